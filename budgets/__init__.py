@@ -1,0 +1,1 @@
+"""What a search promised, what it paid and what that allows: arithmetic on recorded events."""

@@ -1,0 +1,1 @@
+"""What is searched: named knobs in, one score out."""

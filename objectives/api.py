@@ -1,0 +1,96 @@
+"""The contract between an objective and whoever runs it.
+
+An objective is a pure function of (knobs, seed): the same pair on the same device and versions
+gives the same score, bit for bit. It owns its configuration and its search space, and it imports
+what it needs to train only inside `evaluate` and `preflight`, so that planning stays quick.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from objectives.space import SearchSpace
+
+Knobs = Mapping[str, float]
+"""Decoded values by knob name, in the knob's own unit (an `int` knob holds a whole number)."""
+
+
+class ObjectiveError(Exception):
+    """An evaluation that could not give a score. The subclass says why."""
+
+
+class SetupError(ObjectiveError):
+    """Nothing can be evaluated at all: data missing, configuration impossible, device absent."""
+
+
+class DivergedError(ObjectiveError):
+    """Training left the finite numbers: the candidate's own doing."""
+
+
+class OutOfMemoryError(ObjectiveError):
+    """The device's or the host's memory did not suffice."""
+
+
+class ObjectiveSpec(BaseModel):
+    """What it takes to load the same objective in another process: plain JSON."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    settings: dict[str, Any] = Field(default_factory=dict)
+
+
+class Measurement(BaseModel):
+    """What one evaluation measured. FLOPs are counted, not estimated; times are in seconds."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    score: float  # lower is better; may be non-finite, which the runner calls `nan`
+    train_seconds: float = 0.0  # wall clock inside the training loop, without start-up
+    steps: int = 0  # optimiser steps
+    tokens: int = 0  # training tokens seen
+    train_flops: float = 0.0  # forward and backward, realised
+    eval_flops: float = 0.0  # scoring, outside the training target
+    metrics: dict[str, float] = Field(default_factory=dict)  # further finite diagnostics
+
+
+@dataclass(frozen=True)
+class Context:
+    """Where one evaluation runs: given by the runner, never guessed by the objective."""
+
+    directory: Path  # the evaluation's own; it exists and is writable
+    device: str  # "cpu" or "cuda"; one GPU is visible at most
+    threads: int  # for arithmetic on the CPU
+    heartbeat: Callable[[Mapping[str, float]], None]  # call at least every few seconds with metrics
+
+
+class Objective(Protocol):
+    """Knobs and a seed in, a `Measurement` out."""
+
+    @property
+    def spec(self) -> ObjectiveSpec:
+        """Name and settings; `objectives.registry.load(spec)` gives an equal objective."""
+
+    @property
+    def space(self) -> SearchSpace:
+        """The knobs, their ranges and their baseline."""
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 (hex) of everything that decides a score: settings, space, data, code version."""
+
+    @property
+    def preload(self) -> tuple[str, ...]:
+        """Modules a fork server may import before it forks an evaluation. None touches CUDA."""
+
+    def preflight(self) -> tuple[str, ...]:
+        """Check data and configuration before any budget is spent.
+
+        Returns warnings for a person. Raises SetupError, saying how to mend it.
+        """
+
+    def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
+        """Run one evaluation. Raises DivergedError, OutOfMemoryError or SetupError."""

@@ -1,0 +1,40 @@
+"""From a name and settings to an objective."""
+
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from objectives.api import Objective, ObjectiveSpec
+
+
+def _nanochat(settings: Mapping[str, Any]) -> Objective:
+    from objectives.nanochat.objective import NanochatObjective
+
+    return NanochatObjective.from_settings(settings)
+
+
+def _analytic(name: str) -> Callable[[Mapping[str, Any]], Objective]:
+    def build(settings: Mapping[str, Any]) -> Objective:
+        from objectives.analytic import AnalyticObjective
+
+        return AnalyticObjective.from_settings(name, settings)
+
+    return build
+
+
+ANALYTIC = ("sphere", "ellipsoid", "rosenbrock", "cliff", "noise")
+_BUILDERS: dict[str, Callable[[Mapping[str, Any]], Objective]] = {
+    "nanochat": _nanochat,
+    **{name: _analytic(name) for name in ANALYTIC},
+}
+
+
+def load(spec: ObjectiveSpec) -> Objective:
+    """The objective `spec` names. Raises ValueError on an unknown name or a wrong setting."""
+    if spec.name not in _BUILDERS:
+        near = get_close_matches(spec.name, _BUILDERS, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise ValueError(
+            f"unknown objective {spec.name!r}: expected one of {', '.join(_BUILDERS)}.{hint}"
+        )
+    return _BUILDERS[spec.name](spec.settings)

@@ -1,0 +1,109 @@
+"""Named knobs and the unit cube: CMA-ES only ever sees [0, 1]^d."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, NamedTuple, Self
+
+from pydantic import BaseModel, ConfigDict, model_validator
+
+Kind = Literal["linear", "log10", "sigmoid01", "tanh11", "int"]
+
+
+class _Scale(NamedTuple):
+    """From the x-space, where a step means the same everywhere, to the knob's own unit and back."""
+
+    to_value: Callable[[float], float]
+    to_x: Callable[[float], float]
+
+
+_SCALES: dict[Kind, _Scale] = {
+    "linear": _Scale(float, float),
+    "log10": _Scale(lambda x: 10.0**x, math.log10),
+    "sigmoid01": _Scale(lambda x: 1.0 / (1.0 + math.exp(-x)), lambda v: math.log(v / (1.0 - v))),
+    "tanh11": _Scale(math.tanh, math.atanh),
+    "int": _Scale(float, float),
+}
+
+
+class Knob(BaseModel):
+    """One searched parameter.
+
+    `low` and `high` bound its x-space (for `log10` the exponent, for `sigmoid01` and `tanh11` the
+    argument); `baseline` is a value in the knob's own unit.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    name: str
+    kind: Kind
+    low: float
+    high: float
+    baseline: float
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not self.low < self.high:
+            raise ValueError(f"knob {self.name}: low {self.low} must be below high {self.high}")
+        if self.kind == "int" and not all(
+            float(v).is_integer() for v in (self.low, self.high, self.baseline)
+        ):
+            raise ValueError(f"knob {self.name}: an int knob needs whole bounds and baseline")
+        try:
+            inside = 0.0 <= self.encode(self.baseline) <= 1.0
+        except ValueError:  # log10(0), atanh(1): no point of the x-space
+            inside = False
+        if not inside:
+            raise ValueError(f"knob {self.name}: baseline {self.baseline} lies outside its bounds")
+        return self
+
+    def decode(self, unit: float) -> float:
+        """The knob's value at `unit` in [0, 1]."""
+        if self.kind == "int":  # equal shares of the unit interval, one per whole number
+            bins = self.high - self.low + 1
+            return self.low + min(math.floor(unit * bins), bins - 1)
+        return _SCALES[self.kind].to_value(self.low + unit * (self.high - self.low))
+
+    def encode(self, value: float) -> float:
+        """The coordinate in [0, 1] at which `decode` gives `value`."""
+        if self.kind == "int":
+            return (value - self.low + 0.5) / (self.high - self.low + 1)
+        return (_SCALES[self.kind].to_x(value) - self.low) / (self.high - self.low)
+
+
+class SearchSpace(BaseModel):
+    """An ordered set of knobs; a point is one coordinate in [0, 1] per knob, in that order."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    knobs: tuple[Knob, ...]
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        names = [knob.name for knob in self.knobs]
+        if not names:
+            raise ValueError("a search space needs at least one knob")
+        if len(set(names)) < len(names):
+            raise ValueError(f"knob names must differ, got {', '.join(names)}")
+        return self
+
+    @property
+    def dimension(self) -> int:
+        return len(self.knobs)
+
+    @property
+    def baseline(self) -> tuple[float, ...]:
+        """The default configuration as a point of the unit cube."""
+        return tuple(knob.encode(knob.baseline) for knob in self.knobs)
+
+    def decode(self, point: Sequence[float]) -> dict[str, float]:
+        """Named values at `point`. Raises ValueError if it is no point of the cube."""
+        if len(point) != self.dimension:
+            raise ValueError(f"expected {self.dimension} coordinates, got {len(point)}")
+        for knob, unit in zip(self.knobs, point, strict=True):
+            if not 0.0 <= unit <= 1.0:
+                raise ValueError(f"knob {knob.name}: coordinate {unit} lies outside [0, 1]")
+        return {k.name: k.decode(unit) for k, unit in zip(self.knobs, point, strict=True)}
+
+    def encode(self, values: Mapping[str, float]) -> tuple[float, ...]:
+        """The point at which `decode` gives `values`. Raises KeyError on a missing knob."""
+        return tuple(knob.encode(values[knob.name]) for knob in self.knobs)

@@ -1,0 +1,1 @@
+"""A CMA-ES search that spends a budget: plan, run, resume, verify."""

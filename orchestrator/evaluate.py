@@ -1,0 +1,100 @@
+"""One evaluation, as the orchestrator and every executor see it: what is asked, how it ended.
+
+An attempt has a directory of its own. Whoever supervises it writes `summary.json` there (aside,
+fsync, rename) exactly once, when nothing of the attempt is alive any more: that file is the
+result, whether or not anybody was left to hear of it.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol, Self
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from budgets.events import Status
+from objectives.api import Measurement, ObjectiveSpec
+
+Launcher = Literal["fork", "exec"]
+
+
+class Limits(BaseModel):
+    """What one attempt may use before its whole process tree is killed. Seconds and bytes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    wall_seconds: float = Field(gt=0)
+    grace_seconds: float = Field(default=5.0, gt=0)  # between SIGTERM and SIGKILL
+    stall_seconds: float | None = Field(default=None, gt=0)  # without output or heartbeat
+    memory_bytes: int | None = Field(default=None, gt=0)  # resident, the whole tree together
+    log_bytes: int = Field(default=1 << 20, gt=0)  # kept of stdout and of stderr, middle dropped
+
+
+class Owner(BaseModel):
+    """The orchestrator process an attempt must not outlive."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    boot_id: str  # pids mean something on this boot of this machine only
+    pid: int
+    start_ticks: int  # field 22 of /proc/PID/stat: tells a reused pid apart
+
+
+class Attempt(BaseModel):
+    """Everything a supervisor needs, written to `config.json` in the attempt's directory."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    attempt_id: str
+    directory: Path
+    objective: ObjectiveSpec
+    knobs: dict[str, float]
+    seed: int
+    limits: Limits
+    owner: Owner
+
+
+class Outcome(BaseModel):
+    """How an attempt ended, as its supervisor measured it (`summary.json`)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    attempt_id: str
+    status: Status
+    cause: str = ""  # one line for a person; empty when ok
+    seconds: float  # wall clock from the supervisor's start to the end of the tree, monotonic
+    startup_seconds: float = 0.0  # of these, before the objective was called
+    cpu_seconds: float = 0.0  # of the whole tree
+    peak_memory_bytes: int = 0  # resident, the whole tree together
+    device: str = ""  # "cpu", or the GPU's id
+    log_bytes_dropped: int = 0
+    measurement: Measurement | None = None  # present when and only when ok or nan
+
+
+@dataclass(frozen=True)
+class Slots:
+    """What the executor may use at once: `count` evaluations, each on one device."""
+
+    count: int
+    device: Literal["cpu", "cuda"]
+    device_name: str  # for people and for matching calibrations
+    threads: int  # CPU threads per evaluation
+
+
+class Executor(Protocol):
+    """At most `slots.count` attempts in flight; every submitted attempt comes back exactly once."""
+
+    slots: Slots
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None:
+        """Kill what is still in flight, wait until its processes are gone, release the slots."""
+
+    def submit(self, attempt: Attempt) -> None:
+        """Start an attempt. Its directory exists and is empty. Raises if no slot is free."""
+
+    def wait(self, timeout_seconds: float) -> list[Outcome]:
+        """Outcomes that arrived, at least one unless the timeout passed or none is in flight.
+
+        A slot is free again only when nothing of its last attempt is alive.
+        """
