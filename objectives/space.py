@@ -48,26 +48,42 @@ class Knob(BaseModel):
             float(v).is_integer() for v in (self.low, self.high, self.baseline)
         ):
             raise ValueError(f"knob {self.name}: an int knob needs whole bounds and baseline")
+        if not self._returns(self.low) or not self._returns(self.high):
+            raise ValueError(
+                f"knob {self.name}: {self.kind} cannot tell values apart at bounds "
+                f"{self.low} and {self.high}: expected narrower ones"
+            )
         try:
             inside = 0.0 <= self.encode(self.baseline) <= 1.0
-        except ValueError:  # log10(0), atanh(1): no point of the x-space
+        except (ValueError, ArithmeticError):  # log10(0), atanh(1): no point of the x-space
             inside = False
         if not inside:
             raise ValueError(f"knob {self.name}: baseline {self.baseline} lies outside its bounds")
         return self
+
+    def _returns(self, x: float) -> bool:
+        """Whether `x` survives the way to the knob's own unit and back (tanh(30) is 1)."""
+        scale = _SCALES[self.kind]
+        try:
+            return abs(scale.to_x(scale.to_value(x)) - x) <= 1e-6 * (self.high - self.low)
+        except (ValueError, ArithmeticError):
+            return False
 
     def decode(self, unit: float) -> float:
         """The knob's value at `unit` in [0, 1]."""
         if self.kind == "int":  # equal shares of the unit interval, one per whole number
             bins = self.high - self.low + 1
             return self.low + min(math.floor(unit * bins), bins - 1)
-        return _SCALES[self.kind].to_value(self.low + unit * (self.high - self.low))
+        x = self.low + unit * (self.high - self.low)
+        return _SCALES[self.kind].to_value(min(x, self.high))  # rounding may step over the edge
 
     def encode(self, value: float) -> float:
-        """The coordinate in [0, 1] at which `decode` gives `value`."""
+        """The coordinate at which `decode` gives `value`: in [0, 1] if it lies in the bounds."""
         if self.kind == "int":
             return (value - self.low + 0.5) / (self.high - self.low + 1)
-        return (_SCALES[self.kind].to_x(value) - self.low) / (self.high - self.low)
+        unit = (_SCALES[self.kind].to_x(value) - self.low) / (self.high - self.low)
+        edge = min(max(unit, 0.0), 1.0)
+        return edge if abs(unit - edge) < 1e-9 else unit  # a bound is inside despite rounding
 
 
 class SearchSpace(BaseModel):

@@ -9,24 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from budgets.events import Status
+from budgets.terms import Limits as Limits
 from objectives.api import Measurement, ObjectiveSpec
 
 Launcher = Literal["fork", "exec"]
-
-
-class Limits(BaseModel):
-    """What one attempt may use before its whole process tree is killed. Seconds and bytes."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    wall_seconds: float = Field(gt=0)
-    grace_seconds: float = Field(default=5.0, gt=0)  # between SIGTERM and SIGKILL
-    stall_seconds: float | None = Field(default=None, gt=0)  # without output or heartbeat
-    memory_bytes: int | None = Field(default=None, gt=0)  # resident, the whole tree together
-    log_bytes: int = Field(default=1 << 20, gt=0)  # kept of stdout and of stderr, middle dropped
 
 
 class Owner(BaseModel):

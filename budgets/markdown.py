@@ -1,0 +1,149 @@
+"""The budget report as Markdown for a person. No disk."""
+
+from collections.abc import Sequence
+
+from budgets.report import BudgetReport, GenerationRow
+
+
+def to_markdown(report: BudgetReport, knobs: dict[str, float] | None = None) -> str:
+    """The report for a person. `knobs` are the recommendation's decoded values."""
+    phase = report.phase if report.tier is None else f"{report.phase}, tier {report.tier}"
+    lines = [
+        f"# {report.run_id}: {report.objective}, {phase}",
+        "",
+        f"**{report.sentence}**",
+        "",
+        f"Generation {report.generations_finished} of {report.generations_planned} on "
+        f"{report.devices}. {_eta(report)}",
+        "",
+        *_budget_table(report),
+        "",
+        *_evaluation_lines(report),
+        "",
+        *_score_table(report),
+    ]
+    if knobs is not None:
+        lines += ["", *_recommendation_lines(report, knobs)]
+    for title, entries in (("Rules that fired", report.triggers), ("Overrides", report.overrides)):
+        if entries:
+            lines += ["", f"## {title}", "", *(f"- {entry}" for entry in entries)]
+    lines += ["", f"Ledger: {report.records} records, head `{report.head}`.", ""]
+    return "\n".join(lines)
+
+
+def _eta(report: BudgetReport) -> str:
+    if report.decision != "continue" or report.remaining_hours is None:
+        return ""
+    return f"About {duration(report.remaining_hours * 3600)} of evaluations are still to run."
+
+
+def duration(seconds: float) -> str:
+    """`41 s`, `3 min 20 s`, `2 h 05 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def _number(value: float | None, none: str = "-") -> str:
+    return none if value is None else f"{value:.4g}"
+
+
+def _budget_table(report: BudgetReport) -> list[str]:
+    rows = [
+        f"| {b.currency} | {_number(b.spent)} | {_number(b.reserved)} | "
+        f"{_number(b.free, 'no cap')} | {_number(b.cap, 'no cap')} |"
+        for b in report.balances
+        if b.currency != "cost" or b.cap is not None or b.spent
+    ]
+    return [
+        "## Budget",
+        "",
+        "| | spent | reserved | free | cap |",
+        "|---|--:|--:|--:|--:|",
+        *rows,
+    ]
+
+
+def _evaluation_lines(report: BudgetReport) -> list[str]:
+    statuses = ", ".join(f"{n} {status}" for status, n in report.evaluations_by_status.items())
+    lines = [f"Evaluations: {statuses or 'none settled'}."]
+    if report.lost_attempts:
+        lines.append(
+            f"{report.lost_attempts} attempts were lost or cancelled and cost "
+            f"{report.lost_device_hours:.4g} device-hours."
+        )
+    if report.overrun_device_hours:
+        lines.append(
+            f"{report.overrun_device_hours:.4g} device-hours went beyond their reservation."
+        )
+    if report.eval_seconds is not None:
+        calibrated = report.calibrated_seconds
+        against = "" if calibrated is None else f" (calibrated: {calibrated:.1f} s)"
+        lines.append(f"A healthy evaluation takes {report.eval_seconds:.1f} s{against}.")
+    return lines
+
+
+def _score_table(report: BudgetReport) -> list[str]:
+    lines = ["## Scores", "", "Lower is better."]
+    if report.baseline is not None:
+        spread = "" if report.baseline.sd is None else f", sd {report.baseline.sd:.4g}"
+        lines.append(
+            f"Baseline: {report.baseline.mean:.5g} over {report.baseline.seeds} seeds{spread}."
+        )
+    lines += [
+        "",
+        "| generation | best | mean | healthy | failed | step size | eval seconds | mean |",
+        "|--:|--:|--:|--:|--:|--:|--:|:--|",
+        *(_score_row(row, bar) for row, bar in zip(report.rows, _bars(report), strict=True)),
+    ]
+    if report.luckiest_score is not None and report.luckiest_of_noise is not None:
+        lines += [
+            "",
+            f"Luckiest score: {report.luckiest_score:.5g}. Were every candidate just the baseline, "
+            f"the luckiest would be expected near {report.luckiest_of_noise:.5g}: a best score is "
+            "no evidence of an improvement.",
+        ]
+    return lines
+
+
+def _score_row(row: GenerationRow, bar: str) -> str:
+    cells = (row.best, row.mean, row.healthy, row.failed, row.sigma, row.eval_seconds)
+    return f"| {row.generation} | " + " | ".join(_number(c) for c in cells) + f" | {bar} |"
+
+
+def _bars(report: BudgetReport) -> list[str]:
+    """Each generation's mean as a bar between the lowest and the highest mean."""
+    means = [row.mean for row in report.rows if row.mean is not None]
+    if not means:
+        return ["" for _ in report.rows]
+    low, high = min(means), max(means)
+    widths = (
+        0 if row.mean is None else 1 + round(11 * (row.mean - low) / ((high - low) or 1.0))
+        for row in report.rows
+    )
+    return ["█" * width for width in widths]
+
+
+def _recommendation_lines(report: BudgetReport, knobs: dict[str, float]) -> list[str]:
+    point: Sequence[float] = report.recommendation or ()
+    return [
+        "## Recommendation",
+        "",
+        "The mean of the search distribution over its last third of generations. It has not been",
+        "scored on fresh seeds.",
+        "",
+        "| knob | value | place in its range |",
+        "|---|--:|---|",
+        *(
+            f"| {name} | {value:.4g} | {_ruler(unit)} {unit:.2f} |"
+            for (name, value), unit in zip(knobs.items(), point, strict=True)
+        ),
+    ]
+
+
+def _ruler(unit: float) -> str:
+    place = min(int(unit * 11), 10)
+    return "·" * place + "●" + "·" * (10 - place)

@@ -1,0 +1,246 @@
+"""A run's state as the budget report: everything it says, as one model. No disk."""
+
+from collections import Counter
+from math import ceil
+from statistics import median
+
+from pydantic import BaseModel, ConfigDict
+
+from budgets.accounts import MS_PER_HOUR
+from budgets.calibration import best_of_noise
+from budgets.events import Status
+from budgets.state import Generation, RunState
+from budgets.triggers import judge
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Balance(_Part):
+    """One currency."""
+
+    currency: str
+    spent: float
+    reserved: float
+    free: float | None  # None without a cap
+    cap: float | None
+
+
+class GenerationRow(_Part):
+    """One generation's scores over its healthy candidates, lower is better."""
+
+    generation: int
+    healthy: int
+    failed: int
+    best: float | None
+    mean: float | None
+    sigma: float | None  # the search's step size after it was told
+    eval_seconds: float | None  # median
+
+
+class Baseline(_Part):
+    """The default configuration, as calibrated."""
+
+    mean: float
+    sd: float | None
+    seeds: int
+
+
+class BudgetReport(_Part):
+    """Everything a generation's report says."""
+
+    run_id: str
+    phase: str
+    tier: str | None
+    objective: str
+    devices: str
+    decision: str
+    sentence: str
+    generations_finished: int
+    generations_planned: int
+    evaluations_by_status: dict[str, int]
+    lost_attempts: int
+    balances: tuple[Balance, ...]
+    lost_device_hours: float
+    overrun_device_hours: float
+    eval_seconds: float | None
+    calibrated_seconds: float | None
+    remaining_hours: float | None
+    baseline: Baseline | None
+    luckiest_score: float | None
+    luckiest_of_noise: float | None
+    rows: tuple[GenerationRow, ...]
+    recommendation: tuple[float, ...] | None
+    triggers: tuple[str, ...]
+    overrides: tuple[str, ...]
+    records: int
+    head: str
+
+
+def recommendation(state: RunState) -> tuple[float, ...] | None:
+    """The point of the unit cube the search stands for, averaged over its last third.
+
+    Never the best score seen: the luckiest of many noisy scores is evidence of luck.
+    """
+    told = [g.told for g in state.generations if g.told is not None]
+    if not told:
+        return None
+    last = told[-ceil(len(told) / 3) :]
+    return tuple(sum(units) / len(last) for units in zip(*(t.favourite for t in last), strict=True))
+
+
+def budget_report(state: RunState) -> BudgetReport:
+    """The report of a run as it stands."""
+    plan, accounts, verdict = state.plan, state.accounts, judge(state)
+    results = [r for g in state.generations for r in g.results()]
+    calibration = plan.calibration
+    mean = calibration.mean_score if calibration else None
+    sd = calibration.sd_score if calibration else None
+    scores = [r.score for r in results if r.score is not None]
+    seconds = [r.seconds for r in results if r.status is Status.OK]
+    return BudgetReport(
+        run_id=plan.run_id,
+        phase=plan.phase,
+        tier=plan.tier,
+        objective=plan.objective["name"],
+        devices=f"{plan.devices.count} x {plan.devices.name}",
+        decision=verdict.decision,
+        sentence=_sentence(state),
+        generations_finished=state.finished,
+        generations_planned=plan.resolved.generations,
+        evaluations_by_status=dict(Counter(str(r.status) for r in results)),
+        lost_attempts=_lost_attempts(state),
+        balances=balances(state),
+        lost_device_hours=accounts.lost_ms / MS_PER_HOUR,
+        overrun_device_hours=accounts.overrun_ms / MS_PER_HOUR,
+        eval_seconds=median(seconds) if seconds else None,
+        calibrated_seconds=calibration.median_seconds if calibration else None,
+        remaining_hours=remaining_hours(state),
+        baseline=None
+        if calibration is None or mean is None
+        else Baseline(mean=mean, sd=sd, seeds=len(calibration.samples)),
+        luckiest_score=min(scores, default=None),
+        luckiest_of_noise=None
+        if mean is None or sd is None
+        else mean - sd * best_of_noise(len(scores)),
+        rows=tuple(_row(g) for g in state.generations),
+        recommendation=recommendation(state),
+        triggers=tuple(f"{f.rule}, generation {f.generation}: {f.evidence}" for f in state.fired),
+        overrides=tuple(
+            f"{o.rule}, generation {o.generation}: {o.reason}" for o in state.overridden
+        ),
+        records=state.records,
+        head=state.head,
+    )
+
+
+def balances(state: RunState) -> tuple[Balance, ...]:
+    """The four currencies: spent, reserved, free and the cap."""
+    accounts, caps = state.accounts, state.accounts.caps
+    reserved_hours = accounts.reserved_device_ms / MS_PER_HOUR
+    price = accounts.price_per_device_hour
+    in_flight = len(accounts.holds)
+    return (
+        Balance(
+            currency="evaluations",
+            spent=accounts.evaluations,
+            reserved=in_flight,
+            free=caps.evaluations - accounts.evaluations - in_flight,
+            cap=caps.evaluations,
+        ),
+        Balance(
+            currency="device-hours",
+            spent=accounts.device_ms / MS_PER_HOUR,
+            reserved=reserved_hours,
+            free=accounts.device_hours_free,
+            cap=caps.device_hours,
+        ),
+        Balance(
+            currency="hours open",
+            spent=accounts.wall_ms / MS_PER_HOUR,
+            reserved=(accounts.committed_wall_ms - accounts.wall_ms) / MS_PER_HOUR,
+            free=accounts.hours_free,
+            cap=caps.hours,
+        ),
+        Balance(
+            currency="cost",
+            spent=accounts.cost,
+            reserved=reserved_hours * price,
+            free=accounts.cost_free,
+            cap=caps.cost,
+        ),
+    )
+
+
+def remaining_hours(state: RunState) -> float | None:
+    """Wall clock that the evaluations still owed will take, from the median seen so far."""
+    plan = state.plan
+    seconds = [r.seconds for g in state.generations for r in g.results()]
+    if seconds:
+        expected = median(seconds)
+    elif plan.calibration is not None:
+        expected = plan.calibration.median_seconds
+    else:
+        return None
+    per_round = plan.devices.count
+    begun = len(state.generations)
+    owed = (
+        0
+        if state.current is None
+        else sum(
+            state.current.result(*key) is None
+            for key in state.current.keys()  # noqa: SIM118
+        )
+    )
+    rounds = ceil(owed / per_round) + (plan.resolved.generations - begun) * ceil(
+        plan.resolved.per_generation / per_round
+    )
+    return rounds * expected / 3600
+
+
+def _lost_attempts(state: RunState) -> int:
+    tries = (t for g in state.generations for ts in g.tries.values() for t in ts)
+    return sum(t.settled is not None and not t.settled.status.final for t in tries)
+
+
+def _row(generation: Generation) -> GenerationRow:
+    healthy = [s for s in generation.scores() if s is not None]
+    seconds = [r.seconds for r in generation.results()]
+    return GenerationRow(
+        generation=generation.number,
+        healthy=len(healthy),
+        failed=len(generation.failed),
+        best=min(healthy, default=None),
+        mean=sum(healthy) / len(healthy) if healthy else None,
+        sigma=generation.told.sigma if generation.told else None,
+        eval_seconds=median(seconds) if seconds else None,
+    )
+
+
+def _sentence(state: RunState) -> str:
+    """The verdict in words that claim no more than was measured."""
+    verdict = judge(state)
+    match verdict.decision:
+        case "continue":
+            planned = state.plan.resolved.generations
+            return f"Running: {state.finished} of {planned} generations finished."
+        case "pause":
+            return f"Paused: {verdict.reason}."
+        case "stop":
+            return f"Stopped: {verdict.reason}."
+        case "done":
+            return _finished(state)
+
+
+def _finished(state: RunState) -> str:
+    if state.plan.phase == "calibration":
+        return f"Calibrated: {state.accounts.evaluations} evaluations of the baseline."
+    failed = sum(len(g.failed) for g in state.generations)
+    plumbing = f"All {state.accounts.evaluations} evaluations are settled, {failed} of them failed."
+    if state.plan.tier == "min":
+        return f"{plumbing} The plumbing works. Tier min is too small to say Go."
+    return (
+        f"{plumbing} The recommendation has not been scored on fresh seeds against the baseline, "
+        "so this is no Go yet."
+    )

@@ -1,0 +1,107 @@
+"""Phases and tiers, and how a tier's budget becomes P, G and S on the devices at hand."""
+
+from dataclasses import dataclass
+from math import ceil, floor, log
+
+from budgets.terms import Envelope, Phase, Tier
+
+TIERS: dict[tuple[Phase, Tier], Envelope] = {
+    ("phase1", "min"): Envelope(population=8, generations=2, seeds_per_candidate=1),
+    ("phase1", "target"): Envelope(population=12, generations=10, seeds_per_candidate=1),
+    ("phase1", "max"): Envelope(population=16, generations=30, seeds_per_candidate=1),
+    ("phase2", "min"): Envelope(population=12, generations=5, seeds_per_candidate=3),
+    ("phase2", "target"): Envelope(population=16, generations=15, seeds_per_candidate=3),
+    ("phase2", "max"): Envelope(population=24, generations=30, seeds_per_candidate=3),
+}
+
+INTENT: dict[Tier, str] = {
+    "min": "smoke test: the pipeline is stable, a first best so far",
+    "target": "enough evaluations to see an improvement trend",
+    "max": "only when stable and clearly improving",
+}
+
+_LARGEST_POPULATION: dict[Phase, int] = {"phase1": 16, "phase2": 24}
+
+
+@dataclass(frozen=True, slots=True)
+class Sizing:
+    """A tier as written, as resolved for the devices, and why they differ."""
+
+    nominal: Envelope
+    resolved: Envelope
+    reasons: tuple[str, ...]
+
+
+def smallest_population(dimension: int) -> int:
+    """The fewest candidates a generation of CMA-ES learns from: even, 8 in ten dimensions."""
+    floor_ = 4 + floor(2 * log(dimension))
+    return floor_ + floor_ % 2
+
+
+def size(
+    phase: Phase,
+    tier: Tier,
+    dimension: int,
+    devices: int | None = None,
+    population: int | None = None,
+) -> Sizing:
+    """P = 2 x devices within the tier's E, which is a cap and never exceeded.
+
+    Raises ValueError for a population that is odd, too small or beyond the tier's E.
+    """
+    nominal = TIERS[phase, tier]
+    if population is not None:
+        return _size_asked(nominal, population)
+    if devices is None:
+        return Sizing(nominal, nominal, ())
+    chosen, reasons = _population_for(phase, dimension, devices)
+    resolved = _fit(nominal, chosen)
+    if resolved.generations < 2:
+        reasons = [
+            f"P = {chosen} would leave {resolved.generations} generation of the tier's "
+            f"{nominal.evaluations} evaluations: the tier's own P = {nominal.population} is used"
+        ]
+        resolved = nominal
+    per_round = resolved.per_generation
+    if idle := -per_round % devices:
+        reasons.append(
+            f"{per_round} evaluations a generation on {devices} devices leave {idle} idle in "
+            f"the last round ({idle / (per_round + idle):.0%} of the time)"
+        )
+    if spare := nominal.evaluations - resolved.evaluations:
+        reasons.append(f"{spare} of the tier's {nominal.evaluations} evaluations stay unspent")
+    return Sizing(nominal, resolved, tuple(reasons))
+
+
+def _population_for(phase: Phase, dimension: int, devices: int) -> tuple[int, list[str]]:
+    least, most = smallest_population(dimension), _LARGEST_POPULATION[phase]
+    wanted = max(2 * devices, least)
+    step = devices if devices % 2 == 0 else 2 * devices  # even, and whole rounds
+    rounded = ceil(wanted / step) * step
+    reasons = [f"P = 2 x {devices} devices = {2 * devices}"]
+    if 2 * devices < least:
+        reasons.append(f"raised to {least}, the least for {dimension} knobs")
+    if rounded > most:
+        rounded = most // step * step
+        if rounded < least:
+            rounded = most
+        reasons.append(f"kept within {most}, the most for {phase}: {rounded}")
+    elif rounded != wanted:
+        reasons.append(f"rounded up to {rounded}: even, and a multiple of the devices")
+    return rounded, [", ".join(reasons)]
+
+
+def _fit(nominal: Envelope, population: int) -> Envelope:
+    """As many whole generations of `population` as the tier's E pays for (at least one)."""
+    generations = nominal.evaluations // (population * nominal.seeds_per_candidate)
+    return nominal.model_copy(update={"population": population, "generations": max(generations, 1)})
+
+
+def _size_asked(nominal: Envelope, population: int) -> Sizing:
+    most = nominal.evaluations // nominal.seeds_per_candidate
+    if population < 4 or population % 2 or population > most:
+        raise ValueError(
+            f"--population must be even, at least 4 and at most {most} (the tier's "
+            f"{nominal.evaluations} evaluations), got {population}"
+        )
+    return Sizing(nominal, _fit(nominal, population), (f"P = {population} was asked for",))

@@ -1,0 +1,187 @@
+"""Every rule that pauses or ends a run, as a pure function of its state.
+
+A rule returns a `Trigger` with what it observed and its limit, or None. `judge` asks them all. The
+numbers they compare with are `budgets.terms.Thresholds`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import median
+from typing import Literal
+
+from budgets.calibration import forecast
+from budgets.events import Status
+from budgets.state import Generation, RunState
+
+Decision = Literal["continue", "pause", "stop", "done"]
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """A rule that fired, with its numbers."""
+
+    rule: str
+    generation: int
+    decision: Literal["pause", "stop"]
+    observed: float
+    limit: float
+    evidence: str
+    overridable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What happens next, and why."""
+
+    decision: Decision
+    triggers: tuple[Trigger, ...] = ()
+    reason: str = ""
+
+
+def judge(state: RunState) -> Verdict:
+    """What the recorded facts allow next. The same ledger always gets the same verdict."""
+    if state.concluded is not None:
+        return Verdict(state.concluded.decision, (), state.concluded.reason)
+    triggers = tuple(t for t in _triggers(state) if not _waived(state, t))
+    for decision in ("pause", "stop"):
+        if fired := tuple(t for t in triggers if t.decision == decision):
+            return Verdict(decision, fired, "; ".join(t.evidence for t in fired))
+    if state.finished == state.plan.resolved.generations:
+        evaluations = state.accounts.evaluations
+        return Verdict("done", (), f"all {evaluations} planned evaluations are settled")
+    return Verdict("continue")
+
+
+def _triggers(state: RunState) -> Iterator[Trigger]:
+    rules = [unaffordable(state)]
+    if state.generations:
+        latest = state.generations[-1]
+        rules += [
+            crash_rate(state, latest),
+            too_few_healthy(latest),
+            runaway_time(state, latest),
+            keeps_getting_lost(state, latest),
+        ]
+    return (trigger for trigger in rules if trigger is not None)
+
+
+def _waived(state: RunState, trigger: Trigger) -> bool:
+    return trigger.overridable and any(
+        o.rule == trigger.rule and o.generation == trigger.generation for o in state.overridden
+    )
+
+
+def crash_rate(state: RunState, generation: Generation) -> Trigger | None:
+    """More failed evaluations than the generation may have, counted against all it will have.
+
+    It speaks as soon as the rate can no longer fall below its limit. Attempts lost to the
+    infrastructure do not count: they have no final status.
+    """
+    limits = state.plan.thresholds
+    failed, planned = len(generation.failed), len(generation.points) * len(generation.seeds)
+    rate = failed / planned
+    if rate <= limits.crash_rate_pause or failed < limits.crash_count_pause:
+        return None
+    causes = sorted({f"{r.status} ({r.cause})" for r in generation.failed})
+    evidence = (
+        f"{failed} of {planned} evaluations of generation {generation.number} failed "
+        f"({rate:.1%}, limit {limits.crash_rate_pause:.0%}): {'; '.join(causes[:3])}"
+    )
+    return Trigger(
+        "crash_rate", generation.number, "pause", rate, limits.crash_rate_pause, evidence
+    )
+
+
+def too_few_healthy(generation: Generation) -> Trigger | None:
+    """Fewer healthy candidates than CMA-ES recombines (mu = P // 2): nothing to learn from.
+
+    No override lets such a generation through.
+    """
+    if not generation.closed:
+        return None
+    parents = len(generation.points) // 2
+    healthy = sum(score is not None for score in generation.scores())
+    if healthy >= parents:
+        return None
+    evidence = (
+        f"only {healthy} of {len(generation.points)} candidates of generation "
+        f"{generation.number} are healthy, the search needs {parents}"
+    )
+    return Trigger(
+        "too_few_healthy", generation.number, "pause", healthy, parents, evidence, overridable=False
+    )
+
+
+def runaway_time(state: RunState, generation: Generation) -> Trigger | None:
+    """The generation's median evaluation takes more than twice the calibrated one.
+
+    Judged on CPU seconds where the devices are CPUs: wall clock there measures the neighbours.
+    """
+    calibration, limits = state.plan.calibration, state.plan.thresholds
+    if calibration is None or not generation.closed:
+        return None
+    healthy = [r for r in generation.results() if r.status is Status.OK]
+    on_cpu = state.plan.devices.kind == "cpu" and calibration.median_cpu_seconds is not None
+    expected = calibration.median_cpu_seconds if on_cpu else calibration.median_seconds
+    if not healthy or expected is None or expected < limits.time_drift_floor_seconds:
+        return None
+    observed = median(r.cpu_seconds if on_cpu else r.seconds for r in healthy)
+    drift = observed / expected
+    if drift <= limits.time_drift_pause:
+        return None
+    evidence = (
+        f"the median evaluation of generation {generation.number} took {observed:.1f} "
+        f"{'CPU ' if on_cpu else ''}seconds, {drift:.1f} times the calibrated {expected:.1f} "
+        f"(limit {limits.time_drift_pause:g})"
+    )
+    return Trigger(
+        "runaway_time", generation.number, "pause", drift, limits.time_drift_pause, evidence
+    )
+
+
+def keeps_getting_lost(state: RunState, generation: Generation) -> Trigger | None:
+    """The infrastructure lost one evaluation too often since the run was last opened."""
+    limit, session = state.plan.thresholds.attempts_per_session, len(state.opened) - 1
+    for (candidate, seed), tries in generation.tries.items():
+        lost = [
+            t.settled
+            for t in tries
+            if t.session == session and t.settled and t.settled.status is Status.LOST
+        ]
+        if len(lost) >= limit and generation.result(candidate, seed) is None:
+            evidence = (
+                f"candidate {candidate}, seed {seed} of generation {generation.number} was lost "
+                f"{len(lost)} times ({lost[-1].cause}); resuming tries again"
+            )
+            number = generation.number
+            return Trigger(
+                "infrastructure", number, "pause", len(lost), limit, evidence, overridable=False
+            )
+    return None
+
+
+def unaffordable(state: RunState) -> Trigger | None:
+    """The next generation is not expected to fit into what a cap leaves free.
+
+    Half a generation teaches the search nothing, so it is not begun.
+    """
+    plan, accounts = state.plan, state.accounts
+    if state.current is not None or plan.calibration is None:
+        return None
+    one = plan.resolved.model_copy(update={"generations": 1})
+    needed = forecast(
+        one, plan.calibration.median_seconds, plan.devices.count, plan.price_per_device_hour
+    )
+    checks = (
+        ("device-hours", needed.device_hours, accounts.device_hours_free, "--max-device-hours"),
+        ("hours", needed.barrier_hours, accounts.hours_free, "--max-hours"),
+        ("of money", needed.cost, accounts.cost_free, "--max-cost"),
+    )
+    for unit, need, free, flag in checks:
+        if free is not None and need > free:
+            evidence = (
+                f"generation {len(state.generations)} is expected to need {need:.4g} {unit}, "
+                f"{max(free, 0.0):.4g} are free ({flag})"
+            )
+            return Trigger("budget", len(state.generations), "stop", need, free, evidence)
+    return None

@@ -1,0 +1,142 @@
+"""The files people read beside a ledger. All of them can be deleted and rebuilt from it."""
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from budgets.events import GenerationTold, Settled
+from budgets.ledger import LEDGER, read, write_atomically
+from budgets.markdown import to_markdown
+from budgets.report import budget_report, recommendation
+from budgets.state import RunState, apply, begin
+from objectives.space import SearchSpace
+
+_COLUMNS = (
+    "generation",
+    "candidate",
+    "seed",
+    "attempt",
+    "status",
+    "score",
+    "seconds",
+    "startup_seconds",
+    "train_seconds",
+    "cpu_seconds",
+    "peak_memory_bytes",
+    "device",
+    "steps",
+    "tokens",
+    "train_flops",
+    "eval_flops",
+    "cause",
+)
+
+
+def recommended_knobs(state: RunState) -> dict[str, float] | None:
+    """The recommendation in the knobs' own units; None before a generation was told."""
+    point = recommendation(state)
+    return None if point is None else SearchSpace.model_validate(state.plan.space).decode(point)
+
+
+def markdown(state: RunState) -> str:
+    return to_markdown(budget_report(state), recommended_knobs(state))
+
+
+def write_generation(directory: Path, state: RunState) -> None:
+    """`reports/gen_0000.{md,json}` for the generation that has just been closed."""
+    reports = directory / "reports"
+    reports.mkdir(exist_ok=True)
+    name = f"gen_{state.finished - 1:04d}"
+    write_atomically(reports / f"{name}.md", markdown(state).encode())
+    write_atomically(reports / f"{name}.json", _json(budget_report(state).model_dump()))
+
+
+def write_run(directory: Path, state: RunState) -> None:
+    """`run.json`, `progress.csv`, `best.json` and `summary.md` for the run as it stands."""
+    write_atomically(directory / "run.json", _json(state.plan.model_dump(mode="json")))
+    write_atomically(directory / "progress.csv", progress_csv(state).encode())
+    write_atomically(directory / "summary.md", markdown(state).encode())
+    if state.plan.search is not None:
+        write_atomically(directory / "best.json", _json(best(state)))
+
+
+def rebuild(directory: Path) -> None:
+    """Write every file again from the ledger alone."""
+    records = read(directory / LEDGER).records
+    state = begin(records[0])
+    for record in records[1:]:
+        state = apply(state, record)
+        if isinstance(record.event, GenerationTold):
+            write_generation(directory, state)
+    write_run(directory, state)
+
+
+def progress_csv(state: RunState) -> str:
+    """One row for each settled attempt, in the order of generation, candidate and seed."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    for generation in state.generations:
+        for key in generation.keys():  # noqa: SIM118 - not a mapping
+            for attempt in generation.tries.get(key, ()):
+                if attempt.settled is not None:
+                    writer.writerow(_row(attempt.settled))
+    return out.getvalue()
+
+
+def _row(settled: Settled) -> list[Any]:
+    values = [getattr(settled, column) for column in _COLUMNS]
+    return [_inert(value) if isinstance(value, str) else value for value in values]
+
+
+def _inert(text: str) -> str:
+    """Text a spreadsheet will not take for a formula."""
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+
+
+def best(state: RunState) -> dict[str, Any]:
+    """The recommendation, the luckiest evaluation beside it, and the baseline of both."""
+    space = SearchSpace.model_validate(state.plan.space)
+    report = budget_report(state)
+    return {
+        "recommendation": {
+            "point": report.recommendation,
+            "knobs": recommended_knobs(state),
+            "scored_on_fresh_seeds": False,
+        },
+        "luckiest": _luckiest(state, space),
+        "baseline": {
+            "point": space.baseline,
+            "knobs": space.decode(space.baseline),
+            "score": None if report.baseline is None else report.baseline.model_dump(),
+        },
+        "sentence": report.sentence,
+        "ledger": {"records": report.records, "head": report.head},
+    }
+
+
+def _luckiest(state: RunState, space: SearchSpace) -> dict[str, Any] | None:
+    scored = [
+        (score, generation.number, candidate)
+        for generation in state.generations
+        for candidate, score in enumerate(generation.scores())
+        if score is not None
+    ]
+    if not scored:
+        return None
+    score, number, candidate = min(scored)
+    point = state.generations[number].points[candidate]
+    return {
+        "score": score,
+        "generation": number,
+        "candidate": candidate,
+        "point": point,
+        "knobs": space.decode(point),
+    }
+
+
+def _json(content: Any) -> bytes:
+    return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)

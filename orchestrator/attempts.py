@@ -1,0 +1,175 @@
+"""The files in an attempt's directory, and the lock that says whether it is supervised.
+
+`config.json` is the Attempt; `started.json` is written before anything can be launched;
+`metrics.jsonl` holds the heartbeats; `measurement.json` is the evaluation's own word, read with
+suspicion; `summary.json` is the Outcome. `supervisor.lock` is held (flock) while a supervisor
+lives and is never unlinked. Whoever writes `summary.json` holds it: an attempt ends once.
+"""
+
+import fcntl
+import json
+import math
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from budgets.events import Status
+from objectives.api import Measurement
+from orchestrator.evaluate import Attempt, Outcome
+from orchestrator.processes import MARK_LENGTH
+
+CONFIG, STARTED, METRICS = "config.json", "started.json", "metrics.jsonl"
+MEASUREMENT, SUMMARY, LOCK = "measurement.json", "summary.json", "supervisor.lock"
+MEASUREMENT_LIMIT_BYTES = 1_000_000
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class Started(BaseModel):
+    """The supervisor that took the attempt on."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    attempt_id: str
+    pid: int
+    start_ticks: int
+    boot_id: str
+
+
+class Report(BaseModel):
+    """What the evaluation's own process says of its end (`measurement.json`)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    attempt_id: str
+    status: Status
+    cause: str = ""
+    measurement: Measurement | None = None
+    called_at: float | None = None  # monotonic clock, when the objective was called
+
+
+def to_json(model: BaseModel) -> str:
+    """One line of JSON that keeps NaN and infinity, which pydantic would write as null."""
+    return json.dumps(model.model_dump(), default=str)
+
+
+def write_aside(path: Path, text: str, *, durable: bool = True) -> None:
+    """Write so that a reader sees the whole file or none; if `durable`, also after a power cut."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())
+        os.replace(aside, path)
+    except OSError:
+        with suppress(OSError):
+            aside.unlink()
+        raise
+    if durable:
+        _sync_folder(path.parent)
+
+
+def _sync_folder(path: Path) -> None:
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def write_config(attempt: Attempt) -> Path:
+    """`config.json`, on disk before anybody is asked to start the attempt.
+
+    Raises ValueError on a relative directory or an id that no process could carry.
+    """
+    if not attempt.directory.is_absolute():
+        raise ValueError(f"expected an absolute directory for the attempt, got {attempt.directory}")
+    if not 0 < len(attempt.attempt_id.encode()) <= MARK_LENGTH or "\0" in attempt.attempt_id:
+        raise ValueError(f"expected an attempt id of 1 to {MARK_LENGTH} bytes")
+    path = attempt.directory / CONFIG
+    write_aside(path, to_json(attempt))
+    return path
+
+
+def write_summary(directory: Path, outcome: Outcome) -> Outcome:
+    """Write the result; the caller holds the lock and has seen that there is none yet."""
+    write_aside(directory / SUMMARY, to_json(outcome))
+    return outcome
+
+
+def read(model: type[Model], path: Path) -> Model | None:
+    """The file's content, or None if it is absent or not (yet) what it should be."""
+    try:
+        return model.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+def read_summary(directory: Path, attempt_id: str) -> Outcome | None:
+    """The attempt's result, if it has ended and the file is this attempt's."""
+    outcome = read(Outcome, directory / SUMMARY)
+    return outcome if outcome and outcome.attempt_id == attempt_id else None
+
+
+def read_report(directory: Path, attempt_id: str) -> Report:
+    """The evaluation's own word. Raises ValueError, saying why, if it cannot be believed."""
+    path = directory / MEASUREMENT
+    try:
+        with path.open("rb") as file:
+            data = file.read(MEASUREMENT_LIMIT_BYTES + 1)
+    except OSError:
+        raise ValueError(f"no {MEASUREMENT} was written") from None
+    if len(data) > MEASUREMENT_LIMIT_BYTES:
+        raise ValueError(f"{MEASUREMENT} is larger than {MEASUREMENT_LIMIT_BYTES} bytes")
+    try:
+        report = Report.model_validate_json(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise ValueError(f"{MEASUREMENT} is not valid: {where} {first['msg']}") from None
+    if report.attempt_id != attempt_id:
+        raise ValueError(f"{MEASUREMENT} is of attempt {report.attempt_id[:80]!r}")
+    if report.status not in (Status.OK, Status.NAN, Status.OOM, Status.ERROR):
+        raise ValueError(f"{MEASUREMENT} claims status {report.status.value!r}")
+    if report.status is not Status.OK:
+        return report
+    if report.measurement is None:
+        raise ValueError(f"{MEASUREMENT} says ok but holds no measurement")
+    if not math.isfinite(report.measurement.score):
+        said = {"status": Status.NAN, "cause": f"the score is {report.measurement.score}"}
+        return report.model_copy(update=said)
+    return report
+
+
+def take_lock(directory: Path, wait_seconds: float = 0.0) -> int | None:
+    """A descriptor that holds the attempt's lock until it is closed, or None if another has it."""
+    deadline = time.monotonic() + wait_seconds
+    descriptor = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                os.close(descriptor)
+                return None
+            time.sleep(0.02)
+        else:
+            return descriptor
+
+
+@contextmanager
+def locked(directory: Path, wait_seconds: float = 0.0) -> Iterator[bool]:
+    """Holds the attempt's lock for the block, if it could be had: the value says so."""
+    descriptor = take_lock(directory, wait_seconds)
+    try:
+        yield descriptor is not None
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)

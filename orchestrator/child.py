@@ -1,0 +1,119 @@
+"""The evaluation itself, in a process of its own: from `config.json` to `measurement.json`.
+
+The one broad `except` of the project is here: whatever an objective raises is a result.
+"""
+
+import argparse
+import json
+import math
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from budgets.events import Status
+from objectives import registry
+from objectives.api import Context, DivergedError, Measurement, OutOfMemoryError
+from orchestrator.attempts import MEASUREMENT, METRICS, Report, to_json, write_aside
+from orchestrator.evaluate import Attempt
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Evaluate the attempt in `config.json` and write `measurement.json` beside it.
+
+    Returns 0 also when the evaluation failed: what counts is that it was said how.
+    """
+    parser = argparse.ArgumentParser(prog="python -m orchestrator.child")
+    parser.add_argument("config", type=Path)
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    parser.add_argument("--threads", type=int, default=1)
+    options = parser.parse_args(arguments)
+    attempt = Attempt.model_validate_json(options.config.read_bytes())
+    report = evaluate(attempt, options.device, options.threads)
+    # Not synced: only the supervisor beside us reads it, and what it writes is synced.
+    write_aside(attempt.directory / MEASUREMENT, to_json(report), durable=False)
+    return 0
+
+
+def evaluate(attempt: Attempt, device: str, threads: int) -> Report:
+    """Run the objective and name how it ended; never raises."""
+    called_at = None
+    try:
+        objective = registry.load(attempt.objective)
+        context = Context(
+            directory=attempt.directory,
+            device=device,
+            threads=threads,
+            heartbeat=heartbeat_into(attempt.directory / METRICS),
+        )
+        called_at = time.monotonic()
+        measurement = objective.evaluate(attempt.knobs, attempt.seed, context)
+        status, cause = judge(measurement)
+        kept = measurement if status is not Status.ERROR else None
+    except BaseException as error:  # noqa: BLE001 - see the module's first lines
+        traceback.print_exc()
+        status, cause, kept = classify(error), last_line_of(error), None
+    return Report(
+        attempt_id=attempt.attempt_id,
+        status=status,
+        cause=cause,
+        measurement=kept,
+        called_at=called_at,
+    )
+
+
+def judge(measurement: object) -> tuple[Status, str]:
+    """Status and cause of an evaluation that returned."""
+    if not isinstance(measurement, Measurement):
+        return Status.ERROR, f"expected a Measurement, got {type(measurement).__name__}"
+    if not math.isfinite(measurement.score):
+        return Status.NAN, f"the score is {measurement.score}"
+    return Status.OK, ""
+
+
+def classify(error: BaseException) -> Status:
+    """What an exception says about the evaluation. Knows torch's by name, never imports it."""
+    if isinstance(error, DivergedError):
+        return Status.NAN
+    names = {kind.__name__ for kind in type(error).__mro__}
+    if isinstance(error, OutOfMemoryError | MemoryError) or "OutOfMemoryError" in names:
+        return Status.OOM
+    text = str(error).lower()
+    if isinstance(error, RuntimeError) and (
+        "out of memory" in text or "can't allocate memory" in text or "alloc_failed" in text
+    ):
+        return Status.OOM
+    return Status.ERROR
+
+
+def last_line_of(error: BaseException, limit: int = 300) -> str:
+    """`Kind: message`, the last line a traceback would end with."""
+    lines = "".join(traceback.format_exception_only(error)).strip().splitlines()
+    return lines[-1][:limit] if lines else type(error).__name__
+
+
+def heartbeat_into(path: Path) -> Callable[[Mapping[str, float]], None]:
+    """A heartbeat that appends one line of JSON per call, whole lines only."""
+
+    def beat(metrics: Mapping[str, float]) -> None:
+        line = json.dumps({"t": time.time(), **{k: float(v) for k, v in metrics.items()}}) + "\n"
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            os.write(descriptor, line.encode())
+        finally:
+            os.close(descriptor)
+
+    return beat
+
+
+def _run() -> None:
+    status = main(sys.argv[1:])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)  # a crash while libraries are torn down would discredit a finished result
+
+
+if __name__ == "__main__":
+    _run()

@@ -1,0 +1,454 @@
+"""The command line: parse, build, call, print, exit code. Nothing else prints."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+import orjson
+import typer
+from pydantic import ValidationError
+from rich.console import Console
+from rich.markdown import Markdown
+from typer import Argument, Option
+
+from budgets.calibration import measure
+from budgets.ledger import LEDGER, LedgerCorruptError, LedgerLockedError, LedgerStorageError, read
+from budgets.report import budget_report
+from budgets.state import ImpossibleEventError, RunState, fold
+from budgets.terms import Calibration, Devices, Tier
+from objectives import registry
+from objectives.api import Objective, ObjectiveSpec, SetupError
+from orchestrator import artifacts, preview, processes
+from orchestrator.live import Live
+from orchestrator.plan import Request, calibration_name, run_directory
+from orchestrator.run import ReplayError
+from orchestrator.server import EngineError
+from orchestrator.session import (
+    CALIBRATION_SEEDS,
+    Engine,
+    Result,
+    Session,
+    SignalStop,
+    devices_of,
+    find_calibration,
+)
+
+EXIT_BAD_INPUT = 2
+EXIT_BY_DECISION = {"done": 0, "pause": 3, "stop": 4}
+EXIT_LOCKED, EXIT_CORRUPT, EXIT_ENGINE, EXIT_STORAGE = 5, 6, 7, 8
+EXIT_SIGNAL = 128  # plus the signal's number
+DEFAULT_ROOT = Path("artifacts/cmaes")
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="CMA-ES search on a budget that is reserved before it is spent.",
+)
+
+Root = Annotated[Path, Option("--runs-dir", help="Where runs and calibrations live.")]
+Json = Annotated[bool, Option("--json", help="Print one JSON document instead of text.")]
+RunName = Annotated[str | None, Argument(help="Run id or directory; default: the latest.")]
+ObjectiveName = Annotated[str, Option("--objective", help="What to tune.")]
+Settings = Annotated[
+    list[str] | None, Option("--set", metavar="KEY=VALUE", help="An objective's setting.")
+]
+TierName = Annotated[Tier | None, Option("--tier", help="How much to spend.")]
+ExecutorName = Annotated[
+    Literal["ray", "local", "inline"], Option("--executor", help="How evaluations run.")
+]
+LauncherName = Annotated[
+    Literal["fork", "exec"],
+    Option("--launcher", help="Fork a warm process, or start a new interpreter."),
+]
+Address = Annotated[str | None, Option("--address", help="Join this Ray cluster.")]
+DeviceName = Annotated[Literal["auto", "cpu", "cuda"], Option("--device")]
+Workers = Annotated[
+    int | None,
+    Option("--workers", min=1, help="Evaluations at once; default: GPUs, or CPUs."),
+]
+Threads = Annotated[int | None, Option("--threads", min=1, help="CPU threads each.")]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A phase command's options, parsed."""
+
+    request: Request
+    engine: Engine
+    root: Path
+    assumed_seconds: float | None
+    overrides: tuple[tuple[str, str], ...]
+    tier_given: bool
+    as_json: bool
+
+
+def _phase_command(act: Callable[[Asked], None]) -> Callable[..., None]:
+    """One signature for every command about a phase: they cannot drift apart."""
+
+    def command(
+        tier: TierName = None,
+        objective: ObjectiveName = "nanochat",
+        settings: Settings = None,
+        run_id: Annotated[
+            str | None, Option("--run-id", help="Its name; default: tier, objective, seed.")
+        ] = None,
+        root: Root = DEFAULT_ROOT,
+        search_seed: Annotated[int, Option("--seed", "--search-seed", help="Of the search.")] = 1,
+        evaluation_seed: Annotated[int, Option("--eval-seed", help="Of the evaluations.")] = 123,
+        sigma0: Annotated[
+            float, Option("--sigma0", "--sigma", help="First step, of each knob's range.")
+        ] = 0.2,
+        population: Annotated[
+            int | None, Option("--population", "--popsize", help="P; default: 2 x devices.")
+        ] = None,
+        max_evals: Annotated[
+            int | None, Option("--max-evals", min=1, help="Never more evaluations.")
+        ] = None,
+        max_device_hours: Annotated[
+            float | None,
+            Option("--max-device-hours", "--max-gpu-hours", help="Never more device time."),
+        ] = None,
+        max_hours: Annotated[
+            float | None, Option("--max-hours", help="Never open for longer.")
+        ] = None,
+        max_cost: Annotated[float | None, Option("--max-cost", help="Never more money.")] = None,
+        price: Annotated[
+            float, Option("--price-per-device-hour", help="For --max-cost and reports.")
+        ] = 0.0,
+        limit_seconds: Annotated[
+            float | None,
+            Option(
+                "--limit-seconds",
+                "--timeout-s",
+                help="Kill an evaluation after; default: 6 x the calibrated p90, 60 at least.",
+            ),
+        ] = None,
+        stall_seconds: Annotated[
+            float | None,
+            Option("--stall-seconds", help="Kill it when it says nothing for; default: 120."),
+        ] = None,
+        assumed_seconds: Annotated[
+            float | None,
+            Option(
+                "--assume-eval-seconds", help="Do not calibrate: an evaluation takes this long."
+            ),
+        ] = None,
+        override: Annotated[
+            list[str] | None,
+            Option("--override", metavar="RULE", help="Go on although this rule fired."),
+        ] = None,
+        reason: Annotated[
+            str, Option("--reason", help="Why; goes on record with --override.")
+        ] = "",
+        executor: ExecutorName = "ray",
+        launcher: LauncherName = "fork",
+        address: Address = None,
+        device: DeviceName = "auto",
+        workers: Workers = None,
+        threads: Threads = None,
+        as_json: Json = False,
+    ) -> None:
+        if override and not reason.strip():
+            raise ValueError("--override needs --reason: why may the run go on?")
+        request = Request(
+            phase="phase1",
+            tier=tier or "target",
+            objective=load_objective(objective, settings),
+            run_id=run_id,
+            search_seed=search_seed,
+            evaluation_seed=evaluation_seed,
+            sigma0=sigma0,
+            population=population,
+            max_evals=max_evals,
+            max_device_hours=max_device_hours,
+            max_hours=max_hours,
+            max_cost=max_cost,
+            price_per_device_hour=price,
+            limit_seconds=limit_seconds,
+            stall_seconds=stall_seconds,
+        )
+        act(
+            Asked(
+                request=request,
+                engine=Engine(executor, launcher, address, device, workers, threads),
+                root=root,
+                assumed_seconds=assumed_seconds,
+                overrides=tuple((rule, reason) for rule in override or ()),
+                tier_given=tier is not None,
+                as_json=as_json,
+            )
+        )
+
+    return command
+
+
+def run_phase(asked: Asked) -> None:
+    """Search, or go on searching."""
+    if not asked.tier_given:
+        raise ValueError(
+            "--tier: say how much to spend: min, target or max. "
+            "See what each costs with: orchestrator plan phase1"
+        )
+    with _session(asked.root, asked.engine, asked.as_json) as (session, live):
+        result = session.search(
+            asked.request, asked.engine.slots(), asked.assumed_seconds, asked.overrides
+        )
+        _finish(result, session.stop, live, asked.as_json)
+
+
+def plan_phase(asked: Asked) -> None:
+    """Print what would be spent. Touches nothing."""
+    devices = devices_of(asked.engine.slots())
+    if asked.assumed_seconds is not None:
+        calibration: Calibration | None = Calibration(assumed_seconds=asked.assumed_seconds)
+    else:
+        calibration = _known_calibration(asked.root, asked.request.objective, devices)
+    tiers = (asked.request.tier,) if asked.tier_given else get_args(Tier)
+    previews = preview.preview_tiers(asked.request, devices, calibration, tiers)
+    if asked.as_json:
+        _print_json([p.as_dict() for p in previews])
+    else:
+        _console().print(Markdown(preview.to_markdown(previews)))
+
+
+def _known_calibration(root: Path, objective: Objective, devices: Devices) -> Calibration | None:
+    name = calibration_name(objective, devices)
+    return find_calibration(run_directory(root, "calibration", name))
+
+
+app.command("phase1", help="Search; the same command resumes.")(_phase_command(run_phase))
+plans = typer.Typer(help="What would be spent, without spending it.", no_args_is_help=True)
+plans.command("phase1", help="What a phase 1 search would cost; all tiers without --tier.")(
+    _phase_command(plan_phase)
+)
+app.add_typer(plans, name="plan")
+
+
+@app.command()
+def calibrate(
+    objective: ObjectiveName = "nanochat",
+    settings: Settings = None,
+    root: Root = DEFAULT_ROOT,
+    repeats: Annotated[int, Option("--repeats", min=1, help="Seeds.")] = CALIBRATION_SEEDS,
+    executor: ExecutorName = "ray",
+    launcher: LauncherName = "fork",
+    address: Address = None,
+    device: DeviceName = "auto",
+    workers: Workers = None,
+    threads: Threads = None,
+    as_json: Json = False,
+) -> None:
+    """Measure the baseline: time, memory, FLOPs, and the score's spread over seeds."""
+    chosen = load_objective(objective, settings)
+    engine = Engine(executor, launcher, address, device, workers, threads)
+    slots = engine.slots()
+    with _session(root, engine, as_json) as (session, live):
+        result = session.calibrate(chosen, slots, repeats)
+        if result.verdict.decision != "done":
+            _finish(result, session.stop, live, as_json)
+        calibration = measure(result.state)
+        previews = preview.preview_tiers(
+            Request("phase1", "target", chosen), devices_of(slots), calibration
+        )
+    if as_json:
+        measured = {
+            "median_seconds": calibration.median_seconds,
+            "p90_seconds": calibration.p90_seconds,
+            "evals_per_hour": 3600 / calibration.median_seconds,
+            "mean_score": calibration.mean_score,
+            "sd_score": calibration.sd_score,
+        }
+        _print_json(
+            {
+                "directory": str(result.directory),
+                "calibration": {**calibration.model_dump(mode="json"), **measured},
+                "tiers": [p.as_dict() for p in previews],
+            }
+        )
+    else:
+        _console().print(Markdown(preview.to_markdown(previews)))
+
+
+@app.command()
+def status(run: RunName = None, root: Root = DEFAULT_ROOT, as_json: Json = False) -> None:
+    """How a run stands, also while another process runs it."""
+    directory = find_run(run, root)
+    state = load_state(directory)
+    running = _is_running(state)
+    report = budget_report(state)
+    if as_json:
+        document = {"directory": str(directory), "running": running, **report.model_dump()}
+        _print_json(document)
+        return
+    whose = f"running (pid {state.opened[-1].pid})" if running else "not running"
+    print(f"{directory}: {whose}")
+    print(report.sentence)
+    for balance in report.balances:
+        if balance.currency != "cost" or balance.cap is not None:
+            free = "no cap" if balance.free is None else f"{balance.free:.4g} free"
+            print(
+                f"  {balance.currency:13s} {balance.spent:.4g} spent, "
+                f"{balance.reserved:.4g} reserved, {free}"
+            )
+    if report.decision == "continue" and not running:
+        print("Repeat the command that began it to go on.")
+
+
+@app.command()
+def report(
+    run: RunName = None,
+    root: Root = DEFAULT_ROOT,
+    rebuild: Annotated[
+        bool, Option("--rebuild", help="Also write the run's report files again.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """The budget report of a run as it stands."""
+    directory = find_run(run, root)
+    state = load_state(directory)
+    if rebuild:
+        artifacts.rebuild(directory)
+    if as_json:
+        _print_json(budget_report(state).model_dump())
+    else:
+        _console().print(Markdown(artifacts.markdown(state)))
+
+
+@app.command()
+def verify(
+    run: Annotated[str, Argument(help="Run id or directory.")],
+    root: Root = DEFAULT_ROOT,
+    as_json: Json = False,
+) -> None:
+    """Replay a run from its ledger and name the first divergence."""
+    from orchestrator.verify import verify as replay  # imports cma
+
+    found = replay(find_run(run, root))
+    if as_json:
+        _print_json(asdict(found))
+    else:
+        for line in found.held:
+            print(f"ok    {line}")
+        print(f"FAIL  {found.divergence}" if found.divergence else f"head  {found.head}")
+    if found.divergence:
+        raise typer.Exit(EXIT_CORRUPT)
+
+
+def load_objective(name: str, settings: list[str] | None) -> Objective:
+    """The objective with its `KEY=VALUE` settings. Raises ValueError, naming what is wrong."""
+    parsed: dict[str, Any] = {}
+    for setting in settings or ():
+        key, equals, value = setting.partition("=")
+        if not equals or not key:
+            raise ValueError(f"--set: expected KEY=VALUE, got {setting!r}")
+        try:
+            parsed[key] = orjson.loads(value)
+        except orjson.JSONDecodeError:
+            parsed[key] = value
+    return registry.load(ObjectiveSpec(name=name, settings=parsed))
+
+
+def find_run(run: str | None, root: Path) -> Path:
+    """The directory of a run by id or path, or of the latest one. Raises ValueError without it."""
+    if run is not None and (Path(run) / LEDGER).exists():
+        return Path(run)
+    ledgers = sorted(
+        root.glob(f"*/*/{LEDGER}"),
+        key=lambda path: (path.parent.parent.name != "calibration", path.stat().st_mtime),
+    )
+    if run is not None:
+        ledgers = [path for path in ledgers if path.parent.name == run]
+    if not ledgers:
+        wanted = "no run" if run is None else f"no run {run!r}"
+        raise ValueError(f"{wanted} in {root}: name its directory, or say --runs-dir")
+    return ledgers[-1].parent
+
+
+def load_state(directory: Path) -> RunState:
+    """The state of a run, read without disturbing whoever runs it."""
+    records = read(directory / LEDGER).records
+    if not records:
+        raise ValueError(f"{directory / LEDGER} holds no whole record yet")
+    return fold(records)
+
+
+def _is_running(state: RunState) -> bool:
+    if state.concluded is not None or not state.opened:
+        return False
+    last = state.opened[-1]
+    return last.boot_id == processes.boot_id() and processes.is_alive(last.pid, last.start_ticks)
+
+
+@contextmanager
+def _session(root: Path, engine: Engine, as_json: bool) -> Iterator[tuple[Session, Live]]:
+    with Live(_console(stderr=as_json)) as live:
+        session = Session(root, engine, live.observe, live.say, closed=lambda _: None)
+        with session:
+            yield session, live
+
+
+def _finish(result: Result, stop: SignalStop, live: Live, as_json: bool) -> None:
+    """Show where the run stands and leave with the exit code that says so."""
+    if as_json:
+        _print_json(
+            {"directory": str(result.directory), **budget_report(result.state).model_dump()}
+        )
+    else:
+        live.markdown(artifacts.markdown(result.state))
+        live.say(f"Files: {result.directory}")
+    if stop.requested and result.verdict.decision == "continue":
+        live.say("Interrupted; nothing paid is lost. Repeat the command to go on.")
+        raise typer.Exit(EXIT_SIGNAL + stop.signum)
+    raise typer.Exit(EXIT_BY_DECISION[result.verdict.decision])
+
+
+def _console(*, stderr: bool = False) -> Console:
+    """As wide as a report's tables where there is no terminal to ask."""
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(stderr=stderr, width=None if stream.isatty() else 110)
+
+
+def _print_json(content: Any) -> None:
+    options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+    sys.stdout.buffer.write(orjson.dumps(content, option=options))
+
+
+_EXIT_BY_ERROR: dict[type[Exception], int] = {
+    ValueError: EXIT_BAD_INPUT,
+    SetupError: EXIT_BAD_INPUT,
+    LedgerLockedError: EXIT_LOCKED,
+    LedgerCorruptError: EXIT_CORRUPT,
+    ImpossibleEventError: EXIT_CORRUPT,
+    ReplayError: EXIT_CORRUPT,
+    EngineError: EXIT_ENGINE,
+    LedgerStorageError: EXIT_STORAGE,
+    OSError: EXIT_STORAGE,
+}
+
+
+def main() -> None:
+    """The entry point: one clear line for every error, and its exit code."""
+    try:
+        app()
+    except tuple(_EXIT_BY_ERROR) as error:
+        code = next(code for kind, code in _EXIT_BY_ERROR.items() if isinstance(error, kind))
+        message = _in_words(error)
+        if "--json" in sys.argv:
+            _print_json({"error": message, "exit_code": code})
+        print(f"error: {message}", file=sys.stderr)
+        sys.exit(code)
+
+
+def _in_words(error: Exception) -> str:
+    """One line; of a model's complaints each with its field and what came."""
+    if not isinstance(error, ValidationError):
+        return str(error)
+    return "; ".join(
+        f"{'.'.join(map(str, e['loc'])) or error.title}: {e['msg']}"
+        + ("" if isinstance(e["input"], dict) else f", got {e['input']!r}")
+        for e in error.errors()
+    )

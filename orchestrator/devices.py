@@ -1,0 +1,121 @@
+"""What a machine offers to run evaluations on, found out without importing torch."""
+
+import math
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from orchestrator.evaluate import Slots
+
+
+@dataclass(frozen=True)
+class Offer:
+    """CPUs and GPUs of a machine or a cluster; `slots` chooses from them."""
+
+    cpus: int
+    cpu_name: str
+    gpus: int = 0
+    gpu_name: str = ""
+    where: str = "this machine"
+
+    def slots(
+        self,
+        device: Literal["auto", "cpu", "cuda"] = "auto",
+        count: int | None = None,
+        threads: int | None = None,
+    ) -> Slots:
+        """Slots on these devices: every GPU if there are any, otherwise every CPU.
+
+        Raises ValueError when more is asked for than there is.
+        """
+        kind = ("cuda" if self.gpus else "cpu") if device == "auto" else device
+        if kind == "cuda":
+            count = count if count is not None else max(self.gpus, 1)
+            threads = threads or max(1, self.cpus // count)
+            self._suffices(count, self.gpus, "GPU")
+            return Slots(count, "cuda", self.gpu_name, threads)
+        threads = threads or 1
+        count = count if count is not None else max(1, self.cpus // threads)
+        self._suffices(count * threads, self.cpus, "CPU")
+        return Slots(count, "cpu", self.cpu_name, threads)
+
+    def _suffices(self, wanted: int, there: int, kind: str) -> None:
+        if wanted < 1:
+            raise ValueError(f"expected at least one {kind}, got {wanted}")
+        if wanted > there:
+            raise ValueError(
+                f"{wanted} {kind}{'s' * (wanted != 1)} asked for, but {self.where} offers {there}; "
+                f"ask for fewer devices or threads"
+            )
+
+
+def local_offer(environment: Mapping[str, str] = os.environ) -> Offer:
+    """What this machine offers to this process: affinity, CPU quota, CUDA_VISIBLE_DEVICES."""
+    found = visible_gpus(environment)
+    names = sorted({name for _, name in found})
+    return Offer(usable_cpus(), cpu_name(), len(found), " + ".join(names))
+
+
+def usable_cpus() -> int:
+    """CPUs this process may use: its affinity, and the quota of a container."""
+    if hasattr(os, "sched_getaffinity"):
+        cpus = len(os.sched_getaffinity(0))
+    else:
+        cpus = os.cpu_count() or 1
+    with suppress(OSError, ValueError):
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        cpus = min(cpus, max(1, math.floor(int(quota) / int(period))))
+    return cpus
+
+
+def cpu_name() -> str:
+    """The processor's model, for people and for matching calibrations."""
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def visible_gpus(environment: Mapping[str, str] = os.environ) -> list[tuple[str, str]]:
+    """(id for CUDA_VISIBLE_DEVICES, name) of each GPU this process may use, in order.
+
+    Ids are those of CUDA_VISIBLE_DEVICES where it is set, otherwise UUIDs, because CUDA and
+    nvidia-smi number the same GPUs differently.
+    """
+    rows = _nvidia_smi()
+    chosen = environment.get("CUDA_VISIBLE_DEVICES")
+    if chosen is None:
+        return [(uuid, name) for _, uuid, name in rows]
+    found = []
+    for entry in (part.strip() for part in chosen.split(",")):
+        name = next((row[2] for row in rows if entry and _means(entry, row)), None)
+        if name is None:
+            break  # CUDA, too, ignores everything after the first id it does not know
+        found.append((entry, name))
+    return found
+
+
+def _means(entry: str, row: tuple[str, str, str]) -> bool:
+    index, uuid, _ = row
+    return entry == index or (not entry.isdigit() and uuid.startswith(entry))
+
+
+def _nvidia_smi() -> list[tuple[str, str, str]]:
+    """(index, uuid, name) of each GPU; none if the driver's program is absent or fails."""
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return []
+    query = [program, "--query-gpu=index,uuid,name", "--format=csv,noheader"]
+    try:
+        answer = subprocess.run(query, capture_output=True, text=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return []
+    rows = [tuple(part.strip() for part in line.split(",", 2)) for line in answer.stdout.split("\n")]
+    return [(row[0], row[1], row[2]) for row in rows if len(row) == 3]

@@ -1,0 +1,65 @@
+"""`python -m orchestrator.forkserver`: a small process that forks a supervisor per request.
+
+It has imported what evaluations need, has one thread, and never touches CUDA, so a fork of it
+starts an evaluation in milliseconds. Requests (`launch.Launch`, one line of JSON each) come on
+stdin; its end ends the server. Its death does not touch the supervisors it has forked: each has a
+session of its own. Ray kills the children of an actor that ends, which is this server, not theirs.
+"""
+
+import argparse
+import gc
+import importlib
+import os
+import signal
+import sys
+
+from orchestrator.launch import Launch
+from orchestrator.supervisor import supervise
+
+READY = b"ready"
+
+
+def main() -> None:
+    """Serve until stdin ends. In a forked supervisor: supervise, then exit."""
+    parser = argparse.ArgumentParser(prog="python -m orchestrator.forkserver")
+    parser.add_argument("--preload", default="", help="modules, separated by commas")
+    parser.add_argument("--ready", type=int, required=True, help="descriptor to report to, once")
+    parser.add_argument("--notify", type=int, required=True, help="descriptor to write to")
+    parser.add_argument("--lifeline", type=int, required=True, help="descriptor to watch")
+    options = parser.parse_args()
+    for name in ("orchestrator.child", *filter(None, options.preload.split(","))):
+        importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # keeps the forks from copying every page at their first collection
+    os.write(options.ready, READY)
+    os.close(options.ready)
+    launch = serve(requests=0)
+    if launch is not None:
+        supervise(launch, options.notify, options.lifeline)
+    sys.stdout.flush()
+    os._exit(0)
+
+
+def serve(requests: int) -> Launch | None:
+    """None when the requests end; in a supervisor just forked, the launch it is to supervise."""
+    # Supervisors are the kernel's to reap, also where process 1 is one that never does.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    pending = b""
+    while chunk := os.read(requests, 1 << 16):
+        *lines, pending = (pending + chunk).split(b"\n")
+        for line in lines:
+            if os.fork() == 0:
+                os.setsid()
+                _forget(requests)
+                return Launch.model_validate_json(line)
+    return None
+
+
+def _forget(requests: int) -> None:
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, requests)
+    os.close(null)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+"""What a person watching a run sees: one line an evaluation, a short budget a generation."""
+
+from dataclasses import dataclass, field
+
+from rich.console import Console
+from rich.markdown import Markdown
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from budgets.events import (
+    Concluded,
+    Event,
+    Fired,
+    GenerationAsked,
+    GenerationTold,
+    Opened,
+    Overridden,
+    Planned,
+    Reserved,
+    Settled,
+)
+from budgets.markdown import duration
+from budgets.report import balances, remaining_hours
+from budgets.state import RunState
+
+
+@dataclass
+class Live:
+    """Follows the records of one run after another. Use as a context manager.
+
+    On a terminal a progress bar with the time left stays below the lines; elsewhere every line
+    carries it.
+    """
+
+    console: Console
+    _bar: Progress = field(init=False)
+    _task: TaskID | None = None
+    _run_id: str = ""
+
+    def __post_init__(self) -> None:
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[left]}"),
+            console=self.console,
+            disable=not self.console.is_terminal,
+            transient=True,
+        )
+
+    def __enter__(self) -> "Live":
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def say(self, text: str) -> None:
+        self._bar.console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+    def markdown(self, text: str) -> None:
+        """A whole report, laid out."""
+        self._bar.console.print(Markdown(text))
+
+    def observe(self, state: RunState, event: Event) -> None:
+        """One record was written."""
+        self._advance(state)
+        match event:
+            case Settled():
+                self.say(_evaluation(state, event))
+            case GenerationTold():
+                self.say(_generation(state, event))
+            case Fired():
+                self.say(f"Rule {event.rule}: {event.evidence}.")
+            case Overridden():
+                self.say(f"Rule {event.rule} is overridden: {event.reason}")
+            case Opened():
+                self._opened(state)
+            case Planned() | GenerationAsked() | Reserved() | Concluded():
+                pass
+
+    def _opened(self, state: RunState) -> None:
+        done, planned = state.accounts.evaluations, state.plan.resolved.evaluations
+        verb = "Beginning" if len(state.opened) == 1 else "Taking up"
+        self.say(f"{verb} {state.plan.phase} {state.plan.run_id}: {done} of {planned} settled.")
+
+    def _advance(self, state: RunState) -> None:
+        plan = state.plan
+        if self._task is None or self._run_id != plan.run_id:
+            if self._task is not None:
+                self._bar.remove_task(self._task)
+            self._run_id = plan.run_id
+            self._task = self._bar.add_task(plan.run_id, total=plan.resolved.evaluations, left="")
+        self._bar.update(self._task, completed=state.accounts.evaluations, left=_left(state))
+
+
+def _left(state: RunState) -> str:
+    hours = remaining_hours(state)
+    return "" if hours is None else f"{duration(3600 * hours)} left"
+
+
+def _evaluation(state: RunState, event: Settled) -> str:
+    plan = state.plan
+    done, planned = state.accounts.evaluations, plan.resolved.evaluations
+    where = f"generation {event.generation}  candidate {event.candidate:2d}"
+    if plan.search is None:
+        where = f"baseline  seed {event.seed:10d}"
+    result = f"{event.status} {event.score:.5g}" if event.score is not None else event.status
+    how = f"  ({event.cause})" if event.cause else ""
+    again = "  recovered" if event.recovered else ""
+    return (
+        f"[{done:{len(str(planned))}d}/{planned}]  {where}  {result}  in {event.seconds:.1f} s"
+        f"{again}{how}  {_left(state)}"
+    )
+
+
+def _generation(state: RunState, event: GenerationTold) -> str:
+    generation = state.generations[event.generation]
+    healthy = [score for score in generation.scores() if score is not None]
+    mean, best = sum(healthy) / len(healthy), min(healthy)
+    calibration = state.plan.calibration
+    baseline = calibration.mean_score if calibration else None
+    against = "" if baseline is None else f", baseline {baseline:.5g}"
+    spent = "; ".join(
+        f"{b.spent:.4g}{'' if b.cap is None else f' of {b.cap:.4g}'} {b.currency}"
+        for b in balances(state)
+        if b.currency != "cost" or state.plan.price_per_device_hour
+    )
+    return (
+        f"Generation {event.generation + 1} of {state.plan.resolved.generations}: "
+        f"best {best:.5g}, mean {mean:.5g}{against}, {len(generation.failed)} failed, "
+        f"step size {event.sigma:.3g}.\n  Spent: {spent}."
+    )

@@ -1,0 +1,203 @@
+"""From what was asked, on which devices, with which calibration, to the frozen plan of a run."""
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from budgets.terms import (
+    Calibration,
+    Caps,
+    Devices,
+    Envelope,
+    Limits,
+    Phase,
+    Plan,
+    SearchTerms,
+    Tier,
+)
+from budgets.tiers import Sizing, size
+from objectives.api import Objective
+
+RUN_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+
+CALIBRATION_LIMIT_SECONDS = 600.0
+"""How long a baseline may take before anything has been measured."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a person asked for; `None` is "decide for me"."""
+
+    phase: Phase
+    tier: Tier
+    objective: Objective
+    run_id: str | None = None
+    search_seed: int = 1
+    evaluation_seed: int = 123
+    sigma0: float = 0.2
+    population: int | None = None
+    max_evals: int | None = None
+    max_device_hours: float | None = None
+    max_hours: float | None = None
+    max_cost: float | None = None
+    price_per_device_hour: float = 0.0
+    limit_seconds: float | None = None
+    stall_seconds: float | None = None
+
+
+def run_name(request: Request) -> str:
+    """The run's id: the one asked for, or tier, objective and search seed."""
+    name = request.run_id or f"{request.tier}-{request.objective.spec.name}-s{request.search_seed}"
+    check_run_id(name)
+    return name
+
+
+def check_run_id(name: str) -> None:
+    """Raises ValueError unless `name` is a plain file name of 1 to 64 safe characters."""
+    if not RUN_ID.fullmatch(name):
+        raise ValueError(
+            f"--run-id: expected 1 to 64 of a-z, 0-9, '.', '_', '-', beginning with a letter or "
+            f"digit, got {name!r}"
+        )
+
+
+def run_directory(root: Path, phase: Phase, run_id: str) -> Path:
+    return root / phase / run_id
+
+
+def search_plan(request: Request, devices: Devices, calibration: Calibration | None) -> Plan:
+    """The plan of a search. Raises ValueError on what cannot be planned, naming the field."""
+    objective = request.objective
+    sizing = _sizing(request, devices.count)
+    return Plan(
+        run_id=run_name(request),
+        phase=request.phase,
+        tier=request.tier,
+        nominal=sizing.nominal,
+        resolved=sizing.resolved,
+        reasons=sizing.reasons,
+        search=SearchTerms(
+            seed=request.search_seed, sigma0=request.sigma0, start=objective.space.baseline
+        ),
+        evaluation_seed=request.evaluation_seed,
+        limits=_limits(request.limit_seconds, request.stall_seconds, devices, calibration),
+        caps=Caps(
+            evaluations=min(sizing.nominal.evaluations, request.max_evals or 2**31),
+            device_hours=request.max_device_hours,
+            hours=request.max_hours,
+            cost=request.max_cost,
+        ),
+        price_per_device_hour=request.price_per_device_hour,
+        devices=devices,
+        calibration=calibration,
+        **_described(objective),
+    )
+
+
+def calibration_plan(
+    objective: Objective,
+    devices: Devices,
+    repeats: int,
+    evaluation_seed: int = 123,
+    limit_seconds: float | None = None,
+) -> Plan:
+    """The plan of a calibration: one generation that is the baseline on `repeats` seeds."""
+    envelope = Envelope(population=1, generations=1, seeds_per_candidate=repeats)
+    return Plan(
+        run_id=calibration_name(objective, devices),
+        phase="calibration",
+        tier=None,
+        nominal=envelope,
+        resolved=envelope,
+        reasons=(),
+        search=None,
+        evaluation_seed=evaluation_seed,
+        limits=_limits(limit_seconds, None, devices, None),
+        caps=Caps(evaluations=repeats),
+        devices=devices,
+        calibration=None,
+        **_described(objective),
+    )
+
+
+def calibration_name(objective: Objective, devices: Devices) -> str:
+    """One calibration for each objective on each kind and number of devices."""
+    facts = f"{devices.kind}/{devices.name}/{devices.count}/{devices.threads}"
+    machine = hashlib.sha256(facts.encode()).hexdigest()[:6]
+    return f"{objective.spec.name}-{objective.fingerprint[:10]}-{devices.kind}-{machine}"
+
+
+def _described(objective: Objective) -> dict[str, Any]:
+    return {
+        "objective": objective.spec.model_dump(mode="json"),
+        "objective_fingerprint": objective.fingerprint,
+        "space": objective.space.model_dump(mode="json"),
+    }
+
+
+def _sizing(request: Request, devices: int) -> Sizing:
+    dimension = request.objective.space.dimension
+    sizing = size(request.phase, request.tier, dimension, devices, request.population)
+    resolved, most = sizing.resolved, request.max_evals
+    if most is None or resolved.evaluations <= most:
+        return sizing
+    generations = most // resolved.per_generation
+    if generations < 1:
+        raise ValueError(
+            f"--max-evals {most} does not pay for one generation of "
+            f"{resolved.per_generation} evaluations"
+        )
+    fewer = resolved.model_copy(update={"generations": generations})
+    reason = f"--max-evals {most} pays for {generations} of {resolved.generations} generations"
+    return Sizing(sizing.nominal, fewer, (*sizing.reasons, reason))
+
+
+def _limits(
+    wall_seconds: float | None,
+    stall_seconds: float | None,
+    devices: Devices,
+    calibration: Calibration | None,
+) -> Limits:
+    """An upper bound, never the estimate: six times the calibrated p90, a minute at least."""
+    if wall_seconds is None:
+        if calibration is None:
+            wall_seconds = CALIBRATION_LIMIT_SECONDS
+        else:
+            wall_seconds = max(60.0, round(6 * calibration.p90_seconds))
+    return Limits(
+        wall_seconds=wall_seconds,
+        stall_seconds=min(wall_seconds, 120.0 if stall_seconds is None else stall_seconds),
+        memory_bytes=devices.memory_bytes,
+    )
+
+
+def evaluation_seeds(plan: Plan, generation: int) -> tuple[int, ...]:
+    """S seeds that all candidates of the generation share, fresh in every generation.
+
+    Phases draw from different streams, so no search scores on the seeds it was calibrated with.
+    """
+    return tuple(
+        _seed(f"{plan.evaluation_seed}/{plan.phase}/{generation}/{repeat}")
+        for repeat in range(plan.resolved.seeds_per_candidate)
+    )
+
+
+def _seed(text: str) -> int:
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4]) % (2**31 - 1) + 1
+
+
+def differences(recorded: Plan, wanted: Plan) -> list[str]:
+    """Where two plans differ, as `field: recorded value -> wanted value`."""
+    return list(_differences("", recorded.model_dump(mode="json"), wanted.model_dump(mode="json")))
+
+
+def _differences(name: str, recorded: Any, wanted: Any) -> Iterator[str]:
+    if isinstance(recorded, dict) and isinstance(wanted, dict):
+        for key in {**recorded, **wanted}:
+            inner = f"{name}.{key}" if name else key
+            yield from _differences(inner, recorded.get(key), wanted.get(key))
+    elif recorded != wanted:
+        yield f"{name}: {recorded} -> {wanted}"

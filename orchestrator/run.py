@@ -1,0 +1,333 @@
+"""The walk of a run, readable aloud: ask, reserve, evaluate, settle, tell, judge."""
+
+import hashlib
+import math
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Protocol
+
+from budgets.accounts import Refusal
+from budgets.events import (
+    Concluded,
+    Event,
+    Fired,
+    GenerationAsked,
+    GenerationTold,
+    Opened,
+    Overridden,
+    Planned,
+    Reserved,
+    Settled,
+    Status,
+)
+from budgets.ledger import Ledger, Record
+from budgets.state import Generation, RunState, Try, apply, fold
+from budgets.terms import Plan
+from budgets.triggers import Trigger, Verdict, judge
+from objectives.api import ObjectiveSpec
+from objectives.space import SearchSpace
+from orchestrator.evaluate import Attempt, Executor, Outcome, Owner
+from orchestrator.plan import differences, evaluation_seeds
+from orchestrator.recovery import Unknown, Unstarted, recover
+
+WAIT_SECONDS = 0.5
+"""How long one look at the executor takes before signals and budgets are looked at again."""
+
+Observer = Callable[[RunState, Event], None]
+
+
+class Stop(Protocol):
+    """Whether a person, or a signal, wants the run to end."""
+
+    requested: bool  # no new evaluations; those running may finish
+    now: bool  # kill those too
+
+
+class ReplayError(Exception):
+    """The search no longer proposes what the ledger says it proposed."""
+
+    def __init__(self, generation: int, why: str) -> None:
+        super().__init__(
+            f"the replay diverges at generation {generation}: {why}. The ledger was written with "
+            "another seed, another version of cma or numpy, or on another kind of processor"
+        )
+        self.generation = generation
+
+
+class PlanChangedError(ValueError):
+    """The run directory belongs to another plan."""
+
+
+@dataclass
+class Run:
+    """A ledger, and the state it amounts to."""
+
+    ledger: Ledger
+    state: RunState
+    owner: Owner
+    observe: Observer
+
+    @property
+    def directory(self) -> Path:
+        return self.ledger.path.parent.absolute()
+
+    def record(self, event: Event) -> None:
+        """Disk first, memory second; an event that cannot follow is refused before either."""
+        self._commit(self.ledger.seal(event))
+
+    def _commit(self, record: Record) -> None:
+        state = apply(self.state, record)
+        self.ledger.append(record)
+        self.state = state
+        self.observe(state, record.event)
+
+    def reserve(self, generation: Generation, candidate: int, seed: int) -> Attempt | Refusal:
+        """Set an attempt's worst case aside and make its empty directory; or say why not."""
+        reserved = Reserved(
+            generation=generation.number,
+            candidate=candidate,
+            seed=seed,
+            attempt=len(generation.tries.get((candidate, seed), ())) + 1,
+            reserve_ms=self.state.plan.limits.reserve_ms,
+        )
+        record = self.ledger.seal(reserved)
+        accounts = self.state.accounts.tick(record.elapsed_ms)
+        if refusal := accounts.refusal(reserved.reserve_ms):
+            return refusal
+        attempt = self.attempt(reserved)
+        if attempt.directory.exists():
+            shutil.rmtree(attempt.directory)
+        attempt.directory.mkdir(parents=True)
+        self._commit(record)
+        return attempt
+
+    def attempt(self, reserved: Reserved) -> Attempt:
+        """The attempt a reservation is for: the same one whenever it is asked for."""
+        plan = self.state.plan
+        point = self.state.generations[reserved.generation].points[reserved.candidate]
+        place = attempt_place(reserved)
+        return Attempt(
+            attempt_id=self._attempt_id(reserved),
+            directory=self.directory / "eval" / place,
+            objective=ObjectiveSpec.model_validate(plan.objective),
+            knobs=SearchSpace.model_validate(plan.space).decode(point),
+            seed=reserved.seed,
+            limits=plan.limits,
+            owner=self.owner,
+        )
+
+    def reserved(self, attempt_id: str) -> Reserved:
+        """The open reservation of that attempt."""
+        reservations = (t.reserved for t in self.state.open_tries())
+        return next(r for r in reservations if self._attempt_id(r) == attempt_id)
+
+    def _attempt_id(self, reserved: Reserved) -> str:
+        return attempt_id(self.ledger.records[0].digest, reserved)
+
+
+def attempt_id(genesis: str, reserved: Reserved) -> str:
+    """Differs between runs, by the hash of the run's first record, and between attempts."""
+    identity = f"{genesis}/{attempt_place(reserved)}"
+    return hashlib.sha256(identity.encode()).hexdigest()[:32]
+
+
+def attempt_place(reserved: Reserved) -> str:
+    """The attempt's directory under the run's `eval/`."""
+    again = "" if reserved.attempt == 1 else f".{reserved.attempt}"
+    return (
+        f"gen_{reserved.generation:04d}/cand_{reserved.candidate:04d}/seed_{reserved.seed}{again}"
+    )
+
+
+def open_run(ledger: Ledger, plan: Plan, opened: Opened, observe: Observer) -> Run:
+    """Begin the run of `plan`, or take up the one in the ledger if it has the same plan.
+
+    Attempts that nobody settled are settled now: adopted if they finished, else charged. A run
+    that is over is only read. Raises PlanChangedError if the ledger belongs to another plan.
+    """
+    if not ledger.records:
+        ledger.append(ledger.seal(Planned(plan=plan)))
+    state = fold(ledger.records)
+    if changed := differences(state.plan, plan):
+        raise PlanChangedError(
+            f"{ledger.path.parent} holds another plan (recorded -> asked): "
+            f"{'; '.join(changed[:5])}. Give the new run its own name with --run-id, or repeat "
+            "the recorded options."
+        )
+    owner = Owner(boot_id=opened.boot_id, pid=opened.pid, start_ticks=opened.start_ticks)
+    run = Run(ledger, state, owner, observe)
+    if state.concluded is None:
+        run.record(opened)
+        settle_abandoned(run)
+    return run
+
+
+def settle_abandoned(run: Run) -> None:
+    """Settle every open attempt: none of this run's is in flight when this is called."""
+    for abandoned in run.state.open_tries():
+        attempt = run.attempt(abandoned.reserved)
+        wait_seconds = 2 * attempt.limits.grace_seconds + 5
+        found = recover(attempt.directory, attempt.attempt_id, wait_seconds)
+        run.record(_settled_late(abandoned, found))
+
+
+def _settled_late(abandoned: Try, found: Outcome | Unstarted | Unknown) -> Settled:
+    if isinstance(found, Outcome):
+        return settled(abandoned.reserved, found, recovered=True)
+    if isinstance(found, Unstarted):
+        found_ms, cause = 0, "it was never started"
+    else:
+        found_ms, cause = abandoned.reserved.reserve_ms, found.cause
+    lost = Outcome(
+        attempt_id=found.attempt_id, status=Status.LOST, cause=cause, seconds=found_ms / 1000
+    )
+    return settled(abandoned.reserved, lost, recovered=True)
+
+
+def settled(reserved: Reserved, outcome: Outcome, *, recovered: bool = False) -> Settled:
+    """The ledger's word for how an attempt ended. Only finite numbers enter it."""
+    measurement = outcome.measurement
+    status, score = outcome.status, None
+    if status is Status.OK:
+        if measurement is not None and math.isfinite(measurement.score):
+            score = measurement.score
+        else:
+            status = Status.NAN
+    measured = {}
+    if measurement is not None:
+        fields = ("train_seconds", "steps", "tokens", "train_flops", "eval_flops")
+        measured = {name: getattr(measurement, name) for name in fields}
+        measured["metrics"] = {k: v for k, v in measurement.metrics.items() if math.isfinite(v)}
+    return Settled(
+        generation=reserved.generation,
+        candidate=reserved.candidate,
+        seed=reserved.seed,
+        attempt=reserved.attempt,
+        status=status,
+        score=score,
+        charged_ms=math.ceil(1000 * outcome.seconds),
+        seconds=outcome.seconds,
+        startup_seconds=outcome.startup_seconds,
+        cpu_seconds=outcome.cpu_seconds,
+        peak_memory_bytes=outcome.peak_memory_bytes,
+        device=outcome.device,
+        cause=outcome.cause,
+        recovered=recovered,
+        **measured,
+    )
+
+
+class Proposer(Protocol):
+    """Where the points of a generation come from, and who learns from them."""
+
+    def ask(self) -> tuple[tuple[float, ...], ...]: ...
+
+    def tell(self, generation: Generation) -> GenerationTold | None: ...
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """Proposes the default configuration and learns nothing: a calibration."""
+
+    plan: Plan
+
+    def ask(self) -> tuple[tuple[float, ...], ...]:
+        return (SearchSpace.model_validate(self.plan.space).baseline,)
+
+    def tell(self, generation: Generation) -> None:
+        """There is nobody to learn."""
+
+
+def conduct(
+    run: Run, proposer: Proposer, executor: Executor, stop: Stop, closed: Callable[[Run], None]
+) -> Verdict:
+    """Propose, evaluate and learn until a rule, a budget, a signal or the plan ends it.
+
+    `closed` is called after each generation.
+    """
+    while (verdict := judge(run.state)).decision == "continue":
+        if run.state.current is None:
+            run.record(_asked(run.state, proposer.ask()))
+        if interruption := evaluate_owed(run, executor, stop):
+            return interruption
+        if judge(run.state).decision in ("continue", "done"):
+            generation = run.state.generations[-1]
+            if told := proposer.tell(generation):
+                run.record(told)
+            run.ledger.mark_head()
+            closed(run)
+    return verdict
+
+
+def _asked(state: RunState, points: tuple[tuple[float, ...], ...]) -> GenerationAsked:
+    number = len(state.generations)
+    return GenerationAsked(
+        generation=number, points=points, seeds=evaluation_seeds(state.plan, number)
+    )
+
+
+def evaluate_owed(run: Run, executor: Executor, stop: Stop) -> Verdict | None:
+    """Bring every evaluation of the current generation to its final result.
+
+    Returns None when that is done, or else what ended it early: a rule that already fires, a cap
+    that nothing more fits under, a signal. What is in flight then comes to its end first, unless
+    `stop.now`.
+    """
+    while True:
+        verdict = judge(run.state)
+        halted = stop.requested or verdict.decision in ("pause", "stop")
+        refusal = None if halted else _dispatch(run, executor)
+        if stop.now or not run.state.accounts.holds:
+            break
+        for outcome in executor.wait(WAIT_SECONDS):
+            run.record(settled(run.reserved(outcome.attempt_id), outcome))
+    if verdict.decision in ("pause", "stop"):
+        return verdict
+    if refusal is not None:
+        return _out_of_budget(run, refusal)
+    return Verdict("continue", (), "interrupted") if stop.requested else None
+
+
+def _dispatch(run: Run, executor: Executor) -> Refusal | None:
+    """Start what is owed while a slot is free; the refusal if a cap forbids the next one."""
+    while (generation := run.state.current) and (owed := generation.owed()):
+        if len(run.state.accounts.holds) >= executor.slots.count:
+            return None
+        attempt = run.reserve(generation, *owed[0])
+        if isinstance(attempt, Refusal):
+            return attempt
+        executor.submit(attempt)
+    return None
+
+
+def _out_of_budget(run: Run, refusal: Refusal) -> Verdict:
+    number = run.state.generations[-1].number
+    trigger = Trigger("budget", number, "stop", refusal.needed, refusal.free, str(refusal))
+    return Verdict("stop", (trigger,), str(refusal))
+
+
+def conclude(run: Run, verdict: Verdict) -> Verdict:
+    """Put the verdict on record, once: the rules that fired, or that the run is done."""
+    known = {(fired.rule, fired.generation) for fired in run.state.fired}
+    for trigger in verdict.triggers:
+        if (trigger.rule, trigger.generation) not in known:
+            fields = asdict(trigger)
+            del fields["overridable"]
+            run.record(Fired(**fields))
+    if verdict.decision == "done" and run.state.concluded is None:
+        run.record(Concluded(decision="done", reason=verdict.reason))
+    run.ledger.mark_head()
+    return verdict
+
+
+def override(run: Run, rule: str, reason: str) -> None:
+    """Let the run go on although `rule` fired. Raises ValueError unless that is what pauses it."""
+    triggers = [t for t in judge(run.state).triggers if t.rule == rule]
+    if not triggers:
+        raise ValueError(f"--override {rule}: that rule does not hold this run up")
+    for trigger in triggers:
+        if not trigger.overridable:
+            raise ValueError(f"--override {rule}: this rule cannot be overridden")
+        run.record(Overridden(rule=rule, generation=trigger.generation, reason=reason))

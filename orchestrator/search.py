@@ -1,0 +1,161 @@
+"""CMA-ES behind ask, tell and replay. The only module that imports cma.
+
+Every random number of generation g comes from a generator keyed by (seed, g), so a search is a
+function of its terms and the fitness it was told: replaying those gives the same search, bit for
+bit, and no pickle is needed. (Hansen, "The CMA Evolution Strategy: A Tutorial", arXiv:1604.00772.)
+"""
+
+import hashlib
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from budgets.events import GenerationTold
+from budgets.state import Generation
+from budgets.terms import SearchTerms
+from orchestrator.run import ReplayError
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # it misses matplotlib, which nobody asked for
+    import cma
+
+Point = tuple[float, ...]
+Array = npt.NDArray[np.float64]
+
+REPLAY_TOLERANCE = 1e-9
+"""Largest difference between a recorded and a re-asked coordinate that is the same point: other
+linear algebra kernels move the last bits, a different search moves far more."""
+
+
+class MirroredOrthogonal:
+    """Standard normal directions in mirrored pairs, orthogonal to each other while they can be.
+
+    Called by pycma in place of `numpy.random.randn(rows, dimension)`. Rows 2i and 2i+1 are z and
+    -z; within a block of `dimension` pairs the z are orthogonal, each with the length of its own
+    normal draw, so every row alone is still standard normal. (Brockhoff et al. 2010, "Mirrored
+    Sampling"; Wang, Emmerich and Bäck 2014, "Mirrored Orthogonal Sampling".)
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self.begin(0)
+
+    def begin(self, generation: int) -> None:
+        """Draw for this generation from now on."""
+        entropy = np.random.SeedSequence([self._seed, generation])
+        self._rng = np.random.Generator(np.random.Philox(entropy))
+
+    def __call__(self, rows: int, dimension: int) -> Array:
+        pairs = -(-rows // 2)
+        draws = self._rng.standard_normal((pairs, dimension))
+        blocks = [_orthogonal(draws[i : i + dimension]) for i in range(0, pairs, dimension)]
+        half = np.concatenate(blocks)
+        mirrored: Array = np.stack([half, -half], axis=1).reshape(2 * pairs, dimension)
+        return mirrored[:rows]
+
+
+def _orthogonal(block: Array) -> Array:
+    """The rows made orthogonal, uniformly over rotations, each keeping its length."""
+    q, r = np.linalg.qr(block.T)
+    signs = np.where(np.diag(r) < 0, -1.0, 1.0)
+    lengths = np.linalg.norm(block, axis=1, keepdims=True)
+    directions: Array = (q * signs).T * lengths
+    return directions
+
+
+class Search:
+    """One CMA-ES search in [0, 1]^d: `ask`, then `tell` once, generation by generation."""
+
+    def __init__(self, terms: SearchTerms, population: int) -> None:
+        self._randn = MirroredOrthogonal(terms.seed)
+        self._es: Any = cma.CMAEvolutionStrategy(
+            list(terms.start),
+            terms.sigma0,
+            {
+                "popsize": population,
+                "bounds": [0.0, 1.0],
+                "randn": self._randn,
+                "seed": np.nan,  # leaves NumPy's global generator alone
+                "CMA_diagonal": 0,
+                "timeout": np.inf,
+                "signals_filename": "",
+                "verb_log": 0,
+                "verb_disp": 0,
+                "verbose": -9,
+            },
+        )
+        self._generation = 0
+        self._asked: list[Array] = []
+
+    @property
+    def generation(self) -> int:
+        """Number of the generation that is, or will be, asked."""
+        return self._generation
+
+    def ask(self) -> tuple[Point, ...]:
+        """The generation's points of the unit cube. Asking twice gives the same points."""
+        if not self._asked:
+            self._randn.begin(self._generation)
+            self._asked = self._es.ask()
+        return tuple(tuple(float(u) for u in x) for x in self._asked)
+
+    def tell(self, generation: Generation) -> GenerationTold:
+        """Learn from a closed generation, once; says where the search stands afterwards."""
+        _compare(generation, self.ask())
+        self._es.tell(self._asked, generation.fitness())
+        self._asked = []
+        self._generation += 1
+        return self._told(generation.number)
+
+    def _told(self, generation: int) -> GenerationTold:
+        es = self._es
+        parts = (
+            es.mean,
+            [es.sigma],
+            es.sm.C,
+            es.pc,
+            es.pc2,
+            es.adapt_sigma.ps,
+            es.sigma_vec.scaling * np.ones(es.N),
+        )
+        digest = hashlib.sha256()
+        for part in parts:
+            digest.update(np.ascontiguousarray(part, dtype="<f8").tobytes())
+        favourite = tuple(float(u) for u in es.result.xfavorite)
+        ratio = float(max(es.sm.D) / min(es.sm.D))
+        return GenerationTold(
+            generation=generation,
+            digest=digest.hexdigest()[:32],
+            favourite=favourite,
+            sigma=float(es.sigma),
+            axis_ratio=ratio,
+        )
+
+    def replay(self, generations: Iterable[Generation]) -> None:
+        """Bring the search to where the recorded `generations` left it, checking every step.
+
+        What is told is what was re-asked. Raises ReplayError, naming the first divergence.
+        """
+        for generation in generations:
+            _compare(generation, self.ask())
+            if generation.told is not None:
+                told = self.tell(generation)
+                if told.digest != generation.told.digest:
+                    why = f"its state is {told.digest}, recorded is {generation.told.digest}"
+                    raise ReplayError(generation.number, why)
+
+
+def _compare(generation: Generation, points: tuple[Point, ...]) -> None:
+    recorded = np.array(generation.points)
+    replayed = np.array(points)
+    if recorded.shape != replayed.shape:
+        why = f"{recorded.shape} coordinates are recorded, {replayed.shape} are asked"
+        raise ReplayError(generation.number, why)
+    difference = np.abs(recorded - replayed)
+    if (largest := float(difference.max())) > REPLAY_TOLERANCE:
+        candidate = int(difference.max(axis=1).argmax())
+        why = f"candidate {candidate} differs by {largest:.2g} from the recorded point"
+        raise ReplayError(generation.number, why)

@@ -1,0 +1,327 @@
+"""One process's work on runs: devices and executor on one side, ledger and artefacts on the other.
+
+`Session.calibrate` and `Session.search` compose the parts; the walk itself is `orchestrator.run`.
+"""
+
+import os
+import platform
+import signal
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from types import FrameType
+from typing import Literal, Self
+
+from budgets.calibration import measure
+from budgets.events import Opened
+from budgets.ledger import HEAD, LEDGER, Clock, Ledger, LedgerStorageError, read, records_lost
+from budgets.state import RunState, fold
+from budgets.terms import Calibration, Devices, Plan
+from budgets.triggers import Verdict, judge
+from objectives import registry
+from objectives.api import Objective, ObjectiveSpec
+from orchestrator import artifacts, processes
+from orchestrator.devices import Offer, cpu_name, local_offer
+from orchestrator.evaluate import Executor, Launcher, Slots
+from orchestrator.executors import InlineExecutor, LocalExecutor
+from orchestrator.plan import Request, calibration_plan, run_directory, run_name, search_plan
+from orchestrator.run import (
+    Baseline,
+    Observer,
+    Proposer,
+    Run,
+    conclude,
+    conduct,
+    open_run,
+    override,
+    settle_abandoned,
+)
+
+ExecutorKind = Literal["ray", "local", "inline"]
+CALIBRATION_SEEDS = 8
+HOST_MEMORY_SHARE = 0.9  # of the machine's memory, for all evaluations together
+
+
+def system_clock() -> Clock:
+    return Clock(monotonic=time.monotonic, now=lambda: datetime.now(UTC))
+
+
+@dataclass
+class SignalStop:
+    """The first SIGINT or SIGTERM lets running evaluations finish, the second kills them."""
+
+    requested: bool = False
+    now: bool = False
+    signum: int = 0
+
+    def install(self) -> None:
+        """Take over both signals. After the executor's start: Ray installs handlers too."""
+        for signum in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(signum, self._receive)
+
+    def _receive(self, signum: int, _frame: FrameType | None) -> None:
+        self.now = self.requested
+        self.requested = True
+        self.signum = signum
+
+
+@dataclass(frozen=True)
+class Engine:
+    """How evaluations are run: which executor, on which devices."""
+
+    kind: ExecutorKind = "ray"
+    launcher: Launcher = "fork"
+    address: str | None = None
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    workers: int | None = None
+    threads: int | None = None
+
+    def slots(self) -> Slots:
+        """What may run at once here. Raises ValueError when more is asked for than there is."""
+        return self._offer().slots(self.device, self.workers, self.threads)
+
+    def _offer(self) -> Offer:
+        if self.kind != "ray" or self.address is None:
+            return local_offer()
+        from orchestrator.ray_executor import cluster_offer
+
+        return cluster_offer(self.address)
+
+    def executor(self, slots: Slots, objective: Objective, name: str) -> Executor:
+        """Not started yet: enter it."""
+        if self.kind == "inline":
+            return InlineExecutor(slots)
+        if self.kind == "local":
+            return LocalExecutor(slots, self.launcher, objective.preload)
+        from orchestrator.ray_executor import RayExecutor
+
+        return RayExecutor(slots, self.launcher, objective.preload, address=self.address, name=name)
+
+
+def devices_of(slots: Slots) -> Devices:
+    """Slots as a plan records them."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return Devices(
+        count=slots.count,
+        kind=slots.device,
+        name=slots.device_name,
+        threads=slots.threads,
+        memory_bytes=int(memory * HOST_MEMORY_SHARE / slots.count),
+    )
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run came to, for now."""
+
+    directory: Path
+    state: RunState
+    verdict: Verdict
+
+
+@dataclass
+class Session:
+    """One command's work: where runs live, how evaluations are run, and whom to tell.
+
+    A context manager: the executor is started when first needed and serves every run of the
+    session.
+    """
+
+    root: Path
+    engine: Engine
+    observe: Observer
+    say: Callable[[str], None]
+    closed: Callable[[RunState], None]  # after each generation of a search
+    clock: Clock = field(default_factory=system_clock)
+    stop: SignalStop = field(default_factory=SignalStop)
+    _executor: Executor | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end_executor()
+
+    def calibrate(
+        self, objective: Objective, slots: Slots, repeats: int = CALIBRATION_SEEDS
+    ) -> Result:
+        """Measure the baseline, or read the measurement there is for it on these devices."""
+        plan = calibration_plan(objective, devices_of(slots), repeats)
+        directory = run_directory(self.root, "calibration", plan.run_id)
+        plan = recorded_plan(directory) or plan  # however many seeds it was begun with
+        return self._conduct(directory, plan, slots, lambda _: Baseline(plan))
+
+    def search(
+        self,
+        request: Request,
+        slots: Slots,
+        assumed_seconds: float | None = None,
+        overrides: Sequence[tuple[str, str]] = (),
+    ) -> Result:
+        """Begin or take up the run that `request` names; calibrates first if nobody has.
+
+        When the calibration does not end well, its result is returned instead. Raises ValueError
+        on a request that cannot be planned or that differs from the recorded run.
+        """
+        directory = run_directory(self.root, request.phase, run_name(request))
+        recorded = recorded_plan(directory)
+        if recorded is not None:
+            plan = search_plan(request, recorded.devices, recorded.calibration)
+            return self._search(directory, plan, slots, overrides)
+        devices = devices_of(slots)
+        search_plan(request, devices, None)  # what cannot be planned is not calibrated either
+        if assumed_seconds is not None:
+            calibration = Calibration(assumed_seconds=assumed_seconds)
+        else:
+            result = self._calibrated(request.objective, slots)
+            if result.verdict.decision != "done":
+                return result
+            calibration = measure(result.state)
+        plan = search_plan(request, devices, calibration)
+        return self._search(directory, plan, slots, overrides)
+
+    def _calibrated(self, objective: Objective, slots: Slots) -> Result:
+        plan = calibration_plan(objective, devices_of(slots), CALIBRATION_SEEDS)
+        directory = run_directory(self.root, "calibration", plan.run_id)
+        if find_calibration(directory) is None:
+            self.say(
+                f"No calibration of {objective.spec.name} on {slots.count} x {slots.device_name} "
+                f"yet: evaluating the baseline on {CALIBRATION_SEEDS} seeds first."
+            )
+        return self.calibrate(objective, slots)
+
+    def _search(
+        self,
+        directory: Path,
+        plan: Plan,
+        slots: Slots,
+        overrides: Sequence[tuple[str, str]],
+    ) -> Result:
+        if slots.device != plan.devices.kind:
+            raise ValueError(
+                f"{directory} was planned for {plan.devices.kind}, this machine offers "
+                f"{slots.device}: choose with --device {plan.devices.kind}"
+            )
+        same_bits = replace(slots, threads=plan.devices.threads)
+        return self._conduct(directory, plan, same_bits, _replayed, overrides)
+
+    def _conduct(
+        self,
+        directory: Path,
+        plan: Plan,
+        slots: Slots,
+        proposer: Callable[[RunState], Proposer],
+        overrides: Sequence[tuple[str, str]] = (),
+    ) -> Result:
+        make_directory(directory)
+        with Ledger(directory, self.clock) as ledger:
+            for repair in ledger.repairs:
+                self.say(f"{ledger.path}: {repair}.")
+            if lost := records_lost(ledger.path, ledger.records):
+                self.say(
+                    f"Warning: {ledger.path} lacks {lost} records that {HEAD} has seen. If it is "
+                    "an old copy, what those records paid for is paid again."
+                )
+            run = open_run(ledger, plan, opened(), self.observe)
+            for rule, reason in overrides:
+                override(run, rule, reason)
+            verdict = judge(run.state)
+            if verdict.decision == "continue":
+                verdict = self._evaluate(run, slots, proposer)
+            conclude(run, verdict)
+            artifacts.write_run(directory, run.state)
+            return Result(directory, run.state, verdict)
+
+    def _evaluate(
+        self, run: Run, slots: Slots, proposer: Callable[[RunState], Proposer]
+    ) -> Verdict:
+        objective = registry.load(ObjectiveSpec.model_validate(run.state.plan.objective))
+        for warning in objective.preflight():
+            self.say(f"Warning: {warning}.")
+        proposes = proposer(run.state)
+        executor = self._started(slots, objective, run.state.plan.run_id)
+        verdict = conduct(run, proposes, executor, self.stop, self._closed)
+        if self.stop.now:  # what was in flight is killed here, so it can be settled
+            self._end_executor()
+            settle_abandoned(run)
+        return verdict
+
+    def _closed(self, run: Run) -> None:
+        if run.state.plan.search is not None:
+            artifacts.write_generation(run.directory, run.state)
+        artifacts.write_run(run.directory, run.state)
+        self.closed(run.state)
+
+    def _started(self, slots: Slots, objective: Objective, name: str) -> Executor:
+        if self._executor is None:
+            self.say(f"Starting {slots.count} worker slots ({self.engine.kind}) ...")
+            self._executor = self.engine.executor(slots, objective, name).__enter__()
+            self.stop.install()
+        return self._executor
+
+    def _end_executor(self) -> None:
+        executor, self._executor = self._executor, None
+        if executor is not None:
+            executor.__exit__(None, None, None)
+
+
+def _replayed(state: RunState) -> Proposer:
+    """The search that the ledger has brought this far."""
+    from orchestrator.search import Search  # imports cma
+
+    assert state.plan.search is not None
+    search = Search(state.plan.search, state.plan.resolved.population)
+    search.replay(state.generations)
+    return search
+
+
+def recorded_plan(directory: Path) -> Plan | None:
+    """The plan of the run in `directory`; None when no whole record is there yet."""
+    path = directory / LEDGER
+    records = read(path).records if path.exists() else ()
+    return fold(records[:1]).plan if records else None
+
+
+def find_calibration(directory: Path) -> Calibration | None:
+    """The finished calibration in `directory`, if there is one."""
+    path = directory / LEDGER
+    if not path.exists() or not (records := read(path).records):
+        return None
+    state = fold(records)
+    return measure(state) if state.concluded is not None else None
+
+
+def make_directory(directory: Path) -> None:
+    """Raises LedgerStorageError when it cannot be there."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LedgerStorageError(f"cannot make {directory}: {error.strerror}") from error
+
+
+def opened() -> Opened:
+    """This process, for the ledger."""
+    owner = processes.this_owner()
+    return Opened(
+        host=platform.node(),
+        boot_id=owner.boot_id,
+        pid=owner.pid,
+        start_ticks=owner.start_ticks,
+        versions=versions(),
+    )
+
+
+def versions() -> dict[str, str]:
+    """What decides the last bits of points and scores."""
+    import numpy as np
+
+    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    return {
+        **{name: metadata.version(name) for name in ("cma", "numpy", "ray", "torch")},
+        "blas": f"{blas['name']} {blas['version']}",
+        "python": platform.python_version(),
+        "processor": cpu_name(),
+    }

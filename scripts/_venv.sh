@@ -1,0 +1,63 @@
+# shellcheck shell=bash
+# Sourced by the other scripts: one virtual environment in .venv, installed when pyproject.toml
+# (or the place of this checkout) differs from what the stamp in it says.
+#
+# pip takes torch from PyPI. Where that build brings CUDA (`nvidia-*`, some 3 GB) to a machine
+# without an NVIDIA GPU, name torch's CPU index once, before the first install:
+#     PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu scripts/run --help
+
+ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
+VENV="$ROOT/.venv"
+STAMP="$VENV/.installed"
+
+say() { printf '%s\n' "$*" >&2; }
+
+# What the stamp says after an install: the project's state, then the extras.
+wanted() { printf '%s %s %s' "$(cksum <"$ROOT/pyproject.toml")" "$ROOT" "$1"; }
+
+# True if the extras $1 are there; data,dev holds all of data.
+installed() {
+  local found
+  [[ -x "$VENV/bin/python" && -r "$STAMP" ]] || return 1
+  found="$(<"$STAMP")"
+  [[ "$found" == "$(wanted "$1")" || "$found" == "$(wanted data,dev)" ]]
+}
+
+make_venv() {
+  local python="${PYTHON:-python3}"
+  if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+    say "Python 3.11 or newer is needed; $python is $("$python" --version 2>/dev/null || echo missing)."
+    say "Install one, or name one you have: PYTHON=/path/to/python3.12 '$0'"
+    return 1
+  fi
+  "$python" -m venv --clear "$VENV" >&2
+}
+
+install() {
+  local log
+  rm -f "$STAMP"
+  if ! "$VENV/bin/python" -m pip --version >/dev/null 2>&1; then # none yet, or half made
+    make_venv || return 1
+  fi
+  say "Installing the project with [$1] into .venv: seconds to minutes, torch being the big part."
+  log="$VENV/install.log"
+  if ! (cd "$ROOT" && "$VENV/bin/python" -m pip install --progress-bar off -e ".[$1]") \
+    >"$log" 2>&1; then
+    cat "$log" >&2
+    say "The install failed: pip's output is above and in $log. Mend the cause and run $0 again."
+    return 1
+  fi
+  wanted "$1" >"$STAMP"
+}
+
+# Afterwards $VENV has the project with the extras $1, or the script has ended with an error.
+ensure_venv() {
+  if installed "$1"; then return; fi
+  ( # one install at a time; macOS has no flock and goes without
+    if command -v flock >/dev/null && ! flock -n 9; then
+      say "Waiting for another install into .venv."
+      flock 9
+    fi
+    installed "$1" || install "$1"
+  ) 9<"$ROOT/scripts/_venv.sh" || exit 1
+}

@@ -1,0 +1,36 @@
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from objectives.nanochat.objective import NanochatObjective
+
+
+def test_planning_imports_neither_torch_nor_numpy() -> None:
+    code = (
+        "import sys; from objectives.nanochat.objective import NanochatObjective as N; "
+        "o = N.from_settings({}); o.space; o.fingerprint; o.spec; "
+        "sys.exit(bool({'torch', 'numpy'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_fingerprint_follows_the_settings_and_the_text_not_the_path(tmp_path: Path) -> None:
+    def fingerprint(**settings: Any) -> str:
+        return NanochatObjective.from_settings(settings).fingerprint
+
+    one, same, other = (tmp_path / name for name in ("one.txt", "same.txt", "other.txt"))
+    one.write_text("a\n\nb")
+    same.write_text("a\n\nb")
+    other.write_text("a\n\nc")
+    assert fingerprint() == fingerprint()
+    assert fingerprint() != fingerprint(n_layer=3)
+    assert fingerprint() != fingerprint(data="builtin:kjv-v1")
+    assert fingerprint(data=str(one)) == fingerprint(data=str(same))
+    assert fingerprint(data=str(one)) != fingerprint(data=str(other))
+
+
+def test_the_space_is_the_ten_knobs() -> None:
+    space = NanochatObjective.from_settings({}).space
+    assert space.dimension == 10
+    assert all(0.0 < x < 1.0 for x in space.baseline)

@@ -1,0 +1,186 @@
+"""Knobs and the unit cube: a point and its values say the same."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from objectives.space import Kind, Knob, SearchSpace
+
+patient = settings(deadline=None)
+units = st.floats(0.0, 1.0)
+
+X_LIMITS: dict[Kind, float] = {"linear": 1e6, "log10": 50.0, "sigmoid01": 12.0, "tanh11": 6.0}
+BASELINES: dict[Kind, float] = {"linear": 0.0, "log10": 1.0, "sigmoid01": 0.5, "tanh11": 0.0}
+
+
+def knob(
+    kind: Kind = "linear", low: float = -1.0, high: float = 1.0, baseline: float = 0.0
+) -> Knob:
+    return Knob(name="k", kind=kind, low=low, high=high, baseline=baseline)
+
+
+@st.composite
+def knobs_of(draw: st.DrawFn, kind: Kind) -> Knob:
+    """Knobs whose bounds lie around x = 0, where each kind's baseline sits."""
+    limit = X_LIMITS[kind]
+    low = draw(st.floats(-limit, -limit * 1e-3))
+    high = draw(st.floats(limit * 1e-3, limit))
+    return knob(kind, low, high, BASELINES[kind])
+
+
+@st.composite
+def int_knobs(draw: st.DrawFn) -> Knob:
+    low = draw(st.integers(-1000, 1000))
+    high = draw(st.integers(low + 1, low + 1000))
+    return knob("int", low, high, draw(st.integers(low, high)))
+
+
+@pytest.mark.parametrize("kind", X_LIMITS)
+@patient
+@given(data=st.data(), unit=units)
+def test_encode_undoes_decode(kind: Kind, data: st.DataObject, unit: float) -> None:
+    k = data.draw(knobs_of(kind))
+    assert k.encode(k.decode(unit)) == pytest.approx(unit, abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", X_LIMITS)
+@patient
+@given(data=st.data(), unit=units)
+def test_decode_stays_between_its_ends_and_never_falls(
+    kind: Kind, data: st.DataObject, unit: float
+) -> None:
+    k = data.draw(knobs_of(kind))
+    assert k.decode(0.0) <= k.decode(unit) <= k.decode(1.0)
+
+
+@pytest.mark.parametrize("kind", X_LIMITS)
+@patient
+@given(data=st.data(), edge=st.sampled_from([0.0, 1.0]))
+def test_a_baseline_on_a_bound_is_a_point_of_the_cube(
+    kind: Kind, data: st.DataObject, edge: float
+) -> None:
+    k = data.draw(knobs_of(kind))
+    space = SearchSpace(knobs=(knob(kind, k.low, k.high, k.decode(edge)),))
+    assert space.baseline == pytest.approx((edge,), abs=1e-9)
+    assert space.decode(space.baseline)["k"] == pytest.approx(k.decode(edge))
+
+
+@patient
+@given(k=int_knobs(), data=st.data())
+def test_decode_undoes_encode_of_every_whole_number(k: Knob, data: st.DataObject) -> None:
+    value = data.draw(st.integers(int(k.low), int(k.high)))
+    assert k.decode(k.encode(value)) == value
+
+
+@patient
+@given(k=int_knobs(), unit=units)
+def test_an_int_knob_gives_whole_numbers_inside_its_bounds(k: Knob, unit: float) -> None:
+    value = k.decode(unit)
+    assert float(value).is_integer()
+    assert k.low <= value <= k.high
+
+
+def test_an_int_knob_gives_every_number_an_equal_share() -> None:
+    k = knob("int", 2, 6, 4)
+    shares = Counter(k.decode((i + 0.5) / 1000) for i in range(1000))
+    assert shares == {2: 200, 3: 200, 4: 200, 5: 200, 6: 200}
+
+
+@pytest.mark.parametrize(
+    ("kind", "low", "high", "value"),
+    [
+        ("linear", 0.7, 0.99, 0.845),
+        ("log10", -4.0, -2.0, 1e-3),
+        ("sigmoid01", -3.0, 3.0, 0.5),
+        ("tanh11", -2.0, 2.0, 0.0),
+        ("int", 1, 3, 2),
+    ],
+)
+def test_the_middle_of_the_cube_is_the_middle_of_the_bounds(
+    kind: Kind, low: float, high: float, value: float
+) -> None:
+    assert knob(kind, low, high, value).decode(0.5) == pytest.approx(value)
+
+
+def test_decode_never_steps_over_a_bound_by_rounding() -> None:
+    k = knob(low=-0.6074, high=0.464, baseline=0.0)
+    assert k.low + 1.0 * (k.high - k.low) > k.high  # what makes it worth a test
+    assert k.decode(1.0) == k.high
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"low": 1.0, "high": 1.0}, "low 1.0 must be below high 1.0"),
+        ({"low": 2.0, "high": 1.0}, "low 2.0 must be below high 1.0"),
+        ({"baseline": 1.5}, "baseline 1.5 lies outside its bounds"),
+        ({"kind": "int", "low": 0.5}, "needs whole bounds and baseline"),
+        ({"kind": "int", "baseline": 0.5}, "needs whole bounds and baseline"),
+        ({"kind": "log10", "baseline": 0.0}, "baseline 0.0 lies outside its bounds"),
+        ({"kind": "log10", "baseline": -1.0}, "baseline -1.0 lies outside its bounds"),
+        ({"kind": "sigmoid01", "baseline": 1.0}, "baseline 1.0 lies outside its bounds"),
+        ({"kind": "tanh11", "baseline": 1.0}, "baseline 1.0 lies outside its bounds"),
+        ({"kind": "tanh11", "high": 30.0}, "cannot tell values apart"),
+        ({"kind": "sigmoid01", "high": 800.0, "baseline": 0.5}, "cannot tell values apart"),
+        ({"kind": "sigmoid01", "low": -800.0, "baseline": 0.5}, "cannot tell values apart"),
+        ({"kind": "log10", "high": 400.0, "baseline": 1.0}, "cannot tell values apart"),
+        ({"high": float("inf")}, "finite number"),
+        ({"baseline": float("nan")}, "finite number"),
+        ({"kind": "cubic"}, "'linear', 'log10', 'sigmoid01', 'tanh11' or 'int'"),
+    ],
+)
+def test_an_impossible_knob_is_refused_in_words(fields: dict[str, object], message: str) -> None:
+    sound = {"name": "k", "kind": "linear", "low": -1.0, "high": 1.0, "baseline": 0.0}
+    with pytest.raises(ValidationError, match=message):
+        Knob.model_validate({**sound, **fields})
+
+
+def test_a_space_names_its_values_in_order() -> None:
+    space = SearchSpace(knobs=(named("a", 0.0, 10.0), named("b", -1.0, 1.0)))
+    assert space.decode((0.5, 1.0)) == {"a": 5.0, "b": 1.0}
+    assert space.encode({"b": 1.0, "a": 5.0}) == (0.5, 1.0)
+    assert space.dimension == 2
+
+
+@pytest.mark.parametrize(
+    ("point", "message"),
+    [
+        ((0.5,), "expected 2 coordinates, got 1"),
+        ((0.5, 0.5, 0.5), "expected 2 coordinates, got 3"),
+        ((0.5, 1.01), r"knob b: coordinate 1.01 lies outside \[0, 1\]"),
+        ((-1e-9, 0.5), "knob a: coordinate -1e-09 lies outside"),
+        ((float("nan"), 0.5), "knob a: coordinate nan lies outside"),
+    ],
+)
+def test_decode_refuses_what_is_no_point_of_the_cube(
+    point: tuple[float, ...], message: str
+) -> None:
+    space = SearchSpace(knobs=(named("a", 0.0, 10.0), named("b", -1.0, 1.0)))
+    with pytest.raises(ValueError, match=message):
+        space.decode(point)
+
+
+def test_encode_of_an_outside_value_lies_outside_the_cube() -> None:
+    assert knob().encode(1.5) == 1.25
+
+
+def test_encode_refuses_a_missing_knob() -> None:
+    with pytest.raises(KeyError, match="b"):
+        SearchSpace(knobs=(named("a", 0.0, 1.0), named("b", 0.0, 1.0))).encode({"a": 0.5})
+
+
+def test_knob_names_must_differ() -> None:
+    with pytest.raises(ValidationError, match="knob names must differ, got a, a"):
+        SearchSpace(knobs=(named("a", 0.0, 1.0), named("a", 0.0, 1.0)))
+
+
+def test_a_space_needs_a_knob() -> None:
+    with pytest.raises(ValidationError, match="at least one knob"):
+        SearchSpace(knobs=())
+
+
+def named(name: str, low: float, high: float) -> Knob:
+    return Knob(name=name, kind="linear", low=low, high=high, baseline=low)

@@ -1,0 +1,124 @@
+"""Attempts, programs that misbehave, and ways to wait for what other processes do."""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from objectives import registry
+from objectives.api import ObjectiveSpec
+from orchestrator import processes
+from orchestrator.evaluate import Attempt, Launcher, Limits, Outcome, Owner, Slots
+from orchestrator.executors import LocalExecutor
+from orchestrator.launch import Program
+
+HERE = Path(__file__).parent
+NASTY = Program(entry="nasty:main", argv=(sys.executable, str(HERE / "nasty.py")))
+
+
+class MakeAttempt(Protocol):
+    def __call__(
+        self, do: str | None = None, *, owner: Owner | None = None, **limits: float
+    ) -> Attempt: ...
+
+
+class Run(Protocol):
+    def __call__(self, attempt: Attempt, launcher: Launcher = "fork") -> Outcome: ...
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _importable() -> Iterator[None]:
+    """Processes started by these tests find the package and `nasty`."""
+    with pytest.MonkeyPatch.context() as patch:
+        known = os.environ.get("PYTHONPATH")
+        paths = [str(HERE), str(HERE.parents[1]), *([known] if known else [])]
+        patch.setenv("PYTHONPATH", os.pathsep.join(paths))
+        yield
+
+
+@pytest.fixture
+def slots() -> Slots:
+    return Slots(2, "cpu", "some processor", 1)
+
+
+@pytest.fixture
+def nasty() -> Program:
+    return NASTY
+
+
+@pytest.fixture
+def make_attempt(tmp_path: Path) -> MakeAttempt:
+    """Attempts of `sphere` at its baseline, or of what `nasty` can `do`."""
+    numbers = count()
+    sphere = registry.load(ObjectiveSpec(name="sphere"))
+    knobs = {knob.name: knob.baseline for knob in sphere.space.knobs}
+
+    def make(do: str | None = None, *, owner: Owner | None = None, **settings: Any) -> Attempt:
+        limits = {name: settings.pop(name) for name in Limits.model_fields if name in settings}
+        directory = tmp_path / f"attempt-{next(numbers)}"
+        directory.mkdir()
+        spec = ObjectiveSpec(name="nasty", settings={"do": do, **settings}) if do else sphere.spec
+        return Attempt(
+            attempt_id=f"{tmp_path.name}-{directory.name}",
+            directory=directory,
+            objective=spec,
+            knobs=knobs,
+            seed=7,
+            limits=Limits(**{"wall_seconds": 60.0, "grace_seconds": 0.3, **limits}),
+            owner=owner or processes.this_owner(),
+        )
+
+    return make
+
+
+@pytest.fixture
+def run(slots: Slots) -> Run:
+    """Runs one attempt of `nasty` in an executor of its own."""
+
+    def run_one(attempt: Attempt, launcher: Launcher = "fork") -> Outcome:
+        with LocalExecutor(slots, launcher, program=NASTY) as executor:
+            executor.submit(attempt)
+            return the_one(executor.wait(60.0))
+
+    return run_one
+
+
+def the_one(outcomes: list[Outcome]) -> Outcome:
+    (outcome,) = outcomes
+    return outcome
+
+
+@pytest.fixture
+def eventually() -> Callable[..., float]:
+    """Waits until a condition holds; returns the seconds it took, fails after the deadline."""
+
+    def wait(condition: Callable[[], object], within_seconds: float = 20.0) -> float:
+        began = time.monotonic()
+        while not condition():
+            assert time.monotonic() - began < within_seconds, "it did not happen in time"
+            time.sleep(0.01)
+        return time.monotonic() - began
+
+    return wait
+
+
+@pytest.fixture
+def noted_pids() -> Callable[[Attempt], list[int]]:
+    """What `nasty` wrote down of its processes."""
+
+    def read(attempt: Attempt) -> list[int]:
+        path = attempt.directory / "pids"
+        return [int(line) for line in path.read_text().split()] if path.exists() else []
+
+    return read
+
+
+@pytest.fixture
+def alive() -> Callable[[list[int]], list[int]]:
+    """Those of the pids whose processes still run."""
+    return lambda pids: [pid for pid in pids if processes.start_ticks(pid) is not None]

@@ -1,0 +1,162 @@
+"""A program that misbehaves on request, run in place of an evaluation.
+
+`settings["do"]` of the attempt names one of the functions below. Forked, `main` is the entry;
+exec'd, this file is the program.
+"""
+
+import ctypes
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+
+def main(arguments: list[str]) -> int:
+    config = json.loads(Path(arguments[0]).read_text())
+    globals()[config["objective"]["settings"]["do"]](config)
+    return 0
+
+
+def finish(config: dict[str, Any]) -> None:
+    report = {"attempt_id": config["attempt_id"], "status": "ok", "measurement": {"score": 1.5}}
+    Path("measurement.json").write_text(json.dumps(report))
+
+
+def write(config: dict[str, Any]) -> None:
+    content = config["objective"]["settings"]["content"]
+    Path("measurement.json").write_text(content.replace("ID", config["attempt_id"]))
+
+
+def nothing(config: dict[str, Any]) -> None:
+    """Ends well without a word."""
+
+
+def facts(config: dict[str, Any]) -> None:
+    found = {
+        "fds": sorted(int(name) for name in os.listdir("/proc/self/fd")),
+        "stdin": os.readlink("/proc/self/fd/0"),
+        "cwd": os.getcwd(),
+        "environment": {name: os.environ.get(name) for name in _NAMES},
+        "visible_mark": f"ATTEMPT_ID={config['attempt_id']}".encode()
+        in Path("/proc/self/environ").read_bytes().split(b"\0"),
+        "oom_score_adj": int(Path("/proc/self/oom_score_adj").read_text()),
+        "leads_its_group": os.getpgid(0) == os.getpid(),
+        "ignored": [name.name for name in signal.Signals if _is_ignored(name)],
+    }
+    Path("facts.json").write_text(json.dumps(found))
+    finish(config)
+
+
+_NAMES = ("ATTEMPT_ID", "CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS")
+
+
+def _is_ignored(signum: signal.Signals) -> bool:
+    status = Path("/proc/self/status").read_text()
+    mask = next(line for line in status.splitlines() if line.startswith("SigIgn")).split()[1]
+    # Python itself ignores SIGPIPE and SIGXFSZ when an interpreter starts.
+    return bool(int(mask, 16) >> (signum - 1) & 1) and signum.name not in ("SIGPIPE", "SIGXFSZ")
+
+
+def hang(config: dict[str, Any]) -> None:
+    _note(os.getpid())
+    while True:
+        time.sleep(60)
+
+
+def resist(config: dict[str, Any]) -> None:
+    """Ignores SIGTERM, and so do a plain child and a daemon in a session of its own."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    _family()
+    hang(config)
+
+
+def finish_then_hang(config: dict[str, Any]) -> None:
+    finish(config)
+    hang(config)
+
+
+def leave_children(config: dict[str, Any]) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    _family()
+    finish(config)
+
+
+def flood(config: dict[str, Any]) -> None:
+    print("the first line")
+    block = b"x" * 1023 + b"\n"
+    sys.stdout.flush()
+    for _ in range(1024 * int(config["objective"]["settings"]["mib"])):
+        os.write(1, block)
+    print("the last line")
+    finish(config)
+
+
+def chatter(config: dict[str, Any]) -> None:
+    """Silent for longer in all than the stall limit, never at once: by output and heartbeat."""
+    for turn in range(12):
+        time.sleep(0.15)
+        if turn % 2:
+            print("still there", flush=True)
+        else:
+            with Path("metrics.jsonl").open("a") as file:
+                file.write("{}\n")
+    finish(config)
+
+
+def eat(config: dict[str, Any]) -> None:
+    """Takes memory in a child, 16 MiB every 20 ms, until it is stopped."""
+    if os.fork() == 0:
+        eaten = []
+        while len(eaten) < 64:
+            eaten.append(b"x" * (16 << 20))
+            time.sleep(0.02)
+    hang(config)
+
+
+def segfault(config: dict[str, Any]) -> None:
+    ctypes.string_at(0)
+
+
+def kill_itself(config: dict[str, Any]) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def exit_with_3(config: dict[str, Any]) -> None:
+    print("something broke", file=sys.stderr)
+    sys.exit(3)
+
+
+def kill_supervisor(config: dict[str, Any]) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    _family()
+    os.kill(os.getppid(), signal.SIGKILL)
+    hang(config)
+
+
+def _note(pid: int) -> None:
+    with Path("pids").open("a") as file:
+        file.write(f"{pid}\n")
+
+
+def _family() -> None:
+    child = os.fork()
+    if child == 0:
+        time.sleep(600)
+        os._exit(0)
+    _note(child)
+    middle = os.fork()
+    if middle == 0:
+        os.setsid()
+        if daemon := os.fork():
+            _note(daemon)
+            os._exit(0)
+        time.sleep(600)
+        os._exit(0)
+    os.waitpid(middle, 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

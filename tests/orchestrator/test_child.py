@@ -1,0 +1,129 @@
+import json
+import math
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from budgets.events import Status
+from objectives import registry
+from objectives.api import Context, DivergedError, Measurement, OutOfMemoryError
+from orchestrator import attempts, child
+from orchestrator.evaluate import Attempt
+
+Make = Callable[..., Attempt]
+Torch = type("OutOfMemoryError", (RuntimeError,), {})
+
+
+class Scripted:
+    """An objective whose evaluation is the given function of its context."""
+
+    def __init__(self, evaluate: Callable[[Context], Any]) -> None:
+        self._evaluate = evaluate
+
+    def evaluate(self, knobs: Mapping[str, float], seed: int, context: Context) -> Any:
+        return self._evaluate(context)
+
+
+def reported(
+    monkeypatch: pytest.MonkeyPatch, attempt: Attempt, evaluate: Callable[[Context], Any]
+) -> attempts.Report:
+    monkeypatch.setattr(registry, "load", lambda spec: Scripted(evaluate))
+    return child.evaluate(attempt, "cpu", 1)
+
+
+def raising(error: BaseException) -> Callable[[Context], Any]:
+    def evaluate(context: Context) -> Any:
+        raise error
+
+    return evaluate
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "cause"),
+    [
+        (DivergedError("loss is inf"), Status.NAN, "objectives.api.DivergedError: loss is inf"),
+        (OutOfMemoryError("full"), Status.OOM, "objectives.api.OutOfMemoryError: full"),
+        (MemoryError(), Status.OOM, "MemoryError"),
+        (Torch("CUDA out of memory"), Status.OOM, "OutOfMemoryError: CUDA out of memory"),
+        (RuntimeError("CUDA error: out of memory"), Status.OOM, "CUDA error"),
+        (
+            RuntimeError("DefaultCPUAllocator: can't allocate memory: 9 bytes"),
+            Status.OOM,
+            "RuntimeError",
+        ),
+        (ValueError("first\nlast"), Status.ERROR, "last"),
+        (SystemExit(3), Status.ERROR, "SystemExit: 3"),
+    ],
+)
+def test_what_an_objective_raises_becomes_a_status_and_a_traceback(
+    error: BaseException,
+    status: Status,
+    cause: str,
+    make_attempt: Make,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    report = reported(monkeypatch, make_attempt(), raising(error))
+    assert report.status is status
+    assert cause in report.cause
+    assert "\n" not in report.cause
+    assert report.measurement is None
+    assert "Traceback" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])
+def test_a_score_that_is_not_finite_survives_the_file_as_nan_status(
+    score: float, make_attempt: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempt = make_attempt()
+    report = reported(monkeypatch, attempt, lambda context: Measurement(score=score))
+    attempts.write_aside(attempt.directory / attempts.MEASUREMENT, attempts.to_json(report))
+    read = attempts.read_report(attempt.directory, attempt.attempt_id)
+    assert (read.status, read.cause) == (Status.NAN, f"the score is {score}")
+    assert read.measurement is not None
+    assert str(read.measurement.score) == str(score)
+
+
+def test_anything_but_a_measurement_is_an_error(
+    make_attempt: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = reported(monkeypatch, make_attempt(), lambda context: 1.5)
+    assert (report.status, report.cause) == (Status.ERROR, "expected a Measurement, got float")
+
+
+def test_a_setting_the_objective_refuses_is_an_error(make_attempt: Make) -> None:
+    attempt = make_attempt("nothing that the registry knows")
+    report = child.evaluate(attempt, "cpu", 1)
+    assert report.status is Status.ERROR
+    assert "unknown objective 'nasty'" in report.cause
+    assert report.called_at is None
+
+
+def test_heartbeats_are_lines_of_metrics(
+    make_attempt: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempt = make_attempt()
+
+    def evaluate(context: Context) -> Measurement:
+        context.heartbeat({"loss": 2.5, "step": 1})
+        context.heartbeat({"loss": 2.0, "step": 2})
+        return Measurement(score=2.0)
+
+    reported(monkeypatch, attempt, evaluate)
+    text = (attempt.directory / attempts.METRICS).read_text()
+    lines = [json.loads(line) for line in text.splitlines()]
+    assert [line["loss"] for line in lines] == [2.5, 2.0]
+    assert all("t" in line for line in lines)
+
+
+def test_the_module_runs_as_a_program(make_attempt: Make, tmp_path: Path) -> None:
+    attempt = make_attempt()
+    config = attempts.write_config(attempt)
+    subprocess.run([sys.executable, "-m", "orchestrator.child", str(config)], check=True)
+    report = attempts.read_report(attempt.directory, attempt.attempt_id)
+    assert report.status is Status.OK
+    assert report.called_at is not None

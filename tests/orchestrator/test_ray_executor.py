@@ -1,0 +1,190 @@
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from budgets.events import Status
+from orchestrator import attempts, processes
+from orchestrator.evaluate import Attempt, Slots
+from orchestrator.executors import EngineError
+from orchestrator.launch import Program
+from orchestrator.ray_executor import RayExecutor, cluster_offer, connected
+
+Make = Callable[..., Attempt]
+Pids = Callable[[Attempt], list[int]]
+Alive = Callable[[list[int]], list[int]]
+Eventually = Callable[..., float]
+ONE = Slots(1, "cpu", "some processor", 1)
+
+DRIVER = """
+import sys
+from pathlib import Path
+from orchestrator import processes
+from orchestrator.evaluate import Attempt, Slots
+from orchestrator.launch import Program
+from orchestrator.ray_executor import RayExecutor
+attempt = Attempt.model_validate_json(Path(sys.argv[1]).read_text())
+attempt = attempt.model_copy(update={"owner": processes.this_owner()})
+program = Program(entry="nasty:main")
+with RayExecutor(Slots(1, "cpu", "", 1), program=program, address="local") as executor:
+    executor.submit(attempt)
+    executor.wait(600.0)
+"""
+
+
+@pytest.fixture(scope="module")
+def local_ray(_importable: None) -> Iterator[None]:
+    """One Ray for all tests of this module but those that need their own."""
+    with connected("local", "tests"):
+        yield
+
+
+def actor_pid(attempt: Attempt) -> int:
+    """The Ray worker above the fork server above... found by the server's command line."""
+    (server,) = [
+        process
+        for process in psutil.Process().children(recursive=True)
+        if "orchestrator.forkserver" in process.cmdline()
+    ] or [
+        process
+        for process in psutil.process_iter()
+        if process.uids().real == os.getuid() and _is_our_server(process)
+    ]
+    parent = server.parent()
+    assert parent is not None
+    return parent.pid
+
+
+def _is_our_server(process: psutil.Process) -> bool:
+    try:
+        return "orchestrator.forkserver" in process.cmdline()
+    except psutil.Error:
+        return False
+
+
+def test_ray_gives_the_score_the_objective_gives(local_ray: None, make_attempt: Make) -> None:
+    with RayExecutor(ONE, run_name="scores") as executor:
+        executor.submit(make_attempt())
+        with pytest.raises(EngineError, match="all 1 slots are in use"):
+            executor.submit(make_attempt())
+        (outcome,) = executor.wait(30.0)
+        assert outcome.measurement is not None
+        assert (outcome.status, outcome.measurement.score) == (Status.OK, 1.0)
+        assert executor.wait(0.0) == []
+        assert executor.warnings == ()
+
+
+def test_ray_listens_on_the_loopback_only(local_ray: None) -> None:
+    family = [psutil.Process(), *psutil.Process().children(recursive=True)]
+    listening = [
+        (process.name(), connection.laddr)
+        for process in family
+        for connection in process.net_connections(kind="inet")
+        if connection.status == psutil.CONN_LISTEN
+    ]
+    assert len(listening) > 3
+    assert {address.ip for _, address in listening} <= {"127.0.0.1", "::ffff:127.0.0.1", "::1"}
+
+
+def test_the_token_is_for_its_owner_only(local_ray: None) -> None:
+    token = Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token")
+    assert stat.S_IMODE(token.stat().st_mode) == 0o600
+    assert os.environ["RAY_AUTH_MODE"] == "token"
+
+
+def test_an_offer_tells_the_clusters_devices(local_ray: None) -> None:
+    offer = cluster_offer()
+    assert offer.cpus >= 1
+    assert offer.where == "the Ray cluster of 1 node"
+
+
+@pytest.mark.parametrize("device", ["cuda", "cpu"])
+def test_more_devices_than_the_cluster_has_is_an_error_at_once(
+    device: Any, local_ray: None
+) -> None:
+    began = time.monotonic()
+    with (
+        pytest.raises(EngineError, match=r"999 slots of 1 .PU asked for, but the Ray cluster has"),
+        RayExecutor(Slots(999, device, "", 1)),
+    ):
+        pass
+    assert time.monotonic() - began < 5.0
+
+
+def test_a_killed_actor_loses_its_attempt_only_after_its_tree_is_gone(
+    local_ray: None, make_attempt: Make, nasty: Program, noted_pids: Pids, alive: Alive,
+    eventually: Eventually,
+) -> None:
+    attempt = make_attempt("resist", grace_seconds=30.0)
+    with RayExecutor(ONE, program=nasty) as executor:
+        executor.submit(attempt)
+        eventually(lambda: len(noted_pids(attempt)) == 3)
+        os.kill(actor_pid(attempt), signal.SIGKILL)
+        (outcome,) = executor.wait(60.0)
+        assert outcome.status is Status.LOST
+        assert alive(noted_pids(attempt)) == []
+        executor.submit(make_attempt("finish"))
+        (outcome,) = executor.wait(60.0)
+        assert outcome.status is Status.OK
+
+
+def test_leaving_ray_cancels_what_is_in_flight(
+    local_ray: None, make_attempt: Make, nasty: Program, noted_pids: Pids, alive: Alive,
+    eventually: Eventually,
+) -> None:
+    attempt = make_attempt("resist")
+    with RayExecutor(ONE, program=nasty) as executor:
+        executor.submit(attempt)
+        eventually(lambda: len(noted_pids(attempt)) == 3)
+    assert alive(noted_pids(attempt)) == []
+    summary = attempts.read_summary(attempt.directory, attempt.attempt_id)
+    assert summary is not None
+    assert summary.status is Status.CANCELLED
+
+
+def test_no_trainer_is_alive_five_seconds_after_its_driver_was_killed(
+    make_attempt: Make, tmp_path: Path, noted_pids: Pids, alive: Alive, eventually: Eventually
+) -> None:
+    attempt = make_attempt("resist", grace_seconds=30.0)
+    draft = tmp_path / "draft.json"
+    draft.write_text(attempt.model_dump_json())
+    environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
+    driver = subprocess.Popen([sys.executable, "-c", DRIVER, str(draft)], env=environment)
+    eventually(lambda: len(noted_pids(attempt)) == 3, 60.0)
+    started = attempts.read(attempts.Started, attempt.directory / attempts.STARTED)
+    assert started is not None
+    driver.send_signal(signal.SIGKILL)
+    driver.wait()
+    eventually(lambda: not alive([*noted_pids(attempt), started.pid]), 5.0)
+
+
+def test_an_address_where_nothing_answers_is_named_within_five_seconds() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{unused.getsockname()[1]}"
+        began = time.monotonic()
+        with (
+            pytest.raises(EngineError, match=f"answers at {address}.*ray start --head"),
+            RayExecutor(ONE, address=address),
+        ):
+            pass
+    assert time.monotonic() - began < 5.0
+
+
+def test_ray_client_addresses_are_refused() -> None:
+    with pytest.raises(EngineError, match="not supported"), RayExecutor(ONE, address="ray://h:1"):
+        pass
+
+
+def test_handlers_for_signals_survive_the_connection(local_ray: None) -> None:
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert processes.start_ticks(os.getpid())

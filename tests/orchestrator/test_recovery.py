@@ -1,0 +1,165 @@
+import fcntl
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from budgets.events import Status
+from orchestrator import attempts, processes
+from orchestrator.evaluate import Attempt, Outcome, Owner
+from orchestrator.recovery import Unknown, Unstarted, end_if_abandoned, recover
+
+Make = Callable[..., Attempt]
+
+
+@pytest.fixture
+def dead() -> Owner:
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    ticks = processes.start_ticks(process.pid)
+    process.communicate()
+    return processes.this_owner().model_copy(update={"pid": process.pid, "start_ticks": ticks})
+
+
+@pytest.fixture
+def sleeper() -> Iterator[Callable[[str], subprocess.Popen[bytes]]]:
+    """A process that carries an attempt's mark and would live on."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(attempt_id: str) -> subprocess.Popen[bytes]:
+        environment = {**os.environ, processes.MARK: attempt_id}
+        command = [sys.executable, "-c", "print(flush=True); import time; time.sleep(600)"]
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        process.stdout.readline()
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def started_by(attempt: Attempt, pid: int) -> None:
+    ticks = processes.start_ticks(pid) or 1
+    marker = attempts.Started(
+        attempt_id=attempt.attempt_id, pid=pid, start_ticks=ticks, boot_id=processes.boot_id()
+    )
+    attempts.write_aside(attempt.directory / attempts.STARTED, attempts.to_json(marker))
+
+
+def summary_of(attempt: Attempt, attempt_id: str) -> Outcome:
+    outcome = Outcome(attempt_id=attempt_id, status=Status.NAN, seconds=3.0)
+    return attempts.write_summary(attempt.directory, outcome)
+
+
+def test_a_summary_is_adopted(make_attempt: Make, dead: Owner) -> None:
+    attempt = make_attempt(owner=dead)
+    attempts.write_config(attempt)
+    started_by(attempt, os.getpid())
+    written = summary_of(attempt, attempt.attempt_id)
+    assert recover(attempt.directory, attempt.attempt_id, 0.0) == written
+
+
+def test_a_summary_of_another_attempt_is_not(make_attempt: Make, dead: Owner) -> None:
+    attempt = make_attempt(owner=dead)
+    attempts.write_config(attempt)
+    started_by(attempt, os.getpid())
+    summary_of(attempt, "another")
+    assert isinstance(recover(attempt.directory, attempt.attempt_id, 0.0), Unknown)
+
+
+def test_half_a_summary_is_none(make_attempt: Make, dead: Owner) -> None:
+    attempt = make_attempt(owner=dead)
+    attempts.write_config(attempt)
+    started_by(attempt, os.getpid())
+    (attempt.directory / attempts.SUMMARY).write_text('{"attempt_id": "')
+    assert isinstance(recover(attempt.directory, attempt.attempt_id, 0.0), Unknown)
+
+
+def test_without_a_config_nothing_was_asked_for(make_attempt: Make) -> None:
+    attempt = make_attempt()
+    found = recover(attempt.directory, attempt.attempt_id, 0.0)
+    assert found == Unstarted(attempt.attempt_id)
+
+
+def test_without_a_marker_of_a_dead_owner_here_nothing_was_started(
+    make_attempt: Make, dead: Owner
+) -> None:
+    attempt = make_attempt(owner=dead)
+    attempts.write_config(attempt)
+    found = recover(attempt.directory, attempt.attempt_id, 0.0)
+    assert found == Unstarted(attempt.attempt_id)
+
+
+def test_without_a_marker_of_an_owner_elsewhere_it_is_unknown(
+    make_attempt: Make, dead: Owner
+) -> None:
+    elsewhere = dead.model_copy(update={"boot_id": "another boot"})
+    attempt = make_attempt(owner=elsewhere)
+    attempts.write_config(attempt)
+    assert isinstance(recover(attempt.directory, attempt.attempt_id, 0.0), Unknown)
+
+
+def test_without_a_directory_it_is_unknown(make_attempt: Make) -> None:
+    attempt = make_attempt()
+    attempt.directory.rmdir()
+    assert isinstance(recover(attempt.directory, attempt.attempt_id, 0.0), Unknown)
+
+
+def test_what_a_dead_supervisor_left_is_killed_first(
+    make_attempt: Make, dead: Owner, sleeper: Callable[[str], Any]
+) -> None:
+    attempt = make_attempt(owner=dead)
+    attempts.write_config(attempt)
+    started_by(attempt, dead.pid)
+    left = sleeper(attempt.attempt_id)
+    assert isinstance(recover(attempt.directory, attempt.attempt_id, 0.0), Unknown)
+    assert processes.start_ticks(left.pid) is None
+
+
+def test_a_supervisor_that_does_not_end_is_killed_after_the_wait(
+    make_attempt: Make, dead: Owner
+) -> None:
+    attempt = make_attempt(owner=dead)
+    attempts.write_config(attempt)
+    hold = (
+        "import fcntl, sys, time; f = open(sys.argv[1], 'w'); fcntl.flock(f, fcntl.LOCK_EX);"
+        "print(flush=True); time.sleep(600)"
+    )
+    command = [sys.executable, "-c", hold, str(attempt.directory / attempts.LOCK)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        started_by(attempt, holder.pid)
+        began = time.monotonic()
+        found = recover(attempt.directory, attempt.attempt_id, 0.3)
+        assert isinstance(found, Unknown)
+        assert found.cause == "its supervisor died before it could write a summary"
+        assert time.monotonic() - began >= 0.3
+        assert processes.start_ticks(holder.pid) is None
+
+
+def test_a_lock_held_where_we_cannot_look_is_unknown(make_attempt: Make, dead: Owner) -> None:
+    attempt = make_attempt(owner=dead)
+    attempts.write_config(attempt)
+    with (attempt.directory / attempts.LOCK).open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        found = recover(attempt.directory, attempt.attempt_id, 0.1)
+    assert isinstance(found, Unknown)
+    assert "still alive" in found.cause
+
+
+def test_an_abandoned_attempt_is_ended_once_and_for_all(make_attempt: Make) -> None:
+    attempt = make_attempt()
+    attempts.write_config(attempt)
+    path, name = attempt.directory, attempt.attempt_id
+    assert end_if_abandoned(path, name, 1.0, may_still_start=True) is None
+    ended = end_if_abandoned(path, name, 2.0, may_still_start=False)
+    assert ended is not None
+    assert (ended.status, ended.seconds) == (Status.LOST, 2.0)
+    assert end_if_abandoned(path, name, 9.0, may_still_start=True) == ended

@@ -1,0 +1,277 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from budgets.events import Status
+from orchestrator import attempts, processes
+from orchestrator.evaluate import Attempt, Launcher, Slots
+from orchestrator.executors import LocalExecutor
+from orchestrator.launch import Program
+from orchestrator.logs import CappedLog
+
+Make = Callable[..., Attempt]
+Run = Callable[..., Any]
+Pids = Callable[[Attempt], list[int]]
+Alive = Callable[[list[int]], list[int]]
+Eventually = Callable[..., float]
+
+DRIVER = """
+import sys
+from pathlib import Path
+from orchestrator import processes
+from orchestrator.evaluate import Attempt, Slots
+from orchestrator.executors import LocalExecutor
+from orchestrator.launch import Program
+attempt = Attempt.model_validate_json(Path(sys.argv[1]).read_text())
+attempt = attempt.model_copy(update={"owner": processes.this_owner()})
+slots = Slots(1, "cpu", "", 1)
+with LocalExecutor(slots, "fork", program=Program(entry="nasty:main")) as executor:
+    executor.submit(attempt)
+    executor.wait(600.0)
+"""
+
+
+@pytest.mark.parametrize("launcher", ["fork", "exec"])
+def test_limit_kills_a_tree_that_ignores_sigterm_and_fled_its_session(
+    launcher: Launcher, make_attempt: Make, run: Run, noted_pids: Pids, alive: Alive
+) -> None:
+    attempt = make_attempt("resist", wall_seconds=1.5, grace_seconds=0.5)
+    outcome = run(attempt, launcher)
+    assert (outcome.status, outcome.cause) == (Status.TIMEOUT, "ran over 1.5 s")
+    assert len(noted_pids(attempt)) == 3
+    assert alive(noted_pids(attempt)) == []
+    assert 2.0 <= outcome.seconds < 5.0
+
+
+def test_silence_is_a_stall(make_attempt: Make, run: Run) -> None:
+    outcome = run(make_attempt("hang", stall_seconds=0.5))
+    assert outcome.status is Status.TIMEOUT
+    assert outcome.cause.startswith("stalled")
+    assert outcome.seconds < 5.0
+
+
+def test_output_and_heartbeats_hold_off_the_stall_limit(make_attempt: Make, run: Run) -> None:
+    outcome = run(make_attempt("chatter", stall_seconds=1.2))
+    assert outcome.status is Status.OK
+    assert outcome.seconds > 1.2
+
+
+def test_a_tree_over_its_memory_is_out_of_memory(make_attempt: Make, run: Run) -> None:
+    outcome = run(make_attempt("eat", memory_bytes=300 << 20))
+    assert outcome.status is Status.OOM
+    assert 300 << 20 < outcome.peak_memory_bytes < 900 << 20
+
+
+@pytest.mark.parametrize(
+    ("do", "cause"),
+    [
+        ("segfault", "killed by signal 11 SIGSEGV"),
+        ("kill_itself", "killed by signal 9 SIGKILL"),
+        ("exit_with_3", "exited with status 3: something broke"),
+    ],
+)
+@pytest.mark.parametrize("launcher", ["fork", "exec"])
+def test_a_crash_is_an_error_that_names_it(
+    do: str, cause: str, launcher: Launcher, make_attempt: Make, run: Run
+) -> None:
+    outcome = run(make_attempt(do), launcher)
+    assert (outcome.status, outcome.cause) == (Status.ERROR, cause)
+
+
+@pytest.mark.parametrize("launcher", ["fork", "exec"])
+def test_children_left_behind_are_killed_and_never_waited_for(
+    launcher: Launcher, make_attempt: Make, run: Run, noted_pids: Pids, alive: Alive
+) -> None:
+    attempt = make_attempt("leave_children", grace_seconds=30.0)
+    outcome = run(attempt, launcher)
+    assert outcome.status is Status.OK
+    assert outcome.measurement.score == 1.5
+    assert len(noted_pids(attempt)) == 2
+    assert alive(noted_pids(attempt)) == []
+    assert outcome.seconds < 10.0
+
+
+def test_a_flooded_log_keeps_its_ends_and_counts_the_rest(make_attempt: Make, run: Run) -> None:
+    attempt = make_attempt("flood", mib=64, log_bytes=10_000)
+    outcome = run(attempt)
+    text = (attempt.directory / "stdout.txt").read_text()
+    assert outcome.status is Status.OK
+    assert text.startswith("the first line\n")
+    assert text.endswith("the last line\n")
+    assert len(text) < 10_100
+    assert outcome.log_bytes_dropped == (64 << 20) + 29 - 10_000
+
+
+@pytest.mark.parametrize(
+    ("content", "cause"),
+    [
+        ("", "is not valid"),
+        ('{"attempt_id": "cut', "is not valid"),
+        ('{"attempt_id": "ID", "status": "ok"}', "holds no measurement"),
+        ('{"attempt_id": "ID", "status": "ok", "measurement": {"score": "low"}}', "score"),
+        ('{"attempt_id": "ID", "status": "timeout"}', "claims status 'timeout'"),
+        ('{"attempt_id": "another", "status": "nan"}', "is of attempt 'another'"),
+        (" " * 1_000_001, "larger than"),
+        (None, "no measurement.json was written"),
+    ],
+)
+def test_a_measurement_that_cannot_be_believed_is_an_error(
+    content: str | None, cause: str, make_attempt: Make, run: Run
+) -> None:
+    outcome = run(make_attempt("write" if content is not None else "nothing", content=content))
+    assert outcome.status is Status.ERROR
+    assert outcome.cause.startswith(("exited with 0, but measurement.json", "exited with 0, but no"))
+    assert cause in outcome.cause
+
+
+def test_a_score_that_is_no_number_is_nan_whatever_the_program_says(
+    make_attempt: Make, run: Run
+) -> None:
+    content = '{"attempt_id": "ID", "status": "ok", "measurement": {"score": NaN}}'
+    outcome = run(make_attempt("write", content=content))
+    assert (outcome.status, outcome.cause) == (Status.NAN, "the score is nan")
+
+
+@pytest.mark.parametrize("launcher", ["fork", "exec"])
+def test_the_evaluation_inherits_nothing_but_what_it_needs(
+    launcher: Launcher, make_attempt: Make, run: Run
+) -> None:
+    attempt = make_attempt("facts")
+    assert run(attempt, launcher).status is Status.OK
+    facts = json.loads((attempt.directory / "facts.json").read_text())
+    assert facts["fds"] == [0, 1, 2, 3]  # the last is the listing itself
+    assert facts["stdin"] == os.devnull
+    assert facts["cwd"] == str(attempt.directory)
+    assert facts["environment"] == {
+        "ATTEMPT_ID": attempt.attempt_id,
+        "CUDA_VISIBLE_DEVICES": "",
+        "OMP_NUM_THREADS": "1",
+    }
+    assert facts["visible_mark"]
+    assert facts["oom_score_adj"] == 1000
+    assert facts["leads_its_group"]
+    assert facts["ignored"] == []
+
+
+def test_nothing_is_launched_for_an_owner_that_is_dead(make_attempt: Make, run: Run) -> None:
+    attempt = make_attempt("finish", owner=dead_owner())
+    outcome = run(attempt)
+    assert (outcome.status, outcome.cause) == (
+        Status.LOST,
+        "the orchestrator's process is gone",
+    )
+    assert (attempt.directory / attempts.STARTED).exists()
+    assert not (attempt.directory / "stdout.txt").exists()
+
+
+def dead_owner() -> Any:
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    ticks = processes.start_ticks(process.pid)
+    process.communicate()
+    return processes.this_owner().model_copy(update={"pid": process.pid, "start_ticks": ticks})
+
+
+def test_a_cancelled_attempt_ends_as_cancelled(
+    make_attempt: Make, slots: Slots, nasty: Program, eventually: Eventually, noted_pids: Pids
+) -> None:
+    attempt = make_attempt("hang")
+    with LocalExecutor(slots, program=nasty) as executor:
+        executor.submit(attempt)
+        eventually(lambda: noted_pids(attempt))
+        executor.cancel()
+        (outcome,) = executor.wait(20.0)
+    assert outcome.status is Status.CANCELLED
+
+
+def test_a_finished_measurement_wins_over_a_simultaneous_cancellation(
+    make_attempt: Make, slots: Slots, nasty: Program, eventually: Eventually, noted_pids: Pids
+) -> None:
+    attempt = make_attempt("finish_then_hang")
+    with LocalExecutor(slots, program=nasty) as executor:
+        executor.submit(attempt)
+        eventually(lambda: noted_pids(attempt))
+        executor.cancel()
+        (outcome,) = executor.wait(20.0)
+    assert outcome.status is Status.OK
+
+
+def test_leaving_the_executor_ends_what_is_in_flight(
+    make_attempt: Make,
+    slots: Slots,
+    nasty: Program,
+    eventually: Eventually,
+    noted_pids: Pids,
+    alive: Alive,
+) -> None:
+    attempt = make_attempt("resist")
+    with LocalExecutor(slots, program=nasty) as executor:
+        executor.submit(attempt)
+        eventually(lambda: len(noted_pids(attempt)) == 3)
+    assert alive(noted_pids(attempt)) == []
+    summary = attempts.read_summary(attempt.directory, attempt.attempt_id)
+    assert summary is not None
+    assert summary.status is Status.CANCELLED
+
+
+def test_a_killed_supervisor_is_noticed_and_its_slot_is_clean_before_reuse(
+    make_attempt: Make, slots: Slots, nasty: Program, noted_pids: Pids, alive: Alive
+) -> None:
+    attempt = make_attempt("kill_supervisor")
+    with LocalExecutor(slots, program=nasty) as executor:
+        executor.submit(attempt)
+        (outcome,) = executor.wait(20.0)
+        assert (outcome.status, outcome.cause) == (Status.LOST, "its supervisor was killed")
+        assert noted_pids(attempt)
+        assert alive(noted_pids(attempt)) == []
+        assert outcome.seconds < 5.0
+        executor.submit(make_attempt("finish"))
+        (outcome,) = executor.wait(20.0)
+        assert outcome.status is Status.OK
+
+
+def test_the_tree_dies_within_five_seconds_of_its_executor(
+    make_attempt: Make, tmp_path: Path, eventually: Eventually, noted_pids: Pids, alive: Alive
+) -> None:
+    attempt = make_attempt("resist", grace_seconds=30.0)
+    draft = tmp_path / "draft.json"
+    draft.write_text(attempt.model_dump_json())
+    driver = subprocess.Popen([sys.executable, "-c", DRIVER, str(draft)])
+    eventually(lambda: len(noted_pids(attempt)) == 3, 30.0)
+    started = attempts.read(attempts.Started, attempt.directory / attempts.STARTED)
+    assert started is not None
+    driver.send_signal(signal.SIGKILL)
+    driver.wait()
+    eventually(lambda: not alive([*noted_pids(attempt), started.pid]), 5.0)
+    summary = attempts.read_summary(attempt.directory, attempt.attempt_id)
+    assert summary is not None
+    assert summary.status is Status.LOST
+
+
+def test_capped_log_loses_nothing_below_its_cap(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    log = CappedLog(reader, tmp_path / "log", cap_bytes=10)
+    for part in (b"abc", b"defg", b"hij"):
+        os.write(writer, part)
+        log.drain()
+    os.close(writer)
+    assert log.drain() == 0
+    log.close()
+    assert (tmp_path / "log").read_bytes() == b"abcdefghij"
+    assert log.dropped_bytes == 0
+
+
+def test_capped_log_drops_the_middle(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    log = CappedLog(reader, tmp_path / "log", cap_bytes=10)
+    os.write(writer, b"abcdefghijklmnopqrstuvwxyz")
+    os.close(writer)
+    log.drain()
+    log.close()
+    assert (tmp_path / "log").read_bytes() == b"abcde\n[... 16 bytes dropped ...]\nvwxyz"
