@@ -130,7 +130,7 @@ class Accounts:
             if self._cost_cap_ms > self.device_cap_ms:
                 return Refusal("device time", hours, free, "device-hours", "--max-device-hours")
             price = self.price_per_device_hour
-            return Refusal("money", hours * price, free * price, "", "--max-cost")
+            return Refusal("money", hours * price, free * price, "of money", "--max-cost")
         wall_cap_ms = _cap_ms(self.caps.hours)
         after = self._hold((-1, -1, -1), reserve_ms).committed_wall_ms
         if after > wall_cap_ms:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from budgets.report import BudgetReport, GenerationRow
+from budgets.report import Balance, BudgetReport, GenerationRow
 
 
 def to_markdown(report: BudgetReport, knobs: dict[str, float] | None = None) -> str:
@@ -47,16 +47,23 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
 
 
-def _number(value: float | None, none: str = "-") -> str:
-    return none if value is None else f"{value:.4g}"
+def amount(balance: Balance, value: float | None) -> str:
+    """A number of that currency: whole evaluations, hours to a third of a second."""
+    if value is None:
+        return "no cap"
+    return f"{value:.0f}" if balance.currency == "evaluations" else f"{value:.4f}"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
 
 
 def _budget_table(report: BudgetReport) -> list[str]:
     rows = [
-        f"| {b.currency} | {_number(b.spent)} | {_number(b.reserved)} | "
-        f"{_number(b.free, 'no cap')} | {_number(b.cap, 'no cap')} |"
+        f"| {b.currency} | {amount(b, b.spent)} | {amount(b, b.reserved)} | "
+        f"{amount(b, b.free)} | {amount(b, b.cap)} |"
         for b in report.balances
-        if b.currency != "cost" or b.cap is not None or b.spent
+        if b.counts
     ]
     return [
         "## Budget",

@@ -26,6 +26,11 @@ class Balance(_Part):
     free: float | None  # None without a cap
     cap: float | None
 
+    @property
+    def counts(self) -> bool:
+        """Whether there is anything to say: money only where it has a price or a cap."""
+        return self.currency != "cost" or self.cap is not None or self.spent > 0
+
 
 class GenerationRow(_Part):
     """One generation's scores over its healthy candidates, lower is better."""

@@ -52,7 +52,7 @@ def evaluate(attempt: Attempt, device: str, threads: int) -> Report:
         measurement = objective.evaluate(attempt.knobs, attempt.seed, context)
         status, cause = judge(measurement)
         kept = measurement if status is not Status.ERROR else None
-    except BaseException as error:  # noqa: BLE001 - see the module's first lines
+    except BaseException as error:  # see the module's first lines
         traceback.print_exc()
         status, cause, kept = classify(error), last_line_of(error), None
     return Report(

@@ -16,6 +16,7 @@ from typer import Argument, Option
 
 from budgets.calibration import measure
 from budgets.ledger import LEDGER, LedgerCorruptError, LedgerLockedError, LedgerStorageError, read
+from budgets.markdown import amount
 from budgets.report import budget_report
 from budgets.state import ImpossibleEventError, RunState, fold
 from budgets.terms import Calibration, Devices, Tier
@@ -288,11 +289,12 @@ def status(run: RunName = None, root: Root = DEFAULT_ROOT, as_json: Json = False
     print(f"{directory}: {whose}")
     print(report.sentence)
     for balance in report.balances:
-        if balance.currency != "cost" or balance.cap is not None:
-            free = "no cap" if balance.free is None else f"{balance.free:.4g} free"
+        if balance.counts:
+            free = "" if balance.free is None else " free"
             print(
-                f"  {balance.currency:13s} {balance.spent:.4g} spent, "
-                f"{balance.reserved:.4g} reserved, {free}"
+                f"  {balance.currency:13s} {amount(balance, balance.spent)} spent, "
+                f"{amount(balance, balance.reserved)} reserved, "
+                f"{amount(balance, balance.free)}{free}"
             )
     if report.decision == "continue" and not running:
         print("Repeat the command that began it to go on.")

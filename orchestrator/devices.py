@@ -35,19 +35,18 @@ class Offer:
         Raises ValueError when more is asked for than there is.
         """
         kind = ("cuda" if self.gpus else "cpu") if device == "auto" else device
+        if (count is not None and count < 1) or (threads is not None and threads < 1):
+            raise ValueError(f"expected at least one slot and thread, got {count} and {threads}")
         if kind == "cuda":
-            count = count if count is not None else max(self.gpus, 1)
-            threads = threads or max(1, self.cpus // count)
+            count = count or self.gpus or 1
             self._suffices(count, self.gpus, "GPU")
-            return Slots(count, "cuda", self.gpu_name, threads)
+            return Slots(count, "cuda", self.gpu_name, threads or max(1, self.cpus // count))
         threads = threads or 1
-        count = count if count is not None else max(1, self.cpus // threads)
+        count = count or max(1, self.cpus // threads)
         self._suffices(count * threads, self.cpus, "CPU")
         return Slots(count, "cpu", self.cpu_name, threads)
 
     def _suffices(self, wanted: int, there: int, kind: str) -> None:
-        if wanted < 1:
-            raise ValueError(f"expected at least one {kind}, got {wanted}")
         if wanted > there:
             raise ValueError(
                 f"{wanted} {kind}{'s' * (wanted != 1)} asked for, but {self.where} offers {there}; "
@@ -64,10 +63,8 @@ def local_offer(environment: Mapping[str, str] = os.environ) -> Offer:
 
 def usable_cpus() -> int:
     """CPUs this process may use: its affinity, and the quota of a container."""
-    if hasattr(os, "sched_getaffinity"):
-        cpus = len(os.sched_getaffinity(0))
-    else:
-        cpus = os.cpu_count() or 1
+    everywhere = os.cpu_count() or 1
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else everywhere
     with suppress(OSError, ValueError):
         quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
         cpus = min(cpus, max(1, math.floor(int(quota) / int(period))))
@@ -117,5 +114,7 @@ def _nvidia_smi() -> list[tuple[str, str, str]]:
         answer = subprocess.run(query, capture_output=True, text=True, timeout=20, check=True)
     except (OSError, subprocess.SubprocessError):
         return []
-    rows = [tuple(part.strip() for part in line.split(",", 2)) for line in answer.stdout.split("\n")]
+    rows = [
+        tuple(part.strip() for part in line.split(",", 2)) for line in answer.stdout.split("\n")
+    ]
     return [(row[0], row[1], row[2]) for row in rows if len(row) == 3]

@@ -26,7 +26,9 @@ class Program(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     entry: str = "orchestrator.child:main"  # `fork`: called with the list of arguments
-    argv: tuple[str, ...] = Field(default=(sys.executable, "-P", "-m", "orchestrator.child"))  # `exec`
+    argv: tuple[str, ...] = Field(
+        default=(sys.executable, "-P", "-m", "orchestrator.child")
+    )  # `exec`
 
 
 class Launch(BaseModel):

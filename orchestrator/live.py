@@ -18,7 +18,7 @@ from budgets.events import (
     Reserved,
     Settled,
 )
-from budgets.markdown import duration
+from budgets.markdown import amount, duration
 from budgets.report import balances, remaining_hours
 from budgets.state import RunState
 
@@ -122,9 +122,9 @@ def _generation(state: RunState, event: GenerationTold) -> str:
     baseline = calibration.mean_score if calibration else None
     against = "" if baseline is None else f", baseline {baseline:.5g}"
     spent = "; ".join(
-        f"{b.spent:.4g}{'' if b.cap is None else f' of {b.cap:.4g}'} {b.currency}"
+        f"{amount(b, b.spent)}{'' if b.cap is None else f' of {amount(b, b.cap)}'} {b.currency}"
         for b in balances(state)
-        if b.currency != "cost" or state.plan.price_per_device_hour
+        if b.counts
     )
     return (
         f"Generation {event.generation + 1} of {state.plan.resolved.generations}: "

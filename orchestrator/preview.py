@@ -61,7 +61,7 @@ def to_markdown(previews: Sequence[Preview]) -> str:
     lines += [
         f"Reserved for each evaluation: {plan.limits.reserve_ms / 1000:.0f} device-seconds "
         f"(limit {plan.limits.wall_seconds:g} s and twice the grace of "
-        f"{plan.limits.grace_seconds:g} s). Caps: {_caps(plan)}.",
+        f"{plan.limits.grace_seconds:g} s). {_caps(plan)}",
         "",
     ]
     return "\n".join(lines)
@@ -131,9 +131,9 @@ def _why(plan: Plan) -> str:
 def _caps(plan: Plan) -> str:
     caps = plan.caps
     named = (
-        (caps.evaluations, "evaluations"),
         (caps.device_hours, "device-hours"),
         (caps.hours, "hours open"),
         (caps.cost, "of cost"),
     )
-    return ", ".join(f"{cap:g} {unit}" for cap, unit in named if cap is not None)
+    given = [f"{cap:g} {unit}" for cap, unit in named if cap is not None]
+    return f"Never more than {', '.join(given)}." if given else "No cap but the evaluations."

@@ -5,17 +5,11 @@ nothing, and it supervises nothing: that is done beside the evaluation (see `sup
 The only module that imports ray.
 """
 
-import importlib
 import os
-import secrets
-import signal
-import socket
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Self
 
 from orchestrator.attempts import to_json, write_config
@@ -23,6 +17,13 @@ from orchestrator.devices import Offer, cpu_name
 from orchestrator.evaluate import Attempt, Launcher, Outcome, Slots
 from orchestrator.executors import EXIT_SECONDS, EngineError, LocalExecutor
 from orchestrator.launch import Program
+from orchestrator.ray_access import (
+    check_address,
+    own_signal_handlers,
+    prepare_token,
+    reach,
+    set_environment,
+)
 from orchestrator.recovery import end_if_abandoned
 
 START_SECONDS = 240.0  # for all actors and their fork servers
@@ -89,7 +90,7 @@ class RayExecutor:
     Attempts' directories must be on storage that all nodes share.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - how to evaluate, and where
         self,
         slots: Slots,
         launcher: Launcher = "fork",
@@ -199,10 +200,9 @@ class RayExecutor:
             "max_concurrency": 2,  # `cancel` beside `run`
         }
         if node_id:
-            nodes = importlib.import_module("ray.util.scheduling_strategies")
-            options["scheduling_strategy"] = nodes.NodeAffinitySchedulingStrategy(
-                node_id, soft=True
-            )
+            from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+            options["scheduling_strategy"] = NodeAffinitySchedulingStrategy(node_id, soft=True)
         actor = _ray().remote(SlotActor).options(**options)
         return actor.remote(
             self._one, self._launcher, self._preload, self._program.model_dump_json()
@@ -211,7 +211,9 @@ class RayExecutor:
     def _wait_until_ready(self) -> None:
         ray = _ray()
         try:
-            places = ray.get([slot.actor.where.remote() for slot in self._slots], timeout=START_SECONDS)
+            places = ray.get(
+                [slot.actor.where.remote() for slot in self._slots], timeout=START_SECONDS
+            )
         except ray.exceptions.GetTimeoutError:
             raise EngineError(
                 f"the {self.slots.count} slots were not ready after {START_SECONDS:g} s: "
@@ -230,7 +232,7 @@ class RayExecutor:
     def _probe(self) -> None:
         if time.monotonic() - self._probed_at >= PROBE_SECONDS:
             self._probed_at = time.monotonic()
-            _reach(_ray().get_runtime_context().gcs_address)
+            reach(_ray().get_runtime_context().gcs_address)
 
     def _leave(self) -> None:
         for slot in self._slots:
@@ -268,8 +270,8 @@ def _check_resources(slots: Slots) -> None:
         total = sum(int(resources.get(kind, 0)) for resources in nodes)
         raise EngineError(
             f"{slots.count} slots of {each} {kind} asked for, but the Ray cluster has {total} "
-            f"{kind} on {len(nodes)} node{'s' * (len(nodes) != 1)}, room for {room}; ask for fewer, "
-            f"or look at the cluster with: ray status"
+            f"{kind} on {len(nodes)} node{'s' * (len(nodes) != 1)}, room for {room}; ask for "
+            f"fewer, or look at the cluster with: ray status"
         )
 
 
@@ -280,8 +282,8 @@ def connected(address: str | None, namespace: str) -> Iterator[None]:
     Does nothing when this process has joined one already.
     """
     address = address or os.environ.get("RAY_ADDRESS") or "local"
-    _check_address(address)
-    _prepare_token(address)
+    check_address(address)
+    prepare_token(address)
     ray = _ray()
     if ray.is_initialized():
         yield
@@ -289,7 +291,7 @@ def connected(address: str | None, namespace: str) -> Iterator[None]:
     options: dict[str, Any] = {"namespace": namespace, "log_to_driver": False}
     if address == "local":
         options |= {"include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
-    with _own_signal_handlers():
+    with own_signal_handlers():
         try:
             ray.init(address=address, logging_level="ERROR", **options)
         except (ConnectionError, RuntimeError, ValueError) as error:
@@ -305,63 +307,7 @@ def connected(address: str | None, namespace: str) -> Iterator[None]:
 
 def _ray() -> Any:
     """The module, imported after what it reads from the environment is set."""
-    for name, value in {
-        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # a local Ray listens on 127.0.0.1 only
-        "RAY_memory_monitor_refresh_ms": "0",  # it kills innocent slots for one heavy child
-        "RAY_worker_niceness": "0",  # workers would run at nice 15
-        "RAY_USAGE_STATS_ENABLED": "0",
-    }.items():
-        os.environ.setdefault(name, value)
-    return importlib.import_module("ray")
+    set_environment()
+    import ray
 
-
-def _check_address(address: str) -> None:
-    if address.startswith("ray://"):
-        raise EngineError(
-            f"Ray Client ({address}) is not supported: run on a node of the cluster and give "
-            f"HOST:PORT of its head, or auto"
-        )
-    if address not in ("local", "auto"):
-        _reach(address)
-
-
-def _reach(address: str) -> None:
-    host, _, port = address.rpartition(":")
-    try:
-        with socket.create_connection((host.strip("[]"), int(port)), timeout=3.0):
-            return
-    except (OSError, ValueError) as error:
-        raise EngineError(
-            f"no Ray control service answers at {address} ({error}): is it running there "
-            f"(ray start --head), and is this its HOST:PORT (6379 by default)?"
-        ) from None
-
-
-def _prepare_token(address: str) -> None:
-    """Token authentication: always for a local Ray, and wherever a token is at hand."""
-    token = Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token")
-    if address == "local" and not token.exists() and "RAY_AUTH_TOKEN" not in os.environ:
-        token.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with suppress(FileExistsError):
-            descriptor = os.open(token, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            os.write(descriptor, secrets.token_hex(32).encode())
-            os.close(descriptor)
-    if token.exists():
-        with suppress(PermissionError):
-            token.chmod(0o600)  # Ray leaves it readable by everybody
-    if token.exists() or "RAY_AUTH_TOKEN" in os.environ:
-        os.environ.setdefault("RAY_AUTH_MODE", "token")
-
-
-@contextmanager
-def _own_signal_handlers() -> Iterator[None]:
-    """Ray replaces the handlers of the process that connects; put them back."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {signum: signal.getsignal(signum) for signum in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for signum, handler in before.items():
-            signal.signal(signum, handler)
+    return ray

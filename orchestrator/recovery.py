@@ -33,9 +33,7 @@ class Unknown:
     cause: str
 
 
-def recover(
-    directory: Path, attempt_id: str, wait_seconds: float
-) -> Outcome | Unstarted | Unknown:
+def recover(directory: Path, attempt_id: str, wait_seconds: float) -> Outcome | Unstarted | Unknown:
     """How an attempt of a dead orchestrator ended, once nothing of it is alive here.
 
     Waits up to `wait_seconds` for its supervisor, which ends by itself when its owner is dead,

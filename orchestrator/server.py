@@ -23,7 +23,7 @@ class ForkServer:
     """A running fork server; ready when constructed. Raises EngineError if it does not start."""
 
     def __init__(self, preload: Sequence[str], threads: int, notify: int, lifeline: int) -> None:
-        self._errors = tempfile.TemporaryFile()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `close`
         ready_read, ready_write = os.pipe()
         command = [sys.executable, "-P", "-m", "orchestrator.forkserver"]
         command += ["--preload", ",".join(preload), "--ready", str(ready_write)]

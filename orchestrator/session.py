@@ -98,7 +98,9 @@ class Engine:
             return LocalExecutor(slots, self.launcher, objective.preload)
         from orchestrator.ray_executor import RayExecutor
 
-        return RayExecutor(slots, self.launcher, objective.preload, address=self.address, name=name)
+        return RayExecutor(
+            slots, self.launcher, objective.preload, address=self.address, run_name=name
+        )
 
 
 def devices_of(slots: Slots) -> Devices:

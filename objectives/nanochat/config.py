@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from objectives.nanochat.data import BUILTIN
 
@@ -36,6 +37,19 @@ class NanochatConfig(BaseModel):
     warmdown_ratio: float = Field(default=0.4, ge=0, le=1)  # share of the steps
     max_grad_norm: float = Field(default=1.0, gt=0)
 
+    @field_validator("data")
+    @classmethod
+    def _builtin_or_absolute(cls, data: str) -> str:
+        """Evaluations run in directories of their own: a path must not depend on where."""
+        if data in BUILTIN:
+            return data
+        if data.startswith("builtin:"):
+            raise ValueError(
+                f"{data!r} is not built in: expected one of {', '.join(BUILTIN)}, "
+                "or the path of a text file"
+            )
+        return str(Path(data).expanduser().absolute())
+
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.n_embd % self.n_head:
@@ -53,11 +67,6 @@ class NanochatConfig(BaseModel):
             raise ValueError(
                 "warmup_ratio + warmdown_ratio must be at most 1, "
                 f"got {self.warmup_ratio} + {self.warmdown_ratio}"
-            )
-        if self.data.startswith("builtin:") and self.data not in BUILTIN:
-            raise ValueError(
-                f"data {self.data!r} is not built in: expected one of {', '.join(BUILTIN)}, "
-                "or the path of a text file"
             )
         return self
 

@@ -128,7 +128,7 @@ def _split(text: bytes) -> Corpus:
 
 def _read_file(path: str) -> bytes:
     try:
-        return Path(path).expanduser().read_bytes()
+        return Path(path).read_bytes()
     except OSError as error:
         raise SetupError(
             f"cannot read data {path!r} ({error.strerror}): expected a UTF-8 text file "

@@ -70,12 +70,13 @@ def pools(demand: Tensor, knobs: SynapticKnobs) -> tuple[Tensor, Tensor, Tensor]
     recycled = 1.0 - (1.0 - knobs.rec_rate) ** BLOCK
     places, total = knobs.init_rrp, 2.0 * knobs.init_rrp
     ready = reserve = torch.full_like(demand[:, 0], places)
+    all_vesicles = torch.full_like(ready, total)
     readies, reserves = [ready], [reserve]
     for exponent in (demand[:, :-1] * -SITES).unbind(1):
         kept = ready * (exponent / (ready + SITES)).exp()
-        left = reserve + kept  # total - left are spent, of which a share comes back
+        returned = torch.lerp(reserve + kept, all_vesicles, recycled)  # with a share of the spent
         ready = torch.addcmul(kept, reserve, places - kept, value=primed / total)
-        reserve = (1.0 - recycled) * left + recycled * total - ready
+        reserve = returned - ready
         readies.append(ready)
         reserves.append(reserve)
     ready, reserve = torch.stack(readies, 1), torch.stack(reserves, 1)

@@ -1,3 +1,4 @@
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,6 +37,13 @@ def test_the_spec_holds_every_setting_and_gives_an_equal_objective() -> None:
     objective = load(ObjectiveSpec(name="nanochat", settings={"n_layer": 3}))
     assert set(objective.spec.settings) == set(NanochatConfig.model_fields)
     assert load(ObjectiveSpec.model_validate_json(objective.spec.model_dump_json())) == objective
+
+
+def test_a_path_is_made_absolute_because_evaluations_run_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert NanochatConfig(data="text.txt").data == str(tmp_path / "text.txt")
 
 
 def test_knobs_that_are_missing_or_unknown_are_named() -> None:

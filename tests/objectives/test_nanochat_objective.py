@@ -15,6 +15,12 @@ def test_planning_imports_neither_torch_nor_numpy() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+def test_what_a_fork_server_preloads_does_not_touch_cuda() -> None:
+    modules = ", ".join(NanochatObjective.from_settings({}).preload)
+    code = f"import sys, {modules}; sys.exit(torch.cuda.is_initialized())"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
 def test_the_fingerprint_follows_the_settings_and_the_text_not_the_path(tmp_path: Path) -> None:
     def fingerprint(**settings: Any) -> str:
         return NanochatObjective.from_settings(settings).fingerprint

@@ -166,3 +166,10 @@ def test_preflight_warns_of_few_steps_and_repeated_text_and_refuses_too_few(text
     assert any("a control" in w for w in objective(text, steps=300, model="gpt").preflight())
     with pytest.raises(SetupError, match="at least 20"):
         objective(text, steps=15).preflight()
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_the_same_seed_gives_the_same_score(text: str, tmp_path: Path) -> None:
+    context = Context(tmp_path, "cuda", 1, lambda _: None)
+    one, other = (objective(text).evaluate(BASELINE, 0, context) for _ in range(2))
+    assert one.score == other.score < 5.0

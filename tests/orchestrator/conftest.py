@@ -12,7 +12,7 @@ import pytest
 
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator import processes
+from orchestrator import attempts, processes
 from orchestrator.evaluate import Attempt, Launcher, Limits, Outcome, Owner, Slots
 from orchestrator.executors import LocalExecutor
 from orchestrator.launch import Program
@@ -93,32 +93,45 @@ def the_one(outcomes: list[Outcome]) -> Outcome:
     return outcome
 
 
+def wait_until(condition: Callable[[], object], within_seconds: float = 20.0) -> float:
+    """Polls until the condition holds; returns the seconds it took, fails after the deadline."""
+    began = time.monotonic()
+    while not condition():
+        assert time.monotonic() - began < within_seconds, "it did not happen in time"
+        time.sleep(0.01)
+    return time.monotonic() - began
+
+
 @pytest.fixture
 def eventually() -> Callable[..., float]:
-    """Waits until a condition holds; returns the seconds it took, fails after the deadline."""
-
-    def wait(condition: Callable[[], object], within_seconds: float = 20.0) -> float:
-        began = time.monotonic()
-        while not condition():
-            assert time.monotonic() - began < within_seconds, "it did not happen in time"
-            time.sleep(0.01)
-        return time.monotonic() - began
-
-    return wait
+    return wait_until
 
 
-@pytest.fixture
-def noted_pids() -> Callable[[Attempt], list[int]]:
-    """What `nasty` wrote down of its processes."""
+class Family:
+    """The processes `nasty` wrote down, and whether they still run."""
 
-    def read(attempt: Attempt) -> list[int]:
+    def noted(self, attempt: Attempt) -> list[int]:
         path = attempt.directory / "pids"
         return [int(line) for line in path.read_text().split()] if path.exists() else []
 
-    return read
+    def alive(self, attempt: Attempt) -> list[int]:
+        """Those that still run."""
+        return [pid for pid in self.noted(attempt) if processes.start_ticks(pid) is not None]
+
+    def assemble(self, attempt: Attempt, count: int) -> None:
+        """Waits until that many have been noted."""
+        wait_until(lambda: len(self.noted(attempt)) == count, 60.0)
+
+    def vanish(self, attempt: Attempt, within_seconds: float) -> float:
+        """Waits until none is alive, nor the supervisor; returns the seconds it took."""
+        started = attempts.read(attempts.Started, attempt.directory / attempts.STARTED)
+        assert started is not None
+        return wait_until(
+            lambda: not self.alive(attempt) and processes.start_ticks(started.pid) is None,
+            within_seconds,
+        )
 
 
 @pytest.fixture
-def alive() -> Callable[[list[int]], list[int]]:
-    """Those of the pids whose processes still run."""
-    return lambda pids: [pid for pid in pids if processes.start_ticks(pid) is not None]
+def family() -> Family:
+    return Family()

@@ -4,6 +4,8 @@
 exec'd, this file is the program.
 """
 
+# ruff: noqa: T201 - a program that prints
+
 import ctypes
 import json
 import os
@@ -109,7 +111,7 @@ def chatter(config: dict[str, Any]) -> None:
 def eat(config: dict[str, Any]) -> None:
     """Takes memory in a child, 16 MiB every 20 ms, until it is stopped."""
     if os.fork() == 0:
-        eaten = []
+        eaten: list[bytes] = []
         while len(eaten) < 64:
             eaten.append(b"x" * (16 << 20))
             time.sleep(0.02)

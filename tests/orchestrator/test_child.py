@@ -15,7 +15,7 @@ from orchestrator import attempts, child
 from orchestrator.evaluate import Attempt
 
 Make = Callable[..., Attempt]
-Torch = type("OutOfMemoryError", (RuntimeError,), {})
+Torch = type("OutOfMemoryError", (RuntimeError,), {"__module__": "test_child"})
 
 
 class Scripted:
@@ -24,14 +24,14 @@ class Scripted:
     def __init__(self, evaluate: Callable[[Context], Any]) -> None:
         self._evaluate = evaluate
 
-    def evaluate(self, knobs: Mapping[str, float], seed: int, context: Context) -> Any:
+    def evaluate(self, _knobs: Mapping[str, float], _seed: int, context: Context) -> Any:
         return self._evaluate(context)
 
 
 def reported(
     monkeypatch: pytest.MonkeyPatch, attempt: Attempt, evaluate: Callable[[Context], Any]
 ) -> attempts.Report:
-    monkeypatch.setattr(registry, "load", lambda spec: Scripted(evaluate))
+    monkeypatch.setattr(registry, "load", lambda _spec: Scripted(evaluate))
     return child.evaluate(attempt, "cpu", 1)
 
 
@@ -43,34 +43,27 @@ def raising(error: BaseException) -> Callable[[Context], Any]:
 
 
 @pytest.mark.parametrize(
-    ("error", "status", "cause"),
+    ("error", "expected"),
     [
-        (DivergedError("loss is inf"), Status.NAN, "objectives.api.DivergedError: loss is inf"),
-        (OutOfMemoryError("full"), Status.OOM, "objectives.api.OutOfMemoryError: full"),
-        (MemoryError(), Status.OOM, "MemoryError"),
-        (Torch("CUDA out of memory"), Status.OOM, "OutOfMemoryError: CUDA out of memory"),
-        (RuntimeError("CUDA error: out of memory"), Status.OOM, "CUDA error"),
-        (
-            RuntimeError("DefaultCPUAllocator: can't allocate memory: 9 bytes"),
-            Status.OOM,
-            "RuntimeError",
-        ),
-        (ValueError("first\nlast"), Status.ERROR, "last"),
-        (SystemExit(3), Status.ERROR, "SystemExit: 3"),
+        (DivergedError("loss is inf"), "nan objectives.api.DivergedError: loss is inf"),
+        (OutOfMemoryError("full"), "oom objectives.api.OutOfMemoryError: full"),
+        (MemoryError(), "oom MemoryError"),
+        (Torch("CUDA out of memory"), "oom test_child.OutOfMemoryError: CUDA out of memory"),
+        (RuntimeError("CUDA error: out of memory"), "oom RuntimeError: CUDA error: out of memory"),
+        (RuntimeError("can't allocate memory"), "oom RuntimeError: can't allocate memory"),
+        (ValueError("first\nlast"), "error last"),
+        (SystemExit(3), "error SystemExit: 3"),
     ],
 )
 def test_what_an_objective_raises_becomes_a_status_and_a_traceback(
     error: BaseException,
-    status: Status,
-    cause: str,
+    expected: str,
     make_attempt: Make,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     report = reported(monkeypatch, make_attempt(), raising(error))
-    assert report.status is status
-    assert cause in report.cause
-    assert "\n" not in report.cause
+    assert f"{report.status.value} {report.cause}" == expected
     assert report.measurement is None
     assert "Traceback" in capsys.readouterr().err
 
@@ -80,7 +73,7 @@ def test_a_score_that_is_not_finite_survives_the_file_as_nan_status(
     score: float, make_attempt: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     attempt = make_attempt()
-    report = reported(monkeypatch, attempt, lambda context: Measurement(score=score))
+    report = reported(monkeypatch, attempt, lambda _context: Measurement(score=score))
     attempts.write_aside(attempt.directory / attempts.MEASUREMENT, attempts.to_json(report))
     read = attempts.read_report(attempt.directory, attempt.attempt_id)
     assert (read.status, read.cause) == (Status.NAN, f"the score is {score}")
@@ -91,7 +84,7 @@ def test_a_score_that_is_not_finite_survives_the_file_as_nan_status(
 def test_anything_but_a_measurement_is_an_error(
     make_attempt: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    report = reported(monkeypatch, make_attempt(), lambda context: 1.5)
+    report = reported(monkeypatch, make_attempt(), lambda _context: 1.5)
     assert (report.status, report.cause) == (Status.ERROR, "expected a Measurement, got float")
 
 

@@ -10,7 +10,9 @@ from orchestrator.evaluate import Slots
 def two_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A driver's program that reports two devices."""
     program = tmp_path / "nvidia-smi"
-    program.write_text("#!/bin/sh\necho '0, GPU-aaa, NVIDIA H200'\necho '1, GPU-bbb, NVIDIA H200'\n")
+    program.write_text(
+        "#!/bin/sh\necho '0, GPU-aaa, NVIDIA H200'\necho '1, GPU-bbb, NVIDIA H200'\n"
+    )
     program.chmod(0o700)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,6 @@ from orchestrator.launch import Program
 from orchestrator.ray_executor import RayExecutor, cluster_offer, connected
 
 Make = Callable[..., Attempt]
-Pids = Callable[[Attempt], list[int]]
-Alive = Callable[[list[int]], list[int]]
-Eventually = Callable[..., float]
 ONE = Slots(1, "cpu", "some processor", 1)
 
 DRIVER = """
@@ -48,27 +46,16 @@ def local_ray(_importable: None) -> Iterator[None]:
         yield
 
 
-def actor_pid(attempt: Attempt) -> int:
-    """The Ray worker above the fork server above... found by the server's command line."""
-    (server,) = [
+def actor_pid() -> int:
+    """The Ray worker that has the fork server as its child."""
+    servers = [
         process
         for process in psutil.Process().children(recursive=True)
         if "orchestrator.forkserver" in process.cmdline()
-    ] or [
-        process
-        for process in psutil.process_iter()
-        if process.uids().real == os.getuid() and _is_our_server(process)
     ]
-    parent = server.parent()
-    assert parent is not None
-    return parent.pid
-
-
-def _is_our_server(process: psutil.Process) -> bool:
-    try:
-        return "orchestrator.forkserver" in process.cmdline()
-    except psutil.Error:
-        return False
+    forked = {process.pid for process in servers if process.ppid() in {p.pid for p in servers}}
+    (server,) = [process for process in servers if process.pid not in forked]
+    return server.ppid()
 
 
 def test_ray_gives_the_score_the_objective_gives(local_ray: None, make_attempt: Make) -> None:
@@ -84,15 +71,16 @@ def test_ray_gives_the_score_the_objective_gives(local_ray: None, make_attempt: 
 
 
 def test_ray_listens_on_the_loopback_only(local_ray: None) -> None:
-    family = [psutil.Process(), *psutil.Process().children(recursive=True)]
-    listening = [
-        (process.name(), connection.laddr)
-        for process in family
-        for connection in process.net_connections(kind="inet")
-        if connection.status == psutil.CONN_LISTEN
-    ]
+    listening = []
+    for process in [psutil.Process(), *psutil.Process().children(recursive=True)]:
+        with suppress(psutil.NoSuchProcess):  # an idle worker may end at any time
+            listening += [
+                connection.laddr.ip
+                for connection in process.net_connections(kind="inet")
+                if connection.status == psutil.CONN_LISTEN
+            ]
     assert len(listening) > 3
-    assert {address.ip for _, address in listening} <= {"127.0.0.1", "::ffff:127.0.0.1", "::1"}
+    assert set(listening) <= {"127.0.0.1", "::ffff:127.0.0.1", "::1"}
 
 
 def test_the_token_is_for_its_owner_only(local_ray: None) -> None:
@@ -121,50 +109,52 @@ def test_more_devices_than_the_cluster_has_is_an_error_at_once(
 
 
 def test_a_killed_actor_loses_its_attempt_only_after_its_tree_is_gone(
-    local_ray: None, make_attempt: Make, nasty: Program, noted_pids: Pids, alive: Alive,
-    eventually: Eventually,
+    local_ray: None,
+    make_attempt: Make,
+    nasty: Program,
+    family: Any,
 ) -> None:
     attempt = make_attempt("resist", grace_seconds=30.0)
     with RayExecutor(ONE, program=nasty) as executor:
         executor.submit(attempt)
-        eventually(lambda: len(noted_pids(attempt)) == 3)
-        os.kill(actor_pid(attempt), signal.SIGKILL)
+        family.assemble(attempt, 3)
+        os.kill(actor_pid(), signal.SIGKILL)
         (outcome,) = executor.wait(60.0)
         assert outcome.status is Status.LOST
-        assert alive(noted_pids(attempt)) == []
+        assert family.alive(attempt) == []
         executor.submit(make_attempt("finish"))
         (outcome,) = executor.wait(60.0)
         assert outcome.status is Status.OK
 
 
 def test_leaving_ray_cancels_what_is_in_flight(
-    local_ray: None, make_attempt: Make, nasty: Program, noted_pids: Pids, alive: Alive,
-    eventually: Eventually,
+    local_ray: None,
+    make_attempt: Make,
+    nasty: Program,
+    family: Any,
 ) -> None:
     attempt = make_attempt("resist")
     with RayExecutor(ONE, program=nasty) as executor:
         executor.submit(attempt)
-        eventually(lambda: len(noted_pids(attempt)) == 3)
-    assert alive(noted_pids(attempt)) == []
+        family.assemble(attempt, 3)
+    assert family.alive(attempt) == []
     summary = attempts.read_summary(attempt.directory, attempt.attempt_id)
     assert summary is not None
     assert summary.status is Status.CANCELLED
 
 
 def test_no_trainer_is_alive_five_seconds_after_its_driver_was_killed(
-    make_attempt: Make, tmp_path: Path, noted_pids: Pids, alive: Alive, eventually: Eventually
+    make_attempt: Make, tmp_path: Path, family: Any
 ) -> None:
     attempt = make_attempt("resist", grace_seconds=30.0)
     draft = tmp_path / "draft.json"
     draft.write_text(attempt.model_dump_json())
     environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
     driver = subprocess.Popen([sys.executable, "-c", DRIVER, str(draft)], env=environment)
-    eventually(lambda: len(noted_pids(attempt)) == 3, 60.0)
-    started = attempts.read(attempts.Started, attempt.directory / attempts.STARTED)
-    assert started is not None
+    family.assemble(attempt, 3)
     driver.send_signal(signal.SIGKILL)
     driver.wait()
-    eventually(lambda: not alive([*noted_pids(attempt), started.pid]), 5.0)
+    family.vanish(attempt, within_seconds=5.0)
 
 
 def test_an_address_where_nothing_answers_is_named_within_five_seconds() -> None:

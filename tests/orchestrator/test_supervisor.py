@@ -18,9 +18,6 @@ from orchestrator.logs import CappedLog
 
 Make = Callable[..., Attempt]
 Run = Callable[..., Any]
-Pids = Callable[[Attempt], list[int]]
-Alive = Callable[[list[int]], list[int]]
-Eventually = Callable[..., float]
 
 DRIVER = """
 import sys
@@ -40,13 +37,13 @@ with LocalExecutor(slots, "fork", program=Program(entry="nasty:main")) as execut
 
 @pytest.mark.parametrize("launcher", ["fork", "exec"])
 def test_limit_kills_a_tree_that_ignores_sigterm_and_fled_its_session(
-    launcher: Launcher, make_attempt: Make, run: Run, noted_pids: Pids, alive: Alive
+    launcher: Launcher, make_attempt: Make, run: Run, family: Any
 ) -> None:
     attempt = make_attempt("resist", wall_seconds=1.5, grace_seconds=0.5)
     outcome = run(attempt, launcher)
     assert (outcome.status, outcome.cause) == (Status.TIMEOUT, "ran over 1.5 s")
-    assert len(noted_pids(attempt)) == 3
-    assert alive(noted_pids(attempt)) == []
+    assert len(family.noted(attempt)) == 3
+    assert family.alive(attempt) == []
     assert 2.0 <= outcome.seconds < 5.0
 
 
@@ -87,14 +84,14 @@ def test_a_crash_is_an_error_that_names_it(
 
 @pytest.mark.parametrize("launcher", ["fork", "exec"])
 def test_children_left_behind_are_killed_and_never_waited_for(
-    launcher: Launcher, make_attempt: Make, run: Run, noted_pids: Pids, alive: Alive
+    launcher: Launcher, make_attempt: Make, run: Run, family: Any
 ) -> None:
     attempt = make_attempt("leave_children", grace_seconds=30.0)
     outcome = run(attempt, launcher)
     assert outcome.status is Status.OK
     assert outcome.measurement.score == 1.5
-    assert len(noted_pids(attempt)) == 2
-    assert alive(noted_pids(attempt)) == []
+    assert len(family.noted(attempt)) == 2
+    assert family.alive(attempt) == []
     assert outcome.seconds < 10.0
 
 
@@ -127,7 +124,9 @@ def test_a_measurement_that_cannot_be_believed_is_an_error(
 ) -> None:
     outcome = run(make_attempt("write" if content is not None else "nothing", content=content))
     assert outcome.status is Status.ERROR
-    assert outcome.cause.startswith(("exited with 0, but measurement.json", "exited with 0, but no"))
+    assert outcome.cause.startswith(
+        ("exited with 0, but measurement.json", "exited with 0, but no")
+    )
     assert cause in outcome.cause
 
 
@@ -179,24 +178,24 @@ def dead_owner() -> Any:
 
 
 def test_a_cancelled_attempt_ends_as_cancelled(
-    make_attempt: Make, slots: Slots, nasty: Program, eventually: Eventually, noted_pids: Pids
+    make_attempt: Make, slots: Slots, nasty: Program, family: Any
 ) -> None:
     attempt = make_attempt("hang")
     with LocalExecutor(slots, program=nasty) as executor:
         executor.submit(attempt)
-        eventually(lambda: noted_pids(attempt))
+        family.assemble(attempt, 1)
         executor.cancel()
         (outcome,) = executor.wait(20.0)
     assert outcome.status is Status.CANCELLED
 
 
 def test_a_finished_measurement_wins_over_a_simultaneous_cancellation(
-    make_attempt: Make, slots: Slots, nasty: Program, eventually: Eventually, noted_pids: Pids
+    make_attempt: Make, slots: Slots, nasty: Program, family: Any
 ) -> None:
     attempt = make_attempt("finish_then_hang")
     with LocalExecutor(slots, program=nasty) as executor:
         executor.submit(attempt)
-        eventually(lambda: noted_pids(attempt))
+        family.assemble(attempt, 1)
         executor.cancel()
         (outcome,) = executor.wait(20.0)
     assert outcome.status is Status.OK
@@ -206,30 +205,28 @@ def test_leaving_the_executor_ends_what_is_in_flight(
     make_attempt: Make,
     slots: Slots,
     nasty: Program,
-    eventually: Eventually,
-    noted_pids: Pids,
-    alive: Alive,
+    family: Any,
 ) -> None:
     attempt = make_attempt("resist")
     with LocalExecutor(slots, program=nasty) as executor:
         executor.submit(attempt)
-        eventually(lambda: len(noted_pids(attempt)) == 3)
-    assert alive(noted_pids(attempt)) == []
+        family.assemble(attempt, 3)
+    assert family.alive(attempt) == []
     summary = attempts.read_summary(attempt.directory, attempt.attempt_id)
     assert summary is not None
     assert summary.status is Status.CANCELLED
 
 
 def test_a_killed_supervisor_is_noticed_and_its_slot_is_clean_before_reuse(
-    make_attempt: Make, slots: Slots, nasty: Program, noted_pids: Pids, alive: Alive
+    make_attempt: Make, slots: Slots, nasty: Program, family: Any
 ) -> None:
     attempt = make_attempt("kill_supervisor")
     with LocalExecutor(slots, program=nasty) as executor:
         executor.submit(attempt)
         (outcome,) = executor.wait(20.0)
         assert (outcome.status, outcome.cause) == (Status.LOST, "its supervisor was killed")
-        assert noted_pids(attempt)
-        assert alive(noted_pids(attempt)) == []
+        assert family.noted(attempt)
+        assert family.alive(attempt) == []
         assert outcome.seconds < 5.0
         executor.submit(make_attempt("finish"))
         (outcome,) = executor.wait(20.0)
@@ -237,18 +234,16 @@ def test_a_killed_supervisor_is_noticed_and_its_slot_is_clean_before_reuse(
 
 
 def test_the_tree_dies_within_five_seconds_of_its_executor(
-    make_attempt: Make, tmp_path: Path, eventually: Eventually, noted_pids: Pids, alive: Alive
+    make_attempt: Make, tmp_path: Path, family: Any
 ) -> None:
     attempt = make_attempt("resist", grace_seconds=30.0)
     draft = tmp_path / "draft.json"
     draft.write_text(attempt.model_dump_json())
     driver = subprocess.Popen([sys.executable, "-c", DRIVER, str(draft)])
-    eventually(lambda: len(noted_pids(attempt)) == 3, 30.0)
-    started = attempts.read(attempts.Started, attempt.directory / attempts.STARTED)
-    assert started is not None
+    family.assemble(attempt, 3)
     driver.send_signal(signal.SIGKILL)
     driver.wait()
-    eventually(lambda: not alive([*noted_pids(attempt), started.pid]), 5.0)
+    family.vanish(attempt, within_seconds=5.0)
     summary = attempts.read_summary(attempt.directory, attempt.attempt_id)
     assert summary is not None
     assert summary.status is Status.LOST
