@@ -94,7 +94,11 @@ def write_config(attempt: Attempt) -> Path:
     if not 0 < len(attempt.attempt_id.encode()) <= MARK_LENGTH or "\0" in attempt.attempt_id:
         raise ValueError(f"expected an attempt id of 1 to {MARK_LENGTH} bytes")
     path = attempt.directory / CONFIG
-    write_aside(path, to_json(attempt))
+    with path.open("w", encoding="utf-8") as file:  # in place: nobody looks for it before
+        file.write(to_json(attempt))
+        file.flush()
+        os.fsync(file.fileno())
+    _sync_folder(attempt.directory)
     return path
 
 

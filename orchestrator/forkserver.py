@@ -41,18 +41,32 @@ def main() -> None:
 
 
 def serve(requests: int) -> Launch | None:
-    """None when the requests end; in a supervisor just forked, the launch it is to supervise."""
+    """None when the requests end; in a supervisor just forked, the launch it is to supervise.
+
+    One supervisor is always forked ahead and waits for its launch, so that a request does not wait
+    for a fork. It ends with the server if no request comes.
+    """
     # Supervisors are the kernel's to reap, also where process 1 is one that never does.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     pending = b""
-    while chunk := os.read(requests, 1 << 16):
-        *lines, pending = (pending + chunk).split(b"\n")
-        for line in lines:
-            if os.fork() == 0:
-                os.setsid()
-                _forget(requests)
-                return Launch.model_validate_json(line)
-    return None
+    while True:
+        inbox, outbox = os.pipe()
+        if os.fork() == 0:
+            os.setsid()
+            os.close(outbox)
+            _forget(requests)
+            with os.fdopen(inbox, "rb") as handed:
+                line = handed.read()
+            return Launch.model_validate_json(line) if line else None
+        os.close(inbox)
+        while b"\n" not in pending:
+            chunk = os.read(requests, 1 << 16)
+            if not chunk:
+                return None
+            pending += chunk
+        line, _, pending = pending.partition(b"\n")
+        os.write(outbox, line)
+        os.close(outbox)
 
 
 def _forget(requests: int) -> None:

@@ -1,0 +1,130 @@
+"""Fixtures for whole runs: a session in this process, and the command line in one of its own."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from budgets.ledger import LEDGER, read
+from budgets.state import RunState, fold
+from objectives import registry
+from objectives.api import ObjectiveSpec
+from orchestrator.plan import Request
+from orchestrator.session import Engine, Result, Session
+
+REPOSITORY = Path(__file__).parent.parent
+
+
+@dataclass
+class NeverStop:
+    """Nobody interrupts; this process's signal handlers stay as they are."""
+
+    requested: bool = False
+    now: bool = False
+    signum: int = 0
+
+    def install(self) -> None:
+        pass
+
+
+def make_session(root: Path, engine: Engine | None = None) -> Session:
+    return Session(
+        root,
+        engine or Engine(kind="inline", workers=1),
+        observe=lambda state, event: None,
+        say=lambda text: None,
+        closed=lambda state: None,
+        stop=NeverStop(),
+    )
+
+
+@pytest.fixture(scope="session")
+def run_search() -> Callable[..., Result]:
+    """Runs, or resumes, a phase 1 search in this process."""
+
+    def run(
+        root: Path,
+        objective: str = "sphere",
+        settings: dict[str, Any] | None = None,
+        engine: Engine | None = None,
+        assumed_seconds: float | None = None,
+        **request: Any,
+    ) -> Result:
+        session = make_session(root, engine)
+        spec = ObjectiveSpec(name=objective, settings=settings or {})
+        request = {"phase": "phase1", "tier": "min", **request}
+        with session:
+            return session.search(
+                Request(objective=registry.load(spec), **request),
+                session.engine.slots(),
+                assumed_seconds,
+            )
+
+    return run
+
+
+def essence(state: RunState) -> dict[str, Any]:
+    """What a run found, without how long it took or how often it was interrupted."""
+    return {
+        "plan": state.plan.model_dump(exclude={"calibration", "limits"}),
+        "generations": [
+            {
+                "points": g.points,
+                "seeds": g.seeds,
+                "results": [(r.candidate, r.seed, r.status, r.score) for r in g.results()],
+                "told": g.told,
+            }
+            for g in state.generations
+        ],
+        "evaluations": state.accounts.evaluations,
+        "open": len(state.accounts.holds),
+        "concluded": state.concluded,
+    }
+
+
+@pytest.fixture(scope="session")
+def found() -> Callable[[Path], dict[str, Any]]:
+    """The essence of the run in a directory."""
+    return lambda directory: essence(fold(read(directory / LEDGER).records))
+
+
+@dataclass(frozen=True)
+class Cli:
+    """`python -m orchestrator` in a process of its own, in its own working directory."""
+
+    cwd: Path
+
+    def start(self, *arguments: str) -> "subprocess.Popen[str]":
+        return subprocess.Popen(
+            [sys.executable, "-m", "orchestrator", *arguments],
+            cwd=self.cwd,
+            env=self.environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def run(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [sys.executable, "-m", "orchestrator", *arguments],
+            cwd=self.cwd,
+            env=self.environment,
+            text=True,
+            capture_output=True,
+            check=False,
+            timeout=280,
+        )
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    return Cli(tmp_path)

@@ -1,0 +1,216 @@
+"""`verify` finds what was done to a run, and says where."""
+
+import shutil
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from budgets.ledger import HEAD, LEDGER, read
+from orchestrator.session import Result
+from orchestrator.verify import verify
+
+RunSearch = Callable[..., Result]
+Lines = list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory, run_search: RunSearch) -> Path:
+    return run_search(tmp_path_factory.mktemp("finished"), settings={"noise": 0.01}).directory
+
+
+@pytest.fixture
+def run(finished: Path, tmp_path: Path) -> Path:
+    """A copy to tamper with."""
+    return Path(shutil.copytree(finished, tmp_path / finished.name))
+
+
+def seal_again(run: Path, lines: Iterable[dict[str, Any]]) -> None:
+    """Write `lines` with a chain that is whole: the work of somebody who knows the format."""
+    import hashlib
+
+    previous, out = "", b""
+    for fields in lines:
+        body = orjson.dumps({k: v for k, v in fields.items() if k != "h"})[:-1]
+        previous = hashlib.sha256(previous.encode() + body).hexdigest()[:32]
+        out += body + b',"h":"' + previous.encode() + b'"}\n'
+    (run / LEDGER).write_bytes(out)
+    (run / HEAD).unlink()
+    shutil.rmtree(run / "reports")
+
+
+def lines_of(run: Path) -> Lines:
+    return [orjson.loads(line) for line in (run / LEDGER).read_bytes().splitlines()]
+
+
+def numbers(lines: Lines, kind: str) -> list[int]:
+    return [n for n, line in enumerate(lines) if line["event"]["kind"] == kind]
+
+
+def test_an_untouched_run_holds_in_every_respect(run: Path) -> None:
+    before = {p: p.read_bytes() for p in run.rglob("*") if p.is_file()}
+
+    found = verify(run)
+
+    assert found.divergence is None
+    assert [line.partition(":")[0] for line in found.held] == [
+        "hash chain",
+        "story",
+        "accounts",
+        "evaluation seeds",
+        "search",
+        "scores",
+        "reports",
+    ]
+    assert {p: p.read_bytes() for p in run.rglob("*") if p.is_file()} == before
+
+
+@pytest.mark.parametrize("record", [0, 1, 17, 38])
+@pytest.mark.parametrize("place", [0.0, 0.3, 0.9, 1.0], ids=["first", "middle", "hash", "newline"])
+def test_a_flipped_byte_is_found_at_its_record(run: Path, record: int, place: float) -> None:
+    records = read(run / LEDGER).records
+    data = bytearray((run / LEDGER).read_bytes())
+    data[records[record].offset + int(place * len(records[record].line))] ^= 1
+    (run / LEDGER).write_bytes(data)
+
+    divergence = verify(run).divergence
+
+    assert divergence is not None
+    if place < 1.0 or record < 38:
+        assert f"record {record} at byte {records[record].offset}" in divergence
+    else:  # only the last newline: the record itself is whole
+        assert f"record 39 at byte {records[38].end}" in divergence
+
+
+@pytest.mark.parametrize("record", [0, 1, 20, 37])
+def test_a_deleted_line_is_found_where_it_is_missing(run: Path, record: int) -> None:
+    records = read(run / LEDGER).records
+    kept = [r.line + b"\n" for r in records if r.seq != record]
+    (run / LEDGER).write_bytes(b"".join(kept))
+
+    divergence = verify(run).divergence
+
+    assert divergence is not None
+    assert f"record {record} at byte {records[record].offset}" in divergence
+
+
+@pytest.mark.parametrize("lost", [1, 5])
+def test_deleted_last_lines_are_missed(run: Path, lost: int) -> None:
+    lines = (run / LEDGER).read_bytes().splitlines(keepends=True)
+    (run / LEDGER).write_bytes(b"".join(lines[:-lost]))
+
+    divergence = verify(run).divergence
+
+    assert divergence is not None
+    assert f"lacks {lost} records" in divergence
+
+
+def test_deleted_last_lines_are_missed_by_the_reports_too(run: Path) -> None:
+    lines = (run / LEDGER).read_bytes().splitlines(keepends=True)
+    (run / LEDGER).write_bytes(b"".join(lines[:-5]))
+    (run / HEAD).unlink()
+
+    divergence = verify(run).divergence
+
+    assert divergence is not None
+    assert "gen_0001.json" in divergence
+
+
+def test_swapped_lines_are_found_at_the_first_of_them(run: Path) -> None:
+    records = read(run / LEDGER).records
+    lines = [r.line + b"\n" for r in records]
+    lines[5], lines[6] = lines[6], lines[5]
+    (run / LEDGER).write_bytes(b"".join(lines))
+
+    divergence = verify(run).divergence
+
+    assert divergence is not None
+    assert f"record 5 at byte {records[5].offset}" in divergence
+
+
+def test_an_edited_score_breaks_the_chain(run: Path) -> None:
+    number = numbers(lines_of(run), "settled")[3]
+    lines = (run / LEDGER).read_bytes().splitlines(keepends=True)
+    lines[number] = lines[number].replace(b'"score":', b'"score":0.5e-0')
+    (run / LEDGER).write_bytes(b"".join(lines))
+
+    divergence = verify(run).divergence
+
+    assert divergence is not None
+    assert f"record {number} at byte" in divergence
+
+
+def test_an_edited_score_sealed_again_does_not_lead_to_the_recorded_state(run: Path) -> None:
+    lines = lines_of(run)
+    worst = max(numbers(lines, "settled")[:8], key=lambda n: lines[n]["event"]["score"])
+    lines[worst]["event"]["score"] = 0.5
+    seal_again(run, lines)
+
+    divergence = verify(run).divergence
+
+    assert divergence is not None
+    assert "diverges at generation 0" in divergence
+
+
+def test_an_edited_score_that_changes_no_rank_is_found_by_the_evaluations_own_file(
+    run: Path,
+) -> None:
+    lines = lines_of(run)
+    number = numbers(lines, "settled")[2]
+    lines[number]["event"]["score"] *= 1 + 1e-12
+    seal_again(run, lines)
+
+    divergence = verify(run).divergence
+
+    assert divergence is not None
+    assert f"record {number} at byte" in divergence
+    assert "summary.json" in divergence
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"search": {"seed": 2}}, "diverges at generation 0: candidate"),
+        ({"search": {"sigma0": 0.21}}, "diverges at generation 0: candidate"),
+        ({"evaluation_seed": 124}, "generation 0 was evaluated on seeds"),
+    ],
+)
+def test_a_run_replayed_with_another_seed_diverges(
+    run: Path, change: dict[str, Any], named: str
+) -> None:
+    lines = lines_of(run)
+    plan = lines[0]["event"]["plan"]
+    for field, value in change.items():
+        plan[field] = {**plan[field], **value} if isinstance(value, dict) else value
+    seal_again(run, lines)
+
+    divergence = verify(run).divergence
+
+    assert divergence is not None
+    assert named in divergence
+
+
+def test_a_settlement_left_out_and_sealed_again_is_no_possible_story(run: Path) -> None:
+    lines = lines_of(run)
+    number = numbers(lines, "settled")[4]
+    del lines[number]
+    for seq, line in enumerate(lines):
+        line["seq"] = seq
+    seal_again(run, lines)
+
+    divergence = verify(run).divergence
+
+    assert divergence is not None
+    assert "cannot follow what precedes it" in divergence
+
+
+def test_an_unfinished_last_line_is_named_before_anything_mends_it(run: Path) -> None:
+    with (run / LEDGER).open("ab") as file:
+        file.write(b'{"seq":39,"at":')
+
+    divergence = verify(run).divergence
+
+    assert divergence is not None
+    assert "unfinished (15 bytes)" in divergence
