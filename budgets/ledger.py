@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain, count
 from pathlib import Path
 from typing import Self
 
@@ -28,6 +29,7 @@ HEAD = "head.json"
 LOCK = "ledger.lock"
 
 _SEAL = re.compile(rb',"h":"([0-9a-f]{32})"}')
+_SEAL_BYTES = 40
 
 
 class LedgerCorruptError(Exception):
@@ -74,8 +76,8 @@ def _seal(previous: str, body: bytes) -> str:
 
 def _check(path: Path, line: bytes, seq: int, offset: int, previous: str) -> Record:
     """The record in `line` (without its newline). Raises LedgerCorruptError."""
-    match = _SEAL.search(line)
-    if match is None or match.end() != len(line):
+    match = _SEAL.fullmatch(line, max(0, len(line) - _SEAL_BYTES))
+    if match is None:
         raise LedgerCorruptError(path, seq, offset, "not a sealed record")
     body, digest = line[: match.start()], match.group(1).decode()
     if _seal(previous, body) != digest:
@@ -93,10 +95,10 @@ def _check(path: Path, line: bytes, seq: int, offset: int, previous: str) -> Rec
                 f"{SCHEMA}. Upgrade with: pip install --upgrade cmaes-orchestrator"
             )
         event = parse(fields["event"])
+        return Record(seq, fields["at"], fields["elapsed_ms"], event, digest, offset, line)
     except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError, ValidationError) as error:
         why = f"sealed, but no event of schema {SCHEMA}: {str(error).splitlines()[0]}"
         raise LedgerCorruptError(path, seq, offset, why) from error
-    return Record(seq, fields["at"], fields["elapsed_ms"], event, digest, offset, line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +130,12 @@ def read(path: Path) -> Reading:
     if records and not isinstance(records[0].event, Planned):
         raise LedgerCorruptError(path, 0, 0, "the first record is no plan")
     return Reading(tuple(records), torn)
+
+
+def _unused(path: Path) -> Path:
+    """`path`, or `path` with the first number that no file has yet."""
+    later = (path.with_name(f"{path.name}.{number}") for number in count(2))
+    return next(p for p in chain([path], later) if not p.exists())
 
 
 def _fsync_directory(directory: Path) -> None:
@@ -165,7 +173,7 @@ class Ledger:
     """
 
     def __init__(self, directory: Path, clock: Clock) -> None:
-        self.path = directory / LEDGER
+        self.path = directory.absolute() / LEDGER
         self.repairs: tuple[str, ...] = ()  # for people: what opening had to mend
         self._clock = clock
         self._opened = clock.monotonic()
@@ -214,7 +222,7 @@ class Ledger:
         """Make the file end after its last whole record, keeping every byte."""
         repairs = []
         if reading.torn:
-            aside = self.path.with_name(f"ledger.torn-{self._end}")
+            aside = _unused(self.path.with_name(f"ledger.torn-{self._end}"))
             write_atomically(aside, reading.torn)
             repairs.append(f"an unfinished line of {len(reading.torn)} bytes is now {aside.name}")
             os.ftruncate(self._file, self._end)
@@ -255,7 +263,8 @@ class Ledger:
 
     def _write(self, line: bytes) -> None:
         try:
-            if os.fstat(self._file).st_size != self._end:
+            there, mine = os.stat(self.path), os.fstat(self._file)
+            if not os.path.samestat(there, mine) or mine.st_size != self._end:
                 raise LedgerStorageError(f"{self.path} was changed by somebody else while it ran")
             written = os.write(self._file, line)
             if written != len(line):

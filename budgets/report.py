@@ -239,10 +239,12 @@ def _sentence(state: RunState) -> str:
 
 
 def _finished(state: RunState) -> str:
+    evaluations, failed = state.accounts.evaluations, sum(len(g.failed) for g in state.generations)
     if state.plan.phase == "calibration":
-        return f"Calibrated: {state.accounts.evaluations} evaluations of the baseline."
-    failed = sum(len(g.failed) for g in state.generations)
-    plumbing = f"All {state.accounts.evaluations} evaluations are settled, {failed} of them failed."
+        if failed == evaluations:
+            return f"Not calibrated: all {evaluations} evaluations of the baseline failed."
+        return f"Calibrated: {evaluations - failed} healthy evaluations of the baseline."
+    plumbing = f"All {evaluations} evaluations are settled, {failed} of them failed."
     if state.plan.tier == "min":
         return f"{plumbing} The plumbing works. Tier min is too small to say Go."
     return (

@@ -7,6 +7,7 @@ tells one consistent story: every reservation settled once, no cap passed, no ge
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from math import inf, nextafter
 from typing import assert_never
 
 from budgets.accounts import Accounts
@@ -100,18 +101,19 @@ class Generation:
     def fitness(self) -> list[float]:
         """What the search is told: scores, with the failed finite and worse than every healthy one.
 
-        Failed candidates are ranked behind the healthy by a step of the healthy scores' range, ties
-        broken by index. Raises ValueError when none is healthy.
+        The failed follow the worst healthy score in candidate order, each by the least step there
+        is: only ranks matter to the search. Raises ValueError when none is healthy.
         """
         scores = self.scores()
-        healthy = [s for s in scores if s is not None]
-        if not healthy:
+        worst = max((s for s in scores if s is not None), default=None)
+        if worst is None:
             raise ValueError("a generation without a healthy candidate has no fitness")
-        step = (max(healthy) - min(healthy)) or max(abs(max(healthy)), 1.0)
-        return [
-            max(healthy) + step * (1 + index / len(scores)) if score is None else score
-            for index, score in enumerate(scores)
-        ]
+        told = []
+        for score in scores:
+            if score is None:
+                worst = nextafter(worst, inf)
+            told.append(worst if score is None else score)
+        return told
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +176,8 @@ def apply(state: RunState, record: Record) -> RunState:
     accounts = accounts.tick(record.elapsed_ms)
     state = replace(state, head=record.digest, records=record.seq + 1, accounts=accounts)
     try:
+        if state.concluded is not None:
+            raise ValueError("the run is concluded")
         return _apply(state, record.event)
     except ValueError as error:
         raise ImpossibleEventError(record, str(error)) from error

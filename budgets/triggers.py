@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Literal
 
+from budgets.accounts import MS_PER_HOUR
 from budgets.calibration import forecast
 from budgets.events import Status
 from budgets.state import Generation, RunState
@@ -161,27 +162,31 @@ def keeps_getting_lost(state: RunState, generation: Generation) -> Trigger | Non
 
 
 def unaffordable(state: RunState) -> Trigger | None:
-    """The next generation is not expected to fit into what a cap leaves free.
+    """The next generation, if there is one, is not expected to fit into what a cap leaves free.
 
-    Half a generation teaches the search nothing, so it is not begun.
+    Half a generation teaches the search nothing, so it is not begun. Its last attempt must still
+    find its whole reservation free, however short it will be.
     """
     plan, accounts = state.plan, state.accounts
     if state.current is not None or plan.calibration is None:
         return None
+    if state.finished == plan.resolved.generations:
+        return None
     one = plan.resolved.model_copy(update={"generations": 1})
-    needed = forecast(
-        one, plan.calibration.median_seconds, plan.devices.count, plan.price_per_device_hour
-    )
+    needed = forecast(one, plan.calibration.median_seconds, plan.devices.count)
+    last = max(0.0, plan.limits.reserve_ms / MS_PER_HOUR - needed.eval_seconds / 3600)
+    device_hours, hours = needed.device_hours + last, needed.barrier_hours + last
+    cost = device_hours * plan.price_per_device_hour
     checks = (
-        ("device-hours", needed.device_hours, accounts.device_hours_free, "--max-device-hours"),
-        ("hours", needed.barrier_hours, accounts.hours_free, "--max-hours"),
-        ("of money", needed.cost, accounts.cost_free, "--max-cost"),
+        ("device-hours", device_hours, accounts.device_hours_free, "--max-device-hours"),
+        ("hours", hours, accounts.hours_free, "--max-hours"),
+        ("of money", cost, accounts.cost_free, "--max-cost"),
     )
     for unit, need, free, flag in checks:
         if free is not None and need > free:
             evidence = (
-                f"generation {len(state.generations)} is expected to need {need:.4g} {unit}, "
-                f"{max(free, 0.0):.4g} are free ({flag})"
+                f"generation {len(state.generations)} is expected to need {need:.4g} {unit} "
+                f"(its last attempt's whole limit included), {max(free, 0.0):.4g} are free ({flag})"
             )
             return Trigger("budget", len(state.generations), "stop", need, free, evidence)
     return None

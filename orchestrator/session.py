@@ -33,6 +33,7 @@ from orchestrator.run import (
     Observer,
     Proposer,
     Run,
+    Stop,
     conclude,
     conduct,
     open_run,
@@ -41,6 +42,9 @@ from orchestrator.run import (
 )
 
 ExecutorKind = Literal["ray", "local", "inline"]
+Overrides = Sequence[tuple[str, str]]
+"""Rules that shall not hold the run up, each with the reason."""
+
 CALIBRATION_SEEDS = 8
 HOST_MEMORY_SHARE = 0.9  # of the machine's memory, for all evaluations together
 
@@ -63,6 +67,8 @@ class SignalStop:
             signal.signal(signum, self._receive)
 
     def _receive(self, signum: int, _frame: FrameType | None) -> None:
+        if not self.requested:  # written at once: whatever else prints may be in the middle of it
+            os.write(2, b"\nFinishing what is running; interrupt again to kill it.\n")
         self.now = self.requested
         self.requested = True
         self.signum = signum
@@ -138,7 +144,7 @@ class Session:
     say: Callable[[str], None]
     closed: Callable[[RunState], None]  # after each generation of a search
     clock: Clock = field(default_factory=system_clock)
-    stop: SignalStop = field(default_factory=SignalStop)
+    stop: Stop = field(default_factory=SignalStop)
     _executor: Executor | None = None
 
     def __enter__(self) -> Self:
@@ -148,20 +154,24 @@ class Session:
         self._end_executor()
 
     def calibrate(
-        self, objective: Objective, slots: Slots, repeats: int = CALIBRATION_SEEDS
+        self,
+        objective: Objective,
+        slots: Slots,
+        repeats: int = CALIBRATION_SEEDS,
+        overrides: Overrides = (),
     ) -> Result:
         """Measure the baseline, or read the measurement there is for it on these devices."""
         plan = calibration_plan(objective, devices_of(slots), repeats)
         directory = run_directory(self.root, "calibration", plan.run_id)
         plan = recorded_plan(directory) or plan  # however many seeds it was begun with
-        return self._conduct(directory, plan, slots, lambda _: Baseline(plan))
+        return self._conduct(directory, plan, slots, lambda _: Baseline(plan), overrides)
 
     def search(
         self,
         request: Request,
         slots: Slots,
         assumed_seconds: float | None = None,
-        overrides: Sequence[tuple[str, str]] = (),
+        overrides: Overrides = (),
     ) -> Result:
         """Begin or take up the run that `request` names; calibrates first if nobody has.
 
@@ -200,7 +210,7 @@ class Session:
         directory: Path,
         plan: Plan,
         slots: Slots,
-        overrides: Sequence[tuple[str, str]],
+        overrides: Overrides,
     ) -> Result:
         if slots.device != plan.devices.kind:
             raise ValueError(
@@ -216,7 +226,7 @@ class Session:
         plan: Plan,
         slots: Slots,
         proposer: Callable[[RunState], Proposer],
-        overrides: Sequence[tuple[str, str]] = (),
+        overrides: Overrides = (),
     ) -> Result:
         make_directory(directory)
         with Ledger(directory, self.clock) as ledger:

@@ -12,6 +12,7 @@ import resource
 import select
 import signal
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -62,7 +63,8 @@ def supervise(launch: Launch, notify: int, lifeline: int) -> None:
     if watch.violation is None:
         watch.run(launch)
     write_summary(attempt.directory, watch.outcome(launch.gpu_id or "cpu"))
-    os.write(notify, f"{attempt.attempt_id}\n".encode())
+    with suppress(BrokenPipeError):  # nobody is left to hear it
+        os.write(notify, f"{attempt.attempt_id}\n".encode())
 
 
 def _leave_the_terminal() -> None:

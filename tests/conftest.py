@@ -128,3 +128,9 @@ class Cli:
 @pytest.fixture
 def cli(tmp_path: Path) -> Cli:
     return Cli(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def cli_in() -> Callable[[Path], Cli]:
+    """The command line in a directory of the test's choice."""
+    return Cli

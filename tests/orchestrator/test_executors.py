@@ -99,13 +99,24 @@ def test_a_hundred_evaluations_leave_no_descriptors_and_no_zombies(
     make_attempt: Make, slots: Slots, eventually: Eventually
 ) -> None:
     with LocalExecutor(slots) as executor:
-        evaluate_all(executor, [make_attempt()])
         server = psutil.Process(server_pid(executor))
-        before = (server.num_fds(), psutil.Process().num_fds())
+        evaluate_all(executor, [make_attempt()])
+        descriptors = psutil.Process().num_fds()
+        eventually(lambda: is_at_rest(server))
+        of_server = server.num_fds()
         outcomes = evaluate_all(executor, [make_attempt() for _ in range(100)])
         assert {outcome.status for outcome in outcomes.values()} == {Status.OK}
-        eventually(lambda: len(server.children()) == 0)
-        assert (server.num_fds(), psutil.Process().num_fds()) == before
+        eventually(lambda: is_at_rest(server))
+        assert psutil.Process().num_fds() == descriptors
+        assert server.num_fds() == of_server
+        (spare,) = server.children()
+    eventually(lambda: not psutil.pid_exists(spare.pid))
+
+
+def is_at_rest(server: psutil.Process) -> bool:
+    """True once nothing is left below the server but the supervisor it keeps ready."""
+    below = server.children(recursive=True)
+    return len(below) == 1 and all(one.status() != psutil.STATUS_ZOMBIE for one in below)
 
 
 def server_pid(executor: LocalExecutor) -> int:
@@ -123,7 +134,7 @@ def test_a_dead_fork_server_is_replaced_and_loses_nothing_that_runs(
     running = make_attempt("chatter")
     with LocalExecutor(slots, program=nasty) as executor:
         executor.submit(running)
-        eventually(lambda: (running.directory / "stdout.txt").exists())
+        eventually((running.directory / "stdout.txt").exists)
         os.kill(server_pid(executor), signal.SIGKILL)
         outcomes = evaluate_all(executor, [make_attempt("finish")])
         while len(outcomes) < 2:

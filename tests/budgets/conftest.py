@@ -1,0 +1,293 @@
+"""A small plan, runs told in memory and runs written to a disk, on a clock that tests turn."""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from budgets.events import (
+    Concluded,
+    Event,
+    Fired,
+    GenerationAsked,
+    GenerationTold,
+    Opened,
+    Overridden,
+    Planned,
+    Reserved,
+    Settled,
+    Status,
+)
+from budgets.ledger import Clock, Ledger, Record
+from budgets.state import Generation, RunState, apply, begin
+from budgets.terms import (
+    Calibration,
+    Caps,
+    Devices,
+    Envelope,
+    Limits,
+    Plan,
+    Sample,
+    SearchTerms,
+)
+
+Outcome = float | Status
+"""A healthy evaluation's score, or how it failed."""
+
+
+def sample(seconds: float = 2.0, **fields: Any) -> Sample:
+    values = {
+        "seed": 1,
+        "score": 1.0,
+        "seconds": seconds,
+        "startup_seconds": 0.5,
+        "train_seconds": 1.0,
+        "cpu_seconds": seconds,
+        "peak_memory_bytes": 1000,
+        "steps": 10,
+        "tokens": 100,
+        "train_flops": 1e6,
+        "eval_flops": 1e5,
+        **fields,
+    }
+    return Sample.model_validate(values)
+
+
+def small_plan(**fields: Any) -> Plan:
+    """P = 4, G = 2, S = 1 on two CPU slots, calibrated at 2 s; an attempt reserves 12 s."""
+    envelope = Envelope(population=4, generations=2, seeds_per_candidate=1)
+    values = {
+        "run_id": "small",
+        "phase": "phase1",
+        "tier": "min",
+        "nominal": envelope,
+        "resolved": envelope,
+        "reasons": (),
+        "objective": {"name": "sphere", "settings": {}},
+        "objective_fingerprint": "f" * 64,
+        "space": {"knobs": []},
+        "search": SearchTerms(seed=7, sigma0=0.2, start=(0.5, 0.5)),
+        "evaluation_seed": 123,
+        "limits": Limits(wall_seconds=10.0, grace_seconds=1.0),
+        "caps": Caps(evaluations=8),
+        "devices": Devices(
+            count=2, kind="cpu", name="some processor", threads=1, memory_bytes=1 << 30
+        ),
+        "calibration": Calibration(
+            samples=tuple(sample(score=1.0 + s) for s in (-0.1, 0.0, 0.1)), ledger="c" * 32
+        ),
+        **fields,
+    }
+    return Plan.model_validate(values)
+
+
+OPENED = Opened(host="here", boot_id="boot", pid=11, start_ticks=22, versions={"cma": "4.5.0"})
+
+
+def asked(number: int = 0, candidates: int = 4, seeds: tuple[int, ...] = (5,)) -> GenerationAsked:
+    points = tuple((0.1 * c, 0.1 * number) for c in range(candidates))
+    return GenerationAsked(generation=number, points=points, seeds=seeds)
+
+
+def reserved(candidate: int = 0, **fields: Any) -> Reserved:
+    values = {"generation": 0, "seed": 5, "attempt": 1, "reserve_ms": 12_000, **fields}
+    return Reserved(candidate=candidate, **values)
+
+
+def settled(reservation: Reserved, outcome: Outcome = 1.0, **fields: Any) -> Settled:
+    status = outcome if isinstance(outcome, Status) else Status.OK
+    values = {
+        "generation": reservation.generation,
+        "candidate": reservation.candidate,
+        "seed": reservation.seed,
+        "attempt": reservation.attempt,
+        "status": status,
+        "score": None if isinstance(outcome, Status) else outcome,
+        "charged_ms": 2000,
+        "seconds": 2.0,
+        "cpu_seconds": 2.0,
+        "cause": "" if status is Status.OK else f"it was {status}",
+        **fields,
+    }
+    return Settled(**values)
+
+
+def told(number: int = 0, favourite: tuple[float, ...] = (0.4, 0.6)) -> GenerationTold:
+    return GenerationTold(
+        generation=number, digest="d" * 32, favourite=favourite, sigma=0.2, axis_ratio=1.5
+    )
+
+
+class Story:
+    """A run told event by event, without a disk. What cannot follow raises and is forgotten."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.elapsed_ms = 0
+        self.records: list[Record] = []
+        self.say(Planned(plan=plan))
+        self.open()
+
+    def say(self, *events: Event) -> RunState:
+        for event in events:
+            number = len(self.records)
+            record = Record(
+                number, "", self.elapsed_ms, event, f"{number:032x}", 100 * number, bytes(99)
+            )
+            self.state = apply(self.state, record) if self.records else begin(record)
+            self.records.append(record)
+        return self.state
+
+    @property
+    def current(self) -> Generation:
+        assert self.state.current is not None
+        return self.state.current
+
+    def open(self) -> RunState:
+        self.elapsed_ms = 0
+        return self.say(OPENED)
+
+    def ask(self, seeds: tuple[int, ...] = (5,), candidates: int | None = None) -> RunState:
+        population = candidates or self.state.plan.resolved.population
+        return self.say(asked(len(self.state.generations), population, seeds))
+
+    def reserve(self, candidate: int, seed: int = 5) -> Reserved:
+        """The evaluation's next attempt sets the plan's worst case aside."""
+        reservation = reserved(
+            candidate,
+            generation=self.current.number,
+            seed=seed,
+            attempt=len(self.current.tries.get((candidate, seed), ())) + 1,
+            reserve_ms=self.state.plan.limits.reserve_ms,
+        )
+        self.say(reservation)
+        return reservation
+
+    def evaluate(self, candidate: int, outcome: Outcome = 1.0, **fields: Any) -> RunState:
+        reservation = self.reserve(candidate, fields.pop("seed", 5))
+        return self.say(settled(reservation, outcome, **fields))
+
+    def score(self, *outcomes: Outcome, **fields: Any) -> Generation:
+        """A whole generation with these outcomes, one a candidate; not told yet."""
+        self.ask(candidates=len(outcomes))
+        for candidate, outcome in enumerate(outcomes):
+            self.evaluate(candidate, outcome, **fields)
+        return self.state.generations[-1]
+
+    def tell(self, favourite: tuple[float, ...] = (0.4, 0.6)) -> RunState:
+        return self.say(told(self.current.number, favourite))
+
+    def finish(self) -> RunState:
+        """All planned generations, every evaluation healthy."""
+        for _ in range(len(self.state.generations), self.state.plan.resolved.generations):
+            population = self.state.plan.resolved.population
+            self.score(*(1.0 + 0.1 * c for c in range(population)))
+            self.tell()
+        return self.state
+
+
+class MakePlan(Protocol):
+    def __call__(self, **fields: Any) -> Plan: ...
+
+
+class MakeStory(Protocol):
+    def __call__(self, plan: Plan | None = None, **fields: Any) -> Story: ...
+
+
+@dataclass
+class FakeClock:
+    """Stands still until it is turned."""
+
+    seconds: float = 1000.0
+    began: datetime = field(default_factory=lambda: datetime(2030, 1, 1, tzinfo=UTC))
+
+    def turn(self, seconds: float) -> None:
+        self.seconds += seconds
+
+    @property
+    def clock(self) -> Clock:
+        return Clock(lambda: self.seconds, lambda: self.began + timedelta(seconds=self.seconds))
+
+
+@dataclass
+class Disk:
+    """Run directories with whole small runs in them."""
+
+    place: Path
+    time: FakeClock
+
+    def directory(self, name: str = "run") -> Path:
+        path = self.place / name
+        path.mkdir(exist_ok=True)
+        return path
+
+    def open(self, name: str = "run") -> Ledger:
+        return Ledger(self.directory(name), self.time.clock)
+
+    def write(self, events: list[Event], name: str = "run") -> Path:
+        """A closed ledger that holds `events`, two milliseconds apart."""
+        with self.open(name) as ledger:
+            for event in events:
+                self.time.turn(0.002)
+                ledger.append(ledger.seal(event))
+        return ledger.path
+
+
+def whole_run() -> list[Event]:
+    """Two sessions; a failure, a loss, an overridden rule: every word there is."""
+    story = Story(small_plan(run_id="whole"))
+    story.ask()
+    story.evaluate(0, 1.25)
+    story.evaluate(1, Status.NAN)
+    story.reserve(2)
+    story.open()
+    story.say(settled(reserved(2), Status.LOST, charged_ms=12_000, recovered=True))
+    story.evaluate(2, 0.5, metrics={"val_bpb": 0.1 + 0.2})
+    story.evaluate(3, Status.OOM)
+    story.say(
+        Fired(
+            rule="crash_rate",
+            generation=0,
+            decision="pause",
+            observed=0.5,
+            limit=0.1,
+            evidence="2 of 4 failed",
+        ),
+        Overridden(rule="crash_rate", generation=0, reason="the region is bad"),
+    )
+    story.tell()
+    story.score(0.75, 0.5, 0.25, 1.0)
+    story.tell((0.3, 0.7))
+    story.say(Concluded(decision="done", reason="all 8 planned evaluations are settled"))
+    return [record.event for record in story.records]
+
+
+@pytest.fixture(scope="session")
+def make_plan() -> MakePlan:
+    return small_plan
+
+
+@pytest.fixture(scope="session")
+def make_story() -> MakeStory:
+    """A story that is open, on the small plan or one with some fields changed."""
+
+    def make(plan: Plan | None = None, **fields: Any) -> Story:
+        return Story(plan or small_plan(**fields))
+
+    return make
+
+
+@pytest.fixture
+def story() -> Story:
+    return Story(small_plan())
+
+
+@pytest.fixture
+def whole() -> list[Event]:
+    return whole_run()
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Disk:
+    return Disk(tmp_path, FakeClock())

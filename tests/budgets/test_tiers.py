@@ -1,0 +1,174 @@
+"""How a tier's budget becomes P, G and S on the devices at hand."""
+
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from budgets.terms import Envelope, Phase, Tier
+from budgets.tiers import INTENT, TIERS, size, smallest_population
+
+phases: st.SearchStrategy[Phase] = st.sampled_from(["phase1", "phase2"])
+tiers: st.SearchStrategy[Tier] = st.sampled_from(["min", "target", "max"])
+
+
+def shape(envelope: Envelope) -> tuple[int, int, int, int]:
+    return (
+        envelope.population,
+        envelope.generations,
+        envelope.seeds_per_candidate,
+        envelope.evaluations,
+    )
+
+
+@pytest.mark.parametrize(
+    ("phase", "tier", "expected"),
+    [
+        ("phase1", "min", (8, 2, 1, 16)),
+        ("phase1", "target", (12, 10, 1, 120)),
+        ("phase1", "max", (16, 30, 1, 480)),
+        ("phase2", "min", (12, 5, 3, 180)),
+        ("phase2", "target", (16, 15, 3, 720)),
+        ("phase2", "max", (24, 30, 3, 2160)),
+    ],
+)
+def test_a_tier_without_a_device_count_is_as_written(
+    phase: Phase, tier: Tier, expected: tuple[int, int, int, int]
+) -> None:
+    sizing = size(phase, tier, 10)
+    assert shape(sizing.nominal) == shape(sizing.resolved) == shape(TIERS[phase, tier]) == expected
+    assert sizing.reasons == ()
+
+
+def test_every_tier_has_an_intent() -> None:
+    assert set(INTENT) == set(get_args(Tier)) == {tier for _, tier in TIERS}
+
+
+@pytest.mark.parametrize(
+    ("dimension", "expected"), [(1, 4), (2, 6), (4, 6), (10, 8), (12, 8), (13, 10), (24, 10)]
+)
+def test_the_least_population_is_cma_es_default_made_even(dimension: int, expected: int) -> None:
+    assert smallest_population(dimension) == expected
+
+
+# P = 2 W, at least 8 (ten knobs), up to a multiple of W, even, at most 16
+PHASE1_TARGET = {
+    1: (8, 15),
+    2: (8, 15),
+    3: (12, 10),
+    4: (8, 15),
+    5: (10, 12),
+    6: (12, 10),
+    7: (14, 8),
+    8: (16, 7),
+    9: (16, 7),  # 18 would be the first even multiple, beyond 16; so for all that follow
+    10: (10, 12),
+    11: (16, 7),
+    12: (12, 10),
+    13: (16, 7),
+    14: (14, 8),
+    15: (16, 7),
+    16: (16, 7),
+    17: (16, 7),
+    18: (16, 7),
+    19: (16, 7),
+    20: (16, 7),
+}
+
+
+@pytest.mark.parametrize("devices", PHASE1_TARGET)
+def test_the_population_of_phase_1_target_on_so_many_devices(devices: int) -> None:
+    resolved = size("phase1", "target", 10, devices).resolved
+    assert (resolved.population, resolved.generations) == PHASE1_TARGET[devices]
+    assert resolved.seeds_per_candidate == 1
+
+
+@pytest.mark.parametrize(
+    ("devices", "population"), [(1, 8), (4, 8), (5, 10), (8, 16), (9, 18), (12, 24), (16, 16)]
+)
+def test_phase_2_may_use_24_candidates(devices: int, population: int) -> None:
+    assert size("phase2", "target", 10, devices).resolved.population == population
+
+
+@given(phases, tiers, st.integers(1, 300), st.integers(1, 400))
+def test_the_tiers_evaluations_are_never_exceeded_and_populations_are_even(
+    phase: Phase, tier: Tier, dimension: int, devices: int
+) -> None:
+    sizing = size(phase, tier, dimension, devices)
+    nominal, resolved = sizing.nominal, sizing.resolved
+    assert nominal == TIERS[phase, tier]
+    assert resolved.evaluations <= nominal.evaluations
+    assert resolved.seeds_per_candidate == nominal.seeds_per_candidate
+    assert resolved.population % 2 == 0
+    assert resolved.generations >= 2
+    assert resolved.population <= (16 if phase == "phase1" else 24)
+    assert sizing.reasons
+    if resolved.population != nominal.population:
+        assert resolved.population >= smallest_population(dimension)
+        # one more generation would not fit
+        assert resolved.evaluations + resolved.per_generation > nominal.evaluations
+
+
+@given(phases, tiers, st.integers(1, 8))
+def test_whole_rounds_of_devices_whenever_the_most_allows_it(
+    phase: Phase, tier: Tier, devices: int
+) -> None:
+    resolved = size(phase, tier, 10, devices).resolved
+    if resolved.population != TIERS[phase, tier].population:
+        assert resolved.population % devices == 0
+
+
+def test_a_single_generation_is_too_few_so_the_tiers_own_population_is_used() -> None:
+    sizing = size("phase1", "min", 10, 8)  # P = 16 would be the whole E
+    assert sizing.resolved == sizing.nominal
+    assert sizing.reasons == (
+        "P = 16 would leave 1 generation of the tier's 16 evaluations: the tier's own P = 8 is "
+        "used",
+    )
+
+
+def test_the_reasons_tell_how_the_population_came_about() -> None:
+    assert size("phase1", "target", 10, 3).reasons == (
+        "P = 2 x 3 devices = 6, raised to 8, the least for 10 knobs, rounded up to 12: even, and "
+        "a multiple of the devices",
+    )
+    assert size("phase1", "target", 10, 6).reasons == ("P = 2 x 6 devices = 12",)
+    assert size("phase1", "target", 10, 7).reasons == (
+        "P = 2 x 7 devices = 14",
+        "8 of the tier's 120 evaluations stay unspent",
+    )
+    assert size("phase1", "target", 10, 10).reasons == (
+        "P = 2 x 10 devices = 20, kept within 16, the most for phase1: 10",
+    )
+
+
+def test_devices_that_idle_are_named() -> None:
+    reasons = size("phase1", "target", 10, 20).reasons
+    assert (
+        "16 evaluations a generation on 20 devices leave 4 idle in the last round (20% of the time)"
+        in reasons
+    )
+    reasons = size("phase1", "target", 10, 9).reasons  # 16 on 9: a second round of 7
+    assert (
+        "16 evaluations a generation on 9 devices leave 2 idle in the last round (11% of the time)"
+        in reasons
+    )
+
+
+def test_a_population_asked_for_is_used_with_as_many_generations_as_the_tier_pays_for() -> None:
+    sizing = size("phase1", "target", 10, 4, population=50)
+    assert shape(sizing.resolved) == (50, 2, 1, 100)
+    assert sizing.reasons == ("P = 50 was asked for",)
+    assert shape(size("phase2", "min", 10, population=60).resolved) == (60, 1, 3, 180)
+
+
+@pytest.mark.parametrize("population", [4, 16])
+def test_the_least_and_the_most_population_may_be_asked_for(population: int) -> None:
+    assert size("phase1", "min", 10, population=population).resolved.population == population
+
+
+@pytest.mark.parametrize("population", [-2, 0, 2, 3, 7, 18])
+def test_a_population_that_is_odd_too_small_or_beyond_the_tier_is_refused(population: int) -> None:
+    with pytest.raises(ValueError, match=f"at most 16 .* got {population}"):
+        size("phase1", "min", 10, 4, population)

@@ -1,0 +1,193 @@
+"""`kill -9`, run the command again: the same run. With real processes and real signals."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+import orjson
+import pytest
+
+from budgets.events import Settled
+from budgets.ledger import LEDGER, read
+
+Found = Callable[[Path], dict[str, Any]]
+SPHERE = ("--objective", "sphere", "--set", "noise=0.01", "--set", "seconds=0.1")
+TINY = ("--objective", "nanochat", "--set", "target_flops=3e9", "--set", "val_windows=32")
+
+
+class Cli(Protocol):
+    cwd: Path
+
+    def start(self, *arguments: str) -> "subprocess.Popen[str]": ...
+
+    def run(self, *arguments: str) -> "subprocess.CompletedProcess[str]": ...
+
+
+Whole = Callable[[tuple[str, ...]], Path]
+
+
+def phase1(objective: tuple[str, ...], executor: str, root: str) -> tuple[str, ...]:
+    options = ("--tier", "min", "--workers", "2", "--executor", executor, "--runs-dir", root)
+    return ("phase1", *options, *objective, "--run-id", "run", "--assume-eval-seconds", "5")
+
+
+def wait_for_records(process: "subprocess.Popen[str]", ledger: Path, records: int) -> None:
+    """Return once the ledger holds so many records, or the process has ended."""
+    deadline = time.monotonic() + 120
+    while process.poll() is None and time.monotonic() < deadline:
+        if ledger.exists() and ledger.read_bytes().count(b"\n") >= records:
+            return
+        time.sleep(0.005)
+
+
+def alive_below(directory: Path) -> list[int]:
+    """Processes whose working directory lies there: every evaluation's does."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                cwd = (entry / "cwd").readlink()
+            except OSError:
+                continue
+            if cwd.is_relative_to(directory / "eval"):
+                found.append(int(entry.name))
+    return found
+
+
+def seconds_until_gone(directory: Path) -> float:
+    began = time.monotonic()
+    while alive_below(directory) and time.monotonic() - began < 30:
+        time.sleep(0.02)
+    return time.monotonic() - began
+
+
+def kill_at(cli: Cli, command: tuple[str, ...], run: Path, records: int) -> None:
+    process = cli.start(*command)
+    wait_for_records(process, run / LEDGER, records)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert seconds_until_gone(run) < 5
+
+
+def assert_nothing_was_settled_twice(run: Path) -> None:
+    events = [record.event for record in read(run / LEDGER).records]
+    final = [e for e in events if isinstance(e, Settled) and e.status.final]
+    attempts = [e for e in events if isinstance(e, Settled)]
+    assert len({(e.generation, e.candidate, e.seed) for e in final}) == len(final) == 16
+    assert len({(e.generation, e.candidate, e.seed, e.attempt) for e in attempts}) == len(attempts)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory, cli_in: Callable[[Path], Cli]) -> Whole:
+    """Runs that nobody killed, evaluated in the orchestrator's own process; each made once."""
+    made: dict[tuple[str, ...], Path] = {}
+
+    def run(objective: tuple[str, ...]) -> Path:
+        if objective not in made:
+            cli = cli_in(tmp_path_factory.mktemp("whole"))
+            finished = cli.run(*phase1(objective, "inline", "runs"))
+            assert finished.returncode == 0, finished.stderr
+            made[objective] = cli.cwd / "runs/phase1/run"
+        return made[objective]
+
+    return run
+
+
+def test_a_run_killed_again_and_again_ends_like_one_that_never_was(
+    cli: Cli, found: Found, whole: Whole
+) -> None:
+    run = cli.cwd / "killed/phase1/run"
+    command = phase1(SPHERE, "local", "killed")
+    for records in (1, 3, 6, 11, 20, 24, 33):
+        kill_at(cli, command, run, records)
+
+    assert cli.run(*command).returncode == 0
+
+    assert found(run)["generations"] == found(whole(SPHERE))["generations"]
+    assert_nothing_was_settled_twice(run)
+    assert cli.run("verify", str(run)).returncode == 0
+
+
+def test_ray_with_real_training_killed_mid_generation_ends_like_one_that_never_was(
+    cli: Cli, found: Found, whole: Whole
+) -> None:
+    run = cli.cwd / "killed/phase1/run"
+    command = phase1(TINY, "ray", "killed")
+    kill_at(cli, command, run, 10)
+
+    resumed = cli.run(*command)
+
+    assert resumed.returncode == 0, resumed.stderr
+    assert found(run)["generations"] == found(whole(TINY))["generations"]
+    assert best(run) == best(whole(TINY))
+    assert_nothing_was_settled_twice(run)
+    assert cli.run("verify", str(run)).returncode == 0
+
+
+def best(run: Path) -> Any:
+    document = orjson.loads((run / "best.json").read_bytes())
+    return document["recommendation"], document["luckiest"]
+
+
+def test_local_processes_give_the_same_points_and_scores_as_this_one(
+    cli: Cli, found: Found, whole: Whole
+) -> None:
+    finished = cli.run(*phase1(TINY, "local", "local"))
+
+    assert finished.returncode == 0, finished.stderr
+    local = cli.cwd / "local/phase1/run"
+    assert found(local)["generations"] == found(whole(TINY))["generations"]
+
+
+def test_the_first_interrupt_lets_running_evaluations_finish(cli: Cli, found: Found) -> None:
+    run = cli.cwd / "stopped/phase1/run"
+    command = phase1(SPHERE, "local", "stopped")
+    process = cli.start(*command)
+    wait_for_records(process, run / LEDGER, 8)
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=30)
+
+    assert process.returncode == 130
+    assert "Repeat the command to go on" in output
+    settled = [r.event for r in read(run / LEDGER).records if isinstance(r.event, Settled)]
+    assert {str(event.status) for event in settled} == {"ok"}
+    assert found(run)["open"] == 0
+    assert cli.run(*command).returncode == 0
+
+
+def test_the_second_interrupt_kills_them_and_charges_what_they_used(cli: Cli, found: Found) -> None:
+    run = cli.cwd / "stopped/phase1/run"
+    slow = ("--objective", "sphere", "--set", "seconds=60")
+    process = cli.start(*phase1(slow, "local", "stopped"))
+    wait_for_records(process, run / LEDGER, 5)
+    process.send_signal(signal.SIGTERM)
+    assert process.stderr is not None
+    assert any("interrupt again" in line for line in process.stderr)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=30)
+
+    assert process.returncode == 128 + signal.SIGTERM
+    settled = [r.event for r in read(run / LEDGER).records if isinstance(r.event, Settled)]
+    assert {str(event.status) for event in settled} == {"cancelled"}
+    assert all(0 < event.charged_ms < 30_000 for event in settled)
+    assert found(run)["open"] == 0
+    assert seconds_until_gone(run) < 5
+
+
+def test_status_sees_a_run_it_does_not_own(cli: Cli) -> None:
+    run = cli.cwd / "watched/phase1/run"
+    slow = ("--objective", "sphere", "--set", "seconds=60")
+    process = cli.start(*phase1(slow, "local", "watched"))
+    wait_for_records(process, run / LEDGER, 5)
+
+    running = orjson.loads(cli.run("status", str(run), "--json").stdout)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    dead = orjson.loads(cli.run("status", str(run), "--json").stdout)
+
+    assert (running["running"], dead["running"]) == (True, False)
+    assert seconds_until_gone(run) < 5
