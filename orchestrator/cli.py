@@ -1,11 +1,11 @@
 """The command line: parse, build, call, print, exit code. Nothing else prints."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, get_args
 
 import orjson
 import typer
@@ -20,27 +20,39 @@ from budgets.markdown import amount
 from budgets.report import budget_report
 from budgets.state import ImpossibleEventError, RunState, fold
 from budgets.terms import Calibration, Devices, Tier
-from objectives import registry
-from objectives.api import Objective, ObjectiveSpec, SetupError
+from objectives.api import Objective, SetupError
 from orchestrator import artifacts, preview, processes
+from orchestrator.engine import Engine, devices_of
 from orchestrator.live import Live
-from orchestrator.plan import Request, calibration_name, run_directory
-from orchestrator.run import ReplayError, Stop
-from orchestrator.server import EngineError
-from orchestrator.session import (
-    CALIBRATION_SEEDS,
-    Engine,
-    Result,
-    Session,
-    devices_of,
-    find_calibration,
+from orchestrator.options import (
+    DEFAULT_ROOT,
+    Address,
+    Asked,
+    DeviceName,
+    ExecutorName,
+    Json,
+    LauncherName,
+    ObjectiveName,
+    Override,
+    Reason,
+    Root,
+    RunName,
+    Settings,
+    Threads,
+    Workers,
+    load_objective,
+    overrides_of,
+    phase_command,
 )
+from orchestrator.plan import Request, calibration_name, run_directory
+from orchestrator.server import EngineError
+from orchestrator.session import CALIBRATION_SEEDS, Result, Session, find_calibration
+from orchestrator.walk import ReplayError, Stop
 
 EXIT_BAD_INPUT = 2
 EXIT_BY_DECISION = {"done": 0, "pause": 3, "stop": 4}
 EXIT_LOCKED, EXIT_CORRUPT, EXIT_ENGINE, EXIT_STORAGE = 5, 6, 7, 8
 EXIT_SIGNAL = 128  # plus the signal's number
-DEFAULT_ROOT = Path("artifacts/cmaes")
 
 app = typer.Typer(
     add_completion=False,
@@ -48,145 +60,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="CMA-ES search on a budget that is reserved before it is spent.",
 )
-
-Root = Annotated[Path, Option("--runs-dir", help="Where runs and calibrations live.")]
-Json = Annotated[bool, Option("--json", help="Print one JSON document instead of text.")]
-RunName = Annotated[str | None, Argument(help="Run id or directory; default: the latest.")]
-ObjectiveName = Annotated[str, Option("--objective", help="What to tune.")]
-Settings = Annotated[
-    list[str] | None, Option("--set", metavar="KEY=VALUE", help="An objective's setting.")
-]
-TierName = Annotated[Tier | None, Option("--tier", help="How much to spend.")]
-ExecutorName = Annotated[
-    Literal["ray", "local", "inline"], Option("--executor", help="How evaluations run.")
-]
-LauncherName = Annotated[
-    Literal["fork", "exec"],
-    Option("--launcher", help="Fork a warm process, or start a new interpreter."),
-]
-Address = Annotated[str | None, Option("--address", help="Join this Ray cluster.")]
-DeviceName = Annotated[Literal["auto", "cpu", "cuda"], Option("--device")]
-Workers = Annotated[
-    int | None,
-    Option("--workers", min=1, help="Evaluations at once; default: GPUs, or CPUs."),
-]
-Override = Annotated[
-    list[str] | None, Option("--override", metavar="RULE", help="Go on although this rule fired.")
-]
-Reason = Annotated[str, Option("--reason", help="Why; goes on record with --override.")]
-Threads = Annotated[int | None, Option("--threads", min=1, help="CPU threads each.")]
-
-
-@dataclass(frozen=True)
-class Asked:
-    """A phase command's options, parsed."""
-
-    request: Request
-    engine: Engine
-    root: Path
-    assumed_seconds: float | None
-    overrides: tuple[tuple[str, str], ...]
-    tier_given: bool
-    as_json: bool
-
-
-def _phase_command(act: Callable[[Asked], None]) -> Callable[..., None]:
-    """One signature for every command about a phase: they cannot drift apart."""
-
-    def command(
-        tier: TierName = None,
-        objective: ObjectiveName = "nanochat",
-        settings: Settings = None,
-        run_id: Annotated[
-            str | None, Option("--run-id", help="Its name; default: tier, objective, seed.")
-        ] = None,
-        root: Root = DEFAULT_ROOT,
-        search_seed: Annotated[int, Option("--seed", "--search-seed", help="Of the search.")] = 1,
-        evaluation_seed: Annotated[int, Option("--eval-seed", help="Of the evaluations.")] = 123,
-        sigma0: Annotated[
-            float, Option("--sigma0", "--sigma", help="First step, of each knob's range.")
-        ] = 0.2,
-        population: Annotated[
-            int | None, Option("--population", "--popsize", help="P; default: 2 x devices.")
-        ] = None,
-        max_evals: Annotated[
-            int | None, Option("--max-evals", min=1, help="Never more evaluations.")
-        ] = None,
-        max_device_hours: Annotated[
-            float | None,
-            Option("--max-device-hours", "--max-gpu-hours", help="Never more device time."),
-        ] = None,
-        max_hours: Annotated[
-            float | None, Option("--max-hours", help="Never open for longer.")
-        ] = None,
-        max_cost: Annotated[float | None, Option("--max-cost", help="Never more money.")] = None,
-        price: Annotated[
-            float, Option("--price-per-device-hour", help="For --max-cost and reports.")
-        ] = 0.0,
-        limit_seconds: Annotated[
-            float | None,
-            Option(
-                "--limit-seconds",
-                "--timeout-s",
-                help="Kill an evaluation after; default: 6 x the calibrated p90, 60 at least.",
-            ),
-        ] = None,
-        stall_seconds: Annotated[
-            float | None,
-            Option("--stall-seconds", help="Kill it when it says nothing for; default: 120."),
-        ] = None,
-        assumed_seconds: Annotated[
-            float | None,
-            Option(
-                "--assume-eval-seconds", help="Do not calibrate: an evaluation takes this long."
-            ),
-        ] = None,
-        override: Override = None,
-        reason: Reason = "",
-        executor: ExecutorName = "ray",
-        launcher: LauncherName = "fork",
-        address: Address = None,
-        device: DeviceName = "auto",
-        workers: Workers = None,
-        threads: Threads = None,
-        as_json: Json = False,
-    ) -> None:
-        request = Request(
-            phase="phase1",
-            tier=tier or "target",
-            objective=load_objective(objective, settings),
-            run_id=run_id,
-            search_seed=search_seed,
-            evaluation_seed=evaluation_seed,
-            sigma0=sigma0,
-            population=population,
-            max_evals=max_evals,
-            max_device_hours=max_device_hours,
-            max_hours=max_hours,
-            max_cost=max_cost,
-            price_per_device_hour=price,
-            limit_seconds=limit_seconds,
-            stall_seconds=stall_seconds,
-        )
-        act(
-            Asked(
-                request=request,
-                engine=Engine(executor, launcher, address, device, workers, threads),
-                root=root,
-                assumed_seconds=assumed_seconds,
-                overrides=_overrides(override, reason),
-                tier_given=tier is not None,
-                as_json=as_json,
-            )
-        )
-
-    return command
-
-
-def _overrides(rules: list[str] | None, reason: str) -> tuple[tuple[str, str], ...]:
-    if rules and not reason.strip():
-        raise ValueError("--override needs --reason: why may the run go on?")
-    return tuple((rule, reason) for rule in rules or ())
 
 
 def run_phase(asked: Asked) -> None:
@@ -223,10 +96,10 @@ def _known_calibration(root: Path, objective: Objective, devices: Devices) -> Ca
     return find_calibration(run_directory(root, "calibration", name))
 
 
-app.command("phase1", help="Search; the same command resumes.")(_phase_command(run_phase))
+app.command("phase1", help="Search; the same command resumes.")(phase_command(run_phase))
 plans = typer.Typer(help="What would be spent, without spending it.", no_args_is_help=True)
 plans.command("phase1", help="What a phase 1 search would cost; all tiers without --tier.")(
-    _phase_command(plan_phase)
+    phase_command(plan_phase)
 )
 app.add_typer(plans, name="plan")
 
@@ -252,7 +125,7 @@ def calibrate(
     engine = Engine(executor, launcher, address, device, workers, threads)
     slots = engine.slots()
     with _session(root, engine, as_json) as (session, live):
-        result = session.calibrate(chosen, slots, repeats, _overrides(override, reason))
+        result = session.calibrate(chosen, slots, repeats, overrides_of(override, reason))
         if result.verdict.decision != "done":
             _finish(result, session.stop, live, as_json)
         calibration = measure(result.state)
@@ -342,20 +215,6 @@ def verify(
         print(f"FAIL  {found.divergence}" if found.divergence else f"head  {found.head}")
     if found.divergence:
         raise typer.Exit(EXIT_CORRUPT)
-
-
-def load_objective(name: str, settings: list[str] | None) -> Objective:
-    """The objective with its `KEY=VALUE` settings. Raises ValueError, naming what is wrong."""
-    parsed: dict[str, Any] = {}
-    for setting in settings or ():
-        key, equals, value = setting.partition("=")
-        if not equals or not key:
-            raise ValueError(f"--set: expected KEY=VALUE, got {setting!r}")
-        try:
-            parsed[key] = orjson.loads(value)
-        except orjson.JSONDecodeError:
-            parsed[key] = value
-    return registry.load(ObjectiveSpec(name=name, settings=parsed))
 
 
 def find_run(run: str | None, root: Path) -> Path:

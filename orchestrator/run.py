@@ -1,22 +1,19 @@
-"""The walk of a run, readable aloud: ask, reserve, evaluate, settle, tell, judge."""
+"""A run in hand: its ledger, the state it amounts to, and the attempts they reserve and settle.
+
+The walk through it is `orchestrator.walk`.
+"""
 
 import hashlib
 import math
 import shutil
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from budgets.accounts import Refusal
 from budgets.events import (
-    Concluded,
     Event,
-    Fired,
-    GenerationAsked,
-    GenerationTold,
     Opened,
-    Overridden,
     Planned,
     Reserved,
     Settled,
@@ -25,39 +22,13 @@ from budgets.events import (
 from budgets.ledger import Ledger, Record
 from budgets.state import Generation, RunState, Try, apply, fold
 from budgets.terms import Plan
-from budgets.triggers import Trigger, Verdict, judge
 from objectives.api import ObjectiveSpec
 from objectives.space import SearchSpace
-from orchestrator.evaluate import Attempt, Executor, Outcome, Owner
-from orchestrator.plan import differences, evaluation_seeds
+from orchestrator.evaluate import Attempt, Outcome, Owner
+from orchestrator.plan import differences
 from orchestrator.recovery import Unknown, Unstarted, recover
 
-WAIT_SECONDS = 0.5
-"""How long one look at the executor takes before signals and budgets are looked at again."""
-
 Observer = Callable[[RunState, Event], None]
-
-
-class Stop(Protocol):
-    """Whether a person, by a signal, wants the run to end."""
-
-    requested: bool  # no new evaluations; those running may finish
-    now: bool  # kill those too
-    signum: int
-
-    def install(self) -> None:
-        """Begin to listen."""
-
-
-class ReplayError(Exception):
-    """The search no longer proposes what the ledger says it proposed."""
-
-    def __init__(self, generation: int, why: str) -> None:
-        super().__init__(
-            f"the replay diverges at generation {generation}: {why}. The ledger was written with "
-            "another seed, another version of cma or numpy, or on another kind of processor"
-        )
-        self.generation = generation
 
 
 class PlanChangedError(ValueError):
@@ -221,117 +192,3 @@ def settled(reserved: Reserved, outcome: Outcome, *, recovered: bool = False) ->
         recovered=recovered,
         **measured,
     )
-
-
-class Proposer(Protocol):
-    """Where the points of a generation come from, and who learns from them."""
-
-    def ask(self) -> tuple[tuple[float, ...], ...]: ...
-
-    def tell(self, generation: Generation) -> GenerationTold | None: ...
-
-
-@dataclass(frozen=True)
-class Baseline:
-    """Proposes the default configuration and learns nothing: a calibration."""
-
-    plan: Plan
-
-    def ask(self) -> tuple[tuple[float, ...], ...]:
-        return (SearchSpace.model_validate(self.plan.space).baseline,)
-
-    def tell(self, generation: Generation) -> None:
-        """There is nobody to learn."""
-
-
-def conduct(
-    run: Run, proposer: Proposer, executor: Executor, stop: Stop, closed: Callable[[Run], None]
-) -> Verdict:
-    """Propose, evaluate and learn until a rule, a budget, a signal or the plan ends it.
-
-    `closed` is called after each generation.
-    """
-    while (verdict := judge(run.state)).decision == "continue":
-        if run.state.current is None:
-            run.record(_asked(run.state, proposer.ask()))
-        if interruption := evaluate_owed(run, executor, stop):
-            return interruption
-        if judge(run.state).decision in ("continue", "done"):
-            generation = run.state.generations[-1]
-            if told := proposer.tell(generation):
-                run.record(told)
-            run.ledger.mark_head()
-            closed(run)
-    return verdict
-
-
-def _asked(state: RunState, points: tuple[tuple[float, ...], ...]) -> GenerationAsked:
-    number = len(state.generations)
-    return GenerationAsked(
-        generation=number, points=points, seeds=evaluation_seeds(state.plan, number)
-    )
-
-
-def evaluate_owed(run: Run, executor: Executor, stop: Stop) -> Verdict | None:
-    """Bring every evaluation of the current generation to its final result.
-
-    Returns None when that is done, or else what ended it early: a rule that already fires, a cap
-    that nothing more fits under, a signal. What is in flight then comes to its end first, unless
-    `stop.now`.
-    """
-    while True:
-        verdict = judge(run.state)
-        halted = stop.requested or verdict.decision in ("pause", "stop")
-        refusal = None if halted else _dispatch(run, executor)
-        if stop.now or not run.state.accounts.holds:
-            break
-        for outcome in executor.wait(WAIT_SECONDS):
-            run.record(settled(run.reserved(outcome.attempt_id), outcome))
-    if verdict.decision in ("pause", "stop"):
-        return verdict
-    if refusal is not None:
-        return _out_of_budget(run, refusal)
-    return Verdict("continue", (), "interrupted") if stop.requested else None
-
-
-def _dispatch(run: Run, executor: Executor) -> Refusal | None:
-    """Start what is owed while a slot is free; the refusal if a cap forbids the next one."""
-    while (generation := run.state.current) and (owed := generation.owed()):
-        if len(run.state.accounts.holds) >= executor.slots.count:
-            return None
-        attempt = run.reserve(generation, *owed[0])
-        if isinstance(attempt, Refusal):
-            return attempt
-        executor.submit(attempt)
-    return None
-
-
-def _out_of_budget(run: Run, refusal: Refusal) -> Verdict:
-    number = run.state.generations[-1].number
-    trigger = Trigger("budget", number, "stop", refusal.needed, refusal.free, str(refusal))
-    return Verdict("stop", (trigger,), str(refusal))
-
-
-def conclude(run: Run, verdict: Verdict) -> Verdict:
-    """Put the verdict on record, once: the rules that fired, or that the run is done."""
-    known = {(fired.rule, fired.generation) for fired in run.state.fired}
-    for trigger in verdict.triggers:
-        if (trigger.rule, trigger.generation) not in known:
-            fields = asdict(trigger)
-            del fields["overridable"]
-            run.record(Fired(**fields))
-    if verdict.decision == "done" and run.state.concluded is None:
-        run.record(Concluded(decision="done", reason=verdict.reason))
-    run.ledger.mark_head()
-    return verdict
-
-
-def override(run: Run, rule: str, reason: str) -> None:
-    """Let the run go on although `rule` fired. Raises ValueError unless that is what pauses it."""
-    triggers = [t for t in judge(run.state).triggers if t.rule == rule]
-    if not triggers:
-        raise ValueError(f"--override {rule}: that rule does not hold this run up")
-    for trigger in triggers:
-        if not trigger.overridable:
-            raise ValueError(f"--override {rule}: this rule cannot be overridden")
-        run.record(Overridden(rule=rule, generation=trigger.generation, reason=reason))

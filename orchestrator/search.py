@@ -16,7 +16,7 @@ import numpy.typing as npt
 from budgets.events import GenerationTold
 from budgets.state import Generation
 from budgets.terms import SearchTerms
-from orchestrator.run import ReplayError
+from orchestrator.walk import ReplayError
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # it misses matplotlib, which nobody asked for

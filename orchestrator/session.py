@@ -1,52 +1,36 @@
 """One process's work on runs: devices and executor on one side, ledger and artefacts on the other.
 
-`Session.calibrate` and `Session.search` compose the parts; the walk itself is `orchestrator.run`.
+`Session.calibrate` and `Session.search` compose the parts; the walk itself is `orchestrator.walk`.
 """
 
 import os
-import platform
 import signal
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 from types import FrameType
-from typing import Literal, Self
+from typing import Self
 
 from budgets.calibration import measure
-from budgets.events import Opened
 from budgets.ledger import HEAD, LEDGER, Clock, Ledger, LedgerStorageError, read, records_lost
 from budgets.state import RunState, fold
-from budgets.terms import Calibration, Devices, Plan
+from budgets.terms import Calibration, Plan
 from budgets.triggers import Verdict, judge
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
-from orchestrator import artifacts, processes
-from orchestrator.devices import Offer, cpu_name, local_offer
-from orchestrator.evaluate import Executor, Launcher, Slots
-from orchestrator.executors import InlineExecutor, LocalExecutor
+from orchestrator import artifacts
+from orchestrator.engine import Engine, devices_of, opened
+from orchestrator.evaluate import Executor, Slots
 from orchestrator.plan import Request, calibration_plan, run_directory, run_name, search_plan
-from orchestrator.run import (
-    Baseline,
-    Observer,
-    Proposer,
-    Run,
-    Stop,
-    conclude,
-    conduct,
-    open_run,
-    override,
-    settle_abandoned,
-)
+from orchestrator.run import Observer, Run, open_run, settle_abandoned
+from orchestrator.walk import Baseline, Proposer, Stop, conclude, conduct, override
 
-ExecutorKind = Literal["ray", "local", "inline"]
 Overrides = Sequence[tuple[str, str]]
 """Rules that shall not hold the run up, each with the reason."""
 
 CALIBRATION_SEEDS = 8
-HOST_MEMORY_SHARE = 0.9  # of the machine's memory, for all evaluations together
 
 
 def system_clock() -> Clock:
@@ -72,53 +56,6 @@ class SignalStop:
         self.now = self.requested
         self.requested = True
         self.signum = signum
-
-
-@dataclass(frozen=True)
-class Engine:
-    """How evaluations are run: which executor, on which devices."""
-
-    kind: ExecutorKind = "ray"
-    launcher: Launcher = "fork"
-    address: str | None = None
-    device: Literal["auto", "cpu", "cuda"] = "auto"
-    workers: int | None = None
-    threads: int | None = None
-
-    def slots(self) -> Slots:
-        """What may run at once here. Raises ValueError when more is asked for than there is."""
-        return self._offer().slots(self.device, self.workers, self.threads)
-
-    def _offer(self) -> Offer:
-        if self.kind != "ray" or self.address is None:
-            return local_offer()
-        from orchestrator.ray_executor import cluster_offer
-
-        return cluster_offer(self.address)
-
-    def executor(self, slots: Slots, objective: Objective, name: str) -> Executor:
-        """Not started yet: enter it."""
-        if self.kind == "inline":
-            return InlineExecutor(slots)
-        if self.kind == "local":
-            return LocalExecutor(slots, self.launcher, objective.preload)
-        from orchestrator.ray_executor import RayExecutor
-
-        return RayExecutor(
-            slots, self.launcher, objective.preload, address=self.address, run_name=name
-        )
-
-
-def devices_of(slots: Slots) -> Devices:
-    """Slots as a plan records them."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return Devices(
-        count=slots.count,
-        kind=slots.device,
-        name=slots.device_name,
-        threads=slots.threads,
-        memory_bytes=int(memory * HOST_MEMORY_SHARE / slots.count),
-    )
 
 
 @dataclass(frozen=True)
@@ -312,28 +249,3 @@ def make_directory(directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise LedgerStorageError(f"cannot make {directory}: {error.strerror}") from error
-
-
-def opened() -> Opened:
-    """This process, for the ledger."""
-    owner = processes.this_owner()
-    return Opened(
-        host=platform.node(),
-        boot_id=owner.boot_id,
-        pid=owner.pid,
-        start_ticks=owner.start_ticks,
-        versions=versions(),
-    )
-
-
-def versions() -> dict[str, str]:
-    """What decides the last bits of points and scores."""
-    import numpy as np
-
-    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
-    return {
-        **{name: metadata.version(name) for name in ("cma", "numpy", "ray", "torch")},
-        "blas": f"{blas['name']} {blas['version']}",
-        "python": platform.python_version(),
-        "processor": cpu_name(),
-    }

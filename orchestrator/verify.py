@@ -11,8 +11,9 @@ from budgets.ledger import LEDGER, LedgerCorruptError, Record, read, records_los
 from budgets.state import ImpossibleEventError, RunState, fold
 from orchestrator.attempts import read_summary
 from orchestrator.plan import evaluation_seeds
-from orchestrator.run import ReplayError, attempt_id, attempt_place
+from orchestrator.run import attempt_id, attempt_place
 from orchestrator.search import Search
+from orchestrator.walk import ReplayError
 
 
 @dataclass(frozen=True)

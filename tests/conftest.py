@@ -14,8 +14,9 @@ from budgets.ledger import LEDGER, read
 from budgets.state import RunState, fold
 from objectives import registry
 from objectives.api import ObjectiveSpec
+from orchestrator.engine import Engine
 from orchestrator.plan import Request
-from orchestrator.session import Engine, Result, Session
+from orchestrator.session import Result, Session
 
 REPOSITORY = Path(__file__).parent.parent
 

@@ -1,5 +1,3 @@
-import os
-import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -135,7 +133,9 @@ def test_a_dead_fork_server_is_replaced_and_loses_nothing_that_runs(
     with LocalExecutor(slots, program=nasty) as executor:
         executor.submit(running)
         eventually((running.directory / "stdout.txt").exists)
-        os.kill(server_pid(executor), signal.SIGKILL)
+        server = psutil.Process(server_pid(executor))
+        server.kill()
+        eventually(lambda: server.status() == psutil.STATUS_ZOMBIE)  # until the executor looks
         outcomes = evaluate_all(executor, [make_attempt("finish")])
         while len(outcomes) < 2:
             outcomes |= {outcome.attempt_id: outcome for outcome in executor.wait(20.0)}

@@ -11,10 +11,11 @@ from budgets.events import Event, Reserved, Settled, Status
 from budgets.ledger import HEAD, LEDGER, read
 from budgets.state import fold
 from orchestrator import artifacts
+from orchestrator.engine import Engine
 from orchestrator.evaluate import Attempt, Outcome, Slots
 from orchestrator.executors import EngineError, InlineExecutor
 from orchestrator.run import PlanChangedError, attempt_place
-from orchestrator.session import Engine, Result
+from orchestrator.session import Result
 
 RunSearch = Callable[..., Result]
 Found = Callable[[Path], dict[str, Any]]

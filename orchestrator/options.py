@@ -1,0 +1,170 @@
+"""The options of the command line, each named once, and what they amount to."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import orjson
+from typer import Argument, Option
+
+from budgets.terms import Tier
+from objectives import registry
+from objectives.api import Objective, ObjectiveSpec
+from orchestrator.engine import Engine
+from orchestrator.plan import Request
+
+DEFAULT_ROOT = Path("artifacts/cmaes")
+
+Root = Annotated[Path, Option("--runs-dir", help="Where runs and calibrations live.")]
+Json = Annotated[bool, Option("--json", help="Print one JSON document instead of text.")]
+RunName = Annotated[str | None, Argument(help="Run id or directory; default: the latest.")]
+ObjectiveName = Annotated[str, Option("--objective", help="What to tune.")]
+Settings = Annotated[
+    list[str] | None, Option("--set", metavar="KEY=VALUE", help="An objective's setting.")
+]
+TierName = Annotated[Tier | None, Option("--tier", help="How much to spend.")]
+ExecutorName = Annotated[
+    Literal["ray", "local", "inline"], Option("--executor", help="How evaluations run.")
+]
+LauncherName = Annotated[
+    Literal["fork", "exec"],
+    Option("--launcher", help="Fork a warm process, or start a new interpreter."),
+]
+Address = Annotated[str | None, Option("--address", help="Join this Ray cluster.")]
+DeviceName = Annotated[Literal["auto", "cpu", "cuda"], Option("--device")]
+Workers = Annotated[
+    int | None,
+    Option("--workers", min=1, help="Evaluations at once; default: GPUs, or CPUs."),
+]
+Override = Annotated[
+    list[str] | None, Option("--override", metavar="RULE", help="Go on although this rule fired.")
+]
+Reason = Annotated[str, Option("--reason", help="Why; goes on record with --override.")]
+Threads = Annotated[int | None, Option("--threads", min=1, help="CPU threads each.")]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A phase command's options, parsed."""
+
+    request: Request
+    engine: Engine
+    root: Path
+    assumed_seconds: float | None
+    overrides: tuple[tuple[str, str], ...]
+    tier_given: bool
+    as_json: bool
+
+
+def phase_command(act: Callable[[Asked], None]) -> Callable[..., None]:
+    """One signature for every command about a phase: they cannot drift apart."""
+
+    def command(
+        tier: TierName = None,
+        objective: ObjectiveName = "nanochat",
+        settings: Settings = None,
+        run_id: Annotated[
+            str | None, Option("--run-id", help="Its name; default: tier, objective, seed.")
+        ] = None,
+        root: Root = DEFAULT_ROOT,
+        search_seed: Annotated[int, Option("--seed", "--search-seed", help="Of the search.")] = 1,
+        evaluation_seed: Annotated[int, Option("--eval-seed", help="Of the evaluations.")] = 123,
+        sigma0: Annotated[
+            float, Option("--sigma0", "--sigma", help="First step, of each knob's range.")
+        ] = 0.2,
+        population: Annotated[
+            int | None, Option("--population", "--popsize", help="P; default: 2 x devices.")
+        ] = None,
+        max_evals: Annotated[
+            int | None, Option("--max-evals", min=1, help="Never more evaluations.")
+        ] = None,
+        max_device_hours: Annotated[
+            float | None,
+            Option("--max-device-hours", "--max-gpu-hours", help="Never more device time."),
+        ] = None,
+        max_hours: Annotated[
+            float | None, Option("--max-hours", help="Never open for longer.")
+        ] = None,
+        max_cost: Annotated[float | None, Option("--max-cost", help="Never more money.")] = None,
+        price: Annotated[
+            float, Option("--price-per-device-hour", help="For --max-cost and reports.")
+        ] = 0.0,
+        limit_seconds: Annotated[
+            float | None,
+            Option(
+                "--limit-seconds",
+                "--timeout-s",
+                help="Kill an evaluation after; default: 6 x the calibrated p90, 60 at least.",
+            ),
+        ] = None,
+        stall_seconds: Annotated[
+            float | None,
+            Option("--stall-seconds", help="Kill it when it says nothing for; default: 120."),
+        ] = None,
+        assumed_seconds: Annotated[
+            float | None,
+            Option(
+                "--assume-eval-seconds", help="Do not calibrate: an evaluation takes this long."
+            ),
+        ] = None,
+        override: Override = None,
+        reason: Reason = "",
+        executor: ExecutorName = "ray",
+        launcher: LauncherName = "fork",
+        address: Address = None,
+        device: DeviceName = "auto",
+        workers: Workers = None,
+        threads: Threads = None,
+        as_json: Json = False,
+    ) -> None:
+        request = Request(
+            phase="phase1",
+            tier=tier or "target",
+            objective=load_objective(objective, settings),
+            run_id=run_id,
+            search_seed=search_seed,
+            evaluation_seed=evaluation_seed,
+            sigma0=sigma0,
+            population=population,
+            max_evals=max_evals,
+            max_device_hours=max_device_hours,
+            max_hours=max_hours,
+            max_cost=max_cost,
+            price_per_device_hour=price,
+            limit_seconds=limit_seconds,
+            stall_seconds=stall_seconds,
+        )
+        act(
+            Asked(
+                request=request,
+                engine=Engine(executor, launcher, address, device, workers, threads),
+                root=root,
+                assumed_seconds=assumed_seconds,
+                overrides=overrides_of(override, reason),
+                tier_given=tier is not None,
+                as_json=as_json,
+            )
+        )
+
+    return command
+
+
+def overrides_of(rules: list[str] | None, reason: str) -> tuple[tuple[str, str], ...]:
+    if rules and not reason.strip():
+        raise ValueError("--override needs --reason: why may the run go on?")
+    return tuple((rule, reason) for rule in rules or ())
+
+
+def load_objective(name: str, settings: list[str] | None) -> Objective:
+    """The objective with its `KEY=VALUE` settings. Raises ValueError, naming what is wrong."""
+    parsed: dict[str, Any] = {}
+    for setting in settings or ():
+        key, equals, value = setting.partition("=")
+        if not equals or not key:
+            raise ValueError(f"--set: expected KEY=VALUE, got {setting!r}")
+        try:
+            parsed[key] = orjson.loads(value)
+        except orjson.JSONDecodeError:
+            parsed[key] = value
+    return registry.load(ObjectiveSpec(name=name, settings=parsed))

@@ -1,0 +1,225 @@
+"""From the measured baseline to times, device-hours and money."""
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from budgets.calibration import best_of_noise, forecast, measure
+from budgets.events import Status
+from budgets.terms import Calibration, Caps, Envelope, Limits, Phase, Sample, Tier, percentile_90
+from budgets.tiers import TIERS
+
+if TYPE_CHECKING:
+    from tests.budgets.conftest import MakePlan, MakeStory, Story
+
+
+@pytest.mark.parametrize(
+    ("tier", "devices", "hours"),
+    [
+        ("min", 1, 0.27),
+        ("min", 4, 0.07),
+        ("target", 1, 2.0),
+        ("target", 4, 0.5),
+        ("max", 1, 8.0),
+        ("max", 4, 2.0),
+    ],
+)
+def test_phase_1_at_a_minute_an_evaluation_takes_the_hours_of_the_seed(
+    tier: Tier, devices: int, hours: float
+) -> None:
+    times = forecast(TIERS["phase1", tier], 60.0, devices)
+    assert round(times.ideal_hours, 2) == hours
+    assert times.evals_per_hour == 60.0
+    assert times.device_hours == pytest.approx(times.ideal_hours * devices)
+
+
+@pytest.mark.parametrize(
+    ("phase", "tier", "devices", "rounds"),
+    [
+        ("phase1", "target", 1, 120),
+        ("phase1", "target", 4, 30),
+        ("phase1", "target", 5, 30),  # 12 on 5 devices: three rounds, the last with 2
+        ("phase1", "target", 8, 20),
+        ("phase1", "target", 50, 10),
+        ("phase2", "min", 8, 25),  # 36 on 8 devices: five rounds
+    ],
+)
+def test_with_the_barrier_every_generation_takes_whole_rounds(
+    phase: Phase, tier: Tier, devices: int, rounds: int
+) -> None:
+    assert forecast(TIERS[phase, tier], 90.0, devices).barrier_hours == rounds * 90.0 / 3600
+
+
+@given(
+    st.builds(
+        Envelope,
+        population=st.integers(1, 50),
+        generations=st.integers(1, 50),
+        seeds_per_candidate=st.integers(1, 5),
+    ),
+    st.floats(0.01, 1e5),
+    st.integers(1, 64),
+)
+def test_the_barrier_never_saves_time(envelope: Envelope, seconds: float, devices: int) -> None:
+    times = forecast(envelope, seconds, devices)
+    assert times.barrier_hours >= times.ideal_hours * (1 - 1e-12)
+    if envelope.per_generation % devices == 0:
+        assert times.barrier_hours == pytest.approx(times.ideal_hours)
+
+
+def test_money_is_device_hours_times_the_price() -> None:
+    times = forecast(TIERS["phase1", "target"], 60.0, 4, price=2.5)
+    assert times.cost == pytest.approx(5.0)
+    assert forecast(TIERS["phase1", "target"], 60.0, 4).cost == 0.0
+
+
+def test_a_forecast_as_a_dictionary_has_all_its_numbers() -> None:
+    assert forecast(
+        Envelope(population=2, generations=3, seeds_per_candidate=1), 36.0, 2
+    ).as_dict() == {
+        "evaluations": 6,
+        "eval_seconds": 36.0,
+        "evals_per_hour": 100.0,
+        "device_hours": 0.06,
+        "ideal_hours": 0.03,
+        "barrier_hours": 0.03,
+        "cost": 0.0,
+    }
+
+
+@pytest.mark.parametrize(("evaluations", "deviations"), [(16, 1.8), (120, 2.6), (480, 3.0)])
+def test_the_best_of_pure_noise_looks_like_a_gain(evaluations: int, deviations: float) -> None:
+    assert round(best_of_noise(evaluations), 1) == deviations
+
+
+@pytest.mark.parametrize(("evaluations", "deviations"), [(0, 0.0), (1, 0.0), (2, 0.589)])
+def test_the_best_of_few_is_near_their_mean(evaluations: int, deviations: float) -> None:
+    assert best_of_noise(evaluations) == pytest.approx(deviations, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([3.0], 3.0),
+        ([1.0, 2.0], 1.9),
+        ([4.0, 1.0, 2.0, 3.0], 3.7),
+        ([float(n) for n in range(11)], 9.0),
+    ],
+)
+def test_the_90th_percentile_interpolates_inclusively(values: list[float], expected: float) -> None:
+    assert percentile_90(values) == pytest.approx(expected)
+
+
+@pytest.fixture
+def calibration_story(make_story: "MakeStory") -> "Story":
+    """Four seeds of the baseline are asked for."""
+    envelope = Envelope(population=1, generations=1, seeds_per_candidate=4)
+    story = make_story(
+        phase="calibration", tier=None, resolved=envelope, search=None, calibration=None
+    )
+    story.ask(seeds=(1, 2, 3, 4))
+    return story
+
+
+def test_a_calibration_run_measures_what_its_healthy_evaluations_say(
+    calibration_story: "Story",
+) -> None:
+    measured: dict[str, Any] = {
+        "seconds": 3.0,
+        "startup_seconds": 0.5,
+        "train_seconds": 2.0,
+        "cpu_seconds": 2.5,
+        "peak_memory_bytes": 7,
+        "steps": 8,
+        "tokens": 9,
+        "train_flops": 1e10,
+        "eval_flops": 1e9,
+    }
+    calibration_story.evaluate(0, 1.5, seed=1, **measured)
+    calibration_story.evaluate(0, Status.OOM, seed=2)
+    calibration_story.evaluate(0, 2.5, seed=3, seconds=5.0)
+    calibration_story.evaluate(0, 2.0, seed=4, seconds=4.0)
+
+    calibration = measure(calibration_story.state)
+
+    assert calibration.samples[0] == Sample(seed=1, score=1.5, **measured)
+    assert [s.seed for s in calibration.samples] == [1, 3, 4]
+    assert calibration.failed == 1
+    assert calibration.ledger == calibration_story.state.head
+    assert calibration.median_seconds == 4.0
+    assert calibration.p90_seconds == pytest.approx(4.8)
+    assert calibration.median_cpu_seconds == 2.0
+    assert calibration.mean_score == 2.0
+    assert calibration.sd_score == 0.5
+
+
+def test_a_baseline_that_always_fails_cannot_be_measured(calibration_story: "Story") -> None:
+    calibration_story.evaluate(0, Status.OOM, seed=1)
+    calibration_story.evaluate(0, Status.ERROR, seed=2, cause="no such file")
+    with pytest.raises(ValueError, match="cannot be evaluated: no such file"):
+        measure(calibration_story.state)
+
+
+def test_a_baseline_never_evaluated_cannot_be_measured(story: "Story") -> None:
+    with pytest.raises(ValueError, match="nothing was evaluated"):
+        measure(story.state)
+
+
+def test_an_assumed_time_is_both_median_and_percentile_and_knows_no_score() -> None:
+    assumed = Calibration(assumed_seconds=60.0)
+    assert assumed.median_seconds == assumed.p90_seconds == 60.0
+    assert assumed.median_cpu_seconds is assumed.mean_score is assumed.sd_score is None
+
+
+def test_one_seed_has_a_score_but_no_spread(make_plan: "MakePlan") -> None:
+    calibration = make_plan().calibration
+    assert calibration is not None
+    single = Calibration(samples=calibration.samples[:1])
+    assert single.mean_score == pytest.approx(0.9)
+    assert single.sd_score is None
+    assert single.p90_seconds == 2.0
+
+
+def test_a_calibration_is_either_measured_or_assumed(make_plan: "MakePlan") -> None:
+    calibration = make_plan().calibration
+    assert calibration is not None
+    for fields in ({}, {"samples": calibration.samples, "assumed_seconds": 1.0}):
+        with pytest.raises(ValidationError, match="either measured or assumed"):
+            Calibration.model_validate(fields)
+
+
+# Terms that cannot be agreed on
+
+
+def test_an_attempt_reserves_its_limit_and_twice_its_grace() -> None:
+    assert Limits(wall_seconds=10.0, grace_seconds=1.5).reserve_ms == 13_000
+
+
+def test_an_envelope_beyond_the_cap_on_evaluations_is_no_plan(make_plan: "MakePlan") -> None:
+    assert make_plan(caps=Caps(evaluations=8))
+    with pytest.raises(ValidationError, match="8 evaluations exceed the cap of 7"):
+        make_plan(caps=Caps(evaluations=7))
+
+
+def test_a_cap_on_cost_needs_a_price(make_plan: "MakePlan") -> None:
+    caps = Caps(evaluations=8, cost=1.0)
+    assert make_plan(caps=caps, price_per_device_hour=0.1)
+    with pytest.raises(ValidationError, match="--price-per-device-hour"):
+        make_plan(caps=caps)
+
+
+@pytest.mark.parametrize("seed", [0, -1, 2**32, 1.0, "7", True])
+def test_a_seed_is_a_whole_number_that_no_library_reads_as_the_clock(
+    make_plan: "MakePlan", seed: Any
+) -> None:
+    with pytest.raises(ValidationError, match="evaluation_seed"):
+        make_plan(evaluation_seed=seed)
+
+
+def test_equal_terms_are_equal_plans_and_others_are_not(make_plan: "MakePlan") -> None:
+    assert make_plan() == make_plan()
+    assert make_plan() != make_plan(evaluation_seed=124)
+    assert type(make_plan()).model_validate_json(make_plan().model_dump_json()) == make_plan()

@@ -1,0 +1,480 @@
+"""Each rule on both sides of its boundary, and what they come to together."""
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from budgets.accounts import MS_PER_HOUR
+from budgets.events import Concluded, Overridden, Status
+from budgets.state import fold
+from budgets.terms import Calibration, Caps, Devices, Envelope, Limits, Thresholds
+from budgets.triggers import (
+    Trigger,
+    crash_rate,
+    judge,
+    keeps_getting_lost,
+    runaway_time,
+    too_few_healthy,
+    unaffordable,
+)
+
+if TYPE_CHECKING:
+    from tests.budgets.conftest import MakePlan, MakeStory, Story
+
+
+def envelope(population: int, generations: int = 2) -> dict[str, Any]:
+    """Fields of a plan of that size, with its cap on evaluations."""
+    resolved = Envelope(population=population, generations=generations, seeds_per_candidate=1)
+    return {"resolved": resolved, "caps": Caps(evaluations=resolved.evaluations)}
+
+
+def rules(story: "Story") -> list[str]:
+    return [trigger.rule for trigger in judge(story.state).triggers]
+
+
+# crash_rate
+
+
+def fail(story: "Story", failures: int, status: Status = Status.ERROR) -> Trigger | None:
+    """A generation whose first candidates failed and whose others are not evaluated yet."""
+    story.ask()
+    for candidate in range(failures):
+        story.evaluate(candidate, status)
+    return crash_rate(story.state, story.current)
+
+
+@pytest.mark.parametrize(
+    ("population", "failures", "fires"),
+    [
+        (8, 1, False),  # 12.5 %, but one failure is no pattern
+        (8, 2, True),
+        (20, 2, False),  # exactly 10 %
+        (20, 3, True),
+        (30, 3, False),  # exactly 10 %
+        (30, 4, True),
+        (19, 2, True),  # 10.5 %
+    ],
+)
+def test_more_than_a_tenth_and_more_than_one_failure_pauses(
+    make_story: "MakeStory", population: int, failures: int, fires: bool
+) -> None:
+    story = make_story(**envelope(population))
+    trigger = fail(story, failures)
+    assert (trigger is not None) == fires
+    assert judge(story.state).decision == ("pause" if fires else "continue")
+
+
+def test_the_crash_rate_is_told_with_its_numbers_and_causes(make_story: "MakeStory") -> None:
+    story = make_story(**envelope(8))
+    trigger = fail(story, 2, Status.OOM)
+    assert trigger == Trigger(
+        "crash_rate",
+        0,
+        "pause",
+        0.25,
+        0.10,
+        "2 of 8 evaluations of generation 0 failed (25.0%, limit 10%): oom (it was oom)",
+    )
+
+
+def test_every_status_that_is_final_and_not_ok_counts_as_a_failure(make_story: "MakeStory") -> None:
+    for status in (Status.NAN, Status.OOM, Status.TIMEOUT, Status.ERROR):
+        assert fail(make_story(**envelope(8)), 2, status) is not None
+
+
+@pytest.mark.parametrize("status", [Status.LOST, Status.CANCELLED])
+def test_attempts_the_infrastructure_lost_do_not_count(
+    make_story: "MakeStory", status: Status
+) -> None:
+    assert fail(make_story(**envelope(8)), 8, status) is None
+
+
+def test_an_evaluation_lost_first_and_healthy_later_is_no_failure(make_story: "MakeStory") -> None:
+    story = make_story(**envelope(8))
+    fail(story, 2, Status.LOST)
+    story.evaluate(0)
+    story.evaluate(1)
+    assert crash_rate(story.state, story.current) is None
+
+
+def test_the_thresholds_of_a_crash_rate_are_the_plans(make_story: "MakeStory") -> None:
+    strict = Thresholds(crash_count_pause=1)
+    assert fail(make_story(**envelope(8), thresholds=strict), 1) is not None
+    lenient = Thresholds(crash_rate_pause=0.25)
+    assert fail(make_story(**envelope(8), thresholds=lenient), 2) is None
+
+
+# too_few_healthy
+
+
+@pytest.mark.parametrize(("healthy", "fires"), [(4, False), (3, True), (0, True)])
+def test_fewer_healthy_candidates_than_parents_teach_nothing(
+    make_story: "MakeStory", healthy: int, fires: bool
+) -> None:
+    story = make_story(**envelope(8))
+    story.ask()
+    for candidate in range(7):
+        story.evaluate(candidate, 1.0 if candidate < healthy else Status.NAN)
+    assert too_few_healthy(story.current) is None  # not closed yet
+    story.evaluate(7, Status.NAN)
+    trigger = too_few_healthy(story.current)
+    assert (trigger is not None) == fires
+    if trigger is not None:
+        assert (trigger.observed, trigger.limit, trigger.overridable) == (healthy, 4, False)
+        assert f"only {healthy} of 8 candidates of generation 0" in trigger.evidence
+
+
+def test_an_odd_population_needs_half_of_it_rounded_down(make_story: "MakeStory") -> None:
+    story = make_story(**envelope(5))
+    assert too_few_healthy(story.score(1.0, 1.0, *3 * [Status.NAN])) is None
+
+
+# runaway_time
+
+
+def gpu() -> Devices:
+    return Devices(count=2, kind="cuda", name="some GPU", threads=1, memory_bytes=1)
+
+
+@pytest.mark.parametrize(("seconds", "fires"), [(4.0, False), (4.001, True), (1.0, False)])
+@pytest.mark.parametrize("kind", ["cpu", "cuda"])
+def test_a_median_evaluation_over_twice_the_calibrated_time_pauses(
+    make_story: "MakeStory", kind: str, seconds: float, fires: bool
+) -> None:
+    story = make_story(**({"devices": gpu()} if kind == "cuda" else {}))
+    story.score(1.0, 1.0, 1.0, 1.0, seconds=seconds, cpu_seconds=seconds)
+    trigger = runaway_time(story.state, story.current)
+    assert (trigger is not None) == fires
+    assert rules(story) == (["runaway_time"] if fires else [])
+
+
+@pytest.mark.parametrize(("kind", "measure"), [("cpu", "cpu_seconds"), ("cuda", "seconds")])
+def test_a_cpu_is_judged_by_cpu_seconds_and_a_gpu_by_the_wall_clock(
+    make_story: "MakeStory", kind: str, measure: str
+) -> None:
+    slow = {"seconds": 2.0, "cpu_seconds": 2.0, measure: 9.0}
+    other = {"seconds": 9.0, "cpu_seconds": 9.0, measure: 2.0}
+    for times, fires in ((slow, True), (other, False)):
+        story = make_story(**({"devices": gpu()} if kind == "cuda" else {}))
+        story.score(1.0, 1.0, 1.0, 1.0, **times)
+        trigger = runaway_time(story.state, story.current)
+        assert (trigger is not None) == fires
+        if trigger is not None:
+            assert (trigger.observed, trigger.limit, trigger.overridable) == (4.5, 2.0, True)
+            unit = "CPU seconds" if kind == "cpu" else "seconds"
+            assert f"took 9.0 {unit}, 4.5 times the calibrated 2.0" in trigger.evidence
+
+
+def test_a_generation_is_not_judged_slow_before_it_is_closed(story: "Story") -> None:
+    story.ask()
+    for candidate in range(3):
+        story.evaluate(candidate, cpu_seconds=99.0)
+    assert runaway_time(story.state, story.current) is None
+    story.evaluate(3, cpu_seconds=99.0)
+    assert runaway_time(story.state, story.current) is not None
+
+
+def test_only_healthy_evaluations_have_a_time_to_judge(story: "Story") -> None:
+    story.ask()
+    for candidate in range(3):
+        story.evaluate(candidate, Status.TIMEOUT, cpu_seconds=99.0)
+    story.evaluate(3, cpu_seconds=2.0)
+    assert runaway_time(story.state, story.current) is None
+
+
+def test_without_a_healthy_evaluation_there_is_no_time_to_judge(story: "Story") -> None:
+    generation = story.score(*4 * [Status.TIMEOUT], cpu_seconds=99.0)
+    assert runaway_time(story.state, generation) is None
+
+
+def test_the_middle_evaluation_decides_not_a_straggler(story: "Story") -> None:
+    story.ask()
+    for candidate, seconds in enumerate((2.0, 2.0, 3.0, 500.0)):
+        story.evaluate(candidate, cpu_seconds=seconds)
+    assert runaway_time(story.state, story.current) is None
+
+
+@pytest.mark.parametrize(("assumed", "fires"), [(0.999, False), (1.0, True)])
+def test_below_a_second_nothing_runs_away(
+    make_story: "MakeStory", assumed: float, fires: bool
+) -> None:
+    story = make_story(calibration=Calibration(assumed_seconds=assumed))
+    story.score(1.0, 1.0, 1.0, 1.0, seconds=9.0, cpu_seconds=0.0)
+    assert (runaway_time(story.state, story.current) is not None) == fires
+
+
+def test_without_a_calibration_nothing_runs_away(make_story: "MakeStory") -> None:
+    story = make_story(calibration=None)
+    story.score(1.0, 1.0, 1.0, 1.0, seconds=1e6, cpu_seconds=1e6)
+    assert runaway_time(story.state, story.current) is None
+
+
+# keeps_getting_lost
+
+
+def test_an_evaluation_lost_three_times_in_a_session_pauses(story: "Story") -> None:
+    story.ask()
+    for times in (1, 2, 3):
+        story.evaluate(1, Status.LOST, cause="the node died")
+        trigger = keeps_getting_lost(story.state, story.current)
+        assert (trigger is not None) == (times == 3)
+    assert trigger is not None
+    assert (trigger.rule, trigger.observed, trigger.limit) == ("infrastructure", 3, 3)
+    assert "candidate 1, seed 5 of generation 0 was lost 3 times (the node" in trigger.evidence
+    assert not trigger.overridable
+
+
+def test_three_losses_of_different_evaluations_are_no_pattern(story: "Story") -> None:
+    story.ask()
+    for candidate in range(3):
+        story.evaluate(candidate, Status.LOST)
+        story.evaluate(candidate, Status.LOST)
+    assert keeps_getting_lost(story.state, story.current) is None
+
+
+def test_a_new_session_tries_again_from_zero(story: "Story") -> None:
+    story.ask()
+    for _ in range(3):
+        story.evaluate(1, Status.LOST)
+    assert rules(story) == ["infrastructure"]
+    story.open()
+    assert rules(story) == []
+    for _ in range(2):
+        story.evaluate(1, Status.LOST)
+    assert rules(story) == []
+    story.evaluate(1, Status.LOST)
+    assert rules(story) == ["infrastructure"]
+
+
+def test_an_attempt_lost_with_its_session_does_not_count_against_the_next(story: "Story") -> None:
+    story.ask()
+    reservation = story.reserve(1)
+    story.open()
+    story.say(settle_lost(reservation))
+    for _ in range(2):
+        story.evaluate(1, Status.LOST)
+    assert keeps_getting_lost(story.state, story.current) is None
+
+
+def settle_lost(reservation: Any) -> Any:
+    from budgets.events import Settled
+
+    fields = reservation.model_dump(exclude={"kind", "reserve_ms"})
+    return Settled(**fields, status=Status.LOST, score=None, charged_ms=1, seconds=0.0)
+
+
+def test_cancelled_attempts_are_not_the_infrastructures_fault(story: "Story") -> None:
+    story.ask()
+    for _ in range(5):
+        story.evaluate(1, Status.CANCELLED)
+    assert keeps_getting_lost(story.state, story.current) is None
+
+
+def test_an_evaluation_that_came_through_is_not_held_up(story: "Story") -> None:
+    story.ask()
+    for _ in range(3):
+        story.evaluate(1, Status.LOST)
+    story.evaluate(1)
+    assert keeps_getting_lost(story.state, story.current) is None
+
+
+# unaffordable: 4 evaluations of 2 s on two devices, of which the last reserves 12 s
+
+
+def limited(make_story: "MakeStory", price: float = 0.0, **caps: float) -> "Story":
+    return make_story(
+        caps=Caps.model_validate({"evaluations": 8, **caps}), price_per_device_hour=price
+    )
+
+
+@pytest.mark.parametrize(("seconds", "fires"), [(18.01, False), (17.99, True)])
+def test_a_generation_that_device_time_cannot_pay_is_not_begun(
+    make_story: "MakeStory", seconds: float, fires: bool
+) -> None:
+    story = limited(make_story, device_hours=seconds / 3600)  # 3 x 2 s, then 12 s reserved
+    trigger = unaffordable(story.state)
+    assert (trigger is not None) == fires
+    assert judge(story.state).decision == ("stop" if fires else "continue")
+    if trigger is not None:
+        assert (trigger.rule, trigger.generation, trigger.decision) == ("budget", 0, "stop")
+        assert trigger.observed == pytest.approx(18 / 3600)
+        assert trigger.limit == pytest.approx(seconds / 3600)
+        assert "need 0.005 device-hours" in trigger.evidence
+        assert "(--max-device-hours)" in trigger.evidence
+
+
+def test_a_generation_just_affordable_can_be_finished_under_its_cap(
+    make_story: "MakeStory",
+) -> None:
+    story = limited(make_story, device_hours=18.01 / 3600)
+    assert unaffordable(story.state) is None
+    story.score(1.0, 2.0, 3.0, 4.0)  # one after the other, as the cap forces
+    assert story.current.closed
+
+
+@pytest.mark.parametrize(("seconds", "fires"), [(14.01, False), (13.99, True)])
+def test_a_generation_that_the_wall_clock_cannot_hold_is_not_begun(
+    make_story: "MakeStory", seconds: float, fires: bool
+) -> None:
+    story = limited(make_story, hours=seconds / 3600)  # a round of 2 s, then 12 s reserved
+    trigger = unaffordable(story.state)
+    assert (trigger is not None) == fires
+    if trigger is not None:
+        assert "hours" in trigger.evidence
+        assert "(--max-hours)" in trigger.evidence
+
+
+@pytest.mark.parametrize(("cost", "fires"), [(9.01, False), (8.99, True)])
+def test_a_generation_that_money_cannot_pay_is_not_begun(
+    make_story: "MakeStory", cost: float, fires: bool
+) -> None:
+    story = limited(make_story, price=1800.0, cost=cost)  # half a unit a second
+    trigger = unaffordable(story.state)
+    assert (trigger is not None) == fires
+    if trigger is not None:
+        assert "need 9 of money" in trigger.evidence
+        assert "(--max-cost)" in trigger.evidence
+
+
+def test_without_caps_every_generation_is_affordable(story: "Story") -> None:
+    assert unaffordable(story.state) is None
+
+
+def test_a_generation_in_progress_is_never_called_unaffordable(make_story: "MakeStory") -> None:
+    story = limited(make_story, device_hours=18.01 / 3600)
+    story.ask()
+    story.evaluate(0, charged_ms=12_000)
+    assert unaffordable(story.state) is None
+
+
+def test_the_second_generation_must_fit_into_what_the_first_left(make_story: "MakeStory") -> None:
+    for seconds, expected in ((26.01, "continue"), (25.99, "stop")):
+        story = limited(make_story, device_hours=seconds / 3600)
+        story.score(1.0, 2.0, 3.0, 4.0)
+        story.tell()
+        assert judge(story.state).decision == expected
+
+
+def test_a_budget_all_but_spent_on_the_last_generation_is_done_not_stopped(
+    make_story: "MakeStory",
+) -> None:
+    story = limited(make_story, device_hours=26.01 / 3600)
+    story.finish()
+    assert story.state.accounts.device_hours_free == pytest.approx(10.01 / 3600)
+    assert unaffordable(story.state) is None
+    assert judge(story.state).decision == "done"
+
+
+def test_without_a_calibration_nobody_knows_what_a_generation_needs(
+    make_story: "MakeStory",
+) -> None:
+    story = make_story(calibration=None, caps=Caps(evaluations=8, device_hours=1 / MS_PER_HOUR))
+    assert unaffordable(story.state) is None
+
+
+def test_a_limit_below_the_calibrated_time_asks_for_no_less_than_that_time(
+    make_story: "MakeStory",
+) -> None:
+    limits = Limits(wall_seconds=0.5, grace_seconds=0.1)
+    caps = Caps(evaluations=8, device_hours=7.99 / 3600)
+    assert unaffordable(make_story(limits=limits, caps=caps).state) is not None
+
+
+# judge
+
+
+def test_a_run_goes_on_until_all_its_generations_are_told(story: "Story") -> None:
+    assert judge(story.state).decision == "continue"
+    story.score(1.0, 2.0, 3.0, 4.0)
+    story.tell()
+    story.score(1.0, 2.0, 3.0, 4.0)
+    assert judge(story.state).decision == "continue"  # evaluated, not learned from
+    story.tell()
+    verdict = judge(story.state)
+    assert (verdict.decision, verdict.triggers) == ("done", ())
+    assert verdict.reason == "all 8 planned evaluations are settled"
+
+
+def test_several_rules_speak_in_one_verdict(story: "Story") -> None:
+    story.score(1.0, *3 * [Status.OOM], cpu_seconds=99.0)
+    verdict = judge(story.state)
+    assert verdict.decision == "pause"
+    assert [t.rule for t in verdict.triggers] == ["crash_rate", "too_few_healthy", "runaway_time"]
+    assert verdict.reason == "; ".join(t.evidence for t in verdict.triggers)
+
+
+def override(story: "Story", rule: str, generation: int = 0) -> None:
+    story.say(Overridden(rule=rule, generation=generation, reason="it was the node"))
+
+
+def test_an_override_lets_its_generation_through_and_no_other(make_story: "MakeStory") -> None:
+    story = make_story(**envelope(4, generations=3))
+    for number in range(2):
+        story.score(1.0, 2.0, Status.NAN, Status.NAN)
+        assert rules(story) == ["crash_rate"]
+        override(story, "crash_rate", number)
+        assert judge(story.state).decision == "continue"
+        story.tell()
+
+
+def test_an_override_waives_its_rule_and_no_other(story: "Story") -> None:
+    story.score(1.0, 2.0, Status.NAN, Status.NAN, cpu_seconds=99.0)
+    assert rules(story) == ["crash_rate", "runaway_time"]
+    override(story, "crash_rate")
+    assert rules(story) == ["runaway_time"]
+    override(story, "crash_rate", generation=1)
+    override(story, "runaway_time", generation=1)
+    assert rules(story) == ["runaway_time"]
+
+
+def test_no_override_makes_the_search_learn_from_nothing(story: "Story") -> None:
+    story.score(1.0, *3 * [Status.NAN])
+    override(story, "crash_rate")
+    override(story, "too_few_healthy")
+    assert rules(story) == ["too_few_healthy"]
+
+
+def test_no_override_retries_what_keeps_getting_lost(story: "Story") -> None:
+    story.ask()
+    for _ in range(3):
+        story.evaluate(0, Status.LOST)
+    override(story, "infrastructure")
+    assert rules(story) == ["infrastructure"]
+
+
+def test_only_the_latest_generation_is_judged(story: "Story") -> None:
+    story.score(1.0, 2.0, Status.NAN, Status.NAN)
+    override(story, "crash_rate")
+    story.tell()
+    story.ask()
+    assert judge(story.state).decision == "continue"
+
+
+def test_a_pause_comes_before_a_stop(make_story: "MakeStory") -> None:
+    story = limited(make_story, device_hours=0.01)
+    story.score(1.0, 2.0, Status.NAN, Status.NAN, charged_ms=8000)
+    story.tell()  # as with a rule edited later
+    assert unaffordable(story.state) is not None
+    assert judge(story.state).decision == "pause"
+
+
+@pytest.mark.parametrize("decision", ["done", "stop"])
+def test_what_is_concluded_stays_as_it_was_concluded(story: "Story", decision: Any) -> None:
+    story.ask()
+    story.evaluate(0, Status.NAN)
+    story.evaluate(1, Status.NAN)
+    story.say(Concluded(decision=decision, reason="so"))
+    verdict = judge(story.state)
+    assert (verdict.decision, verdict.triggers, verdict.reason) == (decision, (), "so")
+
+
+def test_the_same_ledger_always_gets_the_same_verdict(
+    make_story: "MakeStory", make_plan: "MakePlan"
+) -> None:
+    story = make_story()
+    story.score(1.0, 2.0, Status.NAN, Status.OOM, cpu_seconds=99.0)
+    for length in range(1, len(story.records) + 1):
+        told = story.records[:length]
+        assert judge(fold(told)) == judge(fold(told))
+    assert judge(fold(story.records)) == judge(story.state)
+    assert len(judge(story.state).triggers) == 2
