@@ -104,8 +104,7 @@ class AnalyticObjective:
 
     @property
     def preload(self) -> tuple[str, ...]:
-        """Nothing: the standard library does."""
-        return ()
+        return ("objectives.analytic",)
 
     @property
     def optimum(self) -> tuple[float, ...]:

@@ -21,8 +21,10 @@ from budgets.report import budget_report
 from budgets.state import ImpossibleEventError, RunState, fold
 from budgets.terms import Calibration, Devices, Tier
 from objectives.api import Objective, SetupError
-from orchestrator import artifacts, preview, processes
+from orchestrator import artifacts, preview
 from orchestrator.engine import Engine, devices_of
+from orchestrator.execution import processes
+from orchestrator.execution.server import EngineError
 from orchestrator.live import Live
 from orchestrator.options import (
     DEFAULT_ROOT,
@@ -45,7 +47,6 @@ from orchestrator.options import (
     phase_command,
 )
 from orchestrator.plan import Request, calibration_name, run_directory
-from orchestrator.server import EngineError
 from orchestrator.session import CALIBRATION_SEEDS, Result, Session, find_calibration
 from orchestrator.walk import ReplayError, Stop
 

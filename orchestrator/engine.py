@@ -9,10 +9,10 @@ from typing import Literal
 from budgets.events import Opened
 from budgets.terms import Devices
 from objectives.api import Objective
-from orchestrator import processes
-from orchestrator.devices import Offer, cpu_name, local_offer
-from orchestrator.evaluate import Executor, Launcher, Slots
-from orchestrator.executors import InlineExecutor, LocalExecutor
+from orchestrator.execution import processes
+from orchestrator.execution.devices import Offer, cpu_name, local_offer
+from orchestrator.execution.evaluate import Executor, Launcher, Slots
+from orchestrator.execution.executors import InlineExecutor, LocalExecutor
 
 ExecutorKind = Literal["ray", "local", "inline"]
 HOST_MEMORY_SHARE = 0.9  # of the machine's memory, for all evaluations together
@@ -36,7 +36,7 @@ class Engine:
     def _offer(self) -> Offer:
         if self.kind != "ray" or self.address is None:
             return local_offer()
-        from orchestrator.ray_executor import cluster_offer
+        from orchestrator.execution.ray_executor import cluster_offer
 
         return cluster_offer(self.address)
 
@@ -46,7 +46,7 @@ class Engine:
             return InlineExecutor(slots)
         if self.kind == "local":
             return LocalExecutor(slots, self.launcher, objective.preload)
-        from orchestrator.ray_executor import RayExecutor
+        from orchestrator.execution.ray_executor import RayExecutor
 
         return RayExecutor(
             slots, self.launcher, objective.preload, address=self.address, run_name=name

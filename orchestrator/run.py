@@ -24,9 +24,9 @@ from budgets.state import Generation, RunState, Try, apply, fold
 from budgets.terms import Plan
 from objectives.api import ObjectiveSpec
 from objectives.space import SearchSpace
-from orchestrator.evaluate import Attempt, Outcome, Owner
+from orchestrator.execution.evaluate import Attempt, Outcome, Owner
+from orchestrator.execution.recovery import Unknown, Unstarted, recover
 from orchestrator.plan import differences
-from orchestrator.recovery import Unknown, Unstarted, recover
 
 Observer = Callable[[RunState, Event], None]
 

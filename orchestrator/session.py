@@ -22,7 +22,7 @@ from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from orchestrator import artifacts
 from orchestrator.engine import Engine, devices_of, opened
-from orchestrator.evaluate import Executor, Slots
+from orchestrator.execution.evaluate import Executor, Slots
 from orchestrator.plan import Request, calibration_plan, run_directory, run_name, search_plan
 from orchestrator.run import Observer, Run, open_run, settle_abandoned
 from orchestrator.walk import Baseline, Proposer, Stop, conclude, conduct, override

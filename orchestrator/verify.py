@@ -9,7 +9,7 @@ import orjson
 from budgets.events import Reserved, Settled
 from budgets.ledger import LEDGER, LedgerCorruptError, Record, read, records_lost
 from budgets.state import ImpossibleEventError, RunState, fold
-from orchestrator.attempts import read_summary
+from orchestrator.execution.attempts import read_summary
 from orchestrator.plan import evaluation_seeds
 from orchestrator.run import attempt_id, attempt_place
 from orchestrator.search import Search

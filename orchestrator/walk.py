@@ -10,7 +10,7 @@ from budgets.state import Generation, RunState
 from budgets.terms import Plan
 from budgets.triggers import Trigger, Verdict, judge
 from objectives.space import SearchSpace
-from orchestrator.evaluate import Executor
+from orchestrator.execution.evaluate import Executor
 from orchestrator.plan import evaluation_seeds
 from orchestrator.run import Run, settled
 

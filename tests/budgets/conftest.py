@@ -123,6 +123,8 @@ def told(number: int = 0, favourite: tuple[float, ...] = (0.4, 0.6)) -> Generati
 class Story:
     """A run told event by event, without a disk. What cannot follow raises and is forgotten."""
 
+    state: RunState
+
     def __init__(self, plan: Plan) -> None:
         self.elapsed_ms = 0
         self.records: list[Record] = []

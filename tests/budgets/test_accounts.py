@@ -1,5 +1,6 @@
 """Spent plus reserved never passes a cap, in any currency, whatever the order of events."""
 
+from math import floor
 from typing import Any
 
 import pytest
@@ -22,10 +23,8 @@ FIRST, SECOND, THIRD = (0, 0, 5), (0, 1, 5), (0, 2, 5)
 
 def opened(price: float = 0.0, **caps: Any) -> Accounts:
     """Accounts in their first session. Caps on time are in milliseconds here."""
-    hours = {
-        name: caps.pop(name) / MS_PER_HOUR for name in ("device_hours", "hours") if name in caps
-    }
-    return Accounts(Caps(**{"evaluations": 10, **hours, **caps}), price).open_session()
+    hours = {name: ms / MS_PER_HOUR for name in ("device_hours", "hours") if (ms := caps.get(name))}
+    return Accounts(Caps.model_validate({"evaluations": 10, **caps, **hours}), price).open_session()
 
 
 class AnyOrder(RuleBasedStateMachine):
@@ -76,7 +75,7 @@ class AnyOrder(RuleBasedStateMachine):
     def tick(self, by_ms: int) -> None:
         """Time passes: an attempt is killed at its limit, and an idle run ends at its cap."""
         latest = self.ends(self.held)[-1]
-        wall_ms = self.caps_ms[1]
+        wall_ms = None if self.caps.hours is None else floor(self.caps.hours * MS_PER_HOUR)
         now = self.sessions[-1] + by_ms
         if any(session == len(self.sessions) - 1 for _, session, _ in self.held.values()):
             now = min(now, latest)
@@ -149,7 +148,7 @@ class AnyOrder(RuleBasedStateMachine):
 
 
 def test_no_order_of_events_passes_a_cap() -> None:
-    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(
         AnyOrder, settings=settings(max_examples=150, stateful_step_count=30, deadline=None)
     )
 

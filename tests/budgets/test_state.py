@@ -263,8 +263,8 @@ def test_nothing_is_reserved_before_a_session_opens(story: "Story") -> None:
     without_session = [story.records[0], story.records[2]]
     state = fold(without_session)
     assert state.opened == ()
+    story.state = state
     with pytest.raises(ImpossibleEventError, match=r"\(reserved\).*no session is open"):
-        story.state = state
         story.reserve(0)
 
 
@@ -474,7 +474,7 @@ def test_any_interleaving_ends_every_evaluation_once_and_passes_no_cap(
     class Machine(AnyInterleaving):
         pass
 
-    Machine.make_story = staticmethod(make_story)  # type: ignore[assignment]
-    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+    Machine.make_story = staticmethod(make_story)
+    run_state_machine_as_test(
         Machine, settings=settings(max_examples=80, stateful_step_count=40, deadline=None)
     )

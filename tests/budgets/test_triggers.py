@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from budgets.accounts import MS_PER_HOUR
-from budgets.events import Concluded, Overridden, Status
+from budgets.events import Concluded, Overridden, Reserved, Settled, Status
 from budgets.state import fold
 from budgets.terms import Calibration, Caps, Devices, Envelope, Limits, Thresholds
 from budgets.triggers import (
@@ -132,8 +132,10 @@ def test_an_odd_population_needs_half_of_it_rounded_down(make_story: "MakeStory"
 # runaway_time
 
 
-def gpu() -> Devices:
-    return Devices(count=2, kind="cuda", name="some GPU", threads=1, memory_bytes=1)
+def devices(kind: str) -> Devices:
+    return Devices.model_validate(
+        {"count": 2, "kind": kind, "name": "some device", "threads": 1, "memory_bytes": 1}
+    )
 
 
 @pytest.mark.parametrize(("seconds", "fires"), [(4.0, False), (4.001, True), (1.0, False)])
@@ -141,7 +143,7 @@ def gpu() -> Devices:
 def test_a_median_evaluation_over_twice_the_calibrated_time_pauses(
     make_story: "MakeStory", kind: str, seconds: float, fires: bool
 ) -> None:
-    story = make_story(**({"devices": gpu()} if kind == "cuda" else {}))
+    story = make_story(devices=devices(kind))
     story.score(1.0, 1.0, 1.0, 1.0, seconds=seconds, cpu_seconds=seconds)
     trigger = runaway_time(story.state, story.current)
     assert (trigger is not None) == fires
@@ -155,7 +157,7 @@ def test_a_cpu_is_judged_by_cpu_seconds_and_a_gpu_by_the_wall_clock(
     slow = {"seconds": 2.0, "cpu_seconds": 2.0, measure: 9.0}
     other = {"seconds": 9.0, "cpu_seconds": 9.0, measure: 2.0}
     for times, fires in ((slow, True), (other, False)):
-        story = make_story(**({"devices": gpu()} if kind == "cuda" else {}))
+        story = make_story(devices=devices(kind))
         story.score(1.0, 1.0, 1.0, 1.0, **times)
         trigger = runaway_time(story.state, story.current)
         assert (trigger is not None) == fires
@@ -256,9 +258,7 @@ def test_an_attempt_lost_with_its_session_does_not_count_against_the_next(story:
     assert keeps_getting_lost(story.state, story.current) is None
 
 
-def settle_lost(reservation: Any) -> Any:
-    from budgets.events import Settled
-
+def settle_lost(reservation: Reserved) -> Settled:
     fields = reservation.model_dump(exclude={"kind", "reserve_ms"})
     return Settled(**fields, status=Status.LOST, score=None, charged_ms=1, seconds=0.0)
 

@@ -12,8 +12,8 @@ from budgets.ledger import HEAD, LEDGER, read
 from budgets.state import fold
 from orchestrator import artifacts
 from orchestrator.engine import Engine
-from orchestrator.evaluate import Attempt, Outcome, Slots
-from orchestrator.executors import EngineError, InlineExecutor
+from orchestrator.execution.evaluate import Attempt, Outcome, Slots
+from orchestrator.execution.executors import EngineError, InlineExecutor
 from orchestrator.run import PlanChangedError, attempt_place
 from orchestrator.session import Result
 

@@ -10,8 +10,8 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from typing import Self
 
-from orchestrator import child, processes
-from orchestrator.attempts import (
+from orchestrator.execution import child, processes
+from orchestrator.execution.attempts import (
     STARTED,
     Started,
     locked,
@@ -20,11 +20,11 @@ from orchestrator.attempts import (
     write_config,
     write_summary,
 )
-from orchestrator.devices import visible_gpus
-from orchestrator.evaluate import Attempt, Launcher, Outcome, Slots
-from orchestrator.launch import Launch, Program
-from orchestrator.recovery import end_if_abandoned
-from orchestrator.server import EngineError, ForkServer
+from orchestrator.execution.devices import visible_gpus
+from orchestrator.execution.evaluate import Attempt, Launcher, Outcome, Slots
+from orchestrator.execution.launch import Launch, Program
+from orchestrator.execution.recovery import end_if_abandoned
+from orchestrator.execution.server import EngineError, ForkServer
 
 __all__ = ["EngineError", "InlineExecutor", "LocalExecutor"]
 

@@ -12,19 +12,19 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Self
 
-from orchestrator.attempts import to_json, write_config
-from orchestrator.devices import Offer, cpu_name
-from orchestrator.evaluate import Attempt, Launcher, Outcome, Slots
-from orchestrator.executors import EXIT_SECONDS, EngineError, LocalExecutor
-from orchestrator.launch import Program
-from orchestrator.ray_access import (
+from orchestrator.execution.attempts import to_json, write_config
+from orchestrator.execution.devices import Offer, cpu_name
+from orchestrator.execution.evaluate import Attempt, Launcher, Outcome, Slots
+from orchestrator.execution.executors import EXIT_SECONDS, EngineError, LocalExecutor
+from orchestrator.execution.launch import Program
+from orchestrator.execution.ray_access import (
     check_address,
     own_signal_handlers,
     prepare_token,
     reach,
     set_environment,
 )
-from orchestrator.recovery import end_if_abandoned
+from orchestrator.execution.recovery import end_if_abandoned
 
 START_SECONDS = 240.0  # for all actors and their fork servers
 PROBE_SECONDS = 5.0  # Ray ends a driver without its control service after 60 s, saying nothing

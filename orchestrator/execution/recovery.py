@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from budgets.events import Status
-from orchestrator import processes
-from orchestrator.attempts import (
+from orchestrator.execution import processes
+from orchestrator.execution.attempts import (
     CONFIG,
     STARTED,
     Started,
@@ -15,7 +15,7 @@ from orchestrator.attempts import (
     read_summary,
     write_summary,
 )
-from orchestrator.evaluate import Attempt, Outcome
+from orchestrator.execution.evaluate import Attempt, Outcome
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,13 @@ from typing import Any, Protocol
 
 import pytest
 
+from budgets.terms import Limits
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator import attempts, processes
-from orchestrator.evaluate import Attempt, Launcher, Limits, Outcome, Owner, Slots
-from orchestrator.executors import LocalExecutor
-from orchestrator.launch import Program
+from orchestrator.execution import attempts, processes
+from orchestrator.execution.evaluate import Attempt, Launcher, Outcome, Owner, Slots
+from orchestrator.execution.executors import LocalExecutor
+from orchestrator.execution.launch import Program
 
 HERE = Path(__file__).parent
 NASTY = Program(entry="nasty:main", argv=(sys.executable, str(HERE / "nasty.py")))
@@ -36,7 +37,7 @@ def _importable() -> Iterator[None]:
     """Processes started by these tests find the package and `nasty`."""
     with pytest.MonkeyPatch.context() as patch:
         known = os.environ.get("PYTHONPATH")
-        paths = [str(HERE), str(HERE.parents[1]), *([known] if known else [])]
+        paths = [str(HERE), str(HERE.parents[2]), *([known] if known else [])]
         patch.setenv("PYTHONPATH", os.pathsep.join(paths))
         yield
 

@@ -1,4 +1,4 @@
-"""`python -m orchestrator.forkserver`: a small process that forks a supervisor per request.
+"""A small process that forks a supervisor per request: `python -m orchestrator...forkserver`.
 
 It has imported what evaluations need, has one thread, and never touches CUDA, so a fork of it
 starts an evaluation in milliseconds. Requests (`launch.Launch`, one line of JSON each) come on
@@ -13,22 +13,22 @@ import os
 import signal
 import sys
 
-from orchestrator import processes
-from orchestrator.launch import Launch
-from orchestrator.supervisor import supervise
+from orchestrator.execution import processes
+from orchestrator.execution.launch import Launch
+from orchestrator.execution.supervisor import supervise
 
 READY = b"ready"
 
 
 def main() -> None:
     """Serve until stdin ends. In a forked supervisor: supervise, then exit."""
-    parser = argparse.ArgumentParser(prog="python -m orchestrator.forkserver")
+    parser = argparse.ArgumentParser(prog="python -m orchestrator.execution.forkserver")
     parser.add_argument("--preload", default="", help="modules, separated by commas")
     parser.add_argument("--ready", type=int, required=True, help="descriptor to report to, once")
     parser.add_argument("--notify", type=int, required=True, help="descriptor to write to")
     parser.add_argument("--lifeline", type=int, required=True, help="descriptor to watch")
     options = parser.parse_args()
-    for name in ("orchestrator.child", *filter(None, options.preload.split(","))):
+    for name in ("orchestrator.execution.child", *filter(None, options.preload.split(","))):
         importlib.import_module(name)
     gc.collect()
     gc.freeze()  # keeps the forks from copying every page at their first collection

@@ -14,11 +14,11 @@ import psutil
 import pytest
 
 from budgets.events import Status
-from orchestrator import attempts, processes
-from orchestrator.evaluate import Attempt, Slots
-from orchestrator.executors import EngineError
-from orchestrator.launch import Program
-from orchestrator.ray_executor import RayExecutor, cluster_offer, connected
+from orchestrator.execution import attempts, processes
+from orchestrator.execution.evaluate import Attempt, Slots
+from orchestrator.execution.executors import EngineError
+from orchestrator.execution.launch import Program
+from orchestrator.execution.ray_executor import RayExecutor, cluster_offer, connected
 
 Make = Callable[..., Attempt]
 ONE = Slots(1, "cpu", "some processor", 1)
@@ -26,10 +26,10 @@ ONE = Slots(1, "cpu", "some processor", 1)
 DRIVER = """
 import sys
 from pathlib import Path
-from orchestrator import processes
-from orchestrator.evaluate import Attempt, Slots
-from orchestrator.launch import Program
-from orchestrator.ray_executor import RayExecutor
+from orchestrator.execution import processes
+from orchestrator.execution.evaluate import Attempt, Slots
+from orchestrator.execution.launch import Program
+from orchestrator.execution.ray_executor import RayExecutor
 attempt = Attempt.model_validate_json(Path(sys.argv[1]).read_text())
 attempt = attempt.model_copy(update={"owner": processes.this_owner()})
 program = Program(entry="nasty:main")
@@ -51,7 +51,7 @@ def actor_pid() -> int:
     servers = [
         process
         for process in psutil.Process().children(recursive=True)
-        if "orchestrator.forkserver" in process.cmdline()
+        if "orchestrator.execution.forkserver" in process.cmdline()
     ]
     forked = {process.pid for process in servers if process.ppid() in {p.pid for p in servers}}
     (server,) = [process for process in servers if process.pid not in forked]

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from orchestrator.server import EngineError
+from orchestrator.execution.server import EngineError
 
 
 def set_environment() -> None:

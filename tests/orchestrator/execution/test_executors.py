@@ -6,10 +6,10 @@ import psutil
 import pytest
 
 from budgets.events import Status
-from orchestrator import attempts
-from orchestrator.evaluate import Attempt, Executor, Launcher, Outcome, Slots
-from orchestrator.executors import EngineError, InlineExecutor, LocalExecutor
-from orchestrator.launch import Program
+from orchestrator.execution import attempts
+from orchestrator.execution.evaluate import Attempt, Executor, Launcher, Outcome, Slots
+from orchestrator.execution.executors import EngineError, InlineExecutor, LocalExecutor
+from orchestrator.execution.launch import Program
 
 Make = Callable[..., Attempt]
 Eventually = Callable[..., float]
@@ -121,7 +121,7 @@ def server_pid(executor: LocalExecutor) -> int:
     (found,) = [
         child.pid
         for child in psutil.Process().children()
-        if "orchestrator.forkserver" in child.cmdline()
+        if "orchestrator.execution.forkserver" in child.cmdline()
     ]
     return found
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from budgets.events import Status
-from orchestrator import attempts, processes
-from orchestrator.evaluate import Attempt, Launcher, Slots
-from orchestrator.executors import LocalExecutor
-from orchestrator.launch import Program
-from orchestrator.logs import CappedLog
+from orchestrator.execution import attempts, processes
+from orchestrator.execution.evaluate import Attempt, Launcher, Slots
+from orchestrator.execution.executors import LocalExecutor
+from orchestrator.execution.launch import Program
+from orchestrator.execution.logs import CappedLog
 
 Make = Callable[..., Attempt]
 Run = Callable[..., Any]
@@ -22,10 +22,10 @@ Run = Callable[..., Any]
 DRIVER = """
 import sys
 from pathlib import Path
-from orchestrator import processes
-from orchestrator.evaluate import Attempt, Slots
-from orchestrator.executors import LocalExecutor
-from orchestrator.launch import Program
+from orchestrator.execution import processes
+from orchestrator.execution.evaluate import Attempt, Slots
+from orchestrator.execution.executors import LocalExecutor
+from orchestrator.execution.launch import Program
 attempt = Attempt.model_validate_json(Path(sys.argv[1]).read_text())
 attempt = attempt.model_copy(update={"owner": processes.this_owner()})
 slots = Slots(1, "cpu", "", 1)

@@ -12,7 +12,7 @@ from typing import Literal, Protocol, Self
 from pydantic import BaseModel, ConfigDict
 
 from budgets.events import Status
-from budgets.terms import Limits as Limits
+from budgets.terms import Limits
 from objectives.api import Measurement, ObjectiveSpec
 
 Launcher = Literal["fork", "exec"]
@@ -56,7 +56,7 @@ class Outcome(BaseModel):
     peak_memory_bytes: int = 0  # resident, the whole tree together
     device: str = ""  # "cpu", or the GPU's id
     log_bytes_dropped: int = 0
-    measurement: Measurement | None = None  # present when and only when ok or nan
+    measurement: Measurement | None = None  # always when ok; when nan, if it came to a score
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ import pytest
 from budgets.events import Status
 from objectives import registry
 from objectives.api import Context, DivergedError, Measurement, OutOfMemoryError
-from orchestrator import attempts, child
-from orchestrator.evaluate import Attempt
+from orchestrator.execution import attempts, child
+from orchestrator.execution.evaluate import Attempt
 
 Make = Callable[..., Attempt]
 Torch = type("OutOfMemoryError", (RuntimeError,), {"__module__": "test_child"})
@@ -116,7 +116,7 @@ def test_heartbeats_are_lines_of_metrics(
 def test_the_module_runs_as_a_program(make_attempt: Make, tmp_path: Path) -> None:
     attempt = make_attempt()
     config = attempts.write_config(attempt)
-    subprocess.run([sys.executable, "-m", "orchestrator.child", str(config)], check=True)
+    subprocess.run([sys.executable, "-m", "orchestrator.execution.child", str(config)], check=True)
     report = attempts.read_report(attempt.directory, attempt.attempt_id)
     assert report.status is Status.OK
     assert report.called_at is not None

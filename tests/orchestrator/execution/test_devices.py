@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.devices import Offer, local_offer, usable_cpus, visible_gpus
-from orchestrator.evaluate import Slots
+from orchestrator.execution.devices import Offer, local_offer, usable_cpus, visible_gpus
+from orchestrator.execution.evaluate import Slots
 
 
 @pytest.fixture

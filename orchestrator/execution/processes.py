@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 
-from orchestrator.evaluate import Owner
+from orchestrator.execution.evaluate import Owner
 
 LINUX = sys.platform == "linux"
 MARK = "ATTEMPT_ID"

@@ -17,8 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from budgets.events import Status
-from orchestrator import processes
-from orchestrator.attempts import (
+from budgets.terms import Limits
+from orchestrator.execution import processes
+from orchestrator.execution.attempts import (
     CONFIG,
     METRICS,
     STARTED,
@@ -31,9 +32,9 @@ from orchestrator.attempts import (
     write_aside,
     write_summary,
 )
-from orchestrator.evaluate import Attempt, Limits, Outcome
-from orchestrator.launch import Launch, fork_trainer
-from orchestrator.logs import CappedLog, last_line
+from orchestrator.execution.evaluate import Attempt, Outcome
+from orchestrator.execution.launch import Launch, fork_trainer
+from orchestrator.execution.logs import CappedLog, last_line
 
 TICK_SECONDS = 0.05  # longest sleep; the end of the trainer wakes it earlier
 CHECK_SECONDS = 0.25  # memory, heartbeat, owner

@@ -15,8 +15,8 @@ from pathlib import Path
 from budgets.events import Status
 from objectives import registry
 from objectives.api import Context, DivergedError, Measurement, OutOfMemoryError
-from orchestrator.attempts import MEASUREMENT, METRICS, Report, to_json, write_aside
-from orchestrator.evaluate import Attempt
+from orchestrator.execution.attempts import MEASUREMENT, METRICS, Report, to_json, write_aside
+from orchestrator.execution.evaluate import Attempt
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from budgets.events import Status
-from orchestrator import attempts, processes
-from orchestrator.evaluate import Attempt, Outcome, Owner
-from orchestrator.recovery import Unknown, Unstarted, end_if_abandoned, recover
+from orchestrator.execution import attempts, processes
+from orchestrator.execution.evaluate import Attempt, Outcome, Owner
+from orchestrator.execution.recovery import Unknown, Unstarted, end_if_abandoned, recover
 
 Make = Callable[..., Attempt]
 

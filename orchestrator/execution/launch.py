@@ -11,9 +11,9 @@ from typing import NoReturn
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from orchestrator import processes
-from orchestrator.attempts import CONFIG
-from orchestrator.evaluate import Attempt, Launcher
+from orchestrator.execution import processes
+from orchestrator.execution.attempts import CONFIG
+from orchestrator.execution.evaluate import Attempt, Launcher
 
 
 class Program(BaseModel):
@@ -27,8 +27,10 @@ class Program(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     # `fork` calls this with the list of arguments; `exec` runs that with them appended.
-    entry: str = "orchestrator.child:main"
-    argv: tuple[str, ...] = Field(default=(sys.executable, "-P", "-m", "orchestrator.child"))
+    entry: str = "orchestrator.execution.child:main"
+    argv: tuple[str, ...] = Field(
+        default=(sys.executable, "-P", "-m", "orchestrator.execution.child")
+    )
 
 
 class Launch(BaseModel):

@@ -8,9 +8,9 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from orchestrator import processes
-from orchestrator.forkserver import READY
-from orchestrator.launch import Launch
+from orchestrator.execution import processes
+from orchestrator.execution.forkserver import READY
+from orchestrator.execution.launch import Launch
 
 READY_SECONDS = 180.0  # importing torch took 13 s on a loaded machine
 
@@ -25,7 +25,7 @@ class ForkServer:
     def __init__(self, preload: Sequence[str], threads: int, notify: int, lifeline: int) -> None:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `close`
         ready_read, ready_write = os.pipe()
-        command = [sys.executable, "-P", "-m", "orchestrator.forkserver"]
+        command = [sys.executable, "-P", "-m", "orchestrator.execution.forkserver"]
         command += ["--preload", ",".join(preload), "--ready", str(ready_write)]
         command += ["--notify", str(notify), "--lifeline", str(lifeline)]
         try:

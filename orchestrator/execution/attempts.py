@@ -20,8 +20,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from budgets.events import Status
 from objectives.api import Measurement
-from orchestrator.evaluate import Attempt, Outcome
-from orchestrator.processes import MARK_LENGTH
+from orchestrator.execution.evaluate import Attempt, Outcome
+from orchestrator.execution.processes import MARK_LENGTH
 
 CONFIG, STARTED, METRICS = "config.json", "started.json", "metrics.jsonl"
 MEASUREMENT, SUMMARY, LOCK = "measurement.json", "summary.json", "supervisor.lock"

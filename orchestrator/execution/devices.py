@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from orchestrator.evaluate import Slots
+from orchestrator.execution.evaluate import Slots
 
 
 @dataclass(frozen=True)
