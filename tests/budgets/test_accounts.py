@@ -206,7 +206,9 @@ def test_a_lost_attempt_costs_device_time_but_no_evaluation() -> None:
 @pytest.mark.parametrize(("wanted", "flag"), [(40, None), (41, "--max-device-hours")])
 def test_device_time_is_free_to_the_last_millisecond(wanted: int, flag: str | None) -> None:
     accounts = opened(device_hours=100).reserve(FIRST, 30).settle(FIRST, 20, final=True)
-    refusal = accounts.reserve(SECOND, 40).refusal(wanted)
+    accounts = accounts.reserve(SECOND, 40)
+    assert accounts.device_hours_free == pytest.approx(40 / MS_PER_HOUR)
+    refusal = accounts.refusal(wanted)
     assert (refusal and refusal.flag) == flag
 
 

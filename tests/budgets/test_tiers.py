@@ -133,6 +133,11 @@ def test_the_reasons_tell_how_the_population_came_about() -> None:
         "P = 2 x 3 devices = 6, raised to 8, the least for 10 knobs, rounded up to 12: even, and "
         "a multiple of the devices",
     )
+    assert size("phase1", "min", 10, 2).reasons == (
+        "P = 2 x 2 devices = 4, raised to 8, the least for 10 knobs",
+    )
+    assert size("phase1", "target", 10, 4).reasons == ("P = 2 x 4 devices = 8",)
+    assert size("phase1", "target", 10, 8).reasons[0] == "P = 2 x 8 devices = 16"
     assert size("phase1", "target", 10, 6).reasons == ("P = 2 x 6 devices = 12",)
     assert size("phase1", "target", 10, 7).reasons == (
         "P = 2 x 7 devices = 14",
@@ -141,6 +146,10 @@ def test_the_reasons_tell_how_the_population_came_about() -> None:
     assert size("phase1", "target", 10, 10).reasons == (
         "P = 2 x 10 devices = 20, kept within 16, the most for phase1: 10",
     )
+
+
+def test_a_population_kept_within_the_most_may_be_the_least_for_the_dimension() -> None:
+    assert size("phase1", "target", 13, 10).resolved.population == smallest_population(13) == 10
 
 
 def test_devices_that_idle_are_named() -> None:
@@ -172,3 +181,8 @@ def test_the_least_and_the_most_population_may_be_asked_for(population: int) -> 
 def test_a_population_that_is_odd_too_small_or_beyond_the_tier_is_refused(population: int) -> None:
     with pytest.raises(ValueError, match=f"at most 16 .* got {population}"):
         size("phase1", "min", 10, 4, population)
+
+
+def test_a_population_in_phase_2_pays_for_all_its_seeds() -> None:
+    with pytest.raises(ValueError, match=r"at most 60 \(the tier's 180 evaluations\), got 62"):
+        size("phase2", "min", 10, population=62)

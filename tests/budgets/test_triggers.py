@@ -216,8 +216,8 @@ def test_without_a_calibration_nothing_runs_away(make_story: "MakeStory") -> Non
 
 def test_an_evaluation_lost_three_times_in_a_session_pauses(story: "Story") -> None:
     story.ask()
-    for times in (1, 2, 3):
-        story.evaluate(1, Status.LOST, cause="the node died")
+    for times, cause in enumerate(("the rack burned", "no network", "the node died"), 1):
+        story.evaluate(1, Status.LOST, cause=cause)
         trigger = keeps_getting_lost(story.state, story.current)
         assert (trigger is not None) == (times == 3)
     assert trigger is not None
@@ -301,6 +301,22 @@ def test_a_generation_that_device_time_cannot_pay_is_not_begun(
         assert trigger.limit == pytest.approx(seconds / 3600)
         assert "need 0.005 device-hours" in trigger.evidence
         assert "(--max-device-hours)" in trigger.evidence
+
+
+def test_a_cap_of_exactly_what_is_needed_is_enough(make_story: "MakeStory") -> None:
+    short = unaffordable(limited(make_story, device_hours=0.001).state)
+    assert short is not None
+    assert unaffordable(limited(make_story, device_hours=short.observed).state) is None
+
+
+def test_an_overdrawn_budget_has_nothing_free(make_story: "MakeStory") -> None:
+    story = limited(make_story, device_hours=26 / 3600)
+    story.score(1.0, charged_ms=40_000)  # it could not be killed in time
+    story.tell()
+    trigger = unaffordable(story.state)
+    assert trigger is not None
+    assert trigger.limit < 0
+    assert ", 0 are free" in trigger.evidence
 
 
 def test_a_generation_just_affordable_can_be_finished_under_its_cap(
