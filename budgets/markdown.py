@@ -87,8 +87,8 @@ def _evaluation_lines(report: BudgetReport) -> list[str]:
             f"{report.overrun_device_hours:.4g} device-hours went beyond their reservation."
         )
     if report.eval_seconds is not None:
-        calibrated = report.calibrated_seconds
-        against = "" if calibrated is None else f" (calibrated: {calibrated:.1f} s)"
+        expected = report.expected_seconds
+        against = "" if expected is None else f" (expected: {expected:.1f} s)"
         lines.append(f"A healthy evaluation takes {report.eval_seconds:.1f} s{against}.")
     return lines
 

@@ -70,7 +70,7 @@ class BudgetReport(_Part):
     lost_device_hours: float
     overrun_device_hours: float
     eval_seconds: float | None
-    calibrated_seconds: float | None
+    expected_seconds: float | None  # calibrated or assumed
     remaining_hours: float | None
     baseline: Baseline | None
     luckiest_score: float | None
@@ -120,7 +120,7 @@ def budget_report(state: RunState) -> BudgetReport:
         lost_device_hours=accounts.lost_ms / MS_PER_HOUR,
         overrun_device_hours=accounts.overrun_ms / MS_PER_HOUR,
         eval_seconds=median(seconds) if seconds else None,
-        calibrated_seconds=calibration.median_seconds if calibration else None,
+        expected_seconds=calibration.median_seconds if calibration else None,
         remaining_hours=remaining_hours(state),
         baseline=None
         if calibration is None or mean is None

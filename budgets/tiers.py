@@ -92,9 +92,9 @@ def _population_for(phase: Phase, dimension: int, devices: int) -> tuple[int, li
 
 
 def _fit(nominal: Envelope, population: int) -> Envelope:
-    """As many whole generations of `population` as the tier's E pays for (at least one)."""
+    """As many whole generations of `population` as the tier's E pays for."""
     generations = nominal.evaluations // (population * nominal.seeds_per_candidate)
-    return nominal.model_copy(update={"population": population, "generations": max(generations, 1)})
+    return nominal.model_copy(update={"population": population, "generations": generations})
 
 
 def _size_asked(nominal: Envelope, population: int) -> Sizing:

@@ -161,6 +161,13 @@ def _settled_late(abandoned: Try, found: Outcome | Unstarted | Unknown) -> Settl
     return settled(abandoned.reserved, lost, recovered=True)
 
 
+def _one_line(text: str, most: int = 300) -> str:
+    """What any ledger, table and terminal can hold of a cause."""
+    clean = text.encode("utf-8", "replace").decode()
+    line = " ".join("".join(c if c.isprintable() else " " for c in clean).split())
+    return line if len(line) <= most else f"{line[: most - 3]}..."
+
+
 def settled(reserved: Reserved, outcome: Outcome, *, recovered: bool = False) -> Settled:
     """The ledger's word for how an attempt ended. Only finite numbers enter it."""
     measurement = outcome.measurement
@@ -188,7 +195,7 @@ def settled(reserved: Reserved, outcome: Outcome, *, recovered: bool = False) ->
         cpu_seconds=outcome.cpu_seconds,
         peak_memory_bytes=outcome.peak_memory_bytes,
         device=outcome.device,
-        cause=outcome.cause,
+        cause=_one_line(outcome.cause),
         recovered=recovered,
         **measured,
     )

@@ -257,7 +257,7 @@ def test_without_a_measured_baseline_nothing_is_compared_with_it(make_story: "Ma
     report = budget_report(story.state)
     assert report.baseline is None
     assert report.luckiest_of_noise is None
-    assert report.calibrated_seconds == 60.0
+    assert report.expected_seconds == 60.0
     text = to_markdown(report)
     assert "Baseline:" not in text
     assert "Luckiest" not in text
