@@ -83,20 +83,24 @@ class Accounts:
     @property
     def device_hours_free(self) -> float | None:
         """Neither spent nor reserved; None without a cap. The same for the next two."""
-        cap = self.caps.device_hours
-        used_ms = self.device_ms + self.reserved_device_ms
-        return None if cap is None else cap - used_ms / MS_PER_HOUR
+        return _free(self.caps.device_hours, self._used_device_hours)
 
     @property
     def cost_free(self) -> float | None:
-        used_ms = self.device_ms + self.reserved_device_ms
-        cap = self.caps.cost
-        return None if cap is None else cap - used_ms / MS_PER_HOUR * self.price_per_device_hour
+        return _free(self.caps.cost, self._used_device_hours * self.price_per_device_hour)
 
     @property
     def hours_free(self) -> float | None:
-        cap = self.caps.hours
-        return None if cap is None else cap - self.committed_wall_ms / MS_PER_HOUR
+        return _free(self.caps.hours, self.committed_wall_ms / MS_PER_HOUR)
+
+    @property
+    def hours_overrun(self) -> float:
+        """How long the run was open beyond its cap: a suspended machine, a slow start."""
+        return max(0.0, self.wall_ms / MS_PER_HOUR - (self.caps.hours or inf))
+
+    @property
+    def _used_device_hours(self) -> float:
+        return (self.device_ms + self.reserved_device_ms) / MS_PER_HOUR
 
     @property
     def device_cap_ms(self) -> float:
@@ -174,6 +178,10 @@ class Accounts:
             holds={k: v for k, v in self.holds.items() if k != key},
             sessions_ms=tuple(sessions),
         )
+
+
+def _free(cap: float | None, used: float) -> float | None:
+    return None if cap is None else max(0.0, cap - used)
 
 
 def _cap_ms(hours: float | None) -> float:

@@ -1,9 +1,8 @@
 """From the measured baseline to what a budget buys: times, device-hours and money."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import ceil
 from statistics import NormalDist
-from typing import Any
 
 from budgets.events import Settled, Status
 from budgets.state import RunState
@@ -38,9 +37,6 @@ class Forecast:
     ideal_hours: float  # wall clock with no device ever idle
     barrier_hours: float  # wall clock with every generation waiting for its last evaluation
     cost: float
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def forecast(envelope: Envelope, eval_seconds: float, devices: int, price: float = 0.0) -> Forecast:

@@ -48,6 +48,7 @@ class Opened(Terms):
     boot_id: str
     pid: int
     start_ticks: int
+    workers: int = Field(ge=1)  # evaluations it runs at once
     versions: dict[str, str]
 
 
@@ -94,7 +95,7 @@ class Settled(Terms):
     eval_flops: float = 0.0
     metrics: dict[str, float] = Field(default_factory=dict)
     cause: str = ""
-    recovered: bool = False  # settled by a later session than the one that reserved it
+    recovered: bool = False  # settled from the attempt's own files, nobody having waited for it
 
 
 class GenerationTold(Terms):
@@ -133,7 +134,6 @@ class Concluded(Terms):
     """The run is over."""
 
     kind: Literal["concluded"] = "concluded"
-    decision: Literal["done", "stop"]
     reason: str
 
 

@@ -300,7 +300,7 @@ def records_lost(path: Path, records: Sequence[Record]) -> int | None:
     try:
         mark = orjson.loads(path.with_name(HEAD).read_bytes())
         seq, digest = int(mark["seq"]), mark["h"]
-    except (FileNotFoundError, orjson.JSONDecodeError, KeyError, TypeError):
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None  # it only ever repeats what the ledger said
     if seq >= len(records):
         return seq + 1 - len(records)

@@ -86,6 +86,8 @@ def _evaluation_lines(report: BudgetReport) -> list[str]:
         lines.append(
             f"{report.overrun_device_hours:.4g} device-hours went beyond their reservation."
         )
+    if report.overrun_hours:
+        lines.append(f"The run was open for {report.overrun_hours:.4g} hours beyond its cap.")
     if report.eval_seconds is not None:
         expected = report.expected_seconds
         against = "" if expected is None else f" (expected: {expected:.1f} s)"

@@ -10,7 +10,7 @@ from budgets.accounts import MS_PER_HOUR
 from budgets.calibration import best_of_noise
 from budgets.events import Status
 from budgets.state import Generation, RunState
-from budgets.triggers import judge
+from budgets.triggers import Verdict, judge
 
 
 class _Part(BaseModel):
@@ -69,6 +69,7 @@ class BudgetReport(_Part):
     balances: tuple[Balance, ...]
     lost_device_hours: float
     overrun_device_hours: float
+    overrun_hours: float
     eval_seconds: float | None
     expected_seconds: float | None  # calibrated or assumed
     remaining_hours: float | None
@@ -119,6 +120,7 @@ def budget_report(state: RunState) -> BudgetReport:
         balances=balances(state),
         lost_device_hours=accounts.lost_ms / MS_PER_HOUR,
         overrun_device_hours=accounts.overrun_ms / MS_PER_HOUR,
+        overrun_hours=accounts.hours_overrun,
         eval_seconds=median(seconds) if seconds else None,
         expected_seconds=calibration.median_seconds if calibration else None,
         remaining_hours=remaining_hours(state),
@@ -188,7 +190,7 @@ def remaining_hours(state: RunState) -> float | None:
         expected = plan.calibration.median_seconds
     else:
         return None
-    per_round = plan.devices.count
+    per_round = state.opened[-1].workers if state.opened else plan.devices.count
     begun = len(state.generations)
     owed = (
         0
@@ -231,11 +233,19 @@ def _sentence(state: RunState) -> str:
             planned = state.plan.resolved.generations
             return f"Running: {state.finished} of {planned} generations finished."
         case "pause":
-            return f"Paused: {verdict.reason}."
+            return f"Paused: {verdict.reason}.{_way_on(verdict)}"
         case "stop":
             return f"Stopped: {verdict.reason}."
         case "done":
             return _finished(state)
+
+
+def _way_on(verdict: Verdict) -> str:
+    rules = [t.rule for t in verdict.triggers if t.overridable]
+    if not rules:
+        return ""
+    options = " ".join(f"--override {rule}" for rule in rules)
+    return f' Look into it; to go on all the same, repeat the command with {options} --reason "..."'
 
 
 def _finished(state: RunState) -> str:

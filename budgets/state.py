@@ -159,7 +159,12 @@ def begin(record: Record) -> RunState:
     if not isinstance(record.event, Planned):
         raise ImpossibleEventError(record, "a ledger begins with its plan")
     plan = record.event.plan
-    return RunState(plan, record.digest, 1, Accounts(plan.caps, plan.price_per_device_hour))
+    accounts = Accounts(plan.caps, plan.price_per_device_hour)
+    if plan.calibration is not None:  # what was paid to plan the run is part of its price
+        made = plan.calibration
+        open_ms = (made.open_ms,) if made.open_ms else ()
+        accounts = replace(accounts, device_ms=made.charged_ms, sessions_ms=open_ms)
+    return RunState(plan, record.digest, 1, accounts)
 
 
 def fold(records: Iterable[Record]) -> RunState:
@@ -230,6 +235,8 @@ def _with_tries(
 
 
 def _reserved(state: RunState, event: Reserved) -> RunState:
+    if not state.opened:
+        raise ValueError("no session is open to start an attempt")
     generation = _current(state, event.generation)
     key = (event.candidate, event.seed)
     if not (0 <= event.candidate < len(generation.points) and event.seed in generation.seeds):

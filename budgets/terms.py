@@ -95,6 +95,8 @@ class Calibration(Terms):
     samples: tuple[Sample, ...] = ()
     failed: int = 0
     ledger: str = ""  # head hash of the ledger it was read from
+    charged_ms: int = Field(default=0, ge=0)  # device time, if it was made for this very run
+    open_ms: int = Field(default=0, ge=0)  # wall clock, likewise
     assumed_seconds: float | None = Field(default=None, gt=0)
 
     @model_validator(mode="after")

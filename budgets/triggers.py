@@ -9,12 +9,15 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Literal
 
-from budgets.accounts import MS_PER_HOUR
+from budgets.accounts import MS_PER_HOUR, Refusal
 from budgets.calibration import forecast
 from budgets.events import Status
 from budgets.state import Generation, RunState
 
 Decision = Literal["continue", "pause", "stop", "done"]
+
+RULES = ("crash_rate", "too_few_healthy", "runaway_time", "infrastructure", "budget")
+"""Every rule by name, as the ledger and `--override` know it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,7 @@ class Verdict:
 def judge(state: RunState) -> Verdict:
     """What the recorded facts allow next. The same ledger always gets the same verdict."""
     if state.concluded is not None:
-        return Verdict(state.concluded.decision, (), state.concluded.reason)
+        return Verdict("done", (), state.concluded.reason)
     triggers = tuple(t for t in _triggers(state) if not _waived(state, t))
     for decision in ("pause", "stop"):
         if fired := tuple(t for t in triggers if t.decision == decision):
@@ -54,7 +57,7 @@ def judge(state: RunState) -> Verdict:
 
 
 def _triggers(state: RunState) -> Iterator[Trigger]:
-    rules = [unaffordable(state)]
+    rules = [unaffordable(state), out_of_budget(state)]
     if state.generations:
         latest = state.generations[-1]
         rules += [
@@ -188,5 +191,28 @@ def unaffordable(state: RunState) -> Trigger | None:
                 f"generation {len(state.generations)} is expected to need {need:.4g} {unit} "
                 f"(its last attempt's whole limit included), {max(free, 0.0):.4g} are free ({flag})"
             )
-            return Trigger("budget", len(state.generations), "stop", need, free, evidence)
+            number = len(state.generations)
+            return Trigger("budget", number, "stop", need, free, evidence, overridable=False)
     return None
+
+
+def out_of_budget(state: RunState) -> Trigger | None:
+    """The generation has evaluations left, and no cap leaves room for another attempt."""
+    if state.current is None or state.accounts.holds or not state.current.owed():
+        return None
+    refusal = state.accounts.refusal(state.plan.limits.reserve_ms)
+    return None if refusal is None else refused(state.current, refusal)
+
+
+def refused(generation: Generation, refusal: Refusal) -> Trigger:
+    """The stop that a refused reservation amounts to."""
+    evidence = f"generation {generation.number} cannot be finished: {refusal}"
+    return Trigger(
+        "budget",
+        generation.number,
+        "stop",
+        refusal.needed,
+        refusal.free,
+        evidence,
+        overridable=False,
+    )

@@ -1,5 +1,7 @@
 """The command line: parse, build, call, print, exit code. Nothing else prints."""
 
+import io
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +12,7 @@ from typing import Annotated, Any, get_args
 import orjson
 import typer
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 from rich.console import Console
 from rich.markdown import Markdown
 from typer import Argument, Option
@@ -72,7 +75,11 @@ def run_phase(asked: Asked) -> None:
         )
     with _session(asked.root, asked.engine, asked.as_json) as (session, live):
         result = session.search(
-            asked.request, asked.engine.slots(), asked.assumed_seconds, asked.overrides
+            asked.request,
+            asked.engine.slots(),
+            asked.assumed_seconds,
+            asked.overrides,
+            accept_drift=asked.accept_drift,
         )
         _finish(result, session.stop, live, asked.as_json)
 
@@ -224,7 +231,7 @@ def find_run(run: str | None, root: Path) -> Path:
         return Path(run)
     ledgers = sorted(
         root.glob(f"*/*/{LEDGER}"),
-        key=lambda path: (path.parent.parent.name != "calibration", path.stat().st_mtime),
+        key=lambda path: path.stat().st_mtime,
     )
     if run is not None:
         ledgers = [path for path in ledgers if path.parent.name == run]
@@ -251,10 +258,11 @@ def _is_running(state: RunState) -> bool:
 
 @contextmanager
 def _session(root: Path, engine: Engine, as_json: bool) -> Iterator[tuple[Session, Live]]:
-    with Live(_console(stderr=as_json)) as live:
-        session = Session(root, engine, live.observe, live.say, closed=lambda _: None)
-        with session:
-            yield session, live
+    with (
+        Live(_console(stderr=as_json)) as live,
+        Session(root, engine, live.observe, live.say) as session,
+    ):
+        yield session, live
 
 
 def _finish(result: Result, stop: Stop, live: Live, as_json: bool) -> None:
@@ -298,23 +306,54 @@ _EXIT_BY_ERROR: dict[type[Exception], int] = {
 
 def main() -> None:
     """The entry point: one clear line for every error, and its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal's charset stops no run
+    as_json = "--json" in sys.argv
     try:
         app()
     except tuple(_EXIT_BY_ERROR) as error:
         code = next(code for kind, code in _EXIT_BY_ERROR.items() if isinstance(error, kind))
         message = _in_words(error)
-        if "--json" in sys.argv:
+        if as_json:
             _print_json({"error": message, "exit_code": code})
         print(f"error: {message}", file=sys.stderr)
         sys.exit(code)
+    except SystemExit as leaving:
+        if as_json and leaving.code == EXIT_BAD_INPUT:  # the parser has said it on stderr
+            message = "the command line was not understood; stderr says why"
+            _print_json({"error": message, "exit_code": EXIT_BAD_INPUT})
+        raise
+    except KeyboardInterrupt:
+        print("Interrupted.", file=sys.stderr)
+        sys.exit(EXIT_SIGNAL + signal.SIGINT)
+
+
+_FLAGS = {
+    "assumed_seconds": "--assume-eval-seconds",
+    "cost": "--max-cost",
+    "device_hours": "--max-device-hours",
+    "evaluation_seed": "--eval-seed",
+    "hours": "--max-hours",
+    "price_per_device_hour": "--price-per-device-hour",
+    "seed": "--seed",
+    "sigma0": "--sigma0",
+    "stall_seconds": "--stall-seconds",
+    "wall_seconds": "--limit-seconds",
+}
+"""Where a plan's fields come from, for messages about them."""
 
 
 def _in_words(error: Exception) -> str:
-    """One line; of a model's complaints each with its field and what came."""
+    """One line; of a model's complaints each with its option and what came."""
     if not isinstance(error, ValidationError):
         return str(error)
-    return "; ".join(
-        f"{'.'.join(map(str, e['loc'])) or error.title}: {e['msg']}"
-        + ("" if isinstance(e["input"], dict) else f", got {e['input']!r}")
-        for e in error.errors()
-    )
+    return "; ".join(_complaint(details) for details in error.errors())
+
+
+def _complaint(details: ErrorDetails) -> str:
+    message = details["msg"].removeprefix("Value error, ")
+    if not details["loc"]:
+        return message
+    field = str(details["loc"][-1])
+    return f"{_FLAGS.get(field, field)}: {message}, got {details['input']!r}"

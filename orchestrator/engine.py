@@ -9,9 +9,8 @@ from typing import Literal
 from budgets.events import Opened
 from budgets.terms import Devices
 from objectives.api import Objective
-from orchestrator.execution import processes
 from orchestrator.execution.devices import Offer, cpu_name, local_offer
-from orchestrator.execution.evaluate import Executor, Launcher, Slots
+from orchestrator.execution.evaluate import Executor, Launcher, Owner, Slots
 from orchestrator.execution.executors import InlineExecutor, LocalExecutor
 
 ExecutorKind = Literal["ray", "local", "inline"]
@@ -65,14 +64,14 @@ def devices_of(slots: Slots) -> Devices:
     )
 
 
-def opened() -> Opened:
-    """This process, for the ledger."""
-    owner = processes.this_owner()
+def opened(owner: Owner, slots: Slots) -> Opened:
+    """This process and what it works with, for the ledger."""
     return Opened(
         host=platform.node(),
         boot_id=owner.boot_id,
         pid=owner.pid,
         start_ticks=owner.start_ticks,
+        workers=slots.count,
         versions=versions(),
     )
 

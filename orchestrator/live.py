@@ -1,8 +1,9 @@
 """What a person watching a run sees: one line an evaluation, a short budget a generation."""
 
+import os
 from dataclasses import dataclass, field
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.markdown import Markdown
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
@@ -56,11 +57,19 @@ class Live:
         self._bar.stop()
 
     def say(self, text: str) -> None:
-        self._bar.console.print(text, highlight=False, markup=False, soft_wrap=True)
+        self._print(text, highlight=False, markup=False, soft_wrap=True)
 
     def markdown(self, text: str) -> None:
         """A whole report, laid out."""
-        self._bar.console.print(Markdown(text))
+        self._print(Markdown(text))
+
+    def _print(self, content: RenderableType, **options: bool) -> None:
+        """Whoever stopped listening does not stop the run."""
+        try:
+            self._bar.console.print(content, **options)  # type: ignore[arg-type]
+        except OSError:
+            self._bar.stop()
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.console.file.fileno())
 
     def observe(self, state: RunState, event: Event) -> None:
         """One record was written."""

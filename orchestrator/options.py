@@ -53,6 +53,7 @@ class Asked:
     root: Path
     assumed_seconds: float | None
     overrides: tuple[tuple[str, str], ...]
+    accept_drift: bool
     tier_given: bool
     as_json: bool
 
@@ -110,6 +111,10 @@ def phase_command(act: Callable[[Asked], None]) -> Callable[..., None]:
         ] = None,
         override: Override = None,
         reason: Reason = "",
+        accept_drift: Annotated[
+            bool,
+            Option("--accept-drift", help="Resume on a processor with other last bits."),
+        ] = False,
         executor: ExecutorName = "ray",
         launcher: LauncherName = "fork",
         address: Address = None,
@@ -142,6 +147,7 @@ def phase_command(act: Callable[[Asked], None]) -> Callable[..., None]:
                 root=root,
                 assumed_seconds=assumed_seconds,
                 overrides=overrides_of(override, reason),
+                accept_drift=accept_drift,
                 tier_given=tier is not None,
                 as_json=as_json,
             )

@@ -84,12 +84,7 @@ def search_plan(request: Request, devices: Devices, calibration: Calibration | N
         ),
         evaluation_seed=request.evaluation_seed,
         limits=_limits(request.limit_seconds, request.stall_seconds, devices, calibration),
-        caps=Caps(
-            evaluations=min(sizing.nominal.evaluations, request.max_evals or 2**31),
-            device_hours=request.max_device_hours,
-            hours=request.max_hours,
-            cost=request.max_cost,
-        ),
+        caps=_caps(request, min(sizing.nominal.evaluations, request.max_evals or 2**31)),
         price_per_device_hour=request.price_per_device_hour,
         devices=devices,
         calibration=calibration,
@@ -98,13 +93,13 @@ def search_plan(request: Request, devices: Devices, calibration: Calibration | N
 
 
 def calibration_plan(
-    objective: Objective,
-    devices: Devices,
-    repeats: int,
-    evaluation_seed: int = 123,
-    limit_seconds: float | None = None,
+    objective: Objective, devices: Devices, repeats: int, request: Request | None = None
 ) -> Plan:
-    """The plan of a calibration: one generation that is the baseline on `repeats` seeds."""
+    """The plan of a calibration: one generation that is the baseline on `repeats` seeds.
+
+    Made for a `request`, it keeps within that request's limits and caps.
+    """
+    asked = request or Request("phase1", "min", objective)
     envelope = Envelope(population=1, generations=1, seeds_per_candidate=repeats)
     return Plan(
         run_id=calibration_name(objective, devices),
@@ -114,12 +109,22 @@ def calibration_plan(
         resolved=envelope,
         reasons=(),
         search=None,
-        evaluation_seed=evaluation_seed,
-        limits=_limits(limit_seconds, None, devices, None),
-        caps=Caps(evaluations=repeats),
+        evaluation_seed=asked.evaluation_seed,
+        limits=_limits(asked.limit_seconds, asked.stall_seconds, devices, None),
+        caps=_caps(asked, repeats),
+        price_per_device_hour=asked.price_per_device_hour,
         devices=devices,
         calibration=None,
         **_described(objective),
+    )
+
+
+def _caps(request: Request, evaluations: int) -> Caps:
+    return Caps(
+        evaluations=evaluations,
+        device_hours=request.max_device_hours,
+        hours=request.max_hours,
+        cost=request.max_cost,
     )
 
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from budgets.accounts import Refusal
 from budgets.events import (
     Event,
-    Opened,
     Planned,
     Reserved,
     Settled,
@@ -116,11 +115,10 @@ def attempt_place(reserved: Reserved) -> str:
     )
 
 
-def open_run(ledger: Ledger, plan: Plan, opened: Opened, observe: Observer) -> Run:
-    """Begin the run of `plan`, or take up the one in the ledger if it has the same plan.
+def open_run(ledger: Ledger, plan: Plan, owner: Owner, observe: Observer) -> Run:
+    """The run of `plan`: a new one, or the one in the ledger if it has the same plan.
 
-    Attempts that nobody settled are settled now: adopted if they finished, else charged. A run
-    that is over is only read. Raises PlanChangedError if the ledger belongs to another plan.
+    Raises PlanChangedError if the ledger belongs to another plan.
     """
     if not ledger.records:
         ledger.append(ledger.seal(Planned(plan=plan)))
@@ -131,16 +129,14 @@ def open_run(ledger: Ledger, plan: Plan, opened: Opened, observe: Observer) -> R
             f"{'; '.join(changed[:5])}. Give the new run its own name with --run-id, or repeat "
             "the recorded options."
         )
-    owner = Owner(boot_id=opened.boot_id, pid=opened.pid, start_ticks=opened.start_ticks)
-    run = Run(ledger, state, owner, observe)
-    if state.concluded is None:
-        run.record(opened)
-        settle_abandoned(run)
-    return run
+    return Run(ledger, state, owner, observe)
 
 
 def settle_abandoned(run: Run) -> None:
-    """Settle every open attempt: none of this run's is in flight when this is called."""
+    """Settle every attempt that nobody settled: adopted if it finished, else charged.
+
+    None of this process's may be in flight.
+    """
     for abandoned in run.state.open_tries():
         attempt = run.attempt(abandoned.reserved)
         wait_seconds = 2 * attempt.limits.grace_seconds + 5

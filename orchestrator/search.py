@@ -29,6 +29,9 @@ REPLAY_TOLERANCE = 1e-9
 """Largest difference between a recorded and a re-asked coordinate that is the same point: other
 linear algebra kernels move the last bits, a different search moves far more."""
 
+DRIFT_TOLERANCE = 1e-6
+"""The same for what the search's state has become after many generations of such differences."""
+
 
 class MirroredOrthogonal:
     """Standard normal directions in mirrored pairs, orthogonal to each other while they can be.
@@ -134,18 +137,36 @@ class Search:
             axis_ratio=ratio,
         )
 
-    def replay(self, generations: Iterable[Generation]) -> None:
+    def replay(self, generations: Iterable[Generation], *, accept_drift: bool = False) -> None:
         """Bring the search to where the recorded `generations` left it, checking every step.
 
-        What is told is what was re-asked. Raises ReplayError, naming the first divergence.
+        What is told is what was re-asked. `accept_drift` lets pass a state that differs only as
+        another processor's linear algebra makes it. Raises ReplayError at the first divergence.
         """
         for generation in generations:
             _compare(generation, self.ask())
             if generation.told is not None:
-                told = self.tell(generation)
-                if told.digest != generation.told.digest:
-                    why = f"its state is {told.digest}, recorded is {generation.told.digest}"
-                    raise ReplayError(generation.number, why)
+                _compare_told(generation.told, self.tell(generation), accept_drift=accept_drift)
+
+
+def _compare_told(
+    recorded: GenerationTold, replayed: GenerationTold, *, accept_drift: bool
+) -> None:
+    if recorded == replayed:
+        return
+    pairs = zip(
+        (*recorded.favourite, recorded.sigma), (*replayed.favourite, replayed.sigma), strict=True
+    )
+    drift = max(abs(a - b) for a, b in pairs)
+    if drift > DRIFT_TOLERANCE or recorded.digest == replayed.digest:
+        why = f"the search stands {drift:.2g} from where the record says it stood"
+        raise ReplayError(recorded.generation, why)
+    if not accept_drift:
+        why = (
+            f"the same search, but not bit for bit (off by {drift:.2g}): --accept-drift goes on "
+            "here all the same"
+        )
+        raise ReplayError(recorded.generation, why)
 
 
 def _compare(generation: Generation, points: tuple[Point, ...]) -> None:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Self
@@ -23,7 +24,15 @@ from objectives.api import Objective, ObjectiveSpec
 from orchestrator import artifacts
 from orchestrator.engine import Engine, devices_of, opened
 from orchestrator.execution.evaluate import Executor, Slots
-from orchestrator.plan import Request, calibration_plan, run_directory, run_name, search_plan
+from orchestrator.execution.processes import this_owner
+from orchestrator.plan import (
+    Request,
+    calibration_name,
+    calibration_plan,
+    run_directory,
+    run_name,
+    search_plan,
+)
 from orchestrator.run import Observer, Run, open_run, settle_abandoned
 from orchestrator.walk import Baseline, Proposer, Stop, conclude, conduct, override
 
@@ -46,7 +55,7 @@ class SignalStop:
     signum: int = 0
 
     def install(self) -> None:
-        """Take over both signals. After the executor's start: Ray installs handlers too."""
+        """Take over both signals."""
         for signum in (signal.SIGINT, signal.SIGTERM):
             signal.signal(signum, self._receive)
 
@@ -79,12 +88,12 @@ class Session:
     engine: Engine
     observe: Observer
     say: Callable[[str], None]
-    closed: Callable[[RunState], None]  # after each generation of a search
     clock: Clock = field(default_factory=system_clock)
     stop: Stop = field(default_factory=SignalStop)
     _executor: Executor | None = None
 
     def __enter__(self) -> Self:
+        self.stop.install()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -96,11 +105,15 @@ class Session:
         slots: Slots,
         repeats: int = CALIBRATION_SEEDS,
         overrides: Overrides = (),
+        request: Request | None = None,
     ) -> Result:
-        """Measure the baseline, or read the measurement there is for it on these devices."""
-        plan = calibration_plan(objective, devices_of(slots), repeats)
+        """Measure the baseline, or read the measurement there is for it on these devices.
+
+        Made for a `request`, it keeps within that request's limits and caps.
+        """
+        plan = calibration_plan(objective, devices_of(slots), repeats, request)
         directory = run_directory(self.root, "calibration", plan.run_id)
-        plan = recorded_plan(directory) or plan  # however many seeds it was begun with
+        plan = recorded_plan(directory) or plan  # however it was begun
         return self._conduct(directory, plan, slots, lambda _: Baseline(plan), overrides)
 
     def search(
@@ -109,6 +122,8 @@ class Session:
         slots: Slots,
         assumed_seconds: float | None = None,
         overrides: Overrides = (),
+        *,
+        accept_drift: bool = False,
     ) -> Result:
         """Begin or take up the run that `request` names; calibrates first if nobody has.
 
@@ -116,46 +131,52 @@ class Session:
         on a request that cannot be planned or that differs from the recorded run.
         """
         directory = run_directory(self.root, request.phase, run_name(request))
-        recorded = recorded_plan(directory)
-        if recorded is not None:
+        if (recorded := recorded_plan(directory)) is not None:
             plan = search_plan(request, recorded.devices, recorded.calibration)
-            return self._search(directory, plan, slots, overrides)
-        devices = devices_of(slots)
-        search_plan(request, devices, None)  # what cannot be planned is not calibrated either
-        if assumed_seconds is not None:
-            calibration = Calibration(assumed_seconds=assumed_seconds)
+            plan = plan.model_copy(update={"thresholds": recorded.thresholds})
         else:
-            result = self._calibrated(request.objective, slots)
-            if result.verdict.decision != "done":
-                return result
-            calibration = measure(result.state)
-        plan = search_plan(request, devices, calibration)
-        return self._search(directory, plan, slots, overrides)
-
-    def _calibrated(self, objective: Objective, slots: Slots) -> Result:
-        plan = calibration_plan(objective, devices_of(slots), CALIBRATION_SEEDS)
-        directory = run_directory(self.root, "calibration", plan.run_id)
-        if find_calibration(directory) is None:
-            self.say(
-                f"No calibration of {objective.spec.name} on {slots.count} x {slots.device_name} "
-                f"yet: evaluating the baseline on {CALIBRATION_SEEDS} seeds first."
-            )
-        return self.calibrate(objective, slots)
-
-    def _search(
-        self,
-        directory: Path,
-        plan: Plan,
-        slots: Slots,
-        overrides: Overrides,
-    ) -> Result:
+            devices = devices_of(slots)
+            search_plan(request, devices, None)  # what cannot be planned is not calibrated either
+            calibration = self._calibration(request, slots, assumed_seconds, overrides)
+            if isinstance(calibration, Result):
+                return calibration
+            plan, overrides = search_plan(request, devices, calibration), ()
         if slots.device != plan.devices.kind:
             raise ValueError(
                 f"{directory} was planned for {plan.devices.kind}, this machine offers "
                 f"{slots.device}: choose with --device {plan.devices.kind}"
             )
         same_bits = replace(slots, threads=plan.devices.threads)
-        return self._conduct(directory, plan, same_bits, _replayed, overrides)
+        proposer = partial(_replayed, accept_drift=accept_drift)
+        return self._conduct(directory, plan, same_bits, proposer, overrides)
+
+    def _calibration(
+        self,
+        request: Request,
+        slots: Slots,
+        assumed_seconds: float | None,
+        overrides: Overrides,
+    ) -> Calibration | Result:
+        """The calibration to plan with, or how making it ended instead."""
+        objective = request.objective
+        name = calibration_name(objective, devices_of(slots))
+        known = find_calibration(run_directory(self.root, "calibration", name))
+        if assumed_seconds is not None:
+            known = Calibration(assumed_seconds=assumed_seconds)
+        if known is not None:
+            if overrides:
+                raise ValueError("--override: there is no such run yet, so no rule holds it up")
+            return known
+        self.say(
+            f"No calibration of {objective.spec.name} on {slots.count} x {slots.device_name} yet: "
+            f"evaluating the baseline on {CALIBRATION_SEEDS} seeds first."
+        )
+        result = self.calibrate(objective, slots, CALIBRATION_SEEDS, overrides, request)
+        if result.verdict.decision != "done":
+            return result
+        accounts = result.state.accounts
+        cost = {"charged_ms": accounts.device_ms, "open_ms": accounts.wall_ms}
+        return measure(result.state).model_copy(update=cost)
 
     def _conduct(
         self,
@@ -174,23 +195,25 @@ class Session:
                     f"Warning: {ledger.path} lacks {lost} records that {HEAD} has seen. If it is "
                     "an old copy, what those records paid for is paid again."
                 )
-            run = open_run(ledger, plan, opened(), self.observe)
+            run = open_run(ledger, plan, this_owner(), self.observe)
+            if run.state.concluded is not None:
+                return Result(directory, run.state, judge(run.state))
+            proposes = proposer(run.state)  # a search that diverges is refused before it writes
+            run.record(opened(run.owner, slots))
+            settle_abandoned(run)
             for rule, reason in overrides:
                 override(run, rule, reason)
             verdict = judge(run.state)
             if verdict.decision == "continue":
-                verdict = self._evaluate(run, slots, proposer)
+                verdict = self._evaluate(run, slots, proposes)
             conclude(run, verdict)
             artifacts.write_run(directory, run.state)
             return Result(directory, run.state, verdict)
 
-    def _evaluate(
-        self, run: Run, slots: Slots, proposer: Callable[[RunState], Proposer]
-    ) -> Verdict:
+    def _evaluate(self, run: Run, slots: Slots, proposes: Proposer) -> Verdict:
         objective = registry.load(ObjectiveSpec.model_validate(run.state.plan.objective))
         for warning in objective.preflight():
             self.say(f"Warning: {warning}.")
-        proposes = proposer(run.state)
         executor = self._started(slots, objective, run.state.plan.run_id)
         verdict = conduct(run, proposes, executor, self.stop, self._closed)
         if self.stop.now:  # what was in flight is killed here, so it can be settled
@@ -202,13 +225,14 @@ class Session:
         if run.state.plan.search is not None:
             artifacts.write_generation(run.directory, run.state)
         artifacts.write_run(run.directory, run.state)
-        self.closed(run.state)
 
     def _started(self, slots: Slots, objective: Objective, name: str) -> Executor:
         if self._executor is None:
             self.say(f"Starting {slots.count} worker slots ({self.engine.kind}) ...")
             self._executor = self.engine.executor(slots, objective, name).__enter__()
-            self.stop.install()
+            self.stop.install()  # again: Ray has installed its own
+            for warning in getattr(self._executor, "warnings", ()):
+                self.say(f"Warning: {warning}.")
         return self._executor
 
     def _end_executor(self) -> None:
@@ -217,13 +241,13 @@ class Session:
             executor.__exit__(None, None, None)
 
 
-def _replayed(state: RunState) -> Proposer:
+def _replayed(state: RunState, *, accept_drift: bool) -> Proposer:
     """The search that the ledger has brought this far."""
     from orchestrator.search import Search  # imports cma
 
     assert state.plan.search is not None
     search = Search(state.plan.search, state.plan.resolved.population)
-    search.replay(state.generations)
+    search.replay(state.generations, accept_drift=accept_drift)
     return search
 
 

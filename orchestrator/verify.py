@@ -4,14 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import orjson
+from pydantic import ValidationError
 
+from budgets.calibration import measure
 from budgets.events import Reserved, Settled
 from budgets.ledger import LEDGER, LedgerCorruptError, Record, read, records_lost
+from budgets.report import BudgetReport
 from budgets.state import ImpossibleEventError, RunState, fold
 from orchestrator.execution.attempts import read_summary
 from orchestrator.plan import evaluation_seeds
-from orchestrator.run import attempt_id, attempt_place
+from orchestrator.run import attempt_id, attempt_place, settled
 from orchestrator.search import Search
 from orchestrator.walk import ReplayError
 
@@ -38,12 +40,13 @@ def verify(directory: Path) -> Verification:
         records = _chain(directory)
         held.append(f"hash chain: {len(records)} records follow from each other")
         state = fold(records)
-        held.append("story: every record can follow the ones before it, no cap is passed")
+        held.append("story: every record can follow the ones before it, none reserves beyond a cap")
         held.append(_accounts(records, state))
         held.append(_seeds(state))
         if state.plan.search is not None:
             held.append(_replay(state))
-        held.append(_summaries(directory, records))
+        held.append(_settlements(directory, records))
+        held.append(_calibration(directory, state))
         held.append(_reports(directory, records))
     except (LedgerCorruptError, ImpossibleEventError, ReplayError, _DivergedError) as error:
         return Verification(len(records), _head(records), tuple(held), str(error))
@@ -78,9 +81,10 @@ def _accounts(records: Sequence[Record], state: RunState) -> str:
     reservations = [e for e in events if isinstance(e, Reserved)]
     settlements = [e for e in events if isinstance(e, Settled)]
     closed = {(s.generation, s.candidate, s.seed, s.attempt) for s in settlements}
+    made = state.plan.calibration
     added = (
         sum(s.status.final for s in settlements),
-        sum(s.charged_ms for s in settlements),
+        (made.charged_ms if made else 0) + sum(s.charged_ms for s in settlements),
         sum(
             r.reserve_ms
             for r in reservations
@@ -115,36 +119,69 @@ def _replay(state: RunState) -> str:
     )
 
 
-def _summaries(directory: Path, records: Sequence[Record]) -> str:
+def _settlements(directory: Path, records: Sequence[Record]) -> str:
     """The evaluations' own files, where they still exist, say what the ledger says."""
     reserved: dict[tuple[int, int, int, int], Reserved] = {}
-    compared = 0
+    compared = missing = 0
     for record in records:
         event = record.event
         if isinstance(event, Reserved):
             reserved[event.generation, event.candidate, event.seed, event.attempt] = event
-        if not isinstance(event, Settled) or event.score is None:
+        if not isinstance(event, Settled):
             continue
         own = reserved[event.generation, event.candidate, event.seed, event.attempt]
         place = directory / "eval" / attempt_place(own)
         outcome = read_summary(place, attempt_id(records[0].digest, own))
-        if outcome is None or outcome.measurement is None:
+        if outcome is None:
+            missing += 1
             continue
         compared += 1
-        if outcome.measurement.score != event.score:
+        differing = _differing(event, settled(own, outcome, recovered=event.recovered))
+        if differing:
             raise _DivergedError(
-                f"record {record.seq} at byte {record.offset} gives the score {event.score}, "
-                f"{place / 'summary.json'} {outcome.measurement.score}"
+                f"record {record.seq} at byte {record.offset} says {differing} of "
+                f"{place / 'summary.json'}"
             )
-    return f"scores: {compared} evaluations' own files agree"
+    gone = f", {missing} have none (any more)" if missing else ""
+    return f"settlements: {compared} attempts' own files agree{gone}"
+
+
+def _differing(recorded: Settled, own: Settled) -> str:
+    """The first field in which they differ, as `field X instead of Y`; empty if none does."""
+    for field in type(recorded).model_fields:
+        ours, theirs = getattr(recorded, field), getattr(own, field)
+        if ours != theirs:
+            return f"{field} {ours} instead of {theirs}"
+    return ""
+
+
+def _calibration(directory: Path, state: RunState) -> str:
+    """The plan's calibration is what the calibration's own ledger gives, where that still is."""
+    calibration = state.plan.calibration
+    if calibration is None or not calibration.ledger:
+        return "calibration: none was measured for this run"
+    for path in directory.absolute().parent.parent.glob(f"calibration/*/{LEDGER}"):
+        records = read(path).records
+        for number, record in enumerate(records):
+            if record.digest == calibration.ledger:
+                measured = measure(fold(records[: number + 1]))
+                if measured.samples != calibration.samples:
+                    raise _DivergedError(f"the plan's calibration is not the one in {path}")
+                return f"calibration: {len(measured.samples)} samples agree with {path.parent.name}"
+    return "calibration: its own ledger is not beside this run"
 
 
 def _reports(directory: Path, records: Sequence[Record]) -> str:
     """Every report names the head it was written at: that record must still be there."""
     paths = sorted(directory.glob("reports/gen_*.json"))
     for path in paths:
-        report = orjson.loads(path.read_bytes())
-        count, head = report["records"], report["head"]
-        if count > len(records) or records[count - 1].digest != head:
+        try:
+            report = BudgetReport.model_validate_json(path.read_bytes())
+        except ValidationError as error:
+            raise _DivergedError(
+                f"{path} is no budget report; write it again with: orchestrator report --rebuild"
+            ) from error
+        count = report.records
+        if count > len(records) or records[count - 1].digest != report.head:
             raise _DivergedError(f"{path} was written at record {count - 1}, which is not there")
     return f"reports: {len(paths)} name heads of this ledger"

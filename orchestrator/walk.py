@@ -8,7 +8,7 @@ from budgets.accounts import Refusal
 from budgets.events import Concluded, Fired, GenerationAsked, GenerationTold, Overridden
 from budgets.state import Generation, RunState
 from budgets.terms import Plan
-from budgets.triggers import Trigger, Verdict, judge
+from budgets.triggers import RULES, Verdict, judge, refused
 from objectives.space import SearchSpace
 from orchestrator.execution.evaluate import Executor
 from orchestrator.plan import evaluation_seeds
@@ -107,7 +107,8 @@ def evaluate_owed(run: Run, executor: Executor, stop: Stop) -> Verdict | None:
     if verdict.decision in ("pause", "stop"):
         return verdict
     if refusal is not None:
-        return _out_of_budget(run, refusal)
+        trigger = refused(run.state.generations[-1], refusal)
+        return Verdict("stop", (trigger,), trigger.evidence)
     return Verdict("continue", (), "interrupted") if stop.requested else None
 
 
@@ -123,12 +124,6 @@ def _dispatch(run: Run, executor: Executor) -> Refusal | None:
     return None
 
 
-def _out_of_budget(run: Run, refusal: Refusal) -> Verdict:
-    number = run.state.generations[-1].number
-    trigger = Trigger("budget", number, "stop", refusal.needed, refusal.free, str(refusal))
-    return Verdict("stop", (trigger,), str(refusal))
-
-
 def conclude(run: Run, verdict: Verdict) -> Verdict:
     """Put the verdict on record, once: the rules that fired, or that the run is done."""
     known = {(fired.rule, fired.generation) for fired in run.state.fired}
@@ -138,13 +133,20 @@ def conclude(run: Run, verdict: Verdict) -> Verdict:
             del fields["overridable"]
             run.record(Fired(**fields))
     if verdict.decision == "done" and run.state.concluded is None:
-        run.record(Concluded(decision="done", reason=verdict.reason))
+        run.record(Concluded(reason=verdict.reason))
     run.ledger.mark_head()
     return verdict
 
 
 def override(run: Run, rule: str, reason: str) -> None:
-    """Let the run go on although `rule` fired. Raises ValueError unless that is what pauses it."""
+    """Let the run go on although `rule` fired; once for each reason, so repeating is harmless.
+
+    Raises ValueError unless that rule is what holds the run up.
+    """
+    if any(o.rule == rule and o.reason == reason for o in run.state.overridden):
+        return
+    if rule not in RULES:
+        raise ValueError(f"--override {rule}: expected one of {', '.join(RULES)}")
     triggers = [t for t in judge(run.state).triggers if t.rule == rule]
     if not triggers:
         raise ValueError(f"--override {rule}: that rule does not hold this run up")

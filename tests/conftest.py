@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,6 @@ def make_session(root: Path, engine: Engine | None = None) -> Session:
         engine or Engine(kind="inline", workers=1),
         observe=lambda state, event: None,
         say=lambda text: None,
-        closed=lambda state: None,
         stop=NeverStop(),
     )
 
@@ -54,6 +53,7 @@ def run_search() -> Callable[..., Result]:
         settings: dict[str, Any] | None = None,
         engine: Engine | None = None,
         assumed_seconds: float | None = None,
+        overrides: Sequence[tuple[str, str]] = (),
         **request: Any,
     ) -> Result:
         session = make_session(root, engine)
@@ -64,6 +64,7 @@ def run_search() -> Callable[..., Result]:
                 Request(objective=registry.load(spec), **request),
                 session.engine.slots(),
                 assumed_seconds,
+                overrides,
             )
 
     return run

@@ -83,7 +83,9 @@ def small_plan(**fields: Any) -> Plan:
     return Plan.model_validate(values)
 
 
-OPENED = Opened(host="here", boot_id="boot", pid=11, start_ticks=22, versions={"cma": "4.5.0"})
+OPENED = Opened(
+    host="here", boot_id="boot", pid=11, start_ticks=22, workers=2, versions={"cma": "4.5.0"}
+)
 
 
 def asked(number: int = 0, candidates: int = 4, seeds: tuple[int, ...] = (5,)) -> GenerationAsked:
@@ -261,7 +263,7 @@ def whole_run() -> list[Event]:
     story.tell()
     story.score(0.75, 0.5, 0.25, 1.0)
     story.tell((0.3, 0.7))
-    story.say(Concluded(decision="done", reason="all 8 planned evaluations are settled"))
+    story.say(Concluded(reason="all 8 planned evaluations are settled"))
     return [record.event for record in story.records]
 
 

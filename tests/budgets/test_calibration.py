@@ -76,20 +76,6 @@ def test_money_is_device_hours_times_the_price() -> None:
     assert forecast(TIERS["phase1", "target"], 60.0, 4).cost == 0.0
 
 
-def test_a_forecast_as_a_dictionary_has_all_its_numbers() -> None:
-    assert forecast(
-        Envelope(population=2, generations=3, seeds_per_candidate=1), 36.0, 2
-    ).as_dict() == {
-        "evaluations": 6,
-        "eval_seconds": 36.0,
-        "evals_per_hour": 100.0,
-        "device_hours": 0.06,
-        "ideal_hours": 0.03,
-        "barrier_hours": 0.03,
-        "cost": 0.0,
-    }
-
-
 @pytest.mark.parametrize(("evaluations", "deviations"), [(16, 1.8), (120, 2.6), (480, 3.0)])
 def test_the_best_of_pure_noise_looks_like_a_gain(evaluations: int, deviations: float) -> None:
     assert round(best_of_noise(evaluations), 1) == deviations

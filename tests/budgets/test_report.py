@@ -59,7 +59,9 @@ def test_a_pause_gives_its_reason(story: "Story") -> None:
     report = budget_report(story.state)
     assert report.decision == "pause"
     assert report.sentence == (
-        "Paused: 2 of 4 evaluations of generation 0 failed (50.0%, limit 10%): nan (it was nan)."
+        "Paused: 2 of 4 evaluations of generation 0 failed (50.0%, limit 10%): nan (it was nan). "
+        "Look into it; to go on all the same, repeat the command with --override crash_rate "
+        '--reason "..."'
     )
 
 
@@ -336,7 +338,7 @@ def test_healthy_times_are_set_against_the_calibrated_one(
     story.ask()
     story.evaluate(0, seconds=3.0)
     text = to_markdown(budget_report(story.state))
-    assert "A healthy evaluation takes 3.0 s (calibrated: 2.0 s)." in text
+    assert "A healthy evaluation takes 3.0 s (expected: 2.0 s)." in text
     calibration = calibrating(make_story)
     calibration.evaluate(0, seed=1)
     assert "A healthy evaluation takes 2.0 s." in to_markdown(budget_report(calibration.state))

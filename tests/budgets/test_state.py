@@ -34,7 +34,7 @@ from budgets.terms import Caps, Envelope
 if TYPE_CHECKING:
     from tests.budgets.conftest import Disk, MakePlan, MakeStory, Story
 
-DONE = Concluded(decision="done", reason="so")
+DONE = Concluded(reason="so")
 
 
 def settlement(reservation: Reserved, status: Status = Status.OK, **fields: Any) -> Settled:

@@ -315,7 +315,7 @@ def test_an_overdrawn_budget_has_nothing_free(make_story: "MakeStory") -> None:
     story.tell()
     trigger = unaffordable(story.state)
     assert trigger is not None
-    assert trigger.limit < 0
+    assert trigger.limit == 0
     assert ", 0 are free" in trigger.evidence
 
 
@@ -474,14 +474,28 @@ def test_a_pause_comes_before_a_stop(make_story: "MakeStory") -> None:
     assert judge(story.state).decision == "pause"
 
 
-@pytest.mark.parametrize("decision", ["done", "stop"])
-def test_what_is_concluded_stays_as_it_was_concluded(story: "Story", decision: Any) -> None:
+def test_what_is_concluded_stays_as_it_was_concluded(story: "Story") -> None:
     story.ask()
     story.evaluate(0, Status.NAN)
     story.evaluate(1, Status.NAN)
-    story.say(Concluded(decision=decision, reason="so"))
+    story.say(Concluded(reason="so"))
     verdict = judge(story.state)
-    assert (verdict.decision, verdict.triggers, verdict.reason) == (decision, (), "so")
+    assert (verdict.decision, verdict.triggers, verdict.reason) == ("done", (), "so")
+
+
+def test_a_generation_that_no_cap_lets_finish_is_a_stop_nobody_overrides(
+    make_story: "MakeStory",
+) -> None:
+    story = limited(make_story, device_hours=26 / 3600)
+    story.ask()
+    assert judge(story.state).decision == "continue"
+    story.evaluate(0, charged_ms=25_000)
+    verdict = judge(story.state)
+    assert verdict.decision == "stop"
+    assert [(t.rule, t.generation, t.overridable) for t in verdict.triggers] == [
+        ("budget", 0, False)
+    ]
+    assert "generation 0 cannot be finished: device time" in verdict.reason
 
 
 def test_the_same_ledger_always_gets_the_same_verdict(

@@ -134,7 +134,7 @@ def test_plan_without_a_calibration_says_how_to_get_one(command: Command) -> Non
         (("--seed", "true"), "--seed"),
         (("--seed", "1.5"), "--seed"),
         (("--seed", "4294967296"), "4294967296"),
-        (("--eval-seed", "0"), "evaluation_seed"),
+        (("--eval-seed", "0"), "--eval-seed"),
         (("--sigma0", "0"), "sigma0: Input should be greater than 0, got 0.0"),
         (("--sigma0", "nan"), "sigma0"),
         (("--sigma0", "0.5"), "sigma0"),

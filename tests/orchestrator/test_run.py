@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 
 from budgets.events import Event, Reserved, Settled, Status
-from budgets.ledger import HEAD, LEDGER, read
+from budgets.ledger import HEAD, LEDGER, Ledger, read
+from budgets.report import budget_report
 from budgets.state import fold
 from orchestrator import artifacts
 from orchestrator.engine import Engine
 from orchestrator.execution.evaluate import Attempt, Outcome, Slots
 from orchestrator.execution.executors import EngineError, InlineExecutor
 from orchestrator.run import PlanChangedError, attempt_place
-from orchestrator.session import Result
+from orchestrator.session import Result, system_clock
 
 RunSearch = Callable[..., Result]
 Found = Callable[[Path], dict[str, Any]]
@@ -235,6 +236,80 @@ def test_a_cap_on_device_time_stops_before_a_generation_it_cannot_pay(
     assert result.verdict.decision == "stop"
     assert "generation 0 is expected to need" in result.verdict.reason
     assert not [e for e in events(result.directory) if isinstance(e, Reserved)]
+
+
+def test_a_cap_reached_in_mid_generation_stays_reached_and_says_so(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    capped = {
+        "settings": {"seconds": 0.2},
+        "assumed_seconds": 0.001,
+        "limit_seconds": 1.0,
+        "max_device_hours": 11.9 / 3600,  # a reservation is 11 s: four evaluations of 0.2 s fit
+    }
+    stopped = run_search(tmp_path, **capped)
+    again = run_search(tmp_path, **capped)
+
+    for result in (stopped, again):
+        assert result.verdict.decision == "stop"
+        report = budget_report(result.state)
+        assert report.sentence.startswith("Stopped: generation 0 cannot be finished: device time")
+    assert 0 < again.state.accounts.evaluations == stopped.state.accounts.evaluations < 8
+    assert not again.state.accounts.holds
+
+
+def test_the_calibration_made_for_a_run_is_part_of_its_price(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    slow = {"seconds": 0.02}
+    first = run_search(tmp_path, settings=slow)
+    second = run_search(tmp_path, settings=slow, run_id="second")
+
+    made = first.state.plan.calibration
+    assert made is not None
+    assert made.charged_ms >= 160
+    assert first.state.accounts.device_ms >= 160 + 320
+    assert second.state.plan.calibration == made.model_copy(update={"charged_ms": 0, "open_ms": 0})
+
+
+def test_a_calibration_made_for_a_run_keeps_within_its_caps(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    result = run_search(tmp_path, max_device_hours=1 / 60)
+
+    assert result.state.plan.phase == "calibration"
+    assert result.verdict.decision == "stop"
+    assert result.state.accounts.device_ms == 0
+
+
+def test_searches_can_share_a_calibration_that_somebody_is_reading(
+    finished: Path, tmp_path: Path, run_search: RunSearch
+) -> None:
+    copy_run(finished, tmp_path)
+    calibration = next((tmp_path / "calibration").iterdir())
+    with Ledger(calibration, system_clock()):
+        result = run_search(tmp_path, settings=NOISY, run_id="other")
+
+    assert result.verdict.decision == "done"
+
+
+def test_an_override_repeated_with_the_command_is_no_second_override(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    fragile = {"settings": {"failure_rate": 0.2}, "assumed_seconds": 1.0}
+    run_search(tmp_path, **fragile)
+    for _ in range(2):
+        result = run_search(tmp_path, **fragile, overrides=[("crash_rate", "known")])
+
+    assert [o.reason for o in result.state.overridden] == ["known"]
+
+
+def test_the_time_left_is_that_of_the_workers_in_use(tmp_path: Path, run_search: RunSearch) -> None:
+    paused = {"settings": {"failure_rate": 0.2}, "assumed_seconds": 10.0}
+    run_search(tmp_path, **paused, engine=Engine(kind="inline", workers=2))
+    state = run_search(tmp_path, **paused, engine=Engine(kind="inline", workers=1)).state
+
+    assert [opened.workers for opened in state.opened] == [2, 1]
 
 
 def test_a_cap_smaller_than_one_reservation_launches_nothing(

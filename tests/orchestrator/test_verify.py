@@ -61,7 +61,8 @@ def test_an_untouched_run_holds_in_every_respect(run: Path) -> None:
         "accounts",
         "evaluation seeds",
         "search",
-        "scores",
+        "settlements",
+        "calibration",
         "reports",
     ]
     assert {p: p.read_bytes() for p in run.rglob("*") if p.is_file()} == before
@@ -167,6 +168,70 @@ def test_an_edited_score_that_changes_no_rank_is_found_by_the_evaluations_own_fi
     assert divergence is not None
     assert f"record {number} at byte" in divergence
     assert "summary.json" in divergence
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "forge"),
+    [
+        ("generation_told", "favourite", lambda value: [0.0] * len(value)),
+        ("generation_told", "sigma", lambda value: value * (1 + 1e-12)),
+        ("settled", "charged_ms", lambda value: value + 1),
+        ("settled", "steps", lambda value: value + 1),
+    ],
+)
+def test_a_forged_field_sealed_again_is_found(
+    run: Path, kind: str, field: str, forge: Callable[[Any], Any]
+) -> None:
+    lines = lines_of(run)
+    event = lines[numbers(lines, kind)[1]]["event"]
+    event[field] = forge(event[field])
+    seal_again(run, lines)
+
+    divergence = verify(run).divergence
+
+    assert divergence is not None
+    assert "diverges at generation 1" in divergence or f"says {field}" in divergence
+
+
+def test_a_forged_calibration_is_found_by_its_own_ledger(run: Path, finished: Path) -> None:
+    shutil.copytree(finished.parent.parent / "calibration", run.parent.parent / "calibration")
+    phase = run.parent / "phase1"
+    phase.mkdir()
+    moved = Path(shutil.move(run, phase / run.name))
+    shutil.move(run.parent.parent / "calibration", run.parent / "calibration")
+    honest = verify(moved)
+    lines = lines_of(moved)
+    lines[0]["event"]["plan"]["calibration"]["samples"][0]["score"] += 0.1
+    seal_again(moved, lines)
+
+    forged = verify(moved)
+
+    assert honest.divergence is None
+    assert any("8 samples agree" in line for line in honest.held)
+    assert forged.divergence is not None
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[]", "no json"])
+def test_a_damaged_report_is_named_and_a_damaged_head_mark_is_no_matter(
+    run: Path, content: str
+) -> None:
+    (run / HEAD).write_text(content)
+    assert verify(run).divergence is None
+
+    (run / "reports/gen_0001.json").write_text(content)
+    divergence = verify(run).divergence
+
+    assert divergence is not None
+    assert "gen_0001.json is no budget report" in divergence
+
+
+def test_deleted_evaluations_are_counted_not_hidden(run: Path) -> None:
+    shutil.rmtree(run / "eval/gen_0000")
+
+    found = verify(run)
+
+    assert found.divergence is None
+    assert any("8 attempts' own files agree, 8 have none" in line for line in found.held)
 
 
 @pytest.mark.parametrize(

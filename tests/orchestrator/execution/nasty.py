@@ -16,8 +16,12 @@ from pathlib import Path
 from typing import Any
 
 
-def main(arguments: list[str]) -> int:
-    config = json.loads(Path(arguments[0]).read_text())
+def main(attempt: Any, _device: str, _threads: int) -> int:
+    return perform(attempt.directory / "config.json")
+
+
+def perform(path: Path) -> int:
+    config = json.loads(path.read_text())
     globals()[config["objective"]["settings"]["do"]](config)
     return 0
 
@@ -161,4 +165,4 @@ def _family() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(perform(Path(sys.argv[1])))

@@ -107,14 +107,38 @@ def test_a_hundred_evaluations_leave_no_descriptors_and_no_zombies(
         eventually(lambda: is_at_rest(server))
         assert psutil.Process().num_fds() == descriptors
         assert server.num_fds() == of_server
-        (spare,) = server.children()
-    eventually(lambda: not psutil.pid_exists(spare.pid))
+        spares = server.children(recursive=True)
+    eventually(lambda: not any(psutil.pid_exists(spare.pid) for spare in spares))
 
 
 def is_at_rest(server: psutil.Process) -> bool:
-    """True once nothing is left below the server but the supervisor it keeps ready."""
+    """True once nothing is left below the server but the supervisor and trainer kept ready."""
     below = server.children(recursive=True)
-    return len(below) == 1 and all(one.status() != psutil.STATUS_ZOMBIE for one in below)
+    return len(below) == 2 and all(one.status() != psutil.STATUS_ZOMBIE for one in below)
+
+
+def test_a_trainer_that_died_waiting_is_replaced(
+    make_attempt: Make, slots: Slots, eventually: Eventually
+) -> None:
+    with LocalExecutor(slots) as executor:
+        server = psutil.Process(server_pid(executor))
+        eventually(lambda: is_at_rest(server))
+        _, trainer = server.children(recursive=True)
+        trainer.kill()
+        eventually(lambda: trainer.status() == psutil.STATUS_ZOMBIE)
+        (outcome,) = evaluate_all(executor, [make_attempt()]).values()
+    assert outcome.status is Status.OK
+
+
+def test_what_waits_for_a_launch_ends_with_a_killed_server(
+    slots: Slots, eventually: Eventually
+) -> None:
+    with LocalExecutor(slots) as executor:
+        server = psutil.Process(server_pid(executor))
+        eventually(lambda: is_at_rest(server))
+        spares = server.children(recursive=True)
+        server.kill()
+        eventually(lambda: not any(psutil.pid_exists(spare.pid) for spare in spares))
 
 
 def server_pid(executor: LocalExecutor) -> int:
