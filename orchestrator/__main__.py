@@ -1,6 +1,10 @@
 """`python -m orchestrator`."""
 
-from orchestrator.cli import main
+import sys
 
 if __name__ == "__main__":
+    try:
+        from orchestrator.cli import main
+    except KeyboardInterrupt:  # before anything was begun
+        sys.exit(130)
     main()

@@ -28,7 +28,7 @@ from orchestrator import artifacts, preview
 from orchestrator.engine import Engine, devices_of
 from orchestrator.execution import processes
 from orchestrator.execution.server import EngineError
-from orchestrator.live import Live
+from orchestrator.live import Listener, Live
 from orchestrator.options import (
     DEFAULT_ROOT,
     Address,
@@ -283,7 +283,7 @@ def _finish(result: Result, stop: Stop, live: Live, as_json: bool) -> None:
 def _console(*, stderr: bool = False) -> Console:
     """As wide as a report's tables where there is no terminal to ask."""
     stream = sys.stderr if stderr else sys.stdout
-    return Console(stderr=stderr, width=None if stream.isatty() else 110)
+    return Listener(stderr=stderr, width=None if stream.isatty() else 110)
 
 
 def _print_json(content: Any) -> None:

@@ -24,6 +24,17 @@ from budgets.report import balances, remaining_hours
 from budgets.state import RunState
 
 
+class Listener(Console):
+    """A console whose reader may leave: that silences it and does not stop the run."""
+
+    def on_broken_pipe(self) -> None:
+        _silence(self)
+
+
+def _silence(console: Console) -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), console.file.fileno())
+
+
 @dataclass
 class Live:
     """Follows the records of one run after another. Use as a context manager.
@@ -64,12 +75,10 @@ class Live:
         self._print(Markdown(text))
 
     def _print(self, content: RenderableType, **options: bool) -> None:
-        """Whoever stopped listening does not stop the run."""
         try:
             self._bar.console.print(content, **options)  # type: ignore[arg-type]
-        except OSError:
-            self._bar.stop()
-            os.dup2(os.open(os.devnull, os.O_WRONLY), self.console.file.fileno())
+        except OSError:  # a terminal that went away
+            _silence(self.console)
 
     def observe(self, state: RunState, event: Event) -> None:
         """One record was written."""

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +100,7 @@ class Cli:
     """`python -m orchestrator` in a process of its own, in its own working directory."""
 
     cwd: Path
+    variables: dict[str, str] = field(default_factory=dict)
 
     def start(self, *arguments: str) -> "subprocess.Popen[str]":
         return subprocess.Popen(
@@ -124,7 +125,7 @@ class Cli:
 
     @property
     def environment(self) -> dict[str, str]:
-        return {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+        return {**os.environ, "PYTHONPATH": str(REPOSITORY), **self.variables}
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ TINY = ("--objective", "nanochat", "--set", "target_flops=3e9", "--set", "val_wi
 
 class Cli(Protocol):
     cwd: Path
+    variables: dict[str, str]
 
     def start(self, *arguments: str) -> "subprocess.Popen[str]": ...
 
@@ -176,6 +177,26 @@ def test_the_second_interrupt_kills_them_and_charges_what_they_used(cli: Cli, fo
     assert all(0 < event.charged_ms < 30_000 for event in settled)
     assert found(run)["open"] == 0
     assert seconds_until_gone(run) < 5
+
+
+def test_a_reader_who_leaves_does_not_stop_the_run(cli: Cli, found: Found, whole: Whole) -> None:
+    process = cli.start(*phase1(SPHERE, "local", "unread"))
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.stdout.close()
+    process.stdout = None
+    _, errors = process.communicate(timeout=60)
+
+    assert (process.returncode, errors) == (0, "")
+    assert found(cli.cwd / "unread/phase1/run") == found(whole(SPHERE))
+
+
+def test_a_terminal_without_unicode_does_not_stop_the_run(cli: Cli) -> None:
+    cli.variables["PYTHONIOENCODING"] = "ascii"
+    finished = cli.run(*phase1(SPHERE, "inline", "ascii"))
+
+    assert finished.returncode == 0, finished.stderr
+    assert "?" in finished.stdout
 
 
 def test_status_sees_a_run_it_does_not_own(cli: Cli) -> None:
