@@ -157,16 +157,17 @@ class LocalExecutor:
         finally:
             self._close()  # the lifeline breaks: what still runs ends by itself
 
-    def submit(self, attempt: Attempt) -> None:
+    def submit(self, attempt: Attempt, *, has_config: bool = False) -> None:
         if not self._free:
             raise EngineError(f"all {self.slots.count} slots are in use")
         server = self._live_server()
-        write_config(attempt)
+        if not has_config:
+            write_config(attempt)
         gpu_id = self._free.pop(0)
         self._running[attempt.attempt_id] = _Flight(attempt, gpu_id, server, time.monotonic())
         server.ask(
             Launch(
-                directory=attempt.directory,
+                attempt=attempt,
                 launcher=self._launcher,
                 program=self._program,
                 gpu_id=gpu_id,

@@ -14,7 +14,6 @@ import signal
 import sys
 
 from orchestrator.execution import processes
-from orchestrator.execution.launch import Launch
 from orchestrator.execution.supervisor import supervise
 
 READY = b"ready"
@@ -35,15 +34,15 @@ def main() -> None:
     processes.gather_into_huge_pages()
     os.write(options.ready, READY)
     os.close(options.ready)
-    launch = serve(requests=0)
-    if launch is not None:
-        supervise(launch, options.notify, options.lifeline)
+    inbox = serve(requests=0)
+    if inbox is not None:
+        supervise(inbox, options.notify, options.lifeline)
     sys.stdout.flush()
     os._exit(0)
 
 
-def serve(requests: int) -> Launch | None:
-    """None when the requests end; in a supervisor just forked, the launch it is to supervise.
+def serve(requests: int) -> int | None:
+    """None when the requests end; in a supervisor just forked, where its launch will come.
 
     One supervisor is always forked ahead and waits for its launch, so that a request does not wait
     for a fork. It ends with the server if no request comes.
@@ -57,9 +56,7 @@ def serve(requests: int) -> Launch | None:
             os.setsid()
             os.close(outbox)
             _forget(requests)
-            with os.fdopen(inbox, "rb") as handed:
-                line = handed.read()
-            return Launch.model_validate_json(line) if line else None
+            return inbox
         os.close(inbox)
         while b"\n" not in pending:
             chunk = os.read(requests, 1 << 16)

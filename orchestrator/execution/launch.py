@@ -1,12 +1,13 @@
 """What a supervised process becomes: our own evaluation forked, or any program exec'd."""
 
 import os
+import pickle
 import signal
 import sys
 import traceback
 from contextlib import suppress
-from pathlib import Path
-from pkgutil import resolve_name
+from dataclasses import dataclass
+from importlib import import_module
 from typing import NoReturn
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -17,16 +18,15 @@ from orchestrator.execution.evaluate import Attempt, Launcher
 
 
 class Program(BaseModel):
-    """What is run for an attempt. Both forms get the same arguments:
+    """What is run. It gets the attempt, the device (`cpu` or `cuda`) and the number of threads.
 
-    the path of `config.json`, the device (`cpu` or `cuda`), and the number of threads. Whatever it
-    is, it answers with `measurement.json` (`attempts.Report`) in its working directory and exits
-    with 0.
+    Whatever it is, it answers with `measurement.json` (`attempts.Report`) in its working directory
+    and exits with 0.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    # `fork` calls this with the list of arguments; `exec` runs that with them appended.
+    # `fork` calls this with them; `exec` runs that with the path of `config.json` for the first.
     entry: str = "orchestrator.execution.child:main"
     argv: tuple[str, ...] = Field(
         default=(sys.executable, "-P", "-m", "orchestrator.execution.child")
@@ -34,11 +34,11 @@ class Program(BaseModel):
 
 
 class Launch(BaseModel):
-    """One request to a fork server: start a supervisor for the attempt in this directory."""
+    """One request to a fork server: supervise this attempt, whose `config.json` is on disk."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    directory: Path
+    attempt: Attempt
     launcher: Launcher
     program: Program
     gpu_id: str | None  # None: on the CPU
@@ -50,7 +50,7 @@ class Launch(BaseModel):
 
     @property
     def arguments(self) -> list[str]:
-        return [str(self.directory / CONFIG), self.device, str(self.threads)]
+        return [str(self.attempt.directory / CONFIG), self.device, str(self.threads)]
 
     @property
     def environment(self) -> dict[str, str]:
@@ -64,49 +64,78 @@ class Launch(BaseModel):
         }
 
 
-def fork_trainer(launch: Launch, attempt: Attempt, stdout: int, stderr: int) -> int:
-    """Fork the process that evaluates, with these pipes as its output; returns its pid."""
+@dataclass(frozen=True)
+class Spare:
+    """A process forked ahead. It becomes a trainer when told of a launch, and ends otherwise."""
+
+    pid: int
+    stdin: int  # the ends of its pipes
+    stdout: int
+    stderr: int
+
+    def start(self, launch: Launch) -> None:
+        """Let it evaluate. If it has died meanwhile, its exit code will say so."""
+        with suppress(BrokenPipeError), os.fdopen(self.stdin, "wb") as orders:
+            orders.write(pickle.dumps(launch))
+
+
+def fork_spare() -> Spare:
+    """Fork a process that has done all that a trainer does before it knows what to evaluate."""
     supervisor = os.getpid()
-    trainer = os.fork()
-    if trainer == 0:
+    (orders, stdin), (out, stdout), (err, stderr) = os.pipe(), os.pipe(), os.pipe()
+    pid = os.fork()
+    if pid == 0:
         try:
-            _become_trainer(launch, attempt, supervisor, stdout, stderr)
+            _prepare(supervisor, orders, stdout, stderr)
+            _become_trainer()
         finally:  # never back into the supervisor's code
             traceback.print_exc()
             os._exit(127)
     with suppress(PermissionError, ProcessLookupError):  # it does the same: whoever is first
-        os.setpgid(trainer, trainer)
-    return trainer
+        os.setpgid(pid, pid)
+    for descriptor in (orders, stdout, stderr):
+        os.close(descriptor)
+    return Spare(pid, stdin, out, err)
 
 
-def _become_trainer(
-    launch: Launch, attempt: Attempt, supervisor: int, stdout: int, stderr: int
-) -> NoReturn:
+def _prepare(supervisor: int, orders: int, stdout: int, stderr: int) -> None:
     os.setpgid(0, 0)
     processes.die_with_parent(supervisor)
     processes.volunteer_for_the_oom_killer()
     _default_signals()
-    null = os.open(os.devnull, os.O_RDONLY)
-    for source, target in ((null, 0), (stdout, 1), (stderr, 2)):
+    for source, target in ((orders, 0), (stdout, 1), (stderr, 2)):
         os.dup2(source, target)
     _close_above(2)
-    os.chdir(attempt.directory)
+
+
+def _become_trainer() -> NoReturn:
+    with os.fdopen(0, "rb", closefd=False) as orders:
+        said = orders.read()
+    if not said:
+        os._exit(0)  # the supervisor is gone or needs none
+    launch: Launch = pickle.loads(said)  # noqa: S301 - from the process that forked this one
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
+    os.chdir(launch.attempt.directory)
     os.environ.update(launch.environment)
     if launch.launcher == "exec":
-        os.environ[processes.MARK] = attempt.attempt_id
+        os.environ[processes.MARK] = launch.attempt.attempt_id
         argv = [*launch.program.argv, *launch.arguments]
         os.execvpe(argv[0], argv, os.environ)  # noqa: S606 - the very point
-    processes.mark_this_process(attempt.attempt_id)
-    status = _call(launch.program.entry, launch.arguments)
+    processes.mark_this_process(launch.attempt.attempt_id)
+    status = _call(launch)
     with suppress(OSError, ValueError):
         sys.stdout.flush()
         sys.stderr.flush()
     os._exit(status)
 
 
-def _call(entry: str, arguments: list[str]) -> int:
+def _call(launch: Launch) -> int:
+    module, _, name = launch.program.entry.partition(":")
     try:
-        return int(resolve_name(entry)(arguments) or 0)
+        entry = getattr(import_module(module), name)
+        return int(entry(launch.attempt, launch.device, launch.threads) or 0)
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
 

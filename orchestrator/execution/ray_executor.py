@@ -52,7 +52,8 @@ class SlotActor:
 
     def run(self, attempt: str) -> str:
         """Evaluate; returns the outcome when nothing of the attempt is alive."""
-        self._executor.submit(Attempt.model_validate_json(attempt))
+        # The orchestrator has written `config.json`, on the storage that all nodes share.
+        self._executor.submit(Attempt.model_validate_json(attempt), has_config=True)
         while True:
             if outcomes := self._executor.wait(3600.0):
                 return to_json(outcomes[0])

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from orchestrator.execution import processes
+from orchestrator.execution.attempts import to_json
 from orchestrator.execution.forkserver import READY
 from orchestrator.execution.launch import Launch
 
@@ -67,7 +68,7 @@ class ForkServer:
         """Request a supervisor. If the server is dead, the attempt simply never starts."""
         assert self._process.stdin is not None
         try:
-            self._process.stdin.write(launch.model_dump_json().encode() + b"\n")
+            self._process.stdin.write(to_json(launch).encode() + b"\n")
         except BrokenPipeError:
             self._process.wait()
 
@@ -98,7 +99,7 @@ def server_environment(base: Mapping[str, str], threads: int) -> dict[str, str]:
         "PYTHONUNBUFFERED": "1",
         processes.MARK: "-" * processes.MARK_LENGTH,
     }
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     if root.name not in ("site-packages", "dist-packages"):
         known = base.get("PYTHONPATH")
         environment["PYTHONPATH"] = f"{root}{os.pathsep}{known}" if known else str(root)

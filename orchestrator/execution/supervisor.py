@@ -20,7 +20,6 @@ from budgets.events import Status
 from budgets.terms import Limits
 from orchestrator.execution import processes
 from orchestrator.execution.attempts import (
-    CONFIG,
     METRICS,
     STARTED,
     SUMMARY,
@@ -32,8 +31,8 @@ from orchestrator.execution.attempts import (
     write_aside,
     write_summary,
 )
-from orchestrator.execution.evaluate import Attempt, Outcome
-from orchestrator.execution.launch import Launch, fork_trainer
+from orchestrator.execution.evaluate import Attempt, Outcome, Owner
+from orchestrator.execution.launch import Launch, Spare, fork_spare
 from orchestrator.execution.logs import CappedLog, last_line
 
 TICK_SECONDS = 0.05  # longest sleep; the end of the trainer wakes it earlier
@@ -42,27 +41,37 @@ ORPHAN_GRACE_SECONDS = 1.0  # nobody waits for the result any more: be quick
 LOCK_WAIT_SECONDS = 10.0
 
 
-def supervise(launch: Launch, notify: int, lifeline: int) -> None:
-    """Run one attempt from the marker to the summary.
+def supervise(inbox: int, notify: int, lifeline: int) -> None:
+    """Wait for a launch, if one comes, and run its attempt from the marker to the summary.
 
+    All that does not depend on the attempt is done before the wait, the fork of the trainer too.
     `lifeline` is the read end of a pipe whose write end only the executor's process holds. A
     line with the attempt's id goes to `notify` after `summary.json` is on disk.
     """
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # the server's setting would reap for us
+    spare = fork_spare()
+    _leave_the_terminal()
+    processes.adopt_orphans()
+    me = processes.this_owner()
+    with os.fdopen(inbox, "rb") as handed:
+        line = handed.read()
+    if not line:
+        return
     began = time.monotonic()
-    attempt = Attempt.model_validate_json((launch.directory / CONFIG).read_bytes())
+    launch = Launch.model_validate_json(line)
+    attempt = launch.attempt
     lock = take_lock(attempt.directory, LOCK_WAIT_SECONDS)
     if lock is None or (attempt.directory / SUMMARY).exists():
         return  # somebody has ended the attempt before it began
-    _leave_the_terminal()
-    processes.adopt_orphans()
-    _mark_started(attempt)
+    _mark_started(attempt, me)
     watch = Watch(attempt.limits, attempt, lifeline, began)
     signal.signal(signal.SIGTERM, watch.cancel)
     # The marker is on disk before the owner is looked at: whoever finds the owner dead and no
     # marker knows that nothing was and nothing will be launched.
     watch.look_for_owner()
     if watch.violation is None:
-        watch.run(launch)
+        watch.run(launch, spare)
+    watch.kill_tree()
     write_summary(attempt.directory, watch.outcome(launch.gpu_id or "cpu"))
     with suppress(BrokenPipeError):  # nobody is left to hear it
         os.write(notify, f"{attempt.attempt_id}\n".encode())
@@ -71,11 +80,9 @@ def supervise(launch: Launch, notify: int, lifeline: int) -> None:
 def _leave_the_terminal() -> None:
     for signum in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE, signal.SIGTSTP):
         signal.signal(signum, signal.SIG_IGN)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
-def _mark_started(attempt: Attempt) -> None:
-    me = processes.this_owner()
+def _mark_started(attempt: Attempt, me: Owner) -> None:
     started = Started(attempt_id=attempt.attempt_id, **me.model_dump())
     # Not synced: after a power cut the boot is another one, and then the marker decides nothing.
     write_aside(attempt.directory / STARTED, to_json(started), durable=False)
@@ -99,10 +106,10 @@ class Watch:
     _metrics_seen: tuple[int, int] = (0, 0)
     _oom_kills_before: int = 0
 
-    def run(self, launch: Launch) -> None:
-        """Fork the trainer and return when it and all its descendants are gone."""
+    def run(self, launch: Launch, spare: Spare) -> None:
+        """Start the trainer and return when it is gone, or the grace of a violation is over."""
         self._oom_kills_before = processes.oom_kills()
-        self._fork(launch)
+        self._start(launch, spare)
         poll = self._poll()
         self._check()
         while self.exit_code is None and self.violation is None:
@@ -110,10 +117,6 @@ class Watch:
             self._check()
         if self.violation is not None:
             self._ask_to_leave(poll)
-        self._kill_tree()
-        for log in self.logs:
-            log.drain()
-            log.close()
 
     def cancel(self, *_: object) -> None:
         """As a signal handler: end the attempt as cancelled."""
@@ -128,15 +131,15 @@ class Watch:
         elif processes.owner_is_gone(self.attempt.owner):
             self._violate(Status.LOST, "the orchestrator's process is gone")
 
-    def _fork(self, launch: Launch) -> None:
+    def _start(self, launch: Launch, spare: Spare) -> None:
         directory, cap = self.attempt.directory, self.limits.log_bytes
-        (out_read, out_write), (err_read, err_write) = os.pipe(), os.pipe()
-        self.trainer = fork_trainer(launch, self.attempt, out_write, err_write)
-        os.close(out_write)
-        os.close(err_write)
+        if os.waitpid(spare.pid, os.WNOHANG)[0]:  # it died waiting, through nobody's fault here
+            spare = fork_spare()
+        self.trainer = spare.pid
+        spare.start(launch)
         self.logs = [
-            CappedLog(out_read, directory / "stdout.txt", cap),
-            CappedLog(err_read, directory / "stderr.txt", cap),
+            CappedLog(spare.stdout, directory / "stdout.txt", cap),
+            CappedLog(spare.stderr, directory / "stderr.txt", cap),
         ]
         self._active_at = time.monotonic()
 
@@ -213,13 +216,16 @@ class Watch:
         while self.exit_code is None and time.monotonic() < deadline:
             self._turn(poll)
 
-    def _kill_tree(self) -> None:
+    def kill_tree(self) -> None:
         """SIGKILL every descendant until none is left: orphans come back here to be reaped."""
         while self._reap():
             processes.send(processes.descendants(os.getpid()), signal.SIGKILL)
             for log in self.logs:
                 log.drain()
             time.sleep(0.002)
+        for log in self.logs:
+            log.drain()
+            log.close()
 
     def outcome(self, device: str) -> Outcome:
         """How it ended; to be asked once the tree is gone."""
