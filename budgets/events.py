@@ -32,6 +32,14 @@ class Status(StrEnum):
         return self not in (Status.LOST, Status.CANCELLED)
 
 
+class Owner(Terms):
+    """A process, told apart from every other one that had or will have its pid."""
+
+    boot_id: str  # pids mean something on this boot of this machine only
+    pid: int
+    start_ticks: int  # field 22 of /proc/PID/stat
+
+
 class Planned(Terms):
     """The run exists, on these terms."""
 
@@ -45,9 +53,7 @@ class Opened(Terms):
 
     kind: Literal["opened"] = "opened"
     host: str
-    boot_id: str
-    pid: int
-    start_ticks: int
+    owner: Owner
     workers: int = Field(ge=1)  # evaluations it runs at once
     versions: dict[str, str]
 

@@ -22,6 +22,7 @@ from typing import Self
 import orjson
 from pydantic import ValidationError
 
+from budgets.durable import sync_directory, write_aside
 from budgets.events import SCHEMA, Event, Planned, parse
 
 LEDGER = "ledger.jsonl"
@@ -138,25 +139,6 @@ def _unused(path: Path) -> Path:
     return next(p for p in chain([path], later) if not p.exists())
 
 
-def _fsync_directory(directory: Path) -> None:
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Replace the file at `path`: after a crash it holds the old bytes or the new."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with aside.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    aside.replace(path)
-    _fsync_directory(path.parent)
-
-
 @dataclass(frozen=True, slots=True)
 class Clock:
     """Injected time: `monotonic` in seconds, `now` for people."""
@@ -183,7 +165,7 @@ class Ledger:
             flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
             self._file = os.open(self.path, flags, 0o644)
             if created:
-                _fsync_directory(directory)
+                sync_directory(directory)
         except OSError as error:
             os.close(self._lock)
             raise LedgerStorageError(f"cannot open {self.path}: {error.strerror}") from error
@@ -223,7 +205,7 @@ class Ledger:
         repairs = []
         if reading.torn:
             aside = _unused(self.path.with_name(f"ledger.torn-{self._end}"))
-            write_atomically(aside, reading.torn)
+            write_aside(aside, reading.torn)
             repairs.append(f"an unfinished line of {len(reading.torn)} bytes is now {aside.name}")
             os.ftruncate(self._file, self._end)
         if self._end and os.pread(self._file, 1, self._end - 1) != b"\n":
@@ -276,7 +258,7 @@ class Ledger:
     def mark_head(self) -> None:
         """Note the head beside the ledger: a ledger behind it has lost records."""
         mark = {"seq": len(self.records) - 1, "h": self.head}
-        write_atomically(self.path.with_name(HEAD), orjson.dumps(mark) + b"\n")
+        write_aside(self.path.with_name(HEAD), orjson.dumps(mark) + b"\n")
 
     def close(self) -> None:
         """Give the file and the lock back; closing twice is harmless."""

@@ -7,8 +7,9 @@ from typing import Any
 
 import orjson
 
+from budgets.durable import write_aside
 from budgets.events import GenerationTold, Settled
-from budgets.ledger import LEDGER, read, write_atomically
+from budgets.ledger import LEDGER, read
 from budgets.markdown import to_markdown
 from budgets.report import budget_report, recommendation
 from budgets.state import RunState, apply, begin
@@ -50,17 +51,17 @@ def write_generation(directory: Path, state: RunState) -> None:
     reports = directory / "reports"
     reports.mkdir(exist_ok=True)
     name = f"gen_{state.finished - 1:04d}"
-    write_atomically(reports / f"{name}.md", markdown(state).encode())
-    write_atomically(reports / f"{name}.json", _json(budget_report(state).model_dump()))
+    write_aside(reports / f"{name}.md", markdown(state).encode())
+    write_aside(reports / f"{name}.json", _json(budget_report(state).model_dump()))
 
 
 def write_run(directory: Path, state: RunState) -> None:
     """`run.json`, `progress.csv`, `best.json` and `summary.md` for the run as it stands."""
-    write_atomically(directory / "run.json", _json(state.plan.model_dump(mode="json")))
-    write_atomically(directory / "progress.csv", progress_csv(state).encode())
-    write_atomically(directory / "summary.md", markdown(state).encode())
+    write_aside(directory / "run.json", _json(state.plan.model_dump(mode="json")))
+    write_aside(directory / "progress.csv", progress_csv(state).encode())
+    write_aside(directory / "summary.md", markdown(state).encode())
     if state.plan.search is not None:
-        write_atomically(directory / "best.json", _json(best(state)))
+        write_aside(directory / "best.json", _json(best(state)))
 
 
 def rebuild(directory: Path) -> None:

@@ -170,7 +170,7 @@ def status(run: RunName = None, root: Root = DEFAULT_ROOT, as_json: Json = False
         document = {"directory": str(directory), "running": running, **report.model_dump()}
         _print_json(document)
         return
-    whose = f"running (pid {state.opened[-1].pid})" if running else "not running"
+    whose = f"running (pid {state.opened[-1].owner.pid})" if running else "not running"
     print(f"{directory}: {whose}")
     print(report.sentence)
     for balance in report.balances:
@@ -252,8 +252,8 @@ def load_state(directory: Path) -> RunState:
 def _is_running(state: RunState) -> bool:
     if state.concluded is not None or not state.opened:
         return False
-    last = state.opened[-1]
-    return last.boot_id == processes.boot_id() and processes.is_alive(last.pid, last.start_ticks)
+    owner = state.opened[-1].owner
+    return owner.boot_id == processes.boot_id() and not processes.owner_is_gone(owner)
 
 
 @contextmanager

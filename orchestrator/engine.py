@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import Literal
 
-from budgets.events import Opened
+from budgets.events import Opened, Owner
 from budgets.terms import Devices
 from objectives.api import Objective
 from orchestrator.execution.devices import Offer, cpu_name, local_offer
-from orchestrator.execution.evaluate import Executor, Launcher, Owner, Slots
+from orchestrator.execution.evaluate import Executor, Launcher, Slots
 from orchestrator.execution.executors import InlineExecutor, LocalExecutor
 
 ExecutorKind = Literal["ray", "local", "inline"]
@@ -68,9 +68,7 @@ def opened(owner: Owner, slots: Slots) -> Opened:
     """This process and what it works with, for the ledger."""
     return Opened(
         host=platform.node(),
-        boot_id=owner.boot_id,
-        pid=owner.pid,
-        start_ticks=owner.start_ticks,
+        owner=owner,
         workers=slots.count,
         versions=versions(),
     )

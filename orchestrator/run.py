@@ -13,6 +13,7 @@ from pathlib import Path
 from budgets.accounts import Refusal
 from budgets.events import (
     Event,
+    Owner,
     Planned,
     Reserved,
     Settled,
@@ -23,7 +24,7 @@ from budgets.state import Generation, RunState, Try, apply, fold
 from budgets.terms import Plan
 from objectives.api import ObjectiveSpec
 from objectives.space import SearchSpace
-from orchestrator.execution.evaluate import Attempt, Outcome, Owner
+from orchestrator.execution.evaluate import Attempt, Outcome
 from orchestrator.execution.recovery import Unknown, Unstarted, recover
 from orchestrator.plan import differences
 

@@ -12,13 +12,14 @@ import math
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from budgets.events import Status
+from budgets.durable import sync_directory, write_aside
+from budgets.events import Owner, Status
 from objectives.api import Measurement
 from orchestrator.execution.evaluate import Attempt, Outcome
 from orchestrator.execution.processes import MARK_LENGTH
@@ -29,15 +30,10 @@ MEASUREMENT_LIMIT_BYTES = 1_000_000
 Model = TypeVar("Model", bound=BaseModel)
 
 
-class Started(BaseModel):
+class Started(Owner):
     """The supervisor that took the attempt on."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     attempt_id: str
-    pid: int
-    start_ticks: int
-    boot_id: str
 
 
 class Report(BaseModel):
@@ -57,31 +53,9 @@ def to_json(model: BaseModel) -> str:
     return json.dumps(model.model_dump(), default=str)
 
 
-def write_aside(path: Path, text: str, *, durable: bool = True) -> None:
-    """Write so that a reader sees the whole file or none; if `durable`, also after a power cut."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            if durable:
-                os.fsync(file.fileno())
-        os.replace(aside, path)
-    except OSError:
-        with suppress(OSError):
-            aside.unlink()
-        raise
-    if durable:
-        _sync_folder(path.parent)
-
-
-def _sync_folder(path: Path) -> None:
-    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+def write_model(path: Path, model: BaseModel, *, durable: bool = True) -> None:
+    """Write it as JSON, whole or not at all."""
+    write_aside(path, to_json(model).encode(), durable=durable)
 
 
 def write_config(attempt: Attempt) -> Path:
@@ -98,13 +72,13 @@ def write_config(attempt: Attempt) -> Path:
         file.write(to_json(attempt))
         file.flush()
         os.fsync(file.fileno())
-    _sync_folder(attempt.directory)
+    sync_directory(attempt.directory)
     return path
 
 
 def write_summary(directory: Path, outcome: Outcome) -> Outcome:
     """Write the result; the caller holds the lock and has seen that there is none yet."""
-    write_aside(directory / SUMMARY, to_json(outcome))
+    write_model(directory / SUMMARY, outcome)
     return outcome
 
 

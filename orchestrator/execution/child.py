@@ -15,7 +15,7 @@ from pathlib import Path
 from budgets.events import Status
 from objectives import registry
 from objectives.api import Context, DivergedError, Measurement, OutOfMemoryError
-from orchestrator.execution.attempts import MEASUREMENT, METRICS, Report, to_json, write_aside
+from orchestrator.execution.attempts import MEASUREMENT, METRICS, Report, write_model
 from orchestrator.execution.evaluate import Attempt
 
 
@@ -26,7 +26,7 @@ def main(attempt: Attempt, device: str, threads: int) -> int:
     """
     report = evaluate(attempt, device, threads)
     # Not synced: only the supervisor beside us reads it, and what it writes is synced.
-    write_aside(attempt.directory / MEASUREMENT, to_json(report), durable=False)
+    write_model(attempt.directory / MEASUREMENT, report, durable=False)
     return 0
 
 

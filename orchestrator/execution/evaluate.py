@@ -11,21 +11,11 @@ from typing import Literal, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict
 
-from budgets.events import Status
+from budgets.events import Owner, Status
 from budgets.terms import Limits
 from objectives.api import Measurement, ObjectiveSpec
 
 Launcher = Literal["fork", "exec"]
-
-
-class Owner(BaseModel):
-    """The orchestrator process an attempt must not outlive."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    boot_id: str  # pids mean something on this boot of this machine only
-    pid: int
-    start_ticks: int  # field 22 of /proc/PID/stat: tells a reused pid apart
 
 
 class Attempt(BaseModel):

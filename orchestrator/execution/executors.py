@@ -10,6 +10,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from typing import Self
 
+from budgets.events import Status
 from orchestrator.execution import child, processes
 from orchestrator.execution.attempts import (
     STARTED,
@@ -18,6 +19,7 @@ from orchestrator.execution.attempts import (
     read,
     read_summary,
     write_config,
+    write_model,
     write_summary,
 )
 from orchestrator.execution.devices import visible_gpus
@@ -47,7 +49,14 @@ class InlineExecutor:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._queue.clear()
+        while self._queue:
+            attempt = self._queue.popleft()
+            cause = "it was never started"
+            unstarted = Outcome(
+                attempt_id=attempt.attempt_id, status=Status.CANCELLED, cause=cause, seconds=0.0
+            )
+            with locked(attempt.directory):
+                write_summary(attempt.directory, unstarted)
 
     def submit(self, attempt: Attempt) -> None:
         if len(self._queue) >= self.slots.count:
@@ -60,6 +69,8 @@ class InlineExecutor:
 
     def _evaluate(self, attempt: Attempt) -> Outcome:
         began, cpu_began = time.monotonic(), time.process_time()
+        started = Started(attempt_id=attempt.attempt_id, **processes.this_owner().model_dump())
+        write_model(attempt.directory / STARTED, started, durable=False)
         with (
             (attempt.directory / "stdout.txt").open("w") as out,
             (attempt.directory / "stderr.txt").open("w") as err,

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 
-from orchestrator.execution.evaluate import Owner
+from budgets.events import Owner
 
 LINUX = sys.platform == "linux"
 MARK = "ATTEMPT_ID"

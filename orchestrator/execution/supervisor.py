@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from budgets.events import Status
+from budgets.events import Owner, Status
 from budgets.terms import Limits
 from orchestrator.execution import processes
 from orchestrator.execution.attempts import (
@@ -27,11 +27,10 @@ from orchestrator.execution.attempts import (
     Started,
     read_report,
     take_lock,
-    to_json,
-    write_aside,
+    write_model,
     write_summary,
 )
-from orchestrator.execution.evaluate import Attempt, Outcome, Owner
+from orchestrator.execution.evaluate import Attempt, Outcome
 from orchestrator.execution.launch import Launch, Spare, fork_spare
 from orchestrator.execution.logs import CappedLog, last_line
 
@@ -85,7 +84,7 @@ def _leave_the_terminal() -> None:
 def _mark_started(attempt: Attempt, me: Owner) -> None:
     started = Started(attempt_id=attempt.attempt_id, **me.model_dump())
     # Not synced: after a power cut the boot is another one, and then the marker decides nothing.
-    write_aside(attempt.directory / STARTED, to_json(started), durable=False)
+    write_model(attempt.directory / STARTED, started, durable=False)
 
 
 @dataclass

@@ -15,6 +15,7 @@ from budgets.events import (
     GenerationTold,
     Opened,
     Overridden,
+    Owner,
     Planned,
     Reserved,
     Settled,
@@ -84,7 +85,10 @@ def small_plan(**fields: Any) -> Plan:
 
 
 OPENED = Opened(
-    host="here", boot_id="boot", pid=11, start_ticks=22, workers=2, versions={"cma": "4.5.0"}
+    host="here",
+    owner=Owner(boot_id="boot", pid=11, start_ticks=22),
+    workers=2,
+    versions={"cma": "4.5.0"},
 )
 
 

@@ -10,11 +10,12 @@ from typing import Any, Protocol
 
 import pytest
 
+from budgets.events import Owner
 from budgets.terms import Limits
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.execution import attempts, processes
-from orchestrator.execution.evaluate import Attempt, Launcher, Outcome, Owner, Slots
+from orchestrator.execution.evaluate import Attempt, Launcher, Outcome, Slots
 from orchestrator.execution.executors import LocalExecutor
 from orchestrator.execution.launch import Program
 

@@ -74,7 +74,7 @@ def test_a_score_that_is_not_finite_survives_the_file_as_nan_status(
 ) -> None:
     attempt = make_attempt()
     report = reported(monkeypatch, attempt, lambda _context: Measurement(score=score))
-    attempts.write_aside(attempt.directory / attempts.MEASUREMENT, attempts.to_json(report))
+    attempts.write_model(attempt.directory / attempts.MEASUREMENT, report)
     read = attempts.read_report(attempt.directory, attempt.attempt_id)
     assert (read.status, read.cause) == (Status.NAN, f"the score is {score}")
     assert read.measurement is not None

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from budgets.events import Status
+from budgets.events import Owner, Status
 from orchestrator.execution import attempts, processes
-from orchestrator.execution.evaluate import Attempt, Outcome, Owner
+from orchestrator.execution.evaluate import Attempt, Outcome
 from orchestrator.execution.recovery import Unknown, Unstarted, end_if_abandoned, recover
 
 Make = Callable[..., Attempt]
@@ -49,7 +49,7 @@ def started_by(attempt: Attempt, pid: int) -> None:
     marker = attempts.Started(
         attempt_id=attempt.attempt_id, pid=pid, start_ticks=ticks, boot_id=processes.boot_id()
     )
-    attempts.write_aside(attempt.directory / attempts.STARTED, attempts.to_json(marker))
+    attempts.write_model(attempt.directory / attempts.STARTED, marker)
 
 
 def summary_of(attempt: Attempt, attempt_id: str) -> Outcome:
