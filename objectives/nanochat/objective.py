@@ -45,7 +45,8 @@ class NanochatObjective:
 
     @property
     def preload(self) -> tuple[str, ...]:
-        return ("torch", "objectives.nanochat.train")
+        # torch._dynamo: torch's optimizers import it when first used, which takes over a second.
+        return ("torch", "torch._dynamo", "objectives.nanochat.train", __name__)
 
     def preflight(self) -> tuple[str, ...]:
         steps = plan(self.config).steps
