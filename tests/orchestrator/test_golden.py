@@ -1,0 +1,33 @@
+"""Ledgers of every released schema replay to the same report, whatever becomes of the code."""
+
+from pathlib import Path
+
+import pytest
+
+from budgets.ledger import LEDGER, read
+from budgets.report import BudgetReport, budget_report
+from budgets.state import fold
+from orchestrator import artifacts
+from orchestrator.search import Search
+
+GOLDEN = sorted((Path(__file__).parents[1] / "golden").iterdir())
+
+
+@pytest.mark.parametrize("directory", GOLDEN, ids=lambda path: path.name)
+def test_a_golden_ledger_still_gives_its_report(directory: Path) -> None:
+    state = fold(read(directory / LEDGER).records)
+
+    recorded = BudgetReport.model_validate_json((directory / "report.json").read_bytes())
+    assert budget_report(state) == recorded
+    assert artifacts.markdown(state) == (directory / "summary.md").read_text()
+
+
+@pytest.mark.parametrize("directory", GOLDEN, ids=lambda path: path.name)
+def test_a_golden_ledger_is_still_the_search_its_plan_gives(directory: Path) -> None:
+    state = fold(read(directory / LEDGER).records)
+    assert state.plan.search is not None
+
+    search = Search(state.plan.search, state.plan.resolved.population)
+    search.replay(state.generations, accept_drift=True)  # made on another machine, perhaps
+
+    assert search.generation == state.plan.resolved.generations
