@@ -18,10 +18,10 @@ from rich.markdown import Markdown
 from typer import Argument, Option
 
 from budgets.calibration import measure
-from budgets.ledger import LEDGER, LedgerCorruptError, LedgerLockedError, LedgerStorageError, read
+from budgets.ledger import LEDGER, LedgerCorruptError, LedgerLockedError, LedgerStorageError
 from budgets.markdown import amount
 from budgets.report import budget_report
-from budgets.state import ImpossibleEventError, RunState, fold
+from budgets.state import ImpossibleEventError, RunState
 from budgets.terms import Calibration, Devices, Tier
 from objectives.api import Objective, SetupError
 from orchestrator import artifacts, preview
@@ -50,7 +50,13 @@ from orchestrator.options import (
     phase_command,
 )
 from orchestrator.plan import Request, calibration_name, run_directory
-from orchestrator.session import CALIBRATION_SEEDS, Result, Session, find_calibration
+from orchestrator.session import (
+    CALIBRATION_SEEDS,
+    Result,
+    Session,
+    find_calibration,
+    recorded_state,
+)
 from orchestrator.walk import ReplayError, Stop
 
 EXIT_BAD_INPUT = 2
@@ -87,6 +93,7 @@ def run_phase(asked: Asked) -> None:
 def plan_phase(asked: Asked) -> None:
     """Print what would be spent. Touches nothing."""
     devices = devices_of(asked.engine.slots())
+    warnings = asked.request.objective.preflight()
     if asked.assumed_seconds is not None:
         calibration: Calibration | None = Calibration(assumed_seconds=asked.assumed_seconds)
     else:
@@ -97,6 +104,8 @@ def plan_phase(asked: Asked) -> None:
         _print_json([p.as_dict() for p in previews])
     else:
         _console().print(Markdown(preview.to_markdown(previews)))
+        for warning in warnings:
+            print(f"Warning: {warning}.")
 
 
 def _known_calibration(root: Path, objective: Objective, devices: Devices) -> Calibration | None:
@@ -229,10 +238,7 @@ def find_run(run: str | None, root: Path) -> Path:
     """The directory of a run by id or path, or of the latest one. Raises ValueError without it."""
     if run is not None and (Path(run) / LEDGER).exists():
         return Path(run)
-    ledgers = sorted(
-        root.glob(f"*/*/{LEDGER}"),
-        key=lambda path: path.stat().st_mtime,
-    )
+    ledgers = sorted(root.glob(f"*/*/{LEDGER}"), key=lambda path: path.stat().st_mtime)
     if run is not None:
         ledgers = [path for path in ledgers if path.parent.name == run]
     if not ledgers:
@@ -243,10 +249,10 @@ def find_run(run: str | None, root: Path) -> Path:
 
 def load_state(directory: Path) -> RunState:
     """The state of a run, read without disturbing whoever runs it."""
-    records = read(directory / LEDGER).records
-    if not records:
+    state = recorded_state(directory)
+    if state is None:
         raise ValueError(f"{directory / LEDGER} holds no whole record yet")
-    return fold(records)
+    return state
 
 
 def _is_running(state: RunState) -> bool:

@@ -124,13 +124,17 @@ def open_run(ledger: Ledger, plan: Plan, owner: Owner, observe: Observer) -> Run
     if not ledger.records:
         ledger.append(ledger.seal(Planned(plan=plan)))
     state = fold(ledger.records)
-    if changed := differences(state.plan, plan):
-        raise PlanChangedError(
-            f"{ledger.path.parent} holds another plan (recorded -> asked): "
-            f"{'; '.join(changed[:5])}. Give the new run its own name with --run-id, or repeat "
-            "the recorded options."
-        )
+    check_same_plan(ledger.path.parent, state.plan, plan)
     return Run(ledger, state, owner, observe)
+
+
+def check_same_plan(directory: Path, recorded: Plan, asked: Plan) -> None:
+    """Raises PlanChangedError, saying what differs, unless they describe the same run."""
+    if changed := differences(recorded, asked):
+        raise PlanChangedError(
+            f"{directory} holds another plan (recorded -> asked): {'; '.join(changed[:5])}. "
+            "Give the new run its own name with --run-id, or repeat the recorded options."
+        )
 
 
 def settle_abandoned(run: Run) -> None:

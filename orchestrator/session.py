@@ -33,7 +33,7 @@ from orchestrator.plan import (
     run_name,
     search_plan,
 )
-from orchestrator.run import Observer, Run, open_run, settle_abandoned
+from orchestrator.run import Observer, Run, check_same_plan, open_run, settle_abandoned
 from orchestrator.walk import Baseline, Proposer, Stop, conclude, conduct, override
 
 Overrides = Sequence[tuple[str, str]]
@@ -186,18 +186,17 @@ class Session:
         proposer: Callable[[RunState], Proposer],
         overrides: Overrides = (),
     ) -> Result:
+        recorded = recorded_state(directory)
+        if recorded is not None and recorded.concluded is not None:
+            check_same_plan(directory, recorded.plan, plan)
+            return Result(directory, recorded, judge(recorded))
+        objective = registry.load(ObjectiveSpec.model_validate(plan.objective))
+        for warning in objective.preflight():  # before there is anything to clean up
+            self.say(f"Warning: {warning}.")
         make_directory(directory)
         with Ledger(directory, self.clock) as ledger:
-            for repair in ledger.repairs:
-                self.say(f"{ledger.path}: {repair}.")
-            if lost := records_lost(ledger.path, ledger.records):
-                self.say(
-                    f"Warning: {ledger.path} lacks {lost} records that {HEAD} has seen. If it is "
-                    "an old copy, what those records paid for is paid again."
-                )
+            self._say_what_was_mended(ledger)
             run = open_run(ledger, plan, this_owner(), self.observe)
-            if run.state.concluded is not None:
-                return Result(directory, run.state, judge(run.state))
             proposes = proposer(run.state)  # a search that diverges is refused before it writes
             run.record(opened(run.owner, slots))
             settle_abandoned(run)
@@ -205,21 +204,23 @@ class Session:
                 override(run, rule, reason)
             verdict = judge(run.state)
             if verdict.decision == "continue":
-                verdict = self._evaluate(run, slots, proposes)
+                executor = self._started(slots, objective, plan.run_id)
+                verdict = conduct(run, proposes, executor, self.stop, self._closed)
+            if self.stop.now:  # what was in flight is killed here, so it can be settled
+                self._end_executor()
+                settle_abandoned(run)
             conclude(run, verdict)
             artifacts.write_run(directory, run.state)
             return Result(directory, run.state, verdict)
 
-    def _evaluate(self, run: Run, slots: Slots, proposes: Proposer) -> Verdict:
-        objective = registry.load(ObjectiveSpec.model_validate(run.state.plan.objective))
-        for warning in objective.preflight():
-            self.say(f"Warning: {warning}.")
-        executor = self._started(slots, objective, run.state.plan.run_id)
-        verdict = conduct(run, proposes, executor, self.stop, self._closed)
-        if self.stop.now:  # what was in flight is killed here, so it can be settled
-            self._end_executor()
-            settle_abandoned(run)
-        return verdict
+    def _say_what_was_mended(self, ledger: Ledger) -> None:
+        for repair in ledger.repairs:
+            self.say(f"{ledger.path}: {repair}.")
+        if lost := records_lost(ledger.path, ledger.records):
+            self.say(
+                f"Warning: {ledger.path} lacks {lost} records that {HEAD} has seen. If it is an "
+                "old copy, what those records paid for is paid again."
+            )
 
     def _closed(self, run: Run) -> None:
         if run.state.plan.search is not None:
@@ -251,20 +252,23 @@ def _replayed(state: RunState, *, accept_drift: bool) -> Proposer:
     return search
 
 
-def recorded_plan(directory: Path) -> Plan | None:
-    """The plan of the run in `directory`; None when no whole record is there yet."""
+def recorded_state(directory: Path) -> RunState | None:
+    """The run in `directory` as its ledger has it; None when no whole record is there yet."""
     path = directory / LEDGER
     records = read(path).records if path.exists() else ()
-    return fold(records[:1]).plan if records else None
+    return fold(records) if records else None
+
+
+def recorded_plan(directory: Path) -> Plan | None:
+    """The plan of the run in `directory`, if there is one."""
+    state = recorded_state(directory)
+    return None if state is None else state.plan
 
 
 def find_calibration(directory: Path) -> Calibration | None:
     """The finished calibration in `directory`, if there is one."""
-    path = directory / LEDGER
-    if not path.exists() or not (records := read(path).records):
-        return None
-    state = fold(records)
-    return measure(state) if state.concluded is not None else None
+    state = recorded_state(directory)
+    return None if state is None or state.concluded is None else measure(state)
 
 
 def make_directory(directory: Path) -> None:

@@ -167,6 +167,20 @@ def test_bad_input_is_one_clear_error_and_touches_nothing(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("command_name", ["phase1", "plan"])
+def test_a_plan_that_trains_too_few_steps_is_refused_with_a_target_that_would_do(
+    command_name: str, command: Command, tmp_path: Path
+) -> None:
+    verbs = ("plan", "phase1") if command_name == "plan" else ("phase1",)
+
+    answer = command(*verbs, "--tier", "min", "--set", "target_flops=1e9", "--workers", "1")
+
+    assert answer.code == 2
+    assert "expected at least 20" in answer.err
+    assert "set target_flops to at least" in answer.err
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_phase_needs_a_tier(command: Command) -> None:
     answer = command("phase1", *SPHERE)
 
@@ -203,14 +217,23 @@ def test_a_directory_that_cannot_be_written_is_a_storage_error(
 
 
 def test_a_second_orchestrator_is_told_who_is_first(command: Command, tmp_path: Path) -> None:
-    phase1(command)
+    fragile = ("--set", "failure_rate=0.2", "--assume-eval-seconds", "1")
+    assert phase1(command, *fragile).code == 3
     run = tmp_path / "artifacts/cmaes/phase1/min-sphere-s1"
     with Ledger(run, system_clock()):
-        answer = phase1(command)
+        answer = phase1(command, *fragile)
 
     assert answer.code == 5
     assert "pid" in answer.err
-    assert phase1(command).code == 0
+    assert phase1(command, *fragile).code == 3
+
+
+def test_a_finished_run_can_be_read_while_somebody_holds_it(
+    command: Command, tmp_path: Path
+) -> None:
+    phase1(command)
+    with Ledger(tmp_path / "artifacts/cmaes/phase1/min-sphere-s1", system_clock()):
+        assert phase1(command).code == 0
 
 
 def test_a_newer_schema_is_refused_with_the_way_out(command: Command, tmp_path: Path) -> None:
