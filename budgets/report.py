@@ -195,10 +195,7 @@ def remaining_hours(state: RunState) -> float | None:
     owed = (
         0
         if state.current is None
-        else sum(
-            state.current.result(*key) is None
-            for key in state.current.keys()  # noqa: SIM118
-        )
+        else sum(state.current.result(*key) is None for key in state.current.evaluations())
     )
     rounds = ceil(owed / per_round) + (plan.resolved.generations - begun) * ceil(
         plan.resolved.per_generation / per_round

@@ -56,7 +56,7 @@ class Generation:
     tries: Mapping[tuple[int, int], tuple[Try, ...]] = field(default_factory=dict)
     told: GenerationTold | None = None
 
-    def keys(self) -> Iterator[tuple[int, int]]:
+    def evaluations(self) -> Iterator[tuple[int, int]]:
         """Every evaluation of the generation, in candidate order."""
         return ((c, seed) for c in range(len(self.points)) for seed in self.seeds)
 
@@ -69,7 +69,9 @@ class Generation:
 
     def owed(self) -> list[tuple[int, int]]:
         """Evaluations without a final result and not in flight, in candidate order."""
-        return [key for key in self.keys() if self.result(*key) is None and not self._flying(key)]
+        return [
+            key for key in self.evaluations() if self.result(*key) is None and not self._flying(key)
+        ]
 
     def _flying(self, key: tuple[int, int]) -> bool:
         tries = self.tries.get(key, ())
@@ -77,12 +79,12 @@ class Generation:
 
     def results(self) -> list[Settled]:
         """Final results so far, in candidate order."""
-        return [r for key in self.keys() if (r := self.result(*key)) is not None]
+        return [r for key in self.evaluations() if (r := self.result(*key)) is not None]
 
     @property
     def closed(self) -> bool:
         """Whether every evaluation has its final result."""
-        return all(self.result(*key) is not None for key in self.keys())
+        return all(self.result(*key) is not None for key in self.evaluations())
 
     @property
     def failed(self) -> list[Settled]:

@@ -81,7 +81,7 @@ def progress_csv(state: RunState) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(_COLUMNS)
     for generation in state.generations:
-        for key in generation.keys():  # noqa: SIM118 - not a mapping
+        for key in generation.evaluations():
             for attempt in generation.tries.get(key, ()):
                 if attempt.settled is not None:
                     writer.writerow(_row(attempt.settled))

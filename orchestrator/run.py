@@ -24,6 +24,7 @@ from budgets.state import Generation, RunState, Try, apply, fold
 from budgets.terms import Plan
 from objectives.api import ObjectiveSpec
 from objectives.space import SearchSpace
+from orchestrator.execution.attempts import read_summary
 from orchestrator.execution.evaluate import Attempt, Outcome
 from orchestrator.execution.recovery import Unknown, Unstarted, recover
 from orchestrator.plan import differences
@@ -59,7 +60,11 @@ class Run:
         self.observe(state, record.event)
 
     def reserve(self, generation: Generation, candidate: int, seed: int) -> Attempt | Refusal:
-        """Set an attempt's worst case aside and make its empty directory; or say why not."""
+        """Set an attempt's worst case aside and make its directory; or say why not.
+
+        The directory is empty, unless it holds the result of this very attempt: then the ledger is
+        an older copy of itself, and the attempt was paid for already.
+        """
         reserved = Reserved(
             generation=generation.number,
             candidate=candidate,
@@ -72,9 +77,9 @@ class Run:
         if refusal := accounts.refusal(reserved.reserve_ms):
             return refusal
         attempt = self.attempt(reserved)
-        if attempt.directory.exists():
-            shutil.rmtree(attempt.directory)
-        attempt.directory.mkdir(parents=True)
+        if read_summary(attempt.directory, attempt.attempt_id) is None:
+            shutil.rmtree(attempt.directory, ignore_errors=True)
+            attempt.directory.mkdir(parents=True)
         self._commit(record)
         return attempt
 

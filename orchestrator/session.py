@@ -218,8 +218,8 @@ class Session:
             self.say(f"{ledger.path}: {repair}.")
         if lost := records_lost(ledger.path, ledger.records):
             self.say(
-                f"Warning: {ledger.path} lacks {lost} records that {HEAD} has seen. If it is an "
-                "old copy, what those records paid for is paid again."
+                f"Warning: {ledger.path} lacks {lost} records that {HEAD} has seen: an old copy? "
+                "Results that are still in eval/ are taken over, the others are paid for again."
             )
 
     def _closed(self, run: Run) -> None:

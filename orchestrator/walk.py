@@ -10,6 +10,7 @@ from budgets.state import Generation, RunState
 from budgets.terms import Plan
 from budgets.triggers import RULES, Verdict, judge, refused
 from objectives.space import SearchSpace
+from orchestrator.execution.attempts import read_summary
 from orchestrator.execution.evaluate import Executor
 from orchestrator.plan import evaluation_seeds
 from orchestrator.run import Run, settled
@@ -120,7 +121,10 @@ def _dispatch(run: Run, executor: Executor) -> Refusal | None:
         attempt = run.reserve(generation, *owed[0])
         if isinstance(attempt, Refusal):
             return attempt
-        executor.submit(attempt)
+        if paid := read_summary(attempt.directory, attempt.attempt_id):
+            run.record(settled(run.reserved(attempt.attempt_id), paid, recovered=True))
+        else:
+            executor.submit(attempt)
     return None
 
 

@@ -1,7 +1,6 @@
 """What a supervised process becomes: our own evaluation forked, or any program exec'd."""
 
 import os
-import pickle
 import signal
 import sys
 import traceback
@@ -13,7 +12,7 @@ from typing import NoReturn
 from pydantic import BaseModel, ConfigDict, Field
 
 from orchestrator.execution import processes
-from orchestrator.execution.attempts import CONFIG
+from orchestrator.execution.attempts import CONFIG, to_json
 from orchestrator.execution.evaluate import Attempt, Launcher
 
 
@@ -76,7 +75,7 @@ class Spare:
     def start(self, launch: Launch) -> None:
         """Let it evaluate. If it has died meanwhile, its exit code will say so."""
         with suppress(BrokenPipeError), os.fdopen(self.stdin, "wb") as orders:
-            orders.write(pickle.dumps(launch))
+            orders.write(to_json(launch).encode())
 
 
 def fork_spare() -> Spare:
@@ -113,7 +112,7 @@ def _become_trainer() -> NoReturn:
         said = orders.read()
     if not said:
         os._exit(0)  # the supervisor is gone or needs none
-    launch: Launch = pickle.loads(said)  # noqa: S301 - from the process that forked this one
+    launch = Launch.model_validate_json(said)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)

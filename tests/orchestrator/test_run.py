@@ -50,11 +50,16 @@ def cut(run: Path, records: int, half_of_the_next: bool) -> None:
     (run / HEAD).unlink()
 
 
-@pytest.mark.parametrize("half_of_the_next", [False, True], ids=["clean", "torn"])
+@pytest.mark.parametrize(
+    ("half_of_the_next", "evaluations_gone"),
+    [(False, False), (False, True), (True, True)],
+    ids=["clean", "clean, evaluations gone", "torn, evaluations gone"],
+)
 @pytest.mark.parametrize("records", range(RECORDS))
 def test_a_run_cut_after_any_record_ends_like_the_one_that_was_never_cut(
     records: int,
     half_of_the_next: bool,
+    evaluations_gone: bool,
     finished: Path,
     tmp_path: Path,
     run_search: RunSearch,
@@ -62,6 +67,8 @@ def test_a_run_cut_after_any_record_ends_like_the_one_that_was_never_cut(
 ) -> None:
     run = copy_run(finished, tmp_path)
     cut(run, records, half_of_the_next)
+    if evaluations_gone:
+        shutil.rmtree(run / "eval")
 
     result = run_search(tmp_path, settings=NOISY)
 
@@ -120,6 +127,21 @@ def test_an_evaluation_that_finished_unheard_is_adopted_not_paid_again(
     last = result.state.generations[-1].results()[-1]
     assert last.recovered
     assert last.attempt == 1
+
+
+def test_an_older_copy_of_the_ledger_pays_for_nothing_that_is_still_on_disk(
+    finished: Path, tmp_path: Path, run_search: RunSearch, found: Found
+) -> None:
+    run = copy_run(finished, tmp_path)
+    cut(run, 12, half_of_the_next=False)  # four settled, the fifth reserved
+    before = {p: p.stat().st_mtime_ns for p in run.glob("eval/*/*/*/summary.json")}
+
+    state = run_search(tmp_path, settings=NOISY).state
+
+    assert {p: p.stat().st_mtime_ns for p in run.glob("eval/*/*/*/summary.json")} == before
+    assert len(before) == 16
+    assert found(run) == found(finished)
+    assert sum(r.recovered for g in state.generations for r in g.results()) == 12
 
 
 def test_an_evaluation_that_vanished_is_charged_in_full_and_run_again(
