@@ -112,7 +112,7 @@ def budget_report(state: RunState) -> BudgetReport:
         objective=plan.objective["name"],
         devices=f"{plan.devices.count} x {plan.devices.name}",
         decision=verdict.decision,
-        sentence=_sentence(state),
+        sentence=_sentence(state, verdict),
         generations_finished=state.finished,
         generations_planned=plan.resolved.generations,
         evaluations_by_status=dict(Counter(str(r.status) for r in results)),
@@ -222,9 +222,8 @@ def _row(generation: Generation) -> GenerationRow:
     )
 
 
-def _sentence(state: RunState) -> str:
+def _sentence(state: RunState, verdict: Verdict) -> str:
     """The verdict in words that claim no more than was measured."""
-    verdict = judge(state)
     match verdict.decision:
         case "continue":
             planned = state.plan.resolved.generations

@@ -22,8 +22,8 @@ from budgets.ledger import LEDGER, LedgerCorruptError, LedgerLockedError, Ledger
 from budgets.markdown import amount
 from budgets.report import budget_report
 from budgets.state import ImpossibleEventError, RunState
-from budgets.terms import Calibration, Devices, Tier
-from objectives.api import Objective, SetupError
+from budgets.terms import Calibration, Tier
+from objectives.api import SetupError
 from orchestrator import artifacts, preview
 from orchestrator.engine import Engine, devices_of
 from orchestrator.execution import processes
@@ -49,7 +49,7 @@ from orchestrator.options import (
     overrides_of,
     phase_command,
 )
-from orchestrator.plan import Request, calibration_name, run_directory
+from orchestrator.plan import Request
 from orchestrator.session import (
     CALIBRATION_SEEDS,
     Result,
@@ -97,7 +97,8 @@ def plan_phase(asked: Asked) -> None:
     if asked.assumed_seconds is not None:
         calibration: Calibration | None = Calibration(assumed_seconds=asked.assumed_seconds)
     else:
-        calibration = _known_calibration(asked.root, asked.request.objective, devices)
+        found = find_calibration(asked.root, asked.request.objective, devices)
+        calibration = None if found is None else measure(found.state)
     tiers = (asked.request.tier,) if asked.tier_given else get_args(Tier)
     previews = preview.preview_tiers(asked.request, devices, calibration, tiers)
     if asked.as_json:
@@ -106,11 +107,6 @@ def plan_phase(asked: Asked) -> None:
         _console().print(Markdown(preview.to_markdown(previews)))
         for warning in warnings:
             print(f"Warning: {warning}.")
-
-
-def _known_calibration(root: Path, objective: Objective, devices: Devices) -> Calibration | None:
-    name = calibration_name(objective, devices)
-    return find_calibration(run_directory(root, "calibration", name))
 
 
 app.command("phase1", help="Search; the same command resumes.")(phase_command(run_phase))

@@ -28,6 +28,10 @@ class Engine:
     workers: int | None = None
     threads: int | None = None
 
+    def __post_init__(self) -> None:
+        if self.address is not None and self.kind != "ray":
+            raise ValueError(f"--address joins a Ray cluster, --executor {self.kind} has none")
+
     def slots(self) -> Slots:
         """What may run at once here. Raises ValueError when more is asked for than there is."""
         return self._offer().slots(self.device, self.workers, self.threads)

@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import dataclass, field
+from typing import Any
 
 from rich.console import Console, RenderableType
 from rich.markdown import Markdown
@@ -74,9 +75,9 @@ class Live:
         """A whole report, laid out."""
         self._print(Markdown(text))
 
-    def _print(self, content: RenderableType, **options: bool) -> None:
+    def _print(self, content: RenderableType, **options: Any) -> None:
         try:
-            self._bar.console.print(content, **options)  # type: ignore[arg-type]
+            self._bar.console.print(content, **options)
         except OSError:  # a terminal that went away
             _silence(self.console)
 

@@ -101,8 +101,13 @@ def calibration_plan(
     """
     asked = request or Request("phase1", "min", objective)
     envelope = Envelope(population=1, generations=1, seeds_per_candidate=repeats)
+    limits, caps = (
+        _limits(asked.limit_seconds, asked.stall_seconds, devices, None),
+        _caps(asked, repeats),
+    )
+    terms = f"{asked.evaluation_seed}/{limits}/{caps}/{asked.price_per_device_hour}"
     return Plan(
-        run_id=calibration_name(objective, devices),
+        run_id=f"{calibration_name(objective, devices)}-{_short_hash(terms)}",
         phase="calibration",
         tier=None,
         nominal=envelope,
@@ -110,8 +115,8 @@ def calibration_plan(
         reasons=(),
         search=None,
         evaluation_seed=asked.evaluation_seed,
-        limits=_limits(asked.limit_seconds, asked.stall_seconds, devices, None),
-        caps=_caps(asked, repeats),
+        limits=limits,
+        caps=caps,
         price_per_device_hour=asked.price_per_device_hour,
         devices=devices,
         calibration=None,
@@ -129,10 +134,13 @@ def _caps(request: Request, evaluations: int) -> Caps:
 
 
 def calibration_name(objective: Objective, devices: Devices) -> str:
-    """One calibration for each objective on each kind and number of devices."""
+    """What all calibrations of an objective on the same kind and number of devices begin with."""
     facts = f"{devices.kind}/{devices.name}/{devices.count}/{devices.threads}"
-    machine = hashlib.sha256(facts.encode()).hexdigest()[:6]
-    return f"{objective.spec.name}-{objective.fingerprint[:10]}-{devices.kind}-{machine}"
+    return f"{objective.spec.name}-{objective.fingerprint[:10]}-{devices.kind}-{_short_hash(facts)}"
+
+
+def _short_hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:6]
 
 
 def _described(objective: Objective) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from typing import Self
 from budgets.calibration import measure
 from budgets.ledger import HEAD, LEDGER, Clock, Ledger, LedgerStorageError, read, records_lost
 from budgets.state import RunState, fold
-from budgets.terms import Calibration, Plan
+from budgets.terms import Calibration, Devices, Plan
 from budgets.triggers import Verdict, judge
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
@@ -111,9 +111,10 @@ class Session:
 
         Made for a `request`, it keeps within that request's limits and caps.
         """
+        if known := find_calibration(self.root, objective, devices_of(slots)):
+            return known
         plan = calibration_plan(objective, devices_of(slots), repeats, request)
         directory = run_directory(self.root, "calibration", plan.run_id)
-        plan = recorded_plan(directory) or plan  # however it was begun
         return self._conduct(directory, plan, slots, lambda _: Baseline(plan), overrides)
 
     def search(
@@ -159,8 +160,8 @@ class Session:
     ) -> Calibration | Result:
         """The calibration to plan with, or how making it ended instead."""
         objective = request.objective
-        name = calibration_name(objective, devices_of(slots))
-        known = find_calibration(run_directory(self.root, "calibration", name))
+        found = find_calibration(self.root, objective, devices_of(slots))
+        known = None if found is None else measure(found.state)
         if assumed_seconds is not None:
             known = Calibration(assumed_seconds=assumed_seconds)
         if known is not None:
@@ -265,10 +266,14 @@ def recorded_plan(directory: Path) -> Plan | None:
     return None if state is None else state.plan
 
 
-def find_calibration(directory: Path) -> Calibration | None:
-    """The finished calibration in `directory`, if there is one."""
-    state = recorded_state(directory)
-    return None if state is None or state.concluded is None else measure(state)
+def find_calibration(root: Path, objective: Objective, devices: Devices) -> Result | None:
+    """The first finished calibration of the objective on such devices, if there is one."""
+    name = calibration_name(objective, devices)
+    for directory in sorted((root / "calibration").glob(f"{name}-*")):
+        state = recorded_state(directory)
+        if state is not None and state.concluded is not None:
+            return Result(directory, state, judge(state))
+    return None
 
 
 def make_directory(directory: Path) -> None:

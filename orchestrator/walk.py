@@ -20,7 +20,10 @@ WAIT_SECONDS = 0.5
 
 
 class ReplayError(Exception):
-    """The search no longer proposes what the ledger says it proposed."""
+    """The search no longer proposes what the ledger says it proposed.
+
+    Named here, not beside the search, so that naming it does not import cma.
+    """
 
     def __init__(self, generation: int, why: str) -> None:
         super().__init__(

@@ -153,6 +153,7 @@ def test_plan_without_a_calibration_says_how_to_get_one(command: Command) -> Non
         (("--set", "noise=loud"), "loud"),
         (("--override", "crash_rate"), "--override needs --reason"),
         (("--colour", "red"), "--colour"),
+        (("--address", "localhost:6379"), "--executor inline has none"),
     ],
     ids=lambda value: " ".join(value)[:30] if isinstance(value, tuple) else "",
 )

@@ -304,6 +304,16 @@ def test_a_calibration_made_for_a_run_keeps_within_its_caps(
     assert result.state.accounts.device_ms == 0
 
 
+def test_a_calibration_that_a_cap_stopped_does_not_stop_the_next_one(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    stopped = run_search(tmp_path, max_device_hours=1 / 60)
+    again = run_search(tmp_path, max_device_hours=1.0)
+
+    assert stopped.state.plan.phase == "calibration"
+    assert (again.state.plan.phase, again.verdict.decision) == ("phase1", "done")
+
+
 def test_searches_can_share_a_calibration_that_somebody_is_reading(
     finished: Path, tmp_path: Path, run_search: RunSearch
 ) -> None:
