@@ -12,12 +12,11 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from itertools import pairwise
 from random import Random
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from objectives.api import (
     Context,
@@ -28,6 +27,7 @@ from objectives.api import (
     ObjectiveSpec,
     SetupError,
 )
+from objectives.settings import parse
 from objectives.space import Knob, SearchSpace
 
 VERSION = 1  # part of the fingerprint: raise it with any change that moves a score
@@ -69,12 +69,8 @@ class AnalyticObjective:
             raise ValueError(
                 f"unknown analytic objective {name!r}: expected one of {', '.join(_FUNCTIONS)}"
             )
-        _refuse_unknown(name, settings)
         defaults = {"noise": 0.01} if name == "noise" else {}
-        try:
-            return cls(name, AnalyticSettings.model_validate({**defaults, **settings}))
-        except ValidationError as error:
-            raise ValueError(f"objective {name}: {_in_words(error)}") from error
+        return cls(name, parse(AnalyticSettings, {**defaults, **settings}, name))
 
     @property
     def spec(self) -> ObjectiveSpec:
@@ -182,25 +178,6 @@ _FUNCTIONS: dict[str, Callable[[tuple[float, ...]], float]] = {
     "cliff": _sphere,
     "noise": _flat,
 }
-
-
-def _refuse_unknown(name: str, settings: Mapping[str, Any]) -> None:
-    known = list(AnalyticSettings.model_fields)
-    for key in settings:
-        if key not in known:
-            near = get_close_matches(key, known, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise ValueError(
-                f"objective {name}: unknown setting {key!r}: "
-                f"expected one of {', '.join(known)}.{hint}"
-            )
-
-
-def _in_words(error: ValidationError) -> str:
-    return "; ".join(
-        f"setting {'.'.join(map(str, wrong['loc']))}: {wrong['msg']}, got {wrong['input']!r}"
-        for wrong in error.errors()
-    )
 
 
 def _draws(purpose: str, seed: int, x: tuple[float, ...]) -> Random:

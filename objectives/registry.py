@@ -1,10 +1,10 @@
 """From a name and settings to an objective."""
 
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from typing import Any
 
 from objectives.api import Objective, ObjectiveSpec
+from objectives.settings import unknown
 
 
 def _nanochat(settings: Mapping[str, Any]) -> Objective:
@@ -32,9 +32,5 @@ _BUILDERS: dict[str, Callable[[Mapping[str, Any]], Objective]] = {
 def load(spec: ObjectiveSpec) -> Objective:
     """The objective `spec` names. Raises ValueError on an unknown name or a wrong setting."""
     if spec.name not in _BUILDERS:
-        near = get_close_matches(spec.name, _BUILDERS, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise ValueError(
-            f"unknown objective {spec.name!r}: expected one of {', '.join(_BUILDERS)}.{hint}"
-        )
+        raise unknown("objective", spec.name, _BUILDERS)
     return _BUILDERS[spec.name](spec.settings)

@@ -1,13 +1,13 @@
 """What one evaluation trains: shape, budget, optimiser and data, checked before anything runs."""
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from objectives.nanochat.data import BUILTIN
+from objectives.settings import parse
 
 BLOCK = 16  # queries that see the same synaptic state
 
@@ -82,19 +82,4 @@ class NanochatConfig(BaseModel):
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
         """The configuration `settings` asks for. Raises ValueError, in one line, saying what is
         wrong with which setting."""
-        for name in settings:
-            if name not in cls.model_fields:
-                near = get_close_matches(name, cls.model_fields, n=1)
-                hint = f" Did you mean {near[0]!r}?" if near else ""
-                raise ValueError(
-                    f"unknown nanochat setting {name!r}: expected one of "
-                    f"{', '.join(cls.model_fields)}.{hint}"
-                )
-        try:
-            return cls(**settings)
-        except ValidationError as error:
-            faults = (
-                f"{'.'.join(map(str, fault['loc']))} {fault['msg'].removeprefix('Value error, ')}"
-                for fault in error.errors()
-            )
-            raise ValueError(f"nanochat settings: {'; '.join(map(str.strip, faults))}") from None
+        return parse(cls, settings, "nanochat")

@@ -188,14 +188,14 @@ def test_a_missing_knob_is_a_setup_error() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"dimensions": 3}, r"unknown setting 'dimensions'.*Did you mean 'dimension'\?"),
-        ({"xyz": 3}, "unknown setting 'xyz': expected one of dimension, noise, seconds"),
-        ({"dimension": 1}, "setting dimension: .*greater than or equal to 2, got 1"),
-        ({"dimension": "many"}, "setting dimension: .*valid integer.*got 'many'"),
-        ({"noise": -0.1}, "setting noise: .*greater than or equal to 0, got -0.1"),
-        ({"noise": 0.2}, "setting noise: .*less than or equal to 0.1, got 0.2"),
-        ({"seconds": float("inf")}, "setting seconds: .*finite number, got inf"),
-        ({"failure_rate": 2, "busy": 7}, "setting busy: .*; setting failure_rate: .*got 2"),
+        ({"dimensions": 3}, r"unknown sphere setting 'dimensions'.*Did you mean 'dimension'\?"),
+        ({"xyz": 3}, "unknown sphere setting 'xyz': expected one of dimension, noise, seconds"),
+        ({"dimension": 1}, "settings: dimension: .*greater than or equal to 2, got 1"),
+        ({"dimension": "many"}, "settings: dimension: .*valid integer.*got 'many'"),
+        ({"noise": -0.1}, "settings: noise: .*greater than or equal to 0, got -0.1"),
+        ({"noise": 0.2}, "settings: noise: .*less than or equal to 0.1, got 0.2"),
+        ({"seconds": float("inf")}, "settings: seconds: .*finite number, got inf"),
+        ({"failure_rate": 2, "busy": 7}, "settings: busy: .*; failure_rate: .*got 2"),
     ],
 )
 def test_a_wrong_setting_is_refused_in_words(settings: dict[str, object], message: str) -> None:

@@ -21,7 +21,7 @@ from objectives.registry import load
         ({"data": "builtin:wiki"}, "expected one of builtin:wiki-v1, builtin:kjv-v1, or the path"),
         ({"n_layer": 0}, "n_layer"),
         ({"target_flops": float("inf")}, "target_flops"),
-        ({"model": "mamba"}, "model Input should be 'synaptic' or 'gpt'"),
+        ({"model": "mamba"}, "model: Input should be 'synaptic' or 'gpt'"),
     ],
 )
 def test_a_wrong_setting_is_refused_in_one_line_that_says_what_was_expected(

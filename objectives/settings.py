@@ -1,0 +1,38 @@
+"""From settings a person typed to a checked model, or one line about what is wrong with them."""
+
+from collections.abc import Collection, Mapping
+from difflib import get_close_matches
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def parse(model: type[Model], settings: Mapping[str, Any], owner: str) -> Model:
+    """`settings` as a `model`. Raises ValueError, naming each wrong setting and what came."""
+    for name in settings:
+        if name not in model.model_fields:
+            raise unknown(f"{owner} setting", name, model.model_fields)
+    try:
+        return model.model_validate(settings)
+    except ValidationError as error:
+        raise ValueError(f"{owner} settings: {_in_words(error)}") from error
+
+
+def unknown(kind: str, name: str, known: Collection[str]) -> ValueError:
+    """The error about a name that is none of the `known` ones: it lists them and the nearest."""
+    near = get_close_matches(name, known, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return ValueError(f"unknown {kind} {name!r}: expected one of {', '.join(known)}.{hint}")
+
+
+def _in_words(error: ValidationError) -> str:
+    faults = []
+    for fault in error.errors():
+        message = fault["msg"].removeprefix("Value error, ")
+        if fault["loc"]:
+            place = ".".join(map(str, fault["loc"]))
+            message = f"{place}: {message}, got {fault['input']!r}"
+        faults.append(message)
+    return "; ".join(faults)
