@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from budgets.liveness_text import check_lines
 from budgets.report import Balance, BudgetReport, GenerationRow
 
 
@@ -20,7 +21,7 @@ def to_markdown(report: BudgetReport, knobs: dict[str, float] | None = None) -> 
         "",
         *_evaluation_lines(report),
         "",
-        *_score_table(report),
+        *(_score_table(report) if report.phase != "check" else check_lines(report.check)),
     ]
     if knobs is not None:
         lines += ["", *_recommendation_lines(report, knobs)]

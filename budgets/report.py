@@ -9,8 +9,10 @@ from pydantic import BaseModel, ConfigDict
 from budgets.accounts import MS_PER_HOUR
 from budgets.calibration import best_of_noise
 from budgets.events import Status
+from budgets.liveness import Liveness, liveness
+from budgets.sentence import sentence
 from budgets.state import Generation, RunState
-from budgets.triggers import Verdict, judge
+from budgets.triggers import judge
 
 
 class _Part(BaseModel):
@@ -82,6 +84,7 @@ class BudgetReport(_Part):
     overrides: tuple[str, ...]
     records: int
     head: str
+    check: Liveness | None = None  # of a check that has measured its baseline
 
 
 def recommendation(state: RunState) -> tuple[float, ...] | None:
@@ -112,7 +115,7 @@ def budget_report(state: RunState) -> BudgetReport:
         objective=plan.objective["name"],
         devices=f"{plan.devices.count} x {plan.devices.name}",
         decision=verdict.decision,
-        sentence=_sentence(state, verdict),
+        sentence=sentence(state, verdict),
         generations_finished=state.finished,
         generations_planned=plan.resolved.generations,
         evaluations_by_status=dict(Counter(str(r.status) for r in results)),
@@ -139,6 +142,7 @@ def budget_report(state: RunState) -> BudgetReport:
         ),
         records=state.records,
         head=state.head,
+        check=liveness(state),
     )
 
 
@@ -219,41 +223,4 @@ def _row(generation: Generation) -> GenerationRow:
         mean=sum(healthy) / len(healthy) if healthy else None,
         sigma=generation.told.sigma if generation.told else None,
         eval_seconds=median(seconds) if seconds else None,
-    )
-
-
-def _sentence(state: RunState, verdict: Verdict) -> str:
-    """The verdict in words that claim no more than was measured."""
-    match verdict.decision:
-        case "continue":
-            planned = state.plan.resolved.generations
-            return f"Running: {state.finished} of {planned} generations finished."
-        case "pause":
-            return f"Paused: {verdict.reason}.{_way_on(verdict)}"
-        case "stop":
-            return f"Stopped: {verdict.reason}."
-        case "done":
-            return _finished(state)
-
-
-def _way_on(verdict: Verdict) -> str:
-    rules = [t.rule for t in verdict.triggers if t.overridable]
-    if not rules:
-        return ""
-    options = " ".join(f"--override {rule}" for rule in rules)
-    return f' Look into it; to go on all the same, repeat the command with {options} --reason "..."'
-
-
-def _finished(state: RunState) -> str:
-    evaluations, failed = state.accounts.evaluations, sum(len(g.failed) for g in state.generations)
-    if state.plan.phase == "calibration":
-        if failed == evaluations:
-            return f"Not calibrated: all {evaluations} evaluations of the baseline failed."
-        return f"Calibrated: {evaluations - failed} healthy evaluations of the baseline."
-    plumbing = f"All {evaluations} evaluations are settled, {failed} of them failed."
-    if state.plan.tier == "min":
-        return f"{plumbing} The plumbing works. Tier min is too small to say Go."
-    return (
-        f"{plumbing} The recommendation has not been scored on fresh seeds against the baseline, "
-        "so this is no Go yet."
     )

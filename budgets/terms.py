@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-Phase = Literal["calibration", "phase1", "phase2"]
+Phase = Literal["calibration", "check", "phase1", "phase2"]
 Tier = Literal["min", "target", "max"]
 
 PositiveSeed = Annotated[int, Field(strict=True, ge=1, lt=2**32)]
@@ -143,6 +143,8 @@ class Thresholds(Terms):
     time_drift_pause: float = 2.0  # times the calibrated median (CPU seconds on a CPU)
     time_drift_floor_seconds: float = 1.0  # below this nothing runs away
     attempts_per_session: int = 3  # tries at an evaluation that the infrastructure keeps losing
+    same_score: float = 1e-4  # relative; two scores no further apart are the same score
+    alive_level: float = 0.05  # chance that a check calls any knob alive when none is
 
 
 class SearchTerms(Terms):
@@ -159,14 +161,14 @@ class Plan(Terms):
 
     run_id: str
     phase: Phase
-    tier: Tier | None  # a calibration has none
+    tier: Tier | None  # a calibration and a check have none
     nominal: Envelope
     resolved: Envelope
     reasons: tuple[str, ...]  # why the two differ
     objective: dict[str, Any]  # objectives.api.ObjectiveSpec as JSON
     objective_fingerprint: str
     space: dict[str, Any]  # objectives.space.SearchSpace as JSON
-    search: SearchTerms | None  # a calibration proposes nothing
+    search: SearchTerms | None  # a calibration and a check search nothing
     evaluation_seed: PositiveSeed
     limits: Limits
     caps: Caps

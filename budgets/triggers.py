@@ -16,7 +16,14 @@ from budgets.state import Generation, RunState
 
 Decision = Literal["continue", "pause", "stop", "done"]
 
-RULES = ("crash_rate", "too_few_healthy", "runaway_time", "infrastructure", "budget")
+RULES = (
+    "crash_rate",
+    "too_few_healthy",
+    "runaway_time",
+    "baseline_failed",
+    "infrastructure",
+    "budget",
+)
 """Every rule by name, as the ledger and `--override` know it."""
 
 
@@ -60,12 +67,12 @@ def _triggers(state: RunState) -> Iterator[Trigger]:
     rules = [unaffordable(state), out_of_budget(state)]
     if state.generations:
         latest = state.generations[-1]
-        rules += [
-            crash_rate(state, latest),
-            too_few_healthy(latest),
-            runaway_time(state, latest),
-            keeps_getting_lost(state, latest),
-        ]
+        if state.plan.phase == "check":  # an end of a range that fails or takes long is a finding
+            rules += [baseline_failed(latest)]
+        else:
+            rules += [crash_rate(state, latest), too_few_healthy(latest)]
+            rules += [runaway_time(state, latest)]
+        rules += [keeps_getting_lost(state, latest)]
     return (trigger for trigger in rules if trigger is not None)
 
 
@@ -141,6 +148,22 @@ def runaway_time(state: RunState, generation: Generation) -> Trigger | None:
     return Trigger(
         "runaway_time", generation.number, "pause", drift, limits.time_drift_pause, evidence
     )
+
+
+def baseline_failed(generation: Generation) -> Trigger | None:
+    """A check's baseline, candidate 0, failed on a seed: there is nothing to compare with there.
+
+    No override: the same evaluation would fail again, and it is paid for.
+    """
+    failed = [r for r in generation.failed if r.candidate == 0]
+    if not failed:
+        return None
+    evidence = (
+        f"the baseline failed on seed {failed[0].seed}: {failed[0].status} ({failed[0].cause}); "
+        "nothing can be compared with it. Mend what failed, then check on other seeds (--eval-seed)"
+    )
+    number = generation.number
+    return Trigger("baseline_failed", number, "pause", len(failed), 0, evidence, overridable=False)
 
 
 def keeps_getting_lost(state: RunState, generation: Generation) -> Trigger | None:

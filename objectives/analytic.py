@@ -54,7 +54,7 @@ class AnalyticSettings(BaseModel):
 
 @dataclass(frozen=True)
 class AnalyticObjective:
-    """One of `sphere`, `ellipsoid`, `rosenbrock`, `cliff`, `noise`."""
+    """One of `sphere`, `ellipsoid`, `rosenbrock`, `cliff`, `idle`, `noise`."""
 
     name: str
     settings: AnalyticSettings
@@ -104,7 +104,7 @@ class AnalyticObjective:
 
     @property
     def optimum(self) -> tuple[float, ...]:
-        """The best point of the unit cube (for `noise`, which is flat, one of many)."""
+        """The best point of the unit cube (for `noise` and `idle`, one of many)."""
         return self.space.encode({f"x{i}": x for i, x in enumerate(self._best())})
 
     @property
@@ -131,7 +131,8 @@ class AnalyticObjective:
         if self.name == "cliff" and x[0] > CLIFF_EDGE:
             raise DivergedError(f"x0 = {x[0]:.6g} lies past the cliff's edge at {CLIFF_EDGE}")
         noise_free = self._noise_free(x)
-        score = noise_free + _draws("noise", seed, x).gauss(0.0, self.settings.noise)
+        read = x[:-1] if self.name == "idle" else x
+        score = noise_free + _draws("noise", seed, read).gauss(0.0, self.settings.noise)
         return Measurement(
             score=score, train_seconds=spent, steps=1, metrics={"noise_free_score": noise_free}
         )
@@ -167,6 +168,11 @@ def _rosenbrock(z: tuple[float, ...]) -> float:
     )
 
 
+def _idle(z: tuple[float, ...]) -> float:
+    """The sphere of all knobs but the last, which changes nothing, not even the noise."""
+    return _sphere(z[:-1])
+
+
 def _flat(z: tuple[float, ...]) -> float:  # noqa: ARG001  # flat: that is its point
     return 1.0
 
@@ -176,6 +182,7 @@ _FUNCTIONS: dict[str, Callable[[tuple[float, ...]], float]] = {
     "ellipsoid": _ellipsoid,
     "rosenbrock": _rosenbrock,
     "cliff": _sphere,
+    "idle": _idle,
     "noise": _flat,
 }
 

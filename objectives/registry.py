@@ -22,7 +22,7 @@ def _analytic(name: str) -> Callable[[Mapping[str, Any]], Objective]:
     return build
 
 
-ANALYTIC = ("sphere", "ellipsoid", "rosenbrock", "cliff", "noise")
+ANALYTIC = ("sphere", "ellipsoid", "rosenbrock", "cliff", "idle", "noise")
 _BUILDERS: dict[str, Callable[[Mapping[str, Any]], Objective]] = {
     "nanochat": _nanochat,
     **{name: _analytic(name) for name in ANALYTIC},

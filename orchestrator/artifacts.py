@@ -56,12 +56,17 @@ def write_generation(directory: Path, state: RunState) -> None:
 
 
 def write_run(directory: Path, state: RunState) -> None:
-    """`run.json`, `progress.csv`, `best.json` and `summary.md` for the run as it stands."""
+    """`run.json`, `progress.csv` and `summary.md` for the run as it stands; and what it found.
+
+    That is `best.json` of a search, `check.json` of a check.
+    """
     write_aside(directory / "run.json", _json(state.plan.model_dump(mode="json")))
     write_aside(directory / "progress.csv", progress_csv(state).encode())
     write_aside(directory / "summary.md", markdown(state).encode())
     if state.plan.search is not None:
         write_aside(directory / "best.json", _json(best(state)))
+    if state.plan.phase == "check":
+        write_aside(directory / "check.json", _json(findings(state)))
 
 
 def rebuild(directory: Path) -> None:
@@ -115,6 +120,21 @@ def best(state: RunState) -> dict[str, Any]:
             "score": None if report.baseline is None else report.baseline.model_dump(),
         },
         "sentence": report.sentence,
+        "ledger": {"records": report.records, "head": report.head},
+    }
+
+
+def findings(state: RunState) -> dict[str, Any]:
+    """What a check found, with the values of each knob that it compared."""
+    space = SearchSpace.model_validate(state.plan.space)
+    report = budget_report(state)
+    return {
+        "sentence": report.sentence,
+        "check": None if report.check is None else report.check.model_dump(),
+        "values": {
+            knob.name: {"low": knob.decode(0), "baseline": knob.baseline, "high": knob.decode(1)}
+            for knob in space.knobs
+        },
         "ledger": {"records": report.records, "head": report.head},
     }
 

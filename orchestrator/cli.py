@@ -1,24 +1,19 @@
-"""The command line: parse, build, call, print, exit code. Nothing else prints."""
+"""The command line: parse, build, call, print, exit code."""
 
 import io
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
-from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, get_args
 
-import orjson
 import typer
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
-from rich.console import Console
 from rich.markdown import Markdown
 from typer import Argument, Option
 
 from budgets.calibration import measure
-from budgets.ledger import LEDGER, LedgerCorruptError, LedgerLockedError, LedgerStorageError
+from budgets.ledger import LedgerCorruptError, LedgerLockedError, LedgerStorageError
 from budgets.markdown import amount
 from budgets.report import budget_report
 from budgets.state import ImpossibleEventError, RunState
@@ -28,7 +23,6 @@ from orchestrator import artifacts, preview
 from orchestrator.engine import Engine, devices_of
 from orchestrator.execution import processes
 from orchestrator.execution.server import EngineError
-from orchestrator.live import Listener, Live
 from orchestrator.options import (
     DEFAULT_ROOT,
     Address,
@@ -50,19 +44,14 @@ from orchestrator.options import (
     phase_command,
 )
 from orchestrator.plan import Request
-from orchestrator.session import (
-    CALIBRATION_SEEDS,
-    Result,
-    Session,
-    find_calibration,
-    recorded_state,
-)
-from orchestrator.walk import ReplayError, Stop
+from orchestrator.recorded import find_calibration, find_run, load_state
+from orchestrator.session import CALIBRATION_SEEDS
+from orchestrator.space_commands import spaces
+from orchestrator.terminal import EXIT_SIGNAL, conducting, console, finish, print_json
+from orchestrator.walk import ReplayError
 
 EXIT_BAD_INPUT = 2
-EXIT_BY_DECISION = {"done": 0, "pause": 3, "stop": 4}
 EXIT_LOCKED, EXIT_CORRUPT, EXIT_ENGINE, EXIT_STORAGE = 5, 6, 7, 8
-EXIT_SIGNAL = 128  # plus the signal's number
 
 app = typer.Typer(
     add_completion=False,
@@ -79,7 +68,7 @@ def run_phase(asked: Asked) -> None:
             "--tier: say how much to spend: min, target or max. "
             "See what each costs with: orchestrator plan phase1"
         )
-    with _session(asked.root, asked.engine, asked.as_json) as (session, live):
+    with conducting(asked.root, asked.engine, asked.as_json) as (session, live):
         result = session.search(
             asked.request,
             asked.engine.slots(),
@@ -87,7 +76,7 @@ def run_phase(asked: Asked) -> None:
             asked.overrides,
             accept_drift=asked.accept_drift,
         )
-        _finish(result, session.stop, live, asked.as_json)
+        finish(result, session.stop, live, asked.as_json)
 
 
 def plan_phase(asked: Asked) -> None:
@@ -102,9 +91,9 @@ def plan_phase(asked: Asked) -> None:
     tiers = (asked.request.tier,) if asked.tier_given else get_args(Tier)
     previews = preview.preview_tiers(asked.request, devices, calibration, tiers)
     if asked.as_json:
-        _print_json([p.as_dict() for p in previews])
+        print_json([p.as_dict() for p in previews])
     else:
-        _console().print(Markdown(preview.to_markdown(previews)))
+        console().print(Markdown(preview.to_markdown(previews)))
         for warning in warnings:
             print(f"Warning: {warning}.")
 
@@ -115,6 +104,7 @@ plans.command("phase1", help="What a phase 1 search would cost; all tiers withou
     phase_command(plan_phase)
 )
 app.add_typer(plans, name="plan")
+app.add_typer(spaces, name="space")
 
 
 @app.command()
@@ -137,10 +127,10 @@ def calibrate(
     chosen = load_objective(objective, settings)
     engine = Engine(executor, launcher, address, device, workers, threads)
     slots = engine.slots()
-    with _session(root, engine, as_json) as (session, live):
+    with conducting(root, engine, as_json) as (session, live):
         result = session.calibrate(chosen, slots, repeats, overrides_of(override, reason))
         if result.verdict.decision != "done":
-            _finish(result, session.stop, live, as_json)
+            finish(result, session.stop, live, as_json)
         calibration = measure(result.state)
         previews = preview.preview_tiers(
             Request("phase1", "target", chosen), devices_of(slots), calibration
@@ -153,7 +143,7 @@ def calibrate(
             "mean_score": calibration.mean_score,
             "sd_score": calibration.sd_score,
         }
-        _print_json(
+        print_json(
             {
                 "directory": str(result.directory),
                 "calibration": {**calibration.model_dump(mode="json"), **measured},
@@ -161,7 +151,7 @@ def calibrate(
             }
         )
     else:
-        _console().print(Markdown(preview.to_markdown(previews)))
+        console().print(Markdown(preview.to_markdown(previews)))
 
 
 @app.command()
@@ -173,7 +163,7 @@ def status(run: RunName = None, root: Root = DEFAULT_ROOT, as_json: Json = False
     report = budget_report(state)
     if as_json:
         document = {"directory": str(directory), "running": running, **report.model_dump()}
-        _print_json(document)
+        print_json(document)
         return
     whose = f"running (pid {state.opened[-1].owner.pid})" if running else "not running"
     print(f"{directory}: {whose}")
@@ -205,9 +195,9 @@ def report(
     if rebuild:
         artifacts.rebuild(directory)
     if as_json:
-        _print_json(budget_report(state).model_dump())
+        print_json(budget_report(state).model_dump())
     else:
-        _console().print(Markdown(artifacts.markdown(state)))
+        console().print(Markdown(artifacts.markdown(state)))
 
 
 @app.command()
@@ -221,7 +211,7 @@ def verify(
 
     found = replay(find_run(run, root))
     if as_json:
-        _print_json(asdict(found))
+        print_json(asdict(found))
     else:
         for line in found.held:
             print(f"ok    {line}")
@@ -230,67 +220,11 @@ def verify(
         raise typer.Exit(EXIT_CORRUPT)
 
 
-def find_run(run: str | None, root: Path) -> Path:
-    """The directory of a run by id or path, or of the latest one. Raises ValueError without it."""
-    if run is not None and (Path(run) / LEDGER).exists():
-        return Path(run)
-    ledgers = sorted(root.glob(f"*/*/{LEDGER}"), key=lambda path: path.stat().st_mtime)
-    if run is not None:
-        ledgers = [path for path in ledgers if path.parent.name == run]
-    if not ledgers:
-        wanted = "no run" if run is None else f"no run {run!r}"
-        raise ValueError(f"{wanted} in {root}: name its directory, or say --runs-dir")
-    return ledgers[-1].parent
-
-
-def load_state(directory: Path) -> RunState:
-    """The state of a run, read without disturbing whoever runs it."""
-    state = recorded_state(directory)
-    if state is None:
-        raise ValueError(f"{directory / LEDGER} holds no whole record yet")
-    return state
-
-
 def _is_running(state: RunState) -> bool:
     if state.concluded is not None or not state.opened:
         return False
     owner = state.opened[-1].owner
     return owner.boot_id == processes.boot_id() and not processes.owner_is_gone(owner)
-
-
-@contextmanager
-def _session(root: Path, engine: Engine, as_json: bool) -> Iterator[tuple[Session, Live]]:
-    with (
-        Live(_console(stderr=as_json)) as live,
-        Session(root, engine, live.observe, live.say) as session,
-    ):
-        yield session, live
-
-
-def _finish(result: Result, stop: Stop, live: Live, as_json: bool) -> None:
-    """Show where the run stands and leave with the exit code that says so."""
-    if as_json:
-        _print_json(
-            {"directory": str(result.directory), **budget_report(result.state).model_dump()}
-        )
-    else:
-        live.markdown(artifacts.markdown(result.state))
-        live.say(f"Files: {result.directory}")
-    if stop.requested and result.verdict.decision == "continue":
-        live.say("Interrupted; nothing paid is lost. Repeat the command to go on.")
-        raise typer.Exit(EXIT_SIGNAL + stop.signum)
-    raise typer.Exit(EXIT_BY_DECISION[result.verdict.decision])
-
-
-def _console(*, stderr: bool = False) -> Console:
-    """As wide as a report's tables where there is no terminal to ask."""
-    stream = sys.stderr if stderr else sys.stdout
-    return Listener(stderr=stderr, width=None if stream.isatty() else 110)
-
-
-def _print_json(content: Any) -> None:
-    options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
-    sys.stdout.buffer.write(orjson.dumps(content, option=options))
 
 
 _EXIT_BY_ERROR: dict[type[Exception], int] = {
@@ -318,13 +252,13 @@ def main() -> None:
         code = next(code for kind, code in _EXIT_BY_ERROR.items() if isinstance(error, kind))
         message = _in_words(error)
         if as_json:
-            _print_json({"error": message, "exit_code": code})
+            print_json({"error": message, "exit_code": code})
         print(f"error: {message}", file=sys.stderr)
         sys.exit(code)
     except SystemExit as leaving:
         if as_json and leaving.code == EXIT_BAD_INPUT:  # the parser has said it on stderr
             message = "the command line was not understood; stderr says why"
-            _print_json({"error": message, "exit_code": EXIT_BAD_INPUT})
+            print_json({"error": message, "exit_code": EXIT_BAD_INPUT})
         raise
     except KeyboardInterrupt:
         print("Interrupted.", file=sys.stderr)

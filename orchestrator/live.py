@@ -20,6 +20,7 @@ from budgets.events import (
     Reserved,
     Settled,
 )
+from budgets.liveness import label
 from budgets.markdown import amount, duration
 from budgets.report import balances, remaining_hours
 from budgets.state import RunState
@@ -121,9 +122,7 @@ def _left(state: RunState) -> str:
 def _evaluation(state: RunState, event: Settled) -> str:
     plan = state.plan
     done, planned = state.accounts.evaluations, plan.resolved.evaluations
-    where = f"generation {event.generation}  candidate {event.candidate:2d}"
-    if plan.search is None:
-        where = f"baseline  seed {event.seed:10d}"
+    where = _where(state, event)
     result = f"{event.status} {event.score:.5g}" if event.score is not None else event.status
     how = f"  ({event.cause})" if event.cause else ""
     again = "  recovered" if event.recovered else ""
@@ -131,6 +130,16 @@ def _evaluation(state: RunState, event: Settled) -> str:
         f"[{done:{len(str(planned))}d}/{planned}]  {where}  {result}  in {event.seconds:.1f} s"
         f"{again}{how}  {_left(state)}"
     )
+
+
+def _where(state: RunState, event: Settled) -> str:
+    """Which evaluation it was, as wide as every other of the run."""
+    if state.plan.search is not None:
+        return f"generation {event.generation}  candidate {event.candidate:2d}"
+    generation = state.generations[event.generation]
+    labels = [label(state.plan, generation, c) for c in range(len(generation.points))]
+    width = max(map(len, labels))
+    return f"{labels[event.candidate]:{width}s}  seed {event.seed:10d}"
 
 
 def _generation(state: RunState, event: GenerationTold) -> str:

@@ -11,6 +11,7 @@ from typer import Argument, Option
 from budgets.terms import Tier
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
+from orchestrator.check import CHECK_SEEDS, LEAST_SEEDS, CheckRequest
 from orchestrator.engine import Engine
 from orchestrator.plan import Request
 
@@ -42,6 +43,26 @@ Override = Annotated[
 ]
 Reason = Annotated[str, Option("--reason", help="Why; goes on record with --override.")]
 Threads = Annotated[int | None, Option("--threads", min=1, help="CPU threads each.")]
+EvaluationSeed = Annotated[int, Option("--eval-seed", help="Of the evaluations.")]
+MaxEvals = Annotated[int | None, Option("--max-evals", min=1, help="Never more evaluations.")]
+MaxDeviceHours = Annotated[
+    float | None, Option("--max-device-hours", "--max-gpu-hours", help="Never more device time.")
+]
+MaxHours = Annotated[float | None, Option("--max-hours", help="Never open for longer.")]
+MaxCost = Annotated[float | None, Option("--max-cost", help="Never more money.")]
+Price = Annotated[float, Option("--price-per-device-hour", help="For --max-cost and reports.")]
+LimitSeconds = Annotated[
+    float | None,
+    Option(
+        "--limit-seconds",
+        "--timeout-s",
+        help="Kill an evaluation after; default: 6 x the calibrated p90, 60 at least.",
+    ),
+]
+StallSeconds = Annotated[
+    float | None,
+    Option("--stall-seconds", help="Kill it when it says nothing for; default: 120."),
+]
 
 
 @dataclass(frozen=True)
@@ -70,39 +91,20 @@ def phase_command(act: Callable[[Asked], None]) -> Callable[..., None]:
         ] = None,
         root: Root = DEFAULT_ROOT,
         search_seed: Annotated[int, Option("--seed", "--search-seed", help="Of the search.")] = 1,
-        evaluation_seed: Annotated[int, Option("--eval-seed", help="Of the evaluations.")] = 123,
+        evaluation_seed: EvaluationSeed = 123,
         sigma0: Annotated[
             float, Option("--sigma0", "--sigma", help="First step, of each knob's range.")
         ] = 0.2,
         population: Annotated[
             int | None, Option("--population", "--popsize", help="P; default: 2 x devices.")
         ] = None,
-        max_evals: Annotated[
-            int | None, Option("--max-evals", min=1, help="Never more evaluations.")
-        ] = None,
-        max_device_hours: Annotated[
-            float | None,
-            Option("--max-device-hours", "--max-gpu-hours", help="Never more device time."),
-        ] = None,
-        max_hours: Annotated[
-            float | None, Option("--max-hours", help="Never open for longer.")
-        ] = None,
-        max_cost: Annotated[float | None, Option("--max-cost", help="Never more money.")] = None,
-        price: Annotated[
-            float, Option("--price-per-device-hour", help="For --max-cost and reports.")
-        ] = 0.0,
-        limit_seconds: Annotated[
-            float | None,
-            Option(
-                "--limit-seconds",
-                "--timeout-s",
-                help="Kill an evaluation after; default: 6 x the calibrated p90, 60 at least.",
-            ),
-        ] = None,
-        stall_seconds: Annotated[
-            float | None,
-            Option("--stall-seconds", help="Kill it when it says nothing for; default: 120."),
-        ] = None,
+        max_evals: MaxEvals = None,
+        max_device_hours: MaxDeviceHours = None,
+        max_hours: MaxHours = None,
+        max_cost: MaxCost = None,
+        price: Price = 0.0,
+        limit_seconds: LimitSeconds = None,
+        stall_seconds: StallSeconds = None,
         assumed_seconds: Annotated[
             float | None,
             Option(
@@ -152,6 +154,65 @@ def phase_command(act: Callable[[Asked], None]) -> Callable[..., None]:
                 as_json=as_json,
             )
         )
+
+    return command
+
+
+@dataclass(frozen=True)
+class AskedCheck:
+    """`space check`'s options, parsed."""
+
+    request: CheckRequest
+    engine: Engine
+    root: Path
+    as_json: bool
+
+
+def check_command(act: Callable[[AskedCheck], None]) -> Callable[..., None]:
+    """The signature of `space check`."""
+
+    def command(
+        objective: ObjectiveName = "nanochat",
+        settings: Settings = None,
+        root: Root = DEFAULT_ROOT,
+        seeds: Annotated[
+            int, Option("--seeds", min=LEAST_SEEDS, help="Evaluations of every point.")
+        ] = CHECK_SEEDS,
+        knobs: Annotated[
+            str | None, Option("--knobs", metavar="A,B", help="Only these; default: all.")
+        ] = None,
+        evaluation_seed: EvaluationSeed = 123,
+        max_evals: MaxEvals = None,
+        max_device_hours: MaxDeviceHours = None,
+        max_hours: MaxHours = None,
+        max_cost: MaxCost = None,
+        price: Price = 0.0,
+        limit_seconds: LimitSeconds = None,
+        stall_seconds: StallSeconds = None,
+        executor: ExecutorName = "ray",
+        launcher: LauncherName = "fork",
+        address: Address = None,
+        device: DeviceName = "auto",
+        workers: Workers = None,
+        threads: Threads = None,
+        as_json: Json = False,
+    ) -> None:
+        terms = Request(
+            phase="check",
+            tier="min",
+            objective=load_objective(objective, settings),
+            evaluation_seed=evaluation_seed,
+            max_evals=max_evals,
+            max_device_hours=max_device_hours,
+            max_hours=max_hours,
+            max_cost=max_cost,
+            price_per_device_hour=price,
+            limit_seconds=limit_seconds,
+            stall_seconds=stall_seconds,
+        )
+        names = tuple(name.strip() for name in knobs.split(",")) if knobs is not None else ()
+        engine = Engine(executor, launcher, address, device, workers, threads)
+        act(AskedCheck(CheckRequest(terms, seeds, names), engine, root, as_json))
 
     return command
 

@@ -83,12 +83,12 @@ def search_plan(request: Request, devices: Devices, calibration: Calibration | N
             seed=request.search_seed, sigma0=request.sigma0, start=objective.space.baseline
         ),
         evaluation_seed=request.evaluation_seed,
-        limits=_limits(request.limit_seconds, request.stall_seconds, devices, calibration),
-        caps=_caps(request, min(sizing.nominal.evaluations, request.max_evals or 2**31)),
+        limits=limits_for(request.limit_seconds, request.stall_seconds, devices, calibration),
+        caps=caps_for(request, min(sizing.nominal.evaluations, request.max_evals or 2**31)),
         price_per_device_hour=request.price_per_device_hour,
         devices=devices,
         calibration=calibration,
-        **_described(objective),
+        **described(objective),
     )
 
 
@@ -102,12 +102,12 @@ def calibration_plan(
     asked = request or Request("phase1", "min", objective)
     envelope = Envelope(population=1, generations=1, seeds_per_candidate=repeats)
     limits, caps = (
-        _limits(asked.limit_seconds, asked.stall_seconds, devices, None),
-        _caps(asked, repeats),
+        limits_for(asked.limit_seconds, asked.stall_seconds, devices, None),
+        caps_for(asked, repeats),
     )
     terms = f"{asked.evaluation_seed}/{limits}/{caps}/{asked.price_per_device_hour}"
     return Plan(
-        run_id=f"{calibration_name(objective, devices)}-{_short_hash(terms)}",
+        run_id=f"{calibration_name(objective, devices)}-{short_hash(terms)}",
         phase="calibration",
         tier=None,
         nominal=envelope,
@@ -120,11 +120,12 @@ def calibration_plan(
         price_per_device_hour=asked.price_per_device_hour,
         devices=devices,
         calibration=None,
-        **_described(objective),
+        **described(objective),
     )
 
 
-def _caps(request: Request, evaluations: int) -> Caps:
+def caps_for(request: Request, evaluations: int) -> Caps:
+    """The request's caps, with this one on evaluations."""
     return Caps(
         evaluations=evaluations,
         device_hours=request.max_device_hours,
@@ -136,14 +137,16 @@ def _caps(request: Request, evaluations: int) -> Caps:
 def calibration_name(objective: Objective, devices: Devices) -> str:
     """What all calibrations of an objective on the same kind and number of devices begin with."""
     facts = f"{devices.kind}/{devices.name}/{devices.count}/{devices.threads}"
-    return f"{objective.spec.name}-{objective.fingerprint[:10]}-{devices.kind}-{_short_hash(facts)}"
+    return f"{objective.spec.name}-{objective.fingerprint[:10]}-{devices.kind}-{short_hash(facts)}"
 
 
-def _short_hash(text: str) -> str:
+def short_hash(text: str) -> str:
+    """Six hex digits that tell runs of one objective apart."""
     return hashlib.sha256(text.encode()).hexdigest()[:6]
 
 
-def _described(objective: Objective) -> dict[str, Any]:
+def described(objective: Objective) -> dict[str, Any]:
+    """A plan's fields that say what is evaluated."""
     return {
         "objective": objective.spec.model_dump(mode="json"),
         "objective_fingerprint": objective.fingerprint,
@@ -168,7 +171,7 @@ def _sizing(request: Request, devices: int) -> Sizing:
     return Sizing(sizing.nominal, fewer, (*sizing.reasons, reason))
 
 
-def _limits(
+def limits_for(
     wall_seconds: float | None,
     stall_seconds: float | None,
     devices: Devices,

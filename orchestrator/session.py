@@ -1,40 +1,46 @@
 """One process's work on runs: devices and executor on one side, ledger and artefacts on the other.
 
-`Session.calibrate` and `Session.search` compose the parts; the walk itself is `orchestrator.walk`.
+`Session.calibrate`, `check` and `search` compose the parts; the walk itself is `orchestrator.walk`.
 """
 
-import os
-import signal
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import Self
 
 from budgets.calibration import measure
-from budgets.ledger import HEAD, LEDGER, Clock, Ledger, LedgerStorageError, read, records_lost
-from budgets.state import RunState, fold
-from budgets.terms import Calibration, Devices, Plan
-from budgets.triggers import Verdict, judge
+from budgets.ledger import (
+    HEAD,
+    Clock,
+    Ledger,
+    LedgerCorruptError,
+    LedgerStorageError,
+    records_lost,
+)
+from budgets.state import ImpossibleEventError, RunState
+from budgets.terms import Calibration, Plan
+from budgets.triggers import judge
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from orchestrator import artifacts
+from orchestrator.check import CheckRequest, check_name, check_plan, check_points, known_knobs
 from orchestrator.engine import Engine, devices_of, opened
 from orchestrator.execution.evaluate import Executor, Slots
 from orchestrator.execution.processes import this_owner
 from orchestrator.plan import (
     Request,
-    calibration_name,
     calibration_plan,
     run_directory,
     run_name,
     search_plan,
 )
+from orchestrator.recorded import Result, find_calibration, recorded_plan, recorded_state
 from orchestrator.run import Observer, Run, check_same_plan, open_run, settle_abandoned
-from orchestrator.walk import Baseline, Proposer, Stop, conclude, conduct, override
+from orchestrator.signals import SignalStop
+from orchestrator.walk import Given, Proposer, Stop, conclude, conduct, override
 
 Overrides = Sequence[tuple[str, str]]
 """Rules that shall not hold the run up, each with the reason."""
@@ -44,36 +50,6 @@ CALIBRATION_SEEDS = 8
 
 def system_clock() -> Clock:
     return Clock(monotonic=time.monotonic, now=lambda: datetime.now(UTC))
-
-
-@dataclass
-class SignalStop:
-    """The first SIGINT or SIGTERM lets running evaluations finish, the second kills them."""
-
-    requested: bool = False
-    now: bool = False
-    signum: int = 0
-
-    def install(self) -> None:
-        """Take over both signals."""
-        for signum in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(signum, self._receive)
-
-    def _receive(self, signum: int, _frame: FrameType | None) -> None:
-        if not self.requested:  # written at once: whatever else prints may be in the middle of it
-            os.write(2, b"\nFinishing what is running; interrupt again to kill it.\n")
-        self.now = self.requested
-        self.requested = True
-        self.signum = signum
-
-
-@dataclass(frozen=True)
-class Result:
-    """What a run came to, for now."""
-
-    directory: Path
-    state: RunState
-    verdict: Verdict
 
 
 @dataclass
@@ -115,7 +91,33 @@ class Session:
             return known
         plan = calibration_plan(objective, devices_of(slots), repeats, request)
         directory = run_directory(self.root, "calibration", plan.run_id)
-        return self._conduct(directory, plan, slots, lambda _: Baseline(plan), overrides)
+        baseline = Given((objective.space.baseline,))
+        return self._conduct(directory, plan, slots, lambda _: baseline, overrides)
+
+    def check(self, request: CheckRequest, slots: Slots) -> Result:
+        """Begin or take up the check that `request` describes.
+
+        A calibration there is gives it limits and the unit of noise. Raises ValueError on a request
+        that cannot be planned.
+        """
+        name = check_name(request, slots.device)
+        directory = run_directory(self.root, "check", name)
+        if (recorded := recorded_plan(directory)) is not None:
+            plan = check_plan(request, recorded.devices, recorded.calibration)
+            plan = plan.model_copy(update={"thresholds": recorded.thresholds})
+        else:
+            devices = devices_of(slots)
+            found = find_calibration(self.root, request.terms.objective, devices)
+            plan = check_plan(request, devices, None if found is None else measure(found.state))
+            shape = plan.resolved
+            self.say(
+                f"Checking {', '.join(request.names())}: {shape.population} points on "
+                f"{shape.seeds_per_candidate} seeds, {shape.evaluations} evaluations."
+                + "".join(f" {reason}." for reason in plan.reasons)
+            )
+        points = check_points(request.terms.objective.space, request.names())
+        same_bits = replace(slots, threads=plan.devices.threads)
+        return self._conduct(directory, plan, same_bits, lambda _: Given(points))
 
     def search(
         self,
@@ -138,6 +140,7 @@ class Session:
         else:
             devices = devices_of(slots)
             search_plan(request, devices, None)  # what cannot be planned is not calibrated either
+            self._say_what_checks_found(request.objective, devices.kind)
             calibration = self._calibration(request, slots, assumed_seconds, overrides)
             if isinstance(calibration, Result):
                 return calibration
@@ -150,6 +153,16 @@ class Session:
         same_bits = replace(slots, threads=plan.devices.threads)
         proposer = partial(_replayed, accept_drift=accept_drift)
         return self._conduct(directory, plan, same_bits, proposer, overrides)
+
+    def _say_what_checks_found(self, objective: Objective, kind: str) -> None:
+        """What checks have shown or left open: a note, whatever it says and cannot read."""
+        try:
+            shown = known_knobs(self.root, objective, kind)
+        except (LedgerCorruptError, ImpossibleEventError, ValueError) as error:
+            self.say(f"Warning: {error}.")
+            return
+        for line in shown.lines():
+            self.say(line)
 
     def _calibration(
         self,
@@ -251,29 +264,6 @@ def _replayed(state: RunState, *, accept_drift: bool) -> Proposer:
     search = Search(state.plan.search, state.plan.resolved.population)
     search.replay(state.generations, accept_drift=accept_drift)
     return search
-
-
-def recorded_state(directory: Path) -> RunState | None:
-    """The run in `directory` as its ledger has it; None when no whole record is there yet."""
-    path = directory / LEDGER
-    records = read(path).records if path.exists() else ()
-    return fold(records) if records else None
-
-
-def recorded_plan(directory: Path) -> Plan | None:
-    """The plan of the run in `directory`, if there is one."""
-    state = recorded_state(directory)
-    return None if state is None else state.plan
-
-
-def find_calibration(root: Path, objective: Objective, devices: Devices) -> Result | None:
-    """The first finished calibration of the objective on such devices, if there is one."""
-    name = calibration_name(objective, devices)
-    for directory in sorted((root / "calibration").glob(f"{name}-*")):
-        state = recorded_state(directory)
-        if state is not None and state.concluded is not None:
-            return Result(directory, state, judge(state))
-    return None
 
 
 def make_directory(directory: Path) -> None:

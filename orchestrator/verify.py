@@ -9,8 +9,10 @@ from pydantic import ValidationError
 from budgets.calibration import measure
 from budgets.events import Reserved, Settled
 from budgets.ledger import LEDGER, LedgerCorruptError, Record, read, records_lost
+from budgets.liveness import moved
 from budgets.report import BudgetReport
 from budgets.state import ImpossibleEventError, RunState, fold
+from objectives.space import SearchSpace
 from orchestrator.execution.attempts import read_summary
 from orchestrator.plan import evaluation_seeds
 from orchestrator.run import attempt_id, attempt_place, settled
@@ -45,6 +47,8 @@ def verify(directory: Path) -> Verification:
         held.append(_seeds(state))
         if state.plan.search is not None:
             held.append(_replay(state))
+        if state.plan.phase == "check":
+            held.append(_ends(state))
         held.append(_settlements(directory, records))
         held.append(_calibration(directory, state))
         held.append(_reports(directory, records))
@@ -117,6 +121,22 @@ def _replay(state: RunState) -> str:
         f"search: {len(state.generations)} asks and {len(state.told)} state digests are what the "
         "plan gives here"
     )
+
+
+def _ends(state: RunState) -> str:
+    """Every point but the first is the space's baseline with one knob at an end of its range."""
+    baseline = SearchSpace.model_validate(state.plan.space).baseline
+    for generation in state.generations:
+        if generation.points[0] != baseline:
+            raise _DivergedError("candidate 0 is not the baseline of the plan's space")
+        for candidate in range(1, len(generation.points)):
+            try:
+                moving = moved(generation, candidate)
+            except ValueError as error:
+                raise _DivergedError(str(error)) from error
+            if moving is None:
+                raise _DivergedError(f"candidate {candidate} is the baseline once more")
+    return f"check: {state.plan.resolved.population - 1} points move one knob to an end each"
 
 
 def _settlements(directory: Path, records: Sequence[Record]) -> str:

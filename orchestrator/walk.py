@@ -7,9 +7,7 @@ from typing import Protocol
 from budgets.accounts import Refusal
 from budgets.events import Concluded, Fired, GenerationAsked, GenerationTold, Overridden
 from budgets.state import Generation, RunState
-from budgets.terms import Plan
 from budgets.triggers import RULES, Verdict, judge, refused
-from objectives.space import SearchSpace
 from orchestrator.execution.attempts import read_summary
 from orchestrator.execution.evaluate import Executor
 from orchestrator.plan import evaluation_seeds
@@ -53,13 +51,13 @@ class Proposer(Protocol):
 
 
 @dataclass(frozen=True)
-class Baseline:
-    """Proposes the default configuration and learns nothing: a calibration."""
+class Given:
+    """Proposes points that were known before, and learns nothing: a calibration, a check."""
 
-    plan: Plan
+    points: tuple[tuple[float, ...], ...]
 
     def ask(self) -> tuple[tuple[float, ...], ...]:
-        return (SearchSpace.model_validate(self.plan.space).baseline,)
+        return self.points
 
     def tell(self, generation: Generation) -> None:
         """There is nobody to learn."""

@@ -14,9 +14,11 @@ from budgets.ledger import LEDGER, read
 from budgets.state import RunState, fold
 from objectives import registry
 from objectives.api import ObjectiveSpec
+from orchestrator.check import CheckRequest
 from orchestrator.engine import Engine
 from orchestrator.plan import Request
-from orchestrator.session import Result, Session
+from orchestrator.recorded import Result
+from orchestrator.session import Session
 
 REPOSITORY = Path(__file__).parent.parent
 
@@ -33,12 +35,18 @@ class NeverStop:
         pass
 
 
-def make_session(root: Path, engine: Engine | None = None) -> Session:
+def unheard(text: str) -> None:
+    pass
+
+
+def make_session(
+    root: Path, engine: Engine | None = None, say: Callable[[str], None] = unheard
+) -> Session:
     return Session(
         root,
         engine or Engine(kind="inline", workers=1),
         observe=lambda state, event: None,
-        say=lambda text: None,
+        say=say,
         stop=NeverStop(),
     )
 
@@ -54,9 +62,10 @@ def run_search() -> Callable[..., Result]:
         engine: Engine | None = None,
         assumed_seconds: float | None = None,
         overrides: Sequence[tuple[str, str]] = (),
+        say: Callable[[str], None] = unheard,
         **request: Any,
     ) -> Result:
-        session = make_session(root, engine)
+        session = make_session(root, engine, say)
         spec = ObjectiveSpec(name=objective, settings=settings or {})
         request = {"phase": "phase1", "tier": "min", **request}
         with session:
@@ -66,6 +75,27 @@ def run_search() -> Callable[..., Result]:
                 assumed_seconds,
                 overrides,
             )
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def run_check() -> Callable[..., Result]:
+    """Makes, or resumes, a check in this process."""
+
+    def run(
+        root: Path,
+        objective: str = "idle",
+        settings: dict[str, Any] | None = None,
+        engine: Engine | None = None,
+        seeds: int = 3,
+        knobs: tuple[str, ...] = (),
+        **terms: Any,
+    ) -> Result:
+        spec = ObjectiveSpec(name=objective, settings={"dimension": 2, **(settings or {})})
+        request = Request("check", "min", registry.load(spec), **terms)
+        with make_session(root, engine) as session:
+            return session.check(CheckRequest(request, seeds, knobs), session.engine.slots())
 
     return run
 

@@ -508,3 +508,72 @@ def test_the_same_ledger_always_gets_the_same_verdict(
         assert judge(fold(told)) == judge(fold(told))
     assert judge(fold(story.records)) == judge(story.state)
     assert len(judge(story.state).triggers) == 2
+
+
+# A check
+
+
+def check(make_story: "MakeStory", **fields: Any) -> "Story":
+    """The baseline and four ends of ranges on two seeds."""
+    shape = Envelope(population=5, generations=1, seeds_per_candidate=2)
+    terms = {
+        "phase": "check",
+        "tier": None,
+        "search": None,
+        "resolved": shape,
+        "caps": Caps(evaluations=shape.evaluations),
+        **fields,
+    }
+    story = make_story(**terms)
+    story.ask(seeds=(5, 6))
+    return story
+
+
+def test_ends_of_ranges_that_fail_or_take_long_are_findings_and_pause_nothing(
+    make_story: "MakeStory",
+) -> None:
+    story = check(make_story)
+    for candidate in range(5):
+        for seed in (5, 6):
+            outcome = Status.NAN if candidate else 1.0
+            story.evaluate(candidate, outcome, seed=seed, cpu_seconds=100.0)
+            assert not rules(story)
+    assert judge(story.state).decision == "done"
+
+
+def test_a_baseline_that_fails_once_pauses_a_check_for_good(make_story: "MakeStory") -> None:
+    story = check(make_story)
+    story.evaluate(0, 1.0)
+    assert not rules(story)
+    story.evaluate(0, Status.OOM, seed=6)
+    (trigger,) = judge(story.state).triggers
+    assert (trigger.rule, trigger.decision) == ("baseline_failed", "pause")
+    assert (trigger.observed, trigger.limit) == (1, 0)
+    assert trigger.evidence.startswith("the baseline failed on seed 6: oom (it was oom)")
+    assert "--eval-seed" in trigger.evidence
+    story.say(Overridden(rule="baseline_failed", generation=0, reason="let me"))
+    assert rules(story) == ["baseline_failed"]
+
+
+def test_a_baseline_that_was_lost_and_then_healthy_is_no_failure(make_story: "MakeStory") -> None:
+    story = check(make_story)
+    story.evaluate(0, Status.LOST)
+    story.evaluate(0, 1.0)
+    assert not rules(story)
+
+
+def test_outside_a_check_candidate_0_is_like_any_other(story: "Story") -> None:
+    story.ask()
+    story.evaluate(0, Status.NAN)
+    assert not rules(story)
+
+
+def test_infrastructure_and_budget_hold_a_check_up_like_any_run(make_story: "MakeStory") -> None:
+    lost = check(make_story)
+    for _ in range(3):
+        lost.evaluate(1, Status.LOST)
+    capped = check(make_story, caps=Caps(evaluations=10, device_hours=25 / 3600))
+    for seed in (5, 6):
+        capped.evaluate(0, seed=seed, charged_ms=10_000)
+    assert rules(lost) == ["infrastructure"]
+    assert rules(capped) == ["budget"]

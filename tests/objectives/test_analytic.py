@@ -107,6 +107,12 @@ def test_noise_depends_on_the_seed_and_on_the_point() -> None:
     assert len(scores) == 6
 
 
+def test_the_last_knob_of_idle_changes_nothing_not_even_the_noise() -> None:
+    o = objective("idle", dimension=3, noise=0.05)
+    assert score(o, (0.2, 0.3, 0.0)) == score(o, (0.2, 0.3, 1.0))
+    assert score(o, (0.2, 0.3, 0.0)) != score(o, (0.2, 0.4, 0.0))
+
+
 def test_noise_has_the_standard_deviation_asked_for() -> None:
     o = objective(dimension=2, noise=0.02)
     scores = [score(o, seed=seed) for seed in range(2000)]
@@ -123,7 +129,7 @@ def test_noise_is_reported_beside_the_noise_free_score() -> None:
 
 def test_only_the_noise_objective_is_noisy_by_default() -> None:
     assert {name: objective(name).settings.noise for name in ANALYTIC} == {
-        **dict.fromkeys(BOWLS, 0.0),
+        **dict.fromkeys((*BOWLS, "idle"), 0.0),
         "noise": 0.01,
     }
 

@@ -11,7 +11,8 @@ import pytest
 
 from budgets.ledger import LEDGER, Clock, Ledger
 from orchestrator import cli
-from orchestrator.session import Result, system_clock
+from orchestrator.recorded import Result
+from orchestrator.session import system_clock
 
 RunSearch = Callable[..., Result]
 SPHERE = ("--objective", "sphere", "--executor", "inline", "--workers", "1")
@@ -89,6 +90,8 @@ def test_every_command_answers_in_json(command: Command) -> None:
     commands = {
         "calibrate": ("calibrate", *SPHERE),
         "plan": ("plan", "phase1", *target),
+        "show": ("space", "show", "--objective", "sphere"),
+        "check": ("space", "check", *SPHERE, "--seeds", "2"),
         "phase1": ("phase1", "--tier", "min", *SPHERE),
         "status": ("status",),
         "report": ("report",),
@@ -100,6 +103,8 @@ def test_every_command_answers_in_json(command: Command) -> None:
     documents = {name: orjson.loads(answer.out) for name, answer in answers.items()}
     assert documents["calibrate"]["calibration"]["evals_per_hour"] > 0
     assert [p["plan"]["tier"] for p in documents["plan"]] == ["min", "target", "max"]
+    assert [k["name"] for k in documents["show"]["knobs"]] == [f"x{i}" for i in range(10)]
+    assert {f["verdict"] for f in documents["check"]["check"]["knobs"]} == {"alive"}
     assert documents["phase1"]["evaluations_by_status"] == {"ok": 16}
     assert documents["status"]["running"] is False
     assert documents["report"]["head"] == documents["verify"]["head"]
@@ -333,7 +338,13 @@ def test_report_rebuilds_deleted_files(command: Command, tmp_path: Path) -> None
 
 @pytest.mark.parametrize(
     "arguments",
-    [("status",), ("report",), ("plan", "phase1", "--objective", "sphere"), ("--help",)],
+    [
+        ("status",),
+        ("report",),
+        ("plan", "phase1", "--objective", "sphere"),
+        ("space", "show", "--objective", "nanochat"),
+        ("--help",),
+    ],
 )
 def test_looking_imports_neither_torch_nor_ray_nor_cma(
     arguments: tuple[str, ...], command: Command, tmp_path: Path
@@ -353,6 +364,106 @@ def test_looking_imports_neither_torch_nor_ray_nor_cma(
     )
 
     assert looked.stdout.splitlines()[-1] == "[]"
+
+
+IDLE = ("--objective", "idle", "--set", "dimension=2", "--set", "noise=0.01")
+INLINE = ("--executor", "inline", "--workers", "1", "--seeds", "3")
+
+
+def test_space_check_names_every_evaluation_and_ends_with_what_it_found(
+    command: Command, tmp_path: Path
+) -> None:
+    answer = command("space", "check", *IDLE, *INLINE)
+
+    assert answer.code == 0  # a dead knob is a result
+    assert "Checking x0, x1: 5 points on 3 seeds, 15 evaluations." in answer.out
+    lines = [" ".join(line.split()) for line in answer.out.splitlines() if line.startswith("[")]
+    assert lines[0].startswith("[ 1/15] baseline seed ")
+    assert lines[3].startswith("[ 4/15] x0 low seed ")
+    assert lines[14].startswith("[15/15] x1 high seed ")
+    assert "1 of 2 knobs move the score; dead: x1." in answer.out
+    assert "Dead: x1. The score stays the same at both ends" in answer.out
+    (run,) = (tmp_path / "artifacts/cmaes/check").iterdir()
+    assert {"run.json", "progress.csv", "check.json", "summary.md"} <= {
+        p.name for p in run.iterdir()
+    }
+
+
+def test_a_check_is_a_run_for_status_report_and_verify(command: Command, tmp_path: Path) -> None:
+    command("space", "check", *IDLE, *INLINE)
+    (run,) = (tmp_path / "artifacts/cmaes/check").iterdir()
+
+    assert "1 of 2 knobs move the score" in command("status").out
+    assert "alive" in command("report", run.name).out
+    assert command("verify", run.name).code == 0
+
+
+def test_space_check_repeated_runs_nothing_again(command: Command, tmp_path: Path) -> None:
+    first = command("space", "check", *IDLE, *INLINE)
+    second = command("space", "check", *IDLE, *INLINE)
+
+    assert second.code == 0
+    assert "[" not in second.out
+    assert first.out.endswith(second.out)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (("--knobs", "x0,y"), "--knobs: idle has no y, expected some of x0, x1"),
+        (("--knobs", ""), "--knobs: idle has no '', expected some of x0, x1"),
+        (("--seeds", "1"), "--seeds"),
+        (("--max-evals", "9"), "--max-evals 9 does not pay for 5 points on 2 seeds"),
+        (("--max-cost", "1"), "--price-per-device-hour"),
+        (("--eval-seed", "0"), "--eval-seed"),
+    ],
+)
+def test_a_check_that_cannot_be_made_is_one_clear_error_and_touches_nothing(
+    arguments: tuple[str, ...], named: str, command: Command, tmp_path: Path
+) -> None:
+    answer = command("space", "check", *IDLE, *INLINE, *arguments)
+
+    assert answer.code == 2
+    assert named in answer.err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("--set", "failure_rate=1"), 3, "the baseline failed on seed"),
+        (("--max-device-hours", "0.001"), 4, "--max-device-hours"),
+        (("--max-hours", "0.001"), 4, "--max-hours"),
+    ],
+)
+def test_a_check_that_is_held_up_says_by_what(
+    arguments: tuple[str, ...], code: int, said: str, command: Command
+) -> None:
+    answer = command("space", "check", *IDLE, *INLINE, *arguments)
+
+    assert answer.code == code
+    assert said in " ".join(answer.out.split())
+
+
+def test_space_show_has_a_row_a_knob_in_its_own_unit_and_touches_nothing(
+    command: Command, tmp_path: Path
+) -> None:
+    answer = command("space", "show", *IDLE)
+    rows = [line.split() for line in answer.out.splitlines() if line.startswith((" x0", " x1"))]
+
+    assert answer.code == 0
+    assert rows == [["x0", "linear", "-1", "1", "0"], ["x1", "linear", "-1", "1", "0"]]
+    assert not list(tmp_path.iterdir())
+
+
+def test_phase1_says_what_is_known_of_the_knobs_before_it_begins(command: Command) -> None:
+    search = ("phase1", "--tier", "min", *IDLE, "--executor", "inline", "--workers", "1")
+    unchecked = command(*search)
+    command("space", "check", *IDLE, *INLINE)
+    checked = command(*search, "--run-id", "second")
+
+    assert unchecked.out.startswith("Note: no knob has been shown to move the score yet")
+    assert checked.out.startswith("Warning: x1 did not move the score when checked")
 
 
 def test_the_clock_is_injected(tmp_path: Path) -> None:

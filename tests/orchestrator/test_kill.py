@@ -113,6 +113,27 @@ def test_a_run_killed_again_and_again_ends_like_one_that_never_was(
     assert cli.run("verify", str(run)).returncode == 0
 
 
+def test_a_check_killed_again_and_again_finds_what_an_uninterrupted_one_does(
+    cli: Cli, found: Found
+) -> None:
+    options = ("--objective", "idle", "--set", "dimension=2", "--set", "seconds=0.1")
+    command = ("space", "check", *options, "--set", "noise=0.01", "--seeds", "3", "--workers", "2")
+    assert cli.run(*command, "--executor", "inline", "--runs-dir", "whole").returncode == 0
+    (whole,) = (cli.cwd / "whole/check").iterdir()
+    run = cli.cwd / "killed/check" / whole.name
+    for records in (1, 5, 12, 25):
+        kill_at(cli, (*command, "--executor", "local", "--runs-dir", "killed"), run, records)
+
+    resumed = cli.run(*command, "--executor", "local", "--runs-dir", "killed", "--json")
+
+    assert resumed.returncode == 0, resumed.stderr
+    assert found(run) == found(whole)
+    document = orjson.loads((whole / "check.json").read_bytes())["check"]
+    assert orjson.loads(resumed.stdout)["check"] == document
+    assert {f["verdict"] for f in document["knobs"]} == {"alive", "dead"}
+    assert cli.run("verify", str(run)).returncode == 0
+
+
 def test_ray_with_real_training_killed_mid_generation_ends_like_one_that_never_was(
     cli: Cli, found: Found, whole: Whole
 ) -> None:

@@ -15,8 +15,9 @@ from orchestrator import artifacts
 from orchestrator.engine import Engine
 from orchestrator.execution.evaluate import Attempt, Outcome, Slots
 from orchestrator.execution.executors import EngineError, InlineExecutor
+from orchestrator.recorded import Result
 from orchestrator.run import PlanChangedError, attempt_place
-from orchestrator.session import Result, system_clock
+from orchestrator.session import system_clock
 
 RunSearch = Callable[..., Result]
 Found = Callable[[Path], dict[str, Any]]

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from budgets.ledger import HEAD, LEDGER, read
-from orchestrator.session import Result
+from orchestrator.recorded import Result
 from orchestrator.verify import verify
 
 RunSearch = Callable[..., Result]

@@ -1,0 +1,229 @@
+"""Whether each knob moves the score: what a check's evaluations prove, and how large it is.
+
+A check is one generation. Candidate 0 is the baseline; every other candidate is the baseline with
+one knob at an end of its range; all are scored on the same seeds. An end's effect is the mean
+paired difference to the baseline (above 0 is worse), judged by Student's t with Bonferroni's
+correction for all ends of the check.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+from statistics import fmean, stdev
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from budgets.events import Status
+from budgets.paired import count_needed, paired, significant
+from budgets.state import Generation, RunState
+from budgets.students_t import two_sided_limit
+from budgets.terms import Plan
+
+End = Literal["low", "high"]
+KnobVerdict = Literal["alive", "dead", "unproven", "unstable"]
+
+MOST_SEEDS = 1000
+"""No check is advised to use more."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class EndEffect(_Part):
+    """What one end of a knob's range does to the score. Numbers need two healthy seeds."""
+
+    end: End
+    statuses: dict[str, int]  # how its evaluations ended
+    difference: float | None  # mean over the healthy seeds, in the score's unit
+    standard_error: float | None  # of that mean
+    in_noise: float | None  # the difference in standard deviations of the noise
+    t: float | None  # the difference in standard errors; None also where they are 0
+    same: bool  # every seed gave the baseline's score
+    moves: bool  # by significantly more than nothing
+
+    @property
+    def evaluations(self) -> int:
+        """How many have ended, whichever way."""
+        return sum(self.statuses.values())
+
+
+class KnobFinding(_Part):
+    """Whether one knob moves the score."""
+
+    knob: str
+    verdict: KnobVerdict
+    better: Literal["low", "high", "neither"] | None  # end, of an alive knob
+    ends: tuple[EndEffect, ...]  # one if the baseline lies at the other
+    seeds_needed: int | None  # that would prove an unproven one; None: not within MOST_SEEDS
+
+    @property
+    def size(self) -> float:
+        """The larger end's difference, whatever its sign; infinite where none was measured."""
+        sizes = [abs(end.difference) for end in self.ends if end.difference is not None]
+        return max(sizes, default=inf)
+
+
+class Liveness(_Part):
+    """What a check has found so far, the largest effect first."""
+
+    seeds: int
+    baseline: float  # its mean score over the check's seeds
+    noise: float  # sd of the baseline's score from seed to seed, the unit of `in_noise`
+    noise_from: Literal["calibration", "check"]  # whose seeds
+    t_limit: float  # |t| above it moves the score, where all seeds are healthy
+    knobs: tuple[KnobFinding, ...]
+    pending: tuple[str, ...]  # knobs without all their evaluations yet
+
+    @property
+    def unstable_ends(self) -> tuple[str, ...]:
+        """As `knob end`: where fewer than two seeds gave a score, whatever the other end does."""
+        return tuple(
+            f"{f.knob} {e.end}" for f in self.knobs for e in f.ends if e.difference is None
+        )
+
+    def names(self, verdict: KnobVerdict) -> tuple[str, ...]:
+        """The knobs with that verdict."""
+        return tuple(f.knob for f in self.knobs if f.verdict == verdict)
+
+
+def moved(generation: Generation, candidate: int) -> tuple[int, End] | None:
+    """Which knob (by its place in the space) the candidate has at which end; None: the baseline.
+
+    Raises ValueError unless it differs from the baseline in one coordinate, which is 0 or 1.
+    """
+    baseline, point = generation.points[0], generation.points[candidate]
+    places = [i for i, (b, u) in enumerate(zip(baseline, point, strict=True)) if u != b]
+    if not places:
+        return None
+    if len(places) > 1 or point[places[0]] not in (0.0, 1.0):
+        raise ValueError(f"candidate {candidate} is not the baseline with one knob at an end")
+    return places[0], "low" if point[places[0]] == 0.0 else "high"
+
+
+def label(plan: Plan, generation: Generation, candidate: int) -> str:
+    """What a check's candidate is: `baseline`, or a knob's name and an end."""
+    place = moved(generation, candidate)
+    return "baseline" if place is None else f"{_name(plan, place[0])} {place[1]}"
+
+
+def _name(plan: Plan, place: int) -> str:
+    return str(plan.space["knobs"][place]["name"])
+
+
+@dataclass(frozen=True, slots=True)
+class _Yardstick:
+    """What an end's scores are compared with."""
+
+    baseline: dict[int, float]  # score by seed
+    noise: float
+    noise_from: Literal["calibration", "check"]
+    same_score: float
+    level: float  # of each end's test
+
+
+def liveness(state: RunState) -> Liveness | None:
+    """What the check in `state` has found; None until its baseline is measured, and for others."""
+    plan = state.plan
+    if plan.phase != "check" or not state.generations:
+        return None
+    generation = state.generations[0]
+    yardstick = _yardstick(plan, generation)
+    if yardstick is None:
+        return None
+    ends: dict[int, list[EndEffect]] = {}
+    for candidate in range(1, len(generation.points)):
+        place, effect = _effect(generation, candidate, yardstick)
+        ends.setdefault(place, []).append(effect)
+    pending = [i for i in ends if any(e.evaluations < len(generation.seeds) for e in ends[i])]
+    found = [_finding(_name(plan, i), ends[i], yardstick.level) for i in ends if i not in pending]
+    limit = two_sided_limit(yardstick.level, len(generation.seeds) - 1)
+    return Liveness(
+        seeds=len(generation.seeds),
+        baseline=fmean(yardstick.baseline.values()),
+        noise=yardstick.noise,
+        noise_from=yardstick.noise_from,
+        t_limit=round(limit, 6),  # the last bits are the C library's
+        knobs=tuple(sorted(found, key=lambda finding: -finding.size)),
+        pending=tuple(_name(plan, i) for i in pending),
+    )
+
+
+def _yardstick(plan: Plan, generation: Generation) -> _Yardstick | None:
+    """None while the baseline lacks a healthy score on any seed."""
+    baseline = _scores(generation, 0)
+    if len(baseline) < len(generation.seeds):
+        return None
+    calibrated = plan.calibration.sd_score if plan.calibration else None
+    return _Yardstick(
+        baseline=baseline,
+        noise=stdev(baseline.values()) if calibrated is None else calibrated,
+        noise_from="check" if calibrated is None else "calibration",
+        same_score=plan.thresholds.same_score,
+        level=plan.thresholds.alive_level / (len(generation.points) - 1),
+    )
+
+
+def _scores(generation: Generation, candidate: int) -> dict[int, float]:
+    """Healthy scores by seed."""
+    results = ((seed, generation.result(candidate, seed)) for seed in generation.seeds)
+    return {s: r.score for s, r in results if r is not None and r.score is not None}
+
+
+def _effect(generation: Generation, candidate: int, yardstick: _Yardstick) -> tuple[int, EndEffect]:
+    """Which knob, by its place in the space, and what this end of it does."""
+    moving = moved(generation, candidate)
+    assert moving is not None, "only candidate 0 is the baseline"
+    place, end = moving
+    results = [generation.result(candidate, seed) for seed in generation.seeds]
+    baseline, scores = yardstick.baseline, _scores(generation, candidate)
+    differences = {seed: score - baseline[seed] for seed, score in scores.items()}
+    same = len(scores) == len(generation.seeds) and all(
+        abs(d) <= yardstick.same_score * abs(baseline[seed]) for seed, d in differences.items()
+    )
+    mean, error, t = paired(list(differences.values()))
+    return place, EndEffect(
+        end=end,
+        statuses=dict(Counter(str(r.status) for r in results if r is not None)),
+        difference=mean,
+        standard_error=error,
+        in_noise=mean / yardstick.noise if mean is not None and yardstick.noise else None,
+        t=t,
+        same=same,
+        moves=not same and significant(list(differences.values()), yardstick.level),
+    )
+
+
+def _finding(knob: str, ends: Sequence[EndEffect], level: float) -> KnobFinding:
+    verdict = _verdict(ends)
+    return KnobFinding(
+        knob=knob,
+        verdict=verdict,
+        better=_better(ends) if verdict == "alive" else None,
+        ends=tuple(ends),
+        seeds_needed=_seeds_needed(ends, level) if verdict == "unproven" else None,
+    )
+
+
+def _verdict(ends: Sequence[EndEffect]) -> KnobVerdict:
+    if any(end.moves for end in ends):
+        return "alive"
+    if any(end.difference is None for end in ends):
+        return "unstable"
+    return "dead" if all(end.same for end in ends) else "unproven"
+
+
+def _better(ends: Sequence[EndEffect]) -> Literal["low", "high", "neither"]:
+    """The end with the lower score; neither if every end measured is worse than the baseline."""
+    measured = [(end.difference, end) for end in ends if end.difference is not None]
+    if all(difference > 0 and end.moves for difference, end in measured):
+        return "neither"
+    return min(measured, key=lambda pair: pair[0])[1].end
+
+
+def _seeds_needed(ends: Sequence[EndEffect], level: float) -> int | None:
+    """On which the larger effect of an unproven knob would be significant."""
+    larger = max((end for end in ends if not end.same), key=lambda end: abs(end.t or 0.0))
+    return count_needed(larger.t or 0.0, larger.statuses[Status.OK], level, MOST_SEEDS)

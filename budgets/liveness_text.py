@@ -1,0 +1,98 @@
+"""What a check found, as Markdown for a person."""
+
+from collections.abc import Iterator
+
+from budgets.liveness import MOST_SEEDS, EndEffect, KnobFinding, Liveness
+
+_BAR = 16
+"""Characters of the longest bar."""
+
+
+def check_lines(found: Liveness | None) -> list[str]:
+    """The section on knobs; `found` is None before the baseline is measured."""
+    if found is None:
+        return ["## Knobs", "", "The baseline is not measured yet."]
+    return ["## Knobs", "", _basis(found), "", *_table(found), "", *_advice(found)]
+
+
+def _basis(found: Liveness) -> str:
+    whose = "this check's own" if found.noise_from == "check" else "the calibration's"
+    unit = "Without noise, effects are in the score's own unit"
+    if found.noise:
+        unit = (
+            f"Effects are in units of the noise, sd {found.noise:.4g} over {whose} baseline seeds"
+        )
+    return (
+        f"The baseline scores {found.baseline:.5g} over {found.seeds} seeds; lower is better. "
+        "Each knob goes to either end of its range, all others at the baseline, on the same seeds. "
+        f"{unit}; t is an effect in standard errors. Beyond {found.t_limit:.1f} it is "
+        "not the seeds' doing."
+    )
+
+
+def _table(found: Liveness) -> list[str]:
+    if not found.knobs:
+        return ["No knob has all its evaluations yet."]
+    largest = max((f.size for f in found.knobs if f.size < float("inf")), default=0.0)
+    return [
+        "| knob | verdict | low | t | high | t | better end | effect |",
+        "|---|---|--:|--:|--:|--:|---|:--|",
+        *(_row(finding, largest) for finding in found.knobs),
+    ]
+
+
+def _row(finding: KnobFinding, largest: float) -> str:
+    cells = [finding.knob, finding.verdict]
+    for name in ("low", "high"):
+        cells += _cells(next((end for end in finding.ends if end.end == name), None))
+    width = 0 if not largest else round(_BAR * min(finding.size / largest, 1.0))
+    cells += [finding.better or "", "█" * width if finding.size < float("inf") else ""]
+    return f"| {' | '.join(cells)} |"
+
+
+def _cells(end: EndEffect | None) -> list[str]:
+    """The effect and its t."""
+    if end is None:
+        return ["baseline", ""]
+    if end.difference is None:
+        return [_failures(end), ""]
+    size = end.difference if end.in_noise is None else end.in_noise
+    shown = f"{size:+.3g}" if end.in_noise is None else f"{size:+.2f}"
+    return [shown, _t(end)]
+
+
+def _t(end: EndEffect) -> str:
+    if end.t is None:
+        return "∞" if end.difference else "0"
+    return f"{end.t:+.1f}" if abs(end.t) < 1e6 else "∞"  # beyond it, the spread is rounding
+
+
+def _failures(end: EndEffect) -> str:
+    return ", ".join(f"{n} {status}" for status, n in end.statuses.items() if status != "ok")
+
+
+def _advice(found: Liveness) -> Iterator[str]:
+    """What it comes to and what to do about it, one point a line."""
+    if alive := found.names("alive"):
+        yield f"- Alive, {len(alive)} of {len(found.knobs)}: {', '.join(alive)}."
+    if dead := found.names("dead"):
+        yield (
+            f"- Dead: {', '.join(dead)}. The score stays the same at both ends: a search wastes "
+            "budget on them."
+        )
+    for finding in found.knobs:
+        if finding.verdict == "unproven":
+            yield f"- {_unproven(finding)}"
+        for end in finding.ends:
+            if failures := _failures(end):
+                yield f"- {finding.knob} fails at {end.end}: {failures} of {end.evaluations}."
+    if found.pending:
+        yield f"- Not evaluated to the end: {', '.join(found.pending)}."
+
+
+def _unproven(finding: KnobFinding) -> str:
+    if finding.seeds_needed is None:
+        more = f"even {MOST_SEEDS} seeds would not show it"
+    else:
+        more = f"--seeds {finding.seeds_needed} would show it"
+    return f"Unproven: {finding.knob}. If its effect is as large as it looks here, {more}."

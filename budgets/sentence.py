@@ -1,0 +1,59 @@
+"""Where a run stands, in one sentence that claims no more than was measured."""
+
+from budgets.liveness import liveness
+from budgets.state import RunState
+from budgets.triggers import Verdict
+
+
+def sentence(state: RunState, verdict: Verdict) -> str:
+    """The verdict in words that claim no more than was measured."""
+    match verdict.decision:
+        case "continue":
+            planned = state.plan.resolved
+            if state.plan.phase == "check":
+                settled = state.accounts.evaluations
+                return f"Running: {settled} of {planned.evaluations} evaluations settled."
+            return f"Running: {state.finished} of {planned.generations} generations finished."
+        case "pause":
+            return f"Paused: {verdict.reason}.{_way_on(verdict)}"
+        case "stop":
+            return f"Stopped: {verdict.reason}."
+        case "done":
+            return _finished(state)
+
+
+def _way_on(verdict: Verdict) -> str:
+    rules = [t.rule for t in verdict.triggers if t.overridable]
+    if not rules:
+        return ""
+    options = " ".join(f"--override {rule}" for rule in rules)
+    return f' Look into it; to go on all the same, repeat the command with {options} --reason "..."'
+
+
+def _finished(state: RunState) -> str:
+    evaluations, failed = state.accounts.evaluations, sum(len(g.failed) for g in state.generations)
+    if state.plan.phase == "calibration":
+        if failed == evaluations:
+            return f"Not calibrated: all {evaluations} evaluations of the baseline failed."
+        return f"Calibrated: {evaluations - failed} healthy evaluations of the baseline."
+    if state.plan.phase == "check":
+        return _checked(state)
+    plumbing = f"All {evaluations} evaluations are settled, {failed} of them failed."
+    if state.plan.tier == "min":
+        return f"{plumbing} The plumbing works. Tier min is too small to say Go."
+    return (
+        f"{plumbing} The recommendation has not been scored on fresh seeds against the baseline, "
+        "so this is no Go yet."
+    )
+
+
+def _checked(state: RunState) -> str:
+    found = liveness(state)
+    assert found is not None, "no check is finished without its baseline"
+    parts = {
+        "dead": found.names("dead"),
+        "unproven": found.names("unproven"),
+        "unstable": found.unstable_ends,
+    }
+    named = "".join(f"; {what}: {', '.join(names)}" for what, names in parts.items() if names)
+    return f"{len(found.names('alive'))} of {len(found.knobs)} knobs move the score{named}."

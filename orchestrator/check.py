@@ -1,0 +1,160 @@
+"""A check: which points it evaluates, its plan, and what finished checks have shown."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from budgets.liveness import Liveness, liveness
+from budgets.terms import Calibration, Devices, Envelope, Plan
+from objectives.api import Objective
+from objectives.space import Knob, SearchSpace
+from orchestrator.plan import Request, caps_for, described, limits_for, short_hash
+from orchestrator.recorded import finished_runs
+
+Point = tuple[float, ...]
+
+CHECK_SEEDS = 8
+LEAST_SEEDS = 2  # a spread needs two
+
+
+@dataclass(frozen=True)
+class CheckRequest:
+    """What shall be checked. The `terms` say on which objective and within what."""
+
+    terms: Request
+    seeds: int = CHECK_SEEDS
+    knobs: tuple[str, ...] = ()  # empty: all
+
+    def names(self) -> tuple[str, ...]:
+        """The knobs to check, in the space's order. Raises ValueError on one it does not have."""
+        objective = self.terms.objective
+        known = [knob.name for knob in objective.space.knobs]
+        if unknown := [name or "''" for name in self.knobs if name not in known]:
+            raise ValueError(
+                f"--knobs: {objective.spec.name} has no {', '.join(unknown)}, expected some of "
+                f"{', '.join(known)}"
+            )
+        return tuple(name for name in known if name in self.knobs or not self.knobs)
+
+
+def check_points(space: SearchSpace, names: Sequence[str]) -> tuple[Point, ...]:
+    """The baseline, and one knob at a time at either end of its range, in the unit cube."""
+    baseline = space.baseline
+    moved = (
+        (*baseline[:place], end, *baseline[place + 1 :])
+        for place, knob in enumerate(space.knobs)
+        if knob.name in names
+        for end in _other_ends(knob)
+    )
+    return (baseline, *moved)
+
+
+def _other_ends(knob: Knob) -> list[float]:
+    """The ends of the unit interval at which the knob has another value than its baseline."""
+    baseline = knob.encode(knob.baseline)
+    return [e for e in (0.0, 1.0) if abs(knob.encode(knob.decode(e)) - baseline) > 1e-9]
+
+
+def check_family(objective: Objective, kind: str) -> str:
+    """What the names of all checks of an objective on one kind of device begin with."""
+    return f"{objective.spec.name}-{objective.fingerprint[:10]}-{kind}"
+
+
+def check_name(request: CheckRequest, kind: str) -> str:
+    """The check's id. What was asked decides it, so the same command finds the same check."""
+    terms = request.terms
+    asked = (
+        *request.names(),
+        request.seeds,
+        terms.evaluation_seed,
+        terms.limit_seconds,
+        terms.stall_seconds,
+        terms.max_evals,
+        terms.max_device_hours,
+        terms.max_hours,
+        terms.max_cost,
+        terms.price_per_device_hour,
+    )
+    return f"{check_family(terms.objective, kind)}-{short_hash(repr(asked))}"
+
+
+def check_plan(request: CheckRequest, devices: Devices, calibration: Calibration | None) -> Plan:
+    """The plan of a check: one generation, every point on the same seeds.
+
+    A cap on evaluations leaves it fewer seeds. Raises ValueError where that is too few.
+    """
+    terms = request.terms
+    points = len(check_points(terms.objective.space, request.names()))
+    nominal = Envelope(population=points, generations=1, seeds_per_candidate=request.seeds)
+    resolved, reasons = _affordable(nominal, terms.max_evals)
+    return Plan(
+        run_id=check_name(request, devices.kind),
+        phase="check",
+        tier=None,
+        nominal=nominal,
+        resolved=resolved,
+        reasons=reasons,
+        search=None,
+        evaluation_seed=terms.evaluation_seed,
+        limits=limits_for(terms.limit_seconds, terms.stall_seconds, devices, calibration),
+        caps=caps_for(terms, terms.max_evals or resolved.evaluations),
+        price_per_device_hour=terms.price_per_device_hour,
+        devices=devices,
+        calibration=calibration,
+        **described(terms.objective),
+    )
+
+
+def _affordable(nominal: Envelope, most: int | None) -> tuple[Envelope, tuple[str, ...]]:
+    if most is None or nominal.evaluations <= most:
+        return nominal, ()
+    seeds = most // nominal.population
+    if seeds < LEAST_SEEDS:
+        raise ValueError(
+            f"--max-evals {most} does not pay for {nominal.population} points on {LEAST_SEEDS} "
+            "seeds: check fewer knobs at a time with --knobs"
+        )
+    reason = f"--max-evals {most} pays for {seeds} of {nominal.seeds_per_candidate} seeds"
+    return nominal.model_copy(update={"seeds_per_candidate": seeds}), (reason,)
+
+
+@dataclass(frozen=True)
+class Known:
+    """What finished checks have shown about an objective's knobs."""
+
+    alive: tuple[str, ...]
+    dead: tuple[str, ...]  # in one check, and alive in none
+    neither: tuple[str, ...]
+
+    def lines(self) -> Iterator[str]:
+        """What a person who is about to search should hear."""
+        if self.dead:
+            yield (
+                f"Warning: {', '.join(self.dead)} did not move the score when checked: a search "
+                "wastes budget there."
+            )
+        if self.neither:
+            some = self.alive or self.dead
+            which = f"{', '.join(self.neither)} have not" if some else "no knob has"
+            yield (
+                f"Note: {which} been shown to move the score yet; `orchestrator space check` with "
+                "the same --objective and --set tries."
+            )
+
+
+def known_knobs(root: Path, objective: Objective, kind: str) -> Known:
+    """All finished checks of the objective on that kind of device, taken together."""
+    runs = finished_runs(root, "check", check_family(objective, kind))
+    found = [f for run in runs if (f := liveness(run.state)) is not None]
+    return together([knob.name for knob in objective.space.knobs], found)
+
+
+def together(names: Sequence[str], found: Sequence[Liveness]) -> Known:
+    """What several checks have shown about the knobs of these names."""
+    alive = {name for f in found for name in f.names("alive")}
+    dead = {name for f in found for name in f.names("dead")} - alive
+    return Known(
+        alive=tuple(n for n in names if n in alive),
+        dead=tuple(n for n in names if n in dead),
+        neither=tuple(n for n in names if n not in alive | dead),
+    )

@@ -1,0 +1,76 @@
+"""`space show` and `space check`: which knobs there are, and whether each moves the score."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+from rich.markdown import Markdown
+
+from objectives.api import Objective
+from orchestrator.options import (
+    AskedCheck,
+    Json,
+    ObjectiveName,
+    Settings,
+    check_command,
+    load_objective,
+)
+from orchestrator.terminal import conducting, console, finish, print_json
+
+spaces = typer.Typer(help="The knobs, and whether they matter.", no_args_is_help=True)
+
+
+def run_check(asked: AskedCheck) -> None:
+    """Evaluate every knob at the ends of its range; go on if that was begun."""
+    with conducting(asked.root, asked.engine, asked.as_json) as (session, live):
+        result = session.check(asked.request, asked.engine.slots())
+        finish(result, session.stop, live, asked.as_json)
+
+
+spaces.command("check", help="Show that each knob moves the score; the same command resumes.")(
+    check_command(run_check)
+)
+
+
+@spaces.command()
+def show(
+    objective: ObjectiveName = "nanochat", settings: Settings = None, as_json: Json = False
+) -> None:
+    """The knobs: name, kind, range and baseline, in the knob's own unit. Touches nothing."""
+    chosen = load_objective(objective, settings)
+    rows = knob_rows(chosen)
+    if as_json:
+        print_json({"objective": chosen.spec.model_dump(mode="json"), "knobs": rows})
+    else:
+        console().print(Markdown(to_markdown(chosen.spec.name, rows)))
+
+
+def knob_rows(objective: Objective) -> list[dict[str, Any]]:
+    """One row a knob, in the order of the space."""
+    return [
+        {
+            "name": knob.name,
+            "kind": knob.kind,
+            "low": knob.decode(0.0),
+            "high": knob.decode(1.0),
+            "baseline": knob.baseline,
+        }
+        for knob in objective.space.knobs
+    ]
+
+
+def to_markdown(name: str, rows: Sequence[dict[str, Any]]) -> str:
+    """The rows as a table."""
+    lines = [
+        f"# {name}: {len(rows)} knobs",
+        "",
+        "| knob | kind | low | high | baseline |",
+        "|---|---|--:|--:|--:|",
+        *(
+            f"| {row['name']} | {row['kind']} | {row['low']:.4g} | {row['high']:.4g} | "
+            f"{row['baseline']:.4g} |"
+            for row in rows
+        ),
+        "",
+    ]
+    return "\n".join(lines)

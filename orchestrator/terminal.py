@@ -1,0 +1,55 @@
+"""What every command has in common: a console, a session to conduct runs in, and how it ends."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+import typer
+from rich.console import Console
+
+from budgets.report import budget_report
+from orchestrator import artifacts
+from orchestrator.engine import Engine
+from orchestrator.live import Listener, Live
+from orchestrator.recorded import Result
+from orchestrator.session import Session
+from orchestrator.walk import Stop
+
+EXIT_BY_DECISION = {"done": 0, "pause": 3, "stop": 4}
+EXIT_SIGNAL = 128  # plus the signal's number
+
+
+@contextmanager
+def conducting(root: Path, engine: Engine, as_json: bool) -> Iterator[tuple[Session, Live]]:
+    with (
+        Live(console(stderr=as_json)) as live,
+        Session(root, engine, live.observe, live.say) as session,
+    ):
+        yield session, live
+
+
+def finish(result: Result, stop: Stop, live: Live, as_json: bool) -> None:
+    """Show where the run stands and leave with the exit code that says so."""
+    if as_json:
+        print_json({"directory": str(result.directory), **budget_report(result.state).model_dump()})
+    else:
+        live.markdown(artifacts.markdown(result.state))
+        live.say(f"Files: {result.directory}")
+    if stop.requested and result.verdict.decision == "continue":
+        live.say("Interrupted; nothing paid is lost. Repeat the command to go on.")
+        raise typer.Exit(EXIT_SIGNAL + stop.signum)
+    raise typer.Exit(EXIT_BY_DECISION[result.verdict.decision])
+
+
+def console(*, stderr: bool = False) -> Console:
+    """As wide as a report's tables where there is no terminal to ask."""
+    stream = sys.stderr if stderr else sys.stdout
+    return Listener(stderr=stderr, width=None if stream.isatty() else 110)
+
+
+def print_json(content: Any) -> None:
+    options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+    sys.stdout.buffer.write(orjson.dumps(content, option=options))
