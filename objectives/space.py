@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Kind = Literal["linear", "log10", "sigmoid01", "tanh11", "int"]
 
@@ -29,7 +29,8 @@ class Knob(BaseModel):
     """One searched parameter.
 
     `low` and `high` bound its x-space (for `log10` the exponent, for `sigmoid01` and `tanh11` the
-    argument); `baseline` is a value in the knob's own unit.
+    argument); `baseline` is a value in the knob's own unit. An `int` knob takes every `step`-th
+    whole number from `low` on.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -38,16 +39,17 @@ class Knob(BaseModel):
     kind: Kind
     low: float
     high: float
+    step: int = Field(default=1, ge=1, exclude_if=lambda step: step == 1)
     baseline: float
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if not self.low < self.high:
             raise ValueError(f"knob {self.name}: low {self.low} must be below high {self.high}")
-        if self.kind == "int" and not all(
-            float(v).is_integer() for v in (self.low, self.high, self.baseline)
-        ):
-            raise ValueError(f"knob {self.name}: an int knob needs whole bounds and baseline")
+        if self.kind == "int":
+            self._check_grid()
+        elif self.step != 1:
+            raise ValueError(f"knob {self.name}: only an int knob has a step")
         if not self._returns(self.low) or not self._returns(self.high):
             raise ValueError(
                 f"knob {self.name}: {self.kind} cannot tell values apart at bounds "
@@ -61,6 +63,16 @@ class Knob(BaseModel):
             raise ValueError(f"knob {self.name}: baseline {self.baseline} lies outside its bounds")
         return self
 
+    def _check_grid(self) -> None:
+        if not all(float(v).is_integer() for v in (self.low, self.high, self.baseline)):
+            raise ValueError(f"knob {self.name}: an int knob needs whole bounds and baseline")
+        for edge, value in (("high", self.high), ("baseline", self.baseline)):
+            if (value - self.low) % self.step:
+                raise ValueError(
+                    f"knob {self.name}: {edge} {value:g} must lie whole steps of {self.step} "
+                    f"from low {self.low:g}"
+                )
+
     def _returns(self, x: float) -> bool:
         """Whether `x` survives the way to the knob's own unit and back (tanh(30) is 1)."""
         scale = _SCALES[self.kind]
@@ -69,18 +81,22 @@ class Knob(BaseModel):
         except (ValueError, ArithmeticError):
             return False
 
+    @property
+    def _bins(self) -> float:
+        """How many values an int knob has."""
+        return (self.high - self.low) // self.step + 1
+
     def decode(self, unit: float) -> float:
         """The knob's value at `unit` in [0, 1]."""
-        if self.kind == "int":  # equal shares of the unit interval, one per whole number
-            bins = self.high - self.low + 1
-            return self.low + min(math.floor(unit * bins), bins - 1)
+        if self.kind == "int":  # equal shares of the unit interval, one per value
+            return self.low + self.step * min(math.floor(unit * self._bins), self._bins - 1)
         x = self.low + unit * (self.high - self.low)
         return _SCALES[self.kind].to_value(min(x, self.high))  # rounding may step over the edge
 
     def encode(self, value: float) -> float:
         """The coordinate at which `decode` gives `value`: in [0, 1] if it lies in the bounds."""
         if self.kind == "int":
-            return (value - self.low + 0.5) / (self.high - self.low + 1)
+            return ((value - self.low) / self.step + 0.5) / self._bins
         unit = (_SCALES[self.kind].to_x(value) - self.low) / (self.high - self.low)
         edge = min(max(unit, 0.0), 1.0)
         return edge if abs(unit - edge) < 1e-9 else unit  # a bound is inside despite rounding

@@ -1,15 +1,19 @@
-"""What one evaluation trains: shape, budget, optimiser and data, checked before anything runs."""
+"""What one evaluation trains: shape, budget, optimiser, synapses and data, checked beforehand.
+
+Every field decides a score. A search moves some of them (`objectives.nanochat.groups`); where and
+how often a training run saves and prints is not here but in `objectives.nanochat.program`.
+"""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from objectives.nanochat.data import BUILTIN
+from objectives.nanochat.text import data, tokenizer
 from objectives.settings import parse
 
 BLOCK = 16  # queries that see the same synaptic state
+TARGET_FLOPS = 3e10  # unless batches or epochs are asked for
 
 
 class NanochatConfig(BaseModel):
@@ -17,38 +21,72 @@ class NanochatConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    model: Literal["synaptic", "gpt"] = "synaptic"  # "gpt" ignores the knobs: the control
+    model: Literal["synaptic", "gpt"] = "synaptic"  # "gpt" has no synapses: the control
+    space: str = ""  # groups to search, joined by "+"; "" is the model's own
     data: str = "builtin:wiki-v1"
+    tokenizer: str = "bytes"
 
     n_layer: int = Field(default=2, ge=1)
     n_head: int = Field(default=1, ge=1)
     n_kv_head: int = Field(default=1, ge=1)
     n_embd: int = Field(default=32, ge=2)
-    sequence_len: int = Field(default=128, ge=BLOCK)  # bytes
-    batch_size: int = Field(default=3, ge=1)  # sequences per optimiser step
-    target_flops: float = Field(default=3e10, gt=0)  # forward and backward, never exceeded
-    val_windows: int = Field(default=256, ge=1)  # of sequence_len bytes
+    sequence_len: int = Field(default=128, ge=BLOCK)  # tokens
+    micro_batch_size: int = Field(default=3, ge=1)  # sequences at once
+    gradient_accumulation_steps: int = Field(default=1, ge=1)  # micro-batches per optimiser step
+    val_windows: int = Field(default=512, ge=1)  # of sequence_len tokens
+
+    # How long to train: the first of the three that is set decides.
+    target_flops: float | None = Field(default=None, gt=0)  # forward and backward, not exceeded
+    num_batches: int | None = Field(default=None, ge=1)  # optimiser steps
+    num_epochs: float | None = Field(default=None, gt=0)  # times the training text
 
     matrix_lr: float = Field(default=0.02, ge=0)  # Muon
     embedding_lr: float = Field(default=0.2, ge=0)  # AdamW
     unembedding_lr: float = Field(default=0.02, ge=0)  # AdamW
     weight_decay: float = Field(default=0.0, ge=0)  # of the matrices
+    momentum: float = Field(default=0.95, ge=0, lt=1)  # Muon
+    adam_beta1: float = Field(default=0.8, ge=0, lt=1)
+    adam_beta2: float = Field(default=0.95, ge=0, lt=1)
     warmup_ratio: float = Field(default=0.0, ge=0, le=1)  # share of the steps
     warmdown_ratio: float = Field(default=0.4, ge=0, le=1)  # share of the steps
     max_grad_norm: float = Field(default=1.0, gt=0)
 
+    # Synapses. Rates are per token.
+    tau_c: float = Field(default=0.85, ge=0, lt=1)  # what one token leaves of the calcium
+    alpha_c: float = Field(default=0.5, gt=0)  # calcium that a full drive lets in
+    init_rrp: float = Field(default=6.0, ge=1)  # vesicles ready at first, and as many in reserve
+    prime_rate: float = Field(default=0.05, gt=0, le=0.5)  # reserve to ready, and back at rest
+    rec_rate: float = Field(default=0.05, gt=0, le=0.5)  # spent to reserve
+    lambda_loge: float = Field(default=1.0, ge=0)  # weight of log(release) in the logits
+    barrier_strength: float = Field(default=0.02, ge=0)  # logits subtracted per token of distance
+    stochastic_train_frac: float = Field(default=0.1, ge=0, lt=1)  # of the edges, random release
+    post_fast_lr: float = Field(default=1e-3, ge=0)  # post-synaptic gain, forgetting, per step
+    post_slow_lr: float = Field(default=1e-4, ge=0)  # post-synaptic gain, lasting, per step
+
+    # What the same numbers are computed with: each changes the last bits of a score.
+    dtype: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: bfloat16 on a GPU
+    attention: Literal["auto", "explicit", "fused"] = "auto"  # of "gpt"; auto: fused on a GPU
+    compile: bool = False
+    gradient_checkpointing: bool = False  # recompute each layer in the backward pass: less memory
+
+    @model_validator(mode="before")
+    @classmethod
+    def _some_length(cls, settings: Any) -> Any:
+        lengths = ("target_flops", "num_batches", "num_epochs")
+        if isinstance(settings, dict) and all(settings.get(name) is None for name in lengths):
+            return settings | {"target_flops": TARGET_FLOPS}
+        return settings
+
     @field_validator("data")
     @classmethod
-    def _builtin_or_absolute(cls, data: str) -> str:
-        """Evaluations run in directories of their own: a path must not depend on where."""
-        if data in BUILTIN:
-            return data
-        if data.startswith("builtin:"):
-            raise ValueError(
-                f"{data!r} is not built in: expected one of {', '.join(BUILTIN)}, "
-                "or the path of a text file"
-            )
-        return str(Path(data).expanduser().absolute())
+    def _whatever_the_working_directory(cls, value: str) -> str:
+        return data.absolute(value)
+
+    @field_validator("tokenizer")
+    @classmethod
+    def _known_tokenizer(cls, value: str) -> str:
+        tokenizer.vocab_size(value)
+        return value
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -63,11 +101,8 @@ class NanochatConfig(BaseModel):
             )
         if self.sequence_len % BLOCK:
             raise ValueError(f"sequence_len must be a multiple of {BLOCK}, got {self.sequence_len}")
-        if self.warmup_ratio + self.warmdown_ratio > 1:
-            raise ValueError(
-                "warmup_ratio + warmdown_ratio must be at most 1, "
-                f"got {self.warmup_ratio} + {self.warmdown_ratio}"
-            )
+        if self.attention == "fused" and self.model == "synaptic":
+            raise ValueError("attention = fused knows no synapses: use explicit, or model = gpt")
         return self
 
     @property
@@ -75,8 +110,16 @@ class NanochatConfig(BaseModel):
         return self.n_embd // self.n_head
 
     @property
+    def vocab_size(self) -> int:
+        return tokenizer.vocab_size(self.tokenizer)
+
+    @property
     def tokens_per_step(self) -> int:
-        return self.batch_size * self.sequence_len
+        return self.sequence_len * self.micro_batch_size * self.gradient_accumulation_steps
+
+    def with_knobs(self, knobs: Mapping[str, float]) -> Self:
+        """This configuration with some fields moved. Raises ValueError if they do not fit."""
+        return parse(type(self), self.model_dump() | dict(knobs), "nanochat")
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:

@@ -1,4 +1,4 @@
-"""A compact GPT over bytes in the manner of nanochat, with or without synapses in its attention.
+"""A compact GPT in the manner of nanochat, with or without synapses in its attention.
 
 Rotary positions, normalised queries and keys, RMSNorm without gain, squared ReLU, untied head,
 softcapped logits, output projections that start at zero.
@@ -7,16 +7,15 @@ softcapped logits, output projections that start at zero.
 import torch
 import torch.nn.functional as F  # noqa: N812 - the name everybody knows it by
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
-from objectives.nanochat.config import BLOCK, NanochatConfig
-from objectives.nanochat.flops import VOCABULARY
+from objectives.nanochat.config import NanochatConfig
 from objectives.nanochat.gain import PostSynapticGain
-from objectives.nanochat.knobs import SynapticKnobs
-from objectives.nanochat.synaptic import Release, random_odds
+from objectives.nanochat.synaptic import Release
 
 SOFTCAP = 15.0
 ROTARY_BASE = 10_000.0
-HEAD_SD = 0.001  # so that an untrained model predicts every byte alike
+HEAD_SD = 0.001  # so that an untrained model predicts every token alike
 
 
 def norm(x: Tensor) -> Tensor:
@@ -26,89 +25,117 @@ def norm(x: Tensor) -> Tensor:
 class Attention(nn.Module):
     """Causal self-attention; `release` adds the synaptic term to its logits."""
 
-    def __init__(self, config: NanochatConfig, knobs: SynapticKnobs | None) -> None:
+    def __init__(self, config: NanochatConfig, device: torch.device) -> None:
         super().__init__()
         self.config = config
         width = (config.n_head + 2 * config.n_kv_head) * config.head_dim
         self.qkv = nn.Parameter(torch.empty(width, config.n_embd))
         self.projection = nn.Parameter(torch.empty(config.n_embd, config.n_embd))
-        self.release = Release(knobs, config.sequence_len) if knobs else None
+        self.release = Release(config) if config.model == "synaptic" else None
+        chosen = "fused" if device.type == "cuda" else "explicit"
+        self.kernel = chosen if config.attention == "auto" else config.attention
 
-    def forward(self, x: Tensor, tables: "Tables", odds: Tensor | None) -> Tensor:
-        """`x` (batch, token, channel) -> the same shape."""
+    def forward(self, x: Tensor, tables: "Tables", noise: Tensor | None) -> Tensor:
+        """`x` (batch, token, channel) -> the same shape. `noise` is (head, query, key)."""
         c = self.config
         batch, length, _ = x.shape
-        qkv = F.linear(x, self.qkv).view(batch, length, -1, c.head_dim).transpose(1, 2)
-        q, k, v = torch.split(qkv, [c.n_head, c.n_kv_head, c.n_kv_head], dim=1)
-        q, k = norm(tables.rotate(q)), norm(tables.rotate(k))
+        qkv = F.linear(x, self.qkv).view(batch, length, -1, c.head_dim)
+        qk, v = torch.split(qkv, [c.n_head + c.n_kv_head, c.n_kv_head], dim=2)
+        qk = norm(tables.rotate(qk))
+        q, k = torch.split(qk, [c.n_head, c.n_kv_head], dim=2)
+        q, k, v = (t.transpose(1, 2) for t in (q, k, v))
         if c.n_kv_head < c.n_head:
-            groups = c.n_head // c.n_kv_head
-            k, v = k.repeat_interleave(groups, 1), v.repeat_interleave(groups, 1)
-        q, k, v = (t.reshape(-1, length, c.head_dim) for t in (q, k, v))
-        scores = torch.baddbmm(tables.mask, q, k.transpose(1, 2), alpha=c.head_dim**-0.5)
-        if self.release is not None:
-            scores = self.release(scores, odds)
-        y = torch.bmm(scores.softmax(-1), v).view(batch, c.n_head, length, c.head_dim)
+            k, v = (t.repeat_interleave(c.n_head // c.n_kv_head, 1) for t in (k, v))
+        if self.release is None and self.kernel == "fused":
+            y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        else:
+            y = torch.matmul(self._weights(q, k, tables.mask, noise), v)
         return F.linear(y.transpose(1, 2).reshape(batch, length, c.n_embd), self.projection)
+
+    def _weights(self, q: Tensor, k: Tensor, mask: Tensor, noise: Tensor | None) -> Tensor:
+        """How much each query takes from each key (batch, head, query, key)."""
+        shape = (*q.shape[:3], k.shape[2])
+        q, k = (t.reshape(-1, *t.shape[2:]) for t in (q, k))
+        scores = torch.baddbmm(mask, q, k.mT, alpha=self.config.head_dim**-0.5).view(shape)
+        if self.release is not None:
+            scores = self.release(scores, noise)
+        weights: Tensor = scores.softmax(-1)
+        return weights
 
 
 class MLP(nn.Module):
     """Four times as wide inside, squared ReLU; `gain` scales what comes out."""
 
-    def __init__(self, config: NanochatConfig, knobs: SynapticKnobs | None) -> None:
+    def __init__(self, config: NanochatConfig) -> None:
         super().__init__()
         self.up = nn.Parameter(torch.empty(4 * config.n_embd, config.n_embd))
         self.down = nn.Parameter(torch.empty(config.n_embd, 4 * config.n_embd))
-        self.gain = (
-            PostSynapticGain(knobs, config.n_embd, config.sequence_len) if knobs else nn.Identity()
-        )
+        self.gain = PostSynapticGain(config) if config.model == "synaptic" else nn.Identity()
 
     def forward(self, x: Tensor) -> Tensor:
         y: Tensor = self.gain(F.linear(F.linear(x, self.up).relu().square(), self.down))
         return y
 
 
+class Layer(nn.Module):
+    """Attention and MLP, each added to what came in."""
+
+    def __init__(self, config: NanochatConfig, device: torch.device) -> None:
+        super().__init__()
+        self.attention = Attention(config, device)
+        self.mlp = MLP(config)
+
+    def forward(self, x: Tensor, tables: "Tables", noise: Tensor | None) -> Tensor:
+        x = x + self.attention(norm(x), tables, noise)
+        return x + self.mlp(norm(x))  # type: ignore[no-any-return]
+
+
 class Tables(nn.Module):
     """Constants of position: rotary angles, and the mask with the barrier of distance.
 
-    The mask is -inf on later keys and `-barrier` per block of distance on earlier ones.
+    The mask is -inf on later keys and `-barrier` per token of distance on earlier ones.
     """
 
     cos: Tensor
     sin: Tensor
     mask: Tensor
 
-    def __init__(self, config: NanochatConfig, barrier: float) -> None:
+    def __init__(self, config: NanochatConfig) -> None:
         super().__init__()
+        barrier = config.barrier_strength if config.model == "synaptic" else 0.0
         position = torch.arange(config.sequence_len)
         pair = torch.arange(config.head_dim // 2) / (config.head_dim // 2)
         angle = position[:, None] * ROTARY_BASE**-pair
+        cos, sin = angle.cos(), angle.sin()
         distance = position[:, None] - position
-        mask = torch.where(distance < 0, -torch.inf, -barrier / BLOCK * distance)
-        for name, table in (("cos", angle.cos()), ("sin", angle.sin()), ("mask", mask)):
+        tables = {
+            "cos": torch.cat((cos, cos), -1)[:, None],
+            "sin": torch.cat((sin, -sin), -1)[:, None],
+            "mask": torch.where(distance < 0, -torch.inf, -barrier * distance),
+        }
+        for name, table in tables.items():
             self.register_buffer(name, table, persistent=False)
 
     def rotate(self, x: Tensor) -> Tensor:
-        """Rotary positions: each pair of channels of `x` (..., token, channel) turned."""
+        """Rotary positions: each pair of channels of `x` (batch, token, head, channel) turned."""
         a, b = x.chunk(2, -1)
-        return torch.cat((a * self.cos + b * self.sin, b * self.cos - a * self.sin), -1)
+        return torch.addcmul(x * self.cos, torch.cat((b, a), -1), self.sin)
 
 
 class GPT(nn.Module):
-    """Bytes in, logits over the next byte out. `knobs` None is the plain transformer."""
+    """Tokens in, the mean cross-entropy of the next ones out."""
 
     def __init__(
-        self, config: NanochatConfig, knobs: SynapticKnobs | None, generator: torch.Generator
+        self, config: NanochatConfig, generator: torch.Generator, device: torch.device
     ) -> None:
         super().__init__()
         self.config = config
-        self.noise_share = knobs.stochastic_train_frac if knobs else 0.0
-        self.tables = Tables(config, knobs.barrier_strength if knobs else 0.0)
-        self.embedding = nn.Parameter(torch.empty(VOCABULARY, config.n_embd))
-        self.attentions = nn.ModuleList(Attention(config, knobs) for _ in range(config.n_layer))
-        self.mlps = nn.ModuleList(MLP(config, knobs) for _ in range(config.n_layer))
-        self.head = nn.Parameter(torch.empty(VOCABULARY, config.n_embd))
+        self.tables = Tables(config)
+        self.embedding = nn.Parameter(torch.empty(config.vocab_size, config.n_embd))
+        self.layers = nn.ModuleList(Layer(config, device) for _ in range(config.n_layer))
+        self.head = nn.Parameter(torch.empty(config.vocab_size, config.n_embd))
         self._initialise(generator)
+        self.to(device)
 
     @torch.no_grad()
     def _initialise(self, generator: torch.Generator) -> None:
@@ -123,23 +150,29 @@ class GPT(nn.Module):
             else:
                 weight.uniform_(-bound, bound, generator=generator)
 
-    def forward(self, tokens: Tensor, noise: torch.Generator | None = None) -> Tensor:
-        """Logits (batch, token, 256) for `tokens` (batch, sequence_len).
+    def matrices(self) -> list[nn.Parameter]:
+        """The matrices inside the layers."""
+        return list(self.layers.parameters())
 
-        `noise` makes a share of the edges release at random; None is the mean behaviour.
+    def logits(self, tokens: Tensor, noise: Tensor | None = None) -> Tensor:
+        """Logits (batch, token, vocabulary) up to a constant, for `tokens` (batch, sequence_len).
+
+        `noise` (layer, head, query, key) makes releases random; None is the mean behaviour.
         """
         x = norm(F.embedding(tokens, self.embedding))
-        for attention, mlp in zip(self.attentions, self.mlps, strict=True):
-            x = x + attention(norm(x), self.tables, self._odds(tokens.shape[0], noise))
-            x = x + mlp(norm(x))
-        return SOFTCAP * torch.tanh(F.linear(norm(x), self.head) / SOFTCAP)
+        for number, layer in enumerate(self.layers):
+            inputs = (x, self.tables, None if noise is None else noise[number])
+            if self.config.gradient_checkpointing and torch.is_grad_enabled():
+                x = checkpoint(layer, *inputs, use_reentrant=False, preserve_rng_state=False)
+            else:
+                x = layer(*inputs)
+        raw = F.linear(norm(x), self.head).float()
+        # 2 c sigmoid(2 z / c) is c tanh(z / c) + c, and softmax knows no constants; tanh is slow.
+        return 2.0 * SOFTCAP * torch.sigmoid(raw * (2.0 / SOFTCAP))
 
-    def _odds(self, batch: int, noise: torch.Generator | None) -> Tensor | None:
-        if noise is None or self.noise_share == 0.0:
-            return None
-        length = self.config.sequence_len
-        shape = (batch * self.config.n_head, length, length)
-        return random_odds(shape, self.noise_share, noise)
+    def forward(self, tokens: Tensor, targets: Tensor, noise: Tensor | None = None) -> Tensor:
+        """Mean nats per token of `targets` (batch, sequence_len) after `tokens`."""
+        return F.cross_entropy(self.logits(tokens, noise).flatten(0, 1), targets.flatten())
 
     def adapt(self) -> None:
         """Once per optimiser step: let the post-synaptic gains follow the activity."""

@@ -1,17 +1,18 @@
-"""The nanochat objective: ten synaptic knobs in, held-out bits per byte out."""
+"""The nanochat objective: knobs of a small GPT in, held-out bits per byte out."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import product
 from pathlib import Path
 from typing import Any, Self
 
 from objectives.api import Context, Knobs, Measurement, ObjectiveSpec
-from objectives.nanochat import data
+from objectives.nanochat import groups
 from objectives.nanochat.config import NanochatConfig
-from objectives.nanochat.flops import GOOD_STEPS, plan
-from objectives.nanochat.knobs import SPACE, SynapticKnobs
+from objectives.nanochat.flops import GOOD_STEPS, plan, require_steps
+from objectives.nanochat.text import data
 from objectives.space import SearchSpace
 
 MAX_EPOCHS = 4.0  # beyond, repeated text teaches little
@@ -19,44 +20,50 @@ MAX_EPOCHS = 4.0  # beyond, repeated text teaches little
 
 @dataclass(frozen=True)
 class NanochatObjective:
-    """Trains a small GPT for `config.target_flops` and scores it on held-out text."""
+    """Trains a small GPT for a fixed budget and scores it on held-out text."""
 
     config: NanochatConfig
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
         """Raises ValueError on an unknown or a wrong setting."""
-        return cls(NanochatConfig.from_settings(settings))
+        objective = cls(NanochatConfig.from_settings(settings))
+        objective.space  # noqa: B018 - an impossible space is a wrong setting too
+        return objective
 
     @property
     def spec(self) -> ObjectiveSpec:
-        return ObjectiveSpec(name="nanochat", settings=self.config.model_dump())
+        return ObjectiveSpec(name="nanochat", settings=self.config.model_dump(exclude_none=True))
 
     @property
     def space(self) -> SearchSpace:
-        return SPACE
+        return groups.space(self.config)
 
     @property
     def fingerprint(self) -> str:
-        """Raises SetupError when the data is a file that cannot be read."""
-        settings = self.config.model_dump() | {"data": data.fingerprint(self.config.data)}
-        parts = {"settings": settings, "space": SPACE.model_dump(), "code": _code_sha256()}
+        """Raises SetupError when the data cannot be read."""
+        text = data.fingerprint(self.config.data, self.config.tokenizer)
+        settings = self.config.model_dump() | {"data": text}
+        parts = {"settings": settings, "space": self.space.model_dump(), "code": _code_sha256()}
         return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     @property
     def preload(self) -> tuple[str, ...]:
         # torch._dynamo: torch's optimizers import it when first used, which takes over a second.
-        return ("torch", "torch._dynamo", "objectives.nanochat.train", __name__)
+        return ("torch", "torch._dynamo", "objectives.nanochat.evaluation", __name__)
 
     def preflight(self) -> tuple[str, ...]:
-        steps = plan(self.config).steps
-        corpus = data.load(self.config.data)
+        corpus = data.load(self.config.data, self.config.tokenizer)
         data.require_length(corpus, self.config.sequence_len)
-        epochs = steps * self.config.tokens_per_step / len(corpus.train)
+        plans = [plan(config, len(corpus.train)) for config in self._extremes()]
+        for bought in plans:
+            require_steps(bought)
+        fewest, most = min(p.steps for p in plans), max(p.steps for p in plans)
+        epochs = most * self.config.tokens_per_step / len(corpus.train)
         warnings = []
-        if steps < GOOD_STEPS:
+        if fewest < GOOD_STEPS:
             warnings.append(
-                f"{steps} steps: below {GOOD_STEPS} a score hardly tells candidates apart; "
+                f"{fewest} steps: below {GOOD_STEPS} a score hardly tells candidates apart; "
                 "raise target_flops"
             )
         if epochs > MAX_EPOCHS:
@@ -64,17 +71,28 @@ class NanochatObjective:
                 f"{epochs:.1f} passes over the training text: above {MAX_EPOCHS:.0f} it repeats "
                 "more than it teaches; use more text or fewer target_flops"
             )
-        if self.config.model == "gpt":
-            warnings.append("model gpt ignores the synaptic knobs: a control, nothing to search")
         return tuple(warnings)
 
     def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
-        from objectives.nanochat import train  # imports torch
+        from objectives.nanochat import evaluation  # imports torch
 
-        return train.evaluate(self.config, SynapticKnobs.from_mapping(knobs), seed, context)
+        names = {knob.name for knob in self.space.knobs}
+        if set(knobs) != names:
+            missing, unknown = sorted(names - set(knobs)), sorted(set(knobs) - names)
+            raise ValueError(f"nanochat needs its knobs: missing {missing}, unknown {unknown}")
+        return evaluation.evaluate(self.config.with_knobs(knobs), seed, context)
+
+    def _extremes(self) -> Iterator[NanochatConfig]:
+        """The configuration itself, and every corner of the knobs that change its shape."""
+        yield self.config
+        ends = [[(k.name, k.low), (k.name, k.high)] for k in self.space.knobs if k.kind == "int"]
+        for corner in product(*ends) if ends else ():
+            yield self.config.with_knobs(dict(corner))
 
 
 def _code_sha256() -> str:
-    """Of every source file here: whatever changes a score changes the fingerprint."""
-    sources = sorted(Path(__file__).parent.glob("*.py"))
-    return sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
+    """Of every source file that can change a score; the training program beside it cannot."""
+    folder = Path(__file__).parent
+    sources = sorted([*folder.glob("[!_]*.py"), *(folder / "text").glob("*.py")])
+    named = (path.relative_to(folder).as_posix().encode() + path.read_bytes() for path in sources)
+    return sha256(b"".join(named)).hexdigest()

@@ -1,4 +1,4 @@
-"""Muon for the matrices inside the blocks, AdamW for embedding and head, and their schedule."""
+"""Muon for the matrices inside the layers, AdamW for embedding and head, and their schedule."""
 
 from torch.optim import AdamW, Optimizer
 
@@ -6,20 +6,21 @@ from objectives.nanochat.config import NanochatConfig
 from objectives.nanochat.model import GPT
 from objectives.nanochat.muon import Muon
 
-BETAS = (0.8, 0.95)
-MOMENTUM = 0.95
-
 
 def optimizers(model: GPT, config: NanochatConfig) -> tuple[Optimizer, ...]:
     """The optimisers of every parameter of `model`, each exactly once."""
-    matrices = [p for module in (model.attentions, model.mlps) for p in module.parameters()]
-    muon = Muon(matrices, lr=config.matrix_lr, momentum=MOMENTUM, weight_decay=config.weight_decay)
+    muon = Muon(
+        model.matrices(),
+        lr=config.matrix_lr,
+        momentum=config.momentum,
+        weight_decay=config.weight_decay,
+    )
     adamw = AdamW(
         [
             {"params": [model.embedding], "lr": config.embedding_lr},
             {"params": [model.head], "lr": config.unembedding_lr},
         ],
-        betas=BETAS,
+        betas=(config.adam_beta1, config.adam_beta2),
         eps=1e-10,
         weight_decay=0.0,
         fused=True,
@@ -31,7 +32,10 @@ def optimizers(model: GPT, config: NanochatConfig) -> tuple[Optimizer, ...]:
 
 
 def lr_factor(step: int, steps: int, config: NanochatConfig) -> float:
-    """Share of the peak learning rate at `step` of `steps`: linear up, flat, linear down."""
+    """Share of the peak learning rate at `step` of `steps`: linear up, flat, linear down.
+
+    Where warm-up and warm-down overlap, the lower of the two holds.
+    """
     warmup, warmdown = config.warmup_ratio * steps, config.warmdown_ratio * steps
     up = (step + 1) / warmup if warmup else 1.0
     down = (steps - step) / warmdown if warmdown else 1.0

@@ -1,8 +1,8 @@
 """Short-term synaptic plasticity as a causal, conserving recurrence over blocks of queries.
 
 Every key of every head is a synapse. A query that matches the key drives it: calcium flows in and
-decays, calcium sets the release probability, release depletes a pool of ready vesicles, and the
-spent vesicles return by way of a reserve. What the synapse releases enters the attention logits.
+decays, calcium sets the odds of release, release depletes a pool of ready vesicles, and the spent
+ones return by way of a reserve. What the synapse releases enters the attention logits.
 
 Model: M. Tsodyks and H. Markram, "The neural code between neocortical pyramidal neurons depends on
 neurotransmitter release probability", PNAS 94 (1997) 719-723; facilitation by residual calcium as
@@ -11,84 +11,184 @@ Computation 10 (1998) 821-835. The state a query sees is that at the start of it
 within a block everything is one batch of arithmetic.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
-from objectives.nanochat.config import BLOCK
-from objectives.nanochat.knobs import SynapticKnobs
+from objectives.nanochat.config import BLOCK, NanochatConfig
 
-SITES = 4.0  # release sites of a synapse: a pool larger than this lasts, a smaller one fades
-RELEASE_FLOOR = 0.01  # vesicles; bounds log(release) from below
+RELEASE_FLOOR = 0.01  # of what a fresh synapse surely releases; bounds log(release) from below
 ODDS_MARGIN = 0.02  # keeps the random odds of a release between 1/49 and 49
 
 
 class Release(nn.Module):
-    """What the synapses of one attention layer add to its logits."""
+    """What the synapses of one attention layer add to its logits.
+
+    Candidates differ in buffers only, so one compiled graph serves them all.
+    """
 
     decay: Tensor
+    chain: Tensor
+    constants: Tensor
 
-    def __init__(self, knobs: SynapticKnobs, sequence_len: int) -> None:
+    def __init__(self, config: NanochatConfig) -> None:
         super().__init__()
-        self.knobs = knobs
-        token = torch.arange(sequence_len)
-        age = token[::BLOCK, None] - 1 - token  # of a query's influx at the start of each block
-        decay = knobs.alpha_c * knobs.tau_c ** age.clamp(min=0).double()
-        decay = torch.where(age >= 0, decay, 0.0)
-        self.register_buffer("decay", decay.float(), persistent=False)
+        tables = {
+            "decay": calcium_decay(config),
+            "chain": block_chain(config.prime_rate, config.rec_rate),
+            "constants": torch.tensor([config.alpha_c, config.init_rrp, config.lambda_loge]),
+        }
+        for name, table in tables.items():
+            self.register_buffer(name, table.float(), persistent=False)
 
-    def forward(self, scores: Tensor, odds: Tensor | None = None) -> Tensor:
-        """Logits for `scores` (batch, query, key), which are -inf where a query may not look.
+    def forward(self, scores: Tensor, noise: Tensor | None = None) -> Tensor:
+        """Logits for `scores` (batch, head, query, key), -inf where a query may not look.
 
-        `odds` (same shape) multiplies the odds of release on each edge; None leaves them alone.
+        `noise` (head, query, key) is added to the log-odds of release; None adds nothing.
         """
-        batch, length, _ = scores.shape
-        blocks = (batch, length // BLOCK, BLOCK, length)
+        with torch.autocast(scores.device.type, enabled=False):
+            logits: Tensor = _Release.apply(  # type: ignore[no-untyped-call]
+                scores.to(self.decay.dtype), noise, self.decay, self.chain, self.constants
+            )
+        return logits
+
+
+class _Release(torch.autograd.Function):
+    """Scores to logits. The gradient is written out: autograd's own record of these many small
+    steps took a third of a training step on a CPU."""
+
+    @staticmethod
+    def forward(  # noqa: PLR0913, PLR0917 - autograd takes its tensors one by one
+        ctx: Any,
+        scores: Tensor,
+        noise: Tensor | None,
+        decay: Tensor,
+        chain: Tensor,
+        constants: Tensor,
+    ) -> Tensor:
+        influx, vesicles, weight = constants.unbind()
+        blocks = _in_blocks(scores)
         drive = scores.sigmoid()
-        residual = torch.matmul(self.decay, drive).unsqueeze(2)  # (batch, block, 1, key)
-        calcium = torch.add(residual, drive.view(blocks), alpha=self.knobs.alpha_c)
-        if odds is not None:
-            calcium = calcium * odds.view(blocks)
-        probability = 1.0 - (1.0 + calcium).reciprocal()
-        ready, _, _ = pools(probability.sum(2), self.knobs)
-        available = ready * SITES / (SITES + ready)
-        released = probability * available.unsqueeze(2)
-        return scores.add(
-            (released + RELEASE_FLOOR).log().view_as(scores), alpha=self.knobs.lambda_loge
-        )
+        calcium = influx + torch.matmul(decay, drive)
+        log_odds = scores.view(blocks) + calcium.log().unsqueeze(3)
+        if noise is not None:
+            log_odds += noise.view(blocks[1:])
+        probability = log_odds.sigmoid_()
+        maps = block_maps(1.0 - probability.mean(3) / vesicles, chain)
+        states = pools(maps)
+        floor = scores.new_full((), RELEASE_FLOOR)
+        released = torch.addcmul(floor, probability, states[0].unsqueeze(3))
+        ctx.save_for_backward(drive, calcium, probability, released, states, maps, decay, constants)
+        return torch.addcmul(scores, released.log().view_as(scores), weight)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        drive, calcium, probability, released, states, maps, decay, constants = ctx.saved_tensors
+        _, vesicles, weight = constants.unbind()
+        to_released = (gradient * weight).view_as(released).div_(released)
+        to_kept = through_pools((to_released * probability).sum(3), states, maps)
+        to_demand = to_kept.contiguous().mul_(-1.0 / (BLOCK * vesicles))
+        to_probability = torch.addcmul(to_demand.unsqueeze(3), to_released, states[0].unsqueeze(3))
+        to_log_odds = _through_sigmoid(to_probability, probability)
+        to_drive = torch.matmul(decay.mT, to_log_odds.sum(3).div_(calcium))
+        to_scores = gradient + to_log_odds.view_as(gradient)
+        return to_scores.add_(_through_sigmoid(to_drive, drive)), None, None, None, None
 
 
-def pools(demand: Tensor, knobs: SynapticKnobs) -> tuple[Tensor, Tensor, Tensor]:
-    """Ready, reserve and spent vesicles at the start of every block, each like `demand`.
+def _in_blocks(scores: Tensor) -> tuple[int, ...]:
+    batch, heads, length, _ = scores.shape
+    return (batch, heads, length // BLOCK, BLOCK, length)
 
-    `demand` (batch, block, key) is the sum of the release probabilities over a block's queries.
-    Only the vesicles at a release site can go, the share `SITES / (SITES + ready)`. Release obeys
-    d ready / dt = -probability * share * ready, which over a block leaves exp(-demand * share) of
-    the pool. Priming fills empty places, in proportion to them and to the reserve's share of all
-    vesicles. At the start `init_rrp` are ready and as many in reserve; the three always add up.
+
+def _through_sigmoid(gradient: Tensor, output: Tensor) -> Tensor:
+    return gradient.mul_(output).mul_(1.0 - output)
+
+
+def calcium_decay(config: NanochatConfig) -> Tensor:
+    """What each query's full drive leaves at the start of each block (block, query)."""
+    token = torch.arange(config.sequence_len)
+    age = token[::BLOCK, None] - 1 - token
+    left = config.alpha_c * config.tau_c ** age.clamp(min=0).double()
+    return torch.where(age >= 0, left, 0.0)
+
+
+def block_chain(prime_rate: float, rec_rate: float, block: int = BLOCK) -> Tensor:
+    """What `block` tokens do to (ready, reserve, 1), as polynomials in the share that is kept.
+
+    Pools count in units of the ready pool at rest; the reserve is as large, so 2 is conserved and
+    the spent are 2 - ready - reserve. Per token, of the ready a share `kept` is not released; of
+    that, `prime_rate` goes back to the reserve, which gives as large a share of itself; `rec_rate`
+    of the spent go to the reserve. At rest nothing moves.
+
+    Returns (power of kept, 4, 3), float64: rows are ready, reserve and their slopes by `kept`. The
+    chain is linear, so this is exact: an even demand has the same effect however tokens fall into
+    blocks, and a few operations stand for all the steps of a block.
     """
-    primed = 1.0 - (1.0 - knobs.prime_rate) ** BLOCK
-    recycled = 1.0 - (1.0 - knobs.rec_rate) ** BLOCK
-    places, total = knobs.init_rrp, 2.0 * knobs.init_rrp
-    ready = reserve = torch.full_like(demand[:, 0], places)
-    all_vesicles = torch.full_like(ready, total)
-    readies, reserves = [ready], [reserve]
-    for exponent in (demand[:, :-1] * -SITES).unbind(1):
-        kept = ready * (exponent / (ready + SITES)).exp()
-        returned = torch.lerp(reserve + kept, all_vesicles, recycled)  # with a share of the spent
-        ready = torch.addcmul(kept, reserve, places - kept, value=primed / total)
-        reserve = returned - ready
-        readies.append(ready)
-        reserves.append(reserve)
-    ready, reserve = torch.stack(readies, 1), torch.stack(reserves, 1)
-    return ready, reserve, total - ready - reserve
+    p, r = prime_rate, rec_rate
+    fixed = torch.tensor([[0, p, 0], [-r, 1 - p - r, 2 * r], [0, 0, 1]], dtype=torch.float64)
+    by_kept = torch.tensor([[1 - p, 0, 0], [p, 0, 0], [0, 0, 0]], dtype=torch.float64)
+    powers = [torch.eye(3, dtype=torch.float64)]
+    nothing = torch.zeros(3, 3, dtype=torch.float64)
+    for _ in range(block):
+        shifted = zip([*powers, nothing], [nothing, *powers], strict=True)
+        powers = [fixed @ same + by_kept @ lower for same, lower in shifted]
+    values = torch.stack(powers)[:, :2]
+    exponents = torch.arange(1, block + 1, dtype=torch.float64).view(-1, 1, 1)
+    slopes = torch.cat((values[1:] * exponents, torch.zeros(1, 2, 3, dtype=torch.float64)))
+    return torch.cat((values, slopes), 1)
 
 
-def random_odds(shape: tuple[int, ...], share: float, generator: torch.Generator) -> Tensor:
-    """Factors on the odds of release: logistic noise on a `share` of the edges, 1 on the others.
+def block_maps(kept: Tensor, chain: Tensor) -> Tensor:
+    """`chain` at the shares `kept` (batch, head, block, key) of every block but the last, whose
+    end nobody sees: (4, 3, block - 1, batch, head, key)."""
+    kept = kept.movedim(2, 0)[:-1]
+    powers = kept.expand(len(chain) - 1, *kept.shape).cumprod(0).flatten(1)
+    maps = torch.addmm(chain[0].reshape(-1, 1), chain[1:].flatten(1).T, powers)
+    return maps.view(4, 3, *kept.shape)
 
-    With them `odds * c / (1 + odds * c)` is the relaxed Bernoulli variable of C. Maddison et al.,
-    "The Concrete Distribution", ICLR 2017, at temperature 1: reparametrised, so gradients flow.
+
+def pools(maps: Tensor) -> Tensor:
+    """Ready and reserve at the start of every block (2, batch, head, block, key)."""
+    states = [maps.new_ones(2, *maps.shape[3:])]
+    by_ready, by_reserve, constant = (column.unbind(1) for column in maps[:2].unbind(1))
+    for block in range(maps.shape[2]):
+        states.append(_affine(constant[block], by_ready[block], by_reserve[block], states[-1]))
+    return torch.stack(states, 3)
+
+
+def through_pools(to_ready: Tensor, states: Tensor, maps: Tensor) -> Tensor:
+    """The gradient by `kept` (batch, head, block, key) from that by the ready pools (the same)."""
+    to_states = torch.stack((to_ready, torch.zeros_like(to_ready))).unbind(3)
+    from_ready, from_reserve = (row.unbind(1) for row in maps[:2, :2])
+    adjoints = [to_states[-1]]
+    for block in range(maps.shape[2] - 1, 0, -1):
+        earlier = _affine(to_states[block], from_ready[block], from_reserve[block], adjoints[-1])
+        adjoints.append(earlier)
+    slopes = maps[2:]
+    by_kept = _affine(slopes[:, 2], slopes[:, 0], slopes[:, 1], states[..., :-1, :].movedim(3, 1))
+    gradient = (torch.stack(adjoints[::-1], 1) * by_kept).sum(0)
+    return torch.cat((gradient, torch.zeros_like(to_ready[None, :, :, 0]))).movedim(0, 2)
+
+
+def _affine(constant: Tensor, by_ready: Tensor, by_reserve: Tensor, state: Tensor) -> Tensor:
+    """`constant` plus what `state` (2, ...) gives; all of them have a row for either pool."""
+    return torch.addcmul(torch.addcmul(constant, by_ready, state[0]), by_reserve, state[1])
+
+
+def release_noise(config: NanochatConfig, generator: torch.Generator) -> Tensor | None:
+    """Noise on the log-odds of release, (layer, head, query, key), shared by a step's sequences.
+
+    Logistic on a share `stochastic_train_frac` of the edges, zero on the others; None if that
+    share is zero. With it the release is the relaxed Bernoulli variable of C. Maddison et al., "The
+    Concrete Distribution", ICLR 2017, at temperature 1: reparametrised, so gradients flow.
     """
+    share = config.stochastic_train_frac
+    if config.model == "gpt" or share == 0.0:
+        return None
+    shape = (config.n_layer, config.n_head, config.sequence_len, config.sequence_len)
     uniform = torch.rand(shape, generator=generator, device=generator.device)
-    within = (uniform / share).clamp(ODDS_MARGIN, 1.0 - ODDS_MARGIN)
-    return torch.where(uniform < share, within / (1.0 - within), 1.0)
+    within = (uniform / share).clamp_(ODDS_MARGIN, 1.0 - ODDS_MARGIN)
+    return torch.where(uniform < share, within.logit_(), 0.0)

@@ -1,8 +1,12 @@
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from objectives.api import SetupError
 from objectives.nanochat.objective import NanochatObjective
 
 
@@ -48,12 +52,32 @@ def test_the_fingerprint_follows_the_settings_and_the_text_not_the_path(tmp_path
     other.write_text("a\n\nc")
     assert fingerprint() == fingerprint()
     assert fingerprint() != fingerprint(n_layer=3)
+    assert fingerprint() != fingerprint(space="optimizer")
+    assert fingerprint(data=str(one)) != fingerprint(data=str(one), tokenizer="bpe:300")
     assert fingerprint() != fingerprint(data="builtin:kjv-v1")
     assert fingerprint(data=str(one)) == fingerprint(data=str(same))
     assert fingerprint(data=str(one)) != fingerprint(data=str(other))
 
 
-def test_the_space_is_the_ten_knobs() -> None:
-    space = NanochatObjective.from_settings({}).space
-    assert space.dimension == 10
-    assert all(0.0 < x < 1.0 for x in space.baseline)
+def test_preflight_warns_of_few_steps_and_repeated_text_and_refuses_too_few(
+    objective: Callable[..., NanochatObjective],
+) -> None:
+    assert "steps: below 200" in objective(40).preflight()[0]
+    many = objective(steps=5000).preflight()
+    assert any("passes over the training text" in warning for warning in many)
+    with pytest.raises(SetupError, match="at least 20"):
+        objective(15).preflight()
+
+
+def test_preflight_looks_at_the_largest_shape_that_may_be_searched(
+    objective: Callable[..., NanochatObjective],
+) -> None:
+    assert objective(target_flops=3e8, n_layer=2).preflight()
+    with pytest.raises(SetupError, match="target_flops pays for"):
+        objective(target_flops=3e8, n_layer=2, space="shape").preflight()
+
+
+def test_all_starts_lie_in_their_ranges() -> None:
+    space = NanochatObjective.from_settings({"space": "synaptic+optimizer+shape"}).space
+    assert space.dimension == 21
+    assert all(0.0 <= x <= 1.0 for x in space.baseline)

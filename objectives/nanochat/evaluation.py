@@ -1,0 +1,110 @@
+"""One evaluation: train for the planned FLOPs, then score on held-out text."""
+
+import math
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import torch
+
+from objectives.api import Context, Measurement, OutOfMemoryError
+from objectives.nanochat.config import NanochatConfig
+from objectives.nanochat.flops import require_steps
+from objectives.nanochat.health import diagnose
+from objectives.nanochat.text import data
+from objectives.nanochat.train import Trainer
+
+HEARTBEAT_STEPS = 10
+HEARTBEAT_SECONDS = 1.0
+INITIAL_SHARE = 8  # the untrained model is scored on every 8th window
+
+
+def evaluate(config: NanochatConfig, seed: int, context: Context) -> Measurement:
+    """Held-out bits per byte after training. Raises as `Objective.evaluate` does.
+
+    Leaves torch as it was, so that evaluations in one process do not disturb each other.
+    """
+    with torch_threads(context.threads):
+        corpus = data.load(config.data, config.tokenizer)
+        trainer = Trainer(config, corpus, seed, context.device)
+        require_steps(trainer.plan)
+        return _measure(trainer, _Pulse(context))
+
+
+class _Pulse:
+    """Heartbeats when there is something to tell, and at least every second."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._at = time.monotonic()
+
+    def beat(self, metrics: Mapping[str, float]) -> None:
+        self._context.heartbeat({k: v for k, v in metrics.items() if math.isfinite(v)})
+        self._at = time.monotonic()
+
+    @property
+    def due(self) -> bool:
+        return time.monotonic() - self._at >= HEARTBEAT_SECONDS
+
+    def if_due(self) -> None:
+        if self.due:
+            self.beat({})
+
+
+def _measure(trainer: Trainer, pulse: _Pulse) -> Measurement:
+    few = trainer.val.every(INITIAL_SHARE, trainer.corpus)
+    initial_bpb = trainer.bits_per_byte(few, pulse.if_due)
+    started, cpu_started = time.perf_counter(), time.process_time()
+    _train(trainer, pulse)
+    seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - cpu_started
+    score = trainer.bits_per_byte(trainer.val, pulse.if_due)
+    config, bought = trainer.config, trainer.plan
+    tokens = trainer.done * config.tokens_per_step
+    health = diagnose(trainer.losses, trainer.grad_norms, config.max_grad_norm)
+    metrics = health | {
+        "initial_bpb": initial_bpb,
+        "planned_flops": config.target_flops or bought.train_flops,
+        "tokens_per_second": tokens / seconds,
+        "train_cpu_seconds": cpu_seconds,
+        "epochs": tokens / len(trainer.corpus.train),
+    }
+    windows = len(few.tokens) + len(trainer.val.tokens)
+    return Measurement(
+        score=score,
+        train_seconds=seconds,
+        steps=trainer.done,
+        tokens=tokens,
+        train_flops=trainer.done * bought.flops_per_step,
+        eval_flops=windows * bought.eval_flops_per_window,
+        metrics={name: value for name, value in metrics.items() if math.isfinite(value)},
+    )
+
+
+def _train(trainer: Trainer, pulse: _Pulse) -> None:
+    """Every step, looking at the losses now and then: the only moments that wait for a GPU."""
+    seen = 0
+    while trainer.done < trainer.steps:
+        trainer.step()
+        done = trainer.done
+        if done % HEARTBEAT_STEPS == 0 or done == trainer.steps or pulse.due:
+            trainer.require_finite(seen)
+            seen = done
+            loss, norm = float(trainer.losses[done - 1]), float(trainer.grad_norms[done - 1])
+            pulse.beat({"step": done, "loss": loss, "grad_norm": norm})
+
+
+@contextmanager
+def torch_threads(threads: int) -> Iterator[None]:
+    """Torch with `threads` threads inside; what runs out of memory is named as such."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        yield
+    except (torch.OutOfMemoryError, MemoryError) as error:
+        raise OutOfMemoryError(str(error) or "out of memory") from error
+    except RuntimeError as error:  # the CPU's allocator has no class of its own
+        if "can't allocate memory" in str(error):
+            raise OutOfMemoryError(str(error)) from error
+        raise
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,79 @@
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from objectives.api import SetupError
+from objectives.nanochat.config import NanochatConfig
+from objectives.nanochat.flops import chain_flops, per_token, plan, require_steps
+from objectives.nanochat.model import GPT
+from objectives.nanochat.synaptic import release_noise
+
+TRAIN_TOKENS = 1_000_000
+SHAPES = [
+    {},
+    {"n_layer": 3, "n_embd": 48, "n_head": 4, "n_kv_head": 2, "sequence_len": 64},
+    {"n_embd": 64, "sequence_len": 256, "n_head": 2, "tokenizer": "bpe:1000"},
+    {"gradient_checkpointing": True, "n_head": 2},
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("model", ["gpt", "synaptic"])
+def test_the_formula_agrees_with_torch_forward_and_backward(
+    shape: dict[str, Any], model: str
+) -> None:
+    config = NanochatConfig(**shape, model=model)  # torch counts no fused attention on a CPU
+    generator = torch.Generator().manual_seed(0)
+    gpt = GPT(config, generator, torch.device("cpu"))
+    tokens = torch.zeros(2, config.sequence_len, dtype=torch.long)
+    with FlopCounterMode(display=False) as forward:
+        loss = gpt(tokens, tokens, release_noise(config, generator))
+    with FlopCounterMode(display=False) as backward:
+        loss.backward()
+    formula = per_token(config)
+    assert forward.get_total_flops() == pytest.approx(formula.forward * tokens.numel(), rel=0.02)
+    assert backward.get_total_flops() == pytest.approx(formula.backward * tokens.numel(), rel=0.02)
+
+
+def test_synapses_are_counted_only_where_there_are_any() -> None:
+    synaptic, plain = NanochatConfig(), NanochatConfig(model="gpt")
+    assert chain_flops(plain) == 0
+    assert 1.02 < per_token(synaptic).train / per_token(plain).train < 1.15
+
+
+@pytest.mark.parametrize("target", [2.6e9, 1e10, 3e10, 3.0000001e12])
+@pytest.mark.parametrize("model", ["gpt", "synaptic"])
+def test_the_target_is_never_exceeded_and_falls_short_by_less_than_a_step(
+    target: float, model: str
+) -> None:
+    bought = plan(NanochatConfig(model=model, target_flops=target), TRAIN_TOKENS)
+    assert 0 <= target - bought.train_flops < bought.flops_per_step
+
+
+def test_the_default_buys_two_hundred_steps() -> None:
+    assert plan(NanochatConfig(), TRAIN_TOKENS).steps >= 200
+
+
+@pytest.mark.parametrize(
+    ("settings", "steps", "paid_by"),
+    [
+        ({"num_batches": 77}, 77, "num_batches"),
+        ({"num_epochs": 0.5}, 1302, "num_epochs"),
+        ({"num_batches": 77, "num_epochs": 2}, 77, "num_batches"),
+        ({"num_batches": 77, "target_flops": 3e10, "num_epochs": 2}, 253, "target_flops"),
+    ],
+)
+def test_target_flops_decides_before_batches_and_batches_before_epochs(
+    settings: dict[str, float], steps: int, paid_by: str
+) -> None:
+    bought = plan(NanochatConfig(**settings), TRAIN_TOKENS)
+    assert (bought.steps, bought.paid_by) == (steps, paid_by)
+
+
+def test_a_plan_of_fewer_than_twenty_steps_is_refused_with_the_target_that_would_do() -> None:
+    with pytest.raises(SetupError, match="set target_flops to at least") as error:
+        require_steps(plan(NanochatConfig(target_flops=1e9), TRAIN_TOKENS))
+    enough = float(str(error.value).split("at least ")[2].split()[0])
+    assert plan(NanochatConfig(target_flops=enough), TRAIN_TOKENS).steps == 20

@@ -1,0 +1,270 @@
+import pytest
+import torch
+from torch import Tensor
+
+from objectives.nanochat.config import BLOCK, NanochatConfig
+from objectives.nanochat.gain import PostSynapticGain
+from objectives.nanochat.groups import space
+from objectives.nanochat.model import GPT
+from objectives.nanochat.synaptic import Release, block_chain, block_maps, pools, release_noise
+
+CONFIG = NanochatConfig(n_embd=16, n_head=4, n_kv_head=2, sequence_len=4 * BLOCK)
+OFF = CONFIG.with_knobs(
+    {
+        "lambda_loge": 0.0,
+        "barrier_strength": 0.0,
+        "stochastic_train_frac": 0.0,
+        "post_fast_lr": 0.0,
+        "post_slow_lr": 0.0,
+    }
+)
+LOUD = CONFIG.with_knobs(
+    {"lambda_loge": 4.0, "barrier_strength": 0.5, "stochastic_train_frac": 0.4, "alpha_c": 1.0}
+)
+PLAIN = CONFIG.model_copy(update={"model": "gpt"})
+CPU = torch.device("cpu")
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def model(config: NanochatConfig) -> GPT:
+    """A model whose output projections are not zero, so that everything in it matters."""
+    gpt = GPT(config, generator(), CPU)
+    with torch.no_grad():
+        for weight in gpt.parameters():
+            weight.add_(torch.randn(weight.shape, generator=generator(1)), alpha=0.3)
+    return gpt
+
+
+def gradients(gpt: GPT) -> list[Tensor]:
+    return [weight.grad for weight in gpt.parameters() if weight.grad is not None]
+
+
+def tokens(batch: int = 2) -> Tensor:
+    return torch.randint(256, (batch, CONFIG.sequence_len), generator=generator(2))
+
+
+def noise(config: NanochatConfig, seed: int = 0) -> Tensor | None:
+    return release_noise(config, generator(seed))
+
+
+@pytest.mark.parametrize("config", [PLAIN, LOUD], ids=["plain", "synaptic"])
+@pytest.mark.parametrize("position", [1, BLOCK - 1, BLOCK, 2 * BLOCK + 3, 4 * BLOCK - 1])
+def test_changing_a_token_changes_no_earlier_logit(config: NanochatConfig, position: int) -> None:
+    gpt, before = model(config), tokens()
+    after = before.clone()
+    after[:, position] = (after[:, position] + 1) % 256
+    one, other = gpt.logits(before, noise(config)), gpt.logits(after, noise(config))
+    assert torch.equal(one[:, :position], other[:, :position])
+    assert not torch.equal(one[:, position], other[:, position])
+
+
+def test_with_all_strengths_at_zero_training_is_that_of_the_plain_model_bit_for_bit() -> None:
+    plain, synaptic = model(PLAIN), model(OFF)
+    for gpt in (plain, synaptic):
+        gpt(tokens(), tokens(), noise(gpt.config)).backward()
+        gpt.adapt()
+    assert torch.equal(plain.logits(tokens()), synaptic.logits(tokens()))
+    for one, other in zip(gradients(plain), gradients(synaptic), strict=True):
+        assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("config", [CONFIG, LOUD], ids=["default", "loud"])
+@pytest.mark.parametrize("length", [BLOCK, 3 * BLOCK])
+def test_the_gradient_of_a_release_is_that_of_its_arithmetic(
+    config: NanochatConfig, length: int
+) -> None:
+    release = Release(config.model_copy(update={"sequence_len": length})).double()
+    shape = (1, 2, length, length)
+    scores = torch.randn(shape, generator=generator(), dtype=torch.float64, requires_grad=True)
+    hidden = torch.full((length, length), -30.0, dtype=torch.float64).triu(1)
+    odds = torch.randn(shape[1:], generator=generator(1), dtype=torch.float64)
+    assert torch.autograd.gradcheck(lambda s: release(s + hidden, odds), (scores,), fast_mode=True)
+    assert torch.autograd.gradcheck(lambda s: release(s + hidden), (scores,), fast_mode=True)
+
+
+def run_pools(demand: Tensor, rates: tuple[float, float], vesicles: float, block: int) -> Tensor:
+    return pools(block_maps(1.0 - demand / vesicles, block_chain(*rates, block=block)))
+
+
+RATES = [(0.01, 0.2), (0.2, 0.01), (0.05, 0.05)]
+
+
+@pytest.mark.parametrize("rates", RATES)
+@pytest.mark.parametrize("vesicles", [1.0, 18.0])
+def test_vesicles_are_neither_made_nor_lost(rates: tuple[float, float], vesicles: float) -> None:
+    demand = torch.rand(3, 2, 50, 7, generator=generator(), dtype=torch.float64)
+    ready, reserve = run_pools(demand, rates, vesicles, BLOCK)
+    spent = 2.0 - ready - reserve
+    for pool in (ready, reserve, spent):
+        assert pool.min() >= -1e-9
+        assert pool.max() <= 2.0 + 1e-9
+
+
+@pytest.mark.parametrize("rates", RATES)
+@pytest.mark.parametrize("vesicles", [1.0, 6.0, 18.0])
+def test_a_block_is_its_tokens_one_by_one_written_out(
+    rates: tuple[float, float], vesicles: float
+) -> None:
+    prime, recycle = rates
+    demand = torch.rand(1, 1, 4, 3, generator=generator(), dtype=torch.float64)
+    ready, reserve = run_pools(demand, rates, vesicles, BLOCK)
+    for key in range(3):
+        pool = torch.tensor([1.0, 1.0, 0.0], dtype=torch.float64)
+        for block in range(4):
+            assert ready[0, 0, block, key].item() == pytest.approx(pool[0].item(), abs=1e-9)
+            assert reserve[0, 0, block, key].item() == pytest.approx(pool[1].item(), abs=1e-9)
+            for _ in range(BLOCK):
+                released = pool[0] * demand[0, 0, block, key] / vesicles
+                kept = pool[0] - released
+                primed, returned = prime * pool[1] - prime * kept, recycle * pool[2]
+                pool = torch.stack(
+                    (kept + primed, pool[1] - primed + returned, pool[2] - returned + released)
+                )
+
+
+@pytest.mark.parametrize("rates", RATES)
+def test_an_even_demand_ends_blocks_alike_in_blocks_of_one_and_of_sixteen(
+    rates: tuple[float, float],
+) -> None:
+    by_block = torch.rand(2, 1, 5, 9, generator=generator(), dtype=torch.float64)
+    by_token = by_block.repeat_interleave(BLOCK, 2)
+    coarse = run_pools(by_block, rates, 3.0, BLOCK)
+    fine = run_pools(by_token, rates, 3.0, 1)
+    assert torch.allclose(coarse, fine[..., ::BLOCK, :], atol=1e-9)
+
+
+def test_in_single_precision_the_pools_are_those_of_double_precision() -> None:
+    demand = torch.rand(2, 1, 8, 9, generator=generator(), dtype=torch.float64)
+    for vesicles in (1.0, 18.0):
+        exact = block_maps(1.0 - demand / vesicles, block_chain(0.2, 0.01))
+        short = block_maps(1.0 - demand.float() / vesicles, block_chain(0.2, 0.01).float())
+        assert torch.allclose(pools(exact).float(), pools(short), atol=1e-5)
+
+
+def test_a_synapse_in_demand_is_depleted_and_one_at_rest_is_not() -> None:
+    demand = torch.zeros(1, 1, 4, 2, dtype=torch.float64)
+    demand[..., 0] = 0.5
+    ready, reserve = run_pools(demand, (0.05, 0.05), 6.0, BLOCK)
+    assert ready[0, 0, -1, 0] < 0.5
+    assert torch.allclose(ready[..., 1], torch.tensor(1.0).double())
+    assert torch.allclose(reserve[..., 1], torch.tensor(1.0).double())
+
+
+@pytest.mark.parametrize("end", [0.0, 1.0])
+def test_gradients_are_finite_and_reach_every_weight_at_the_corners_of_the_space(
+    end: float,
+) -> None:
+    knobs = space(CONFIG)
+    config = CONFIG.with_knobs(knobs.decode([end] * knobs.dimension))
+    gpt = model(config)
+    gpt(tokens(), tokens(), noise(config)).backward()
+    for gradient in gradients(gpt):
+        assert gradient.isfinite().all()
+        assert gradient.any()
+
+
+def test_releases_are_random_in_training_only_and_follow_their_generator() -> None:
+    gpt = model(LOUD)
+    assert torch.equal(gpt.logits(tokens()), gpt.logits(tokens()))
+    assert torch.equal(gpt.logits(tokens(), noise(LOUD, 3)), gpt.logits(tokens(), noise(LOUD, 3)))
+    different = gpt.logits(tokens(), noise(LOUD, 4))
+    assert not torch.equal(gpt.logits(tokens(), noise(LOUD, 3)), different)
+
+
+def test_noise_touches_the_stated_share_of_the_edges_and_favours_no_side() -> None:
+    config = NanochatConfig(sequence_len=208, stochastic_train_frac=0.3)
+    added = noise(config)
+    assert added is not None
+    assert added.shape == (2, 1, 208, 208)
+    touched = added[added != 0.0]
+    assert touched.numel() / added.numel() == pytest.approx(0.3, abs=0.01)
+    assert (touched > 0.0).float().mean() == pytest.approx(0.5, abs=0.01)
+    assert added.abs().max() < 4.0
+
+
+def test_there_is_no_noise_without_synapses_or_without_a_share() -> None:
+    assert noise(PLAIN) is None
+    assert noise(OFF) is None
+
+
+def test_bias_of_a_release_is_bounded_whatever_the_scores() -> None:
+    release = Release(CONFIG)
+    scores = torch.tensor([-80.0, 0.0, 80.0]).repeat_interleave(CONFIG.sequence_len**2)
+    scores = scores.view(1, 3, CONFIG.sequence_len, CONFIG.sequence_len)
+    bias = release(scores) - scores
+    assert bias.isfinite().all()
+    assert bias.min() > -4.7  # log of the floor
+    assert bias.max() < 0.1
+
+
+def gains(fast: float = 1e-2, slow: float = 1e-3) -> PostSynapticGain:
+    return PostSynapticGain(NanochatConfig(n_embd=4, post_fast_lr=fast, post_slow_lr=slow))
+
+
+ACTIVITY = torch.tensor([4.0, 2.0, 1.0, 0.5]).expand(8, 4)
+
+
+def adapted(gain: PostSynapticGain, activity: Tensor, times: int) -> None:
+    for _ in range(times):
+        gain(activity)
+        gain.adapt()
+
+
+def test_active_channels_gain_and_the_slow_trace_outlasts_the_fast_one() -> None:
+    gain = gains()
+    adapted(gain, ACTIVITY, 20)
+    assert gain.gain[0] > 1.0 > gain.gain[3]
+    fast, slow = gain.fast.clone(), gain.slow.clone()
+    adapted(gain, torch.ones(8, 4), 100)
+    assert gain.fast.abs().max() < 0.01 * fast.abs().max()
+    assert torch.allclose(gain.slow, slow)
+
+
+def test_micro_batches_move_the_gains_as_one_batch_does() -> None:
+    whole, parts = gains(), gains()
+    activity = torch.randn(8, 4, generator=generator())
+    adapted(whole, activity, 1)
+    for part in activity.split(2):
+        parts(part)
+    parts.adapt()
+    assert torch.allclose(whole.gain, parts.gain, atol=1e-6)
+
+
+def test_evaluation_leaves_the_gains_alone() -> None:
+    gain = gains()
+    gain(ACTIVITY)
+    gain.eval()
+    before = gain.activity.clone()
+    gain(2.0 * ACTIVITY.flip(1))
+    assert torch.equal(gain.activity, before)
+
+
+@pytest.mark.parametrize("value", [0.0, 1e30, float("nan"), float("inf")])
+def test_gains_stay_bounded_whatever_the_activity(value: float) -> None:
+    gain = gains(fast=1e3, slow=1e3)
+    adapted(gain, torch.tensor([value, 1.0, 2.0, 3.0]).expand(8, 4), 5)
+    assert gain.gain.isfinite().all()
+    assert gain.gain.min() >= 0.36
+    assert gain.gain.max() <= 2.72
+
+
+@pytest.mark.parametrize("config", [PLAIN, LOUD], ids=["plain", "synaptic"])
+def test_recomputing_layers_in_the_backward_pass_changes_no_gradient(
+    config: NanochatConfig,
+) -> None:
+    plain, thrifty = model(config), model(config.with_knobs({"gradient_checkpointing": True}))
+    for gpt in (plain, thrifty):
+        gpt(tokens(), tokens(), noise(config)).backward()
+        gpt.adapt()
+    for one, other in zip(gradients(plain), gradients(thrifty), strict=True):
+        assert torch.allclose(one, other, atol=1e-6)
+    for one, other in zip(plain.buffers(), thrifty.buffers(), strict=True):
+        assert torch.allclose(one, other, atol=1e-5)
+
+
+def test_the_fused_kernel_attends_like_the_explicit_one() -> None:
+    explicit, fused = model(PLAIN), model(PLAIN.with_knobs({"attention": "fused"}))
+    assert torch.allclose(explicit.logits(tokens()), fused.logits(tokens()), atol=1e-4)

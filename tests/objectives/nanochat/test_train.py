@@ -1,0 +1,149 @@
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from objectives.api import DivergedError, SetupError
+from objectives.nanochat.config import NanochatConfig
+from objectives.nanochat.optim import lr_factor
+from objectives.nanochat.train import Trainer
+
+Build = Callable[..., Trainer]
+LOUD = {"stochastic_train_frac": 0.4, "post_fast_lr": 0.01}
+
+
+def advance(trainer: Trainer, steps: int | None = None) -> Trainer:
+    for _ in range(trainer.steps if steps is None else steps):
+        trainer.step()
+    return trainer
+
+
+def same(one: Trainer, other: Trainer) -> bool:
+    pairs = zip(one.model.state_dict().values(), other.model.state_dict().values(), strict=True)
+    return torch.equal(one.losses, other.losses) and all(torch.equal(a, b) for a, b in pairs)
+
+
+@pytest.mark.parametrize("model", ["gpt", "synaptic"])
+def test_training_lowers_the_held_out_bits_per_byte(trainer: Build, model: str) -> None:
+    subject = trainer(40, model=model)
+    assert subject.bits_per_byte(subject.val) == pytest.approx(8.0, abs=0.05)
+    advance(subject)
+    subject.require_finite()
+    assert subject.bits_per_byte(subject.val) < 5.0
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_seed_others(trainer: Build) -> None:
+    one, same_seed, other = (advance(trainer(8, seed, **LOUD)) for seed in (0, 0, 1))
+    assert same(one, same_seed)
+    assert not same(one, other)
+
+
+def test_scoring_leaves_the_training_alone(trainer: Build) -> None:
+    watched, quiet = trainer(8, **LOUD), trainer(8, **LOUD)
+    for _ in range(8):
+        watched.step()
+        first = watched.bits_per_byte(watched.val)
+        assert watched.bits_per_byte(watched.val) == first
+    assert same(watched, advance(quiet))
+
+
+@pytest.mark.parametrize("settings", [{"model": "gpt"}, LOUD], ids=["gpt", "synaptic"])
+def test_a_run_taken_up_from_its_state_is_bit_identical(
+    trainer: Build, settings: dict[str, Any]
+) -> None:
+    through = advance(trainer(12, **settings))
+    half = advance(trainer(12, **settings), 5)
+    half.bits_per_byte(half.val)
+    resumed = trainer(12, **settings)
+    resumed.load_state_dict(half.state_dict())
+    assert same(through, advance(resumed, 7))
+    assert resumed.done == 12
+
+
+def test_how_a_batch_is_cut_into_micro_batches_hardly_changes_the_training(trainer: Build) -> None:
+    runs = [
+        advance(trainer(10, micro_batch_size=m, gradient_accumulation_steps=a, **LOUD))
+        for m, a in ((8, 1), (4, 2), (2, 4))
+    ]
+    for cut in runs[1:]:
+        assert torch.allclose(cut.losses, runs[0].losses, atol=1e-3)
+    assert torch.equal(runs[0].batches[3].flatten(0, 1), runs[2].batches[3].flatten(0, 1))
+
+
+def test_weights_and_batches_are_common_to_all_candidates_of_a_seed(trainer: Build) -> None:
+    one = trainer(5, stochastic_train_frac=0.0)
+    other = trainer(5, stochastic_train_frac=0.4, matrix_lr=0.1)
+    pairs = zip(one.model.parameters(), other.model.parameters(), strict=True)
+    assert all(torch.equal(a, b) for a, b in pairs)
+    assert all(torch.equal(one.batches[i], other.batches[i]) for i in range(5))
+    assert torch.equal(one.val.tokens, other.val.tokens)
+
+
+def test_bits_per_byte_do_not_depend_on_the_tokenizer_of_an_untrained_model(trainer: Build) -> None:
+    subject = trainer(5, tokenizer="bpe:300")
+    per_token = math.log2(300)
+    tokens = subject.val.tokens[:, 1:].numel()
+    expected = per_token * tokens / subject.val.bytes
+    assert subject.bits_per_byte(subject.val) == pytest.approx(expected, abs=0.01)
+    assert subject.val.bytes > 1.2 * tokens
+
+
+def test_a_loss_that_is_not_finite_is_named_with_its_step(trainer: Build) -> None:
+    subject = advance(trainer(20), 13)
+    subject.model.head.data.fill_(torch.nan)
+    subject.step()
+    with pytest.raises(DivergedError, match="loss is nan at step 14"):
+        subject.require_finite(10)
+
+
+def gradient(trainer: Trainer) -> torch.Tensor:
+    return torch.cat([p.grad.flatten() for p in trainer.parameters if p.grad is not None])
+
+
+def test_gradients_are_clipped_together(trainer: Build) -> None:
+    subject = trainer(5, max_grad_norm=1e-3)
+    batch = subject.batches[0][0]
+    subject.model(batch[:, :-1], batch[:, 1:]).backward()
+    before = gradient(subject)
+    assert float(subject._clip()) == pytest.approx(float(before.norm()), rel=1e-5)
+    assert torch.allclose(gradient(subject), before * 1e-3 / before.norm(), rtol=1e-2)
+
+
+def test_text_shorter_than_a_window_is_refused(trainer: Build) -> None:
+    with pytest.raises(SetupError, match="sequence_len"):
+        trainer(5, sequence_len=1 << 15)
+
+
+def test_in_bfloat16_the_training_is_about_the_same(trainer: Build) -> None:
+    exact, short = (advance(trainer(20, dtype=dtype, **LOUD)) for dtype in ("float32", "bfloat16"))
+    assert torch.allclose(exact.losses, short.losses, atol=0.15)
+    assert not torch.equal(exact.losses, short.losses)
+
+
+@pytest.mark.parametrize(
+    ("warmup", "warmdown", "expected"),
+    [
+        (0.0, 0.0, [1.0, 1.0, 1.0, 1.0]),
+        (0.5, 0.0, [0.5, 1.0, 1.0, 1.0]),
+        (0.0, 0.5, [1.0, 1.0, 1.0, 0.5]),
+        (0.5, 1.0, [0.5, 0.75, 0.5, 0.25]),
+    ],
+)
+def test_the_learning_rate_rises_stays_and_falls(
+    warmup: float, warmdown: float, expected: list[float]
+) -> None:
+    config = NanochatConfig(warmup_ratio=warmup, warmdown_ratio=warmdown)
+    assert [lr_factor(step, 4, config) for step in range(4)] == pytest.approx(expected)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("model", ["gpt", "synaptic"])
+def test_on_a_gpu_the_same_seed_gives_the_same_losses(text: str, model: str) -> None:
+    from objectives.nanochat.text import data
+
+    config = NanochatConfig(data=text, model=model, num_batches=30)  # type: ignore[arg-type]
+    one, other = (advance(Trainer(config, data.load(text), 0, "cuda")) for _ in range(2))
+    assert same(one, other)
+    assert one.bits_per_byte(one.val) < 6.0
