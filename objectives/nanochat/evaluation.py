@@ -25,10 +25,11 @@ def evaluate(config: NanochatConfig, seed: int, context: Context) -> Measurement
     Leaves torch as it was, so that evaluations in one process do not disturb each other.
     """
     with torch_threads(context.threads):
+        began = time.perf_counter()
         corpus = data.load(config.data, config.tokenizer)
         trainer = Trainer(config, corpus, seed, context.device)
         require_steps(trainer.plan)
-        return _measure(trainer, _Pulse(context))
+        return _measure(trainer, _Pulse(context), time.perf_counter() - began)
 
 
 class _Pulse:
@@ -51,10 +52,13 @@ class _Pulse:
             self.beat({})
 
 
-def _measure(trainer: Trainer, pulse: _Pulse) -> Measurement:
+def _measure(trainer: Trainer, pulse: _Pulse, setup_seconds: float) -> Measurement:
     few = trainer.val.every(INITIAL_SHARE, trainer.corpus)
     initial_bpb = trainer.bits_per_byte(few, pulse.if_due)
     started, cpu_started = time.perf_counter(), time.process_time()
+    trainer.step()
+    trainer.require_finite()
+    first_seconds = time.perf_counter() - started  # of which compiling may be the most
     _train(trainer, pulse)
     seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - cpu_started
     score = trainer.bits_per_byte(trainer.val, pulse.if_due)
@@ -64,7 +68,9 @@ def _measure(trainer: Trainer, pulse: _Pulse) -> Measurement:
     metrics = health | {
         "initial_bpb": initial_bpb,
         "planned_flops": config.target_flops or bought.train_flops,
-        "tokens_per_second": tokens / seconds,
+        "setup_seconds": setup_seconds,
+        "first_step_seconds": first_seconds,
+        "tokens_per_second": (tokens - config.tokens_per_step) / (seconds - first_seconds),
         "train_cpu_seconds": cpu_seconds,
         "epochs": tokens / len(trainer.corpus.train),
     }
@@ -81,8 +87,8 @@ def _measure(trainer: Trainer, pulse: _Pulse) -> Measurement:
 
 
 def _train(trainer: Trainer, pulse: _Pulse) -> None:
-    """Every step, looking at the losses now and then: the only moments that wait for a GPU."""
-    seen = 0
+    """The other steps, looking at the losses now and then: the only moments that wait for a GPU."""
+    seen = trainer.done
     while trainer.done < trainer.steps:
         trainer.step()
         done = trainer.done

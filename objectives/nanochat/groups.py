@@ -31,7 +31,7 @@ OPTIMIZER: tuple[Range, ...] = (
     ("weight_decay", "linear", 0.0, 0.5),
     ("momentum", "sigmoid01", 0.8, 4.6),  # 0.69 to 0.99
     ("adam_beta1", "linear", 0.5, 0.95),
-    ("adam_beta2", "sigmoid01", 1.4, 6.9),  # 0.80 to 0.999
+    ("adam_beta2", "sigmoid01", 0.8, 6.9),  # 0.69 to 0.999
     ("warmup_ratio", "linear", 0.0, 0.4),
     ("warmdown_ratio", "linear", 0.0, 1.0),
 )
