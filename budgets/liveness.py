@@ -2,8 +2,8 @@
 
 A check is one generation. Candidate 0 is the baseline; every other candidate is the baseline with
 one knob at an end of its range; all are scored on the same seeds. An end's effect is the mean
-paired difference to the baseline (above 0 is worse), judged by Student's t with Bonferroni's
-correction for all ends of the check.
+paired difference to the baseline (above 0 is worse), judged by Student's t; of all ends said to
+move the score, a share `alive_level` at most is expected to be chance.
 """
 
 from collections import Counter
@@ -16,7 +16,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from budgets.events import Status
-from budgets.paired import count_needed, paired, significant
+from budgets.paired import chance, count_needed, discoveries, paired
 from budgets.state import Generation, RunState
 from budgets.students_t import two_sided_limit
 from budgets.terms import Plan
@@ -42,7 +42,8 @@ class EndEffect(_Part):
     in_noise: float | None  # the difference in standard deviations of the noise
     t: float | None  # the difference in standard errors; None also where they are 0
     same: bool  # every seed gave the baseline's score
-    moves: bool  # by significantly more than nothing
+    chance: float  # probability of so large a |t| if the end did nothing
+    moves: bool = False  # too much for chance, all ends of the check considered
 
     @property
     def evaluations(self) -> int:
@@ -121,7 +122,6 @@ class _Yardstick:
     noise: float
     noise_from: Literal["calibration", "check"]
     same_score: float
-    level: float  # of each end's test
 
 
 def liveness(state: RunState) -> Liveness | None:
@@ -133,13 +133,17 @@ def liveness(state: RunState) -> Liveness | None:
     yardstick = _yardstick(plan, generation)
     if yardstick is None:
         return None
+    rate, tried = plan.thresholds.alive_level, len(generation.points) - 1
+    measured = [_effect(generation, candidate, yardstick) for candidate in range(1, tried + 1)]
+    believed = discoveries([effect.chance for _, effect in measured], rate)
+    level, next_level = (rate * min(max(k, 1), tried) / tried for k in (believed, believed + 1))
     ends: dict[int, list[EndEffect]] = {}
-    for candidate in range(1, len(generation.points)):
-        place, effect = _effect(generation, candidate, yardstick)
-        ends.setdefault(place, []).append(effect)
+    for place, effect in measured:
+        moves = {"moves": believed > 0 and effect.chance <= level}
+        ends.setdefault(place, []).append(effect.model_copy(update=moves))
     pending = [i for i in ends if any(e.evaluations < len(generation.seeds) for e in ends[i])]
-    found = [_finding(_name(plan, i), ends[i], yardstick.level) for i in ends if i not in pending]
-    limit = two_sided_limit(yardstick.level, len(generation.seeds) - 1)
+    found = [_finding(_name(plan, i), ends[i], next_level) for i in ends if i not in pending]
+    limit = two_sided_limit(level, len(generation.seeds) - 1)
     return Liveness(
         seeds=len(generation.seeds),
         baseline=fmean(yardstick.baseline.values()),
@@ -162,7 +166,6 @@ def _yardstick(plan: Plan, generation: Generation) -> _Yardstick | None:
         noise=stdev(baseline.values()) if calibrated is None else calibrated,
         noise_from="check" if calibrated is None else "calibration",
         same_score=plan.thresholds.same_score,
-        level=plan.thresholds.alive_level / (len(generation.points) - 1),
     )
 
 
@@ -192,7 +195,7 @@ def _effect(generation: Generation, candidate: int, yardstick: _Yardstick) -> tu
         in_noise=mean / yardstick.noise if mean is not None and yardstick.noise else None,
         t=t,
         same=same,
-        moves=not same and significant(list(differences.values()), yardstick.level),
+        chance=1.0 if same else round(chance(list(differences.values())), 9),
     )
 
 

@@ -25,8 +25,8 @@ def _basis(found: Liveness) -> str:
     return (
         f"The baseline scores {found.baseline:.5g} over {found.seeds} seeds; lower is better. "
         "Each knob goes to either end of its range, all others at the baseline, on the same seeds. "
-        f"{unit}; t is an effect in standard errors. Beyond {found.t_limit:.1f} it is "
-        "not the seeds' doing."
+        f"{unit}; t is an effect in standard errors. Beyond {found.t_limit:.1f} it "
+        "counts as moving the score; of all that do, one in twenty at most is expected by chance."
     )
 
 

@@ -19,15 +19,26 @@ def paired(differences: Sequence[float]) -> tuple[float | None, float | None, fl
     return mean, error, mean / error if error else None
 
 
-def significant(differences: Sequence[float], level: float) -> bool:
-    """Whether chance gives so large a |t| with a probability below `level`.
+def chance(differences: Sequence[float]) -> float:
+    """With what probability no effect at all gives so large a |t|, by Student's t.
 
-    Differences that do not spread at all are significant unless they are 0.
+    Differences that do not spread at all are sure unless they are 0; fewer than two say nothing.
     """
     mean, _, t = paired(differences)
     if t is None:
-        return bool(mean)
-    return _beyond_chance(t, len(differences), level)
+        return 0.0 if mean else 1.0
+    return max(0.0, 1.0 - share_within(abs(t), len(differences) - 1))
+
+
+def discoveries(chances: Sequence[float], rate: float) -> int:
+    """How many of several findings, the least by chance first, may be believed together.
+
+    Of those, the share `rate` at most is expected to be chance: Y. Benjamini and Y. Hochberg,
+    "Controlling the false discovery rate", J. Royal Statistical Society B 57 (1995) 289-300.
+    """
+    ordered = sorted(chances)
+    fits = [k for k, p in enumerate(ordered, 1) if p <= rate * k / len(ordered)]
+    return max(fits, default=0)
 
 
 def _beyond_chance(t: float, count: int, level: float) -> bool:

@@ -144,7 +144,7 @@ class Thresholds(Terms):
     time_drift_floor_seconds: float = 1.0  # below this nothing runs away
     attempts_per_session: int = 3  # tries at an evaluation that the infrastructure keeps losing
     same_score: float = 1e-4  # relative; two scores no further apart are the same score
-    alive_level: float = 0.05  # chance that a check calls any knob alive when none is
+    alive_level: float = 0.05  # share of the ends a check says move the score that may be chance
 
 
 class SearchTerms(Terms):

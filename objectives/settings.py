@@ -17,17 +17,18 @@ def parse(model: type[Model], settings: Mapping[str, Any], owner: str) -> Model:
     try:
         return model.model_validate(settings)
     except ValidationError as error:
-        raise ValueError(f"{owner} settings: {_in_words(error)}") from error
+        raise ValueError(f"{owner} settings: {in_words(error)}") from error
 
 
 def unknown(kind: str, name: str, known: Collection[str]) -> ValueError:
     """The error about a name that is none of the `known` ones: it lists them and the nearest."""
     near = get_close_matches(name, known, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    return ValueError(f"unknown {kind} {name!r}: expected one of {', '.join(known)}.{hint}")
+    return ValueError(f"unknown {kind} {name!r}.{hint} Expected one of {', '.join(known)}")
 
 
-def _in_words(error: ValidationError) -> str:
+def in_words(error: ValidationError) -> str:
+    """What a model found wrong, in one line."""
     faults = []
     for fault in error.errors():
         message = fault["msg"].removeprefix("Value error, ")

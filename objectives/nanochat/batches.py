@@ -67,4 +67,7 @@ class Windows:
 
 
 def _tensor(tokens: np.ndarray, device: torch.device) -> Tensor:
-    return torch.from_numpy(tokens.astype(np.int64)).to(device)
+    tensor = torch.from_numpy(tokens.astype(np.int64))
+    if device.type == "cuda":  # from pinned memory the GPU need not be waited for
+        return tensor.pin_memory().to(device, non_blocking=True)
+    return tensor

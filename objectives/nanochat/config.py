@@ -13,6 +13,7 @@ from objectives.nanochat.text import data, tokenizer
 from objectives.settings import parse
 
 BLOCK = 16  # queries that see the same synaptic state
+MUON_ITERATIONS = 5  # of Newton and Schulz, a step
 TARGET_FLOPS = 3e10  # unless batches or epochs are asked for
 
 
@@ -53,7 +54,7 @@ class NanochatConfig(BaseModel):
 
     # Synapses. Rates are per token.
     tau_c: float = Field(default=0.85, ge=0, lt=1)  # what one token leaves of the calcium
-    alpha_c: float = Field(default=0.5, gt=0)  # calcium that a full drive lets in
+    alpha_c: float = Field(default=0.5, ge=1e-6)  # calcium that a full drive lets in
     init_rrp: float = Field(default=6.0, ge=1)  # vesicles ready at first, and as many in reserve
     prime_rate: float = Field(default=0.05, gt=0, le=0.5)  # reserve to ready, and back at rest
     rec_rate: float = Field(default=0.05, gt=0, le=0.5)  # spent to reserve

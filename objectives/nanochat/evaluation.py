@@ -1,6 +1,7 @@
 """One evaluation: train for the planned FLOPs, then score on held-out text."""
 
 import math
+import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -9,13 +10,14 @@ import torch
 
 from objectives.api import Context, Measurement, OutOfMemoryError
 from objectives.nanochat.config import NanochatConfig
-from objectives.nanochat.flops import require_steps
+from objectives.nanochat.flops import optimizer_flops, require_steps
 from objectives.nanochat.health import diagnose
 from objectives.nanochat.text import data
 from objectives.nanochat.train import Trainer
 
 HEARTBEAT_STEPS = 10
 HEARTBEAT_SECONDS = 1.0
+NO_MEMORY = ("can't allocate memory", "CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
 INITIAL_SHARE = 8  # the untrained model is scored on every 8th window
 
 
@@ -24,12 +26,12 @@ def evaluate(config: NanochatConfig, seed: int, context: Context) -> Measurement
 
     Leaves torch as it was, so that evaluations in one process do not disturb each other.
     """
-    with torch_threads(context.threads):
+    with torch_set(context.threads, context.device):
         began = time.perf_counter()
         corpus = data.load(config.data, config.tokenizer)
         trainer = Trainer(config, corpus, seed, context.device)
         require_steps(trainer.plan)
-        return _measure(trainer, _Pulse(context), time.perf_counter() - began)
+        return _measure(trainer, _Pulse(context), began)
 
 
 class _Pulse:
@@ -52,7 +54,7 @@ class _Pulse:
             self.beat({})
 
 
-def _measure(trainer: Trainer, pulse: _Pulse, setup_seconds: float) -> Measurement:
+def _measure(trainer: Trainer, pulse: _Pulse, began: float) -> Measurement:
     few = trainer.val.every(INITIAL_SHARE, trainer.corpus)
     initial_bpb = trainer.bits_per_byte(few, pulse.if_due)
     started, cpu_started = time.perf_counter(), time.process_time()
@@ -67,8 +69,9 @@ def _measure(trainer: Trainer, pulse: _Pulse, setup_seconds: float) -> Measureme
     health = diagnose(trainer.losses, trainer.grad_norms, config.max_grad_norm)
     metrics = health | {
         "initial_bpb": initial_bpb,
+        "optimizer_flops": trainer.done * optimizer_flops(config),
         "planned_flops": config.target_flops or bought.train_flops,
-        "setup_seconds": setup_seconds,
+        "setup_seconds": started - began,  # with the untrained model's score
         "first_step_seconds": first_seconds,
         "tokens_per_second": (tokens - config.tokens_per_step) / (seconds - first_seconds),
         "train_cpu_seconds": cpu_seconds,
@@ -92,7 +95,8 @@ def _train(trainer: Trainer, pulse: _Pulse) -> None:
     while trainer.done < trainer.steps:
         trainer.step()
         done = trainer.done
-        if done % HEARTBEAT_STEPS == 0 or done == trainer.steps or pulse.due:
+        often = done % HEARTBEAT_STEPS == 0 and trainer.device.type == "cpu"
+        if often or done == trainer.steps or pulse.due:
             trainer.require_finite(seen)
             seen = done
             loss, norm = float(trainer.losses[done - 1]), float(trainer.grad_norms[done - 1])
@@ -100,17 +104,28 @@ def _train(trainer: Trainer, pulse: _Pulse) -> None:
 
 
 @contextmanager
-def torch_threads(threads: int) -> Iterator[None]:
-    """Torch with `threads` threads inside; what runs out of memory is named as such."""
-    before = torch.get_num_threads()
+def torch_set(threads: int, device: str) -> Iterator[None]:
+    """Torch with `threads` threads, and on a GPU with deterministic kernels, inside.
+
+    What runs out of memory is named as such.
+    """
+    before = (
+        torch.get_num_threads(),
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+    )
     torch.set_num_threads(threads)
+    if device == "cuda":
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # or cuBLAS is not
+        torch.use_deterministic_algorithms(True, warn_only=True)
     try:
         yield
     except (torch.OutOfMemoryError, MemoryError) as error:
         raise OutOfMemoryError(str(error) or "out of memory") from error
-    except RuntimeError as error:  # the CPU's allocator has no class of its own
-        if "can't allocate memory" in str(error):
+    except RuntimeError as error:  # these have no class of their own
+        if any(words in str(error) for words in NO_MEMORY):
             raise OutOfMemoryError(str(error)) from error
         raise
     finally:
-        torch.set_num_threads(before)
+        torch.set_num_threads(before[0])
+        torch.use_deterministic_algorithms(before[1], warn_only=before[2])

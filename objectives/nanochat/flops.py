@@ -3,22 +3,24 @@
 Counted: every matrix product, forward and backward, at two FLOPs per multiply and add: weights,
 attention over the full square, head, and the synapses' products. `torch.utils.flop_counter` sees
 the same ones. Not counted, in either model: what is done element by element (norms, softmax,
-activations, release) and the optimiser. Equal FLOPs are not equal seconds: both are reported.
+activations, release). The optimiser's products are counted apart. Equal FLOPs are not equal
+seconds: both are reported.
 """
 
 import math
 from dataclasses import dataclass
 
 from objectives.api import SetupError
-from objectives.nanochat.config import BLOCK, NanochatConfig
+from objectives.nanochat.config import BLOCK, MUON_ITERATIONS, NanochatConfig
 
 MIN_STEPS = 20  # below, the score is that of an untrained model
 GOOD_STEPS = 200  # below, the score hardly tells candidates apart
+MAX_EPOCHS = 4.0  # beyond, repeated text teaches little
 
 
 @dataclass(frozen=True)
 class Flops:
-    """FLOPs of one token, or of anything else that goes forward and backward."""
+    """FLOPs of one token, forward and backward."""
 
     forward: float
     backward: float
@@ -44,49 +46,55 @@ class Plan:
 
 def per_token(config: NanochatConfig) -> Flops:
     """FLOPs of training on one token."""
-    plain, calcium, chain = plain_flops(config), calcium_flops(config), chain_flops(config)
-    backward = 2.0 * plain + calcium  # the calcium kernel is constant, the chain's slopes are known
-    if config.gradient_checkpointing:  # the layers a second time, as far as they are needed
-        unneeded = 8.0 * config.n_layer * config.n_embd**2 if config.model == "gpt" else 0.0
-        backward += plain - head_flops(config) - unneeded + calcium + chain
-    return Flops(plain + calcium + chain, backward)
+    found = parts(config).values()
+    return Flops(sum(part.forward for part in found), sum(part.backward for part in found))
 
 
-def plain_flops(config: NanochatConfig) -> float:
-    """Forward FLOPs per token of the plain transformer."""
-    width = config.n_embd
+def parts(config: NanochatConfig) -> dict[str, Flops]:
+    """FLOPs of training on one token, part by part."""
+    width, length, layers = config.n_embd, config.sequence_len, config.n_layer
     heads = config.n_head + 2 * config.n_kv_head
-    weights = width * heads * config.head_dim + width**2 + 8 * width**2
-    attention = 2 * config.sequence_len * width  # query times key, weight times value
-    return 2.0 * config.n_layer * (weights + attention) + head_flops(config)
+    weights = 2.0 * layers * (width * heads * config.head_dim + width**2 + 8 * width**2)
+    attention = 4.0 * layers * length * width  # query times key, weight times value
+    head = 2.0 * width * config.vocab_size
+    calcium = chain = 0.0
+    if config.model == "synaptic":
+        synapses, blocks = layers * config.n_head, length // BLOCK
+        calcium = 2.0 * synapses * blocks * length  # (block, query) times (query, key)
+        chain = 2.0 * synapses * (blocks - 1) * 12 * BLOCK  # a polynomial's 12 values at each key
+    return {
+        "weights": Flops(weights, 2.0 * weights),
+        "attention": Flops(attention, 2.0 * attention),
+        "head": Flops(head, 2.0 * head),
+        "calcium": Flops(calcium, calcium),  # its kernel is constant
+        "chain": Flops(chain, 0.0),  # its slopes are among the values
+        "recomputed": Flops(0.0, _recomputed(config, weights + attention + calcium + chain)),
+    }
 
 
-def head_flops(config: NanochatConfig) -> float:
-    """Forward FLOPs per token of the output head."""
-    return 2.0 * config.n_embd * config.vocab_size
-
-
-def calcium_flops(config: NanochatConfig) -> float:
-    """Forward FLOPs per token of the calcium: (block, query) times (query, key)."""
-    if config.model == "gpt":
+def _recomputed(config: NanochatConfig, layers: float) -> float:
+    """What gradient checkpointing computes a second time, as far as the backward pass needs it."""
+    if not config.gradient_checkpointing:
         return 0.0
-    return 2.0 * config.n_layer * config.n_head * _blocks(config) * config.sequence_len
+    unneeded = 8.0 * config.n_layer * config.n_embd**2 if config.model == "gpt" else 0.0
+    return layers - unneeded
 
 
-def chain_flops(config: NanochatConfig) -> float:
-    """Forward FLOPs per token of the pools: a polynomial with 12 values for each block and key."""
-    if config.model == "gpt":
-        return 0.0
-    return 2.0 * config.n_layer * config.n_head * (_blocks(config) - 1) * 12 * BLOCK
+def optimizer_flops(config: NanochatConfig) -> float:
+    """FLOPs of one optimiser step's matrix products: Muon's iterations. No part of the budget.
 
-
-def _blocks(config: NanochatConfig) -> int:
-    return config.sequence_len // BLOCK
+    Per iteration on a matrix with sides `short` and `long`: two products with it, one without.
+    """
+    width = config.n_embd
+    qkv = (config.n_head + 2 * config.n_kv_head) * config.head_dim
+    sides = [(width, qkv), (width, width), (width, 4 * width), (4 * width, width)]
+    per_layer = sum(4.0 * min(pair) ** 2 * max(pair) + 2.0 * min(pair) ** 3 for pair in sides)
+    return config.n_layer * MUON_ITERATIONS * per_layer
 
 
 def plan(config: NanochatConfig, train_tokens: int) -> Plan:
     """The steps that `target_flops` pays for, rounded down; else `num_batches`, else `num_epochs`
-    of `train_tokens`. Never fewer than one."""
+    of `train_tokens`. May be none: see `require_steps`."""
     cost = per_token(config)
     per_step = cost.train * config.tokens_per_step
     if config.target_flops is not None:

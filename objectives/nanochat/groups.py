@@ -6,8 +6,10 @@ winner. Groups are joined with "+": `space = "synaptic+optimizer"`.
 
 from collections.abc import Callable
 
+from pydantic import ValidationError
+
 from objectives.nanochat.config import NanochatConfig
-from objectives.settings import unknown
+from objectives.settings import in_words, unknown
 from objectives.space import Kind, Knob, SearchSpace
 
 Range = tuple[str, Kind, float, float]
@@ -48,9 +50,8 @@ def _named(ranges: tuple[Range, ...]) -> Callable[[NanochatConfig], tuple[Knob, 
 
 
 def _shape(config: NanochatConfig) -> tuple[Knob, ...]:
-    """Depth and width from half to twice the configured, whole pairs of channels a head."""
-    step = 8 * config.n_head
-    width = config.n_embd
+    """Depth and width from half to twice the configured, in whole pairs of channels a head."""
+    step, width = 2 * config.n_head, config.n_embd
     return (
         Knob(
             name="n_layer",
@@ -62,7 +63,7 @@ def _shape(config: NanochatConfig) -> tuple[Knob, ...]:
         Knob(
             name="n_embd",
             kind="int",
-            low=max(step, width // 2 // step * step),
+            low=width - width // 2 // step * step,
             high=2 * width,
             step=step,
             baseline=width,
@@ -83,11 +84,13 @@ def space(config: NanochatConfig) -> SearchSpace:
     Raises ValueError on an unknown group, or on a start outside a knob's range.
     """
     default = "synaptic" if config.model == "synaptic" else "optimizer"
-    knobs: list[Knob] = []
-    for group in (config.space or default).split("+"):
-        if group not in GROUPS:
-            raise unknown("search group", group, GROUPS)
-        if group == "synaptic" and config.model == "gpt":
+    names = [name.strip() for name in (config.space or default).split("+")]
+    for name in names:
+        if name not in GROUPS:
+            raise unknown("search group", name, GROUPS)
+        if name == "synaptic" and config.model == "gpt":
             raise ValueError('space "synaptic" has nothing to move in model "gpt"')
-        knobs += GROUPS[group](config)
-    return SearchSpace(knobs=tuple(knobs))
+    try:
+        return SearchSpace(knobs=tuple(knob for name in names for knob in GROUPS[name](config)))
+    except ValidationError as error:
+        raise ValueError(f"space {'+'.join(names)}: {in_words(error)}") from error

@@ -19,7 +19,7 @@ def diagnose(losses: Tensor, grad_norms: Tensor, max_grad_norm: float) -> dict[s
     return {
         "train_loss_tail": end.mean().item(),
         "median_grad_norm": grad_norms.median().item(),
-        "max_grad_norm": grad_norms.max().item(),
+        "largest_grad_norm": grad_norms.max().item(),
         "clipped_share": (grad_norms > max_grad_norm).double().mean().item(),
         "loss_spikes": float(spikes),
         "unstable": float(spikes > UNSTABLE_SHARE * len(losses)),
@@ -39,5 +39,6 @@ def _spikes(losses: Tensor) -> int:
 
 
 def _lowest_level(losses: Tensor) -> Tensor:
-    """The lowest mean over as many steps as the end has."""
-    return losses.unfold(0, max(1, len(losses) // TAIL), 1).mean(1).min()
+    """The lowest mean over as many steps as the end has, or the untrained loss if lower."""
+    levels = losses.unfold(0, max(1, len(losses) // TAIL), 1).mean(1)
+    return losses[0].minimum(levels.min())

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from objectives.nanochat.config import NanochatConfig
-from objectives.nanochat.gain import PostSynapticGain
+from objectives.nanochat.gain import PostSynapticGains
 from objectives.nanochat.synaptic import Release
 
 SOFTCAP = 15.0
@@ -59,42 +59,41 @@ class Attention(nn.Module):
         scores = torch.baddbmm(mask, q, k.mT, alpha=self.config.head_dim**-0.5).view(shape)
         if self.release is not None:
             scores = self.release(scores, noise)
-        weights: Tensor = scores.softmax(-1)
+        weights: Tensor = scores.softmax(-1, dtype=torch.float32)
         return weights
 
 
 class MLP(nn.Module):
-    """Four times as wide inside, squared ReLU; `gain` scales what comes out."""
+    """Four times as wide inside, squared ReLU."""
 
     def __init__(self, config: NanochatConfig) -> None:
         super().__init__()
         self.up = nn.Parameter(torch.empty(4 * config.n_embd, config.n_embd))
         self.down = nn.Parameter(torch.empty(config.n_embd, 4 * config.n_embd))
-        self.gain = PostSynapticGain(config) if config.model == "synaptic" else nn.Identity()
 
     def forward(self, x: Tensor) -> Tensor:
-        y: Tensor = self.gain(F.linear(F.linear(x, self.up).relu().square(), self.down))
-        return y
+        return F.linear(F.linear(x, self.up).relu().square(), self.down)
 
 
 class Layer(nn.Module):
-    """Attention and MLP, each added to what came in."""
+    """Attention and MLP, each added to what came in; `gains` scale what the MLP adds."""
 
-    def __init__(self, config: NanochatConfig, device: torch.device) -> None:
+    def __init__(self, config: NanochatConfig, number: int, device: torch.device) -> None:
         super().__init__()
+        self.number = number
         self.attention = Attention(config, device)
         self.mlp = MLP(config)
 
-    def forward(self, x: Tensor, tables: "Tables", noise: Tensor | None) -> Tensor:
+    def forward(
+        self, x: Tensor, tables: "Tables", gains: PostSynapticGains | None, noise: Tensor | None
+    ) -> Tensor:
         x = x + self.attention(norm(x), tables, noise)
-        return x + self.mlp(norm(x))  # type: ignore[no-any-return]
+        y: Tensor = self.mlp(norm(x))
+        return x + (y if gains is None else gains(y, self.number))
 
 
 class Tables(nn.Module):
-    """Constants of position: rotary angles, and the mask with the barrier of distance.
-
-    The mask is -inf on later keys and `-barrier` per token of distance on earlier ones.
-    """
+    """Constants of position: rotary angles, and the mask, -inf on later keys."""
 
     cos: Tensor
     sin: Tensor
@@ -102,7 +101,6 @@ class Tables(nn.Module):
 
     def __init__(self, config: NanochatConfig) -> None:
         super().__init__()
-        barrier = config.barrier_strength if config.model == "synaptic" else 0.0
         position = torch.arange(config.sequence_len)
         pair = torch.arange(config.head_dim // 2) / (config.head_dim // 2)
         angle = position[:, None] * ROTARY_BASE**-pair
@@ -111,7 +109,7 @@ class Tables(nn.Module):
         tables = {
             "cos": torch.cat((cos, cos), -1)[:, None],
             "sin": torch.cat((sin, -sin), -1)[:, None],
-            "mask": torch.where(distance < 0, -torch.inf, -barrier * distance),
+            "mask": torch.zeros(distance.shape).masked_fill(distance < 0, -torch.inf),
         }
         for name, table in tables.items():
             self.register_buffer(name, table, persistent=False)
@@ -132,7 +130,8 @@ class GPT(nn.Module):
         self.config = config
         self.tables = Tables(config)
         self.embedding = nn.Parameter(torch.empty(config.vocab_size, config.n_embd))
-        self.layers = nn.ModuleList(Layer(config, device) for _ in range(config.n_layer))
+        self.layers = nn.ModuleList(Layer(config, i, device) for i in range(config.n_layer))
+        self.gains = PostSynapticGains(config) if config.model == "synaptic" else None
         self.head = nn.Parameter(torch.empty(config.vocab_size, config.n_embd))
         self._initialise(generator)
         self.to(device)
@@ -157,11 +156,11 @@ class GPT(nn.Module):
     def logits(self, tokens: Tensor, noise: Tensor | None = None) -> Tensor:
         """Logits (batch, token, vocabulary) up to a constant, for `tokens` (batch, sequence_len).
 
-        `noise` (layer, head, query, key) makes releases random; None is the mean behaviour.
+        `noise` (head, query, key) makes releases random; None is their median.
         """
         x = norm(F.embedding(tokens, self.embedding))
-        for number, layer in enumerate(self.layers):
-            inputs = (x, self.tables, None if noise is None else noise[number])
+        for layer in self.layers:
+            inputs = (x, self.tables, self.gains, noise)
             if self.config.gradient_checkpointing and torch.is_grad_enabled():
                 x = checkpoint(layer, *inputs, use_reentrant=False, preserve_rng_state=False)
             else:
@@ -176,6 +175,5 @@ class GPT(nn.Module):
 
     def adapt(self) -> None:
         """Once per optimiser step: let the post-synaptic gains follow the activity."""
-        for module in self.modules():
-            if isinstance(module, PostSynapticGain):
-                module.adapt()
+        if self.gains is not None:
+            self.gains.adapt()

@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
+from objectives.nanochat.config import MUON_ITERATIONS
+
 COEFFICIENTS = (3.4445, -4.775, 2.0315)  # of the odd quintic that pulls singular values to one
-ITERATIONS = 5
 
 
 class Muon(Optimizer):
@@ -35,13 +36,16 @@ class Muon(Optimizer):
             matrices = group["params"]
             gradient = torch.stack([matrix.grad for matrix in matrices])
             state = self.state[matrices[0]]
-            velocity = state.setdefault("velocity", torch.zeros_like(gradient))
+            if "velocity" not in state:
+                state["velocity"] = torch.zeros_like(gradient)
+            velocity = state["velocity"]
             velocity.lerp_(gradient, 1.0 - group["momentum"])
             direction = orthogonal(gradient.lerp(velocity, group["momentum"]))  # Nesterov
             rows, columns = matrices[0].shape
             size = group["lr"] * max(1.0, rows / columns) ** 0.5
-            for matrix, update in zip(matrices, direction.unbind(), strict=True):
-                matrix.mul_(1.0 - group["lr"] * group["weight_decay"]).sub_(update, alpha=size)
+            if group["weight_decay"]:
+                torch._foreach_mul_(matrices, 1.0 - group["lr"] * group["weight_decay"])
+            torch._foreach_add_(matrices, direction.unbind(), alpha=-size)
 
 
 def orthogonal(x: Tensor) -> Tensor:
@@ -55,7 +59,7 @@ def orthogonal(x: Tensor) -> Tensor:
     a, b, c = COEFFICIENTS
     y = x.bfloat16() if x.is_cuda else x
     y = y / y.norm(dim=(-2, -1), keepdim=True).clamp(min=1e-7)
-    for _ in range(ITERATIONS):
+    for _ in range(MUON_ITERATIONS):
         gram = torch.bmm(y, y.mT)
         polynomial = torch.baddbmm(gram, gram, gram, beta=b, alpha=c)
         y = torch.baddbmm(y, polynomial, y, beta=a)

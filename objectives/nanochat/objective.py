@@ -11,11 +11,9 @@ from typing import Any, Self
 from objectives.api import Context, Knobs, Measurement, ObjectiveSpec
 from objectives.nanochat import groups
 from objectives.nanochat.config import NanochatConfig
-from objectives.nanochat.flops import GOOD_STEPS, plan, require_steps
+from objectives.nanochat.flops import GOOD_STEPS, MAX_EPOCHS, plan, require_steps
 from objectives.nanochat.text import data
 from objectives.space import SearchSpace
-
-MAX_EPOCHS = 4.0  # beyond, repeated text teaches little
 
 
 @dataclass(frozen=True)

@@ -31,12 +31,15 @@ class Release(nn.Module):
 
     decay: Tensor
     chain: Tensor
+    barrier: Tensor
     constants: Tensor
 
     def __init__(self, config: NanochatConfig) -> None:
         super().__init__()
+        position = torch.arange(config.sequence_len)
         tables = {
             "decay": calcium_decay(config),
+            "barrier": -config.barrier_strength * (position[:, None] - position),
             "chain": block_chain(config.prime_rate, config.rec_rate),
             "constants": torch.tensor([config.alpha_c, config.init_rrp, config.lambda_loge]),
         }
@@ -50,7 +53,12 @@ class Release(nn.Module):
         """
         with torch.autocast(scores.device.type, enabled=False):
             logits: Tensor = _Release.apply(  # type: ignore[no-untyped-call]
-                scores.to(self.decay.dtype), noise, self.decay, self.chain, self.constants
+                scores.to(self.decay.dtype),
+                noise,
+                self.decay,
+                self.chain,
+                self.barrier,
+                self.constants,
             )
         return logits
 
@@ -66,6 +74,7 @@ class _Release(torch.autograd.Function):
         noise: Tensor | None,
         decay: Tensor,
         chain: Tensor,
+        barrier: Tensor,
         constants: Tensor,
     ) -> Tensor:
         influx, vesicles, weight = constants.unbind()
@@ -76,26 +85,27 @@ class _Release(torch.autograd.Function):
         if noise is not None:
             log_odds += noise.view(blocks[1:])
         probability = log_odds.sigmoid_()
-        maps = block_maps(1.0 - probability.mean(3) / vesicles, chain)
+        maps = block_maps(1.0 - probability.sum(3) / (BLOCK * vesicles), chain)
         states = pools(maps)
-        floor = scores.new_full((), RELEASE_FLOOR)
-        released = torch.addcmul(floor, probability, states[0].unsqueeze(3))
-        ctx.save_for_backward(drive, calcium, probability, released, states, maps, decay, constants)
-        return torch.addcmul(scores, released.log().view_as(scores), weight)
+        ctx.save_for_backward(drive, calcium, probability, states, maps, decay, constants)
+        released = _released(probability, states)
+        return torch.addcmul(scores, released.log_().view_as(scores), weight).add_(barrier)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        drive, calcium, probability, released, states, maps, decay, constants = ctx.saved_tensors
+        drive, calcium, probability, states, maps, decay, constants = ctx.saved_tensors
         _, vesicles, weight = constants.unbind()
-        to_released = (gradient * weight).view_as(released).div_(released)
+        gradient = gradient.contiguous()
+        released = _released(probability, states)  # made again, not kept
+        to_released = torch.div(gradient.view_as(released), released, out=released).mul_(weight)
         to_kept = through_pools((to_released * probability).sum(3), states, maps)
         to_demand = to_kept.contiguous().mul_(-1.0 / (BLOCK * vesicles))
         to_probability = torch.addcmul(to_demand.unsqueeze(3), to_released, states[0].unsqueeze(3))
         to_log_odds = _through_sigmoid(to_probability, probability)
         to_drive = torch.matmul(decay.mT, to_log_odds.sum(3).div_(calcium))
         to_scores = gradient + to_log_odds.view_as(gradient)
-        return to_scores.add_(_through_sigmoid(to_drive, drive)), None, None, None, None
+        return to_scores.add_(_through_sigmoid(to_drive, drive)), None, None, None, None, None
 
 
 def _in_blocks(scores: Tensor) -> tuple[int, ...]:
@@ -103,8 +113,14 @@ def _in_blocks(scores: Tensor) -> tuple[int, ...]:
     return (batch, heads, length // BLOCK, BLOCK, length)
 
 
+def _released(probability: Tensor, states: Tensor) -> Tensor:
+    floor = probability.new_full((), RELEASE_FLOOR)
+    return torch.addcmul(floor, probability, states[0].unsqueeze(3))
+
+
 def _through_sigmoid(gradient: Tensor, output: Tensor) -> Tensor:
-    return gradient.mul_(output).mul_(1.0 - output)
+    through: Tensor = torch.ops.aten.sigmoid_backward(gradient, output)
+    return through
 
 
 def calcium_decay(config: NanochatConfig) -> Tensor:
@@ -179,16 +195,16 @@ def _affine(constant: Tensor, by_ready: Tensor, by_reserve: Tensor, state: Tenso
 
 
 def release_noise(config: NanochatConfig, generator: torch.Generator) -> Tensor | None:
-    """Noise on the log-odds of release, (layer, head, query, key), shared by a step's sequences.
+    """Noise on the log-odds of release (head, query, key), for all sequences and layers of a step.
 
     Logistic on a share `stochastic_train_frac` of the edges, zero on the others; None if that
     share is zero. With it the release is the relaxed Bernoulli variable of C. Maddison et al., "The
     Concrete Distribution", ICLR 2017, at temperature 1: reparametrised, so gradients flow.
     """
     share = config.stochastic_train_frac
-    if config.model == "gpt" or share == 0.0:
-        return None
-    shape = (config.n_layer, config.n_head, config.sequence_len, config.sequence_len)
+    if config.model == "gpt" or (share == 0.0 and not config.compile):
+        return None  # compiled, noise of zero is cheaper than a graph of its own
+    shape = (config.n_head, config.sequence_len, config.sequence_len)
     uniform = torch.rand(shape, generator=generator, device=generator.device)
     within = (uniform / share).clamp_(ODDS_MARGIN, 1.0 - ODDS_MARGIN)
     return torch.where(uniform < share, within.logit_(), 0.0)

@@ -95,7 +95,7 @@ class Trainer:
         nats = torch.zeros((), dtype=torch.float64, device=self.device)
         for part in torch.split(windows.tokens, EVAL_BATCHES * self.config.micro_batch_size):
             with self._autocast():
-                nats += self.loss(part[:, :-1], part[:, 1:]).double() * part[:, 1:].numel()
+                nats += self.model(part[:, :-1], part[:, 1:]).double() * part[:, 1:].numel()
             alive()
         return float(nats) / windows.bytes / math.log(2.0)
 
@@ -106,8 +106,9 @@ class Trainer:
         return nullcontext()
 
     def state_dict(self) -> dict[str, Any]:
-        """All that training goes on from, bit for bit on a CPU."""
+        """All that training goes on from, bit for bit on a CPU: live, not a copy."""
         return {
+            "config": _decisive(self.config),
             "done": self.done,
             "model": self.model.state_dict(),
             "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
@@ -117,7 +118,10 @@ class Trainer:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what `state_dict` gave."""
+        """Go on from what `state_dict` gave. Raises ValueError if that was of another run."""
+        now = _decisive(self.config)
+        if changed := sorted(name for name in now if now[name] != state["config"].get(name)):
+            raise ValueError(f"the state is of a run with another {', '.join(changed)}")
         self.done = state["done"]
         self.model.load_state_dict(state["model"])
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
@@ -125,6 +129,10 @@ class Trainer:
         self.noise.set_state(state["noise"])
         self.losses.copy_(state["losses"])
         self.grad_norms.copy_(state["grad_norms"])
+
+
+def _decisive(config: NanochatConfig) -> dict[str, Any]:
+    return config.model_dump(exclude={"space", "data"})  # what is searched, and where it lies
 
 
 def _compiled(model: GPT) -> Callable[..., Tensor]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from budgets.paired import count_needed, paired, significant
+from budgets.paired import chance, count_needed, discoveries, paired
 
 ONE_TO_FOUR = (1.0, 2.0, 3.0, 4.0)
 """Mean 2.5, sd 1.2910, standard error 0.6455, t 3.873; its limit at level 0.05 is 3.182."""
@@ -14,19 +14,35 @@ def test_mean_standard_error_and_t_are_those_worked_out_by_hand() -> None:
 
 def test_one_difference_says_nothing() -> None:
     assert paired((1.0,)) == (None, None, None)
-    assert not significant((1.0,), 0.05)
+    assert chance((1.0,)) == 1.0
 
 
-def test_differences_without_spread_have_no_t_and_are_significant_unless_zero() -> None:
+def test_differences_without_spread_have_no_t_and_are_sure_unless_zero() -> None:
     assert paired((0.5, 0.5)) == (0.5, 0.0, None)
-    assert significant((0.5, 0.5), 1e-9)
-    assert not significant((0.0, 0.0), 0.5)
+    assert chance((0.5, 0.5)) == 0.0
+    assert chance((0.0, 0.0)) == 1.0
 
 
-@pytest.mark.parametrize(("level", "beyond"), [(0.05, True), (0.031, True), (0.030, False)])
-def test_a_t_of_3_87_on_3_degrees_of_freedom_has_a_p_of_0_0305(level: float, beyond: bool) -> None:
-    assert significant(ONE_TO_FOUR, level) == beyond
-    assert significant([-d for d in ONE_TO_FOUR], level) == beyond
+def test_a_t_of_3_87_on_3_degrees_of_freedom_has_a_chance_of_0_0305() -> None:
+    assert chance(ONE_TO_FOUR) == pytest.approx(0.0305, abs=1e-4)
+    assert chance([-d for d in ONE_TO_FOUR]) == pytest.approx(0.0305, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("chances", "believed"),
+    [
+        ((0.9, 0.8, 0.5), 0),
+        ((0.012, 0.9, 0.8, 0.5), 1),  # 0.05 / 4 = 0.0125
+        ((0.013, 0.9, 0.8, 0.5), 0),
+        ((0.013, 0.9, 0.024, 0.5), 2),  # 2 * 0.05 / 4 = 0.025 carries the first one too
+        ((0.05, 0.05, 0.05), 3),
+        ((), 0),
+    ],
+)
+def test_findings_are_believed_together_as_benjamini_and_hochberg_do(
+    chances: tuple[float, ...], believed: int
+) -> None:
+    assert discoveries(chances, 0.05) == believed
 
 
 @pytest.mark.parametrize(

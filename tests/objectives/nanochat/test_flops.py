@@ -6,8 +6,9 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from objectives.api import SetupError
 from objectives.nanochat.config import NanochatConfig
-from objectives.nanochat.flops import chain_flops, per_token, plan, require_steps
+from objectives.nanochat.flops import optimizer_flops, parts, per_token, plan, require_steps
 from objectives.nanochat.model import GPT
+from objectives.nanochat.optim import optimizers
 from objectives.nanochat.synaptic import release_noise
 
 TRAIN_TOKENS = 1_000_000
@@ -37,9 +38,21 @@ def test_the_formula_agrees_with_torch_forward_and_backward(
     assert backward.get_total_flops() == pytest.approx(formula.backward * tokens.numel(), rel=0.02)
 
 
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_optimisers_products_are_those_torch_counts(shape: dict[str, Any]) -> None:
+    config = NanochatConfig(**shape)
+    model = GPT(config, torch.Generator().manual_seed(0), torch.device("cpu"))
+    for weight in model.parameters():
+        weight.grad = torch.randn_like(weight)
+    with FlopCounterMode(display=False) as counted:
+        for optimizer in optimizers(model, config):
+            optimizer.step()
+    assert counted.get_total_flops() == optimizer_flops(config)
+
+
 def test_synapses_are_counted_only_where_there_are_any() -> None:
     synaptic, plain = NanochatConfig(), NanochatConfig(model="gpt")
-    assert chain_flops(plain) == 0
+    assert parts(plain)["chain"].train == parts(plain)["calcium"].train == 0
     assert 1.02 < per_token(synaptic).train / per_token(plain).train < 1.15
 
 

@@ -19,7 +19,7 @@ def test_each_model_has_knobs_of_its_own() -> None:
 
 
 def test_groups_are_joined_in_the_order_given() -> None:
-    joined = names(space="shape+synaptic+optimizer")
+    joined = names(space="shape + synaptic+optimizer")
     assert joined == names(space="shape") + names() + names(space="optimizer")
 
 
@@ -34,6 +34,7 @@ def test_a_search_starts_where_the_configuration_is() -> None:
         ({"space": "synaptik"}, "Did you mean 'synaptic'?"),
         ({"space": "synaptic+synaptic"}, "knob names must differ"),
         ({"space": "synaptic", "model": "gpt"}, "nothing to move"),
+        ({"post_fast_lr": 0}, "space synaptic: knob post_fast_lr"),
         ({"tau_c": 0.5}, "knob tau_c: baseline 0.5 lies outside its bounds"),
     ],
 )
@@ -42,6 +43,15 @@ def test_a_space_that_cannot_be_is_refused_with_the_settings(
 ) -> None:
     with pytest.raises(ValueError, match=re.escape(expected)):
         NanochatObjective.from_settings(settings)
+
+
+@pytest.mark.parametrize(("width", "heads"), [(20, 1), (48, 4), (36, 3), (32, 16), (96, 4)])
+def test_any_width_can_be_searched_around(width: int, heads: int) -> None:
+    config = NanochatConfig(space="shape", n_embd=width, n_head=heads)
+    knob = space(config).knobs[1]
+    assert width / 2 <= knob.low <= width < knob.high == 2 * width
+    for unit in (0.0, 0.3, 1.0):
+        config.with_knobs({"n_embd": knob.decode(unit)})
 
 
 @pytest.mark.parametrize("group", sorted(GROUPS))
@@ -57,4 +67,5 @@ def test_shapes_are_whole_numbers_from_half_to_twice_the_configured() -> None:
     knobs = space(NanochatConfig(space="shape"))
     assert knobs.decode([0.0, 0.0]) == {"n_layer": 1, "n_embd": 16}
     assert knobs.decode(knobs.baseline) == {"n_layer": 2, "n_embd": 32}
+    assert [knob.step for knob in knobs.knobs] == [1, 2]
     assert knobs.decode([1.0, 1.0]) == {"n_layer": 4, "n_embd": 64}

@@ -16,7 +16,7 @@ def figures(losses: Tensor) -> dict[str, float]:
 def test_a_run_that_learns_has_no_flags() -> None:
     found = figures(falling())
     assert found["loss_spikes"] == found["unstable"] == found["exploding"] == 0.0
-    assert found["max_grad_norm"] == 2.0
+    assert found["largest_grad_norm"] == 2.0
     assert 0.5 < found["clipped_share"] < 0.6
     assert 2.9 < found["train_loss_tail"] < 3.1
 
@@ -35,6 +35,11 @@ def test_a_loss_that_ends_above_its_lowest_level_is_exploding() -> None:
     losses = falling()
     losses[150:] += torch.linspace(0.0, 2.0, 50)
     assert figures(losses)["exploding"] == 1.0
+
+
+def test_a_run_that_is_lost_at_once_is_exploding() -> None:
+    lost = torch.cat((torch.tensor([5.5, 5.5]), torch.full((198,), 7.0)))
+    assert figures(lost)["exploding"] == 1.0
 
 
 def test_a_run_of_a_few_steps_is_judged_too() -> None:

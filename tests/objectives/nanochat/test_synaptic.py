@@ -1,9 +1,11 @@
+import math
+
 import pytest
 import torch
 from torch import Tensor
 
 from objectives.nanochat.config import BLOCK, NanochatConfig
-from objectives.nanochat.gain import PostSynapticGain
+from objectives.nanochat.gain import PostSynapticGains
 from objectives.nanochat.groups import space
 from objectives.nanochat.model import GPT
 from objectives.nanochat.synaptic import Release, block_chain, block_maps, pools, release_noise
@@ -83,6 +85,47 @@ def test_the_gradient_of_a_release_is_that_of_its_arithmetic(
     odds = torch.randn(shape[1:], generator=generator(1), dtype=torch.float64)
     assert torch.autograd.gradcheck(lambda s: release(s + hidden, odds), (scores,), fast_mode=True)
     assert torch.autograd.gradcheck(lambda s: release(s + hidden), (scores,), fast_mode=True)
+
+
+def by_token(config: NanochatConfig, scores: Tensor, noise: Tensor) -> Tensor:
+    """The logits of one head, written down token by token: `scores` and `noise` (query, key)."""
+    length = len(scores)
+    logits = torch.full((length, length), -torch.inf, dtype=torch.float64)
+    for key in range(length):
+        ready, reserve, spent, residual = 1.0, 1.0, 0.0, 0.0
+        for start in range(0, length, BLOCK):
+            calcium, released = config.alpha_c + residual, []
+            for query in range(start, start + BLOCK):
+                drive, p = 0.0, 0.0
+                if query >= key:
+                    score = scores[query, key].item()
+                    drive = 1.0 / (1.0 + math.exp(-score))
+                    odds = calcium * math.exp(score + noise[query, key].item())
+                    p = odds / (1.0 + odds)
+                    bias = config.lambda_loge * math.log(p * ready + 0.01)
+                    logits[query, key] = score + bias - config.barrier_strength * (query - key)
+                residual = config.tau_c * residual + config.alpha_c * drive
+                released.append(p)
+            for _ in range(BLOCK):
+                gone = ready * sum(released) / BLOCK / config.init_rrp
+                primed = config.prime_rate * (reserve - (ready - gone))
+                back = config.rec_rate * spent
+                ready, reserve, spent = (
+                    ready - gone + primed,
+                    reserve - primed + back,
+                    spent + gone - back,
+                )
+    return logits
+
+
+@pytest.mark.parametrize("config", [CONFIG, LOUD], ids=["default", "loud"])
+def test_a_release_is_what_is_written_down_token_by_token(config: NanochatConfig) -> None:
+    length = config.sequence_len
+    scores = 2.0 * torch.randn(length, length, generator=generator(), dtype=torch.float64)
+    odds = torch.randn(length, length, generator=generator(1), dtype=torch.float64)
+    masked = scores.masked_fill(torch.ones(length, length).triu(1).bool(), -torch.inf)
+    logits = Release(config).double()(masked[None, None], odds[None])[0, 0]
+    assert torch.allclose(logits, by_token(config, scores, odds), atol=1e-6)
 
 
 def run_pools(demand: Tensor, rates: tuple[float, float], vesicles: float, block: int) -> Tensor:
@@ -178,10 +221,13 @@ def test_noise_touches_the_stated_share_of_the_edges_and_favours_no_side() -> No
     config = NanochatConfig(sequence_len=208, stochastic_train_frac=0.3)
     added = noise(config)
     assert added is not None
-    assert added.shape == (2, 1, 208, 208)
+    assert added.shape == (1, 208, 208)
     touched = added[added != 0.0]
     assert touched.numel() / added.numel() == pytest.approx(0.3, abs=0.01)
     assert (touched > 0.0).float().mean() == pytest.approx(0.5, abs=0.01)
+    share_of_odds = touched.sigmoid()  # uniform, but for the margin
+    for share in (0.1, 0.25, 0.75, 0.9):
+        assert share_of_odds.quantile(share).item() == pytest.approx(share, abs=0.02)
     assert added.abs().max() < 4.0
 
 
@@ -190,62 +236,104 @@ def test_there_is_no_noise_without_synapses_or_without_a_share() -> None:
     assert noise(OFF) is None
 
 
+def test_plain_attention_knows_relative_positions_only() -> None:
+    gpt = model(PLAIN)
+    tables = gpt.tables
+    q, k = torch.randn(2, 1, 1, 1, 4, generator=generator()).expand(2, 1, 64, 1, 4)
+    scores = (tables.rotate(q) * 1.0).flatten(0, 2) @ tables.rotate(k).flatten(0, 2).T
+    for offset in (1, 5, 20):
+        diagonal = scores.diagonal(-offset)
+        assert torch.allclose(diagonal, diagonal[0].expand(len(diagonal)), atol=1e-4)
+    assert not torch.allclose(scores.diagonal(-1)[0], scores.diagonal(-5)[0], atol=1e-3)
+
+
+def test_queries_and_keys_are_normalised_and_logits_capped() -> None:
+    gpt, scaled = model(PLAIN), model(PLAIN)
+    with torch.no_grad():
+        for name, weight in scaled.named_parameters():
+            if name.endswith("qkv"):
+                weight[: 6 * 4] *= 3.0  # queries and keys
+    assert torch.allclose(gpt.logits(tokens()), scaled.logits(tokens()), atol=1e-4)
+    with torch.no_grad():
+        scaled.head.mul_(1e6)
+    logits = scaled.logits(tokens())
+    assert logits.min() >= 0.0
+    assert logits.max() <= 30.0
+    x = torch.linspace(-40.0, 40.0, 9)
+    capped = 30.0 * torch.sigmoid(2.0 * x / 15.0) - 15.0
+    assert torch.allclose(capped, 15.0 * torch.tanh(x / 15.0), atol=1e-5)
+
+
 def test_bias_of_a_release_is_bounded_whatever_the_scores() -> None:
     release = Release(CONFIG)
     scores = torch.tensor([-80.0, 0.0, 80.0]).repeat_interleave(CONFIG.sequence_len**2)
     scores = scores.view(1, 3, CONFIG.sequence_len, CONFIG.sequence_len)
-    bias = release(scores) - scores
+    distance = torch.arange(CONFIG.sequence_len)
+    barrier = CONFIG.barrier_strength * (distance[:, None] - distance)
+    bias = release(scores) - scores + barrier
     assert bias.isfinite().all()
     assert bias.min() > -4.7  # log of the floor
     assert bias.max() < 0.1
 
 
-def gains(fast: float = 1e-2, slow: float = 1e-3) -> PostSynapticGain:
-    return PostSynapticGain(NanochatConfig(n_embd=4, post_fast_lr=fast, post_slow_lr=slow))
+def gains(fast: float = 1e-2, slow: float = 1e-3) -> PostSynapticGains:
+    config = NanochatConfig(n_layer=2, n_embd=4, post_fast_lr=fast, post_slow_lr=slow)
+    return PostSynapticGains(config)
 
 
-ACTIVITY = torch.tensor([4.0, 2.0, 1.0, 0.5]).expand(8, 4)
+ACTIVITY = torch.tensor([4.0, 2.0, 1.0, 0.5]).expand(2, 8, 4)
+EVEN = torch.ones(2, 8, 4)
 
 
-def adapted(gain: PostSynapticGain, activity: Tensor, times: int) -> None:
+def adapted(gain: PostSynapticGains, activity: Tensor, times: int) -> None:
+    """The first layer sees `activity`, the second the same everywhere."""
     for _ in range(times):
-        gain(activity)
+        gain(activity, 0)
+        gain(EVEN, 1)
         gain.adapt()
 
 
 def test_active_channels_gain_and_the_slow_trace_outlasts_the_fast_one() -> None:
     gain = gains()
     adapted(gain, ACTIVITY, 20)
-    assert gain.gain[0] > 1.0 > gain.gain[3]
-    fast, slow = gain.fast.clone(), gain.slow.clone()
-    adapted(gain, torch.ones(8, 4), 100)
-    assert gain.fast.abs().max() < 0.01 * fast.abs().max()
-    assert torch.allclose(gain.slow, slow)
+    assert gain.gain[0, 0] > 1.0 > gain.gain[0, 3]
+    fast, slow = gain.traces.clone()
+    adapted(gain, EVEN, 100)
+    assert gain.traces[0].abs().max() < 0.01 * fast.abs().max()
+    assert gain.traces[1].abs().max() > 0.5 * slow.abs().max()
+
+
+def test_each_layer_has_gains_of_its_own() -> None:
+    gain = gains()
+    adapted(gain, ACTIVITY, 5)
+    assert torch.equal(gain.gain[1], torch.ones(4))
+    assert torch.equal(gain(EVEN, 0), gain.gain[0].expand(2, 8, 4))
 
 
 def test_micro_batches_move_the_gains_as_one_batch_does() -> None:
     whole, parts = gains(), gains()
-    activity = torch.randn(8, 4, generator=generator())
+    activity = torch.randn(8, 5, 4, generator=generator())
     adapted(whole, activity, 1)
-    for part in activity.split(2):
-        parts(part)
+    for part in torch.split(activity, 2):
+        parts(part, 0)
+    parts(EVEN, 1)
     parts.adapt()
     assert torch.allclose(whole.gain, parts.gain, atol=1e-6)
 
 
 def test_evaluation_leaves_the_gains_alone() -> None:
     gain = gains()
-    gain(ACTIVITY)
+    gain(ACTIVITY, 0)
     gain.eval()
     before = gain.activity.clone()
-    gain(2.0 * ACTIVITY.flip(1))
+    gain(2.0 * ACTIVITY.flip(-1), 0)
     assert torch.equal(gain.activity, before)
 
 
 @pytest.mark.parametrize("value", [0.0, 1e30, float("nan"), float("inf")])
 def test_gains_stay_bounded_whatever_the_activity(value: float) -> None:
     gain = gains(fast=1e3, slow=1e3)
-    adapted(gain, torch.tensor([value, 1.0, 2.0, 3.0]).expand(8, 4), 5)
+    adapted(gain, torch.tensor([value, 1.0, 2.0, 3.0]).expand(2, 8, 4), 5)
     assert gain.gain.isfinite().all()
     assert gain.gain.min() >= 0.36
     assert gain.gain.max() <= 2.72
@@ -266,5 +354,5 @@ def test_recomputing_layers_in_the_backward_pass_changes_no_gradient(
 
 
 def test_the_fused_kernel_attends_like_the_explicit_one() -> None:
-    explicit, fused = model(PLAIN), model(PLAIN.with_knobs({"attention": "fused"}))
+    explicit, fused = model(PLAIN), model(PLAIN.model_copy(update={"attention": "fused"}))
     assert torch.allclose(explicit.logits(tokens()), fused.logits(tokens()), atol=1e-4)

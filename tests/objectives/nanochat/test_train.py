@@ -81,7 +81,34 @@ def test_weights_and_batches_are_common_to_all_candidates_of_a_seed(trainer: Bui
     assert torch.equal(one.val.tokens, other.val.tokens)
 
 
-def test_bits_per_byte_do_not_depend_on_the_tokenizer_of_an_untrained_model(trainer: Build) -> None:
+@pytest.mark.parametrize("model", ["gpt", "synaptic"])
+def test_the_score_is_the_mean_over_all_targets_of_all_windows(trainer: Build, model: str) -> None:
+    subject = advance(trainer(10, val_windows=19, model=model))  # no whole number of parts
+    tokens = subject.val.tokens
+    subject.model.eval()
+    with torch.no_grad():
+        rows = [subject.model.logits(row[None, :-1])[0].log_softmax(-1) for row in tokens]
+    picked = [p.gather(1, row[1:, None]) for p, row in zip(rows, tokens, strict=True)]
+    expected = -torch.cat(picked).double().mean().item() / math.log(2.0)
+    assert subject.bits_per_byte(subject.val) == pytest.approx(expected, rel=1e-5)
+
+
+def test_the_windows_reach_from_one_end_of_the_held_out_text_to_the_other(trainer: Build) -> None:
+    subject = trainer(5)
+    first, last = subject.val.tokens[0].numpy(), subject.val.tokens[-1].numpy()
+    assert (first == subject.corpus.val[:65]).all()
+    assert (last == subject.corpus.val[-65:]).all()
+
+
+def test_a_state_of_another_configuration_is_refused(trainer: Build) -> None:
+    state = advance(trainer(12), 3).state_dict()
+    other = trainer(12, matrix_lr=0.1, tau_c=0.9)
+    with pytest.raises(ValueError, match="another matrix_lr, tau_c"):
+        other.load_state_dict(state)
+    assert other.done == 0
+
+
+def test_bits_per_byte_count_the_bytes_that_tokens_stand_for(trainer: Build) -> None:
     subject = trainer(5, tokenizer="bpe:300")
     per_token = math.log2(300)
     tokens = subject.val.tokens[:, 1:].numel()
@@ -143,7 +170,7 @@ def test_the_learning_rate_rises_stays_and_falls(
 def test_on_a_gpu_the_same_seed_gives_the_same_losses(text: str, model: str) -> None:
     from objectives.nanochat.text import data
 
-    config = NanochatConfig(data=text, model=model, num_batches=30)  # type: ignore[arg-type]
+    config = NanochatConfig(data=text, model=model, num_batches=30)
     one, other = (advance(Trainer(config, data.load(text), 0, "cuda")) for _ in range(2))
     assert same(one, other)
     assert one.bits_per_byte(one.val) < 6.0
