@@ -168,6 +168,7 @@ class Plan(Terms):
     objective: dict[str, Any]  # objectives.api.ObjectiveSpec as JSON
     objective_fingerprint: str
     space: dict[str, Any]  # objectives.space.SearchSpace as JSON
+    provenance: dict[str, str | int] = Field(default_factory=dict)  # hashes and sizes of the data
     search: SearchTerms | None  # a calibration and a check search nothing
     evaluation_seed: PositiveSeed
     limits: Limits

@@ -99,6 +99,10 @@ class AnalyticObjective:
         return hashlib.sha256(_canonical(identity)).hexdigest()
 
     @property
+    def provenance(self) -> Mapping[str, str | int]:
+        return {}
+
+    @property
     def preload(self) -> tuple[str, ...]:
         return ("objectives.analytic",)
 

@@ -83,6 +83,13 @@ class Objective(Protocol):
         """SHA-256 (hex) of everything that decides a score: settings, space, data, code version."""
 
     @property
+    def provenance(self) -> Mapping[str, str | int]:
+        """What the scores rest on besides settings, for the record: hashes and sizes of data.
+
+        Raises SetupError when it cannot be read.
+        """
+
+    @property
     def preload(self) -> tuple[str, ...]:
         """Modules a fork server may import before it forks an evaluation. None touches CUDA."""
 

@@ -151,6 +151,7 @@ def described(objective: Objective) -> dict[str, Any]:
         "objective": objective.spec.model_dump(mode="json"),
         "objective_fingerprint": objective.fingerprint,
         "space": objective.space.model_dump(mode="json"),
+        "provenance": dict(objective.provenance),
     }
 
 

@@ -46,6 +46,21 @@ class NanochatObjective:
         return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     @property
+    def provenance(self) -> dict[str, str | int]:
+        corpus = data.load(self.config.data, self.config.tokenizer)
+        return {
+            "data": self.config.data,
+            "data_sha256": corpus.sha256,
+            "documents": corpus.documents,
+            "train_bytes": corpus.train_bytes,
+            "val_bytes": corpus.val_bytes,
+            "tokenizer": corpus.tokenizer,
+            "tokenizer_sha256": corpus.tokenizer_sha256,
+            "train_tokens": len(corpus.train),
+            "val_tokens": len(corpus.val),
+        }
+
+    @property
     def preload(self) -> tuple[str, ...]:
         # torch._dynamo: torch's optimizers import it when first used, which takes over a second.
         return ("torch", "torch._dynamo", "objectives.nanochat.evaluation", __name__)

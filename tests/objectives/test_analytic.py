@@ -195,7 +195,7 @@ def test_a_missing_knob_is_a_setup_error() -> None:
     ("settings", "message"),
     [
         ({"dimensions": 3}, r"unknown sphere setting 'dimensions'.*Did you mean 'dimension'\?"),
-        ({"xyz": 3}, "unknown sphere setting 'xyz': expected one of dimension, noise, seconds"),
+        ({"xyz": 3}, "unknown sphere setting 'xyz'. Expected one of dimension, noise, seconds"),
         ({"dimension": 1}, "settings: dimension: .*greater than or equal to 2, got 1"),
         ({"dimension": "many"}, "settings: dimension: .*valid integer.*got 'many'"),
         ({"noise": -0.1}, "settings: noise: .*greater than or equal to 0, got -0.1"),
@@ -215,5 +215,5 @@ def test_an_unknown_name_suggests_the_nearest() -> None:
 
 
 def test_an_unknown_name_far_from_all_lists_the_known() -> None:
-    with pytest.raises(ValueError, match=r"expected one of nanochat, sphere, .*noise\.$"):
+    with pytest.raises(ValueError, match=r"Expected one of nanochat, sphere, .*noise$"):
         load(ObjectiveSpec(name="qqq"))

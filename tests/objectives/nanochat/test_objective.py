@@ -77,6 +77,17 @@ def test_preflight_looks_at_the_largest_shape_that_may_be_searched(
         objective(target_flops=3e8, n_layer=2, space="shape").preflight()
 
 
+def test_the_record_says_which_text_was_split_how_and_tokenized_by_what(
+    objective: Callable[..., NanochatObjective],
+) -> None:
+    bytes_, bpe = objective(40).provenance, objective(40, tokenizer="bpe:300").provenance
+    assert bytes_["documents"] == 300
+    assert bytes_["data_sha256"] == bpe["data_sha256"]
+    assert (bytes_["tokenizer_sha256"], len(str(bpe["tokenizer_sha256"]))) == ("", 64)
+    assert int(bpe["train_tokens"]) < int(bytes_["train_tokens"])
+    assert int(bytes_["train_bytes"]) > 8 * int(bytes_["val_bytes"])
+
+
 def test_all_starts_lie_in_their_ranges() -> None:
     space = NanochatObjective.from_settings({"space": "synaptic+optimizer+shape"}).space
     assert space.dimension == 21
