@@ -1,1 +1,1 @@
-"""A small GPT over bytes, trained for a fixed number of FLOPs, scored on held-out text."""
+"""A small GPT, trained for a fixed number of FLOPs, scored on held-out text."""

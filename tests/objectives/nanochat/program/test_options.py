@@ -62,9 +62,9 @@ def test_text_stays_text_and_the_home_directory_is_found() -> None:
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        (Asked(preset="quik"), "unknown preset 'quik': .* Did you mean 'quick'"),
-        (Asked(profile="fst"), "unknown profile 'fst': .* Did you mean 'fast'"),
-        (Asked(assignments=["n_emb=3"]), "(--set).* 'n_emb': .* Did you mean 'n_embd'"),
+        (Asked(preset="quik"), r"unknown preset 'quik'\. Did you mean 'quick'"),
+        (Asked(profile="fst"), r"unknown profile 'fst'\. Did you mean 'fast'"),
+        (Asked(assignments=["n_emb=3"]), r"(--set).* 'n_emb'\. Did you mean 'n_embd'"),
         (Asked(assignments=["n_embd"]), "expected KEY=VALUE, got 'n_embd'"),
         (Asked(assignments=["=3"]), "expected KEY=VALUE, got '=3'"),
         (Asked(assignments=["n_embd=wide"]), "n_embd: .*valid integer.*, got 'wide'"),
