@@ -51,12 +51,11 @@ def train(
     if dry_run:
         _print(explanation.as_text(resolved))
         return
-    stop = Stop()
-    stop.install()
-    from objectives.nanochat.program.session import Session  # imports torch
+    with Stop() as stop:
+        from objectives.nanochat.program.session import Session  # imports torch
 
-    console = Console(markup=False, emoji=False, highlight=False)
-    summary = Session(resolved, console, stop).train()
+        console = Console(markup=False, emoji=False, highlight=False)
+        summary = Session(resolved, console, stop).train()
     _print(_result(resolved, summary))
 
 

@@ -3,6 +3,7 @@
 import os
 import signal
 from types import FrameType
+from typing import Any, Self
 
 EXIT_SIGNAL = 128  # plus the signal's number
 
@@ -16,15 +17,23 @@ class StoppedError(Exception):
 
 
 class Stop:
-    """The first SIGINT or SIGTERM asks for an end after the step, the second ends the process."""
+    """The first SIGINT or SIGTERM asks for an end after the step, the second ends the process.
+
+    A context manager: both signals are taken over inside.
+    """
 
     def __init__(self) -> None:
         self.signum: int | None = None
+        self._before: dict[signal.Signals, Any] = {}
 
-    def install(self) -> None:
-        """Take over both signals."""
+    def __enter__(self) -> Self:
         for signum in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(signum, self.receive)
+            self._before[signum] = signal.signal(signum, self.receive)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for signum, handler in self._before.items():
+            signal.signal(signum, handler)
 
     def receive(self, signum: int, _frame: FrameType | None = None) -> None:
         if self.signum is not None:

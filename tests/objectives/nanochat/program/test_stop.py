@@ -11,10 +11,9 @@ from objectives.nanochat.program.stop import Stop, StoppedError
 PROGRAM = """
 import os, sys
 from objectives.nanochat.program.stop import Stop
-stop = Stop()
-stop.install()
-for _ in range({signals}):
-    os.kill(os.getpid(), {signum})
+with Stop():
+    for _ in range({signals}):
+        os.kill(os.getpid(), {signum})
 print("still here")
 """
 
@@ -34,6 +33,13 @@ def test_the_first_signal_is_noted_and_the_second_ends_the_process_at_once(
     assert ended.returncode == (0 if signals == 1 else 128 + signum)
     assert ("still here" in ended.stdout) == (signals == 1)
     assert ended.stderr.count("Saving a checkpoint") == 1
+
+
+def test_signals_mean_afterwards_what_they_meant_before() -> None:
+    before = [signal.getsignal(signum) for signum in (signal.SIGINT, signal.SIGTERM)]
+    with Stop() as stop:
+        assert signal.getsignal(signal.SIGTERM) == stop.receive
+    assert before == [signal.getsignal(signum) for signum in (signal.SIGINT, signal.SIGTERM)]
 
 
 def test_whoever_asks_after_a_signal_is_stopped_and_knows_the_exit_code() -> None:
