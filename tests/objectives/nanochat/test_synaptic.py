@@ -240,7 +240,7 @@ def test_plain_attention_knows_relative_positions_only() -> None:
     gpt = model(PLAIN)
     tables = gpt.tables
     q, k = torch.randn(2, 1, 1, 1, 4, generator=generator()).expand(2, 1, 64, 1, 4)
-    scores = (tables.rotate(q) * 1.0).flatten(0, 2) @ tables.rotate(k).flatten(0, 2).T
+    scores = tables.rotate(q).flatten(0, 2) @ tables.rotate(k).flatten(0, 2).T
     for offset in (1, 5, 20):
         diagonal = scores.diagonal(-offset)
         assert torch.allclose(diagonal, diagonal[0].expand(len(diagonal)), atol=1e-4)
@@ -259,9 +259,15 @@ def test_queries_and_keys_are_normalised_and_logits_capped() -> None:
     logits = scaled.logits(tokens())
     assert logits.min() >= 0.0
     assert logits.max() <= 30.0
-    x = torch.linspace(-40.0, 40.0, 9)
-    capped = 30.0 * torch.sigmoid(2.0 * x / 15.0) - 15.0
-    assert torch.allclose(capped, 15.0 * torch.tanh(x / 15.0), atol=1e-5)
+
+
+def test_logits_are_capped_by_a_tangent_of_fifteen() -> None:
+    gpt, doubled = model(PLAIN), model(PLAIN)
+    with torch.no_grad():
+        doubled.head.mul_(2.0)
+    raw, twice = (15.0 * torch.atanh(m.logits(tokens()) / 15.0 - 1.0) for m in (gpt, doubled))
+    assert torch.allclose(twice, 2.0 * raw, atol=1e-2)
+    assert raw.abs().max() > 2.0
 
 
 def test_bias_of_a_release_is_bounded_whatever_the_scores() -> None:
