@@ -22,7 +22,7 @@ from typing import Self
 import orjson
 from pydantic import ValidationError
 
-from budgets.durable import sync_directory, write_aside
+from budgets.storage import sync_directory, write_aside
 from budgets.events import SCHEMA, Event, Planned, parse
 
 LEDGER = "ledger.jsonl"

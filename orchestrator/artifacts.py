@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from budgets.durable import write_aside
+from budgets.storage import write_aside
 from budgets.events import GenerationTold, Settled
 from budgets.ledger import LEDGER, read
 from budgets.markdown import to_markdown

@@ -117,7 +117,7 @@ def evaluate_owed(run: Run, executor: Executor, stop: Stop) -> Verdict | None:
 def _dispatch(run: Run, executor: Executor) -> Refusal | None:
     """Start what is owed while a slot is free; the refusal if a cap forbids the next one."""
     while (generation := run.state.current) and (owed := generation.owed()):
-        if len(run.state.accounts.holds) >= executor.slots.count:
+        if not executor.free():
             return None
         attempt = run.reserve(generation, *owed[0])
         if isinstance(attempt, Refusal):

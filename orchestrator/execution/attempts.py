@@ -18,7 +18,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from budgets.durable import sync_directory, write_aside
+from budgets.storage import sync_directory, write_aside
 from budgets.events import Owner, Status
 from objectives.api import Measurement
 from orchestrator.execution.evaluate import Attempt, Outcome

@@ -59,15 +59,31 @@ class Slots:
     threads: int  # CPU threads per evaluation
 
 
+@dataclass(frozen=True)
+class Withdrawn:
+    """A device that gets no more work, and why: somebody else's process or memory is on it."""
+
+    device: str
+    why: str
+
+
 class Executor(Protocol):
-    """At most `slots.count` attempts in flight; every submitted attempt comes back exactly once."""
+    """At most `slots.count` attempts in flight; every submitted attempt comes back.
+
+    It comes back once, unless its slot showed no sign of life: then it comes back as lost, and its
+    own outcome may still follow when the slot is heard of again.
+    """
 
     slots: Slots
+    withdrawn: tuple[Withdrawn, ...]  # grows while the executor runs
 
     def __enter__(self) -> Self: ...
 
     def __exit__(self, *_: object) -> None:
         """Kill what is still in flight, wait until its processes are gone, release the slots."""
+
+    def free(self) -> int:
+        """How many attempts can be submitted now. Raises EngineError when no slot is left at all."""
 
     def submit(self, attempt: Attempt) -> None:
         """Start an attempt. Its directory exists and is empty. Raises if no slot is free."""

@@ -23,7 +23,7 @@ from orchestrator.execution.attempts import (
     write_summary,
 )
 from orchestrator.execution.devices import visible_gpus
-from orchestrator.execution.evaluate import Attempt, Launcher, Outcome, Slots
+from orchestrator.execution.evaluate import Attempt, Launcher, Outcome, Slots, Withdrawn
 from orchestrator.execution.launch import Launch, Program
 from orchestrator.execution.recovery import end_if_abandoned
 from orchestrator.execution.server import EngineError, ForkServer
@@ -43,6 +43,7 @@ class InlineExecutor:
 
     def __init__(self, slots: Slots) -> None:
         self.slots = slots
+        self.withdrawn: tuple[Withdrawn, ...] = ()
         self._queue: deque[Attempt] = deque()
 
     def __enter__(self) -> Self:
@@ -57,6 +58,9 @@ class InlineExecutor:
             )
             with locked(attempt.directory):
                 write_summary(attempt.directory, unstarted)
+
+    def free(self) -> int:
+        return self.slots.count - len(self._queue)
 
     def submit(self, attempt: Attempt) -> None:
         if len(self._queue) >= self.slots.count:
@@ -128,6 +132,7 @@ class LocalExecutor:
         gpu_ids: Sequence[str] | None = None,
     ) -> None:
         self.slots = slots
+        self.withdrawn: tuple[Withdrawn, ...] = ()
         self._launcher: Launcher = launcher
         self._preload = tuple(preload)
         self._program = program or Program()
@@ -167,6 +172,9 @@ class LocalExecutor:
                 self.wait(PROBE_SECONDS)
         finally:
             self._close()  # the lifeline breaks: what still runs ends by itself
+
+    def free(self) -> int:
+        return len(self._free)
 
     def submit(self, attempt: Attempt, *, has_config: bool = False) -> None:
         if not self._free:

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from orchestrator.execution.attempts import to_json, write_config
 from orchestrator.execution.devices import Offer, cpu_name
-from orchestrator.execution.evaluate import Attempt, Launcher, Outcome, Slots
+from orchestrator.execution.evaluate import Attempt, Launcher, Outcome, Slots, Withdrawn
 from orchestrator.execution.executors import EXIT_SECONDS, EngineError, LocalExecutor
 from orchestrator.execution.launch import Program
 from orchestrator.execution.ray_access import (
@@ -103,6 +103,7 @@ class RayExecutor:
     ) -> None:
         self.slots = slots
         self.warnings: tuple[str, ...] = ()
+        self.withdrawn: tuple[Withdrawn, ...] = ()
         self._one = Slots(1, slots.device, slots.device_name, slots.threads)
         self._launcher = launcher
         self._preload = tuple(preload)
@@ -137,6 +138,9 @@ class RayExecutor:
             pass  # the actors' end breaks their lifelines, which ends what they run
         finally:
             self._leave()
+
+    def free(self) -> int:
+        return sum(slot.attempt is None for slot in self._slots)
 
     def submit(self, attempt: Attempt) -> None:
         slot = next((slot for slot in self._slots if slot.attempt is None), None)

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from budgets.durable import write_aside
+from budgets.storage import write_aside
 from budgets.events import Event, Fired, Opened, Overridden, Planned, Settled, Status
 from budgets.ledger import (
     HEAD,

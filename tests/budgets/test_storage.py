@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from budgets.durable import write_aside
+from budgets.storage import write_aside
 
 
 def test_an_atomic_write_leaves_one_file_with_the_new_bytes(tmp_path: Path) -> None:

@@ -1,0 +1,117 @@
+"""The few things a ledger does to a file system, as a seam: what they mean, and the real ones.
+
+Everything that changes a ledger's files goes through a `Storage`, so that tests can put one in its
+place that fails or loses power at any of these calls. Reading goes past it.
+"""
+
+import errno
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""The errors of a disk that is full: what was written before them is as it was."""
+
+
+class Storage(Protocol):
+    """Calls that change files, with the meaning of their POSIX names. All raise OSError."""
+
+    def open(self, path: Path) -> int:
+        """A handle to read and append with. Creates the file, follows no symbolic link."""
+
+    def write(self, handle: int, data: bytes) -> int:
+        """Append; returns how many bytes were taken, perhaps not all. Durable after `sync`."""
+
+    def sync(self, handle: int) -> None:
+        """Returns when all that was written and truncated is durable."""
+
+    def truncate(self, handle: int, size: int) -> None: ...
+
+    def rename(self, path: Path, to: Path) -> None:
+        """`to` is the old file or this one, at every moment. Durable after `sync_directory`."""
+
+    def remove(self, path: Path) -> None: ...
+
+    def sync_directory(self, directory: Path) -> None:
+        """Returns when the names in it (made, renamed, removed) are durable."""
+
+    def free_bytes(self, directory: Path) -> int:
+        """Room for this user on the file system."""
+
+
+class Disk:
+    """The operating system's own calls."""
+
+    def open(self, path: Path) -> int:
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        return os.open(path, flags, 0o600)
+
+    def write(self, handle: int, data: bytes) -> int:
+        return os.write(handle, data)
+
+    def sync(self, handle: int) -> None:
+        os.fsync(handle)
+
+    def truncate(self, handle: int, size: int) -> None:
+        os.ftruncate(handle, size)
+
+    def rename(self, path: Path, to: Path) -> None:
+        path.rename(to)
+
+    def remove(self, path: Path) -> None:
+        path.unlink(missing_ok=True)
+
+    def sync_directory(self, directory: Path) -> None:
+        handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+    def free_bytes(self, directory: Path) -> int:
+        found = os.statvfs(directory)
+        return found.f_bavail * found.f_frsize
+
+
+DISK = Disk()
+
+
+def write_aside(path: Path, data: bytes, *, durable: bool = True, storage: Storage = DISK) -> None:
+    """Replace the file at `path`: a reader sees the old bytes or the new, never a part.
+
+    If `durable`, the same holds after a power cut, and the new bytes are there on return. Raises
+    OSError, leaving nothing behind.
+    """
+    aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        handle = storage.open(aside)
+        try:
+            if os.fstat(handle).st_size:  # left by a dead process that had our number
+                storage.truncate(handle, 0)
+            write_all(handle, data, storage)
+            if durable:
+                storage.sync(handle)
+        finally:
+            os.close(handle)
+        storage.rename(aside, path)
+    except OSError:
+        with suppress(OSError):
+            storage.remove(aside)
+        raise
+    if durable:
+        storage.sync_directory(path.parent)
+
+
+def write_all(handle: int, data: bytes, storage: Storage = DISK) -> None:
+    """Append all of `data`. Raises OSError; ENOSPC also when the file system takes no more."""
+    while data:
+        taken = storage.write(handle, data)
+        if taken == 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        data = data[taken:]
+
+
+def sync_directory(directory: Path) -> None:
+    """Make the names in `directory` durable."""
+    DISK.sync_directory(directory)
