@@ -203,11 +203,14 @@ class FaultyDisk:
             raise AssertionError("the file was changed past the storage it was opened with")
         return pages
 
-    def _room(self) -> int | None:
-        if self.capacity is None:
-            return None
+    @property
+    def used_bytes(self) -> int:
+        """Of all files that have a name."""
         files = {id(pages): len(pages.now) for pages in self._names.values() if pages is not None}
-        return self.capacity - sum(files.values())
+        return sum(files.values())
+
+    def _room(self) -> int | None:
+        return None if self.capacity is None else self.capacity - self.used_bytes
 
     @contextmanager
     def _call(self, call: Call) -> Iterator[Fault | None]:

@@ -1,0 +1,203 @@
+"""What must hold after every record and at the end of a story, whatever happened in it."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from math import ceil
+from pathlib import Path
+
+from budgets.events import Event, GenerationAsked, GenerationTold, Late, Opened, Reserved, Settled
+from budgets.ledger import LEDGER
+from budgets.chain import read
+from budgets.state import RunState, fold
+from orchestrator.simulation.journal import Evaluation, Journal, Use
+from orchestrator.simulation.reference import Reference
+from orchestrator.verify import verify
+
+
+class InvariantError(AssertionError):
+    """Something happened that must never happen: says what."""
+
+
+def must(holds: bool, what: str) -> None:
+    """Raises InvariantError unless it holds."""
+    if not holds:
+        raise InvariantError(what)
+
+
+@dataclass
+class Judge:
+    """Follows one run record by record, with books of its own."""
+
+    directory: Path
+    journal: Journal
+    now: Callable[[], float]
+    reference: Reference | None = None
+    heads: dict[int, str] = field(default_factory=dict)  # acknowledged: number of records -> digest
+    open: dict[tuple[Evaluation, int], Reserved] = field(default_factory=dict)
+    charged: Counter[tuple[Evaluation, int]] = field(default_factory=Counter)
+    lost: set[tuple[Evaluation, int]] = field(default_factory=set)
+    reserved_ms: dict[tuple[Evaluation, int], int] = field(default_factory=dict)
+    opened_at: float = 0.0  # when the last session began
+    final: dict[Evaluation, Settled] = field(default_factory=dict)
+    told: dict[int, GenerationTold] = field(default_factory=dict)
+    records: Counter[str] = field(default_factory=Counter)
+
+    def observe(self, state: RunState, event: Event) -> None:
+        """To be called after each record. Raises InvariantError."""
+        self._catch_up(state.records - 1)
+        self.heads[state.records] = state.head
+        self.records[event.kind] += 1
+        self._accounts(state)
+        match event:
+            case Opened():
+                self.opened_at = self.now()
+            case GenerationAsked():
+                self._asked(event)
+            case Reserved():
+                self._reserved(state, event)
+            case Settled():
+                self._settled(event)
+            case Late():
+                self.charged[_place(event)] += event.charged_ms
+            case GenerationTold():
+                self._told(state, event)
+            case _:
+                pass
+
+    def _accounts(self, state: RunState) -> None:
+        accounts = state.accounts
+        must(accounts.evaluations_free >= 0, "more evaluations are used than there were")
+        used = accounts.device_ms + accounts.reserved_device_ms - accounts.overrun_ms
+        must(
+            used <= accounts.device_cap_ms, "more device time is used than the cap, and no overrun"
+        )
+        held = sum(reserved.reserve_ms for reserved in self.open.values())
+        if len(self.open) == len(accounts.holds):
+            must(held == accounts.reserved_device_ms, "the reservations do not add up")
+
+    def _asked(self, event: GenerationAsked) -> None:
+        if self.reference is not None:
+            points = self.reference.points[event.generation]
+            must(points == event.points, f"generation {event.generation} asks other points")
+
+    def _reserved(self, state: RunState, event: Reserved) -> None:
+        place = _place(event)
+        must(place not in self.open and place not in self.charged, f"{place} is reserved twice")
+        must(place[0] not in self.final, f"{place} is reserved although its result is known")
+        self.open[place] = event
+        self.reserved_ms[place] = event.reserve_ms
+        accounts = state.accounts
+        if accounts.caps.hours is not None:
+            hours = accounts.committed_wall_ms / 3_600_000
+            must(hours <= accounts.caps.hours + 1e-9, f"{place} may end after the cap on hours")
+        if accounts.calendar is not None:
+            end = accounts.calendar.now_ms + event.reserve_ms
+            must(end <= accounts.calendar.deadline_ms, f"{place} may end after the deadline")
+
+    def _settled(self, event: Settled) -> None:
+        place = _place(event)
+        must(self.open.pop(place, None) is not None, f"{place} is settled without a reservation")
+        self.charged[place] += event.charged_ms
+        if not event.status.final:
+            self.lost.add(place)
+            return
+        must(place[0] not in self.final, f"{place[0]} has two results")
+        self.final[place[0]] = event
+        if self.reference is not None:
+            expected = self.reference.results.get(place[0])
+            found = (event.status, event.score)
+            must(found == expected, f"{place} ended {found}, undisturbed {expected}")
+
+    def _told(self, state: RunState, event: GenerationTold) -> None:
+        must(event.generation not in self.told, f"generation {event.generation} is told twice")
+        self.told[event.generation] = event
+        if self.reference is not None:
+            expected = self.reference.told[event.generation]
+            must(event == expected, f"generation {event.generation} is told something else")
+
+    def started(self, use: Use) -> None:
+        """To be called when an attempt gets its device. Raises InvariantError."""
+        must(use.evaluation not in self.final, f"{use.evaluation} is paid for twice")
+        must((use.evaluation, use.attempt) in self.open, f"{use} is not reserved")
+
+    def _catch_up(self, count: int) -> None:
+        """Take note of records that reached the disk although nobody heard that they did."""
+        known = max(self.heads, default=1)
+        if known < count:
+            for record in read(self.directory / LEDGER).records[known:count]:
+                self.heads[record.seq + 1] = record.digest
+                self._note(record.event)
+
+    def _note(self, event: Event) -> None:
+        match event:
+            case Reserved():
+                self.open[_place(event)] = event
+                self.reserved_ms[_place(event)] = event.reserve_ms
+            case Settled():
+                self._settled(event)
+            case Late():
+                self.charged[_place(event)] += event.charged_ms
+            case GenerationTold():
+                self.told[event.generation] = event
+            case _:
+                pass
+
+    def reopens(self) -> None:
+        """To be called when the run is found again after a death. Raises InvariantError."""
+        path = self.directory / LEDGER
+        records = read(path).records if path.exists() else ()
+        for count, head in self.heads.items():
+            must(count <= len(records), f"acknowledged record {count - 1} is gone")
+            must(records[count - 1].digest == head, f"record {count - 1} is another one now")
+
+    def closes(self, state: RunState) -> None:
+        """To be called when a session has ended by itself. Raises InvariantError."""
+        records = read(self.directory / LEDGER).records
+        must(fold(records) == state, "the ledger folds to another state than the one in memory")
+        must(not self.open or bool(state.accounts.holds), "reservations are open that nobody holds")
+
+    def ends(self, state: RunState) -> None:
+        """To be called at the end of the story. Raises InvariantError."""
+        found = verify(self.directory)
+        must(found.divergence is None, f"verify: {found.divergence}")
+        self._one_at_a_time()
+        for use in self.journal.uses:
+            self._paid(use)
+        if state.concluded is not None:
+            must(not self.open, "the run is concluded with open reservations")
+            wanted = state.plan.resolved.evaluations
+            must(len(self.final) == wanted, f"{len(self.final)} of {wanted} results are there")
+
+    def _paid(self, use: Use) -> None:
+        """What a device did for an attempt is charged, but for what nobody could know.
+
+        That is what an attempt took that was given up, with all that was reserved for it, and left
+        no word before the last session began.
+        """
+        place = (use.evaluation, use.attempt)
+        if place in self.open or use.ended is None:
+            return
+        took_ms = ceil(1000 * (use.ended - use.began) - 1e-6)
+        must(place in self.charged, f"{use} is nowhere in the ledger")
+        unheard = use.status is None or use.seen_at > self.opened_at
+        if unheard and place in self.lost:
+            took_ms = min(took_ms, self.reserved_ms[place])
+        must(
+            self.charged[place] >= took_ms,
+            f"{use} took {took_ms} ms, {self.charged[place]} ms are charged",
+        )
+
+    def _one_at_a_time(self) -> None:
+        for device in {use.device for use in self.journal.uses}:
+            uses = [use for use in self.journal.uses if use.device == device]
+            for one, following in pairwise(uses):
+                must(
+                    one.ended is not None and one.ended <= following.began + 1e-9,
+                    f"{following} begins on a device that {one} still uses",
+                )
+
+
+def _place(event: Reserved | Settled | Late) -> tuple[Evaluation, int]:
+    return (event.generation, event.candidate, event.seed), event.attempt

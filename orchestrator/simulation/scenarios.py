@@ -1,0 +1,83 @@
+"""The small searches that stories are told of."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from objectives import registry
+from objectives.api import ObjectiveSpec
+from orchestrator.execution.evaluate import Slots
+from orchestrator.plan import Request
+from orchestrator.simulation.fates import Nature
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What is searched, on how many slots, and how its evaluations end by themselves."""
+
+    name: str
+    workers: int = 2
+    objective: str = "sphere"
+    dimension: int = 2
+    terms: Mapping[str, Any] = field(default_factory=dict)  # of the request
+    caps: Mapping[str, Any] = field(default_factory=dict)  # likewise; a reference has none
+    natures: Mapping[Nature, float] = field(default_factory=dict)
+
+    def request(self, *, capped: bool = True) -> Request:
+        settings = {"dimension": self.dimension, "noise": 0.01}
+        terms: dict[str, Any] = {"phase": "phase1", "tier": "min", **self.terms}
+        return Request(
+            objective=registry.load(ObjectiveSpec(name=self.objective, settings=settings)),
+            run_id=self.name,
+            limit_seconds=3.0,
+            stall_seconds=1.5,
+            **terms,
+            **(self.caps if capped else {}),
+        )
+
+    @property
+    def slots(self) -> Slots:
+        return Slots(self.workers, "cpu", "simulated", 1)
+
+
+RARE: Mapping[Nature, float] = {
+    "error": 0.02,
+    "nan": 0.02,
+    "oom": 0.02,
+    "hang": 0.02,
+    "stall": 0.02,
+}
+OFTEN: Mapping[Nature, float] = {nature: 4 * share for nature, share in RARE.items()}
+RESERVE_HOURS = 13 / 3600  # the limit, and twice the grace of 5 s
+
+SCENARIOS = (
+    Scenario("healthy", terms={"population": 4, "max_evals": 12}),
+    Scenario("one-slot", workers=1, terms={"population": 4, "max_evals": 8}, natures=RARE),
+    Scenario("rare-failures", 3, "ellipsoid", 3, {"population": 6, "max_evals": 12}, natures=RARE),
+    Scenario("failures", 4, terms={"population": 8, "max_evals": 16}, natures=OFTEN),
+    Scenario(
+        "seeds",
+        objective="noise",
+        terms={"phase": "phase2", "population": 4, "max_evals": 24},
+        natures=RARE,
+    ),
+    Scenario(
+        "device-time",
+        terms={"population": 4, "max_evals": 12},
+        caps={"max_device_hours": 4 * RESERVE_HOURS},
+        natures=RARE,
+    ),
+    Scenario(
+        "money",
+        3,
+        terms={"population": 6, "max_evals": 12},
+        caps={"max_cost": 8 * RESERVE_HOURS, "price_per_device_hour": 2.0},
+        natures=RARE,
+    ),
+    Scenario(
+        "wall-clock",
+        terms={"population": 4, "max_evals": 12},
+        caps={"max_hours": 3 * RESERVE_HOURS},
+        natures=RARE,
+    ),
+)
