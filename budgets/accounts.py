@@ -1,16 +1,17 @@
-"""Four currencies: evaluations, device time, wall clock and money.
+"""Four currencies and a deadline: evaluations, device time, wall clock, money; the calendar.
 
 `reserve` sets an attempt's worst case aside before it starts, `settle` replaces it by what was
 measured, and `refusal` says what may still start. Device time is whole milliseconds, so sums are
 exact; money is device time times a price, so it needs no book of its own.
 
 Wall clock runs by itself. Each session (one process that had the ledger) is committed to the later
-of the last moment it was seen and the latest moment an attempt of its may end.
+of the last moment it was seen and the latest moment an attempt of its may end. The calendar is read
+from the clock on the wall, and never runs backwards here, whatever that clock does.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from math import floor, inf
+from typing import NamedTuple
 
 from budgets.terms import Caps
 
@@ -20,8 +21,7 @@ Key = tuple[int, int, int]
 """Generation, candidate, seed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hold:
+class Hold(NamedTuple):
     """What an attempt in flight has set aside, and since when in which session."""
 
     reserve_ms: int
@@ -29,8 +29,7 @@ class Hold:
     since_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(NamedTuple):
     """Why an attempt may not start."""
 
     currency: str
@@ -46,8 +45,23 @@ class Refusal:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Accounts:
+class Calendar(NamedTuple):
+    """The time of day, in milliseconds since 1970, and when the last evaluation must be over."""
+
+    deadline_ms: float
+    now_ms: int = 0
+    session_ms: int = 0  # when the current session began
+
+    def open_session(self, at_ms: int) -> "Calendar":
+        now_ms = max(self.now_ms, at_ms)
+        return self._replace(now_ms=now_ms, session_ms=now_ms)
+
+    def tick(self, at_ms: int, elapsed_ms: int) -> "Calendar":
+        """Later by the wall's clock, or by the session's own: a clock set back gains no time."""
+        return self._replace(now_ms=max(self.now_ms, at_ms, self.session_ms + elapsed_ms))
+
+
+class Accounts(NamedTuple):
     """Spent and reserved so far. A value: every operation returns a new one."""
 
     caps: Caps
@@ -56,12 +70,10 @@ class Accounts:
     device_ms: int = 0  # spent, on whatever came of it
     lost_ms: int = 0  # of these, on attempts that the infrastructure lost or a person cancelled
     overrun_ms: int = 0  # of these, beyond what was reserved
-    holds: Mapping[Key, Hold] = field(default_factory=dict)
+    reserved_device_ms: int = 0  # by all holds together
+    holds: Mapping[Key, Hold] = {}
     sessions_ms: tuple[int, ...] = ()
-
-    @property
-    def reserved_device_ms(self) -> int:
-        return sum(hold.reserve_ms for hold in self.holds.values())
+    calendar: Calendar | None = None  # when there is a deadline
 
     @property
     def wall_ms(self) -> int:
@@ -81,8 +93,12 @@ class Accounts:
         return self.device_ms / MS_PER_HOUR * self.price_per_device_hour
 
     @property
+    def evaluations_free(self) -> int:
+        """Neither spent nor reserved. The same for the next four; None without a cap."""
+        return self.caps.evaluations - self.evaluations - len(self.holds)
+
+    @property
     def device_hours_free(self) -> float | None:
-        """Neither spent nor reserved; None without a cap. The same for the next two."""
         return _free(self.caps.device_hours, self._used_device_hours)
 
     @property
@@ -92,6 +108,12 @@ class Accounts:
     @property
     def hours_free(self) -> float | None:
         return _free(self.caps.hours, self.committed_wall_ms / MS_PER_HOUR)
+
+    @property
+    def window_hours_free(self) -> float | None:
+        if self.calendar is None:
+            return None
+        return max(0.0, (self.calendar.deadline_ms - self.calendar.now_ms) / MS_PER_HOUR)
 
     @property
     def hours_overrun(self) -> float:
@@ -114,33 +136,39 @@ class Accounts:
         )
 
     def open_session(self) -> "Accounts":
-        return replace(self, sessions_ms=(*self.sessions_ms, 0))
+        return self._replace(sessions_ms=(*self.sessions_ms, 0))
 
     def tick(self, elapsed_ms: int) -> "Accounts":
         """The current session has been open for `elapsed_ms` (never runs backwards)."""
         if not self.sessions_ms or elapsed_ms <= self.sessions_ms[-1]:
             return self
-        return replace(self, sessions_ms=(*self.sessions_ms[:-1], elapsed_ms))
+        return self._replace(sessions_ms=(*self.sessions_ms[:-1], elapsed_ms))
 
     def refusal(self, reserve_ms: int) -> Refusal | None:
         """Why an attempt with this worst case may not start now; None when it may."""
-        evaluations_free = self.caps.evaluations - self.evaluations - len(self.holds)
-        if evaluations_free < 1:
-            return Refusal("evaluations", 1, evaluations_free, "evaluations", "--max-evals")
-        hours = reserve_ms / MS_PER_HOUR
+        if self.evaluations_free < 1:
+            free = self.evaluations_free
+            return Refusal("evaluations", 1, free, "evaluations", "--max-evals")
+        hours, caps = reserve_ms / MS_PER_HOUR, self.caps
         used_ms = self.device_ms + self.reserved_device_ms
         if used_ms + reserve_ms > self.device_cap_ms:
-            free = (self.device_cap_ms - used_ms) / MS_PER_HOUR
+            free_hours = (self.device_cap_ms - used_ms) / MS_PER_HOUR
             if self._cost_cap_ms > self.device_cap_ms:
-                return Refusal("device time", hours, free, "device-hours", "--max-device-hours")
+                flag = "--max-device-hours"
+                return Refusal("device time", hours, free_hours, "device-hours", flag)
             price = self.price_per_device_hour
-            return Refusal("money", hours * price, free * price, "of money", "--max-cost")
-        wall_cap_ms = _cap_ms(self.caps.hours)
-        after = self._hold((-1, -1, -1), reserve_ms).committed_wall_ms
-        if after > wall_cap_ms:
-            free = hours - (after - wall_cap_ms) / MS_PER_HOUR
-            return Refusal("wall clock", hours, free, "hours", "--max-hours")
+            return Refusal("money", hours * price, free_hours * price, "of money", "--max-cost")
+        if caps.hours is not None and (over := self._wall_overrun_ms(reserve_ms)) > 0:
+            free_hours = hours - over / MS_PER_HOUR
+            return Refusal("wall clock", hours, free_hours, "hours", "--max-hours")
+        until = self.window_hours_free
+        if until is not None and hours > until:
+            return Refusal("deadline", hours, until, "hours", "--window")
         return None
+
+    def _wall_overrun_ms(self, reserve_ms: int) -> float:
+        """How far an attempt's worst case would lead beyond the cap on wall clock."""
+        return self._hold((-1, -1, -1), reserve_ms).committed_wall_ms - _cap_ms(self.caps.hours)
 
     def reserve(self, key: Key, reserve_ms: int) -> "Accounts":
         """Set the worst case of an attempt aside. Raises ValueError if a cap forbids it."""
@@ -154,7 +182,10 @@ class Accounts:
 
     def _hold(self, key: Key, reserve_ms: int) -> "Accounts":
         hold = Hold(reserve_ms, len(self.sessions_ms) - 1, self.sessions_ms[-1])
-        return replace(self, holds={**self.holds, key: hold})
+        return self._replace(
+            holds={**self.holds, key: hold},
+            reserved_device_ms=self.reserved_device_ms + reserve_ms,
+        )
 
     def settle(self, key: Key, charged_ms: int, *, final: bool) -> "Accounts":
         """Replace a reservation by what was measured. Raises ValueError if there is none.
@@ -162,22 +193,48 @@ class Accounts:
         An attempt that was lost costs its device time but does not use up an evaluation. One of
         an earlier session also proves how long that session was open at least.
         """
-        if key not in self.holds:
+        holds = dict(self.holds)
+        hold = holds.pop(key, None)
+        if hold is None:
             raise ValueError(f"evaluation {key} is settled without a reservation")
-        hold = self.holds[key]
-        sessions = list(self.sessions_ms)
-        if hold.session < len(sessions) - 1:
+        sessions_ms = self.sessions_ms
+        if hold.session < len(sessions_ms) - 1:
             end = hold.since_ms + min(charged_ms, hold.reserve_ms)
-            sessions[hold.session] = max(sessions[hold.session], end)
-        return replace(
-            self,
+            at = hold.session
+            sessions_ms = (*sessions_ms[:at], max(sessions_ms[at], end), *sessions_ms[at + 1 :])
+        return self._replace(
             evaluations=self.evaluations + final,
             device_ms=self.device_ms + charged_ms,
             lost_ms=self.lost_ms + (0 if final else charged_ms),
             overrun_ms=self.overrun_ms + max(0, charged_ms - hold.reserve_ms),
-            holds={k: v for k, v in self.holds.items() if k != key},
-            sessions_ms=tuple(sessions),
+            reserved_device_ms=self.reserved_device_ms - hold.reserve_ms,
+            holds=holds,
+            sessions_ms=sessions_ms,
         )
+
+    def charge_late(self, charged_ms: int) -> "Accounts":
+        """What an attempt used beyond what it was charged when it was given up."""
+        return self._replace(
+            device_ms=self.device_ms + charged_ms,
+            lost_ms=self.lost_ms + charged_ms,
+            overrun_ms=self.overrun_ms + charged_ms,
+        )
+
+    def amend(self, caps: Caps, calendar: Calendar | None) -> "Accounts":
+        """The same books under other caps. Raises ValueError if a new one is exceeded."""
+        amended, before = self._replace(caps=caps, calendar=calendar), self.caps
+        used_ms = self.device_ms + self.reserved_device_ms
+        exceeded = {
+            "evaluations": caps.evaluations != before.evaluations and amended.evaluations_free < 0,
+            "device time": caps.device_hours != before.device_hours
+            and used_ms > _cap_ms(caps.device_hours),
+            "money": caps.cost != before.cost and used_ms > amended._cost_cap_ms,
+            "wall clock": caps.hours != before.hours
+            and self.committed_wall_ms > _cap_ms(caps.hours),
+        }
+        if names := [name for name, is_exceeded in exceeded.items() if is_exceeded]:
+            raise ValueError(f"more {' and '.join(names)} is spent or reserved than it would allow")
+        return amended
 
 
 def _free(cap: float | None, used: float) -> float | None:

@@ -1,4 +1,4 @@
-"""The ledger's words: one frozen model per fact. Nothing here computes.
+"""The ledger's words: one frozen dataclass per fact, checked by pydantic. Nothing here computes.
 
 Every record also carries its sequence number, the wall clock (`at`, for people only) and
 `elapsed_ms`, milliseconds on the monotonic clock since its session opened.
@@ -7,12 +7,13 @@ Every record also carries its sequence number, the wall clock (`at`, for people 
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import ConfigDict, Field, TypeAdapter
+from pydantic.dataclasses import dataclass
 
-from budgets.terms import Plan, Terms
+from budgets.terms import Caps, Plan, Terms
 
-SCHEMA = 1
-"""Version of these words, in every ledger's first record."""
+SCHEMA = 2
+"""Version of these words, in every ledger's first record and in every session's (see `upcast`)."""
 
 
 class Status(StrEnum):
@@ -32,6 +33,9 @@ class Status(StrEnum):
         return self not in (Status.LOST, Status.CANCELLED)
 
 
+_COMPLETE = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
 class Owner(Terms):
     """A process, told apart from every other one that had or will have its pid."""
 
@@ -40,7 +44,8 @@ class Owner(Terms):
     start_ticks: int  # field 22 of /proc/PID/stat
 
 
-class Planned(Terms):
+@dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
+class Planned:
     """The run exists, on these terms."""
 
     kind: Literal["planned"] = "planned"
@@ -48,17 +53,20 @@ class Planned(Terms):
     plan: Plan
 
 
-class Opened(Terms):
+@dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
+class Opened:
     """A process took the ledger to append to it: a session begins, `elapsed_ms` restarts."""
 
     kind: Literal["opened"] = "opened"
+    schema_version: int = SCHEMA
     host: str
     owner: Owner
     workers: int = Field(ge=1)  # evaluations it runs at once
     versions: dict[str, str]
 
 
-class GenerationAsked(Terms):
+@dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
+class GenerationAsked:
     """These points of the unit cube are to be evaluated on these seeds."""
 
     kind: Literal["generation_asked"] = "generation_asked"
@@ -67,7 +75,8 @@ class GenerationAsked(Terms):
     seeds: tuple[int, ...]
 
 
-class Reserved(Terms):
+@dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
+class Reserved:
     """An attempt is about to start; its worst case is set aside."""
 
     kind: Literal["reserved"] = "reserved"
@@ -78,7 +87,8 @@ class Reserved(Terms):
     reserve_ms: int = Field(ge=0)
 
 
-class Settled(Terms):
+@dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
+class Settled:
     """An attempt is over: what it cost, how it ended, and its score if it has one."""
 
     kind: Literal["settled"] = "settled"
@@ -104,7 +114,37 @@ class Settled(Terms):
     recovered: bool = False  # settled from the attempt's own files, nobody having waited for it
 
 
-class GenerationTold(Terms):
+@dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
+class Late:
+    """The outcome of an attempt that was given up as lost, come after all.
+
+    It is charged for what its settlement did not cover, and told to nobody: its evaluation is, or
+    will be, another attempt's.
+    """
+
+    kind: Literal["late"] = "late"
+    generation: int
+    candidate: int
+    seed: int
+    attempt: int
+    status: Status
+    score: float | None
+    seconds: float
+    charged_ms: int = Field(ge=0)  # beyond what its settlement charged
+    cause: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
+class Withdrawn:
+    """A device gets no more work in this session: it is not really free."""
+
+    kind: Literal["withdrawn"] = "withdrawn"
+    device: str  # a GPU's id or a slot, and its node
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
+class GenerationTold:
     """The search learned the generation's fitness; where it stood afterwards."""
 
     kind: Literal["generation_told"] = "generation_told"
@@ -115,7 +155,8 @@ class GenerationTold(Terms):
     axis_ratio: float
 
 
-class Fired(Terms):
+@dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
+class Fired:
     """A rule spoke, with its numbers."""
 
     kind: Literal["fired"] = "fired"
@@ -127,7 +168,8 @@ class Fired(Terms):
     evidence: str
 
 
-class Overridden(Terms):
+@dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
+class Overridden:
     """A person lets the run go on although a rule fired."""
 
     kind: Literal["overridden"] = "overridden"
@@ -136,7 +178,28 @@ class Overridden(Terms):
     reason: str = Field(min_length=1)
 
 
-class Concluded(Terms):
+@dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
+class Amended:
+    """A person changed what the run may spend, for a reason. The only way a cap can rise."""
+
+    kind: Literal["amended"] = "amended"
+    caps: Caps  # in force from here on
+    generations: int = Field(ge=1)  # that the run may have under them
+    reason: str = Field(min_length=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
+class Salvaged:
+    """The records before this one were saved from a ledger that could not be used any more."""
+
+    kind: Literal["salvaged"] = "salvaged"
+    lost_records: int = Field(ge=0)  # that are known of; later ones may have been lost unknown
+    lost_bytes: int = Field(ge=0)
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
+class Concluded:
     """The run is over."""
 
     kind: Literal["concluded"] = "concluded"
@@ -149,15 +212,25 @@ Event = (
     | GenerationAsked
     | Reserved
     | Settled
+    | Late
+    | Withdrawn
     | GenerationTold
     | Fired
     | Overridden
+    | Amended
+    | Salvaged
     | Concluded
 )
 
 _EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="kind")])
 
 
-def parse(fields: Any) -> Event:
-    """The event that `fields` (decoded JSON) describe. Raises pydantic.ValidationError."""
-    return _EVENT.validate_python(fields)
+def parse(data: bytes) -> Event:
+    """The event that a JSON object describes. Raises pydantic.ValidationError."""
+    return _EVENT.validate_json(data)
+
+
+def fields(event: Event) -> dict[str, Any]:
+    """What `parse` would need as JSON."""
+    dumped: dict[str, Any] = _EVENT.dump_python(event)
+    return dumped

@@ -1,264 +1,237 @@
-"""The append-only file everything else is computed from.
+"""The single writer of a run's ledger, the append-only file everything else is computed from.
 
-One line a record: `{"seq":0,"at":"...","elapsed_ms":0,"event":{...},"h":"<32 hex>"}`, where `h` is
-the SHA-256 of the previous record's `h` followed by this line's bytes before `,"h"`. A record is
-one `write` and one `fsync`, so after a crash the file is a chain of whole records and, at most, one
-torn line at its end. The torn bytes are set aside, never deleted; damage anywhere else is refused
-with its exact place. See docs/ledger.md.
+A record is one `write` and one `fsync`, so after a crash the file is a chain of whole records and,
+at most, one torn line at its end. The torn bytes are set aside, never deleted; damage anywhere else
+is refused with its exact place. See docs/ledger.md.
 """
 
-import fcntl
-import hashlib
 import os
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import chain, count
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 import orjson
-from pydantic import ValidationError
 
-from budgets.storage import sync_directory, write_aside
-from budgets.events import SCHEMA, Event, Planned, parse
+from budgets.chain import (
+    LEDGER,
+    LedgerCorruptError,
+    Reader,
+    Record,
+    make_record,
+    salvage_command,
+)
+from budgets.events import Event
+from budgets.lock import take_lock
+from budgets.storage import DISK, FULL, Storage, write_all, write_aside
 
-LEDGER = "ledger.jsonl"
 HEAD = "head.json"
-LOCK = "ledger.lock"
+BALLAST = "ledger.ballast"
 
-_SEAL = re.compile(rb',"h":"([0-9a-f]{32})"}')
-_SEAL_BYTES = 40
+BALLAST_BYTES = 1 << 20
+"""Given up when the disk is full: room to settle what runs and to say why nothing more starts."""
 
-
-class LedgerCorruptError(Exception):
-    """A record is not what was written: says which, where and why."""
-
-    def __init__(self, path: Path, record: int, offset: int, why: str) -> None:
-        super().__init__(
-            f"{path}: record {record} at byte {offset}: {why}. Expected an unbroken chain of "
-            f"records. Nothing was changed. Restore the file from a backup, or keep the first "
-            f"{offset} bytes (records before {record}) in a new run directory."
-        )
-        self.record = record
-        self.offset = offset
-
-
-class LedgerLockedError(Exception):
-    """Another process is writing to this ledger."""
+LEAST_FREE_BYTES = 8 * BALLAST_BYTES
+"""Without so much room beside the ballast no evaluation is started: its result might be lost."""
 
 
 class LedgerStorageError(Exception):
     """The disk refused a write; what it holds now is known only after reading it again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One verified line: `digest` seals it and all before it, `end` is the byte after it."""
-
-    seq: int
-    at: str
-    elapsed_ms: int
-    event: Event
-    digest: str
-    offset: int
-    line: bytes  # without its newline
-
-    @property
-    def end(self) -> int:
-        return self.offset + len(self.line) + 1
+class LedgerChangedError(LedgerCorruptError):
+    """Somebody else wrote to the ledger while this process had it."""
 
 
-def _seal(previous: str, body: bytes) -> str:
-    return hashlib.sha256(previous.encode() + body).hexdigest()[:32]
-
-
-def _check(path: Path, line: bytes, seq: int, offset: int, previous: str) -> Record:
-    """The record in `line` (without its newline). Raises LedgerCorruptError."""
-    match = _SEAL.fullmatch(line, max(0, len(line) - _SEAL_BYTES))
-    if match is None:
-        raise LedgerCorruptError(path, seq, offset, "not a sealed record")
-    body, digest = line[: match.start()], match.group(1).decode()
-    if _seal(previous, body) != digest:
-        raise LedgerCorruptError(
-            path, seq, offset, "its hash does not follow from the records before it"
-        )
-    try:
-        fields = orjson.loads(line)
-        if fields["seq"] != seq:
-            raise LedgerCorruptError(path, seq, offset, f"it says it is number {fields['seq']}")
-        if seq == 0 and fields["event"].get("schema_version", 0) > SCHEMA:
-            version = fields["event"]["schema_version"]
-            raise ValueError(
-                f"{path} was written with ledger schema {version}; this version reads up to "
-                f"{SCHEMA}. Upgrade with: pip install --upgrade cmaes-orchestrator"
-            )
-        event = parse(fields["event"])
-        return Record(seq, fields["at"], fields["elapsed_ms"], event, digest, offset, line)
-    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError, ValidationError) as error:
-        why = f"sealed, but no event of schema {SCHEMA}: {str(error).splitlines()[0]}"
-        raise LedgerCorruptError(path, seq, offset, why) from error
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """A ledger's whole records, and the bytes of an unfinished one after them."""
-
-    records: tuple[Record, ...]
-    torn: bytes
-
-
-def read(path: Path) -> Reading:
-    """Verify every record of the file at `path`, changing nothing.
-
-    Raises LedgerCorruptError with the exact place; ValueError on a newer schema;
-    FileNotFoundError. A last line without its newline counts as a record if it is whole.
-    """
-    data = path.read_bytes()
-    records: list[Record] = []
-    offset, previous = 0, ""
-    while (newline := data.find(b"\n", offset)) >= 0:
-        record = _check(path, data[offset:newline], len(records), offset, previous)
-        records.append(record)
-        offset, previous = record.end, record.digest
-    torn = data[offset:]
-    if seal := _SEAL.search(torn):  # only the newline is missing or damaged
-        with suppress(LedgerCorruptError):
-            records.append(_check(path, torn[: seal.end()], len(records), offset, previous))
-            torn = torn[seal.end() :]
-    if records and not isinstance(records[0].event, Planned):
-        raise LedgerCorruptError(path, 0, 0, "the first record is no plan")
-    return Reading(tuple(records), torn)
-
-
-def _unused(path: Path) -> Path:
-    """`path`, or `path` with the first number that no file has yet."""
-    later = (path.with_name(f"{path.name}.{number}") for number in count(2))
-    return next(p for p in chain([path], later) if not p.exists())
+class LedgerRolledBackError(LedgerCorruptError):
+    """The ledger is an older copy of itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Injected time: `monotonic` in seconds, `now` for people."""
+    """Injected time: `monotonic` in seconds, `now` for people and deadlines."""
 
     monotonic: Callable[[], float]
     now: Callable[[], datetime]
 
 
+class Mark(NamedTuple):
+    """The head of a ledger as `head.json` has last seen it."""
+
+    seq: int
+    digest: str
+
+
 class Ledger:
-    """The single writer of a run's ledger. Use as a context manager.
+    """The single writer of a run's ledger. Use as a context manager; `replay` before `append`.
 
     Raises LedgerLockedError when another process has it, LedgerStorageError when the disk fails
-    (fatal: what reached it is known only after reading again), LedgerCorruptError on opening.
+    (fatal: what reached it is known only after reading again), and what `replay` raises.
     """
 
-    def __init__(self, directory: Path, clock: Clock) -> None:
+    def __init__(self, directory: Path, clock: Clock, storage: Storage = DISK) -> None:
         self.path = directory.absolute() / LEDGER
         self.repairs: tuple[str, ...] = ()  # for people: what opening had to mend
+        self.head = ""  # digest of the last record: it seals everything before it
+        self.count = 0
+        self._end: int | None = None  # bytes; None until replayed, and after a failure
         self._clock = clock
+        self._storage = storage
         self._opened = clock.monotonic()
-        self._lock = self._take_lock(directory / LOCK)
+        self._file = self._lock = -1
         try:
-            created = not self.path.exists()
-            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
-            self._file = os.open(self.path, flags, 0o644)
-            if created:
-                sync_directory(directory)
+            self._lock = take_lock(directory)
+            self._file = storage.open(self.path)
+            storage.sync_directory(directory)
         except OSError as error:
-            os.close(self._lock)
-            raise LedgerStorageError(f"cannot open {self.path}: {error.strerror}") from error
-        try:
-            reading = read(self.path)
-            self.records = list(reading.records)
-            self._end = reading.records[-1].end if reading.records else 0
-            self._mend(reading)
-        except BaseException:
             self.close()
-            raise
-
-    @staticmethod
-    def _take_lock(path: Path) -> int:
-        try:
-            lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
-        except OSError as error:
-            raise LedgerStorageError(f"cannot write to {path.parent}: {error.strerror}") from error
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            owner = os.pread(lock, 200, 0).decode(errors="replace").strip() or "unknown"
-            os.close(lock)
-            raise LedgerLockedError(
-                f"another orchestrator is running in {path.parent} ({owner}). "
-                f"Look at it with: orchestrator status {path.parent}"
+            raise LedgerStorageError(
+                f"cannot write to {directory}: {error.strerror}. Nothing was started"
             ) from error
-        os.ftruncate(lock, 0)
-        started = datetime.now(UTC).isoformat(timespec="seconds")
-        os.pwrite(
-            lock, f"host {os.uname().nodename}, pid {os.getpid()}, since {started}".encode(), 0
-        )
-        return lock
 
-    def _mend(self, reading: Reading) -> None:
+    def replay(self) -> Iterator[Record]:
+        """Verify and yield every record, then mend the end and make ready to append.
+
+        Raises LedgerCorruptError, LedgerRolledBackError or LedgerTooNewError before anything is
+        changed, LedgerStorageError.
+        """
+        reader = Reader(self.path, self.path.read_bytes())
+        mark = read_mark(self.path)
+        marked = ""
+        for record in reader:
+            if mark is not None and record.seq == mark.seq:
+                marked = record.digest
+            yield record
+        if mark is not None:
+            self._refuse_an_older_copy(reader, mark, marked)
+        try:
+            self._mend(reader)
+            self._take_ballast()
+        except OSError as error:
+            raise LedgerStorageError(f"cannot mend {self.path}: {error.strerror}") from error
+        self.head, self.count, self._end = reader.head, reader.count, reader.end
+
+    def _refuse_an_older_copy(self, reader: Reader, mark: Mark, marked: str) -> None:
+        if reader.torn and mark.seq == reader.count:
+            return  # the marked record itself is torn: its bytes are there to be set aside
+        if lost := _lost(reader.count, mark, marked):
+            raise LedgerRolledBackError(rolled_back(self.path, lost))
+
+    def _mend(self, reader: Reader) -> None:
         """Make the file end after its last whole record, keeping every byte."""
-        repairs = []
-        if reading.torn:
-            aside = _unused(self.path.with_name(f"ledger.torn-{self._end}"))
-            write_aside(aside, reading.torn)
-            repairs.append(f"an unfinished line of {len(reading.torn)} bytes is now {aside.name}")
-            os.ftruncate(self._file, self._end)
-        if self._end and os.pread(self._file, 1, self._end - 1) != b"\n":
-            os.ftruncate(self._file, self._end - 1)
-            os.write(self._file, b"\n")
+        storage, repairs = self._storage, []
+        if reader.torn:
+            aside = _unused(self.path.with_name(f"ledger.torn-{reader.end}"))
+            write_aside(aside, reader.torn, storage=storage)
+            repairs.append(f"an unfinished line of {len(reader.torn)} bytes is now {aside.name}")
+        if reader.end and os.pread(self._file, 1, reader.end - 1) != b"\n":
             repairs.append("the last line had lost its newline")
+            storage.truncate(self._file, reader.end - 1)
+            write_all(self._file, b"\n", storage)
+        elif repairs:
+            storage.truncate(self._file, reader.end)
         if repairs:
-            os.fsync(self._file)
+            storage.sync(self._file)
         self.repairs = tuple(repairs)
 
-    @property
-    def head(self) -> str:
-        """The last record's hash: it seals everything before it. Empty for an empty ledger."""
-        return self.records[-1].digest if self.records else ""
+    def _take_ballast(self) -> None:
+        ballast = self.path.with_name(BALLAST)
+        if not ballast.exists() or ballast.stat().st_size < BALLAST_BYTES:
+            self._needs_room(BALLAST_BYTES + LEAST_FREE_BYTES)
+            write_aside(ballast, os.urandom(BALLAST_BYTES), storage=self._storage)
+
+    def _needs_room(self, needed: int) -> None:
+        free = self._storage.free_bytes(self.path.parent)
+        if free < needed:
+            raise LedgerStorageError(
+                f"the disk of {self.path.parent} is full: {needed / 2**20:.0f} MiB are needed to "
+                f"begin, {free / 2**20:.1f} MiB are free. Make room and repeat the command; "
+                "nothing paid is lost"
+            )
+
+    def room(self) -> str:
+        """Why the disk allows no further evaluation; empty when it does."""
+        free = self._storage.free_bytes(self.path.parent)
+        if self.path.with_name(BALLAST).exists() and free >= LEAST_FREE_BYTES:
+            return ""
+        return (
+            f"the disk of {self.path.parent} is full ({free / 2**20:.1f} MiB free, "
+            f"{LEAST_FREE_BYTES / 2**20:.0f} needed to start an evaluation); make room and repeat "
+            "the command"
+        )
 
     def seal(self, event: Event) -> Record:
         """The record that `append` would write now. Nothing is written yet."""
-        seq = len(self.records)
-        body = orjson.dumps(
-            {
-                "seq": seq,
-                "at": self._clock.now().isoformat(timespec="milliseconds"),
-                "elapsed_ms": round(1000 * (self._clock.monotonic() - self._opened)),
-                "event": event.model_dump(),
-            }
-        )[:-1]
-        line = body + b',"h":"' + _seal(self.head, body).encode() + b'"}'
-        return _check(self.path, line, seq, self._end, self.head)
+        return make_record(
+            event,
+            seq=self.count,
+            at=self._clock.now(),
+            elapsed_ms=round(1000 * (self._clock.monotonic() - self._opened)),
+            offset=self._require_end(),
+            previous=self.head,
+        )
+
+    def give_up_ballast(self) -> None:
+        """Leave nothing behind that only a run in progress needs."""
+        with suppress(OSError):
+            self._storage.remove(self.path.with_name(BALLAST))
 
     def append(self, record: Record) -> None:
-        """Put the sealed `record` on disk; it counts from the moment this returns."""
-        if record.seq != len(self.records) or record.offset != self._end:
+        """Put the sealed `record` on disk; it counts from the moment this returns.
+
+        On a full disk the ballast is given up first: `room` says so from then on.
+        """
+        end = self._require_end()
+        if record.seq != self.count or record.offset != end:
             raise ValueError(f"record {record.seq} was sealed for another place in the ledger")
-        self._write(record.line + b"\n")
-        self._end = record.end
-        self.records.append(record)
-
-    def _write(self, line: bytes) -> None:
+        self._end = None  # until it is known that nothing failed
         try:
-            there, mine = os.stat(self.path), os.fstat(self._file)
-            if not os.path.samestat(there, mine) or mine.st_size != self._end:
-                raise LedgerStorageError(f"{self.path} was changed by somebody else while it ran")
-            written = os.write(self._file, line)
-            if written != len(line):
-                raise LedgerStorageError(f"{self.path}: only {written} of {len(line)} bytes fit")
-            os.fsync(self._file)
+            self._refuse_another_writer(end)
+            self._write(record.line + b"\n", end)
+            self._storage.sync(self._file)
         except OSError as error:
-            raise LedgerStorageError(f"cannot append to {self.path}: {error.strerror}") from error
+            raise LedgerStorageError(
+                f"cannot append to {self.path}: {error.strerror}. What was acknowledged before is "
+                "safe. Mend the disk and repeat the command"
+            ) from error
+        self.head, self.count, self._end = record.digest, record.seq + 1, record.end
+        self.mark_head(durable=False)
 
-    def mark_head(self) -> None:
+    def _write(self, line: bytes, end: int) -> None:
+        try:
+            write_all(self._file, line, self._storage)
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            self._storage.truncate(self._file, end)
+            self._storage.remove(self.path.with_name(BALLAST))
+            write_all(self._file, line, self._storage)
+
+    def _refuse_another_writer(self, end: int) -> None:
+        mine, there = os.fstat(self._file), os.stat(self.path)
+        if not os.path.samestat(there, mine) or mine.st_size != end:
+            found = "another file" if mine.st_size == end else f"{mine.st_size} bytes"
+            raise LedgerChangedError(
+                f"{self.path} was changed by somebody else while this run had it: expected its own "
+                f"{end} bytes, found {found}. Nothing was written over. See what holds with: "
+                f"python -m orchestrator ledger verify {self.path.parent}"
+            )
+
+    def _require_end(self) -> int:
+        if self._end is None:
+            raise LedgerStorageError(
+                f"{self.path} takes no record before it was read (again): open it anew"
+            )
+        return self._end
+
+    def mark_head(self, *, durable: bool = True) -> None:
         """Note the head beside the ledger: a ledger behind it has lost records."""
-        mark = {"seq": len(self.records) - 1, "h": self.head}
-        write_aside(self.path.with_name(HEAD), orjson.dumps(mark) + b"\n")
+        mark = orjson.dumps({"seq": self.count - 1, "h": self.head}) + b"\n"
+        with suppress(OSError):  # it only repeats what the ledger says
+            write_aside(self.path.with_name(HEAD), mark, durable=durable, storage=self._storage)
 
     def close(self) -> None:
         """Give the file and the lock back; closing twice is harmless."""
@@ -266,6 +239,7 @@ class Ledger:
             with suppress(OSError):
                 os.close(handle)
         self._file = self._lock = -1
+        self._end = None
 
     def __enter__(self) -> Self:
         return self
@@ -274,16 +248,42 @@ class Ledger:
         self.close()
 
 
-def records_lost(path: Path, records: Sequence[Record]) -> int | None:
-    """How many records the ledger at `path` lacks by its `head.json`; None when it lacks none.
+def _unused(path: Path) -> Path:
+    """`path`, or `path` with the first number that no file has yet."""
+    later = (path.with_name(f"{path.name}.{number}") for number in count(2))
+    return next(p for p in chain([path], later) if not p.exists())
+
+
+def read_mark(path: Path) -> Mark | None:
+    """What `head.json` says of the ledger at `path`; None if it is not there or damaged."""
+    try:
+        mark = orjson.loads(path.with_name(HEAD).read_bytes())
+        return Mark(int(mark["seq"]), str(mark["h"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None  # it only ever repeats what the ledger said
+
+
+def records_lost(path: Path, count: int, digest_of: Callable[[int], str]) -> int:
+    """How many records a ledger of `count` records lacks by its `head.json`; 0 when none.
 
     A ledger that has the marked number of records, but other ones, lacks them all.
     """
-    try:
-        mark = orjson.loads(path.with_name(HEAD).read_bytes())
-        seq, digest = int(mark["seq"]), mark["h"]
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
-        return None  # it only ever repeats what the ledger said
-    if seq >= len(records):
-        return seq + 1 - len(records)
-    return None if records[seq].digest == digest else seq + 1
+    mark = read_mark(path)
+    if mark is None or mark.seq < 0:
+        return 0
+    return _lost(count, mark, digest_of(mark.seq) if mark.seq < count else "")
+
+
+def _lost(count: int, mark: Mark, digest: str) -> int:
+    if mark.seq >= count:
+        return mark.seq + 1 - count
+    return 0 if digest == mark.digest else mark.seq + 1
+
+
+def rolled_back(path: Path, lost: int) -> str:
+    """What is wrong with a ledger that lacks `lost` records, and how to go on."""
+    return (
+        f"{path} is rolled back by {lost} records: {HEAD} has seen them, the ledger has not. Its "
+        "end was cut off, or it is an older copy. Nothing was changed. Put the newer copy back, or "
+        f"keep what there is with: {salvage_command(path)}"
+    )

@@ -195,7 +195,7 @@ def remaining_hours(state: RunState) -> float | None:
     else:
         return None
     per_round = state.opened[-1].workers if state.opened else plan.devices.count
-    begun = len(state.generations)
+    begun = state.asked
     owed = (
         0
         if state.current is None

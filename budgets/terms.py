@@ -7,7 +7,7 @@ Nothing here is a timestamp: two runs on the same terms have equal plans.
 from statistics import median, quantiles, stdev
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
 Phase = Literal["calibration", "check", "phase1", "phase2"]
 Tier = Literal["min", "target", "max"]
@@ -54,6 +54,28 @@ class Limits(Terms):
         return round(1000 * (self.wall_seconds + 2 * self.grace_seconds))
 
 
+class Window(Terms):
+    """When the run must be over, by the calendar: so long after it was planned, or at a moment.
+
+    Evaluations must be over `margin_seconds` earlier: that time is for the last report.
+    """
+
+    hours: float | None = Field(default=None, gt=0)
+    until: AwareDatetime | None = None
+    margin_seconds: float = Field(default=1800.0, ge=0)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.hours is None) == (self.until is None):
+            raise ValueError("a window is a number of hours, or a moment")
+        if self.hours is not None and 3600 * self.hours <= self.margin_seconds:
+            raise ValueError(
+                f"a window of {3600 * self.hours:g} s leaves nothing before its safety margin of "
+                f"{self.margin_seconds:g} s: give a longer --window, or a shorter --safety-margin"
+            )
+        return self
+
+
 class Caps(Terms):
     """What the run may never exceed. `None` is no cap."""
 
@@ -61,6 +83,7 @@ class Caps(Terms):
     device_hours: float | None = Field(default=None, gt=0)
     hours: float | None = Field(default=None, gt=0)
     cost: float | None = Field(default=None, gt=0)
+    window: Window | None = None
 
 
 class Devices(Terms):
@@ -156,6 +179,15 @@ class SearchTerms(Terms):
     start: tuple[float, ...]  # a point of the unit cube
 
 
+class Parent(Terms):
+    """The run that this one was forked from. Its spending counts against the caps of both."""
+
+    run_id: str
+    head: str  # of its ledger, when it was forked
+    device_ms: int = Field(ge=0)
+    open_ms: int = Field(ge=0)
+
+
 class Plan(Terms):
     """All of it. Two plans are equal when, and only when, they describe the same run."""
 
@@ -168,7 +200,7 @@ class Plan(Terms):
     objective: dict[str, Any]  # objectives.api.ObjectiveSpec as JSON
     objective_fingerprint: str
     space: dict[str, Any]  # objectives.space.SearchSpace as JSON
-    provenance: dict[str, str | int] = Field(default_factory=dict)  # hashes and sizes of the data
+    provenance: dict[str, str | int]  # hashes and sizes of the data
     search: SearchTerms | None  # a calibration and a check search nothing
     evaluation_seed: PositiveSeed
     limits: Limits
@@ -176,6 +208,7 @@ class Plan(Terms):
     price_per_device_hour: float = Field(default=0.0, ge=0)
     devices: Devices
     calibration: Calibration | None
+    parent: Parent | None
     thresholds: Thresholds = Thresholds()
 
     @model_validator(mode="after")

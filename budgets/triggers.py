@@ -23,6 +23,7 @@ RULES = (
     "baseline_failed",
     "infrastructure",
     "budget",
+    "storage",
 )
 """Every rule by name, as the ledger and `--override` know it."""
 
@@ -65,8 +66,7 @@ def judge(state: RunState) -> Verdict:
 
 def _triggers(state: RunState) -> Iterator[Trigger]:
     rules = [unaffordable(state), out_of_budget(state)]
-    if state.generations:
-        latest = state.generations[-1]
+    if (latest := state.latest) is not None:
         if state.plan.phase == "check":  # an end of a range that fails or takes long is a finding
             rules += [baseline_failed(latest)]
         else:
@@ -207,15 +207,15 @@ def unaffordable(state: RunState) -> Trigger | None:
         ("device-hours", device_hours, accounts.device_hours_free, "--max-device-hours"),
         ("hours", hours, accounts.hours_free, "--max-hours"),
         ("of money", cost, accounts.cost_free, "--max-cost"),
+        ("hours", hours, accounts.window_hours_free, "--window"),
     )
     for unit, need, free, flag in checks:
         if free is not None and need > free:
             evidence = (
-                f"generation {len(state.generations)} is expected to need {need:.4g} {unit} "
+                f"generation {state.asked} is expected to need {need:.4g} {unit} "
                 f"(its last attempt's whole limit included), {max(free, 0.0):.4g} are free ({flag})"
             )
-            number = len(state.generations)
-            return Trigger("budget", number, "stop", need, free, evidence, overridable=False)
+            return Trigger("budget", state.asked, "stop", need, free, evidence, overridable=False)
     return None
 
 
@@ -225,6 +225,11 @@ def out_of_budget(state: RunState) -> Trigger | None:
         return None
     refusal = state.accounts.refusal(state.plan.limits.reserve_ms)
     return None if refusal is None else refused(state.current, refusal)
+
+
+def disk_full(generation: int, why: str) -> Trigger:
+    """The pause that a disk without room for further results amounts to."""
+    return Trigger("storage", generation, "pause", 0, 0, why, overridable=False)
 
 
 def refused(generation: Generation, refusal: Refusal) -> Trigger:

@@ -7,12 +7,12 @@ from typing import Any
 
 import orjson
 
-from budgets.storage import write_aside
+from budgets.chain import LEDGER, read
 from budgets.events import GenerationTold, Settled
-from budgets.ledger import LEDGER, read
 from budgets.markdown import to_markdown
 from budgets.report import budget_report, recommendation
 from budgets.state import RunState, apply, begin
+from budgets.storage import write_aside
 from objectives.space import SearchSpace
 
 _COLUMNS = (
@@ -74,7 +74,7 @@ def rebuild(directory: Path) -> None:
     records = read(directory / LEDGER).records
     state = begin(records[0])
     for record in records[1:]:
-        state = apply(state, record)
+        apply(state, record)
         if isinstance(record.event, GenerationTold):
             write_generation(directory, state)
     write_run(directory, state)

@@ -73,6 +73,7 @@ def check_name(request: CheckRequest, kind: str) -> str:
         terms.max_device_hours,
         terms.max_hours,
         terms.max_cost,
+        terms.window,
         terms.price_per_device_hour,
     )
     return f"{check_family(terms.objective, kind)}-{short_hash(repr(asked))}"
@@ -101,6 +102,7 @@ def check_plan(request: CheckRequest, devices: Devices, calibration: Calibration
         price_per_device_hour=terms.price_per_device_hour,
         devices=devices,
         calibration=calibration,
+        parent=None,
         **described(terms.objective),
     )
 

@@ -13,7 +13,9 @@ from rich.markdown import Markdown
 from typer import Argument, Option
 
 from budgets.calibration import measure
-from budgets.ledger import LedgerCorruptError, LedgerLockedError, LedgerStorageError
+from budgets.chain import LedgerCorruptError
+from budgets.ledger import LedgerStorageError
+from budgets.lock import LedgerLockedError
 from budgets.markdown import amount
 from budgets.report import budget_report
 from budgets.state import ImpossibleEventError, RunState

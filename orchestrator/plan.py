@@ -4,6 +4,7 @@ import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,12 @@ from budgets.terms import (
     Devices,
     Envelope,
     Limits,
+    Parent,
     Phase,
     Plan,
     SearchTerms,
     Tier,
+    Window,
 )
 from budgets.tiers import Sizing, size
 from objectives.api import Objective
@@ -43,9 +46,11 @@ class Request:
     max_device_hours: float | None = None
     max_hours: float | None = None
     max_cost: float | None = None
+    window: Window | None = None
     price_per_device_hour: float = 0.0
     limit_seconds: float | None = None
     stall_seconds: float | None = None
+    fork: bool = False  # begin another run whose parent is the one of that name
 
 
 def run_name(request: Request) -> str:
@@ -68,7 +73,12 @@ def run_directory(root: Path, phase: Phase, run_id: str) -> Path:
     return root / phase / run_id
 
 
-def search_plan(request: Request, devices: Devices, calibration: Calibration | None) -> Plan:
+def search_plan(
+    request: Request,
+    devices: Devices,
+    calibration: Calibration | None,
+    parent: Parent | None = None,
+) -> Plan:
     """The plan of a search. Raises ValueError on what cannot be planned, naming the field."""
     objective = request.objective
     sizing = _sizing(request, devices.count)
@@ -88,6 +98,7 @@ def search_plan(request: Request, devices: Devices, calibration: Calibration | N
         price_per_device_hour=request.price_per_device_hour,
         devices=devices,
         calibration=calibration,
+        parent=parent,
         **described(objective),
     )
 
@@ -120,6 +131,7 @@ def calibration_plan(
         price_per_device_hour=asked.price_per_device_hour,
         devices=devices,
         calibration=None,
+        parent=None,
         **described(objective),
     )
 
@@ -131,7 +143,39 @@ def caps_for(request: Request, evaluations: int) -> Caps:
         device_hours=request.max_device_hours,
         hours=request.max_hours,
         cost=request.max_cost,
+        window=request.window,
     )
+
+
+_UNITS = {"s": 1 / 3600, "m": 1 / 60, "h": 1.0, "d": 24.0}
+
+
+def parse_hours(flag: str, text: str) -> float:
+    """Hours from `90s`, `45m`, `12h` or `2d`. Raises ValueError, naming the flag."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text.strip(), re.ASCII)
+    if found is None:
+        raise ValueError(f"{flag}: expected a duration such as 45m, 12h or 2d, got {text!r}")
+    return float(found[1]) * _UNITS[found[2]]
+
+
+def parse_window(text: str, safety_margin: str) -> Window:
+    """A window from a duration, or from a moment (ISO 8601; local time unless it says its zone).
+
+    Raises ValueError, naming the flag.
+    """
+    margin_seconds = 3600 * parse_hours("--safety-margin", safety_margin)
+    try:
+        until = datetime.fromisoformat(text.strip()).astimezone()
+    except ValueError:
+        try:
+            hours = parse_hours("--window", text)
+        except ValueError:
+            raise ValueError(
+                "--window: expected a duration such as 12h, or a moment such as "
+                f"2026-11-27T18:00, got {text!r}"
+            ) from None
+        return Window(hours=hours, margin_seconds=margin_seconds)
+    return Window(until=until, margin_seconds=margin_seconds)
 
 
 def calibration_name(objective: Objective, devices: Devices) -> str:

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
-from budgets.ledger import LEDGER, read
+from budgets.chain import LEDGER, Reader
 from budgets.state import RunState, fold
 from budgets.terms import Devices, Phase, Plan
 from budgets.triggers import Verdict, judge
@@ -24,14 +25,17 @@ class Result:
 def recorded_state(directory: Path) -> RunState | None:
     """The run in `directory` as its ledger has it; None when no whole record is there yet."""
     path = directory / LEDGER
-    records = read(path).records if path.exists() else ()
-    return fold(records) if records else None
+    if not path.exists():
+        return None
+    records = iter(Reader(path, path.read_bytes()))
+    first = next(records, None)
+    return None if first is None else fold(chain([first], records))
 
 
 def recorded_plan(directory: Path) -> Plan | None:
-    """The plan of the run in `directory`, if there is one."""
+    """The plan of the run in `directory` as it was agreed at first, if there is one."""
     state = recorded_state(directory)
-    return None if state is None else state.plan
+    return None if state is None else state.planned
 
 
 def finished_runs(root: Path, phase: Phase, family: str) -> Iterator[Result]:

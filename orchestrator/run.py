@@ -8,19 +8,22 @@ import math
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from budgets.accounts import Refusal
+from budgets.chain import Record
 from budgets.events import (
     Event,
+    Late,
     Owner,
     Planned,
     Reserved,
     Settled,
     Status,
 )
-from budgets.ledger import Ledger, Record
-from budgets.state import Generation, RunState, Try, apply, fold
+from budgets.ledger import Ledger
+from budgets.state import Generation, RunState, Try, apply, begin, fold
 from budgets.terms import Plan
 from objectives.api import ObjectiveSpec
 from objectives.space import SearchSpace
@@ -50,14 +53,50 @@ class Run:
         return self.ledger.path.parent.absolute()
 
     def record(self, event: Event) -> None:
-        """Disk first, memory second; an event that cannot follow is refused before either."""
+        """An event that cannot follow is refused before it is written, and then nothing changed.
+
+        When writing fails, the state is ahead of the disk: the run must be opened anew.
+        """
         self._commit(self.ledger.seal(event))
 
     def _commit(self, record: Record) -> None:
-        state = apply(self.state, record)
+        apply(self.state, record)
         self.ledger.append(record)
-        self.state = state
-        self.observe(state, record.event)
+        self.observe(self.state, record.event)
+
+    def take(self, outcome: Outcome, *, recovered: bool = False) -> None:
+        """Settle the attempt that ended so; or note that one given up as lost has come after all.
+
+        What has been heard before is not heard again.
+        """
+        for attempt in self.state.open_tries():
+            if self._attempt_id(attempt.reserved) == outcome.attempt_id:
+                return self.record(settled(attempt.reserved, outcome, recovered=recovered))
+        if (lost := self._given_up(outcome.attempt_id)) is not None:
+            self.record(_late(lost, outcome))
+        return None
+
+    def _given_up(self, attempt_id: str) -> Settled | None:
+        """The settlement of that attempt, if it was given up and nothing was heard of it since."""
+        lost = (end for end in self.given_up() if self._attempt_id(end) == attempt_id)
+        return next(lost, None)
+
+    def given_up(self) -> list[Settled]:
+        """Settlements of attempts that were lost, and of which nothing was heard since."""
+        heard = {(e.generation, e.candidate, e.seed, e.attempt) for e in self.state.late}
+        ends = (
+            attempt.settled
+            for generation in self.state.generations
+            for tries in generation.tries.values()
+            for attempt in tries
+        )
+        return [
+            end
+            for end in ends
+            if end is not None
+            and end.status is Status.LOST
+            and (end.generation, end.candidate, end.seed, end.attempt) not in heard
+        ]
 
     def reserve(self, generation: Generation, candidate: int, seed: int) -> Attempt | Refusal:
         """Set an attempt's worst case aside and make its directory; or say why not.
@@ -76,17 +115,17 @@ class Run:
         accounts = self.state.accounts.tick(record.elapsed_ms)
         if refusal := accounts.refusal(reserved.reserve_ms):
             return refusal
-        attempt = self.attempt(reserved)
+        attempt = self.attempt(reserved, generation)
         if read_summary(attempt.directory, attempt.attempt_id) is None:
             shutil.rmtree(attempt.directory, ignore_errors=True)
             attempt.directory.mkdir(parents=True)
         self._commit(record)
         return attempt
 
-    def attempt(self, reserved: Reserved) -> Attempt:
+    def attempt(self, reserved: Reserved, generation: Generation) -> Attempt:
         """The attempt a reservation is for: the same one whenever it is asked for."""
         plan = self.state.plan
-        point = self.state.generations[reserved.generation].points[reserved.candidate]
+        point = generation.points[reserved.candidate]
         place = attempt_place(reserved)
         return Attempt(
             attempt_id=self._attempt_id(reserved),
@@ -98,22 +137,17 @@ class Run:
             owner=self.owner,
         )
 
-    def reserved(self, attempt_id: str) -> Reserved:
-        """The open reservation of that attempt."""
-        reservations = (t.reserved for t in self.state.open_tries())
-        return next(r for r in reservations if self._attempt_id(r) == attempt_id)
-
-    def _attempt_id(self, reserved: Reserved) -> str:
-        return attempt_id(self.ledger.records[0].digest, reserved)
+    def _attempt_id(self, reserved: Reserved | Settled) -> str:
+        return attempt_id(self.state.genesis, reserved)
 
 
-def attempt_id(genesis: str, reserved: Reserved) -> str:
+def attempt_id(genesis: str, reserved: Reserved | Settled) -> str:
     """Differs between runs, by the hash of the run's first record, and between attempts."""
     identity = f"{genesis}/{attempt_place(reserved)}"
     return hashlib.sha256(identity.encode()).hexdigest()[:32]
 
 
-def attempt_place(reserved: Reserved) -> str:
+def attempt_place(reserved: Reserved | Settled) -> str:
     """The attempt's directory under the run's `eval/`."""
     again = "" if reserved.attempt == 1 else f".{reserved.attempt}"
     return (
@@ -126,20 +160,34 @@ def open_run(ledger: Ledger, plan: Plan, owner: Owner, observe: Observer) -> Run
 
     Raises PlanChangedError if the ledger belongs to another plan.
     """
-    if not ledger.records:
-        ledger.append(ledger.seal(Planned(plan=plan)))
-    state = fold(ledger.records)
-    check_same_plan(ledger.path.parent, state.plan, plan)
+    records = ledger.replay()
+    first = next(records, None)
+    if first is None:
+        first = ledger.seal(Planned(plan=plan))
+        ledger.append(first)
+        return Run(ledger, begin(first), owner, observe)
+    state = fold(chain([first], records))
+    check_same_plan(ledger.path.parent, state, plan)
     return Run(ledger, state, owner, observe)
 
 
-def check_same_plan(directory: Path, recorded: Plan, asked: Plan) -> None:
-    """Raises PlanChangedError, saying what differs, unless they describe the same run."""
-    if changed := differences(recorded, asked):
-        raise PlanChangedError(
-            f"{directory} holds another plan (recorded -> asked): {'; '.join(changed[:5])}. "
-            "Give the new run its own name with --run-id, or repeat the recorded options."
-        )
+def check_same_plan(directory: Path, recorded: RunState, asked: Plan) -> None:
+    """Raises PlanChangedError, saying what differs, unless they describe the same run.
+
+    The run may have been amended since: asked for as it was at first, or as it is now, it is the
+    same one.
+    """
+    changed = differences(recorded.planned, asked)
+    if not changed or not differences(recorded.plan, asked):
+        return
+    ways = ["Repeat the recorded options", "give the new run its own name with --run-id"]
+    ways.append("or begin one that names this as its parent with --fork-run")
+    if all(name.startswith(("caps.", "resolved.generations")) for name in changed):
+        ways = [f"Caps change by: python -m orchestrator amend {directory} ... --reason WHY"]
+    raise PlanChangedError(
+        f"{directory} holds another plan (recorded -> asked): {'; '.join(changed[:5])}. "
+        f"{', '.join(ways)}."
+    )
 
 
 def settle_abandoned(run: Run) -> None:
@@ -148,10 +196,41 @@ def settle_abandoned(run: Run) -> None:
     None of this process's may be in flight.
     """
     for abandoned in run.state.open_tries():
-        attempt = run.attempt(abandoned.reserved)
+        assert run.state.current is not None
+        attempt = run.attempt(abandoned.reserved, run.state.current)
         wait_seconds = 2 * attempt.limits.grace_seconds + 5
         found = recover(attempt.directory, attempt.attempt_id, wait_seconds)
         run.record(_settled_late(abandoned, found))
+
+
+def _late(lost: Settled, outcome: Outcome) -> Late:
+    """The ledger's word for the outcome of an attempt that was settled as `lost`."""
+    own = settled(lost, outcome)
+    return Late(
+        generation=lost.generation,
+        candidate=lost.candidate,
+        seed=lost.seed,
+        attempt=lost.attempt,
+        status=own.status,
+        score=own.score,
+        seconds=own.seconds,
+        charged_ms=max(0, own.charged_ms - lost.charged_ms),
+        cause=own.cause,
+    )
+
+
+def note_the_late(run: Run) -> None:
+    """Take up the outcomes that attempts given up as lost have left in their files since."""
+    for lost in run.given_up():
+        directory = run.directory / "eval" / attempt_place(lost)
+        outcome = read_summary(directory, attempt_id(run.state.genesis, lost))
+        if outcome is not None and not _settles(outcome, lost):
+            run.take(outcome)
+
+
+def _settles(outcome: Outcome, recorded: Settled) -> bool:
+    """Whether this outcome, not silence, is what the attempt was settled with."""
+    return outcome.status is recorded.status and outcome.seconds == recorded.seconds
 
 
 def _settled_late(abandoned: Try, found: Outcome | Unstarted | Unknown) -> Settled:
@@ -174,7 +253,7 @@ def _one_line(text: str, most: int = 300) -> str:
     return line if len(line) <= most else f"{line[: most - 3]}..."
 
 
-def settled(reserved: Reserved, outcome: Outcome, *, recovered: bool = False) -> Settled:
+def settled(reserved: Reserved | Settled, outcome: Outcome, *, recovered: bool = False) -> Settled:
     """The ledger's word for how an attempt ended. Only finite numbers enter it."""
     measurement = outcome.measurement
     status, score = outcome.status, None

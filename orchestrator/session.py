@@ -8,20 +8,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Self
 
 from budgets.calibration import measure
-from budgets.ledger import (
-    HEAD,
-    Clock,
-    Ledger,
-    LedgerCorruptError,
-    LedgerStorageError,
-    records_lost,
-)
+from budgets.chain import LedgerCorruptError
+from budgets.ledger import Clock, Ledger, LedgerStorageError
 from budgets.state import ImpossibleEventError, RunState
-from budgets.terms import Calibration, Plan
+from budgets.storage import DISK, Storage
+from budgets.terms import Calibration, Parent, Plan
 from budgets.triggers import judge
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
@@ -30,15 +26,24 @@ from orchestrator.check import CheckRequest, check_name, check_plan, check_point
 from orchestrator.engine import Engine, devices_of, opened
 from orchestrator.execution.evaluate import Executor, Slots
 from orchestrator.execution.processes import this_owner
+from orchestrator.place import check_place
 from orchestrator.plan import (
     Request,
     calibration_plan,
+    differences,
     run_directory,
     run_name,
     search_plan,
 )
 from orchestrator.recorded import Result, find_calibration, recorded_plan, recorded_state
-from orchestrator.run import Observer, Run, check_same_plan, open_run, settle_abandoned
+from orchestrator.run import (
+    Observer,
+    Run,
+    check_same_plan,
+    note_the_late,
+    open_run,
+    settle_abandoned,
+)
 from orchestrator.signals import SignalStop
 from orchestrator.walk import Given, Proposer, Stop, conclude, conduct, override
 
@@ -66,6 +71,8 @@ class Session:
     say: Callable[[str], None]
     clock: Clock = field(default_factory=system_clock)
     stop: Stop = field(default_factory=SignalStop)
+    storage: Storage = DISK
+    allow_network_fs: bool = False
     _executor: Executor | None = None
 
     def __enter__(self) -> Self:
@@ -133,10 +140,10 @@ class Session:
         When the calibration does not end well, its result is returned instead. Raises ValueError
         on a request that cannot be planned or that differs from the recorded run.
         """
+        request, parent = self._forked(request) if request.fork else (request, None)
         directory = run_directory(self.root, request.phase, run_name(request))
         if (recorded := recorded_plan(directory)) is not None:
-            plan = search_plan(request, recorded.devices, recorded.calibration)
-            plan = plan.model_copy(update={"thresholds": recorded.thresholds})
+            plan = _planned_again(request, recorded)
         else:
             devices = devices_of(slots)
             search_plan(request, devices, None)  # what cannot be planned is not calibrated either
@@ -144,7 +151,7 @@ class Session:
             calibration = self._calibration(request, slots, assumed_seconds, overrides)
             if isinstance(calibration, Result):
                 return calibration
-            plan, overrides = search_plan(request, devices, calibration), ()
+            plan, overrides = search_plan(request, devices, calibration, parent), ()
         if slots.device != plan.devices.kind:
             raise ValueError(
                 f"{directory} was planned for {plan.devices.kind}, this machine offers "
@@ -153,6 +160,25 @@ class Session:
         same_bits = replace(slots, threads=plan.devices.threads)
         proposer = partial(_replayed, accept_drift=accept_drift)
         return self._conduct(directory, plan, same_bits, proposer, overrides)
+
+    def _forked(self, request: Request) -> tuple[Request, Parent | None]:
+        """The request under the name of the child that it names, and that child's parent.
+
+        The child is the first fork with the plan asked for, or a new one. There is none where the
+        recorded run itself has that plan, or is not there.
+        """
+        name = run_name(request)
+        original = recorded_state(run_directory(self.root, request.phase, name))
+        if original is None:
+            return request, None
+        for child in (name, *(f"{name}-fork{number}" for number in count(1))):
+            renamed = replace(request, run_id=child)
+            recorded = recorded_plan(run_directory(self.root, request.phase, run_name(renamed)))
+            if recorded is None:
+                return renamed, parent_of(original)
+            if not differences(recorded, _planned_again(renamed, recorded)):
+                return renamed, None
+        raise AssertionError("count never ends")
 
     def _say_what_checks_found(self, objective: Objective, kind: str) -> None:
         """What checks have shown or left open: a note, whatever it says and cannot read."""
@@ -202,18 +228,21 @@ class Session:
     ) -> Result:
         recorded = recorded_state(directory)
         if recorded is not None and recorded.concluded is not None:
-            check_same_plan(directory, recorded.plan, plan)
+            check_same_plan(directory, recorded, plan)
             return Result(directory, recorded, judge(recorded))
         objective = registry.load(ObjectiveSpec.model_validate(plan.objective))
         for warning in objective.preflight():  # before there is anything to clean up
             self.say(f"Warning: {warning}.")
+        check_place(directory, allow_network=self.allow_network_fs)
         make_directory(directory)
-        with Ledger(directory, self.clock) as ledger:
-            self._say_what_was_mended(ledger)
+        with Ledger(directory, self.clock, self.storage) as ledger:
             run = open_run(ledger, plan, this_owner(), self.observe)
+            for repair in ledger.repairs:
+                self.say(f"{ledger.path}: {repair}.")
             proposes = proposer(run.state)  # a search that diverges is refused before it writes
             run.record(opened(run.owner, slots))
             settle_abandoned(run)
+            note_the_late(run)
             for rule, reason in overrides:
                 override(run, rule, reason)
             verdict = judge(run.state)
@@ -226,15 +255,6 @@ class Session:
             conclude(run, verdict)
             artifacts.write_run(directory, run.state)
             return Result(directory, run.state, verdict)
-
-    def _say_what_was_mended(self, ledger: Ledger) -> None:
-        for repair in ledger.repairs:
-            self.say(f"{ledger.path}: {repair}.")
-        if lost := records_lost(ledger.path, ledger.records):
-            self.say(
-                f"Warning: {ledger.path} lacks {lost} records that {HEAD} has seen: an old copy? "
-                "Results that are still in eval/ are taken over, the others are paid for again."
-            )
 
     def _closed(self, run: Run) -> None:
         if run.state.plan.search is not None:
@@ -256,6 +276,23 @@ class Session:
             executor.__exit__(None, None, None)
 
 
+def _planned_again(request: Request, recorded: Plan) -> Plan:
+    """What `request` amounts to, with what the recorded plan has found out or inherited."""
+    plan = search_plan(request, recorded.devices, recorded.calibration, recorded.parent)
+    return plan.model_copy(update={"thresholds": recorded.thresholds})
+
+
+def parent_of(state: RunState) -> Parent:
+    """A run as the parent of another one: what is reserved there may have been spent."""
+    accounts = state.accounts
+    return Parent(
+        run_id=state.plan.run_id,
+        head=state.head,
+        device_ms=accounts.device_ms + accounts.reserved_device_ms,
+        open_ms=accounts.committed_wall_ms,
+    )
+
+
 def _replayed(state: RunState, *, accept_drift: bool) -> Proposer:
     """The search that the ledger has brought this far."""
     from orchestrator.search import Search  # imports cma
@@ -269,6 +306,6 @@ def _replayed(state: RunState, *, accept_drift: bool) -> Proposer:
 def make_directory(directory: Path) -> None:
     """Raises LedgerStorageError when it cannot be there."""
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise LedgerStorageError(f"cannot make {directory}: {error.strerror}") from error

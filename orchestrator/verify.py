@@ -1,14 +1,15 @@
 """Whether a ledger still tells what happened: the first divergence, or none."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from budgets.calibration import measure
+from budgets.chain import LEDGER, LedgerCorruptError, Record, read
 from budgets.events import Reserved, Settled
-from budgets.ledger import LEDGER, LedgerCorruptError, Record, read, records_lost
+from budgets.ledger import records_lost, rolled_back
 from budgets.liveness import moved
 from budgets.report import BudgetReport
 from budgets.state import ImpossibleEventError, RunState, fold
@@ -71,11 +72,9 @@ def _chain(directory: Path) -> Sequence[Record]:
             f"{path}: record {len(reading.records)} at byte {reading.records[-1].end} is "
             f"unfinished ({len(reading.torn)} bytes); the next run sets them aside"
         )
-    if lost := records_lost(path, reading.records):
-        raise _DivergedError(
-            f"{path} lacks {lost} records that head.json has seen: its end at record "
-            f"{len(reading.records)} was cut off, or it is an older copy"
-        )
+    records = reading.records
+    if lost := records_lost(path, len(records), lambda seq: records[seq].digest):
+        raise _DivergedError(rolled_back(path, lost))
     return reading.records
 
 
@@ -168,10 +167,10 @@ def _settlements(directory: Path, records: Sequence[Record]) -> str:
 
 def _differing(recorded: Settled, own: Settled) -> str:
     """The first field in which they differ, as `field X instead of Y`; empty if none does."""
-    for field in type(recorded).model_fields:
-        ours, theirs = getattr(recorded, field), getattr(own, field)
+    for field in fields(recorded):
+        ours, theirs = getattr(recorded, field.name), getattr(own, field.name)
         if ours != theirs:
-            return f"{field} {ours} instead of {theirs}"
+            return f"{field.name} {ours} instead of {theirs}"
     return ""
 
 

@@ -7,11 +7,11 @@ from typing import Protocol
 from budgets.accounts import Refusal
 from budgets.events import Concluded, Fired, GenerationAsked, GenerationTold, Overridden
 from budgets.state import Generation, RunState
-from budgets.triggers import RULES, Verdict, judge, refused
+from budgets.triggers import RULES, Trigger, Verdict, disk_full, judge, refused
 from orchestrator.execution.attempts import read_summary
 from orchestrator.execution.evaluate import Executor
 from orchestrator.plan import evaluation_seeds
-from orchestrator.run import Run, settled
+from orchestrator.run import Run
 
 WAIT_SECONDS = 0.5
 """How long one look at the executor takes before signals and budgets are looked at again."""
@@ -35,8 +35,11 @@ class Stop(Protocol):
     """Whether a person, by a signal, wants the run to end."""
 
     requested: bool  # no new evaluations; those running may finish
-    now: bool  # kill those too
     signum: int
+
+    @property
+    def now(self) -> bool:
+        """Kill those too."""
 
     def install(self) -> None:
         """Begin to listen."""
@@ -76,7 +79,8 @@ def conduct(
         if interruption := evaluate_owed(run, executor, stop):
             return interruption
         if judge(run.state).decision in ("continue", "done"):
-            generation = run.state.generations[-1]
+            generation = run.state.current
+            assert generation is not None, "it was evaluated, and is not told yet"
             if told := proposer.tell(generation):
                 run.record(told)
             run.ledger.mark_head()
@@ -85,7 +89,7 @@ def conduct(
 
 
 def _asked(state: RunState, points: tuple[tuple[float, ...], ...]) -> GenerationAsked:
-    number = len(state.generations)
+    number = state.asked
     return GenerationAsked(
         generation=number, points=points, seeds=evaluation_seeds(state.plan, number)
     )
@@ -101,29 +105,39 @@ def evaluate_owed(run: Run, executor: Executor, stop: Stop) -> Verdict | None:
     while True:
         verdict = judge(run.state)
         halted = stop.requested or verdict.decision in ("pause", "stop")
-        refusal = None if halted else _dispatch(run, executor)
-        if stop.now or not run.state.accounts.holds:
+        held_up = None if halted else _dispatch(run, executor)
+        if stop.now or not (run.state.accounts.holds or _may_go_on(run, halted, held_up)):
             break
         for outcome in executor.wait(WAIT_SECONDS):
-            run.record(settled(run.reserved(outcome.attempt_id), outcome))
+            run.take(outcome)
+        for device in executor.withdrawn:
+            if device not in run.state.withdrawn:
+                run.record(device)
     if verdict.decision in ("pause", "stop"):
         return verdict
-    if refusal is not None:
-        trigger = refused(run.state.generations[-1], refusal)
-        return Verdict("stop", (trigger,), trigger.evidence)
+    if held_up is not None:
+        return Verdict(held_up.decision, (held_up,), held_up.evidence)
     return Verdict("continue", (), "interrupted") if stop.requested else None
 
 
-def _dispatch(run: Run, executor: Executor) -> Refusal | None:
-    """Start what is owed while a slot is free; the refusal if a cap forbids the next one."""
+def _may_go_on(run: Run, halted: bool, held_up: Trigger | None) -> bool:
+    """Whether something is owed that only waits for a slot."""
+    generation = run.state.current
+    return not halted and held_up is None and generation is not None and bool(generation.owed())
+
+
+def _dispatch(run: Run, executor: Executor) -> Trigger | None:
+    """Start what is owed while a slot is free; what holds it up, a cap or the disk."""
     while (generation := run.state.current) and (owed := generation.owed()):
         if not executor.free():
             return None
+        if no_room := run.ledger.room():
+            return disk_full(generation.number, no_room)
         attempt = run.reserve(generation, *owed[0])
         if isinstance(attempt, Refusal):
-            return attempt
+            return refused(generation, attempt)
         if paid := read_summary(attempt.directory, attempt.attempt_id):
-            run.record(settled(run.reserved(attempt.attempt_id), paid, recovered=True))
+            run.take(paid, recovered=True)
         else:
             executor.submit(attempt)
     return None
@@ -139,6 +153,7 @@ def conclude(run: Run, verdict: Verdict) -> Verdict:
             run.record(Fired(**fields))
     if verdict.decision == "done" and run.state.concluded is None:
         run.record(Concluded(reason=verdict.reason))
+        run.ledger.give_up_ballast()
     run.ledger.mark_head()
     return verdict
 

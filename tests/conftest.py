@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from budgets.ledger import LEDGER, read
+from budgets.chain import LEDGER, read
 from budgets.state import RunState, fold
 from objectives import registry
 from objectives.api import ObjectiveSpec

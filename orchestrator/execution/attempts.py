@@ -18,8 +18,8 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from budgets.storage import sync_directory, write_aside
 from budgets.events import Owner, Status
+from budgets.storage import sync_directory, write_aside
 from objectives.api import Measurement
 from orchestrator.execution.evaluate import Attempt, Outcome
 from orchestrator.execution.processes import MARK_LENGTH

@@ -11,7 +11,7 @@ from typing import Literal, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict
 
-from budgets.events import Owner, Status
+from budgets.events import Owner, Status, Withdrawn
 from budgets.terms import Limits
 from objectives.api import Measurement, ObjectiveSpec
 
@@ -59,14 +59,6 @@ class Slots:
     threads: int  # CPU threads per evaluation
 
 
-@dataclass(frozen=True)
-class Withdrawn:
-    """A device that gets no more work, and why: somebody else's process or memory is on it."""
-
-    device: str
-    why: str
-
-
 class Executor(Protocol):
     """At most `slots.count` attempts in flight; every submitted attempt comes back.
 
@@ -83,13 +75,15 @@ class Executor(Protocol):
         """Kill what is still in flight, wait until its processes are gone, release the slots."""
 
     def free(self) -> int:
-        """How many attempts can be submitted now. Raises EngineError when no slot is left at all."""
+        """How many attempts can be submitted now. Raises EngineError if no slot is left."""
 
     def submit(self, attempt: Attempt) -> None:
         """Start an attempt. Its directory exists and is empty. Raises if no slot is free."""
 
     def wait(self, timeout_seconds: float) -> list[Outcome]:
-        """Outcomes that arrived, at least one unless the timeout passed or none is in flight.
+        """Outcomes that arrived, at least one unless the timeout passed.
+
+        Returns at once when nothing is in flight and a slot is free.
 
         A slot is free again only when nothing of its last attempt is alive.
         """

@@ -10,7 +10,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from typing import Self
 
-from budgets.events import Status
+from budgets.events import Status, Withdrawn
 from orchestrator.execution import child, processes
 from orchestrator.execution.attempts import (
     STARTED,
@@ -23,7 +23,7 @@ from orchestrator.execution.attempts import (
     write_summary,
 )
 from orchestrator.execution.devices import visible_gpus
-from orchestrator.execution.evaluate import Attempt, Launcher, Outcome, Slots, Withdrawn
+from orchestrator.execution.evaluate import Attempt, Launcher, Outcome, Slots
 from orchestrator.execution.launch import Launch, Program
 from orchestrator.execution.recovery import end_if_abandoned
 from orchestrator.execution.server import EngineError, ForkServer

@@ -12,9 +12,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Self
 
+from budgets.events import Withdrawn
 from orchestrator.execution.attempts import to_json, write_config
 from orchestrator.execution.devices import Offer, cpu_name
-from orchestrator.execution.evaluate import Attempt, Launcher, Outcome, Slots, Withdrawn
+from orchestrator.execution.evaluate import Attempt, Launcher, Outcome, Slots
 from orchestrator.execution.executors import EXIT_SECONDS, EngineError, LocalExecutor
 from orchestrator.execution.launch import Program
 from orchestrator.execution.ray_access import (

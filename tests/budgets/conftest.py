@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import pytest
 
+from budgets.chain import Record
 from budgets.events import (
     Concluded,
     Event,
@@ -21,7 +22,7 @@ from budgets.events import (
     Settled,
     Status,
 )
-from budgets.ledger import Clock, Ledger, Record
+from budgets.ledger import Clock, Ledger
 from budgets.state import Generation, RunState, apply, begin
 from budgets.terms import (
     Calibration,
@@ -69,6 +70,7 @@ def small_plan(**fields: Any) -> Plan:
         "objective": {"name": "sphere", "settings": {}},
         "objective_fingerprint": "f" * 64,
         "space": {"knobs": []},
+        "provenance": {},
         "search": SearchTerms(seed=7, sigma0=0.2, start=(0.5, 0.5)),
         "evaluation_seed": 123,
         "limits": Limits(wall_seconds=10.0, grace_seconds=1.0),
@@ -79,10 +81,13 @@ def small_plan(**fields: Any) -> Plan:
         "calibration": Calibration(
             samples=tuple(sample(score=1.0 + s) for s in (-0.1, 0.0, 0.1)), ledger="c" * 32
         ),
+        "parent": None,
         **fields,
     }
     return Plan.model_validate(values)
 
+
+AT = "2030-01-01T00:00:00.000+00:00"
 
 OPENED = Opened(
     host="here",
@@ -141,9 +146,12 @@ class Story:
         for event in events:
             number = len(self.records)
             record = Record(
-                number, "", self.elapsed_ms, event, f"{number:032x}", 100 * number, bytes(99)
+                number, AT, self.elapsed_ms, event, f"{number:032x}", 100 * number, bytes(99)
             )
-            self.state = apply(self.state, record) if self.records else begin(record)
+            if self.records:
+                apply(self.state, record)
+            else:
+                self.state = begin(record)
             self.records.append(record)
         return self.state
 
@@ -224,6 +232,7 @@ class Disk:
 
     place: Path
     time: FakeClock
+    found: tuple[Record, ...] = ()
 
     def directory(self, name: str = "run") -> Path:
         path = self.place / name
@@ -231,7 +240,14 @@ class Disk:
         return path
 
     def open(self, name: str = "run") -> Ledger:
-        return Ledger(self.directory(name), self.time.clock)
+        """The run's ledger, read and ready to append; `found` is what it held."""
+        ledger = Ledger(self.directory(name), self.time.clock)
+        try:
+            self.found = tuple(ledger.replay())
+        except BaseException:
+            ledger.close()
+            raise
+        return ledger
 
     def write(self, events: list[Event], name: str = "run") -> Path:
         """A closed ledger that holds `events`, two milliseconds apart."""

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from budgets.chain import read
 from budgets.events import Event, Fired, Overridden, Status
-from budgets.ledger import read
 from budgets.markdown import amount, duration, to_markdown
 from budgets.report import BudgetReport, balances, budget_report, recommendation, remaining_hours
 from budgets.state import fold

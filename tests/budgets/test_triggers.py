@@ -259,8 +259,16 @@ def test_an_attempt_lost_with_its_session_does_not_count_against_the_next(story:
 
 
 def settle_lost(reservation: Reserved) -> Settled:
-    fields = reservation.model_dump(exclude={"kind", "reserve_ms"})
-    return Settled(**fields, status=Status.LOST, score=None, charged_ms=1, seconds=0.0)
+    return Settled(
+        generation=reservation.generation,
+        candidate=reservation.candidate,
+        seed=reservation.seed,
+        attempt=reservation.attempt,
+        status=Status.LOST,
+        score=None,
+        charged_ms=1,
+        seconds=0.0,
+    )
 
 
 def test_cancelled_attempts_are_not_the_infrastructures_fault(story: "Story") -> None:
@@ -311,7 +319,10 @@ def test_a_cap_of_exactly_what_is_needed_is_enough(make_story: "MakeStory") -> N
 
 def test_an_overdrawn_budget_has_nothing_free(make_story: "MakeStory") -> None:
     story = limited(make_story, device_hours=26 / 3600)
-    story.score(1.0, charged_ms=40_000)  # it could not be killed in time
+    story.ask()
+    for candidate in range(3):
+        story.evaluate(candidate)
+    story.evaluate(3, charged_ms=40_000)  # it could not be killed in time
     story.tell()
     trigger = unaffordable(story.state)
     assert trigger is not None

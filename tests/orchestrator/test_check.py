@@ -8,8 +8,9 @@ from typing import Any
 import orjson
 import pytest
 
+from budgets.chain import LEDGER, read
 from budgets.events import Settled
-from budgets.ledger import HEAD, LEDGER, read
+from budgets.ledger import HEAD
 from budgets.liveness import KnobFinding, KnobVerdict, Liveness, liveness
 from budgets.report import budget_report
 from budgets.terms import Calibration, Devices

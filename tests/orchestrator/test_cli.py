@@ -9,7 +9,8 @@ from pathlib import Path
 import orjson
 import pytest
 
-from budgets.ledger import LEDGER, Clock, Ledger
+from budgets.chain import LEDGER
+from budgets.ledger import Clock, Ledger
 from orchestrator import cli
 from orchestrator.recorded import Result
 from orchestrator.session import system_clock

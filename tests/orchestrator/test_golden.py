@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from budgets.ledger import LEDGER, read
+from budgets.chain import LEDGER, read
 from budgets.report import BudgetReport, budget_report
 from budgets.state import fold
 from orchestrator import artifacts

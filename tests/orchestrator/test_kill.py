@@ -11,8 +11,8 @@ from typing import Any, Protocol
 import orjson
 import pytest
 
+from budgets.chain import LEDGER, read
 from budgets.events import Settled
-from budgets.ledger import LEDGER, read
 
 Found = Callable[[Path], dict[str, Any]]
 SPHERE = ("--objective", "sphere", "--set", "noise=0.01", "--set", "seconds=0.1")

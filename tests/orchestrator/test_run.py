@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from budgets.chain import LEDGER, read
 from budgets.events import Event, Reserved, Settled, Status
-from budgets.ledger import HEAD, LEDGER, Ledger, read
+from budgets.ledger import HEAD, Ledger
 from budgets.report import budget_report
 from budgets.state import fold
 from orchestrator import artifacts

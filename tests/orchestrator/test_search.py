@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,9 +21,9 @@ TERMS = SearchTerms(seed=7, sigma0=0.2, start=(0.4,) * 10)
 def evaluated(search: Search, failing: frozenset[int] = frozenset()) -> Generation:
     """The search's next generation, scored by the distance from 0.7; some candidates fail."""
     number, points = search.generation, search.ask()
-    tries = {}
+    tries: dict[tuple[int, int], tuple[Try, ...]] = {}
     for candidate, point in enumerate(points):
-        place = {"generation": number, "candidate": candidate, "seed": 5, "attempt": 1}
+        place: dict[str, Any] = {"generation": number, "candidate": candidate, "seed": 5, "attempt": 1}
         failed = candidate in failing
         settled = Settled(
             **place,
@@ -105,7 +106,7 @@ def test_other_last_bits_of_a_state_are_accepted_only_when_asked_for() -> None:
     told = done[3].told
     assert told is not None
     moved = tuple(u * (1 + 1e-12) for u in told.favourite)
-    drifted = told.model_copy(update={"digest": "0" * 32, "favourite": moved})
+    drifted = replace(told, digest="0" * 32, favourite=moved)
     done[3] = replace(done[3], told=drifted)
     with pytest.raises(ReplayError, match="--accept-drift"):
         Search(TERMS, 8).replay(done)
@@ -116,7 +117,7 @@ def test_another_state_is_never_accepted() -> None:
     done = run(4)
     told = done[3].told
     assert told is not None
-    elsewhere = told.model_copy(update={"digest": "0" * 32, "sigma": told.sigma * 1.001})
+    elsewhere = replace(told, digest="0" * 32, sigma=told.sigma * 1.001)
     done[3] = replace(done[3], told=elsewhere)
     with pytest.raises(ReplayError, match="generation 3"):
         Search(TERMS, 8).replay(done, accept_drift=True)

@@ -8,7 +8,8 @@ from typing import Any
 import orjson
 import pytest
 
-from budgets.ledger import HEAD, LEDGER, read
+from budgets.chain import LEDGER, read
+from budgets.ledger import HEAD
 from orchestrator.recorded import Result
 from orchestrator.verify import verify
 

@@ -1,0 +1,193 @@
+"""A ledger's records as bytes: one sealed line each, and what a file of them says.
+
+`{"seq":0,"at":"...","elapsed_ms":0,"event":{...},"h":"<32 hex>"}`, where `h` is the SHA-256 of the
+previous record's `h` followed by this line's bytes before `,"h"`. Reading verifies every byte and
+changes nothing. See docs/ledger.md.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+import orjson
+from pydantic import ValidationError
+
+from budgets.events import SCHEMA, Event, Planned, fields, parse
+from budgets.upcast import upcast
+
+LEDGER = "ledger.jsonl"
+
+_SEAL = re.compile(rb',"h":"([0-9a-f]{32})"}')
+_SEAL_BYTES = 40
+_BODY = re.compile(
+    rb'\{"seq":(\d{1,15}),"at":"([^"\\]{1,40})","elapsed_ms":(\d{1,15}),"event":(\{.*\})', re.DOTALL
+)
+
+
+class LedgerCorruptError(Exception):
+    """A ledger is not what was written: says what is wrong, where, and how to go on."""
+
+
+class RecordCorruptError(LedgerCorruptError):
+    """One of its records is not what was written."""
+
+    def __init__(self, path: Path, record: int, offset: int, why: str) -> None:
+        super().__init__(
+            f"{path}: record {record} at byte {offset}: {why}. Expected an unbroken chain of "
+            f"records. Nothing was changed. Restore the file from a backup, or keep the records "
+            f"before {record} with: {salvage_command(path)}"
+        )
+        self.record = record
+        self.offset = offset
+
+
+class LedgerTooNewError(ValueError):
+    """A ledger was written by a later version of this program."""
+
+    def __init__(self, path: Path, what: str) -> None:
+        super().__init__(
+            f"{path} {what}; this version reads up to schema {SCHEMA}. Upgrade with: "
+            "pip install --upgrade cmaes-orchestrator"
+        )
+
+
+def salvage_command(path: Path) -> str:
+    """What keeps the whole records of the ledger at `path`."""
+    return f"python -m orchestrator ledger salvage {path.parent} --out {path.parent}.salvaged"
+
+
+class Record(NamedTuple):
+    """One verified line: `digest` seals it and all before it, `end` is the byte after it."""
+
+    seq: int
+    at: str  # wall clock, ISO 8601
+    elapsed_ms: int  # monotonic clock, since its session opened
+    event: Event
+    digest: str
+    offset: int
+    line: bytes  # without its newline
+
+    @property
+    def end(self) -> int:
+        return self.offset + len(self.line) + 1
+
+
+def make_record(  # noqa: PLR0913 - a record's fields
+    event: Event, *, seq: int, at: datetime, elapsed_ms: int, offset: int, previous: str
+) -> Record:
+    """The record of `event` that follows the one with digest `previous`, at byte `offset`.
+
+    Raises RecordCorruptError if it could not be read back.
+    """
+    record = {
+        "seq": seq,
+        "at": at.isoformat(timespec="milliseconds"),
+        "elapsed_ms": elapsed_ms,
+        "event": fields(event),
+    }
+    body = orjson.dumps(record)[:-1]
+    line = body + b',"h":"' + _seal(previous, body).encode() + b'"}'
+    return Reader(Path(LEDGER), b"").check(line, seq, offset, previous)
+
+
+def _seal(previous: str, body: bytes) -> str:
+    return hashlib.sha256(previous.encode() + body).hexdigest()[:32]
+
+
+class Reader:
+    """Iterates once over the records in `data`, verifying each; then knows where they end.
+
+    A last line without its newline counts as a record if it is whole. `path` is for messages.
+    Iterating raises LedgerCorruptError with the exact place, LedgerTooNewError on a newer schema.
+    """
+
+    def __init__(self, path: Path, data: bytes) -> None:
+        self.count = 0
+        self.head = ""  # digest of the last record
+        self.end = 0  # byte after it, and after its newline, be that there or not
+        self.torn = b""  # what follows: a record that was never finished
+        self._path = path
+        self._data = data
+        self._schema = SCHEMA
+
+    def __iter__(self) -> Iterator[Record]:
+        data = self._data
+        while (newline := data.find(b"\n", self.end)) >= 0:
+            line = data[self.end : newline]
+            yield self._counted(self.check(line, self.count, self.end, self.head))
+        self.torn = data[self.end :]
+        if seal := _SEAL.search(self.torn):  # only the newline is missing or damaged
+            line, rest = self.torn[: seal.end()], self.torn[seal.end() :]
+            with suppress(LedgerCorruptError):
+                record = self.check(line, self.count, self.end, self.head)
+                self.torn = rest
+                yield self._counted(record)
+
+    def _counted(self, record: Record) -> Record:
+        self.count, self.head, self.end = record.seq + 1, record.digest, record.end
+        return record
+
+    def check(self, line: bytes, seq: int, offset: int, previous: str) -> Record:
+        """The record in `line`, which is to follow the one with digest `previous`."""
+        seal = _SEAL.fullmatch(line, max(0, len(line) - _SEAL_BYTES))
+        if seal is None:
+            raise RecordCorruptError(self._path, seq, offset, "not a sealed record")
+        body, digest = line[: seal.start()], seal.group(1).decode()
+        if _seal(previous, body) != digest:
+            why = "its hash does not follow from the records before it"
+            raise RecordCorruptError(self._path, seq, offset, why)
+        found = _BODY.fullmatch(body)
+        if found is None:
+            why = f"sealed, but no event of schema {SCHEMA}: not the fields of a record"
+            raise RecordCorruptError(self._path, seq, offset, why)
+        number, at, elapsed_ms, event = found.groups()
+        if int(number) != seq:
+            raise RecordCorruptError(self._path, seq, offset, f"it says it is number {int(number)}")
+        known = self._event(event, seq, offset)
+        return Record(seq, at.decode(), int(elapsed_ms), known, digest, offset, line)
+
+    def _event(self, data: bytes, seq: int, offset: int) -> Event:
+        try:
+            if seq == 0 or data.startswith(b'{"kind":"opened"'):
+                self._schema = self._version(data)
+            event = parse(data) if self._schema == SCHEMA else upcast(data, self._schema)
+        except ValidationError as error:
+            first = error.errors()[0]
+            if first["type"] == "union_tag_invalid":
+                kind = first["ctx"]["tag"]
+                what = f"has a record of kind {kind!r} (record {seq} at byte {offset})"
+                raise LedgerTooNewError(self._path, what) from error
+            place = ".".join(map(str, first["loc"]))
+            why = f"sealed, but no event of schema {self._schema}: {place} {first['msg']}"
+            raise RecordCorruptError(self._path, seq, offset, why) from error
+        if seq == 0 and not isinstance(event, Planned):
+            raise RecordCorruptError(self._path, seq, offset, "the first record is no plan")
+        return event
+
+    def _version(self, data: bytes) -> int:
+        """The schema of this record and of those that its session writes."""
+        said = orjson.loads(data) if data.startswith(b'{"kind":') else {}
+        version = said.get("schema_version", 1)
+        if not isinstance(version, int) or version < 1 or version > SCHEMA:
+            raise LedgerTooNewError(self._path, f"was written with ledger schema {version}")
+        return version
+
+
+class Reading(NamedTuple):
+    """A ledger's whole records, and the bytes of an unfinished one after them."""
+
+    records: tuple[Record, ...]
+    torn: bytes
+
+
+def read(path: Path) -> Reading:
+    """Every record of the file at `path`, verified. Changes nothing.
+
+    Raises as `Reader` does; FileNotFoundError.
+    """
+    reader = Reader(path, path.read_bytes())
+    return Reading(tuple(reader), reader.torn)

@@ -1,0 +1,61 @@
+"""Who may append to a ledger: one process at a time, by `flock` on a file that is never removed.
+
+The kernel gives the lock back when its holder dies, however that happens. It is never taken away
+from anybody, however old it looks.
+"""
+
+import fcntl
+import os
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+LOCK = "ledger.lock"
+
+
+class LedgerLockedError(Exception):
+    """Another process is writing to this ledger."""
+
+
+def take_lock(directory: Path) -> int:
+    """A descriptor that holds the directory's lock until it is closed.
+
+    Raises LedgerLockedError, naming who has it; OSError when the directory cannot be written to.
+    """
+    path = directory / LOCK
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        owner = os.pread(lock, 200, 0).decode(errors="replace").strip() or "unknown"
+        os.close(lock)
+        raise LedgerLockedError(_held(directory, owner)) from error
+    since = datetime.now(UTC).isoformat(timespec="seconds")
+    owner = f"host {os.uname().nodename}, pid {os.getpid()}, since {since}"
+    with suppress(OSError):  # the text is for people; a full disk takes none
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, owner.encode(), 0)
+    return lock
+
+
+def _held(directory: Path, owner: str) -> str:
+    text = f"another orchestrator is running in {directory} ({owner}). "
+    holders = processes_with(directory / LOCK)
+    if holders and f"pid {holders[0]}," not in owner:  # it died, a child it forked lives on
+        pids = ", ".join(map(str, holders))
+        text += f"The lock is held by process {pids} on this machine, which it has started. "
+    return text + f"Look at it with: python -m orchestrator status {directory}"
+
+
+def processes_with(path: Path) -> list[int]:
+    """Pids of this machine's processes that have the file open, as far as /proc tells us."""
+    found = []
+    with suppress(OSError):
+        wanted = path.stat()
+        for process in Path("/proc").iterdir():
+            if process.name.isdigit() and int(process.name) != os.getpid():
+                with suppress(OSError):
+                    links = (process / "fd").iterdir()
+                    if any(os.path.samestat(os.stat(link), wanted) for link in links):
+                        found.append(int(process.name))
+    return sorted(found)

@@ -1,0 +1,37 @@
+"""Records of older schemas, told in today's words. A ledger on disk is never rewritten.
+
+Schema 2 has the words `amended`, `late`, `withdrawn` and `salvaged`, a session's `schema_version`,
+a plan's `parent` and a cap's `window`.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from budgets.events import SCHEMA, Event, parse
+
+Fields = dict[str, Any]
+
+
+def _from_1(event: Fields) -> Fields:
+    match event.get("kind"):
+        case "planned":  # provenance came late in schema 1
+            plan = {"provenance": {}, **event.get("plan", {}), "parent": None}
+            return {**event, "plan": plan}
+        case "opened":
+            return {**event, "schema_version": 1}
+        case _:
+            return event
+
+
+_STEPS: dict[int, Callable[[Fields], Fields]] = {1: _from_1}
+"""From each older schema to the next one."""
+
+
+def upcast(event: bytes, schema: int) -> Event:
+    """The event that a session of an older `schema` wrote. Raises pydantic.ValidationError."""
+    fields = orjson.loads(event)
+    for version in range(schema, SCHEMA):
+        fields = _STEPS[version](fields)
+    return parse(orjson.dumps(fields))

@@ -1,0 +1,68 @@
+"""Change what a run may spend, for the record: the only way a cap can rise."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from budgets.events import Amended
+from budgets.ledger import Clock, Ledger
+from budgets.state import RunState, apply, fold
+from budgets.terms import Caps, Plan, Window
+
+
+@dataclass(frozen=True)
+class Amendment:
+    """Caps to put in the place of a run's own; `None` leaves one as it is."""
+
+    reason: str
+    evaluations: int | None = None
+    device_hours: float | None = None
+    hours: float | None = None
+    cost: float | None = None
+    window: Window | None = None
+
+    def caps(self, before: Caps) -> Caps:
+        """Raises ValueError when nothing would change."""
+        names = ("evaluations", "device_hours", "hours", "cost", "window")
+        asked: dict[str, Any] = {name: getattr(self, name) for name in names}
+        changed = {name: value for name, value in asked.items() if value is not None}
+        after = Caps.model_validate({**dict(before), **changed})
+        if after == before:
+            raise ValueError("amend: expected a cap other than the run's own, e.g. --max-evals 480")
+        return after
+
+
+def amend(directory: Path, amendment: Amendment, clock: Clock) -> RunState:
+    """Record the amendment in the ledger in `directory`; returns the state it leads to.
+
+    Raises ValueError when it cannot be: more is spent already, or the tier allows no more.
+    """
+    if not amendment.reason.strip():
+        raise ValueError("amend needs --reason: why may the run spend that?")
+    with Ledger(directory, clock) as ledger:
+        state = fold(ledger.replay())
+        caps = amendment.caps(state.plan.caps)
+        event = Amended(
+            caps=caps,
+            generations=affordable_generations(state.plan, caps),
+            reason=amendment.reason,
+        )
+        record = ledger.seal(event)
+        apply(state, record)
+        ledger.append(record)
+        ledger.mark_head()
+        return state
+
+
+def affordable_generations(plan: Plan, caps: Caps) -> int:
+    """G under other caps. Raises ValueError beyond the tier's own number of evaluations."""
+    most = plan.nominal.evaluations
+    if caps.evaluations > most:
+        where = plan.phase if plan.tier is None else f"tier {plan.tier}"
+        raise ValueError(
+            f"--max-evals: expected at most the {most} evaluations of {where}, got "
+            f"{caps.evaluations}; begin a run of a larger tier for more"
+        )
+    if plan.search is None or caps.evaluations == plan.caps.evaluations:
+        return plan.resolved.generations
+    return max(1, caps.evaluations // plan.resolved.per_generation)
