@@ -14,6 +14,7 @@ from typing import Self
 
 from budgets.calibration import measure
 from budgets.chain import LedgerCorruptError
+from budgets.events import Owner
 from budgets.ledger import Clock, Ledger, LedgerStorageError
 from budgets.state import ImpossibleEventError, RunState
 from budgets.storage import DISK, Storage
@@ -72,6 +73,7 @@ class Session:
     clock: Clock = field(default_factory=system_clock)
     stop: Stop = field(default_factory=SignalStop)
     storage: Storage = DISK
+    owner: Callable[[], Owner] = this_owner
     allow_network_fs: bool = False
     _executor: Executor | None = None
 
@@ -236,7 +238,7 @@ class Session:
         check_place(directory, allow_network=self.allow_network_fs)
         make_directory(directory)
         with Ledger(directory, self.clock, self.storage) as ledger:
-            run = open_run(ledger, plan, this_owner(), self.observe)
+            run = open_run(ledger, plan, self.owner(), self.observe)
             for repair in ledger.repairs:
                 self.say(f"{ledger.path}: {repair}.")
             proposes = proposer(run.state)  # a search that diverges is refused before it writes
