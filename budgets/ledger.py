@@ -91,6 +91,9 @@ class Ledger:
             raise LedgerStorageError(
                 f"cannot write to {directory}: {error.strerror}. Nothing was started"
             ) from error
+        except BaseException:  # an interrupt, in a process that may go on
+            self.close()
+            raise
 
     def replay(self) -> Iterator[Record]:
         """Verify and yield every record, then mend the end and make ready to append.
