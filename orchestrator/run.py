@@ -224,11 +224,11 @@ def note_the_late(run: Run) -> None:
     for lost in run.given_up():
         directory = run.directory / "eval" / attempt_place(lost)
         outcome = read_summary(directory, attempt_id(run.state.genesis, lost))
-        if outcome is not None and not _settles(outcome, lost):
+        if outcome is not None and not settles(outcome, lost):
             run.take(outcome)
 
 
-def _settles(outcome: Outcome, recorded: Settled) -> bool:
+def settles(outcome: Outcome, recorded: Settled) -> bool:
     """Whether this outcome, not silence, is what the attempt was settled with."""
     return outcome.status is recorded.status and outcome.seconds == recorded.seconds
 
