@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +24,7 @@ LEDGER = "ledger.jsonl"
 
 _SEAL = re.compile(rb',"h":"([0-9a-f]{32})"}')
 _SEAL_BYTES = 40
+_SECTOR = 512  # bytes that a disk writes whole or not at all
 _BODY = re.compile(
     rb'\{"seq":(\d{1,15}),"at":"([^"\\]{1,40})","elapsed_ms":(\d{1,15}),"event":(\{.*\})', re.DOTALL
 )
@@ -94,6 +96,16 @@ def make_record(  # noqa: PLR0913 - a record's fields
     return Reader(Path(LEDGER), b"").check(line, seq, offset, previous)
 
 
+def _lacks_a_sector(data: bytes, start: int, end: int) -> bool:
+    """Whether a sector under these bytes never reached the disk before the power went: all zeros.
+
+    Sectors arrive in any order, so of a record that was not synced the end may be there without
+    the middle (etcd-io/etcd `server/storage/wal/decoder.go`, isTornEntry).
+    """
+    edges = [start, *range((start // _SECTOR + 1) * _SECTOR, end, _SECTOR), end]
+    return start < end and any(not data[a:b].strip(b"\0") for a, b in pairwise(edges))
+
+
 def _seal(previous: str, body: bytes) -> str:
     return hashlib.sha256(previous.encode() + body).hexdigest()[:32]
 
@@ -101,7 +113,8 @@ def _seal(previous: str, body: bytes) -> str:
 class Reader:
     """Iterates once over the records in `data`, verifying each; then knows where they end.
 
-    A last line without its newline counts as a record if it is whole. `path` is for messages.
+    A last line without its newline counts as a record if it is whole; one with a sector missing
+    was never finished. `path` is for messages.
     Iterating raises LedgerCorruptError with the exact place, LedgerTooNewError on a newer schema.
     """
 
@@ -117,6 +130,8 @@ class Reader:
     def __iter__(self) -> Iterator[Record]:
         data = self._data
         while (newline := data.find(b"\n", self.end)) >= 0:
+            if newline == len(data) - 1 and _lacks_a_sector(data, self.end, newline):
+                break
             line = data[self.end : newline]
             yield self._counted(self.check(line, self.count, self.end, self.head))
         self.torn = data[self.end :]
