@@ -194,7 +194,7 @@ class Ledger:
         try:
             self._refuse_another_writer(end)
             self._write(record.line + b"\n", end)
-            self._storage.sync(self._file)
+            self._sync(end)
         except OSError as error:
             raise LedgerStorageError(
                 f"cannot append to {self.path}: {error.strerror}. What was acknowledged before is "
@@ -212,6 +212,14 @@ class Ledger:
             self._storage.truncate(self._file, end)
             self._storage.remove(self.path.with_name(BALLAST))
             write_all(self._file, line, self._storage)
+
+    def _sync(self, end: int) -> None:
+        try:
+            self._storage.sync(self._file)
+        except OSError:  # the system shows the record, and no later sync brings it to the disk
+            with suppress(OSError):
+                self._storage.truncate(self._file, end)
+            raise
 
     def _refuse_another_writer(self, end: int) -> None:
         mine, there = os.fstat(self._file), os.stat(self.path)
