@@ -1,9 +1,11 @@
 """Fixtures for whole runs: a session in this process, and the command line in one of its own."""
 
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ from orchestrator.recorded import Result
 from orchestrator.session import Session
 
 REPOSITORY = Path(__file__).parent.parent
+MEMORY = Path("/dev/shm")  # noqa: S108 - a file system in memory, not a guessable name in it
 
 
 @dataclass
@@ -167,3 +170,14 @@ def cli(tmp_path: Path) -> Cli:
 def cli_in() -> Callable[[Path], Cli]:
     """The command line in a directory of the test's choice."""
     return Cli
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Path]:
+    """An empty directory, on a file system in memory where the machine has one."""
+    if not MEMORY.is_dir():
+        yield tmp_path
+        return
+    directory = Path(tempfile.mkdtemp(prefix="orchestrator-test-", dir=MEMORY))
+    yield directory
+    shutil.rmtree(directory)

@@ -27,6 +27,7 @@ from orchestrator.simulation.fates import (
 )
 from orchestrator.simulation.journal import Journal
 
+NOTICED_SECONDS = 0.2  # from the orchestrator's death until a supervisor sees it
 HEARD_SECONDS = 0.01  # from the end of an evaluation until the orchestrator knows
 
 
@@ -259,11 +260,12 @@ class SimulatedExecutor:
                 self._machines.clock.advance_to(flight.over_at)
                 self._write(flight, flight.outcome)
                 continue
-            flight.ends = max(flight.began, min(flight.ends, now))
+            flight.ends = max(flight.began, min(flight.ends, now + NOTICED_SECONDS))
             flight.leaves_summary &= end == "ended"
             cause, seconds = "the orchestrator's process is gone", flight.ends - flight.began
             self._write(flight, ended(flight.outcome, Status.LOST, cause, seconds))
         self.flights = []
+        self._machines.clock.advance_to(now + NOTICED_SECONDS)
 
 
 def _moments(flight: Flight) -> list[float]:

@@ -7,9 +7,8 @@ from itertools import pairwise
 from math import ceil
 from pathlib import Path
 
+from budgets.chain import LEDGER, read
 from budgets.events import Event, GenerationAsked, GenerationTold, Late, Opened, Reserved, Settled
-from budgets.ledger import LEDGER
-from budgets.chain import read
 from budgets.state import RunState, fold
 from orchestrator.simulation.journal import Evaluation, Journal, Use
 from orchestrator.simulation.reference import Reference
@@ -62,7 +61,7 @@ class Judge:
             case Late():
                 self.charged[_place(event)] += event.charged_ms
             case GenerationTold():
-                self._told(state, event)
+                self._told(event)
             case _:
                 pass
 
@@ -110,7 +109,7 @@ class Judge:
             found = (event.status, event.score)
             must(found == expected, f"{place} ended {found}, undisturbed {expected}")
 
-    def _told(self, state: RunState, event: GenerationTold) -> None:
+    def _told(self, event: GenerationTold) -> None:
         must(event.generation not in self.told, f"generation {event.generation} is told twice")
         self.told[event.generation] = event
         if self.reference is not None:

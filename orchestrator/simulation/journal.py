@@ -48,5 +48,6 @@ class Journal:
         """It is over, with that summary; does nothing for one that never began."""
         for use in reversed(self.uses):
             if (use.evaluation, use.attempt) == place_of(attempt):
-                use.ended, use.seen_at, use.status = at, seen_at, summary and summary.status
+                use.ended, use.seen_at = at, seen_at
+                use.status = None if summary is None else summary.status
                 return
