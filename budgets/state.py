@@ -180,7 +180,11 @@ def begin(record: Record) -> RunState:
     """The state after a ledger's first record."""
     if not isinstance(record.event, Planned):
         raise ImpossibleEventError(record, "a ledger begins with its plan")
-    plan, began_ms = record.event.plan, _ms(record.at)
+    plan = record.event.plan
+    try:
+        began_ms = _ms(record.at)
+    except ValueError as error:
+        raise ImpossibleEventError(record, str(error)) from error
     if plan.calibration is not None:  # made for this very run, its time is the run's
         began_ms -= plan.calibration.open_ms
     accounts = Accounts(
