@@ -26,7 +26,9 @@ _SEAL = re.compile(rb',"h":"([0-9a-f]{32})"}')
 _SEAL_BYTES = 40
 _SECTOR = 512  # bytes that a disk writes whole or not at all
 _BODY = re.compile(
-    rb'\{"seq":(\d{1,15}),"at":"([^"\\]{1,40})","elapsed_ms":(\d{1,15}),"event":(\{.*\})', re.DOTALL
+    rb'\{"seq":(\d{1,15}),"at":"(\d{4}-\d\d-\d\dT[\d:.]{5,18}[+-]\d\d:\d\d)",'
+    rb'"elapsed_ms":(\d{1,15}),"event":(\{.*\})',
+    re.DOTALL,
 )
 
 

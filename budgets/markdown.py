@@ -20,12 +20,18 @@ def to_markdown(report: BudgetReport, knobs: dict[str, float] | None = None) -> 
         *_budget_table(report),
         "",
         *_evaluation_lines(report),
+        *_notes(report),
         "",
         *(_score_table(report) if report.phase != "check" else check_lines(report.check)),
     ]
     if knobs is not None:
         lines += ["", *_recommendation_lines(report, knobs)]
-    for title, entries in (("Rules that fired", report.triggers), ("Overrides", report.overrides)):
+    for title, entries in (
+        ("Rules that fired", report.triggers),
+        ("Overrides", report.overrides),
+        ("Amendments", report.amendments),
+        ("Salvaged", report.salvaged),
+    ):
         if entries:
             lines += ["", f"## {title}", "", *(f"- {entry}" for entry in entries)]
     lines += ["", f"Ledger: {report.records} records, head `{report.head}`.", ""]
@@ -93,6 +99,30 @@ def _evaluation_lines(report: BudgetReport) -> list[str]:
         expected = report.expected_seconds
         against = "" if expected is None else f" (expected: {expected:.1f} s)"
         lines.append(f"A healthy evaluation takes {report.eval_seconds:.1f} s{against}.")
+    return lines
+
+
+def _notes(report: BudgetReport) -> list[str]:
+    """What does not happen to every run."""
+    lines = []
+    if report.deadline is not None:
+        left = duration(3600 * (report.deadline_hours or 0.0))
+        lines.append(
+            f"Deadline: evaluations are over by {report.deadline:%Y-%m-%d %H:%M:%S} UTC, {left} "
+            "after the last record."
+        )
+    if report.late_attempts:
+        lines.append(
+            f"{report.late_attempts} attempts that were given up as lost came late: charged, and "
+            "told to nobody."
+        )
+    lines += [f"Device withdrawn: {entry}." for entry in report.withdrawn]
+    if report.clock_jumps_seconds:
+        jumps = ", ".join(f"{seconds:+.0f} s" for seconds in report.clock_jumps_seconds)
+        lines.append(
+            f"The wall's clock jumped ({jumps}), or the machine slept: times of day are off, "
+            "durations and charges are not."
+        )
     return lines
 
 

@@ -1,14 +1,15 @@
 """A run's state as the budget report: everything it says, as one model. No disk."""
 
 from collections import Counter
+from datetime import UTC, datetime
 from math import ceil
 from statistics import median
 
 from pydantic import BaseModel, ConfigDict
 
-from budgets.accounts import MS_PER_HOUR
+from budgets.accounts import MS_PER_HOUR, Accounts
 from budgets.calibration import best_of_noise
-from budgets.events import Status
+from budgets.events import Amended, Status
 from budgets.liveness import Liveness, liveness
 from budgets.sentence import sentence
 from budgets.state import Generation, RunState
@@ -85,6 +86,13 @@ class BudgetReport(_Part):
     records: int
     head: str
     check: Liveness | None = None  # of a check that has measured its baseline
+    amendments: tuple[str, ...] = ()
+    deadline: datetime | None = None  # of the last evaluation's end
+    deadline_hours: float | None = None  # until then, as of the last record
+    late_attempts: int = 0  # given up as lost, and heard of after all
+    withdrawn: tuple[str, ...] = ()  # devices that got no more work
+    salvaged: tuple[str, ...] = ()
+    clock_jumps_seconds: tuple[float, ...] = ()
 
 
 def recommendation(state: RunState) -> tuple[float, ...] | None:
@@ -143,7 +151,29 @@ def budget_report(state: RunState) -> BudgetReport:
         records=state.records,
         head=state.head,
         check=liveness(state),
+        amendments=tuple(f"{in_words(a)}: {a.reason}" for a in state.amended),
+        deadline=_deadline(accounts),
+        deadline_hours=accounts.window_hours_free,
+        late_attempts=len(state.late),
+        withdrawn=tuple(f"{w.device}: {w.why}" for w in state.withdrawn),
+        salvaged=tuple(f"{s.lost_records} records lost: {s.why}" for s in state.salvaged),
+        clock_jumps_seconds=tuple(ms / 1000 for ms in state.clock_jumps_ms),
     )
+
+
+def in_words(event: Amended) -> str:
+    """The caps that an amendment leaves in force."""
+    caps = event.caps.model_dump(mode="json", exclude={"window"}, exclude_none=True)
+    said = [f"{name.replace('_', ' ')} {value:g}" for name, value in caps.items()]
+    if (window := event.caps.window) is not None:
+        said.append(f"window {window.until or f'{window.hours} hours'}")
+    return f"{event.generations} generations, {', '.join(said)}"
+
+
+def _deadline(accounts: Accounts) -> datetime | None:
+    if accounts.calendar is None:
+        return None
+    return datetime.fromtimestamp(accounts.calendar.deadline_ms / 1000, UTC)
 
 
 def balances(state: RunState) -> tuple[Balance, ...]:
@@ -185,9 +215,10 @@ def balances(state: RunState) -> tuple[Balance, ...]:
 
 
 def remaining_hours(state: RunState) -> float | None:
-    """Wall clock that the evaluations still owed will take, from the median seen so far."""
+    """Wall clock that the evaluations still owed will take, from the median seen of late."""
     plan = state.plan
-    seconds = [r.seconds for g in state.generations for r in g.results()]
+    recent = (*state.told[-3:], *filter(None, (state.current,)))
+    seconds = [r.seconds for g in recent for r in g.results()]
     if seconds:
         expected = median(seconds)
     elif plan.calibration is not None:

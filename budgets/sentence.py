@@ -17,7 +17,7 @@ def sentence(state: RunState, verdict: Verdict) -> str:
         case "pause":
             return f"Paused: {verdict.reason}.{_way_on(verdict)}"
         case "stop":
-            return f"Stopped: {verdict.reason}."
+            return f"Stopped: {verdict.reason}.{_way_to_more(state, verdict)}"
         case "done":
             return _finished(state)
 
@@ -28,6 +28,15 @@ def _way_on(verdict: Verdict) -> str:
         return ""
     options = " ".join(f"--override {rule}" for rule in rules)
     return f' Look into it; to go on all the same, repeat the command with {options} --reason "..."'
+
+
+def _way_to_more(state: RunState, verdict: Verdict) -> str:
+    if all(trigger.rule != "budget" for trigger in verdict.triggers):
+        return ""
+    return (
+        f" To allow more: python -m orchestrator amend {state.plan.run_id}, with the cap and a "
+        "--reason; then repeat the command."
+    )
 
 
 def _finished(state: RunState) -> str:

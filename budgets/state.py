@@ -35,6 +35,9 @@ from budgets.events import (
 )
 from budgets.terms import Calibration, Parent, Plan, Window
 
+CLOCK_JUMP_MS = 5000
+"""What two clocks may drift apart within a generation without anybody being told."""
+
 
 class ImpossibleEventError(Exception):
     """An event that cannot follow the records before it."""
@@ -145,6 +148,8 @@ class RunState:
     salvaged: list[Salvaged] = field(default_factory=list)
     withdrawn: list[Withdrawn] = field(default_factory=list)
     late: list[Late] = field(default_factory=list)
+    wall_offset_ms: int = 0  # of the wall's clock against the session's own, when last compared
+    clock_jumps_ms: list[int] = field(default_factory=list)
     concluded: Concluded | None = None
 
     @property
@@ -180,7 +185,11 @@ def begin(record: Record) -> RunState:
     """The state after a ledger's first record."""
     if not isinstance(record.event, Planned):
         raise ImpossibleEventError(record, "a ledger begins with its plan")
-    plan, began_ms = record.event.plan, _ms(record.at)
+    plan = record.event.plan
+    try:
+        began_ms = _ms(record.at)
+    except ValueError as error:
+        raise ImpossibleEventError(record, str(error)) from error
     if plan.calibration is not None:  # made for this very run, its time is the run's
         began_ms -= plan.calibration.open_ms
     accounts = Accounts(
@@ -251,7 +260,18 @@ def apply(state: RunState, record: Record) -> None:
     except ValueError as error:
         state.accounts = before
         raise ImpossibleEventError(record, str(error)) from error
+    if isinstance(record.event, Opened | GenerationTold | Concluded):
+        _compare_clocks(state, record)
     state.head, state.records = record.digest, record.seq + 1
+
+
+def _compare_clocks(state: RunState, record: Record) -> None:
+    """Note a wall's clock that was set, or a machine that slept: what people read jumps then."""
+    offset_ms = _ms(record.at) - record.elapsed_ms
+    jump_ms = offset_ms - state.wall_offset_ms
+    if not isinstance(record.event, Opened) and abs(jump_ms) > CLOCK_JUMP_MS:
+        state.clock_jumps_ms.append(jump_ms)
+    state.wall_offset_ms = offset_ms
 
 
 def _ticked(accounts: Accounts, record: Record) -> Accounts:

@@ -1,39 +1,18 @@
 """The files people read beside a ledger. All of them can be deleted and rebuilt from it."""
 
-import csv
-import io
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from budgets.chain import LEDGER, read
-from budgets.events import GenerationTold, Settled
+from budgets.events import GenerationTold
 from budgets.markdown import to_markdown
 from budgets.report import budget_report, recommendation
 from budgets.state import RunState, apply, begin
 from budgets.storage import write_aside
 from objectives.space import SearchSpace
-
-_COLUMNS = (
-    "generation",
-    "candidate",
-    "seed",
-    "attempt",
-    "status",
-    "score",
-    "seconds",
-    "startup_seconds",
-    "train_seconds",
-    "cpu_seconds",
-    "peak_memory_bytes",
-    "device",
-    "steps",
-    "tokens",
-    "train_flops",
-    "eval_flops",
-    "cause",
-)
+from orchestrator.export import COLUMNS, progress_rows, to_csv
 
 
 def recommended_knobs(state: RunState) -> dict[str, float] | None:
@@ -82,25 +61,7 @@ def rebuild(directory: Path) -> None:
 
 def progress_csv(state: RunState) -> str:
     """One row for each settled attempt, in the order of generation, candidate and seed."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(_COLUMNS)
-    for generation in state.generations:
-        for key in generation.evaluations():
-            for attempt in generation.tries.get(key, ()):
-                if attempt.settled is not None:
-                    writer.writerow(_row(attempt.settled))
-    return out.getvalue()
-
-
-def _row(settled: Settled) -> list[Any]:
-    values = [getattr(settled, column) for column in _COLUMNS]
-    return [_inert(value) if isinstance(value, str) else value for value in values]
-
-
-def _inert(text: str) -> str:
-    """Text a spreadsheet will not take for a formula."""
-    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+    return to_csv(progress_rows(state), COLUMNS)
 
 
 def best(state: RunState) -> dict[str, Any]:

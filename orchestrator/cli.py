@@ -3,14 +3,13 @@
 import io
 import signal
 import sys
-from dataclasses import asdict
 from typing import Annotated, get_args
 
 import typer
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 from rich.markdown import Markdown
-from typer import Argument, Option
+from typer import Option
 
 from budgets.calibration import measure
 from budgets.chain import LedgerCorruptError
@@ -25,11 +24,15 @@ from orchestrator import artifacts, preview
 from orchestrator.engine import Engine, devices_of
 from orchestrator.execution import processes
 from orchestrator.execution.server import EngineError
+from orchestrator.ledger_commands import amend, ledgers, verify
 from orchestrator.options import (
     DEFAULT_ROOT,
     Address,
+    AllowNetworkFs,
     Asked,
+    Conduct,
     DeviceName,
+    DrainSeconds,
     ExecutorName,
     Json,
     LauncherName,
@@ -49,11 +52,19 @@ from orchestrator.plan import Request
 from orchestrator.recorded import find_calibration, find_run, load_state
 from orchestrator.session import CALIBRATION_SEEDS
 from orchestrator.space_commands import spaces
-from orchestrator.terminal import EXIT_SIGNAL, conducting, console, finish, print_json
+from orchestrator.terminal import (
+    EXIT_CORRUPT,
+    EXIT_SIGNAL,
+    EXIT_STORAGE,
+    conducting,
+    console,
+    finish,
+    print_json,
+)
 from orchestrator.walk import ReplayError
 
 EXIT_BAD_INPUT = 2
-EXIT_LOCKED, EXIT_CORRUPT, EXIT_ENGINE, EXIT_STORAGE = 5, 6, 7, 8
+EXIT_LOCKED, EXIT_ENGINE = 5, 7
 
 app = typer.Typer(
     add_completion=False,
@@ -70,29 +81,29 @@ def run_phase(asked: Asked) -> None:
             "--tier: say how much to spend: min, target or max. "
             "See what each costs with: orchestrator plan phase1"
         )
-    with conducting(asked.root, asked.engine, asked.as_json) as (session, live):
+    with conducting(asked.conduct) as (session, live):
         result = session.search(
             asked.request,
-            asked.engine.slots(),
+            asked.conduct.engine.slots(),
             asked.assumed_seconds,
             asked.overrides,
             accept_drift=asked.accept_drift,
         )
-        finish(result, session.stop, live, asked.as_json)
+        finish(result, session.stop, live, asked.conduct.as_json)
 
 
 def plan_phase(asked: Asked) -> None:
     """Print what would be spent. Touches nothing."""
-    devices = devices_of(asked.engine.slots())
+    devices = devices_of(asked.conduct.engine.slots())
     warnings = asked.request.objective.preflight()
     if asked.assumed_seconds is not None:
         calibration: Calibration | None = Calibration(assumed_seconds=asked.assumed_seconds)
     else:
-        found = find_calibration(asked.root, asked.request.objective, devices)
+        found = find_calibration(asked.conduct.root, asked.request.objective, devices)
         calibration = None if found is None else measure(found.state)
     tiers = (asked.request.tier,) if asked.tier_given else get_args(Tier)
     previews = preview.preview_tiers(asked.request, devices, calibration, tiers)
-    if asked.as_json:
+    if asked.conduct.as_json:
         print_json([p.as_dict() for p in previews])
     else:
         console().print(Markdown(preview.to_markdown(previews)))
@@ -107,6 +118,9 @@ plans.command("phase1", help="What a phase 1 search would cost; all tiers withou
 )
 app.add_typer(plans, name="plan")
 app.add_typer(spaces, name="space")
+app.add_typer(ledgers, name="ledger")
+app.command()(verify)
+app.command()(amend)
 
 
 @app.command()
@@ -121,6 +135,8 @@ def calibrate(
     device: DeviceName = "auto",
     workers: Workers = None,
     threads: Threads = None,
+    drain_seconds: DrainSeconds = None,
+    allow_network_fs: AllowNetworkFs = False,
     override: Override = None,
     reason: Reason = "",
     as_json: Json = False,
@@ -128,8 +144,9 @@ def calibrate(
     """Measure the baseline: time, memory, FLOPs, and the score's spread over seeds."""
     chosen = load_objective(objective, settings)
     engine = Engine(executor, launcher, address, device, workers, threads)
+    how = Conduct(root, engine, drain_seconds, allow_network_fs, as_json)
     slots = engine.slots()
-    with conducting(root, engine, as_json) as (session, live):
+    with conducting(how) as (session, live):
         result = session.calibrate(chosen, slots, repeats, overrides_of(override, reason))
         if result.verdict.decision != "done":
             finish(result, session.stop, live, as_json)
@@ -200,26 +217,6 @@ def report(
         print_json(budget_report(state).model_dump())
     else:
         console().print(Markdown(artifacts.markdown(state)))
-
-
-@app.command()
-def verify(
-    run: Annotated[str, Argument(help="Run id or directory.")],
-    root: Root = DEFAULT_ROOT,
-    as_json: Json = False,
-) -> None:
-    """Replay a run from its ledger and name the first divergence."""
-    from orchestrator.verify import verify as replay  # imports cma
-
-    found = replay(find_run(run, root))
-    if as_json:
-        print_json(asdict(found))
-    else:
-        for line in found.held:
-            print(f"ok    {line}")
-        print(f"FAIL  {found.divergence}" if found.divergence else f"head  {found.head}")
-    if found.divergence:
-        raise typer.Exit(EXIT_CORRUPT)
 
 
 def _is_running(state: RunState) -> bool:

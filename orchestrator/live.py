@@ -9,16 +9,20 @@ from rich.markdown import Markdown
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from budgets.events import (
+    Amended,
     Concluded,
     Event,
     Fired,
     GenerationAsked,
     GenerationTold,
+    Late,
     Opened,
     Overridden,
     Planned,
     Reserved,
+    Salvaged,
     Settled,
+    Withdrawn,
 )
 from budgets.liveness import label
 from budgets.markdown import amount, duration
@@ -96,6 +100,15 @@ class Live:
                 self.say(f"Rule {event.rule} is overridden: {event.reason}")
             case Opened():
                 self._opened(state)
+            case Late():
+                self.say(
+                    f"Generation {event.generation}, candidate {event.candidate}, attempt "
+                    f"{event.attempt} came late ({event.status}): charged, and told to nobody."
+                )
+            case Withdrawn():
+                self.say(f"Device {event.device} gets no more work: {event.why}.")
+            case Amended() | Salvaged():
+                pass  # by commands that say it themselves
             case Planned() | GenerationAsked() | Reserved() | Concluded():
                 pass
 

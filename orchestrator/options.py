@@ -8,12 +8,12 @@ from typing import Annotated, Any, Literal
 import orjson
 from typer import Argument, Option
 
-from budgets.terms import Tier
+from budgets.terms import Tier, Window
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from orchestrator.check import CHECK_SEEDS, LEAST_SEEDS, CheckRequest
 from orchestrator.engine import Engine
-from orchestrator.plan import Request
+from orchestrator.plan import Request, parse_window
 
 DEFAULT_ROOT = Path("artifacts/cmaes")
 
@@ -50,6 +50,24 @@ MaxDeviceHours = Annotated[
 ]
 MaxHours = Annotated[float | None, Option("--max-hours", help="Never open for longer.")]
 MaxCost = Annotated[float | None, Option("--max-cost", help="Never more money.")]
+WindowText = Annotated[
+    str | None,
+    Option("--window", help="Over by then: 12h, 2d, or a moment such as 2026-11-27T18:00."),
+]
+SafetyMargin = Annotated[
+    str, Option("--safety-margin", help="Of --window, for the last report and clean-up.")
+]
+DrainSeconds = Annotated[
+    float | None,
+    Option(
+        "--drain-seconds",
+        min=0,
+        help="After SIGINT or SIGTERM, kill what still runs; default: let it finish.",
+    ),
+]
+AllowNetworkFs = Annotated[
+    bool, Option("--allow-network-fs", help="Keep the ledger on a network file system.")
+]
 Price = Annotated[float, Option("--price-per-device-hour", help="For --max-cost and reports.")]
 LimitSeconds = Annotated[
     float | None,
@@ -66,17 +84,26 @@ StallSeconds = Annotated[
 
 
 @dataclass(frozen=True)
+class Conduct:
+    """How a command that evaluates goes about it, whatever it evaluates."""
+
+    root: Path
+    engine: Engine
+    drain_seconds: float | None
+    allow_network_fs: bool
+    as_json: bool
+
+
+@dataclass(frozen=True)
 class Asked:
     """A phase command's options, parsed."""
 
     request: Request
-    engine: Engine
-    root: Path
+    conduct: Conduct
     assumed_seconds: float | None
     overrides: tuple[tuple[str, str], ...]
     accept_drift: bool
     tier_given: bool
-    as_json: bool
 
 
 def phase_command(act: Callable[[Asked], None]) -> Callable[..., None]:
@@ -102,6 +129,8 @@ def phase_command(act: Callable[[Asked], None]) -> Callable[..., None]:
         max_device_hours: MaxDeviceHours = None,
         max_hours: MaxHours = None,
         max_cost: MaxCost = None,
+        window: WindowText = None,
+        safety_margin: SafetyMargin = "30m",
         price: Price = 0.0,
         limit_seconds: LimitSeconds = None,
         stall_seconds: StallSeconds = None,
@@ -117,12 +146,18 @@ def phase_command(act: Callable[[Asked], None]) -> Callable[..., None]:
             bool,
             Option("--accept-drift", help="Resume on a processor with other last bits."),
         ] = False,
+        fork_run: Annotated[
+            bool,
+            Option("--fork-run", help="Begin another run whose parent is the one of that name."),
+        ] = False,
         executor: ExecutorName = "ray",
         launcher: LauncherName = "fork",
         address: Address = None,
         device: DeviceName = "auto",
         workers: Workers = None,
         threads: Threads = None,
+        drain_seconds: DrainSeconds = None,
+        allow_network_fs: AllowNetworkFs = False,
         as_json: Json = False,
     ) -> None:
         request = Request(
@@ -138,20 +173,21 @@ def phase_command(act: Callable[[Asked], None]) -> Callable[..., None]:
             max_device_hours=max_device_hours,
             max_hours=max_hours,
             max_cost=max_cost,
+            window=window_of(window, safety_margin),
             price_per_device_hour=price,
             limit_seconds=limit_seconds,
             stall_seconds=stall_seconds,
+            fork=fork_run,
         )
+        engine = Engine(executor, launcher, address, device, workers, threads)
         act(
             Asked(
                 request=request,
-                engine=Engine(executor, launcher, address, device, workers, threads),
-                root=root,
+                conduct=Conduct(root, engine, drain_seconds, allow_network_fs, as_json),
                 assumed_seconds=assumed_seconds,
                 overrides=overrides_of(override, reason),
                 accept_drift=accept_drift,
                 tier_given=tier is not None,
-                as_json=as_json,
             )
         )
 
@@ -163,9 +199,7 @@ class AskedCheck:
     """`space check`'s options, parsed."""
 
     request: CheckRequest
-    engine: Engine
-    root: Path
-    as_json: bool
+    conduct: Conduct
 
 
 def check_command(act: Callable[[AskedCheck], None]) -> Callable[..., None]:
@@ -186,6 +220,8 @@ def check_command(act: Callable[[AskedCheck], None]) -> Callable[..., None]:
         max_device_hours: MaxDeviceHours = None,
         max_hours: MaxHours = None,
         max_cost: MaxCost = None,
+        window: WindowText = None,
+        safety_margin: SafetyMargin = "30m",
         price: Price = 0.0,
         limit_seconds: LimitSeconds = None,
         stall_seconds: StallSeconds = None,
@@ -195,6 +231,8 @@ def check_command(act: Callable[[AskedCheck], None]) -> Callable[..., None]:
         device: DeviceName = "auto",
         workers: Workers = None,
         threads: Threads = None,
+        drain_seconds: DrainSeconds = None,
+        allow_network_fs: AllowNetworkFs = False,
         as_json: Json = False,
     ) -> None:
         terms = Request(
@@ -206,15 +244,21 @@ def check_command(act: Callable[[AskedCheck], None]) -> Callable[..., None]:
             max_device_hours=max_device_hours,
             max_hours=max_hours,
             max_cost=max_cost,
+            window=window_of(window, safety_margin),
             price_per_device_hour=price,
             limit_seconds=limit_seconds,
             stall_seconds=stall_seconds,
         )
         names = tuple(name.strip() for name in knobs.split(",")) if knobs is not None else ()
         engine = Engine(executor, launcher, address, device, workers, threads)
-        act(AskedCheck(CheckRequest(terms, seeds, names), engine, root, as_json))
+        conduct = Conduct(root, engine, drain_seconds, allow_network_fs, as_json)
+        act(AskedCheck(CheckRequest(terms, seeds, names), conduct))
 
     return command
+
+
+def window_of(window: str | None, safety_margin: str) -> Window | None:
+    return None if window is None else parse_window(window, safety_margin)
 
 
 def overrides_of(rules: list[str] | None, reason: str) -> tuple[tuple[str, str], ...]:

@@ -22,9 +22,9 @@ spaces = typer.Typer(help="The knobs, and whether they matter.", no_args_is_help
 
 def run_check(asked: AskedCheck) -> None:
     """Evaluate every knob at the ends of its range; go on if that was begun."""
-    with conducting(asked.root, asked.engine, asked.as_json) as (session, live):
-        result = session.check(asked.request, asked.engine.slots())
-        finish(result, session.stop, live, asked.as_json)
+    with conducting(asked.conduct) as (session, live):
+        result = session.check(asked.request, asked.conduct.engine.slots())
+        finish(result, session.stop, live, asked.conduct.as_json)
 
 
 spaces.command("check", help="Show that each knob moves the score; the same command resumes.")(

@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -12,21 +11,31 @@ from rich.console import Console
 
 from budgets.report import budget_report
 from orchestrator import artifacts
-from orchestrator.engine import Engine
 from orchestrator.live import Listener, Live
+from orchestrator.options import Conduct
 from orchestrator.recorded import Result
 from orchestrator.session import Session
+from orchestrator.signals import SignalStop
 from orchestrator.walk import Stop
 
 EXIT_BY_DECISION = {"done": 0, "pause": 3, "stop": 4}
+EXIT_CORRUPT = 6
+EXIT_STORAGE = 8
 EXIT_SIGNAL = 128  # plus the signal's number
 
 
 @contextmanager
-def conducting(root: Path, engine: Engine, as_json: bool) -> Iterator[tuple[Session, Live]]:
+def conducting(how: Conduct) -> Iterator[tuple[Session, Live]]:
     with (
-        Live(console(stderr=as_json)) as live,
-        Session(root, engine, live.observe, live.say) as session,
+        Live(console(stderr=how.as_json)) as live,
+        Session(
+            how.root,
+            how.engine,
+            live.observe,
+            live.say,
+            stop=SignalStop(how.drain_seconds),
+            allow_network_fs=how.allow_network_fs,
+        ) as session,
     ):
         yield session, live
 
@@ -41,6 +50,8 @@ def finish(result: Result, stop: Stop, live: Live, as_json: bool) -> None:
     if stop.requested and result.verdict.decision == "continue":
         live.say("Interrupted; nothing paid is lost. Repeat the command to go on.")
         raise typer.Exit(EXIT_SIGNAL + stop.signum)
+    if any(trigger.rule == "storage" for trigger in result.verdict.triggers):
+        raise typer.Exit(EXIT_STORAGE)
     raise typer.Exit(EXIT_BY_DECISION[result.verdict.decision])
 
 
@@ -52,4 +63,13 @@ def console(*, stderr: bool = False) -> Console:
 
 def print_json(content: Any) -> None:
     options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
-    sys.stdout.buffer.write(orjson.dumps(content, option=options))
+    write_bytes(orjson.dumps(content, option=options))
+
+
+def print_line(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+
+
+def write_bytes(data: bytes) -> None:
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)

@@ -71,7 +71,8 @@ def test_a_stop_gives_its_reason(make_story: "MakeStory") -> None:
     assert report.decision == "stop"
     assert report.sentence == (
         "Stopped: generation 0 is expected to need 0.005 device-hours (its last attempt's whole "
-        "limit included), 0.001 are free (--max-device-hours)."
+        "limit included), 0.001 are free (--max-device-hours). To allow more: python -m "
+        "orchestrator amend small, with the cap and a --reason; then repeat the command."
     )
 
 

@@ -248,7 +248,9 @@ def test_a_newer_schema_is_refused_with_the_way_out(command: Command, tmp_path: 
 
     run = tmp_path / "artifacts/cmaes/phase1/min-sphere-s1"
     run.mkdir(parents=True)
-    body = b'{"seq":0,"at":"","elapsed_ms":0,"event":{"kind":"planned","schema_version":99}'
+    at = b'"at":"2030-01-01T00:00:00.000+00:00"'
+    event = b'{"kind":"planned","schema_version":99}'
+    body = b'{"seq":0,' + at + b',"elapsed_ms":0,"event":' + event
     seal = hashlib.sha256(body).hexdigest()[:32].encode()
     (run / LEDGER).write_bytes(body + b',"h":"' + seal + b'"}\n')
     before = (run / LEDGER).read_bytes()

@@ -23,7 +23,12 @@ def evaluated(search: Search, failing: frozenset[int] = frozenset()) -> Generati
     number, points = search.generation, search.ask()
     tries: dict[tuple[int, int], tuple[Try, ...]] = {}
     for candidate, point in enumerate(points):
-        place: dict[str, Any] = {"generation": number, "candidate": candidate, "seed": 5, "attempt": 1}
+        place: dict[str, Any] = {
+            "generation": number,
+            "candidate": candidate,
+            "seed": 5,
+            "attempt": 1,
+        }
         failed = candidate in failing
         settled = Settled(
             **place,

@@ -106,7 +106,7 @@ def test_deleted_last_lines_are_missed(run: Path, lost: int) -> None:
     divergence = verify(run).divergence
 
     assert divergence is not None
-    assert f"lacks {lost} records" in divergence
+    assert f"rolled back by {lost} records" in divergence
 
 
 def test_deleted_last_lines_are_missed_by_the_reports_too(run: Path) -> None:

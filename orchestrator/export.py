@@ -1,0 +1,123 @@
+"""A run's evaluations as a table, for other programs: one row for each settled attempt."""
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal
+
+import orjson
+
+from budgets.events import Settled
+from budgets.state import RunState
+from budgets.storage import write_aside
+from objectives.space import SearchSpace
+
+Format = Literal["csv", "json", "parquet"]
+Row = dict[str, Any]
+
+COLUMNS = (
+    "generation",
+    "candidate",
+    "seed",
+    "attempt",
+    "status",
+    "score",
+    "seconds",
+    "startup_seconds",
+    "train_seconds",
+    "cpu_seconds",
+    "peak_memory_bytes",
+    "device",
+    "steps",
+    "tokens",
+    "train_flops",
+    "eval_flops",
+    "cause",
+)
+"""Of `progress.csv`; an export has those of `export_rows` too."""
+
+
+def settlements(state: RunState) -> Iterator[Settled]:
+    """Every settled attempt, in the order of generation, candidate, seed and attempt."""
+    for generation in state.generations:
+        for key in generation.evaluations():
+            for attempt in generation.tries.get(key, ()):
+                if attempt.settled is not None:
+                    yield attempt.settled
+
+
+def progress_rows(state: RunState) -> Iterator[Row]:
+    return ({name: getattr(event, name) for name in COLUMNS} for event in settlements(state))
+
+
+def export_rows(state: RunState) -> list[Row]:
+    """The columns of `progress.csv`; what it was charged; `knob.NAME` in units, `metric.NAME`."""
+    space = SearchSpace.model_validate(state.plan.space)
+    rows = []
+    for event in settlements(state):
+        knobs = space.decode(state.generations[event.generation].points[event.candidate])
+        rows.append(
+            {
+                **{name: getattr(event, name) for name in COLUMNS},
+                "status": str(event.status),
+                "charged_ms": event.charged_ms,
+                "recovered": event.recovered,
+                **{f"knob.{name}": value for name, value in knobs.items()},
+                **{f"metric.{name}": value for name, value in sorted(event.metrics.items())},
+            }
+        )
+    return rows
+
+
+def to_csv(rows: Sequence[Row] | Iterator[Row], columns: Sequence[str]) -> str:
+    """A header and one line a row; text that a spreadsheet would take for a formula is quoted."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    for row in rows:
+        writer.writerow([_inert(row.get(name)) for name in columns])
+    return out.getvalue()
+
+
+def _inert(value: Any) -> Any:
+    if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")):
+        return f"'{value}"
+    return value
+
+
+def columns_of(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Every column there is, in the order in which they first appear."""
+    return list(dict.fromkeys(name for row in rows for name in row))
+
+
+def export(state: RunState, kind: Format, out: Path | None) -> bytes:
+    """The table in that format, also written to `out` if that is given.
+
+    Raises ValueError when parquet cannot be written here.
+    """
+    rows = export_rows(state)
+    columns = columns_of(rows) or list(COLUMNS)
+    if kind == "json":
+        data = orjson.dumps(rows, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    elif kind == "csv":
+        data = to_csv(rows, columns).encode()
+    else:
+        data = _to_parquet(rows, columns)
+    if out is not None:
+        write_aside(out, data)
+    return data
+
+
+def _to_parquet(rows: Sequence[Row], columns: Sequence[str]) -> bytes:
+    try:
+        pyarrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+    except ImportError:
+        raise ValueError(
+            "--format parquet needs pyarrow: pip install 'cmaes-orchestrator[parquet]'"
+        ) from None
+    table = pyarrow.table({name: [row.get(name) for row in rows] for name in columns})
+    out = io.BytesIO()
+    parquet.write_table(table, out)
+    return out.getvalue()

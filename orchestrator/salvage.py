@@ -1,0 +1,119 @@
+"""Keep what a damaged or rolled back ledger still proves, in a directory of its own."""
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from budgets.chain import LEDGER, LedgerCorruptError, Reader
+from budgets.events import Salvaged, Settled
+from budgets.ledger import Clock, Ledger, read_mark, rolled_back
+from budgets.lock import take_lock
+from budgets.state import ImpossibleEventError, RunState, apply, begin, fold
+from budgets.storage import write_aside
+from orchestrator import artifacts
+from orchestrator.execution.processes import this_owner
+from orchestrator.run import Run, settle_abandoned
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """The whole records of a ledger up to the first that cannot be believed."""
+
+    state: RunState
+    data: bytes
+    lost_records: int  # that are known of
+    lost_bytes: int
+    why: str
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What was kept, and what was lost."""
+
+    out: Path
+    records: int
+    lost_records: int
+    lost_bytes: int
+    why: str
+    adopted: int  # open reservations whose evaluation had finished
+    charged: int  # ... or had not, or nobody knows: charged as lost
+
+
+def salvage(source: Path, out: Path, clock: Clock) -> Saved:
+    """Copy the valid prefix of the run in `source`, and its evaluations' files, to `out`.
+
+    Reservations that are open in it are settled there: adopted if the evaluation had finished,
+    else charged. `source` is left as it is. Raises ValueError when there is nothing to save, or
+    `out` exists; LedgerLockedError while `source` is in use.
+    """
+    if out.exists():
+        raise ValueError(f"--out: expected a directory that does not exist yet, got {out}")
+    lock = take_lock(source)
+    try:
+        prefix = _prefix(source)
+        out.mkdir(mode=0o700, parents=True)
+        if (source / "eval").is_dir():
+            shutil.copytree(source / "eval", out / "eval", symlinks=True)
+        write_aside(out / LEDGER, prefix.data)
+        settled = _settle(out, prefix, clock)
+    finally:
+        os.close(lock)
+    return Saved(
+        out=out,
+        records=prefix.state.records,
+        lost_records=prefix.lost_records,
+        lost_bytes=prefix.lost_bytes,
+        why=prefix.why,
+        adopted=sum(end.status.final for end in settled),
+        charged=sum(not end.status.final for end in settled),
+    )
+
+
+def _prefix(source: Path) -> Prefix:
+    path = source / LEDGER
+    data = path.read_bytes()
+    reader, state, end, why = Reader(path, data), None, 0, ""
+    try:
+        for record in reader:
+            if state is None:
+                state = begin(record)
+            else:
+                apply(state, record)
+            end = record.end
+    except (LedgerCorruptError, ImpossibleEventError) as error:
+        why = str(error).partition(". Expected")[0]
+    if state is None:
+        raise ValueError(f"{path} holds no whole record: nothing can be saved. Begin a new run")
+    mark = read_mark(path)
+    by_mark = 0 if mark is None else max(0, mark.seq + 1 - state.records)
+    if by_mark and not why:
+        why = rolled_back(path, by_mark).partition(". Nothing")[0]
+    if not why and not reader.torn:
+        raise ValueError(f"{path} is whole: there is nothing to salvage. Repeat the run's command")
+    rest = data[end:]
+    lines = rest.count(b"\n") + (not rest.endswith(b"\n") and bool(rest))
+    return Prefix(
+        state, data[:end], max(lines, by_mark), len(rest), why or "its last line is unfinished"
+    )
+
+
+def _settle(out: Path, prefix: Prefix, clock: Clock) -> list[Settled]:
+    with Ledger(out, clock) as ledger:
+        run = Run(ledger, fold(ledger.replay()), this_owner(), lambda *_: None)
+        run.record(
+            Salvaged(
+                lost_records=prefix.lost_records,
+                lost_bytes=prefix.lost_bytes,
+                why=prefix.why,
+            )
+        )
+        owed = [attempt.reserved for attempt in run.state.open_tries()]
+        settle_abandoned(run)
+        ledger.mark_head()
+        artifacts.write_run(out, run.state)
+        current = run.state.current
+        if current is None:
+            return []
+        ends = (current.tries[r.candidate, r.seed][r.attempt - 1].settled for r in owed)
+        return [end for end in ends if end is not None]
