@@ -252,7 +252,7 @@ def _collector_paused() -> Iterator[None]:
 def apply(state: RunState, record: Record) -> None:
     """Advance `state` by one record. Raises ImpossibleEventError and leaves it as it was."""
     before = state.accounts
-    state.accounts = _ticked(before, record)
+    state.accounts = ticked(before, record)
     try:
         if state.concluded is not None and not isinstance(record.event, Amended):
             raise ValueError("the run is concluded")
@@ -274,7 +274,8 @@ def _compare_clocks(state: RunState, record: Record) -> None:
     state.wall_offset_ms = offset_ms
 
 
-def _ticked(accounts: Accounts, record: Record) -> Accounts:
+def ticked(accounts: Accounts, record: Record) -> Accounts:
+    """The accounts at the moment of the record, by both clocks, before what it says."""
     is_new = isinstance(record.event, Opened)
     if is_new:
         accounts = accounts.open_session()

@@ -23,7 +23,7 @@ from budgets.events import (
     Status,
 )
 from budgets.ledger import Ledger
-from budgets.state import Generation, RunState, Try, apply, begin, fold
+from budgets.state import Generation, RunState, Try, apply, begin, fold, ticked
 from budgets.terms import Plan
 from objectives.api import ObjectiveSpec
 from objectives.space import SearchSpace
@@ -112,7 +112,7 @@ class Run:
             reserve_ms=self.state.plan.limits.reserve_ms,
         )
         record = self.ledger.seal(reserved)
-        accounts = self.state.accounts.tick(record.elapsed_ms)
+        accounts = ticked(self.state.accounts, record)
         if refusal := accounts.refusal(reserved.reserve_ms):
             return refusal
         attempt = self.attempt(reserved, generation)
