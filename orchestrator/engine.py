@@ -3,6 +3,7 @@
 import os
 import platform
 from dataclasses import dataclass
+from functools import cache
 from importlib import metadata
 from typing import Literal
 
@@ -78,6 +79,7 @@ def opened(owner: Owner, slots: Slots) -> Opened:
     )
 
 
+@cache
 def versions() -> dict[str, str]:
     """What decides the last bits of points and scores."""
     import numpy as np
