@@ -24,6 +24,7 @@ from orchestrator.simulation.fates import (
     drawn,
     ended,
     of_its_own,
+    poisoned,
 )
 from orchestrator.simulation.journal import Journal
 
@@ -180,7 +181,8 @@ class SimulatedExecutor:
             case "silent":
                 self._fall_silent(flight, given_up)
             case "duplicate":
-                flight.news = [(heard, outcome), (heard + 2 * float(rng.random()), outcome)]
+                again = (heard + 2 * float(rng.random()), poisoned(outcome))
+                flight.news = [(heard, outcome), again]
             case "delayed":
                 flight.news = [(heard + 2 * float(rng.random()), outcome)]
             case "unkillable":
@@ -202,7 +204,7 @@ class SimulatedExecutor:
         if rng.random() < self._weather.for_good:
             flight.slot.gone_at, flight.slot.back_at = given_up, inf
         else:
-            flight.news.append((flight.seen_at + HEARD_SECONDS, flight.outcome))
+            flight.news.append((flight.seen_at + HEARD_SECONDS, poisoned(flight.outcome)))
 
     def _strike(self, slot: Slot, at: float) -> None:
         """The slot is gone from then on, for a while or for good."""

@@ -88,3 +88,11 @@ def ended(outcome: Outcome, status: Status, cause: str, seconds: float) -> Outco
     """The same attempt, come to another end after so long."""
     changed = {"status": status, "cause": cause, "seconds": seconds, "measurement": None}
     return outcome.model_copy(update=changed)
+
+
+def poisoned(outcome: Outcome) -> Outcome:
+    """The outcome with another score: it shows where one that nobody may believe was believed."""
+    if outcome.measurement is None:
+        return outcome
+    worse = outcome.measurement.model_copy(update={"score": outcome.measurement.score + 1000})
+    return outcome.model_copy(update={"measurement": worse})

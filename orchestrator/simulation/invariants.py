@@ -1,7 +1,6 @@
 """What must hold after every record and at the end of a story, whatever happened in it."""
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import ceil
@@ -10,6 +9,8 @@ from pathlib import Path
 from budgets.chain import LEDGER, read
 from budgets.events import Event, GenerationAsked, GenerationTold, Late, Opened, Reserved, Settled
 from budgets.state import RunState, fold
+from budgets.terms import Window
+from orchestrator.simulation.clock import SimulatedClock
 from orchestrator.simulation.journal import Evaluation, Journal, Use
 from orchestrator.simulation.reference import Reference
 from orchestrator.verify import verify
@@ -31,13 +32,14 @@ class Judge:
 
     directory: Path
     journal: Journal
-    now: Callable[[], float]
+    clock: SimulatedClock
     reference: Reference | None = None
     heads: dict[int, str] = field(default_factory=dict)  # acknowledged: number of records -> digest
     open: dict[tuple[Evaluation, int], Reserved] = field(default_factory=dict)
     charged: Counter[tuple[Evaluation, int]] = field(default_factory=Counter)
     lost: set[tuple[Evaluation, int]] = field(default_factory=set)
     reserved_ms: dict[tuple[Evaluation, int], int] = field(default_factory=dict)
+    began_at: float = 0.0
     opened_at: float = 0.0  # when the last session began
     final: dict[Evaluation, Settled] = field(default_factory=dict)
     told: dict[int, GenerationTold] = field(default_factory=dict)
@@ -45,19 +47,22 @@ class Judge:
 
     def observe(self, state: RunState, event: Event) -> None:
         """To be called after each record. Raises InvariantError."""
+        if not self.heads:
+            self.began_at, self.clock.was_set_back = self.clock.seconds, False
         self._catch_up(state.records - 1)
         self.heads[state.records] = state.head
         self.records[event.kind] += 1
         self._accounts(state)
         match event:
             case Opened():
-                self.opened_at = self.now()
+                self.opened_at = self.clock.seconds
             case GenerationAsked():
                 self._asked(event)
             case Reserved():
                 self._reserved(state, event)
             case Settled():
                 self._settled(event)
+                self._really_lost(event)
             case Late():
                 self.charged[_place(event)] += event.charged_ms
             case GenerationTold():
@@ -94,6 +99,14 @@ class Judge:
         if accounts.calendar is not None:
             end = accounts.calendar.now_ms + event.reserve_ms
             must(end <= accounts.calendar.deadline_ms, f"{place} may end after the deadline")
+            self._in_time(accounts.caps.window, event)
+
+    def _in_time(self, window: Window | None, event: Reserved) -> None:
+        """The deadline holds in real time too, unless somebody has set the clock back."""
+        if window is not None and window.hours is not None and not self.clock.was_set_back:
+            end = self.clock.seconds + event.reserve_ms / 1000
+            deadline = self.began_at + 3600 * window.hours - window.margin_seconds
+            must(end <= deadline + 1e-3, f"{_place(event)} may really end after the deadline")
 
     def _settled(self, event: Settled) -> None:
         place = _place(event)
@@ -109,6 +122,12 @@ class Judge:
             found = (event.status, event.score)
             must(found == expected, f"{place} ended {found}, undisturbed {expected}")
 
+    def _really_lost(self, event: Settled) -> None:
+        """No attempt is given up while its result is there to be read."""
+        for use in self.journal.of(*_place(event)):
+            there = use.status is not None and use.status.final
+            must(event.status.final or not there, f"{use} is given up although its result is there")
+
     def _told(self, event: GenerationTold) -> None:
         must(event.generation not in self.told, f"generation {event.generation} is told twice")
         self.told[event.generation] = event
@@ -119,6 +138,8 @@ class Judge:
     def started(self, use: Use) -> None:
         """To be called when an attempt gets its device. Raises InvariantError."""
         must(use.evaluation not in self.final, f"{use.evaluation} is paid for twice")
+        uses = self.journal.of(use.evaluation, use.attempt)
+        must(len(uses) == 1, f"{use.evaluation}, attempt {use.attempt}, is started twice")
         must((use.evaluation, use.attempt) in self.open, f"{use} is not reserved")
 
     def _catch_up(self, count: int) -> None:

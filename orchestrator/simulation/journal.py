@@ -46,8 +46,10 @@ class Journal:
 
     def end(self, attempt: Attempt, at: float, seen_at: float, summary: Outcome | None) -> None:
         """It is over, with that summary; does nothing for one that never began."""
-        for use in reversed(self.uses):
-            if (use.evaluation, use.attempt) == place_of(attempt):
-                use.ended, use.seen_at = at, seen_at
-                use.status = None if summary is None else summary.status
-                return
+        for use in self.of(*place_of(attempt))[-1:]:
+            use.ended, use.seen_at = at, seen_at
+            use.status = None if summary is None else summary.status
+
+    def of(self, evaluation: Evaluation, attempt: int) -> list[Use]:
+        """The uses of devices by one attempt: one, if all is well, or none."""
+        return [u for u in self.uses if (u.evaluation, u.attempt) == (evaluation, attempt)]

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from budgets.terms import Window
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.execution.evaluate import Slots
@@ -78,6 +79,12 @@ SCENARIOS = (
         "wall-clock",
         terms={"population": 4, "max_evals": 12},
         caps={"max_hours": 3 * RESERVE_HOURS},
+        natures=RARE,
+    ),
+    Scenario(
+        "deadline",
+        terms={"population": 4, "max_evals": 12},
+        caps={"window": Window(hours=75 / 3600, margin_seconds=5)},
         natures=RARE,
     ),
 )

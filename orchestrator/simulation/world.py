@@ -96,7 +96,7 @@ class Story:
             self._touch, lambda: self.disk.is_off,
         )  # fmt: skip
         directory = run_directory(self.root, self.request.phase, self.scenario.name)
-        self.judge = Judge(directory, self.journal, lambda: self.clock.seconds, self.reference)
+        self.judge = Judge(directory, self.journal, self.clock, self.reference)
         self.journal.watch = self.judge.started
         self._executor: SimulatedExecutor | None = None
         self._now, self._person = Disturbance(), Person()
@@ -228,6 +228,9 @@ class World:
 
     place: Path
     scenarios: tuple[Scenario, ...]
+    make_disk: Callable[[], FaultyDisk] = FaultyDisk
+    make_executor: MakeExecutor = SimulatedExecutor
+    disturb: Callable[[np.random.Generator], Disturbance] = draw
     references: dict[str, Reference] = field(default_factory=dict)
 
     def story(self, seed: int) -> Story:
@@ -236,9 +239,15 @@ class World:
         root = self.place / str(seed)
         shutil.rmtree(root, ignore_errors=True)
         return Story(
-            scenario, scenario.request(), root, np.random.default_rng(seed),
+            scenario,
+            scenario.request(),
+            root,
+            np.random.default_rng(seed),
             self._reference(scenario),
-        )  # fmt: skip
+            self.make_disk(),
+            make_executor=self.make_executor,
+            disturb=self.disturb,
+        )
 
     def _reference(self, scenario: Scenario) -> Reference:
         if scenario.name not in self.references:
