@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 from budgets import ledger as ledger_module
-from budgets.events import Event, Overridden
 from budgets.chain import LEDGER
+from budgets.events import Event, Overridden
 from budgets.ledger import Clock, Ledger, LedgerStorageError
 from orchestrator.simulation.disk import CALLS, Call, Fault, FaultyDisk, PowerCut
 

@@ -1,33 +1,38 @@
 """Hundreds of stories by their seeds; and that a bug, planted, does not go unnoticed."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from budgets.chain import LEDGER
-from budgets.events import Status
-from budgets.state import RunState
+from budgets.events import Settled, Status
 from orchestrator import run as run_module
 from orchestrator.execution.evaluate import Attempt, Outcome
-from orchestrator.run import Run
+from orchestrator.execution.recovery import Unknown
+from orchestrator.run import Run, settled
 from orchestrator.simulation.disk import FaultyDisk
 from orchestrator.simulation.disturbance import Disturbance
-from orchestrator.simulation.executor import SimulatedExecutor
-from orchestrator.simulation.fates import CALM, STORM, Weather
+from orchestrator.simulation.executor import SimulatedExecutor, Slot
+from orchestrator.simulation.fates import STORM
+from orchestrator.simulation.reference import Reference
 from orchestrator.simulation.scenarios import SCENARIOS
-from orchestrator.simulation.world import Story, StoryError, World, tell
+from orchestrator.simulation.world import StoryError, World, tell
 
 STORIES, BLOCK = 300, 25
 """How many seeds every run of the tests tells, and in one test."""
 
 
+@pytest.fixture(scope="module")
+def references() -> dict[str, Reference]:
+    """Of each scenario one, made when it is first needed."""
+    return {}
+
+
 @pytest.fixture
-def world(place: Path) -> World:
-    return World(place, SCENARIOS)
+def world(place: Path, references: dict[str, Reference]) -> World:
+    return World(place, SCENARIOS, references=references)
 
 
 @pytest.mark.parametrize("first", range(0, STORIES, BLOCK))
@@ -57,5 +62,121 @@ def test_the_stories_together_meet_every_kind_of_trouble(world: World) -> None:
     assert expected <= met
 
 
-def undisturbed(weather: Weather = CALM) -> Callable[[np.random.Generator], Disturbance]:
-    return lambda rng: Disturbance(weather=weather)
+def caught(world: World, seeds: int = 40) -> str:
+    """What the first story that goes wrong is told to have done; empty if none does."""
+    for seed in range(seeds):
+        try:
+            tell(world, seed)
+        except StoryError as error:
+            return str(error)
+    return ""
+
+
+def stormy(rng: np.random.Generator) -> Disturbance:
+    """Bad weather, and nothing else."""
+    return Disturbance(weather=STORM)
+
+
+def deadly(rng: np.random.Generator) -> Disturbance:
+    """The power is cut somewhere."""
+    return Disturbance(dies_at=10 + int(rng.integers(40)), cuts_power=True)
+
+
+def test_a_failing_story_names_its_seed_and_how_to_replay_it(world: World) -> None:
+    def never(rng: np.random.Generator) -> Disturbance:
+        raise ValueError("planted")
+
+    tell(world, 5)  # makes the reference
+    world.disturb = never
+    with pytest.raises(StoryError, match=r"seed 5 .*: planted\nReplay .* --first 5 --seeds 1"):
+        tell(world, 5)
+
+
+class Twice(SimulatedExecutor):
+    """Starts every attempt on two devices at once, as Ray's own retries would."""
+
+    def submit(self, attempt: Attempt) -> None:
+        super().submit(attempt)
+        self._machines.journal.start(attempt, "another", self._machines.clock.seconds)
+
+
+def test_an_executor_that_starts_an_evaluation_twice_is_caught(world: World) -> None:
+    world.make_executor = Twice
+    assert "is started twice" in caught(world)
+
+
+class Crowded(SimulatedExecutor):
+    """Takes every slot for free."""
+
+    def _usable(self) -> list[Slot]:
+        return self._slots
+
+
+def test_an_executor_that_puts_two_attempts_on_a_device_is_caught(world: World) -> None:
+    world.make_executor, world.disturb = Crowded, stormy
+    assert "begins on a device that" in caught(world)
+
+
+class Forgetful(FaultyDisk):
+    """Says that it has synced, and has not."""
+
+    def sync(self, handle: int) -> None:
+        self._pages(handle)
+
+
+def test_a_ledger_that_is_not_synced_is_caught(world: World) -> None:
+    world.make_disk, world.disturb = Forgetful, deadly
+    found = caught(world)
+    assert "acknowledged record" in found or "RecordCorruptError" in found
+
+
+class Nameless(FaultyDisk):
+    """Syncs no names."""
+
+    def sync_directory(self, directory: Path) -> None:
+        pass
+
+
+def test_a_ledger_whose_name_is_not_synced_is_caught(world: World) -> None:
+    world.make_disk, world.disturb = Nameless, deadly
+    assert "acknowledged record" in caught(world)
+
+
+def test_a_walk_that_believes_a_late_result_is_caught(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It settles the attempt that now runs in the place of the one that was given up."""
+    take = Run.take
+
+    def believe(run: Run, outcome: Outcome, *, recovered: bool = False) -> None:
+        for lost in run.given_up():
+            if run._attempt_id(lost) == outcome.attempt_id:
+                for attempt in run.state.open_tries():
+                    again = attempt.reserved
+                    if (again.candidate, again.seed) == (lost.candidate, lost.seed):
+                        return run.record(settled(again, outcome))
+        return take(run, outcome, recovered=recovered)
+
+    monkeypatch.setattr(Run, "take", believe)
+    world.disturb = stormy
+    assert "undisturbed" in caught(world)
+
+
+def test_a_walk_that_charges_nothing_for_what_was_lost_is_caught(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def charged(*arguments: object, **named: object) -> Settled:
+        event = settled(*arguments, **named)  # type: ignore[arg-type]
+        return replace(event, charged_ms=0) if event.status is Status.LOST else event
+
+    monkeypatch.setattr(run_module, "settled", charged)
+    world.disturb = stormy
+    assert "0 ms are charged" in caught(world)
+
+
+def test_a_resume_that_pays_again_for_a_result_on_disk_is_caught(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_module, "recover", lambda _, name, wait: Unknown(name, "never mind"))
+    world.disturb = deadly
+    assert "is given up although its result is there" in caught(world)
