@@ -21,7 +21,7 @@ from budgets.upcast import upcast
 
 LEDGER = "ledger.jsonl"
 
-_SEAL = re.compile(rb',"h":"([0-9a-f]{32})"}')
+_SEAL = re.compile(rb',"h":"[0-9a-f]{32}"}')
 _SEAL_BYTES = 40
 _BODY = re.compile(
     rb'\{"seq":(\d{1,15}),"at":"(\d{4}-\d\d-\d\dT[\d:.]{5,18}[+-]\d\d:\d\d)",'
@@ -92,12 +92,17 @@ def make_record(  # noqa: PLR0913 - a record's fields
         "event": fields(event),
     }
     body = orjson.dumps(record)[:-1]
-    line = body + b',"h":"' + _seal(previous, body).encode() + b'"}'
+    line = body + _seal(digest_of(previous, body))
     return Reader(Path(LEDGER), b"").check(line, seq, offset, previous)
 
 
-def _seal(previous: str, body: bytes) -> str:
+def digest_of(previous: str, body: bytes) -> str:
+    """What seals a line with this `body` after the record with digest `previous`."""
     return hashlib.sha256(previous.encode() + body).hexdigest()[:32]
+
+
+def _seal(digest: str) -> bytes:
+    return b',"h":"' + digest.encode() + b'"}'
 
 
 class Reader:
@@ -119,8 +124,9 @@ class Reader:
     def __iter__(self) -> Iterator[Record]:
         data = self._data
         while (newline := data.find(b"\n", self.end)) >= 0:
-            line = data[self.end : newline]
-            yield self._counted(self.check(line, self.count, self.end, self.head))
+            yield self._counted(
+                self.check(data[self.end : newline], self.count, self.end, self.head)
+            )
         self.torn = data[self.end :]
         if seal := _SEAL.search(self.torn):  # only the newline is missing or damaged
             line, rest = self.torn[: seal.end()], self.torn[seal.end() :]
@@ -130,17 +136,18 @@ class Reader:
                 yield self._counted(record)
 
     def _counted(self, record: Record) -> Record:
-        self.count, self.head, self.end = record.seq + 1, record.digest, record.end
+        self.count += 1
+        self.head, self.end = record.digest, self.end + len(record.line) + 1
         return record
 
     def check(self, line: bytes, seq: int, offset: int, previous: str) -> Record:
         """The record in `line`, which is to follow the one with digest `previous`."""
-        seal = _SEAL.fullmatch(line, max(0, len(line) - _SEAL_BYTES))
-        if seal is None:
-            raise RecordCorruptError(self._path, seq, offset, "not a sealed record")
-        body, digest = line[: seal.start()], seal.group(1).decode()
-        if _seal(previous, body) != digest:
+        body, seal = line[:-_SEAL_BYTES], line[-_SEAL_BYTES:]
+        digest = digest_of(previous, body)
+        if seal != _seal(digest):
             why = "its hash does not follow from the records before it"
+            if not _SEAL.fullmatch(seal):
+                why = "not a sealed record"
             raise RecordCorruptError(self._path, seq, offset, why)
         found = _BODY.fullmatch(body)
         if found is None:
