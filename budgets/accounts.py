@@ -140,54 +140,66 @@ class Accounts(NamedTuple):
 
     def tick(self, elapsed_ms: int) -> "Accounts":
         """The current session has been open for `elapsed_ms` (never runs backwards)."""
-        if not self.sessions_ms or elapsed_ms <= self.sessions_ms[-1]:
-            return self
-        return self._replace(sessions_ms=(*self.sessions_ms[:-1], elapsed_ms))
+        sessions_ms = self._sessions_at(elapsed_ms)
+        return self if sessions_ms is self.sessions_ms else self._replace(sessions_ms=sessions_ms)
+
+    def _sessions_at(self, elapsed_ms: int) -> tuple[int, ...]:
+        sessions_ms = self.sessions_ms
+        if not sessions_ms or elapsed_ms <= sessions_ms[-1]:
+            return sessions_ms
+        return (*sessions_ms[:-1], elapsed_ms)
 
     def refusal(self, reserve_ms: int) -> Refusal | None:
         """Why an attempt with this worst case may not start now; None when it may."""
+        caps = self.caps
         if self.evaluations_free < 1:
             free = self.evaluations_free
             return Refusal("evaluations", 1, free, "evaluations", "--max-evals")
-        hours, caps = reserve_ms / MS_PER_HOUR, self.caps
-        used_ms = self.device_ms + self.reserved_device_ms
-        if used_ms + reserve_ms > self.device_cap_ms:
-            free_hours = (self.device_cap_ms - used_ms) / MS_PER_HOUR
-            if self._cost_cap_ms > self.device_cap_ms:
-                flag = "--max-device-hours"
-                return Refusal("device time", hours, free_hours, "device-hours", flag)
-            price = self.price_per_device_hour
-            return Refusal("money", hours * price, free_hours * price, "of money", "--max-cost")
+        if caps.device_hours is not None or caps.cost is not None:
+            used_ms = self.device_ms + self.reserved_device_ms
+            if used_ms + reserve_ms > self.device_cap_ms:
+                return self._device_refusal(reserve_ms, self.device_cap_ms - used_ms)
+        hours = reserve_ms / MS_PER_HOUR
         if caps.hours is not None and (over := self._wall_overrun_ms(reserve_ms)) > 0:
-            free_hours = hours - over / MS_PER_HOUR
-            return Refusal("wall clock", hours, free_hours, "hours", "--max-hours")
+            return Refusal("wall clock", hours, hours - over / MS_PER_HOUR, "hours", "--max-hours")
         until = self.window_hours_free
         if until is not None and hours > until:
             return Refusal("deadline", hours, until, "hours", "--window")
         return None
 
+    def _device_refusal(self, reserve_ms: int, free_ms: float) -> Refusal:
+        hours, free_hours = reserve_ms / MS_PER_HOUR, free_ms / MS_PER_HOUR
+        if self._cost_cap_ms > self.device_cap_ms:
+            flag = "--max-device-hours"
+            return Refusal("device time", hours, free_hours, "device-hours", flag)
+        price = self.price_per_device_hour
+        return Refusal("money", hours * price, free_hours * price, "of money", "--max-cost")
+
     def _wall_overrun_ms(self, reserve_ms: int) -> float:
         """How far an attempt's worst case would lead beyond the cap on wall clock."""
-        return self._hold((-1, -1, -1), reserve_ms).committed_wall_ms - _cap_ms(self.caps.hours)
+        held = self._hold((-1, -1, -1), reserve_ms, self.sessions_ms)
+        return held.committed_wall_ms - _cap_ms(self.caps.hours)
 
-    def reserve(self, key: Key, reserve_ms: int) -> "Accounts":
+    def reserve(self, key: Key, reserve_ms: int, elapsed_ms: int = 0) -> "Accounts":
         """Set the worst case of an attempt aside. Raises ValueError if a cap forbids it."""
         if not self.sessions_ms:
             raise ValueError("no session is open to start an attempt")
         if key in self.holds:
             raise ValueError(f"evaluation {key} already holds a reservation")
-        if refusal := self.refusal(reserve_ms):
+        now = self if self.caps.hours is None else self.tick(elapsed_ms)
+        if refusal := now.refusal(reserve_ms):
             raise ValueError(f"a reservation beyond a cap: {refusal}")
-        return self._hold(key, reserve_ms)
+        return self._hold(key, reserve_ms, self._sessions_at(elapsed_ms))
 
-    def _hold(self, key: Key, reserve_ms: int) -> "Accounts":
-        hold = Hold(reserve_ms, len(self.sessions_ms) - 1, self.sessions_ms[-1])
+    def _hold(self, key: Key, reserve_ms: int, sessions_ms: tuple[int, ...]) -> "Accounts":
+        hold = Hold(reserve_ms, len(sessions_ms) - 1, sessions_ms[-1])
         return self._replace(
             holds={**self.holds, key: hold},
             reserved_device_ms=self.reserved_device_ms + reserve_ms,
+            sessions_ms=sessions_ms,
         )
 
-    def settle(self, key: Key, charged_ms: int, *, final: bool) -> "Accounts":
+    def settle(self, key: Key, charged_ms: int, *, final: bool, elapsed_ms: int = 0) -> "Accounts":
         """Replace a reservation by what was measured. Raises ValueError if there is none.
 
         An attempt that was lost costs its device time but does not use up an evaluation. One of
@@ -197,7 +209,7 @@ class Accounts(NamedTuple):
         hold = holds.pop(key, None)
         if hold is None:
             raise ValueError(f"evaluation {key} is settled without a reservation")
-        sessions_ms = self.sessions_ms
+        sessions_ms = self._sessions_at(elapsed_ms)
         if hold.session < len(sessions_ms) - 1:
             end = hold.since_ms + min(charged_ms, hold.reserve_ms)
             at = hold.session

@@ -22,7 +22,7 @@ from budgets.upcast import upcast
 
 LEDGER = "ledger.jsonl"
 
-_SEAL = re.compile(rb',"h":"([0-9a-f]{32})"}')
+_SEAL = re.compile(rb',"h":"[0-9a-f]{32}"}')
 _SEAL_BYTES = 40
 _SECTOR = 512  # bytes that a disk writes whole or not at all
 _BODY = re.compile(
@@ -94,7 +94,7 @@ def make_record(  # noqa: PLR0913 - a record's fields
         "event": fields(event),
     }
     body = orjson.dumps(record)[:-1]
-    line = body + b',"h":"' + _seal(previous, body).encode() + b'"}'
+    line = body + _seal(digest_of(previous, body))
     return Reader(Path(LEDGER), b"").check(line, seq, offset, previous)
 
 
@@ -108,8 +108,13 @@ def _lacks_a_sector(data: bytes, start: int, end: int) -> bool:
     return start < end and any(not data[a:b].strip(b"\0") for a, b in pairwise(edges))
 
 
-def _seal(previous: str, body: bytes) -> str:
+def digest_of(previous: str, body: bytes) -> str:
+    """What seals a line with this `body` after the record with digest `previous`."""
     return hashlib.sha256(previous.encode() + body).hexdigest()[:32]
+
+
+def _seal(digest: str) -> bytes:
+    return b',"h":"' + digest.encode() + b'"}'
 
 
 class Reader:
@@ -134,8 +139,9 @@ class Reader:
         while (newline := data.find(b"\n", self.end)) >= 0:
             if newline == len(data) - 1 and _lacks_a_sector(data, self.end, newline):
                 break
-            line = data[self.end : newline]
-            yield self._counted(self.check(line, self.count, self.end, self.head))
+            yield self._counted(
+                self.check(data[self.end : newline], self.count, self.end, self.head)
+            )
         self.torn = data[self.end :]
         if seal := _SEAL.search(self.torn):  # only the newline is missing or damaged
             line, rest = self.torn[: seal.end()], self.torn[seal.end() :]
@@ -145,17 +151,18 @@ class Reader:
                 yield self._counted(record)
 
     def _counted(self, record: Record) -> Record:
-        self.count, self.head, self.end = record.seq + 1, record.digest, record.end
+        self.count += 1
+        self.head, self.end = record.digest, self.end + len(record.line) + 1
         return record
 
     def check(self, line: bytes, seq: int, offset: int, previous: str) -> Record:
         """The record in `line`, which is to follow the one with digest `previous`."""
-        seal = _SEAL.fullmatch(line, max(0, len(line) - _SEAL_BYTES))
-        if seal is None:
-            raise RecordCorruptError(self._path, seq, offset, "not a sealed record")
-        body, digest = line[: seal.start()], seal.group(1).decode()
-        if _seal(previous, body) != digest:
+        body, seal = line[:-_SEAL_BYTES], line[-_SEAL_BYTES:]
+        digest = digest_of(previous, body)
+        if seal != _seal(digest):
             why = "its hash does not follow from the records before it"
+            if not _SEAL.fullmatch(seal):
+                why = "not a sealed record"
             raise RecordCorruptError(self._path, seq, offset, why)
         found = _BODY.fullmatch(body)
         if found is None:

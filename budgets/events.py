@@ -227,7 +227,8 @@ _EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="k
 
 def parse(data: bytes) -> Event:
     """The event that a JSON object describes. Raises pydantic.ValidationError."""
-    return _EVENT.validate_json(data)
+    event: Event = _EVENT.validator.validate_json(data)  # past a wrapper as slow as a parse
+    return event
 
 
 def fields(event: Event) -> dict[str, Any]:

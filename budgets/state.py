@@ -251,16 +251,17 @@ def _collector_paused() -> Iterator[None]:
 
 def apply(state: RunState, record: Record) -> None:
     """Advance `state` by one record. Raises ImpossibleEventError and leaves it as it was."""
-    before = state.accounts
-    state.accounts = ticked(before, record)
+    before, event = state.accounts, record.event
+    if not isinstance(event, Reserved | Settled) or before.calendar is not None:
+        state.accounts = ticked(before, record)
     try:
-        if state.concluded is not None and not isinstance(record.event, Amended):
+        if state.concluded is not None and not isinstance(event, Amended | Salvaged):
             raise ValueError("the run is concluded")
-        _apply(state, record.event, record.at)
+        _apply(state, event, record)
     except ValueError as error:
         state.accounts = before
         raise ImpossibleEventError(record, str(error)) from error
-    if isinstance(record.event, Opened | GenerationTold | Concluded):
+    if isinstance(event, Opened | GenerationTold | Concluded):
         _compare_clocks(state, record)
     state.head, state.records = record.digest, record.seq + 1
 
@@ -288,12 +289,12 @@ def ticked(accounts: Accounts, record: Record) -> Accounts:
     return accounts.tick(record.elapsed_ms)
 
 
-def _apply(state: RunState, event: Event, at: str) -> None:  # noqa: PLR0912 - one branch a word
+def _apply(state: RunState, event: Event, record: Record) -> None:  # noqa: PLR0912 - one branch a word
     match event:  # the two that almost every record is, first
         case Reserved():
-            _reserved(state, event)
+            _reserved(state, event, record.elapsed_ms)
         case Settled():
-            _settled(state, event)
+            _settled(state, event, record.elapsed_ms)
         case GenerationAsked():
             _asked(state, event)
         case GenerationTold():
@@ -311,7 +312,7 @@ def _apply(state: RunState, event: Event, at: str) -> None:  # noqa: PLR0912 - o
         case Late():
             _late(state, event)
         case Amended():
-            _amended(state, event, _ms(at))
+            _amended(state, event, _ms(record.at))
         case Concluded():
             if state.accounts.holds:
                 raise ValueError("attempts are still open")
@@ -345,7 +346,7 @@ def _current(state: RunState, number: int) -> Generation:
     return state.current
 
 
-def _reserved(state: RunState, event: Reserved) -> None:
+def _reserved(state: RunState, event: Reserved, elapsed_ms: int) -> None:
     if not state.opened:
         raise ValueError("no session is open to start an attempt")
     generation = _current(state, event.generation)
@@ -357,11 +358,12 @@ def _reserved(state: RunState, event: Reserved) -> None:
         raise ValueError(f"candidate {event.candidate}, seed {event.seed} is already paid for")
     if event.attempt != len(tries) + 1:
         raise ValueError(f"expected attempt {len(tries) + 1}, got {event.attempt}")
-    state.accounts = state.accounts.reserve((event.generation, *key), event.reserve_ms)
+    place = (event.generation, *key)
+    state.accounts = state.accounts.reserve(place, event.reserve_ms, elapsed_ms)
     generation.tries[key] = (*tries, Try(len(state.opened) - 1, event))
 
 
-def _settled(state: RunState, event: Settled) -> None:
+def _settled(state: RunState, event: Settled, elapsed_ms: int) -> None:
     generation = _current(state, event.generation)
     key = (event.candidate, event.seed)
     tries = generation.tries.get(key, ())
@@ -369,8 +371,9 @@ def _settled(state: RunState, event: Settled) -> None:
         raise ValueError(f"attempt {event.attempt} of {key} is not open")
     if (event.score is None) == (event.status is Status.OK):
         raise ValueError(f"status {event.status} with score {event.score}")
+    place, final = (event.generation, *key), event.status.final
     state.accounts = state.accounts.settle(
-        (event.generation, *key), event.charged_ms, final=event.status.final
+        place, event.charged_ms, final=final, elapsed_ms=elapsed_ms
     )
     generation.tries[key] = (*tries[:-1], Try(tries[-1].session, tries[-1].reserved, event))
 
