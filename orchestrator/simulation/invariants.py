@@ -6,9 +6,9 @@ from itertools import pairwise
 from math import ceil
 from pathlib import Path
 
-from budgets.chain import LEDGER, read
+from budgets.chain import LEDGER, Reader, Record, read
 from budgets.events import Event, GenerationAsked, GenerationTold, Late, Opened, Reserved, Settled
-from budgets.state import RunState, fold
+from budgets.state import RunState, apply, begin, fold
 from budgets.terms import Window
 from orchestrator.simulation.clock import SimulatedClock
 from orchestrator.simulation.journal import Evaluation, Journal, Use
@@ -34,6 +34,8 @@ class Judge:
     journal: Journal
     clock: SimulatedClock
     reference: Reference | None = None
+    shadow: RunState | None = None  # the file's, folded record by record
+    end: int = 0  # of what is folded, in bytes
     heads: dict[int, str] = field(default_factory=dict)  # acknowledged: number of records -> digest
     open: dict[tuple[Evaluation, int], Reserved] = field(default_factory=dict)
     charged: Counter[tuple[Evaluation, int]] = field(default_factory=Counter)
@@ -49,7 +51,10 @@ class Judge:
         """To be called after each record. Raises InvariantError."""
         if not self.heads:
             self.began_at, self.clock.was_set_back = self.clock.seconds, False
-        self._catch_up(state.records - 1)
+        unheard = self._read_on(state)
+        for earlier in unheard[:-1]:
+            self._note(earlier.event)
+        must(unheard[-1].event == event, f"{event.kind} is not the last record of the file")
         self.heads[state.records] = state.head
         self.records[event.kind] += 1
         self._accounts(state)
@@ -142,13 +147,26 @@ class Judge:
         must(len(uses) == 1, f"{use.evaluation}, attempt {use.attempt}, is started twice")
         must((use.evaluation, use.attempt) in self.open, f"{use} is not reserved")
 
-    def _catch_up(self, count: int) -> None:
-        """Take note of records that reached the disk although nobody heard that they did."""
-        known = max(self.heads, default=1)
-        if known < count:
-            for record in read(self.directory / LEDGER).records[known:count]:
-                self.heads[record.seq + 1] = record.digest
-                self._note(record.event)
+    def _read_on(self, state: RunState) -> list[Record]:
+        """The records that are in the file since it was last read; they lead to `state`."""
+        path, found = self.directory / LEDGER, []
+        with path.open("rb") as file:
+            file.seek(self.end)
+            lines = file.read().splitlines(keepends=True)
+        for line in lines:
+            must(line.endswith(b"\n"), "the file ends in the middle of a record")
+            count, head = (
+                (0, "") if self.shadow is None else (self.shadow.records, self.shadow.head)
+            )
+            record = Reader(path, b"").check(line[:-1], count, self.end, head)
+            if self.shadow is None:
+                self.shadow = begin(record)
+            else:
+                apply(self.shadow, record)
+            self.end = record.end
+            found.append(record)
+        must(self.shadow == state, "the file folds to another state than the one in memory")
+        return found
 
     def _note(self, event: Event) -> None:
         match event:
@@ -175,7 +193,7 @@ class Judge:
     def closes(self, state: RunState) -> None:
         """To be called when a session has ended by itself. Raises InvariantError."""
         records = read(self.directory / LEDGER).records
-        must(fold(records) == state, "the ledger folds to another state than the one in memory")
+        must(fold(records) == state, "the file folds to another state than the one in memory")
         must(not self.open or bool(state.accounts.holds), "reservations are open that nobody holds")
 
     def ends(self, state: RunState) -> None:

@@ -13,7 +13,7 @@ from orchestrator.execution.evaluate import Attempt, Outcome
 from orchestrator.execution.recovery import Unknown
 from orchestrator.run import Run, settled
 from orchestrator.simulation.disk import FaultyDisk
-from orchestrator.simulation.disturbance import Disturbance
+from orchestrator.simulation.disturbance import KINDS, Disturbance, draw
 from orchestrator.simulation.executor import SimulatedExecutor, Slot
 from orchestrator.simulation.fates import STORM
 from orchestrator.simulation.reference import Reference
@@ -54,12 +54,15 @@ def test_one_seed_tells_one_story_byte_for_byte(world: World) -> None:
         assert ledger(seed) == ledger(seed)
 
 
-def test_the_stories_together_meet_every_kind_of_trouble(world: World) -> None:
-    met = {name for seed in range(40) for name, count in tell(world, seed).faults.items() if count}
-    expected = {"killed", "killed in a call", "power cut", "power cut in a call", "disk error"}
-    expected |= {"disk full", "interrupted", "lost", "unborn", "silent", "duplicate", "delayed"}
-    expected |= {"error", "nan", "oom", "stall", "hang", "paused: crash_rate", "paused: storage"}
-    assert expected <= met
+def test_every_kind_of_disturbance_is_drawn() -> None:
+    assert {draw(np.random.default_rng(seed)).kind for seed in range(200)} == set(KINDS)
+
+
+def test_storms_bring_every_kind_of_trouble(world: World) -> None:
+    world.disturb = stormy
+    met = {name for seed in range(18) for name, count in tell(world, seed).faults.items() if count}
+    assert {"lost", "unborn", "silent", "duplicate", "delayed"} <= met
+    assert {"error", "nan", "oom", "stall", "hang", "paused: crash_rate"} <= met
 
 
 def caught(world: World, seeds: int = 40) -> str:
