@@ -13,37 +13,13 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
 from budgets.storage import DISK
+from orchestrator.simulation.faults import Call, Fault, PowerCut
 from orchestrator.simulation.pages import Pages
-
-Call = Literal["open", "write", "sync", "truncate", "rename", "remove", "sync_directory"]
-"""The calls that change something; an `open` counts when it creates the file."""
-
-CALLS: tuple[Call, ...] = (
-    "open", "write", "sync", "truncate", "rename", "remove", "sync_directory",
-)  # fmt: skip
-
-
-class PowerCut(BaseException):
-    """The machine stopped in the middle of a storage call: nothing after it is done."""
-
-
-@dataclass(frozen=True)
-class Fault:
-    """What happens at the `at`-th call (from 1) of a kind, or of any."""
-
-    at: int
-    call: Call | None = None
-    error: int | None = None  # errno of the OSError; None cuts the power
-    moment: Literal["before", "torn", "after"] = "before"  # torn: in the middle of a write
-    kept: float = 0.5  # the share of a torn write that got through
-    lasting: bool = False  # every later call of the kind fails too
 
 
 class FaultyDisk:

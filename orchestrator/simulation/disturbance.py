@@ -6,8 +6,8 @@ from typing import Literal
 
 import numpy as np
 
-from orchestrator.simulation.disk import CALLS, Call, Fault
 from orchestrator.simulation.fates import CALM, STORM, Weather
+from orchestrator.simulation.faults import CALLS, Call, Fault
 
 CALLS_A_SESSION = 200
 """About as many storage calls as an undisturbed session makes."""

@@ -4,21 +4,14 @@ It evaluates at once and lets the outcome happen later. It writes the files that
 write, so that whoever comes after a dead orchestrator finds what it would find.
 """
 
-from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from math import inf
 from typing import Self
-
-import numpy as np
 
 from budgets.events import Status, Withdrawn
 from orchestrator.execution.attempts import CONFIG, STARTED, SUMMARY, Started, write_model
 from orchestrator.execution.evaluate import Attempt, Outcome, Slots
 from orchestrator.execution.server import EngineError
-from orchestrator.simulation.clock import SimulatedClock
 from orchestrator.simulation.fates import (
-    Nature,
     Trouble,
     Weather,
     drawn,
@@ -26,62 +19,10 @@ from orchestrator.simulation.fates import (
     of_its_own,
     poisoned,
 )
-from orchestrator.simulation.journal import Journal
+from orchestrator.simulation.machines import Flight, Machines, Slot
 
 NOTICED_SECONDS = 0.2  # from the orchestrator's death until a supervisor sees it
 HEARD_SECONDS = 0.01  # from the end of an evaluation until the orchestrator knows
-
-
-@dataclass
-class Slot:
-    """One device, and when it cannot be used."""
-
-    name: str
-    factor: float = 1.0  # on how long things take there
-    gone_at: float = inf
-    back_at: float = inf
-
-    def is_usable(self, now: float) -> bool:
-        return not self.gone_at <= now < self.back_at
-
-    def is_lost(self, now: float) -> bool:
-        """Gone, and for good."""
-        return self.gone_at <= now and self.back_at == inf
-
-
-@dataclass
-class Flight:
-    """An attempt on its slot: what becomes of it, and which outcomes come when."""
-
-    attempt: Attempt
-    slot: Slot
-    began: float
-    ends: float
-    outcome: Outcome  # in its directory once it is over
-    news: list[tuple[float, Outcome]] = field(default_factory=list)
-    seen_at: float = 0.0  # no file of it is seen before, even if it has ended
-    leaves_summary: bool = True
-
-    @property
-    def over_at(self) -> float:
-        """When its summary is there, and nothing of it alive."""
-        return max(self.ends, self.seen_at)
-
-    is_over: bool = False
-    is_given_back: bool = False  # heard of, and over: its slot is free
-
-
-@dataclass
-class Machines:
-    """What the executors of one story share: the time, the dice and what really happened."""
-
-    clock: SimulatedClock
-    rng: np.random.Generator
-    journal: Journal
-    natures: Mapping[Nature, float]
-    faults: Counter[str] = field(default_factory=Counter)
-    touch: Callable[[], None] = lambda: None  # the process may die whenever this is called
-    is_dead: Callable[[], bool] = lambda: False  # then nothing that it still does has an effect
 
 
 class SimulatedExecutor:
@@ -219,7 +160,7 @@ class SimulatedExecutor:
         deadline = machines.clock.seconds + timeout_seconds
         arrived: list[Outcome] = []
         while not arrived and (self.flights or not self._usable()):
-            following = min((at for f in self.flights for at in _moments(f)), default=inf)
+            following = min((at for f in self.flights for at in f.moments()), default=inf)
             machines.clock.advance_to(min(following, deadline))
             arrived = self._happen()
             if following > deadline:
@@ -268,9 +209,3 @@ class SimulatedExecutor:
             self._write(flight, ended(flight.outcome, Status.LOST, cause, seconds))
         self.flights = []
         self._machines.clock.advance_to(now + NOTICED_SECONDS)
-
-
-def _moments(flight: Flight) -> list[float]:
-    """When something happens to it."""
-    ends = [] if flight.is_over else [flight.over_at]
-    return ends + [at for at, _ in flight.news]

@@ -16,24 +16,25 @@ import numpy as np
 from budgets.events import Event, Owner
 from budgets.ledger import LedgerStorageError
 from budgets.state import RunState
-from objectives.api import Objective
-from orchestrator.engine import Engine
 from orchestrator.execution import processes
 from orchestrator.execution.attempts import CONFIG, SUMMARY, read, write_model
-from orchestrator.execution.evaluate import Attempt, Executor, Slots
+from orchestrator.execution.evaluate import Attempt, Slots
 from orchestrator.execution.server import EngineError
 from orchestrator.plan import Request, run_directory
 from orchestrator.recorded import Result
 from orchestrator.session import Session
 from orchestrator.simulation.clock import SimulatedClock
-from orchestrator.simulation.disk import FaultyDisk, PowerCut
+from orchestrator.simulation.disk import FaultyDisk
 from orchestrator.simulation.disturbance import Disturbance, draw
-from orchestrator.simulation.executor import Machines, SimulatedExecutor
+from orchestrator.simulation.executor import SimulatedExecutor
 from orchestrator.simulation.fates import Weather
+from orchestrator.simulation.faults import PowerCut
 from orchestrator.simulation.invariants import Judge, must
 from orchestrator.simulation.journal import Journal
+from orchestrator.simulation.machines import Machines
 from orchestrator.simulation.reference import Reference
 from orchestrator.simulation.scenarios import Scenario
+from orchestrator.simulation.session import Killed, Person, SimulatedEngine
 
 STORMY_SESSIONS = 5
 """After so many, nothing more goes wrong: the story must come to its end then."""
@@ -43,33 +44,6 @@ NO_PID = 1 << 23  # beyond what Linux gives out: whoever had it is gone
 ASSUMED_SECONDS = 0.5  # of an evaluation: no calibration is made first
 
 MakeExecutor = Callable[[Slots, Machines, Weather], SimulatedExecutor]
-
-
-class Killed(BaseException):
-    """The orchestrator's process is dead, from here on."""
-
-
-@dataclass
-class Person:
-    """Who interrupts a session (`orchestrator.walk.Stop`)."""
-
-    requested: bool = False
-    now: bool = False
-    signum: int = 0
-
-    def install(self) -> None:
-        """Signals of this process are not for the simulation."""
-
-
-@dataclass(frozen=True)
-class SimulatedEngine(Engine):
-    """An engine with one executor, a simulated one."""
-
-    make: Callable[[Slots], SimulatedExecutor] | None = None
-
-    def executor(self, slots: Slots, objective: Objective, name: str) -> Executor:  # noqa: ARG002
-        assert self.make is not None
-        return self.make(slots)
 
 
 @dataclass

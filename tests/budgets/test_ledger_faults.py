@@ -21,7 +21,8 @@ from budgets import ledger as ledger_module
 from budgets.chain import LEDGER
 from budgets.events import Event, Overridden
 from budgets.ledger import Clock, Ledger, LedgerStorageError
-from orchestrator.simulation.disk import CALLS, Call, Fault, FaultyDisk, PowerCut
+from orchestrator.simulation.disk import FaultyDisk
+from orchestrator.simulation.faults import CALLS, Call, Fault, PowerCut
 
 CLOCK = Clock(lambda: 0.0, lambda: datetime(2030, 1, 1, tzinfo=UTC))
 FIRST, SECOND = 5, 3

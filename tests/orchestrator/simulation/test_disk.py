@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from budgets.storage import write_aside
-from orchestrator.simulation.disk import CALLS, Fault, FaultyDisk, PowerCut
+from orchestrator.simulation.disk import FaultyDisk
+from orchestrator.simulation.faults import CALLS, Fault, PowerCut
 from orchestrator.simulation.pages import SECTOR
 
 DRAWS = range(60)
