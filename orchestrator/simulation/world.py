@@ -242,7 +242,7 @@ class StoryError(AssertionError):
         super().__init__(
             f"seed {seed} ({story.scenario.name}), session {story.sessions}, after "
             f"{story.deaths} deaths: {type(error).__name__}: {error}\n"
-            f"Replay it with: scripts/simulate --first {seed} --seeds 1"
+            f"Replay it with: .venv/bin/python scripts/simulate --first {seed} --seeds 1"
         )
 
 

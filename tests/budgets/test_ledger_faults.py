@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from budgets import ledger as ledger_module
-from budgets.chain import LEDGER
+from budgets.chain import LEDGER, LedgerCorruptError, read
 from budgets.events import Event, Overridden
 from budgets.ledger import Clock, Ledger, LedgerStorageError
 from orchestrator.simulation.disk import FaultyDisk
@@ -246,3 +246,34 @@ def test_a_disk_that_fills_up_at_any_byte_loses_nothing_acknowledged(
                 disk.capacity = None
                 disk.power_cut(np.random.default_rng([capacity, seed]))
                 story.check()
+
+
+def last_record_without(place: Path, events: list[Event], start: int, size: int) -> Path:
+    """A ledger whose last, large record has so many zeros in its file from byte `start` on."""
+    calls_of(place / "run", events)
+    path = place / "run" / LEDGER
+    data = bytearray(path.read_bytes())
+    data[start : start + size] = bytes(size)
+    path.write_bytes(data)
+    (place / "run" / ledger_module.HEAD).unlink()
+    return path
+
+
+def test_a_last_record_that_lacks_a_sector_was_never_finished(
+    place: Path, events: list[Event]
+) -> None:
+    path = last_record_without(place, events, 14 * 1024, 512)
+    whole = read(path)
+    assert len(whole.records) == len(events) - 1
+    with Ledger(path.parent, CLOCK) as ledger:
+        assert [record.event for record in ledger.replay()] == events[:-1]
+    assert [file.read_bytes() for file in path.parent.glob("ledger.torn-*")] == [whole.torn]
+
+
+@pytest.mark.parametrize(("start", "size"), [(14 * 1024, 511), (14 * 1024 + 1, 511)])
+def test_a_last_record_with_zeros_that_are_no_sector_is_refused(
+    place: Path, events: list[Event], start: int, size: int
+) -> None:
+    path = last_record_without(place, events, start, size)
+    with pytest.raises(LedgerCorruptError, match="hash does not follow"):
+        read(path)
