@@ -252,49 +252,49 @@ def _collector_paused() -> Iterator[None]:
 def apply(state: RunState, record: Record) -> None:
     """Advance `state` by one record. Raises ImpossibleEventError and leaves it as it was."""
     before, event = state.accounts, record.event
-    if not isinstance(event, Reserved | Settled) or before.calendar is not None:
-        state.accounts = ticked(before, record)
     try:
-        if state.concluded is not None and not isinstance(event, Amended | Salvaged):
-            raise ValueError("the run is concluded")
-        _apply(state, event, record)
+        if before.calendar is not None:
+            state.accounts = _on_the_calendar(before, record)
+        if state.concluded is None and isinstance(event, Reserved):  # almost every record is
+            _reserved(state, event, record.elapsed_ms)
+        elif state.concluded is None and isinstance(event, Settled):  # one of these two
+            _settled(state, event, record.elapsed_ms)
+        else:
+            _apply(state, event, record)
     except ValueError as error:
         state.accounts = before
         raise ImpossibleEventError(record, str(error)) from error
-    if isinstance(event, Opened | GenerationTold | Concluded):
-        _compare_clocks(state, record)
     state.head, state.records = record.digest, record.seq + 1
-
-
-def _compare_clocks(state: RunState, record: Record) -> None:
-    """Note a wall's clock that was set, or a machine that slept: what people read jumps then."""
-    offset_ms = _ms(record.at) - record.elapsed_ms
-    jump_ms = offset_ms - state.wall_offset_ms
-    if not isinstance(record.event, Opened) and abs(jump_ms) > CLOCK_JUMP_MS:
-        state.clock_jumps_ms.append(jump_ms)
-    state.wall_offset_ms = offset_ms
 
 
 def ticked(accounts: Accounts, record: Record) -> Accounts:
     """The accounts at the moment of the record, by both clocks, before what it says."""
-    is_new = isinstance(record.event, Opened)
-    if is_new:
-        accounts = accounts.open_session()
-    calendar = accounts.calendar
-    if calendar is not None:
-        at_ms = _ms(record.at)
-        if is_new:
-            calendar = calendar.open_session(at_ms)
-        accounts = accounts._replace(calendar=calendar.tick(at_ms, record.elapsed_ms))
+    if accounts.calendar is not None:
+        accounts = _on_the_calendar(accounts, record)
     return accounts.tick(record.elapsed_ms)
 
 
-def _apply(state: RunState, event: Event, record: Record) -> None:  # noqa: PLR0912 - one branch a word
-    match event:  # the two that almost every record is, first
-        case Reserved():
-            _reserved(state, event, record.elapsed_ms)
-        case Settled():
-            _settled(state, event, record.elapsed_ms)
+def _on_the_calendar(accounts: Accounts, record: Record) -> Accounts:
+    assert accounts.calendar is not None
+    calendar, at_ms = accounts.calendar, _ms(record.at)
+    if isinstance(record.event, Opened):
+        calendar = calendar.open_session(at_ms)
+    return accounts._replace(calendar=calendar.tick(at_ms, record.elapsed_ms))
+
+
+def _apply(state: RunState, event: Event, record: Record) -> None:
+    if state.concluded is not None and not isinstance(event, Amended | Salvaged):
+        raise ValueError("the run is concluded")
+    if isinstance(event, Opened):
+        state.accounts = state.accounts.open_session()
+    state.accounts = state.accounts.tick(record.elapsed_ms)
+    _rarer(state, event, record)
+    if isinstance(event, Opened | GenerationTold | Concluded):
+        _compare_clocks(state, record)
+
+
+def _rarer(state: RunState, event: Event, record: Record) -> None:  # noqa: PLR0912 - one a word
+    match event:
         case GenerationAsked():
             _asked(state, event)
         case GenerationTold():
@@ -319,8 +319,19 @@ def _apply(state: RunState, event: Event, record: Record) -> None:  # noqa: PLR0
             state.concluded = event
         case Planned():
             raise ValueError("a run has one plan")
+        case Reserved() | Settled():
+            raise AssertionError("`apply` has dealt with these")
         case _:
             assert_never(event)
+
+
+def _compare_clocks(state: RunState, record: Record) -> None:
+    """Note a wall's clock that was set, or a machine that slept: what people read jumps then."""
+    offset_ms = _ms(record.at) - record.elapsed_ms
+    jump_ms = offset_ms - state.wall_offset_ms
+    if not isinstance(record.event, Opened) and abs(jump_ms) > CLOCK_JUMP_MS:
+        state.clock_jumps_ms.append(jump_ms)
+    state.wall_offset_ms = offset_ms
 
 
 def _asked(state: RunState, event: GenerationAsked) -> None:
