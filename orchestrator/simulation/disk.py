@@ -158,12 +158,17 @@ class FaultyDisk:
         self.restart()
 
     def _meet(self, path: Path) -> None:
-        """Take note of a file that is there already: it is durable, and so is its absence."""
-        known = self._names.get(path)
-        found = path.read_bytes() if path.is_file() and not path.is_symlink() else None
-        if path in self._names and (None if known is None else bytes(known.now)) == found:
-            return
-        self._names[path] = self._durable[path] = None if found is None else Pages(found)
+        """Take note of a file that is there already: it is durable, and so is its absence.
+
+        So is one that has another size than it should have: somebody else has changed it.
+        """
+        size = path.stat().st_size if path.is_file() and not path.is_symlink() else None
+        if path in self._names:
+            known = self._names[path]
+            if size == (None if known is None else len(known.now)):
+                return
+        self._names[path] = None if size is None else Pages(path.read_bytes())
+        self._durable[path] = self._names[path]
         self._unsynced = [change for change in self._unsynced if path not in change]
 
     def _rename(self, change: dict[Path, Pages | None]) -> None:
