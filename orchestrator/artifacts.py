@@ -7,12 +7,12 @@ from typing import Any
 
 import orjson
 
-from budgets.storage import write_aside
 from budgets.events import GenerationTold, Settled
 from budgets.ledger import LEDGER, read
-from budgets.markdown import to_markdown
+from budgets.markdown import printable, to_markdown
 from budgets.report import budget_report, recommendation
 from budgets.state import RunState, apply, begin
+from budgets.storage import write_aside
 from objectives.space import SearchSpace
 
 _COLUMNS = (
@@ -49,7 +49,7 @@ def markdown(state: RunState) -> str:
 def write_generation(directory: Path, state: RunState) -> None:
     """`reports/gen_0000.{md,json}` for the generation that has just been closed."""
     reports = directory / "reports"
-    reports.mkdir(exist_ok=True)
+    reports.mkdir(mode=0o700, exist_ok=True)
     name = f"gen_{state.finished - 1:04d}"
     write_aside(reports / f"{name}.md", markdown(state).encode())
     write_aside(reports / f"{name}.json", _json(budget_report(state).model_dump()))
@@ -99,8 +99,9 @@ def _row(settled: Settled) -> list[Any]:
 
 
 def _inert(text: str) -> str:
-    """Text a spreadsheet will not take for a formula."""
-    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+    """Text a spreadsheet will not take for a formula, nor a terminal for an order."""
+    text = printable(text).replace("\n", " ")
+    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
 
 
 def best(state: RunState) -> dict[str, Any]:
