@@ -1,6 +1,7 @@
 """Fixtures for whole runs: a session in this process, and the command line in one of its own."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -14,6 +15,7 @@ from budgets.ledger import LEDGER, read
 from budgets.state import RunState, fold
 from objectives import registry
 from objectives.api import ObjectiveSpec
+from orchestrator import cli as command_line
 from orchestrator.check import CheckRequest
 from orchestrator.engine import Engine
 from orchestrator.plan import Request
@@ -167,3 +169,34 @@ def cli(tmp_path: Path) -> Cli:
 def cli_in() -> Callable[[Path], Cli]:
     """The command line in a directory of the test's choice."""
     return Cli
+
+
+@dataclass
+class Answer:
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> Callable[..., Answer]:
+    """`orchestrator ARGUMENTS` in this process, in an empty working directory."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> Answer:
+        monkeypatch.setattr(sys, "argv", ["orchestrator", *arguments])
+        handlers = {s: signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            command_line.main()
+            code = 0
+        except SystemExit as leaving:
+            code = leaving.code if isinstance(leaving.code, int) else 1
+        finally:
+            for signum, handler in handlers.items():
+                signal.signal(signum, handler)
+        captured = capfdbinary.readouterr()
+        return Answer(code, captured.out.decode(), captured.err.decode())
+
+    return run
