@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from budgets.ledger import LEDGER, read
+from budgets.ledger import LEDGER, Clock, read
 from budgets.state import RunState, fold
 from objectives import registry
 from objectives.api import ObjectiveSpec
@@ -20,7 +20,7 @@ from orchestrator.check import CheckRequest
 from orchestrator.engine import Engine
 from orchestrator.plan import Request
 from orchestrator.recorded import Result
-from orchestrator.session import Session
+from orchestrator.session import Session, system_clock
 
 REPOSITORY = Path(__file__).parent.parent
 
@@ -42,7 +42,10 @@ def unheard(text: str) -> None:
 
 
 def make_session(
-    root: Path, engine: Engine | None = None, say: Callable[[str], None] = unheard
+    root: Path,
+    engine: Engine | None = None,
+    say: Callable[[str], None] = unheard,
+    clock: Clock | None = None,
 ) -> Session:
     return Session(
         root,
@@ -50,6 +53,7 @@ def make_session(
         observe=lambda state, event: None,
         say=say,
         stop=NeverStop(),
+        clock=clock or system_clock(),
     )
 
 
@@ -65,9 +69,11 @@ def run_search() -> Callable[..., Result]:
         assumed_seconds: float | None = None,
         overrides: Sequence[tuple[str, str]] = (),
         say: Callable[[str], None] = unheard,
+        clock: Clock | None = None,
+        accept_drift: bool = False,
         **request: Any,
     ) -> Result:
-        session = make_session(root, engine, say)
+        session = make_session(root, engine, say, clock)
         spec = ObjectiveSpec(name=objective, settings=settings or {})
         request = {"phase": "phase1", "tier": "min", **request}
         with session:
@@ -76,6 +82,7 @@ def run_search() -> Callable[..., Result]:
                 session.engine.slots(),
                 assumed_seconds,
                 overrides,
+                accept_drift=accept_drift,
             )
 
     return run
