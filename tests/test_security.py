@@ -17,6 +17,7 @@ from typing import Any
 
 import orjson
 import pytest
+from rich.console import Console
 
 from budgets.events import Reserved, Status
 from budgets.ledger import HEAD, LEDGER, read
@@ -30,6 +31,7 @@ from orchestrator.execution import attempts, processes
 from orchestrator.execution.evaluate import Attempt, Launcher, Outcome, Slots
 from orchestrator.execution.executors import InlineExecutor, LocalExecutor
 from orchestrator.execution.launch import Launch, Program
+from orchestrator.live import Live
 from orchestrator.recorded import Result
 from orchestrator.run import attempt_id
 from orchestrator.verify import verify
@@ -295,6 +297,15 @@ def test_the_live_view_is_not_steered_by_what_evaluations_say(
     assert answer.code == 3
     assert "]0;owned" in answer.out
     assert not steering(answer.out + answer.err)
+
+
+def test_nothing_that_is_said_while_a_run_goes_on_steers_the_terminal() -> None:
+    shown = io.StringIO()
+
+    Live(Console(file=shown)).say(" ".join(HOSTILE))
+
+    assert "]0;owned" in shown.getvalue()
+    assert not steering(shown.getvalue())
 
 
 @pytest.mark.parametrize("text", HOSTILE)

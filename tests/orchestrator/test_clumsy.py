@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from math import inf, nan
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ import orjson
 import pytest
 
 from budgets.ledger import LEDGER
+from budgets.terms import Devices
+from orchestrator.plan import limits_for
 from orchestrator.recorded import Result
 
 Command = Callable[..., Any]
@@ -327,3 +330,24 @@ def test_a_damaged_calibration_is_named_and_nothing_is_begun_beside_it(
     assert_one_clear_error(answer, code=6)
     assert str(ledger.relative_to(tmp_path)) in answer.err
     assert not (tmp_path / "artifacts/cmaes/phase1").exists()
+
+
+def test_an_error_about_a_path_does_not_steer_the_terminal(
+    command: Command, tmp_path: Path
+) -> None:
+    odd = tmp_path / "odd\x1b[2J\u202e"
+    odd.mkdir()
+    (odd / LEDGER).write_bytes(b"")
+
+    answer = command("status", str(odd))
+
+    assert_one_clear_error(answer)
+    assert "holds no whole record" in answer.err
+
+
+@pytest.mark.parametrize("seconds", [nan, inf, 0.0, -1.0])
+def test_a_limit_on_silence_is_a_positive_number_for_whoever_asks(seconds: float) -> None:
+    devices = Devices(count=1, kind="cpu", name="", threads=1, memory_bytes=1)
+
+    with pytest.raises(ValueError, match="--stall-seconds: expected a positive number"):
+        limits_for(60.0, seconds, devices, None)
