@@ -152,6 +152,7 @@ def test_a_count_that_is_none_is_refused(
         (("report", "--rebuild"), "no run in artifacts/cmaes"),
         (("plan", "phase1", "--set=data=/nowhere"), "cannot read data '/nowhere'"),
         (("plan", "phase1", "--set=data="), "data"),
+        (("plan", "phase1", "--set=data=/dev/zero"), "neither a file nor a folder"),
     ],
     ids=lambda value: repr(value[-1])[:40] if isinstance(value, tuple) else "",
 )
@@ -330,6 +331,19 @@ def test_a_damaged_calibration_is_named_and_nothing_is_begun_beside_it(
     assert_one_clear_error(answer, code=6)
     assert str(ledger.relative_to(tmp_path)) in answer.err
     assert not (tmp_path / "artifacts/cmaes/phase1").exists()
+
+
+@pytest.mark.parametrize("data", ["pipe", "pipe.txt.gz", "jsonl:pipe", "."])
+def test_data_that_may_never_end_is_not_waited_for(
+    data: str, command: Command, tmp_path: Path
+) -> None:
+    for name in ("pipe", "pipe.txt", "pipe.txt.gz"):
+        os.mkfifo(tmp_path / name)
+
+    answer = command("plan", "phase1", "--set", f"data={data}")
+
+    assert_one_clear_error(answer)
+    assert "neither a file nor a folder" in answer.err
 
 
 def test_an_error_about_a_path_does_not_steer_the_terminal(
