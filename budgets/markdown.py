@@ -22,12 +22,12 @@ def to_markdown(report: BudgetReport, knobs: dict[str, float] | None = None) -> 
     """The report for a person. `knobs` are the recommendation's decoded values."""
     phase = report.phase if report.tier is None else f"{report.phase}, tier {report.tier}"
     lines = [
-        f"# {report.run_id}: {report.objective}, {phase}",
+        f"# {plain(report.run_id)}: {plain(report.objective)}, {phase}",
         "",
         f"**{plain(report.sentence)}**",
         "",
         f"Generation {report.generations_finished} of {report.generations_planned} on "
-        f"{report.devices}. {_eta(report)}",
+        f"{plain(report.devices)}. {_eta(report)}",
         "",
         *_budget_table(report),
         "",

@@ -169,7 +169,7 @@ def status(run: RunName = None, root: Root = DEFAULT_ROOT, as_json: Json = False
         print_json(document)
         return
     whose = f"running (pid {state.opened[-1].owner.pid})" if running else "not running"
-    print(f"{directory}: {whose}")
+    print(printable(f"{directory}: {whose}"))
     print(printable(report.sentence))
     for balance in report.balances:
         if balance.counts:

@@ -19,21 +19,25 @@ import orjson
 import pytest
 from rich.console import Console
 
-from budgets.events import Reserved, Status
-from budgets.ledger import HEAD, LEDGER, read
-from budgets.markdown import plain, printable
+from budgets.events import Planned, Reserved, Status
+from budgets.ledger import HEAD, LEDGER, Ledger, read
+from budgets.markdown import plain, printable, to_markdown
+from budgets.report import budget_report
 from budgets.terms import Limits
 from objectives import registry, secrets
 from objectives.api import Objective, ObjectiveSpec
+from objectives.space import Knob
 from orchestrator import artifacts
 from orchestrator.engine import Engine
 from orchestrator.execution import attempts, processes
 from orchestrator.execution.evaluate import Attempt, Launcher, Outcome, Slots
 from orchestrator.execution.executors import InlineExecutor, LocalExecutor
 from orchestrator.execution.launch import Launch, Program
+from orchestrator.execution.logs import last_line
 from orchestrator.live import Live
-from orchestrator.recorded import Result
+from orchestrator.recorded import Result, load_state
 from orchestrator.run import attempt_id
+from orchestrator.session import system_clock
 from orchestrator.verify import verify
 
 RunSearch = Callable[..., Result]
@@ -299,6 +303,45 @@ def test_the_live_view_is_not_steered_by_what_evaluations_say(
     assert not steering(answer.out + answer.err)
 
 
+def test_somebody_elses_ledger_does_not_steer_the_terminal(
+    complaining: Path, command: Command, tmp_path: Path
+) -> None:
+    """Its chain is whole: whoever wrote it knows the format, and whoever reads it is a victim."""
+    planned = read(complaining / LEDGER).records[0].event
+    assert isinstance(planned, Planned)
+    odd = {"run_id": HOSTILE[4] + HOSTILE[3], "reasons": (HOSTILE[4],), "tier": None}
+    devices = planned.plan.devices.model_copy(update={"name": HOSTILE[4]})
+    objective = {"name": HOSTILE[3] + HOSTILE[8], "settings": {}}
+    plan = planned.plan.model_copy(update={**odd, "devices": devices, "objective": objective})
+    with Ledger(tmp_path, system_clock()) as ledger:
+        ledger.append(ledger.seal(Planned(plan=plan)))
+
+    answers = [command(verb, str(tmp_path)) for verb in ("status", "report", "verify")]
+
+    assert [answer.code for answer in answers] == [0, 0, 0]
+    assert not steering("".join(answer.out + answer.err for answer in answers))
+    assert "<script" not in artifacts.markdown(load_state(tmp_path)).replace(r"\<script", "")
+
+
+def test_no_part_of_a_report_is_markup(complaining: Path) -> None:
+    report = budget_report(load_state(complaining))
+    texts = ("run_id", "objective", "devices", "sentence")
+    bait = report.model_copy(
+        update={**dict.fromkeys(texts, HOSTILE[3]), "overrides": (HOSTILE[3],), "triggers": ()}
+    )
+
+    shown = to_markdown(bait)
+
+    assert shown.count(r"\<script>") == 5
+    assert "<script" not in shown.replace(r"\<script", "")
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a,b", "a|b", "=a", "-a", "a\n", "\x1b[2J", "x" * 65])
+def test_a_knobs_name_is_a_plain_word(name: str) -> None:
+    with pytest.raises(ValueError, match="name"):
+        Knob(name=name, kind="linear", low=0, high=1, baseline=0)
+
+
 def test_nothing_that_is_said_while_a_run_goes_on_steers_the_terminal() -> None:
     shown = io.StringIO()
 
@@ -412,6 +455,15 @@ def test_secrets_of_the_environment_are_in_no_record_and_no_file_for_people(
     for text in (answer.out, answer.err, *(p.read_text() for p in files)):
         assert TOKEN not in text
         assert PASSWORD not in text
+
+
+def test_the_last_words_of_a_program_are_kept_without_its_secrets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    (tmp_path / "stderr.txt").write_text(f"first\nno access to x://a:{PASSWORD}@h with {TOKEN}\n\n")
+
+    assert last_line(tmp_path / "stderr.txt") == "no access to x://***@h with ***"
 
 
 def test_no_variable_of_the_environment_reaches_the_ledger(

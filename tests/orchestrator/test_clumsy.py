@@ -346,17 +346,18 @@ def test_data_that_may_never_end_is_not_waited_for(
     assert "neither a file nor a folder" in answer.err
 
 
-def test_an_error_about_a_path_does_not_steer_the_terminal(
-    command: Command, tmp_path: Path
+def test_an_odd_path_does_not_steer_the_terminal(
+    run: Path, command: Command, tmp_path: Path
 ) -> None:
-    odd = tmp_path / "odd\x1b[2J\u202e"
-    odd.mkdir()
+    odd = run.rename(tmp_path / "odd\x1b[2J\u202e")
+    good = command("status", str(odd))
     (odd / LEDGER).write_bytes(b"")
+    bad = command("status", str(odd))
 
-    answer = command("status", str(odd))
-
-    assert_one_clear_error(answer)
-    assert "holds no whole record" in answer.err
+    assert good.code == 0
+    assert good.out.replace("\n", "").isprintable()
+    assert_one_clear_error(bad)
+    assert "holds no whole record" in bad.err
 
 
 @pytest.mark.parametrize("seconds", [nan, inf, 0.0, -1.0])
