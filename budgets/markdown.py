@@ -1,21 +1,33 @@
 """The budget report as Markdown for a person. No disk."""
 
+import re
 from collections.abc import Sequence
 
 from budgets.liveness_text import check_lines
 from budgets.report import Balance, BudgetReport, GenerationRow
 
 
+def printable(text: str) -> str:
+    """`text` as it can be shown: without characters that steer a terminal or turn text around."""
+    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def plain(text: str) -> str:
+    """One line that says `text` in Markdown, and is no HTML, link, image or code in it."""
+    line = " ".join(printable(text).split())
+    return re.sub(r"[\\`<\[\]|]", r"\\\g<0>", line)
+
+
 def to_markdown(report: BudgetReport, knobs: dict[str, float] | None = None) -> str:
     """The report for a person. `knobs` are the recommendation's decoded values."""
     phase = report.phase if report.tier is None else f"{report.phase}, tier {report.tier}"
     lines = [
-        f"# {report.run_id}: {report.objective}, {phase}",
+        f"# {plain(report.run_id)}: {plain(report.objective)}, {phase}",
         "",
-        f"**{report.sentence}**",
+        f"**{plain(report.sentence)}**",
         "",
         f"Generation {report.generations_finished} of {report.generations_planned} on "
-        f"{report.devices}. {_eta(report)}",
+        f"{plain(report.devices)}. {_eta(report)}",
         "",
         *_budget_table(report),
         "",
@@ -33,7 +45,7 @@ def to_markdown(report: BudgetReport, knobs: dict[str, float] | None = None) -> 
         ("Salvaged", report.salvaged),
     ):
         if entries:
-            lines += ["", f"## {title}", "", *(f"- {entry}" for entry in entries)]
+            lines += ["", f"## {title}", "", *(f"- {plain(entry)}" for entry in entries)]
     lines += ["", f"Ledger: {report.records} records, head `{report.head}`.", ""]
     return "\n".join(lines)
 
@@ -178,7 +190,7 @@ def _recommendation_lines(report: BudgetReport, knobs: dict[str, float]) -> list
         "| knob | value | place in its range |",
         "|---|--:|---|",
         *(
-            f"| {name} | {value:.4g} | {_ruler(unit)} {unit:.2f} |"
+            f"| {plain(name)} | {value:.4g} | {_ruler(unit)} {unit:.2f} |"
             for (name, value), unit in zip(knobs.items(), point, strict=True)
         ),
     ]

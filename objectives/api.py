@@ -8,14 +8,28 @@ what it needs to train only inside `evaluate` and `preflight`, so that planning 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from objectives.space import SearchSpace
 
 Knobs = Mapping[str, float]
 """Decoded values by knob name, in the knob's own unit (an `int` knob holds a whole number)."""
+
+
+Count = Annotated[int, Field(ge=0, lt=2**63)]
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+def _no_words(value: Any) -> Any:
+    if isinstance(value, str | bytes | bool):
+        raise ValueError(f"expected a number, got {type(value).__name__}")
+    return value
+
+
+Score = Annotated[float, BeforeValidator(_no_words)]
+"""Text and truth values are no scores, though Python would make numbers of them."""
 
 
 class ObjectiveError(Exception):
@@ -48,12 +62,12 @@ class Measurement(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    score: float  # lower is better; may be non-finite, which the runner calls `nan`
-    train_seconds: float = 0.0  # wall clock inside the training loop, without start-up
-    steps: int = 0  # optimiser steps
-    tokens: int = 0  # training tokens seen
-    train_flops: float = 0.0  # forward and backward, realised
-    eval_flops: float = 0.0  # scoring, outside the training target
+    score: Score  # lower is better; may be non-finite, which the runner calls `nan`
+    train_seconds: Amount = 0.0  # wall clock inside the training loop, without start-up
+    steps: Count = 0  # optimiser steps
+    tokens: Count = 0  # training tokens seen
+    train_flops: Amount = 0.0  # forward and backward, realised
+    eval_flops: Amount = 0.0  # scoring, outside the training target
     metrics: dict[str, float] = Field(default_factory=dict)  # further finite diagnostics
 
 

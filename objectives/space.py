@@ -28,14 +28,14 @@ _SCALES: dict[Kind, _Scale] = {
 class Knob(BaseModel):
     """One searched parameter.
 
-    `low` and `high` bound its x-space (for `log10` the exponent, for `sigmoid01` and `tanh11` the
-    argument); `baseline` is a value in the knob's own unit. An `int` knob takes every `step`-th
-    whole number from `low` on.
+    Its name is a plain word: it goes into options, tables and files. `low` and `high` bound its
+    x-space (for `log10` the exponent, for `sigmoid01` and `tanh11` the argument); `baseline` is a
+    value in the knob's own unit. An `int` knob takes every `step`-th whole number from `low` on.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    name: str
+    name: str = Field(pattern=r"\A[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}\z")
     kind: Kind
     low: float
     high: float

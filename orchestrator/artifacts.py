@@ -28,7 +28,7 @@ def markdown(state: RunState) -> str:
 def write_generation(directory: Path, state: RunState) -> None:
     """`reports/gen_0000.{md,json}` for the generation that has just been closed."""
     reports = directory / "reports"
-    reports.mkdir(exist_ok=True)
+    reports.mkdir(mode=0o700, exist_ok=True)
     name = f"gen_{state.finished - 1:04d}"
     write_aside(reports / f"{name}.md", markdown(state).encode())
     write_aside(reports / f"{name}.json", _json(budget_report(state).model_dump()))

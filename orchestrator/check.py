@@ -29,7 +29,7 @@ class CheckRequest:
         """The knobs to check, in the space's order. Raises ValueError on one it does not have."""
         objective = self.terms.objective
         known = [knob.name for knob in objective.space.knobs]
-        if unknown := [name or "''" for name in self.knobs if name not in known]:
+        if unknown := [repr(name) for name in self.knobs if name not in known]:
             raise ValueError(
                 f"--knobs: {objective.spec.name} has no {', '.join(unknown)}, expected some of "
                 f"{', '.join(known)}"

@@ -3,7 +3,7 @@
 import io
 import signal
 import sys
-from typing import Annotated, get_args
+from typing import Annotated, Any, get_args
 
 import typer
 from pydantic import ValidationError
@@ -15,7 +15,7 @@ from budgets.calibration import measure
 from budgets.chain import LedgerCorruptError
 from budgets.ledger import LedgerStorageError
 from budgets.lock import LedgerLockedError
-from budgets.markdown import amount
+from budgets.markdown import amount, printable
 from budgets.report import budget_report
 from budgets.state import ImpossibleEventError, RunState
 from budgets.terms import Calibration, Tier
@@ -27,6 +27,7 @@ from orchestrator.execution.server import EngineError
 from orchestrator.ledger_commands import amend, ledgers, verify
 from orchestrator.options import (
     DEFAULT_ROOT,
+    MOST_SEEDS,
     Address,
     AllowNetworkFs,
     Asked,
@@ -108,7 +109,7 @@ def plan_phase(asked: Asked) -> None:
     else:
         console().print(Markdown(preview.to_markdown(previews)))
         for warning in warnings:
-            print(f"Warning: {warning}.")
+            print(printable(f"Warning: {warning}."))
 
 
 app.command("phase1", help="Search; the same command resumes.")(phase_command(run_phase))
@@ -128,7 +129,9 @@ def calibrate(
     objective: ObjectiveName = "nanochat",
     settings: Settings = None,
     root: Root = DEFAULT_ROOT,
-    repeats: Annotated[int, Option("--repeats", min=1, help="Seeds.")] = CALIBRATION_SEEDS,
+    repeats: Annotated[
+        int, Option("--repeats", min=1, max=MOST_SEEDS, help="Seeds.")
+    ] = CALIBRATION_SEEDS,
     executor: ExecutorName = "ray",
     launcher: LauncherName = "fork",
     address: Address = None,
@@ -185,8 +188,8 @@ def status(run: RunName = None, root: Root = DEFAULT_ROOT, as_json: Json = False
         print_json(document)
         return
     whose = f"running (pid {state.opened[-1].owner.pid})" if running else "not running"
-    print(f"{directory}: {whose}")
-    print(report.sentence)
+    print(printable(f"{directory}: {whose}"))
+    print(printable(report.sentence))
     for balance in report.balances:
         if balance.counts:
             free = "" if balance.free is None else " free"
@@ -226,8 +229,12 @@ def _is_running(state: RunState) -> bool:
     return owner.boot_id == processes.boot_id() and not processes.owner_is_gone(owner)
 
 
+_ParserError: type[Exception] = typer.BadParameter.__mro__[1]
+"""What the parser raises on a command line it does not understand; typer exports subclasses."""
+
 _EXIT_BY_ERROR: dict[type[Exception], int] = {
     ValueError: EXIT_BAD_INPUT,
+    _ParserError: EXIT_BAD_INPUT,
     SetupError: EXIT_BAD_INPUT,
     LedgerLockedError: EXIT_LOCKED,
     LedgerCorruptError: EXIT_CORRUPT,
@@ -244,21 +251,15 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal's charset stops no run
-    as_json = "--json" in sys.argv
     try:
-        app()
+        sys.exit(app(standalone_mode=False) or 0)
     except tuple(_EXIT_BY_ERROR) as error:
         code = next(code for kind, code in _EXIT_BY_ERROR.items() if isinstance(error, kind))
-        message = _in_words(error)
-        if as_json:
-            print_json({"error": message, "exit_code": code})
-        print(f"error: {message}", file=sys.stderr)
+        if message := printable(_in_words(error)):
+            if "--json" in sys.argv:
+                print_json({"error": message, "exit_code": code})
+            print(f"error: {message}", file=sys.stderr)
         sys.exit(code)
-    except SystemExit as leaving:
-        if as_json and leaving.code == EXIT_BAD_INPUT:  # the parser has said it on stderr
-            message = "the command line was not understood; stderr says why"
-            print_json({"error": message, "exit_code": EXIT_BAD_INPUT})
-        raise
     except KeyboardInterrupt:
         print("Interrupted.", file=sys.stderr)
         sys.exit(EXIT_SIGNAL + signal.SIGINT)
@@ -281,9 +282,36 @@ _FLAGS = {
 
 def _in_words(error: Exception) -> str:
     """One line; of a model's complaints each with its option and what came."""
+    if isinstance(error, _ParserError):
+        return _of_parser(error)
+    if isinstance(error, OSError) and error.filename is not None:
+        path = error.filename2 or error.filename
+        return f"cannot use {path}: {error.strerror}. Move it away, or name another --runs-dir"
     if not isinstance(error, ValidationError):
         return str(error)
     return "; ".join(_complaint(details) for details in error.errors())
+
+
+def _of_parser(error: Any) -> str:
+    if type(error).__name__ == "NoArgsIsHelpError":
+        return ""  # the help has been shown: there is no more to say
+    message = " ".join(error.format_message().split()).replace("Value error, ", "").rstrip(".")
+    came = _value_of(getattr(error, "param", None))
+    command = error.ctx.command_path if error.ctx else "orchestrator"
+    got = "" if came is None or repr(came) in message else f", got {came!r}"
+    return f"{message}{got}. See: {command} --help"
+
+
+def _value_of(option: Any) -> str | None:
+    """What the command line gave an option, as far as it can be told."""
+    words = sys.argv[1:]
+    for name in getattr(option, "opts", ()):
+        for word, following in zip(words, [*words[1:], None], strict=True):
+            if word == name:
+                return following
+            if word.startswith(f"{name}="):
+                return word.removeprefix(f"{name}=")
+    return None
 
 
 def _complaint(details: ErrorDetails) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import orjson
 
 from budgets.events import Settled
+from budgets.markdown import printable
 from budgets.state import RunState
 from budgets.storage import write_aside
 from objectives.space import SearchSpace
@@ -82,9 +83,11 @@ def to_csv(rows: Sequence[Row] | Iterator[Row], columns: Sequence[str]) -> str:
 
 
 def _inert(value: Any) -> Any:
-    if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")):
-        return f"'{value}"
-    return value
+    """Text a spreadsheet will not take for a formula, nor a terminal for an order."""
+    if not isinstance(value, str):
+        return value
+    text = printable(value).replace("\n", " ")
+    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
 
 
 def columns_of(rows: Sequence[Mapping[str, Any]]) -> list[str]:

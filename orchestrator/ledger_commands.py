@@ -9,6 +9,7 @@ from typer import Argument, Option
 
 from budgets.chain import LEDGER, read
 from budgets.ledger import read_mark, records_lost
+from budgets.markdown import printable
 from budgets.report import budget_report
 from orchestrator.amend import Amendment
 from orchestrator.amend import amend as amend_run
@@ -47,7 +48,8 @@ def verify(run: GivenRun, root: Root = DEFAULT_ROOT, as_json: Json = False) -> N
     else:
         for line in found.held:
             print_line(f"ok    {line}")
-        print_line(f"FAIL  {found.divergence}" if found.divergence else f"head  {found.head}")
+        failure = f"FAIL  {found.divergence}"
+        print_line(printable(failure) if found.divergence else f"head  {found.head}")
     if found.divergence:
         raise typer.Exit(EXIT_CORRUPT)
 

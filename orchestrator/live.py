@@ -25,7 +25,7 @@ from budgets.events import (
     Withdrawn,
 )
 from budgets.liveness import label
-from budgets.markdown import amount, duration
+from budgets.markdown import amount, duration, printable
 from budgets.report import balances, remaining_hours
 from budgets.state import RunState
 
@@ -74,7 +74,7 @@ class Live:
         self._bar.stop()
 
     def say(self, text: str) -> None:
-        self._print(text, highlight=False, markup=False, soft_wrap=True)
+        self._print(printable(text), highlight=False, markup=False, soft_wrap=True)
 
     def markdown(self, text: str) -> None:
         """A whole report, laid out."""

@@ -1,23 +1,37 @@
 """The options of the command line, each named once, and what they amount to."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import orjson
-from typer import Argument, Option
+from typer import Argument, BadParameter, Option
 
 from budgets.terms import Tier, Window
-from objectives import registry
+from objectives import registry, secrets
 from objectives.api import Objective, ObjectiveSpec
 from orchestrator.check import CHECK_SEEDS, LEAST_SEEDS, CheckRequest
 from orchestrator.engine import Engine
 from orchestrator.plan import Request, parse_window
 
 DEFAULT_ROOT = Path("artifacts/cmaes")
+MOST_SEEDS = 1000  # of one point
 
-Root = Annotated[Path, Option("--runs-dir", help="Where runs and calibrations live.")]
+LARGEST = 1e9
+"""Of any number of hours, seconds or money: a larger one is a slip, and no clock counts so far."""
+
+
+def _root(path: Path) -> Path:
+    """`--runs-dir`: as a shell gives an unset variable, or unprintable, it is nobody's wish."""
+    if path == Path() or not str(path).isprintable():
+        raise BadParameter(f"expected a directory's name, got {str(path)!r}")
+    return path
+
+
+Root = Annotated[
+    Path, Option("--runs-dir", callback=_root, help="Where runs and calibrations live.")
+]
 Json = Annotated[bool, Option("--json", help="Print one JSON document instead of text.")]
 RunName = Annotated[str | None, Argument(help="Run id or directory; default: the latest.")]
 ObjectiveName = Annotated[str, Option("--objective", help="What to tune.")]
@@ -46,10 +60,16 @@ Threads = Annotated[int | None, Option("--threads", min=1, help="CPU threads eac
 EvaluationSeed = Annotated[int, Option("--eval-seed", help="Of the evaluations.")]
 MaxEvals = Annotated[int | None, Option("--max-evals", min=1, help="Never more evaluations.")]
 MaxDeviceHours = Annotated[
-    float | None, Option("--max-device-hours", "--max-gpu-hours", help="Never more device time.")
+    float | None,
+    Option("--max-device-hours", "--max-gpu-hours", max=LARGEST, help="Never more device time."),
 ]
-MaxHours = Annotated[float | None, Option("--max-hours", help="Never open for longer.")]
-MaxCost = Annotated[float | None, Option("--max-cost", help="Never more money.")]
+MaxHours = Annotated[
+    float | None, Option("--max-hours", max=LARGEST, help="Never open for longer.")
+]
+MaxCost = Annotated[float | None, Option("--max-cost", max=LARGEST, help="Never more money.")]
+Price = Annotated[
+    float, Option("--price-per-device-hour", max=LARGEST, help="For --max-cost and reports.")
+]
 WindowText = Annotated[
     str | None,
     Option("--window", help="Over by then: 12h, 2d, or a moment such as 2026-11-27T18:00."),
@@ -68,18 +88,18 @@ DrainSeconds = Annotated[
 AllowNetworkFs = Annotated[
     bool, Option("--allow-network-fs", help="Keep the ledger on a network file system.")
 ]
-Price = Annotated[float, Option("--price-per-device-hour", help="For --max-cost and reports.")]
 LimitSeconds = Annotated[
     float | None,
     Option(
         "--limit-seconds",
         "--timeout-s",
+        max=LARGEST,
         help="Kill an evaluation after; default: 6 x the calibrated p90, 60 at least.",
     ),
 ]
 StallSeconds = Annotated[
     float | None,
-    Option("--stall-seconds", help="Kill it when it says nothing for; default: 120."),
+    Option("--stall-seconds", max=LARGEST, help="Kill it when it says nothing for; default: 120."),
 ]
 
 
@@ -137,7 +157,9 @@ def phase_command(act: Callable[[Asked], None]) -> Callable[..., None]:
         assumed_seconds: Annotated[
             float | None,
             Option(
-                "--assume-eval-seconds", help="Do not calibrate: an evaluation takes this long."
+                "--assume-eval-seconds",
+                max=LARGEST,
+                help="Do not calibrate: an evaluation takes this long.",
             ),
         ] = None,
         override: Override = None,
@@ -210,7 +232,8 @@ def check_command(act: Callable[[AskedCheck], None]) -> Callable[..., None]:
         settings: Settings = None,
         root: Root = DEFAULT_ROOT,
         seeds: Annotated[
-            int, Option("--seeds", min=LEAST_SEEDS, help="Evaluations of every point.")
+            int,
+            Option("--seeds", min=LEAST_SEEDS, max=MOST_SEEDS, help="Evaluations of every point."),
         ] = CHECK_SEEDS,
         knobs: Annotated[
             str | None, Option("--knobs", metavar="A,B", help="Only these; default: all.")
@@ -262,8 +285,15 @@ def window_of(window: str | None, safety_margin: str) -> Window | None:
 
 
 def overrides_of(rules: list[str] | None, reason: str) -> tuple[tuple[str, str], ...]:
+    """Each rule with the reason. Raises ValueError on one without the other."""
     if rules and not reason.strip():
         raise ValueError("--override needs --reason: why may the run go on?")
+    if reason and not rules:
+        raise ValueError("--reason goes on record with --override: which rule may the run pass?")
+    if not reason.isprintable() or secrets.redacted(reason, {}) != reason:
+        raise ValueError(
+            f"--reason goes on record: expected one printable line without secrets, got {reason!r}"
+        )
     return tuple((rule, reason) for rule in rules or ())
 
 
@@ -274,8 +304,27 @@ def load_objective(name: str, settings: list[str] | None) -> Objective:
         key, equals, value = setting.partition("=")
         if not equals or not key:
             raise ValueError(f"--set: expected KEY=VALUE, got {setting!r}")
-        try:
-            parsed[key] = orjson.loads(value)
-        except orjson.JSONDecodeError:
-            parsed[key] = value
+        if key in parsed:
+            raise ValueError(f"--set: {key} is given twice")
+        parsed[key] = _json_or_text(key, value)
     return registry.load(ObjectiveSpec(name=name, settings=parsed))
+
+
+def _json_or_text(key: str, value: str) -> Any:
+    """What `value` says as JSON, or itself. Raises ValueError on an object with a key twice."""
+
+    def each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(dict(pairs)) < len(pairs):
+            raise _TwinKeysError(f"--set: {key} names a key twice: {value}")
+        return dict(pairs)
+
+    try:
+        return json.loads(value, object_pairs_hook=each_key_once, parse_constant=str)
+    except _TwinKeysError:
+        raise
+    except (ValueError, RecursionError):  # no JSON, or none that anybody means
+        return value
+
+
+class _TwinKeysError(ValueError):
+    """JSON that says two things about one key."""

@@ -1,6 +1,7 @@
 """From what was asked, on which devices, with which calibration, to the frozen plan of a run."""
 
 import hashlib
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,6 +26,9 @@ from budgets.tiers import Sizing, size
 from objectives.api import Objective
 
 RUN_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+
+LEAST_SIGMA0 = 1e-6
+"""Of a knob's range: with less, rounding decides which points of a generation differ."""
 
 CALIBRATION_LIMIT_SECONDS = 600.0
 """How long a baseline may take before anything has been measured."""
@@ -55,7 +59,9 @@ class Request:
 
 def run_name(request: Request) -> str:
     """The run's id: the one asked for, or tier, objective and search seed."""
-    name = request.run_id or f"{request.tier}-{request.objective.spec.name}-s{request.search_seed}"
+    name = request.run_id
+    if name is None:
+        name = f"{request.tier}-{request.objective.spec.name}-s{request.search_seed}"
     check_run_id(name)
     return name
 
@@ -81,6 +87,10 @@ def search_plan(
 ) -> Plan:
     """The plan of a search. Raises ValueError on what cannot be planned, naming the field."""
     objective = request.objective
+    if 0 < request.sigma0 < LEAST_SIGMA0:
+        raise ValueError(
+            f"--sigma0: expected at least {LEAST_SIGMA0:g} of a knob's range, got {request.sigma0}"
+        )
     sizing = _sizing(request, devices.count)
     return Plan(
         run_id=run_name(request),
@@ -222,7 +232,12 @@ def limits_for(
     devices: Devices,
     calibration: Calibration | None,
 ) -> Limits:
-    """An upper bound, never the estimate: six times the calibrated p90, a minute at least."""
+    """An upper bound, never the estimate: six times the calibrated p90, a minute at least.
+
+    Raises ValueError unless `stall_seconds` is a positive number, or left to the default.
+    """
+    if stall_seconds is not None and not 0 < stall_seconds < math.inf:
+        raise ValueError(f"--stall-seconds: expected a positive number, got {stall_seconds}")
     if wall_seconds is None:
         if calibration is None:
             wall_seconds = CALIBRATION_LIMIT_SECONDS

@@ -1,5 +1,6 @@
 """Runs on disk, read without disturbing whoever runs them."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -23,13 +24,32 @@ class Result:
 
 
 def recorded_state(directory: Path) -> RunState | None:
-    """The run in `directory` as its ledger has it; None when no whole record is there yet."""
+    """The run in `directory` as its ledger has it; None when no whole record is there yet.
+
+    Raises ValueError where a part of the run is a link or no plain file.
+    """
     path = directory / LEDGER
-    if not path.exists():
+    if not is_there(path):
         return None
     records = iter(Reader(path, path.read_bytes()))
     first = next(records, None)
     return None if first is None else fold(chain([first], records))
+
+
+def is_there(ledger: Path) -> bool:
+    """Whether there is a ledger to read. Raises ValueError where it or its like is a link.
+
+    A link would let one run write into another's files; and what is no plain file may never end.
+    """
+    for part in (ledger, ledger.parent / "reports", ledger.parent / "eval"):
+        if part.is_symlink():
+            raise ValueError(
+                f"{part} is a symbolic link: expected a run's own file or directory. Move what it "
+                "points to in its place"
+            )
+    if ledger.exists() and not ledger.is_file():
+        raise ValueError(f"{ledger} is no plain file: expected a ledger. Move it away")
+    return ledger.exists()
 
 
 def recorded_plan(directory: Path) -> Plan | None:
@@ -53,13 +73,13 @@ def find_calibration(root: Path, objective: Objective, devices: Devices) -> Resu
 
 def find_run(run: str | None, root: Path) -> Path:
     """The directory of a run by id or path, or of the latest one. Raises ValueError without it."""
-    if run is not None and (Path(run) / LEDGER).exists():
+    if run is not None and os.path.lexists(Path(run) / LEDGER):  # False on what is no path at all
         return Path(run)
-    ledgers = sorted(root.glob(f"*/*/{LEDGER}"), key=lambda path: path.stat().st_mtime)
+    ledgers = sorted(root.glob(f"*/*/{LEDGER}"), key=lambda path: path.lstat().st_mtime)
     if run is not None:
         ledgers = [path for path in ledgers if path.parent.name == run]
     if not ledgers:
-        wanted = "no run" if run is None else f"no run {run!r}"
+        wanted = "no run" if run is None else f"no run {run[:80]!r}"
         raise ValueError(f"{wanted} in {root}: name its directory, or say --runs-dir")
     return ledgers[-1].parent
 

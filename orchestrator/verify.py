@@ -1,5 +1,7 @@
 """Whether a ledger still tells what happened: the first divergence, or none."""
 
+import errno
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -16,6 +18,7 @@ from budgets.state import ImpossibleEventError, RunState, fold, paid_ms
 from objectives.space import SearchSpace
 from orchestrator.execution.attempts import read_summary
 from orchestrator.plan import evaluation_seeds
+from orchestrator.recorded import is_there
 from orchestrator.run import attempt_id, attempt_place, settled, settles
 from orchestrator.search import Search
 from orchestrator.walk import ReplayError
@@ -64,6 +67,8 @@ def _head(records: Sequence[Record]) -> str:
 
 def _chain(directory: Path) -> Sequence[Record]:
     path = directory / LEDGER
+    if not is_there(path):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     reading = read(path)
     if not reading.records:
         raise _DivergedError(f"{path} holds no whole record")
@@ -183,7 +188,7 @@ def _calibration(directory: Path, state: RunState) -> str:
     if calibration is None or not calibration.ledger:
         return "calibration: none was measured for this run"
     for path in directory.absolute().parent.parent.glob(f"calibration/*/{LEDGER}"):
-        records = read(path).records
+        records = read(path).records if is_there(path) else ()
         for number, record in enumerate(records):
             if record.digest == calibration.ledger:
                 measured = measure(fold(records[: number + 1]))

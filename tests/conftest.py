@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -13,14 +14,16 @@ from typing import Any
 import pytest
 
 from budgets.chain import LEDGER, read
+from budgets.ledger import Clock
 from budgets.state import RunState, fold
 from objectives import registry
 from objectives.api import ObjectiveSpec
+from orchestrator import cli as command_line
 from orchestrator.check import CheckRequest
 from orchestrator.engine import Engine
 from orchestrator.plan import Request
 from orchestrator.recorded import Result
-from orchestrator.session import Session
+from orchestrator.session import Session, system_clock
 
 REPOSITORY = Path(__file__).parent.parent
 MEMORY = Path("/dev/shm")  # noqa: S108 - a file system in memory, not a guessable name in it
@@ -43,7 +46,10 @@ def unheard(text: str) -> None:
 
 
 def make_session(
-    root: Path, engine: Engine | None = None, say: Callable[[str], None] = unheard
+    root: Path,
+    engine: Engine | None = None,
+    say: Callable[[str], None] = unheard,
+    clock: Clock | None = None,
 ) -> Session:
     return Session(
         root,
@@ -51,6 +57,7 @@ def make_session(
         observe=lambda state, event: None,
         say=say,
         stop=NeverStop(),
+        clock=clock or system_clock(),
     )
 
 
@@ -66,9 +73,11 @@ def run_search() -> Callable[..., Result]:
         assumed_seconds: float | None = None,
         overrides: Sequence[tuple[str, str]] = (),
         say: Callable[[str], None] = unheard,
+        clock: Clock | None = None,
+        accept_drift: bool = False,
         **request: Any,
     ) -> Result:
-        session = make_session(root, engine, say)
+        session = make_session(root, engine, say, clock)
         spec = ObjectiveSpec(name=objective, settings=settings or {})
         request = {"phase": "phase1", "tier": "min", **request}
         with session:
@@ -77,6 +86,7 @@ def run_search() -> Callable[..., Result]:
                 session.engine.slots(),
                 assumed_seconds,
                 overrides,
+                accept_drift=accept_drift,
             )
 
     return run
@@ -181,3 +191,34 @@ def place(tmp_path: Path) -> Iterator[Path]:
     directory = Path(tempfile.mkdtemp(prefix="orchestrator-test-", dir=MEMORY))
     yield directory
     shutil.rmtree(directory)
+
+
+@dataclass
+class Answer:
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> Callable[..., Answer]:
+    """`orchestrator ARGUMENTS` in this process, in an empty working directory."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> Answer:
+        monkeypatch.setattr(sys, "argv", ["orchestrator", *arguments])
+        handlers = {s: signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            command_line.main()
+            code = 0
+        except SystemExit as leaving:
+            code = leaving.code if isinstance(leaving.code, int) else 1
+        finally:
+            for signum, handler in handlers.items():
+                signal.signal(signum, handler)
+        captured = capfdbinary.readouterr()
+        return Answer(code, captured.out.decode(), captured.err.decode())
+
+    return run

@@ -34,12 +34,12 @@ class NanochatConfig(BaseModel):
     sequence_len: int = Field(default=128, ge=BLOCK)  # tokens
     micro_batch_size: int = Field(default=3, ge=1)  # sequences at once
     gradient_accumulation_steps: int = Field(default=1, ge=1)  # micro-batches per optimiser step
-    val_windows: int = Field(default=512, ge=1)  # of sequence_len tokens
+    val_windows: int = Field(default=512, ge=1, le=10**6)  # of sequence_len tokens
 
     # How long to train: the first of the three that is set decides.
     target_flops: float | None = Field(default=None, gt=0)  # forward and backward, not exceeded
-    num_batches: int | None = Field(default=None, ge=1)  # optimiser steps
-    num_epochs: float | None = Field(default=None, gt=0)  # times the training text
+    num_batches: int | None = Field(default=None, ge=1, le=10**12)  # optimiser steps
+    num_epochs: float | None = Field(default=None, gt=0, le=1e6)  # times the training text
 
     matrix_lr: float = Field(default=0.02, ge=0)  # Muon
     embedding_lr: float = Field(default=0.2, ge=0)  # AdamW

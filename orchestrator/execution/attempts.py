@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from budgets.events import Owner, Status
 from budgets.storage import sync_directory, write_aside
@@ -45,7 +45,8 @@ class Report(BaseModel):
     status: Status
     cause: str = ""
     measurement: Measurement | None = None
-    called_at: float | None = None  # monotonic clock, when the objective was called
+    # monotonic clock, when the objective was called
+    called_at: float | None = Field(default=None, allow_inf_nan=False)
 
 
 def to_json(model: BaseModel) -> str:
@@ -68,7 +69,8 @@ def write_config(attempt: Attempt) -> Path:
     if not 0 < len(attempt.attempt_id.encode()) <= MARK_LENGTH or "\0" in attempt.attempt_id:
         raise ValueError(f"expected an attempt id of 1 to {MARK_LENGTH} bytes")
     path = attempt.directory / CONFIG
-    with path.open("w", encoding="utf-8") as file:  # in place: nobody looks for it before
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:  # in place: nobody looks yet
         file.write(to_json(attempt))
         file.flush()
         os.fsync(file.fileno())

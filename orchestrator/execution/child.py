@@ -15,6 +15,7 @@ from pathlib import Path
 from budgets.events import Status
 from objectives import registry
 from objectives.api import Context, DivergedError, Measurement, OutOfMemoryError
+from objectives.secrets import redacted
 from orchestrator.execution.attempts import MEASUREMENT, METRICS, Report, write_model
 from orchestrator.execution.evaluate import Attempt
 
@@ -82,9 +83,9 @@ def classify(error: BaseException) -> Status:
 
 
 def last_line_of(error: BaseException, limit: int = 300) -> str:
-    """`Kind: message`, the last line a traceback would end with."""
+    """`Kind: message`, the last line a traceback would end with, secrets left out."""
     lines = "".join(traceback.format_exception_only(error)).strip().splitlines()
-    return lines[-1][:limit] if lines else type(error).__name__
+    return redacted(lines[-1], os.environ)[:limit] if lines else type(error).__name__
 
 
 def heartbeat_into(path: Path) -> Callable[[Mapping[str, float]], None]:

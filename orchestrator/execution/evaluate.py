@@ -7,15 +7,17 @@ result, whether or not anybody was left to hear of it.
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol, Self
+from typing import Annotated, Literal, Protocol, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from budgets.events import Owner, Status, Withdrawn
 from budgets.terms import Limits
-from objectives.api import Measurement, ObjectiveSpec
+from objectives.api import Count, Measurement, ObjectiveSpec
 
 Launcher = Literal["fork", "exec"]
+Seconds = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
+"""As a supervisor can measure them: whatever else a file claims, it is not a result."""
 
 
 class Attempt(BaseModel):
@@ -40,12 +42,12 @@ class Outcome(BaseModel):
     attempt_id: str
     status: Status
     cause: str = ""  # one line for a person; empty when ok
-    seconds: float  # wall clock from the supervisor's start to the end of the tree, monotonic
-    startup_seconds: float = 0.0  # of these, before the objective was called
-    cpu_seconds: float = 0.0  # of the whole tree
-    peak_memory_bytes: int = 0  # resident, the whole tree together
+    seconds: Seconds  # wall clock from the supervisor's start to the end of the tree, monotonic
+    startup_seconds: Seconds = 0.0  # of these, before the objective was called
+    cpu_seconds: Seconds = 0.0  # of the whole tree
+    peak_memory_bytes: Count = 0  # resident, the whole tree together
     device: str = ""  # "cpu", or the GPU's id
-    log_bytes_dropped: int = 0
+    log_bytes_dropped: Count = 0
     measurement: Measurement | None = None  # always when ok; when nan, if it came to a score
 
 

@@ -5,9 +5,10 @@ import select
 import signal
 import time
 from collections import deque
-from collections.abc import Sequence
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Self
 
 from budgets.events import Status, Withdrawn
@@ -76,10 +77,11 @@ class InlineExecutor:
         started = Started(attempt_id=attempt.attempt_id, **processes.this_owner().model_dump())
         write_model(attempt.directory / STARTED, started, durable=False)
         with (
-            (attempt.directory / "stdout.txt").open("w") as out,
-            (attempt.directory / "stderr.txt").open("w") as err,
+            open(attempt.directory / "stdout.txt", "w", opener=_private) as out,
+            open(attempt.directory / "stderr.txt", "w", opener=_private) as err,
             redirect_stdout(out),
             redirect_stderr(err),
+            _process_as_it_was(),
         ):
             report = child.evaluate(attempt, self.slots.device, self.slots.threads)
         outcome = Outcome(
@@ -95,6 +97,26 @@ class InlineExecutor:
         )
         with locked(attempt.directory):
             return write_summary(attempt.directory, outcome)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+@contextmanager
+def _process_as_it_was() -> Iterator[None]:
+    """Undoes what an objective did to this process: its directory, its handlers, its copies."""
+    directory, process = Path.cwd(), os.getpid()
+    handlers = {signum: signal.getsignal(signum) for signum in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        if os.getpid() != process:
+            os._exit(0)  # a fork that comes back is no second orchestrator
+        os.chdir(directory)
+        for signum, handler in handlers.items():
+            if signal.getsignal(signum) is not handler:
+                signal.signal(signum, handler)
 
 
 @dataclass

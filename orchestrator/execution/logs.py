@@ -4,6 +4,8 @@ import os
 from collections import deque
 from pathlib import Path
 
+from objectives.secrets import redacted
+
 
 class CappedLog:
     """Drains one pipe into one file of about `cap_bytes`: the middle is dropped and counted.
@@ -71,11 +73,12 @@ class CappedLog:
 
 
 def last_line(path: Path, limit: int = 200) -> str:
-    """The last line of a log with something on it, for a person."""
+    """The last line of a log with something on it, for a person, secrets left out."""
     try:
         with path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - 4096))
             lines = file.read().decode(errors="replace").splitlines()
     except OSError:
         return ""
-    return next((line.strip()[:limit] for line in reversed(lines) if line.strip()), "")
+    said = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return redacted(said, os.environ)[:limit]

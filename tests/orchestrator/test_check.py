@@ -132,7 +132,7 @@ def test_a_cap_on_evaluations_below_two_seeds_is_refused() -> None:
 
 
 def test_an_unknown_knob_is_refused_with_those_there_are() -> None:
-    with pytest.raises(ValueError, match="sphere has no y, expected some of x0, x1, x2"):
+    with pytest.raises(ValueError, match="sphere has no 'y', expected some of x0, x1, x2"):
         asked(knobs=("x0", "y")).names()
 
 

@@ -3,15 +3,14 @@
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
 
 from budgets.chain import LEDGER
 from budgets.ledger import Clock, Ledger
-from orchestrator import cli
 from orchestrator.recorded import Result
 from orchestrator.session import system_clock
 
@@ -19,43 +18,10 @@ RunSearch = Callable[..., Result]
 SPHERE = ("--objective", "sphere", "--executor", "inline", "--workers", "1")
 
 
-@dataclass
-class Answer:
-    code: int
-    out: str
-    err: str
+Command = Callable[..., Any]
 
 
-Command = Callable[..., Answer]
-
-
-@pytest.fixture
-def command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
-) -> Command:
-    """`orchestrator ARGUMENTS` in this process, in an empty working directory."""
-    import signal
-
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str) -> Answer:
-        monkeypatch.setattr(sys, "argv", ["orchestrator", *arguments])
-        handlers = {s: signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            cli.main()
-            code = 0
-        except SystemExit as leaving:
-            code = leaving.code if isinstance(leaving.code, int) else 1
-        finally:
-            for signum, handler in handlers.items():
-                signal.signal(signum, handler)
-        captured = capfdbinary.readouterr()
-        return Answer(code, captured.out.decode(), captured.err.decode())
-
-    return run
-
-
-def phase1(command: Command, *more: str) -> Answer:
+def phase1(command: Command, *more: str) -> Any:
     return command("phase1", "--tier", "min", *SPHERE, *more)
 
 
@@ -413,7 +379,7 @@ def test_space_check_repeated_runs_nothing_again(command: Command, tmp_path: Pat
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        (("--knobs", "x0,y"), "--knobs: idle has no y, expected some of x0, x1"),
+        (("--knobs", "x0,y"), "--knobs: idle has no 'y', expected some of x0, x1"),
         (("--knobs", ""), "--knobs: idle has no '', expected some of x0, x1"),
         (("--seeds", "1"), "--seeds"),
         (("--max-evals", "9"), "--max-evals 9 does not pay for 5 points on 2 seeds"),

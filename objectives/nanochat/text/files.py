@@ -1,8 +1,10 @@
 """Reading what a person names, with errors that say what was expected and where."""
 
+import errno
 import gzip
 import lzma
 import os
+import stat
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -27,10 +29,18 @@ def opened(path: Path, expected: str) -> Iterator[BufferedIOBase]:
     Raises SetupError, saying what was `expected`, when it cannot be opened or read to the end.
     """
     try:
+        _check_ends(path)
         with _unpacked(path) as file:
             yield file
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         raise unreadable(path, error, expected) from error
+
+
+def _check_ends(path: Path) -> None:
+    """Raises OSError on a pipe, a device or a socket: to read one may take for ever."""
+    kind = path.stat().st_mode
+    if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
+        raise OSError(errno.EINVAL, "it is neither a file nor a folder", str(path))
 
 
 def _unpacked(path: Path) -> BufferedIOBase:
@@ -82,6 +92,7 @@ def tree(folder: Path) -> list[str]:
 def file_sha256(path: Path, expected: str) -> str:
     """SHA-256 (hex) of the bytes of `path`. Raises SetupError."""
     try:
+        _check_ends(path)
         return cache.digests(path)[0][1]
     except OSError as error:
         raise unreadable(path, error, expected) from error
@@ -90,6 +101,8 @@ def file_sha256(path: Path, expected: str) -> str:
 def tree_sha256(folder: Path, names: Sequence[str]) -> str:
     """SHA-256 (hex) of the names, sizes and hashes of files in `folder`. Raises SetupError."""
     try:
+        for name in names:
+            _check_ends(folder / name)
         found = cache.digests(folder, names)
     except OSError as error:
         raise unreadable(error.filename, error, "a file that can be read") from error

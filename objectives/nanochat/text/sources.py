@@ -82,6 +82,8 @@ def _data_set(rest: str) -> Hub | Saved:
 
 
 def _absolute(path: str) -> Path:
+    if "\0" in path:
+        raise ValueError(f"data {path!r}: expected a path, and none holds a zero byte")
     try:
         return Path(path).expanduser().absolute()
     except RuntimeError as error:  # ~somebody

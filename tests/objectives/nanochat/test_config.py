@@ -23,6 +23,10 @@ from objectives.registry import load
         ({"model": "mamba"}, "model: Input should be 'synaptic' or 'gpt'"),
         ({"attention": "fused"}, "use explicit, or model = gpt"),
         ({"prime_rate": 0}, "prime_rate"),
+        ({"num_epochs": 1e308}, "num_epochs: Input should be less than or equal to 1000000"),
+        ({"num_batches": 10**18}, "num_batches"),
+        ({"val_windows": 10**12}, "val_windows"),
+        ({"data": "a\0b"}, "none holds a zero byte"),
     ],
 )
 def test_a_wrong_setting_is_refused_in_one_line_that_says_what_was_expected(

@@ -1,0 +1,34 @@
+"""What must not be written down: secrets in text on its way to a ledger, a report or a log."""
+
+import re
+from collections.abc import Mapping
+
+HIDDEN = "***"
+
+_IN_URL = re.compile(r"(?<=://)[^\s/?#]+(?=@)")
+"""`user:password`, or a token alone, before the host of a URL."""
+
+_WORDS = r"TOKEN|KEY|SECRET|PASS|(?i:password|secret|api_?key|(?:access|auth)_?token)"
+_NAME = rf"[A-Za-z0-9_-]*(?:{_WORDS})[A-Za-z0-9_-]*"
+_NAMED = re.compile(rf"(?<![A-Za-z0-9_-])({_NAME}[\"']?\s*[=:]\s*[\"']?)[^\s,;&\"')]+")
+"""`HF_TOKEN=...` in capitals, as environments have it: `tokens=512` is no secret."""
+
+_SHORTEST_SECRET = 6  # characters: what is shorter is in other words too
+
+
+def in_url(text: str) -> bool:
+    """Whether a URL in `text` carries a user name or a password."""
+    return _IN_URL.search(text) is not None
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether an environment variable of that name holds a secret, by custom."""
+    return re.fullmatch(_NAME, name.upper()) is not None
+
+
+def redacted(text: str, environment: Mapping[str, str]) -> str:
+    """`text` without credentials in URLs, named secrets and the secrets of the environment."""
+    for name, value in environment.items():
+        if is_secret_name(name) and len(value) >= _SHORTEST_SECRET:
+            text = text.replace(value, HIDDEN)
+    return _NAMED.sub(rf"\g<1>{HIDDEN}", _IN_URL.sub(HIDDEN, text))

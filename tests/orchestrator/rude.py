@@ -1,0 +1,64 @@
+"""Evaluations that misuse the process they run in, in front of the real one.
+
+As a program's entry, `main` does to its process what a careless training script may do.
+"""
+
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+
+from budgets.events import Status
+from objectives.api import Measurement
+from orchestrator.execution import child
+from orchestrator.execution.attempts import MEASUREMENT, Report, write_model
+from orchestrator.execution.evaluate import Attempt
+
+
+def main(attempt: Attempt, device: str, threads: int) -> int:
+    misuse()
+    return child.main(attempt, device, threads)
+
+
+def misuse() -> None:
+    """Everything that is the process's and not the evaluation's."""
+    if "numpy" in sys.modules:  # to import it here would take longer than the evaluation
+        sys.modules["numpy"].random.seed(0)
+    random.seed(0)
+    os.chdir("/")
+    os.umask(0)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    os.environ["OMP_NUM_THREADS"] = "64"
+    sys.argv = ["rude"]
+
+
+def fork_and_linger(attempt: Attempt, device: str, threads: int) -> int:
+    """The first process measures; its copy, which knows no better, does too, and stays."""
+    is_copy = os.fork() == 0
+    status = child.main(attempt, device, threads)
+    if is_copy:
+        time.sleep(60)
+    return status
+
+
+def leave(attempt: Attempt, _device: str, _threads: int) -> int:
+    sys.exit(0)
+
+
+def literal(attempt: Attempt, _device: str, _threads: int) -> int:
+    """Notes what reached it, as it reached it."""
+    received = attempt.directory / "received.txt"
+    received.write_text(attempt.objective.settings["value"], encoding="utf-8", newline="")
+    done = Report(
+        attempt_id=attempt.attempt_id, status=Status.OK, measurement=Measurement(score=1.0)
+    )
+    write_model(attempt.directory / MEASUREMENT, done, durable=False)
+    return 0
+
+
+if __name__ == "__main__":  # exec'd: a program of its own
+    config, device, threads = sys.argv[1:]
+    literal(Attempt.model_validate_json(Path(config).read_bytes()), device, int(threads))

@@ -1,0 +1,368 @@
+"""Odd options and odd files: one clear line, the exit code that fits, and nothing written."""
+
+import os
+from collections.abc import Callable
+from math import inf, nan
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from budgets.chain import LEDGER
+from budgets.terms import Devices
+from orchestrator.plan import limits_for
+from orchestrator.recorded import Result
+
+Command = Callable[..., Any]
+RunSearch = Callable[..., Result]
+
+SPHERE = ("--objective", "sphere", "--executor", "inline", "--workers", "1")
+SEARCH = ("phase1", "--tier", "min", *SPHERE, "--assume-eval-seconds", "1")
+PLAN = ("plan", "phase1", "--objective", "sphere", "--workers", "1")
+CALIBRATE = ("calibrate", *SPHERE)
+CHECK = ("space", "check", *SPHERE)
+RUN = "min-sphere-s1"
+
+NO_NUMBERS = (
+    "",
+    "nan",
+    "inf",
+    "-inf",
+    "1e309",
+    "1e308",
+    "-1",
+    "0",
+    "five",
+    "\u0665",
+    "0x10",
+    "5;ls",
+)
+"""Taken for an amount of time or money by nobody; the last but two is a five in Arabic."""
+
+
+def assert_one_clear_error(answer: Any, code: int = 2) -> None:
+    assert answer.code == code, answer
+    assert answer.err.startswith("error: ")
+    assert answer.err.count("\n") == 1
+    assert answer.err.removesuffix("\n").isprintable()
+
+
+@pytest.mark.parametrize("value", NO_NUMBERS)
+@pytest.mark.parametrize(
+    "option",
+    [
+        "--max-hours",
+        "--max-device-hours",
+        "--max-cost",
+        "--limit-seconds",
+        "--stall-seconds",
+        "--assume-eval-seconds",
+        "--sigma0",
+    ],
+)
+def test_an_amount_that_is_none_is_refused_by_name(
+    option: str, value: str, command: Command, tmp_path: Path
+) -> None:
+    answer = command("phase1", "--tier", "min", *SPHERE, f"{option}={value}")
+
+    assert_one_clear_error(answer)
+    assert option in answer.err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("value", ["", "nan", "1.5", "1e3", "true", "-1", "0", "\u0665", "9" * 30])
+@pytest.mark.parametrize(
+    ("verb", "option"),
+    [
+        (PLAN, "--seed"),
+        (PLAN, "--eval-seed"),
+        (PLAN, "--population"),
+        (PLAN, "--workers"),
+        (PLAN, "--threads"),
+        (CALIBRATE, "--repeats"),
+        (CHECK, "--seeds"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value[0],
+)
+def test_a_count_that_is_none_is_refused(
+    verb: tuple[str, ...], option: str, value: str, command: Command, tmp_path: Path
+) -> None:
+    answer = command(*verb, f"{option}={value}")
+
+    assert_one_clear_error(answer)
+    assert option in answer.err or "asked for" in answer.err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ((*SEARCH, "--price-per-device-hour=nan"), "--price-per-device-hour"),
+        ((*SEARCH, "--price-per-device-hour=-1"), "--price-per-device-hour"),
+        ((*SEARCH, "--price-per-device-hour=1e308"), "--price-per-device-hour"),
+        ((*SEARCH, "--max-evals=-5"), "--max-evals"),
+        ((*SEARCH, "--sigma0=1e-320"), "--sigma0: expected at least 1e-06"),
+        ((*SEARCH, "--run-id="), "--run-id: expected 1 to 64"),
+        ((*SEARCH, "--run-id=."), "--run-id"),
+        ((*SEARCH, "--run-id=.."), "--run-id"),
+        ((*SEARCH, "--run-id=a/../b"), "--run-id"),
+        ((*SEARCH, "--run-id=A"), "--run-id"),
+        ((*SEARCH, "--run-id=caf\u00e9"), "--run-id"),
+        ((*SEARCH, "--run-id=a\n"), "--run-id"),
+        ((*SEARCH, "--run-id=a b"), "--run-id"),
+        ((*SEARCH, "--run-id=-x"), "'-x'"),
+        ((*SEARCH, "--run-id", "a" * 65), "--run-id"),
+        ((*SEARCH, "--runs-dir="), "--runs-dir"),
+        ((*SEARCH, "--runs-dir=a\x1b[31m"), "--runs-dir"),
+        (("status", "--runs-dir="), "--runs-dir"),
+        ((*SEARCH, "--tier=huge"), "'huge'"),
+        ((*SEARCH, "--seed=true"), "got 'true'"),
+        ((*SEARCH, "--seed", "1.5"), "got '1.5'"),
+        ((*SEARCH, "--executor=slurm"), "--executor"),
+        ((*SEARCH, "--objective="), "unknown objective ''"),
+        ((*SEARCH, "--objective=\x1b[31msphere"), "Did you mean 'sphere'?"),
+        ((*SEARCH, "--reason=because"), "--override"),
+        ((*SEARCH, "--override=crash_rate", "--reason= "), "--reason"),
+        ((*SEARCH, "--override=crash_rate", "--reason=a\nb"), "one printable line"),
+        ((*SEARCH, "--override=crash_rate", "--reason=a\x1b[2J"), "one printable line"),
+        ((*SEARCH, "--set="), "expected KEY=VALUE"),
+        ((*SEARCH, "--set==5"), "expected KEY=VALUE"),
+        ((*SEARCH, "--set=noise="), "noise"),
+        ((*SEARCH, "--set=noise=NaN"), "noise"),
+        ((*SEARCH, "--set=noise=1e999"), "noise"),
+        ((*SEARCH, "--set=noise=null"), "noise"),
+        ((*SEARCH, "--set=dimension=true"), "dimension"),
+        ((*SEARCH, "--set=dimension=3.5"), "dimension"),
+        ((*SEARCH, "--set=dimension=" + "9" * 40), "dimension"),
+        ((*SEARCH, "--set=noise=" + "[" * 5000), "noise"),
+        ((*SEARCH, "--set=noise=0.01", "--set=noise=0.02"), "noise is given twice"),
+        ((*SEARCH, '--set=noise={"a":1,"a":2}'), "noise names a key twice"),
+        ((*CHECK, "--knobs=x\x1b[31m"), r"sphere has no 'x\x1b[31m'"),
+        ((*CHECK, "--knobs=,"), "--knobs"),
+        ((*CHECK, "--seeds=1001"), "--seeds"),
+        (("phase2",), "Did you mean 'phase1'?"),
+        (("phase1", "extra"), "extra"),
+        (("verify",), "'run'"),
+        (("status", ""), "no run ''"),
+        (("status", "/etc/passwd"), "no run '/etc/passwd'"),
+        (("status", "x" * 5000), "no run 'xxx"),
+        (("status", "\x1b[31m"), r"no run '\x1b[31m'"),
+        (("status", "--runs-dir=/etc/passwd"), "no run in /etc/passwd"),
+        (("report", "--rebuild"), "no run in artifacts/cmaes"),
+        (("plan", "phase1", "--set=data=/nowhere"), "cannot read data '/nowhere'"),
+        (("plan", "phase1", "--set=data="), "data"),
+        (("plan", "phase1", "--set=data=/dev/zero"), "neither a file nor a folder"),
+    ],
+    ids=lambda value: repr(value[-1])[:40] if isinstance(value, tuple) else "",
+)
+def test_a_slip_of_the_pen_is_one_line_that_names_it(
+    arguments: tuple[str, ...], named: str, command: Command, tmp_path: Path
+) -> None:
+    answer = command(*arguments)
+
+    assert_one_clear_error(answer)
+    assert named in answer.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_the_parser_does_not_understand_is_said_in_json_too(command: Command) -> None:
+    answer = command(*SEARCH, "--seed", "true", "--json")
+
+    assert orjson.loads(answer.out)["exit_code"] == 2
+    assert orjson.loads(answer.out)["error"] in answer.err
+    assert "--seed" in answer.err
+
+
+@pytest.mark.parametrize("arguments", [(), ("plan",), ("space",)])
+def test_no_command_at_all_shows_the_help(arguments: tuple[str, ...], command: Command) -> None:
+    answer = command(*arguments)
+
+    assert answer.code == 2
+    assert "Usage:" in answer.out + answer.err
+    assert "error:" not in answer.err
+
+
+@pytest.mark.parametrize(
+    "place", ["file", "/dev/null", "/dev/null/x", "/proc/nowhere", "x" * 300, "x/" * 3000]
+)
+def test_a_place_where_no_run_can_be_is_a_storage_error(
+    place: str, command: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+
+    answer = command(*SEARCH, "--runs-dir", place)
+
+    assert_one_clear_error(answer, code=8)
+    assert "cannot" in answer.err
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory, run_search: RunSearch) -> Path:
+    root = tmp_path_factory.mktemp("clumsy") / "artifacts/cmaes"
+    return run_search(root, assumed_seconds=1.0).directory
+
+
+@pytest.fixture
+def run(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run in the working directory, to do odd things to."""
+    import shutil
+
+    return Path(shutil.copytree(finished, tmp_path / "artifacts/cmaes/phase1" / RUN))
+
+
+def directory(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def link_elsewhere(path: Path) -> None:
+    path.rename(path.with_name("elsewhere"))
+    path.symlink_to("elsewhere")
+
+
+def broken_link(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("nowhere")
+
+
+def pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+EVERY_READER = (SEARCH, ("status", RUN), ("report", RUN, "--rebuild"), ("verify", RUN))
+
+
+@pytest.mark.parametrize("verb", EVERY_READER, ids=lambda verb: verb[0])
+@pytest.mark.parametrize("change", [directory, link_elsewhere, pipe])
+def test_a_ledger_that_is_no_plain_file_is_refused(
+    change: Callable[[Path], None], verb: tuple[str, ...], run: Path, command: Command
+) -> None:
+    change(run / LEDGER)
+
+    answer = command(*verb)
+
+    assert_one_clear_error(answer)
+    assert str(Path(RUN) / LEDGER) in answer.err
+
+
+def test_a_run_is_not_begun_through_a_broken_link(run: Path, command: Command) -> None:
+    broken_link(run / LEDGER)
+
+    assert_one_clear_error(command(*SEARCH))
+    assert not (run / "nowhere").exists()
+
+
+@pytest.mark.parametrize("part", ["reports", "eval"])
+@pytest.mark.parametrize("verb", EVERY_READER, ids=lambda verb: verb[0])
+def test_a_linked_part_of_a_run_is_refused(
+    verb: tuple[str, ...], part: str, run: Path, command: Command, tmp_path: Path
+) -> None:
+    (run / part).rename(tmp_path / part)
+    (run / part).symlink_to(tmp_path / part)
+    before = {p: p.stat().st_mtime_ns for p in (tmp_path / part).rglob("*")}
+
+    answer = command(*verb)
+
+    assert_one_clear_error(answer)
+    assert f"{part} is a symbolic link" in answer.err
+    assert {p: p.stat().st_mtime_ns for p in (tmp_path / part).rglob("*")} == before
+
+
+def test_a_linked_file_is_replaced_and_what_it_points_to_is_left_alone(
+    run: Path, command: Command, tmp_path: Path
+) -> None:
+    victim = tmp_path / "precious"
+    victim.write_text("precious")
+    for name in ("summary.md", "best.json", "reports/gen_0000.md"):
+        (run / name).unlink()
+        (run / name).symlink_to(victim)
+
+    assert command("report", "--rebuild").code == 0
+
+    assert victim.read_text() == "precious"
+    assert not (run / "summary.md").is_symlink()
+
+
+@pytest.mark.parametrize("name", ["summary.md", "reports/gen_0000.json"])
+def test_a_directory_in_the_place_of_a_report_is_named(
+    name: str, run: Path, command: Command
+) -> None:
+    directory(run / name)
+
+    answer = command("report", "--rebuild")
+
+    assert_one_clear_error(answer, code=8)
+    assert f"cannot use {Path('artifacts/cmaes/phase1') / RUN / name}: Is a directory" in answer.err
+
+
+def test_an_empty_ledger_is_a_run_that_has_not_begun(run: Path, command: Command) -> None:
+    for name in (LEDGER, "head.json"):
+        (run / name).write_bytes(b"")
+
+    assert_one_clear_error(command("status", RUN))
+    assert command("verify", RUN).code == 6
+    assert command(*SEARCH).code == 0
+    assert command("verify", RUN).code == 0
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [b"", b"[[[[", b"[1]", b"null", b'{"seq":NaN,"h":1}', b'{"seq":%s,"h":"x"}' % (b"9" * 5000)],
+    ids=["empty", "cut", "list", "null", "nan", "huge"],
+)
+def test_a_head_that_says_nothing_is_no_matter(mark: bytes, run: Path, command: Command) -> None:
+    (run / "head.json").write_bytes(mark)
+
+    assert [command(*verb).code for verb in EVERY_READER] == [0, 0, 0, 0]
+
+
+def test_a_damaged_calibration_is_named_and_nothing_is_begun_beside_it(
+    command: Command, tmp_path: Path
+) -> None:
+    assert command(*CALIBRATE).code == 0
+    (ledger,) = tmp_path.glob(f"artifacts/cmaes/calibration/*/{LEDGER}")
+    ledger.write_bytes(ledger.read_bytes().replace(b'"ok"', b'"oj"', 1))
+
+    answer = command("phase1", "--tier", "min", *SPHERE)
+
+    assert_one_clear_error(answer, code=6)
+    assert str(ledger.relative_to(tmp_path)) in answer.err
+    assert not (tmp_path / "artifacts/cmaes/phase1").exists()
+
+
+@pytest.mark.parametrize("data", ["pipe", "pipe.txt.gz", "jsonl:pipe", "."])
+def test_data_that_may_never_end_is_not_waited_for(
+    data: str, command: Command, tmp_path: Path
+) -> None:
+    for name in ("pipe", "pipe.txt", "pipe.txt.gz"):
+        os.mkfifo(tmp_path / name)
+
+    answer = command("plan", "phase1", "--set", f"data={data}")
+
+    assert_one_clear_error(answer)
+    assert "neither a file nor a folder" in answer.err
+
+
+def test_an_odd_path_does_not_steer_the_terminal(
+    run: Path, command: Command, tmp_path: Path
+) -> None:
+    odd = run.rename(tmp_path / "odd\x1b[2J\u202e")
+    good = command("status", str(odd))
+    (odd / LEDGER).write_bytes(b"")
+    bad = command("status", str(odd))
+
+    assert good.code == 0
+    assert good.out.replace("\n", "").isprintable()
+    assert_one_clear_error(bad)
+    assert "holds no whole record" in bad.err
+
+
+@pytest.mark.parametrize("seconds", [nan, inf, 0.0, -1.0])
+def test_a_limit_on_silence_is_a_positive_number_for_whoever_asks(seconds: float) -> None:
+    devices = Devices(count=1, kind="cpu", name="", threads=1, memory_bytes=1)
+
+    with pytest.raises(ValueError, match="--stall-seconds: expected a positive number"):
+        limits_for(60.0, seconds, devices, None)

@@ -1,0 +1,643 @@
+"""Threats and what counters them: code from data, other people's text, secrets, forged files."""
+
+import ast
+import csv
+import io
+import json
+import os
+import shutil
+import stat
+import sys
+import tempfile
+import tomllib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from rich.console import Console
+
+from budgets.chain import LEDGER, read
+from budgets.events import Planned, Reserved, Status
+from budgets.ledger import HEAD, Ledger
+from budgets.markdown import plain, printable, to_markdown
+from budgets.report import budget_report
+from budgets.terms import Limits
+from objectives import registry, secrets
+from objectives.api import Objective, ObjectiveSpec
+from objectives.space import Knob
+from orchestrator import artifacts
+from orchestrator.engine import Engine
+from orchestrator.execution import attempts, processes
+from orchestrator.execution.evaluate import Attempt, Launcher, Outcome, Slots
+from orchestrator.execution.executors import InlineExecutor, LocalExecutor
+from orchestrator.execution.launch import Launch, Program
+from orchestrator.execution.logs import last_line
+from orchestrator.live import Live
+from orchestrator.recorded import Result, load_state
+from orchestrator.run import attempt_id
+from orchestrator.session import system_clock
+from orchestrator.verify import verify
+
+RunSearch = Callable[..., Result]
+Command = Callable[..., Any]
+REPOSITORY = Path(__file__).parents[1]
+RUDE = Path(__file__).parent / "orchestrator/rude.py"
+SPHERE = (
+    *("phase1", "--tier", "min", "--objective", "sphere", "--executor", "inline"),
+    *("--workers", "1", "--assume-eval-seconds", "1"),
+)
+
+
+# Code from data: what our own sources never do
+
+MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve", "joblib", "yaml"}
+CALLS = {"eval", "exec", "compile", "__import__", "os.system", "os.popen", "tempfile.mktemp"}
+ALLOWED: dict[str, set[str]] = {}
+"""Exceptions by file, each with its reason beside it. There are none."""
+
+
+def faults(source: str) -> Iterator[str]:
+    """What in a module could turn data into code."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (a.name for a in node.names if a.name.split(".")[0] in MODULES)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in MODULES:
+            yield str(node.module)
+        if isinstance(node, ast.Call):
+            yield from _faults_of_call(ast.unparse(node.func), node)
+
+
+def _faults_of_call(name: str, call: ast.Call) -> Iterator[str]:
+    given = {k.arg: ast.unparse(k.value) for k in call.keywords}
+    if name in CALLS:
+        yield name
+    if given.get("shell", "False") != "False":
+        yield f"{name}(shell=...)"
+    if name == "torch.load" and given.get("weights_only") != "True":
+        yield name
+    if name.endswith(".load") and given.get("allow_pickle", "False") != "False":
+        yield name
+    if name.startswith("subprocess.") and isinstance(call.args[0], ast.Constant | ast.JoinedStr):
+        yield f"{name}(text)"
+
+
+def python_sources() -> list[Path]:
+    folders = [REPOSITORY / name for name in ("budgets", "objectives", "orchestrator", "scripts")]
+    files = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
+    return [
+        f
+        for f in files
+        if f.suffix == ".py" or f.read_bytes()[:40].startswith(b"#!/usr/bin/env python")
+    ]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import pickle",
+        "from pickle import loads",
+        "import dill as d",
+        "eval('1')",
+        "exec(text)",
+        "os.system('ls')",
+        "subprocess.run('ls', shell=True)",
+        "subprocess.run(f'ls {x}')",
+        "yaml.load(x); import yaml",
+        "torch.load(p)",
+        "torch.load(p, weights_only=False)",
+        "np.load(p, allow_pickle=True)",
+    ],
+)
+def test_code_that_runs_data_would_be_noticed(source: str) -> None:
+    assert list(faults(source))
+
+
+@pytest.mark.parametrize("source", ["model.eval()", "re.compile(x)", "subprocess.run(['ls', x])"])
+def test_code_that_only_looks_like_it_is_not(source: str) -> None:
+    assert not list(faults(source))
+
+
+def test_no_source_of_ours_runs_data() -> None:
+    sources = python_sources()
+    found = {
+        str(path.relative_to(REPOSITORY)): wrong
+        for path in sources
+        if (wrong := set(faults(path.read_text(encoding="utf-8"))))
+    }
+
+    assert len(sources) > 60
+    assert found == ALLOWED
+
+
+def test_no_shell_script_of_ours_evaluates_text() -> None:
+    scripts = [p for p in (REPOSITORY / "scripts").iterdir() if b"bash" in p.read_bytes()[:40]]
+
+    assert scripts
+    assert not [p.name for p in scripts if "eval " in p.read_text(encoding="utf-8")]
+
+
+def test_nothing_is_shipped_to_rays_workers_but_what_is_called() -> None:
+    """A `runtime_env` would put the values of variables into Ray's logs, and a `.env` on nodes."""
+    for path in (REPOSITORY / "orchestrator").rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        assert "runtime_env=" not in text, path
+        assert "env_vars" not in text, path
+        assert "working_dir" not in text, path
+
+
+def test_rays_dashboard_cannot_be_made_to_delete_jobs_by_a_website() -> None:
+    """CVE-2026-27482, mended in Ray 2.54."""
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
+
+    assert [d for d in project["project"]["dependencies"] if d.startswith("ray")] == [
+        "ray>=2.54,<3"
+    ]
+
+
+# Values reach an evaluation as they are
+
+HOSTILE = [
+    "; rm -rf /",
+    "$(touch owned)`touch owned`",
+    "a\nb\r\nc\n",
+    "<script>alert(1)</script>",
+    "\x1b[2J\x1b]0;owned\x07",
+    "=cmd()|'/C calc'!A0",
+    "--option -x",
+    "' \" \\ * ? ~ %s {0} ${HOME}",
+    "\u202etxt.exe \U0001f600 \u0000",
+]
+
+
+@pytest.fixture
+def _rude_is_importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = [str(RUDE.parent), str(REPOSITORY), os.environ.get("PYTHONPATH", "")]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
+
+
+@pytest.mark.usefixtures("_rude_is_importable")
+@pytest.mark.parametrize("launcher", ["fork", "exec"])
+def test_hostile_values_arrive_as_one_literal_argument(launcher: Launcher, tmp_path: Path) -> None:
+    program = Program(entry="rude:literal", argv=(sys.executable, str(RUDE)))
+    place = tmp_path / "; touch owned #$(touch owned)"
+    place.mkdir()
+    received = []
+    with LocalExecutor(Slots(1, "cpu", "", 1), launcher, program=program) as executor:
+        for number, value in enumerate(HOSTILE if launcher == "fork" else ["".join(HOSTILE)]):
+            attempt = attempt_in(place / f"{number} <&> 'x'", {"value": value})
+            executor.submit(attempt)
+            while not (done := executor.wait(5.0)):
+                pass
+            assert done[0].status is Status.OK, done
+            received.append((attempt.directory / "received.txt").read_bytes().decode())
+
+    assert received == (HOSTILE if launcher == "fork" else ["".join(HOSTILE)])
+    assert not list(tmp_path.rglob("owned"))
+
+
+def attempt_in(directory: Path, settings: dict[str, Any]) -> Attempt:
+    directory.mkdir()
+    return Attempt(
+        attempt_id=f"{directory.name}-1",
+        directory=directory,
+        objective=ObjectiveSpec(name="rude", settings=settings),
+        knobs={},
+        seed=7,
+        limits=Limits(wall_seconds=60.0, grace_seconds=0.3),
+        owner=processes.this_owner(),
+    )
+
+
+# What an evaluation says of its end is inert wherever it is shown
+
+
+class Complaining(InlineExecutor):
+    """One evaluation in eight fails, with the next hostile text for its cause."""
+
+    told = 0
+
+    def _evaluate(self, attempt: Attempt) -> Outcome:
+        outcome = super()._evaluate(attempt)
+        number, Complaining.told = Complaining.told, Complaining.told + 1
+        if number % 4 != 3:
+            return outcome
+        said = {"status": Status.ERROR, "cause": HOSTILE[number // 4 % len(HOSTILE)]}
+        return outcome.model_copy(update={**said, "device": HOSTILE[4], "measurement": None})
+
+
+@dataclass(frozen=True)
+class ComplainingEngine(Engine):
+    def executor(self, slots: Slots, objective: Objective, name: str) -> InlineExecutor:
+        return Complaining(slots)
+
+
+@pytest.fixture(scope="module")
+def complaining(tmp_path_factory: pytest.TempPathFactory, run_search: RunSearch) -> Path:
+    """A run whose evaluations failed with every hostile text, its owner overriding the rule."""
+    Complaining.told = 0
+    root = tmp_path_factory.mktemp("complaining") / "artifacts/cmaes"
+    engine = ComplainingEngine(kind="inline", workers=1)
+    search = {"engine": engine, "assumed_seconds": 1.0, "tier": "target"}
+    result = run_search(root, **search)
+    for time in range(5):
+        reason = f"{HOSTILE[3]} for the {time}th time"
+        result = run_search(root, **search, overrides=[("crash_rate", reason)])
+    assert result.verdict.decision == "pause"
+    return result.directory
+
+
+def steering(text: str) -> set[str]:
+    """The characters of `text` that steer terminals or turn text around."""
+    return {c for c in text if not c.isprintable() and c != "\n"}
+
+
+def test_no_file_for_people_steers_a_terminal_or_a_browser(complaining: Path) -> None:
+    causes = {
+        r.event.cause for r in read(complaining / LEDGER).records if r.event.kind == "settled"
+    }
+    artifacts.rebuild(complaining)
+    texts = {p.name: p.read_text() for p in complaining.rglob("*.md")}
+
+    assert {"; rm -rf /", "<script>alert(1)</script>", "a b c"} <= causes
+    assert len(texts) >= 2
+    for name, text in texts.items():
+        assert not steering(text), name
+        assert "<script" not in text.replace(r"\<script", ""), name
+    assert r"\<script>" in texts["summary.md"]
+
+
+def test_every_row_of_the_table_is_one_row_and_no_formula(complaining: Path) -> None:
+    text = (complaining / "progress.csv").read_text()
+    rows = list(csv.reader(io.StringIO(text)))
+
+    assert not steering(text)
+    assert {len(row) for row in rows} == {len(rows[0])}
+    assert not [cell for row in rows for cell in row if cell.startswith(("=", "+", "-", "@"))]
+    causes = {row[-1] for row in rows}
+    assert {"'=cmd()|'/C calc'!A0", "'--option -x"} <= causes
+
+
+@pytest.mark.parametrize("verb", ["status", "report"])
+def test_no_command_lets_a_recorded_text_steer_the_terminal(
+    verb: str, complaining: Path, command: Command
+) -> None:
+    answer = command(verb, str(complaining))
+
+    assert answer.code == 0
+    assert not steering(answer.out + answer.err)
+    assert orjson.loads(command(verb, str(complaining), "--json").out)
+
+
+def test_the_live_view_is_not_steered_by_what_evaluations_say(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Complaining.told = 4 * 4  # so that escapes come first
+    monkeypatch.setattr(Engine, "executor", lambda self, slots, objective, name: Complaining(slots))
+
+    answer = command(*SPHERE)
+
+    assert answer.code == 3
+    assert "]0;owned" in answer.out
+    assert not steering(answer.out + answer.err)
+
+
+def test_somebody_elses_ledger_does_not_steer_the_terminal(
+    complaining: Path, command: Command, tmp_path: Path
+) -> None:
+    """Its chain is whole: whoever wrote it knows the format, and whoever reads it is a victim."""
+    planned = read(complaining / LEDGER).records[0].event
+    assert isinstance(planned, Planned)
+    odd = {"run_id": HOSTILE[4] + HOSTILE[3], "reasons": (HOSTILE[4],), "tier": None}
+    devices = planned.plan.devices.model_copy(update={"name": HOSTILE[4]})
+    objective = {"name": HOSTILE[3] + HOSTILE[8], "settings": {}}
+    plan = planned.plan.model_copy(update={**odd, "devices": devices, "objective": objective})
+    with Ledger(tmp_path, system_clock()) as ledger:
+        assert list(ledger.replay()) == []
+        ledger.append(ledger.seal(Planned(plan=plan)))
+
+    answers = [command(verb, str(tmp_path)) for verb in ("status", "report", "verify")]
+
+    assert [answer.code for answer in answers] == [0, 0, 0]
+    assert not steering("".join(answer.out + answer.err for answer in answers))
+    assert "<script" not in artifacts.markdown(load_state(tmp_path)).replace(r"\<script", "")
+
+
+def test_no_part_of_a_report_is_markup(complaining: Path) -> None:
+    report = budget_report(load_state(complaining))
+    texts = ("run_id", "objective", "devices", "sentence")
+    bait = report.model_copy(
+        update={**dict.fromkeys(texts, HOSTILE[3]), "overrides": (HOSTILE[3],), "triggers": ()}
+    )
+
+    shown = to_markdown(bait)
+
+    assert shown.count(r"\<script>") == 5
+    assert "<script" not in shown.replace(r"\<script", "")
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a,b", "a|b", "=a", "-a", "a\n", "\x1b[2J", "x" * 65])
+def test_a_knobs_name_is_a_plain_word(name: str) -> None:
+    with pytest.raises(ValueError, match="name"):
+        Knob(name=name, kind="linear", low=0, high=1, baseline=0)
+
+
+def test_nothing_that_is_said_while_a_run_goes_on_steers_the_terminal() -> None:
+    shown = io.StringIO()
+
+    Live(Console(file=shown)).say(" ".join(HOSTILE))
+
+    assert "]0;owned" in shown.getvalue()
+    assert not steering(shown.getvalue())
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_plain_text_is_one_line_without_markup(text: str) -> None:
+    shown = plain(text)
+
+    assert shown.isprintable()
+    assert "\n" not in shown
+    assert "<" not in shown.replace(r"\<", "")
+    assert not steering(printable(text))
+
+
+def test_an_override_with_an_escape_or_a_secret_for_its_reason_is_refused(command: Command) -> None:
+    for reason in ("\x1b[2J", "a\nb", "see https://me:pass@host/x", "HF_TOKEN=abc"):
+        answer = command(*SPHERE, "--override", "crash_rate", "--reason", reason)
+        assert answer.code == 2
+        assert "--reason" in answer.err
+
+
+# Secrets
+
+TOKEN, PASSWORD = "hf_bG9uZ3NlY3JldA", "correcthorse"  # the bait of these tests
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("GET https://me:correcthorse@host/x?y failed", "GET https://***@host/x?y failed"),
+        ("clone https://correcthorse@github.com/a/b", "clone https://***@github.com/a/b"),
+        ("two ftp://a:correcthorse@h s3://b:c@k", "two ftp://***@h s3://***@k"),
+        ("at://me:correct@horse@host", "at://***@host"),
+        ("HF_TOKEN=correcthorse and more", "HF_TOKEN=*** and more"),
+        ("{'AWS_SECRET_ACCESS_KEY': 'correcthorse'}", "{'AWS_SECRET_ACCESS_KEY': '***'}"),
+        ("export DB_PASS='correcthorse'", "export DB_PASS='***'"),
+        ("password: correcthorse, user: me", "password: ***, user: me"),
+        ("api_key=correcthorse&x=1", "api_key=***&x=1"),
+        ("it is correcthorse.", "it is ***."),
+        ("tokens=512 key 3 keyboard: x", "tokens=512 key 3 keyboard: x"),
+        ("mail me@host about http://host/a@b", "mail me@host about http://host/a@b"),
+        ("KeyError: 'tau_c'", "KeyError: 'tau_c'"),
+    ],
+)
+def test_secrets_are_left_out_of_text(said: str, kept: str) -> None:
+    assert secrets.redacted(said, {"MY_KEY": PASSWORD, "SHORT_KEY": "x", "HOME": "host"}) == kept
+
+
+@pytest.mark.parametrize("value", ["https://me:pass@host/x", "s3://token@bucket", "a b://x:y@z"])
+@pytest.mark.parametrize(
+    ("objective", "setting"), [("nanochat", "data"), ("nanochat", "tokenizer"), ("sphere", "noise")]
+)
+def test_a_setting_with_a_password_in_it_is_refused_and_not_repeated(
+    objective: str, setting: str, value: str, command: Command, tmp_path: Path
+) -> None:
+    answer = command(
+        "phase1", "--tier", "min", "--objective", objective, "--set", f"{setting}={value}"
+    )
+
+    assert answer.code == 2
+    assert f"{objective} setting {setting} is a URL with a user name or a password" in answer.err
+    assert ".netrc" in answer.err
+    assert value not in answer.err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "value", ["jsonl:/data/a@b.jsonl", "hf:user/name", "mail@host", "http://h/p@q"]
+)
+def test_a_setting_that_only_holds_an_at_sign_is_none(value: str) -> None:
+    assert not secrets.in_url(value)
+
+
+class Leaking:
+    """Raises what careless code puts into its messages."""
+
+    def __init__(self) -> None:
+        self.sphere = registry.load(ObjectiveSpec(name="sphere"))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.sphere, name)
+
+    def evaluate(self, *_: object) -> Any:
+        raise ConnectionError(
+            f"401 for https://me:{PASSWORD}@host with {os.environ['HF_TOKEN']} of {os.environ}"
+        )
+
+
+def test_secrets_of_the_environment_are_in_no_record_and_no_file_for_people(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    (tmp_path / ".env").write_text(f"WANDB_API_KEY={TOKEN}\n")
+    leaking = Leaking()
+    monkeypatch.setitem(registry._BUILDERS, "sphere", lambda settings: leaking)
+
+    answer = command(*SPHERE)
+
+    assert answer.code == 3
+    assert "ConnectionError: 401 for https://***@host with *** of" in " ".join(answer.out.split())
+    own_words = ("stdout.txt", "stderr.txt")  # what the program printed is the program's
+    files = [
+        p for p in (tmp_path / "artifacts").rglob("*") if p.is_file() and p.name not in own_words
+    ]
+    assert len(files) > 10
+    for text in (answer.out, answer.err, *(p.read_text(errors="replace") for p in files)):
+        assert TOKEN not in text
+        assert PASSWORD not in text
+
+
+def test_the_last_words_of_a_program_are_kept_without_its_secrets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    (tmp_path / "stderr.txt").write_text(f"first\nno access to x://a:{PASSWORD}@h with {TOKEN}\n\n")
+
+    assert last_line(tmp_path / "stderr.txt") == "no access to x://***@h with ***"
+
+
+def test_no_variable_of_the_environment_reaches_the_ledger(
+    run_search: RunSearch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("PATH_OF_MINE", "HOSTNAME_OF_MINE", "CUDA_OF_MINE", "RAY_OF_MINE"):
+        monkeypatch.setenv(name, "bait-in-the-environment")
+
+    result = run_search(tmp_path, assumed_seconds=1.0)
+
+    assert not [
+        p for p in result.directory.rglob("*") if p.is_file() and b"bait-in-the" in p.read_bytes()
+    ]
+
+
+def test_four_variables_are_set_for_an_evaluation_and_no_more(tmp_path: Path) -> None:
+    launch = Launch(
+        attempt=attempt_in(tmp_path / "attempt", {}),
+        launcher="exec",
+        program=Program(),
+        gpu_id=None,
+        threads=2,
+    )
+
+    assert launch.environment == {
+        "CUDA_VISIBLE_DEVICES": "",
+        "OMP_NUM_THREADS": "2",
+        "OPENBLAS_NUM_THREADS": "2",
+        "PYTHONUNBUFFERED": "1",
+    }
+    assert launch.arguments == [str(tmp_path / "attempt/config.json"), "cpu", "2"]
+
+
+def test_no_secret_of_the_environment_reaches_rays_logs(cli: Any) -> None:
+    short = Path(tempfile.mkdtemp(prefix="s", dir="/tmp"))  # sockets need short paths
+    (cli.cwd / ".env").write_text(f"HF_TOKEN={TOKEN}\n")
+    variables = {"RAY_TMPDIR": str(short), "HF_TOKEN": TOKEN, "MY_PASSWORD": PASSWORD}
+    engine = [w if w != "inline" else "ray" for w in SPHERE]
+    try:
+        answer = type(cli)(cli.cwd, variables).run(*engine)
+        written = [
+            p for p in (*short.rglob("*"), *(cli.cwd / "artifacts").rglob("*")) if p.is_file()
+        ]
+        leaks = [
+            p
+            for p in written
+            if TOKEN.encode() in (text := p.read_bytes()) or PASSWORD.encode() in text
+        ]
+    finally:
+        shutil.rmtree(short)
+
+    assert answer.returncode == 0, answer.stderr
+    assert [p for p in written if p.name.startswith("raylet")], "Ray's logs are elsewhere"
+    assert leaks == []
+
+
+# Whose files they are
+
+
+@pytest.mark.parametrize("kind", ["inline", "local"])
+def test_what_a_run_writes_is_its_owners(kind: Any, run_search: RunSearch, tmp_path: Path) -> None:
+    mask = os.umask(0o000)
+    try:
+        result = run_search(tmp_path, engine=Engine(kind=kind, workers=1), assumed_seconds=1.0)
+    finally:
+        os.umask(mask)
+
+    files = [
+        p for p in result.directory.rglob("*") if p.is_file() and not p.name.startswith("ledger.")
+    ]
+    assert len(files) > 16 * 5
+    assert {p.name for p in files if stat.S_IMODE(p.stat().st_mode) != 0o600} == set()
+    assert stat.S_IMODE((result.directory / "reports").stat().st_mode) == 0o700
+
+
+# Forged files
+
+BIG = "9" * 400
+ONE_MEASUREMENT = '{"attempt_id": "ID", "status": "ok", "measurement": MEASUREMENT}'
+
+
+@pytest.mark.parametrize(
+    ("content", "cause"),
+    [
+        ("[" * 100_000, "measurement.json is not valid"),
+        ('{"a":' * 100_000, "measurement.json is not valid"),
+        ("{" + " " * 1_000_000 + "}", "is larger than 1000000 bytes"),
+        ("[]", "measurement.json is not valid"),
+        ("null", "measurement.json is not valid"),
+        ("\x00\xff", "measurement.json is not valid"),
+        (ONE_MEASUREMENT.replace("ID", "other"), "measurement.json is"),
+        (ONE_MEASUREMENT.replace('"ok"', '"lost"').replace("MEASUREMENT", "null"), "claims status"),
+        (ONE_MEASUREMENT.replace('"ok"', '"root"'), "measurement.json is not valid"),
+        (ONE_MEASUREMENT.replace("MEASUREMENT", "null"), "holds no measurement"),
+        (ONE_MEASUREMENT.replace("MEASUREMENT", "{}"), "measurement.score"),
+        (ONE_MEASUREMENT.replace("MEASUREMENT", '{"score": "1"}'), "measurement.score"),
+        (ONE_MEASUREMENT.replace("MEASUREMENT", '{"score": true}'), "measurement.score"),
+        (ONE_MEASUREMENT.replace("MEASUREMENT", '{"score": [1]}'), "measurement.score"),
+        *(
+            (
+                ONE_MEASUREMENT.replace("MEASUREMENT", f'{{"score": 1, "{name}": {value}}}'),
+                f"measurement.{name}",
+            )
+            for name, value in [
+                ("steps", BIG), ("steps", "-1"), ("steps", "1.5"), ("tokens", str(2**63)),
+                ("train_seconds", "NaN"), ("train_seconds", "-1"), ("train_flops", "Infinity"),
+                ("eval_flops", '"1e999"'), ("metrics", "[1]"), ("metrics", '{"a": "b"}'),
+                ("owned", "1"),
+            ]
+        ),
+        (
+            ONE_MEASUREMENT.replace("MEASUREMENT", '{"score": 1}, "called_at": NaN'),
+            "called_at",
+        ),
+    ],
+    ids=lambda value: value[-60:],
+)  # fmt: skip
+def test_a_forged_measurement_is_not_believed(content: str, cause: str, tmp_path: Path) -> None:
+    text = content.replace("ID", "mine")
+    (tmp_path / attempts.MEASUREMENT).write_bytes(text.encode("latin-1"))
+
+    with pytest.raises(ValueError, match=r"measurement\.json") as refused:
+        attempts.read_report(tmp_path, "mine")
+
+    assert cause in str(refused.value)
+    assert len(str(refused.value)) < 300
+
+
+GENUINE = {"attempt_id": "ID", "status": "ok", "seconds": 0.1, "measurement": {"score": 0.5}}
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        b"garbage",
+        b"[" * 100_000,
+        json.dumps({**GENUINE, "attempt_id": "other"}).encode(),
+        json.dumps({**GENUINE, "seconds": -1}).encode(),
+        json.dumps({**GENUINE, "seconds": float("nan")}).encode(),
+        json.dumps({**GENUINE, "seconds": 1}).replace("1,", BIG + ",", 1).encode(),
+        json.dumps({**GENUINE, "cpu_seconds": float("inf")}).encode(),
+        json.dumps({**GENUINE, "peak_memory_bytes": 10**30}).encode(),
+        json.dumps({**GENUINE, "measurement": {"score": 0.5, "steps": 10**30}}).encode(),
+        json.dumps({**GENUINE, "measurement": {"score": "0.5"}}).encode(),
+        json.dumps({**GENUINE, "status": "root"}).encode(),
+    ],
+    ids=["garbage", "deep", "of another", "negative", "nan", "huge", "infinite", "huge memory",
+         "huge steps", "text", "status"],
+)  # fmt: skip
+def test_a_forged_summary_is_not_adopted(
+    forged: bytes, run_search: RunSearch, tmp_path: Path
+) -> None:
+    """The orchestrator died while one attempt ran, and its summary is not a supervisor's."""
+    whole = run_search(tmp_path, assumed_seconds=1.0)
+    run = whole.directory
+    records = read(run / LEDGER).records
+    last = max(r.seq for r in records if isinstance(r.event, Reserved))
+    reserved = records[last].event
+    assert isinstance(reserved, Reserved)
+    (run / LEDGER).write_bytes((run / LEDGER).read_bytes()[: records[last].end])
+    (run / HEAD).unlink()
+    shutil.rmtree(run / "reports")
+    own = attempt_id(records[0].digest, reserved).encode()
+    (summary,) = run.glob(
+        f"eval/gen_{reserved.generation:04d}/cand_{reserved.candidate:04d}/*/summary.json"
+    )
+    summary.write_bytes(forged.replace(b"ID", own))
+
+    resumed = run_search(tmp_path, assumed_seconds=1.0)
+
+    assert resumed.verdict.decision == "done"
+    tries = resumed.state.generations[-1].tries[reserved.candidate, reserved.seed]
+    assert [t.settled.status for t in tries if t.settled] == [Status.LOST, Status.OK]
+    assert resumed.state.generations[-1].scores() == whole.state.generations[-1].scores()
+    assert verify(run).divergence is None
