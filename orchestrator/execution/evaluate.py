@@ -61,7 +61,7 @@ class Slots:
 
 @dataclass(frozen=True)
 class Withdrawn:
-    """A device that gets no more work, and why: somebody else's process or memory is on it."""
+    """A device that gets no more work, and why: somebody else is on it, or our own cannot be ended."""
 
     device: str
     why: str
@@ -75,7 +75,10 @@ class Executor(Protocol):
     """
 
     slots: Slots
-    withdrawn: tuple[Withdrawn, ...]  # grows while the executor runs
+
+    @property
+    def withdrawn(self) -> tuple[Withdrawn, ...]:
+        """Devices given up; more may follow while the executor runs."""
 
     def __enter__(self) -> Self: ...
 
@@ -83,7 +86,10 @@ class Executor(Protocol):
         """Kill what is still in flight, wait until its processes are gone, release the slots."""
 
     def free(self) -> int:
-        """How many attempts can be submitted now. Raises EngineError when no slot is left at all."""
+        """How many attempts can be submitted now. Raises EngineError when no slot is left at all.
+
+        Never 0 with nothing in flight: it then waits for a slot that is being looked at or replaced.
+        """
 
     def submit(self, attempt: Attempt) -> None:
         """Start an attempt. Its directory exists and is empty. Raises if no slot is free."""

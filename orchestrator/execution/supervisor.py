@@ -22,30 +22,32 @@ from orchestrator.execution import processes
 from orchestrator.execution.attempts import (
     METRICS,
     STARTED,
+    STUCK,
     SUMMARY,
     Report,
     Started,
+    SummaryRoom,
     read_report,
     take_lock,
     write_model,
-    write_summary,
 )
 from orchestrator.execution.evaluate import Attempt, Outcome
 from orchestrator.execution.launch import Launch, Spare, fork_spare
+from orchestrator.execution.lease import Ties
 from orchestrator.execution.logs import CappedLog, last_line
 
 TICK_SECONDS = 0.05  # longest sleep; the end of the trainer wakes it earlier
-CHECK_SECONDS = 0.25  # memory, heartbeat, owner
+CHECK_SECONDS = 0.25  # memory, heartbeat
 ORPHAN_GRACE_SECONDS = 1.0  # nobody waits for the result any more: be quick
 LOCK_WAIT_SECONDS = 10.0
 
 
-def supervise(inbox: int, notify: int, lifeline: int) -> None:
+def supervise(inbox: int, notify: int, lifeline: int, lease: int | None) -> None:
     """Wait for a launch, if one comes, and run its attempt from the marker to the summary.
 
     All that does not depend on the attempt is done before the wait, the fork of the trainer too.
-    `lifeline` is the read end of a pipe whose write end only the executor's process holds. A
-    line with the attempt's id goes to `notify` after `summary.json` is on disk.
+    For `lifeline` and `lease` see `Ties`. A line with the attempt's id goes to `notify` after
+    `summary.json` is on disk, or `stuck.json` if the attempt's processes cannot be ended.
     """
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # the server's setting would reap for us
     spare = fork_spare()
@@ -63,15 +65,24 @@ def supervise(inbox: int, notify: int, lifeline: int) -> None:
     if lock is None or (attempt.directory / SUMMARY).exists():
         return  # somebody has ended the attempt before it began
     _mark_started(attempt, me)
-    watch = Watch(attempt.limits, attempt, lifeline, began)
+    room = SummaryRoom(attempt.directory)
+    watch = Watch(attempt.limits, attempt, Ties(attempt.owner, lifeline, lease), began)
     signal.signal(signal.SIGTERM, watch.cancel)
     # The marker is on disk before the owner is looked at: whoever finds the owner dead and no
     # marker knows that nothing was and nothing will be launched.
-    watch.look_for_owner()
+    watch.check_ties()
     if watch.violation is None:
         watch.run(launch, spare)
-    watch.kill_tree()
-    write_summary(attempt.directory, watch.outcome(launch.gpu_id or "cpu"))
+    device = launch.gpu_id or "cpu"
+    if not watch.kill_tree(attempt.limits.grace_seconds):
+        write_model(attempt.directory / STUCK, watch.outcome(device))
+        _notify(notify, attempt)
+        watch.kill_tree(math.inf)
+    room.write(watch.outcome(device), attempt.limits.grace_seconds)
+    _notify(notify, attempt)
+
+
+def _notify(notify: int, attempt: Attempt) -> None:
     with suppress(BrokenPipeError):  # nobody is left to hear it
         os.write(notify, f"{attempt.attempt_id}\n".encode())
 
@@ -93,7 +104,7 @@ class Watch:
 
     limits: Limits
     attempt: Attempt
-    lifeline: int
+    ties: Ties
     began: float
     violation: tuple[Status, str] | None = None
     trainer: int = 0
@@ -121,14 +132,10 @@ class Watch:
         """As a signal handler: end the attempt as cancelled."""
         self._violate(Status.CANCELLED, "cancelled by the orchestrator")
 
-    def look_for_owner(self) -> None:
+    def check_ties(self) -> None:
         """Ends the attempt if nobody is left to use its result."""
-        hung_up = select.poll()
-        hung_up.register(self.lifeline, 0)
-        if hung_up.poll(0):
-            self._violate(Status.LOST, "the executor's process is gone")
-        elif processes.owner_is_gone(self.attempt.owner):
-            self._violate(Status.LOST, "the orchestrator's process is gone")
+        if broken := self.ties.broken():
+            self._violate(Status.LOST, broken)
 
     def _start(self, launch: Launch, spare: Spare) -> None:
         directory, cap = self.attempt.directory, self.limits.log_bytes
@@ -154,6 +161,7 @@ class Watch:
     def _turn(self, poll: select.poll) -> bool:
         """Sleep until something happens, drain the pipes, reap. False: no child is left."""
         poll.poll(TICK_SECONDS * 1000)
+        self.check_ties()  # first: we may have slept much longer than we asked for
         for log in self.logs:
             descriptor = log.descriptor
             if log.drain():
@@ -183,7 +191,6 @@ class Watch:
         self._checked_at = now
         self._check_memory()
         self._check_progress(now)
-        self.look_for_owner()
 
     def _check_memory(self) -> None:
         used = processes.resident_bytes(processes.descendants(os.getpid()))
@@ -215,9 +222,15 @@ class Watch:
         while self.exit_code is None and time.monotonic() < deadline:
             self._turn(poll)
 
-    def kill_tree(self) -> None:
-        """SIGKILL every descendant until none is left: orphans come back here to be reaped."""
+    def kill_tree(self, timeout_seconds: float) -> bool:
+        """SIGKILL every descendant until none is left: orphans come back here to be reaped.
+
+        False if some live on after the timeout: they wait in the kernel for something that hangs.
+        """
+        deadline = time.monotonic() + timeout_seconds
         while self._reap():
+            if time.monotonic() > deadline:
+                return False
             processes.send(processes.descendants(os.getpid()), signal.SIGKILL)
             for log in self.logs:
                 log.drain()
@@ -225,9 +238,10 @@ class Watch:
         for log in self.logs:
             log.drain()
             log.close()
+        return True
 
     def outcome(self, device: str) -> Outcome:
-        """How it ended; to be asked once the tree is gone."""
+        """How it ended, or has ended as far as it can be: to be asked after `kill_tree`."""
         status, cause, report = self._verdict()
         usage = resource.getrusage(resource.RUSAGE_CHILDREN)
         seconds = time.monotonic() - self.began
