@@ -61,7 +61,7 @@ class Slots:
 
 @dataclass(frozen=True)
 class Withdrawn:
-    """A device that gets no more work, and why: somebody else is on it, or our own cannot be ended."""
+    """A device that gets no more work, and why: something on it is not ours, or cannot be ended."""
 
     device: str
     why: str
@@ -88,7 +88,7 @@ class Executor(Protocol):
     def free(self) -> int:
         """How many attempts can be submitted now. Raises EngineError when no slot is left at all.
 
-        Never 0 with nothing in flight: it then waits for a slot that is being looked at or replaced.
+        Never 0 with nothing in flight: it then waits for a slot that is looked at or replaced.
         """
 
     def submit(self, attempt: Attempt) -> None:

@@ -3,16 +3,40 @@
 Ray waits long and explains little when one of these is wrong. Nothing here imports ray.
 """
 
+import json
 import os
 import secrets
 import signal
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from orchestrator.execution.server import EngineError
+
+ASK_SECONDS = 10.0  # an answer takes some 0.7 s, nearly all of it to import ray
+QUESTION = """
+import json, sys
+from ray._common.usage.usage_lib import get_cluster_metadata
+from ray._private.services import canonicalize_bootstrap_address_or_die
+from ray._private.utils import check_version_info
+from ray._raylet import GcsClient
+from ray.exceptions import AuthenticationError
+problem = ""
+try:
+    address = canonicalize_bootstrap_address_or_die(sys.argv[1])
+    check_version_info(get_cluster_metadata(GcsClient(address=address)), "this machine")
+except AuthenticationError:
+    problem = "token"
+except (ConnectionError, RuntimeError, ValueError) as error:
+    problem = str(error)
+print(json.dumps(problem))
+"""
+"""Asked in a process of its own: Ray itself waits 20 s on a wrong token, explains it as a lost
+connection, aborts the process when there is none, and settles on one way for a process's life."""
 
 
 def set_environment() -> None:
@@ -50,10 +74,82 @@ def reach(address: str) -> None:
         ) from None
 
 
-def prepare_token(address: str) -> None:
-    """Token authentication: always for a local Ray, and wherever a token is at hand."""
-    token = Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token")
-    if address == "local" and not token.exists() and "RAY_AUTH_TOKEN" not in os.environ:
+def prepare_to_join(address: str) -> None:
+    """Set how Ray is to authenticate itself; asks the cluster first.
+
+    Raises EngineError, within seconds and saying what to do, if it would not let us in.
+    """
+    if address == "local":
+        _make_token()
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
+        return
+    demanded = os.environ.get("RAY_AUTH_MODE", "")
+    refusal = _ask(address, "disabled")
+    if refusal != "token":
+        _raise_if(refusal, address)
+        if demanded == "token":
+            raise EngineError(
+                f"the cluster at {address} asks nobody for a token, although RAY_AUTH_MODE=token "
+                f"is set here: join it with unset RAY_AUTH_MODE, or restart it with a token"
+            )
+        os.environ["RAY_AUTH_MODE"] = "disabled"
+        return
+    _check_token(address, demanded)
+    os.environ["RAY_AUTH_MODE"] = "token"
+
+
+def _check_token(address: str, demanded: str) -> None:
+    """Raises EngineError unless the token here opens the cluster."""
+    copy = f"copy {_token_path()} from the cluster's head, readable by you alone (chmod 600)"
+    if demanded not in ("", "token"):
+        raise EngineError(
+            f"the cluster at {address} wants a token, but RAY_AUTH_MODE={demanded} is set here: "
+            f"export RAY_AUTH_MODE=token"
+        )
+    if not (_token_path().exists() or "RAY_AUTH_TOKEN" in os.environ):
+        raise EngineError(f"the cluster at {address} wants a token, and there is none here: {copy}")
+    refusal = _ask(address, "token")
+    if refusal == "token":
+        raise EngineError(f"the cluster at {address} does not accept the token here: {copy}")
+    _raise_if(refusal, address)
+
+
+def _raise_if(refusal: str, address: str) -> None:
+    if refusal:
+        raise EngineError(
+            f"cannot join Ray at {address}: {refusal.strip()}\nThe same Ray and Python must run "
+            f"there and here: install them, or start the orchestrator on a node of the cluster"
+        )
+
+
+def _ask(address: str, mode: str) -> str:
+    """Why the cluster would not let us in; `token` if it is that; empty if it would."""
+    command = [sys.executable, "-c", QUESTION, address]
+    try:
+        asked = subprocess.run(
+            command,
+            env={**os.environ, "RAY_AUTH_MODE": mode},
+            capture_output=True,
+            text=True,
+            timeout=ASK_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"what listens there did not answer like a Ray control service in {ASK_SECONDS:g} s"
+    try:
+        return str(json.loads(asked.stdout.splitlines()[-1]))
+    except (IndexError, ValueError):
+        return ""  # it could not be asked: joining will show
+
+
+def _token_path() -> Path:
+    return Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token")
+
+
+def _make_token() -> None:
+    """A local Ray gets a token of this user's, where he has none yet."""
+    token = _token_path()
+    if not token.exists() and "RAY_AUTH_TOKEN" not in os.environ:
         token.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with suppress(FileExistsError):
             descriptor = os.open(token, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -62,8 +158,6 @@ def prepare_token(address: str) -> None:
     if token.exists():
         with suppress(PermissionError):
             token.chmod(0o600)  # Ray leaves it readable by everybody
-    if token.exists() or "RAY_AUTH_TOKEN" in os.environ:
-        os.environ.setdefault("RAY_AUTH_MODE", "token")
 
 
 @contextmanager

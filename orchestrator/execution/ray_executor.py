@@ -1,94 +1,49 @@
 """Executor on a Ray cluster: one actor per device, each with a fork server of its own.
 
 Ray places the actors, carries requests and outcomes, and says when an actor has died. It retries
-nothing, and it supervises nothing: that is done beside the evaluation (see `supervisor`).
+nothing, and it supervises nothing: that is done beside the evaluation (see `supervisor`). What Ray
+cannot say, that a node is frozen or out of reach, the slots' leases show (see `lease`).
 The only module that imports ray.
 """
 
+import math
 import os
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import Any, Self
 
-from orchestrator.execution.attempts import to_json, write_config
+from orchestrator.execution.attempts import read_summary, to_json, write_config
 from orchestrator.execution.devices import Offer, cpu_name
 from orchestrator.execution.evaluate import Attempt, Launcher, Outcome, Slots, Withdrawn
-from orchestrator.execution.executors import EXIT_SECONDS, EngineError, LocalExecutor
+from orchestrator.execution.executors import EXIT_SECONDS, EngineError
 from orchestrator.execution.launch import Program
+from orchestrator.execution.lease import LeaseTerms
 from orchestrator.execution.ray_access import (
     check_address,
     own_signal_handlers,
-    prepare_token,
+    prepare_to_join,
     reach,
     set_environment,
 )
-from orchestrator.execution.recovery import end_if_abandoned
+from orchestrator.execution.ray_slots import RaySlot
+from orchestrator.execution.slot_actor import Answer, Ready, SlotActor, SlotSettings
 
 START_SECONDS = 240.0  # for all actors and their fork servers
 PROBE_SECONDS = 5.0  # Ray ends a driver without its control service after 60 s, saying nothing
+DRAIN_SECONDS = 25.0  # of those, for what still runs to come to its end
+LOOK_SECONDS = 0.25  # how often slots are looked at without being announced
 MAX_DEATHS = 3  # of one slot's actor in a row
 OBJECT_STORE_BYTES = 80 * 2**20  # hardly more than Ray's minimum: nothing large goes through it
-
-
-class SlotActor:
-    """One device of the cluster, as a Ray actor. Everything goes in and out as JSON."""
-
-    def __init__(self, slots: Slots, launcher: Launcher, preload: tuple[str, ...], program: str):
-        gpus = [gpu for gpu in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpu]
-        self._executor = LocalExecutor(
-            slots,
-            launcher,
-            preload,
-            program=Program.model_validate_json(program),
-            gpu_ids=gpus if slots.device == "cuda" else None,
-        )
-        self._executor.__enter__()
-
-    def where(self) -> tuple[str, int]:
-        """Ray's node id and this worker's niceness; returns when the slot is ready."""
-        return _ray().get_runtime_context().get_node_id(), os.nice(0)
-
-    def run(self, attempt: str) -> str:
-        """Evaluate; returns the outcome when nothing of the attempt is alive."""
-        # The orchestrator has written `config.json`, on the storage that all nodes share.
-        self._executor.submit(Attempt.model_validate_json(attempt), has_config=True)
-        while True:
-            if outcomes := self._executor.wait(3600.0):
-                return to_json(outcomes[0])
-
-    def cancel(self) -> None:
-        """End the attempt in flight; `run` returns its outcome."""
-        self._executor.cancel()
-
-    def bury(self, attempt: str, seconds: float) -> str:
-        """The outcome of an attempt whose actor died, once nothing of it is alive."""
-        dead = Attempt.model_validate_json(attempt)
-        while True:
-            outcome = end_if_abandoned(
-                dead.directory, dead.attempt_id, seconds, may_still_start=False
-            )
-            if outcome is not None:
-                return to_json(outcome)
-            time.sleep(0.05)
-
-
-@dataclass
-class _Slot:
-    actor: Any
-    node_id: str = ""
-    attempt: Attempt | None = None
-    submitted_at: float = 0.0
-    answer: Any = None  # Ray's reference to the outcome to come
-    deaths: int = 0
 
 
 class RayExecutor:
     """Evaluations on every device of a Ray cluster, each in its own supervised process tree.
 
     `address` None means $RAY_ADDRESS, and without that a Ray started here and ended on exit.
-    Attempts' directories must be on storage that all nodes share.
+    Attempts' directories must be on storage that all nodes share. Leases are renewed by `wait`
+    and `free`: call one of them every few seconds.
     """
 
     def __init__(  # noqa: PLR0913 - how to evaluate, and where
@@ -100,26 +55,38 @@ class RayExecutor:
         *,
         run_name: str = "run",
         program: Program | None = None,
+        lease: LeaseTerms | None = None,
     ) -> None:
         self.slots = slots
         self.warnings: tuple[str, ...] = ()
         self.withdrawn: tuple[Withdrawn, ...] = ()
-        self._one = Slots(1, slots.device, slots.device_name, slots.threads)
-        self._launcher = launcher
-        self._preload = tuple(preload)
-        self._program = program or Program()
+        self._terms = lease or LeaseTerms()
+        self._settings = SlotSettings(
+            slots=Slots(1, slots.device, slots.device_name, slots.threads),
+            launcher=launcher,
+            preload=tuple(preload),
+            program=program or Program(),
+            lease_seconds=self._terms.lease_seconds,
+        )
         self._address = address
         self._run_name = run_name
-        self._slots: list[_Slot] = []
+        self._slots: list[RaySlot] = []
+        self._arrived: list[Outcome] = []
+        self._late: dict[str, Attempt] = {}  # given up unheard; their outcomes may still follow
         self._connection: Any = None
-        self._probed_at = 0.0
+        self._control = ""  # address of Ray's control service
+        self._probed_at = self._looked_at = -math.inf
+        self._patient_until = -math.inf
+        self._failure: EngineError | None = None
+        self._failed_at = 0.0
 
     def __enter__(self) -> Self:
         self._connection = connected(self._address, self._run_name)
         self._connection.__enter__()
         try:
+            self._control = _ray().get_runtime_context().gcs_address
             _check_resources(self.slots)
-            self._slots = [_Slot(self._new_actor()) for _ in range(self.slots.count)]
+            self._slots = [self._new_slot() for _ in range(self.slots.count)]
             self._wait_until_ready()
         except BaseException:
             self._leave()
@@ -127,12 +94,12 @@ class RayExecutor:
         return self
 
     def __exit__(self, *_: object) -> None:
-        busy = [slot.attempt for slot in self._slots if slot.attempt is not None]
-        graces = [attempt.limits.grace_seconds for attempt in busy]
-        deadline = time.monotonic() + max(graces, default=0.0) + EXIT_SECONDS
+        graces = [slot.attempt.limits.grace_seconds for slot in self._slots if slot.attempt]
+        patience = 0.0 if self._failure else max(graces, default=0.0)
+        deadline = time.monotonic() + patience + EXIT_SECONDS
         try:
             self.cancel()
-            while any(slot.attempt for slot in self._slots) and time.monotonic() < deadline:
+            while self._busy() and time.monotonic() < deadline:
                 self.wait(1.0)
         except EngineError:
             pass  # the actors' end breaks their lifelines, which ends what they run
@@ -140,60 +107,139 @@ class RayExecutor:
             self._leave()
 
     def free(self) -> int:
-        return sum(slot.attempt is None for slot in self._slots)
+        while True:
+            self._look()
+            free = 0 if self._failure else sum(slot.is_free() for slot in self._slots)
+            if free or self._busy() or self._arrived:
+                return free
+            self._raise_if_hopeless()
+            self._sleep(LOOK_SECONDS)
 
     def submit(self, attempt: Attempt) -> None:
-        slot = next((slot for slot in self._slots if slot.attempt is None), None)
-        if slot is None:
+        if not self.free():
             raise EngineError(f"all {self.slots.count} slots are in use")
         write_config(attempt)
-        slot.attempt, slot.submitted_at = attempt, time.monotonic()
-        slot.answer = slot.actor.run.remote(to_json(attempt))
+        next(slot for slot in self._slots if slot.is_free()).run(attempt)
 
     def cancel(self) -> None:
         """Ask every attempt in flight to end; their outcomes come through `wait`."""
-        for slot in self._slots:
-            if slot.attempt is not None:
-                slot.actor.cancel.remote()
+        for slot in self._busy():
+            slot.actor.cancel.remote()
 
     def wait(self, timeout_seconds: float) -> list[Outcome]:
-        ray, deadline = _ray(), time.monotonic() + timeout_seconds
-        while busy := {slot.answer: slot for slot in self._slots if slot.attempt is not None}:
-            self._probe()
-            left = max(deadline - time.monotonic(), 0.0)
-            ready, _ = ray.wait(list(busy), num_returns=1, timeout=min(left, PROBE_SECONDS))
-            if ready and len(busy) > 1:
-                ready, _ = ray.wait(list(busy), num_returns=len(busy), timeout=0)
-            arrived = [found for answer in ready if (found := self._collect(busy[answer]))]
-            if arrived or left == 0.0:
-                return arrived
-        return []
+        deadline = time.monotonic() + timeout_seconds
+        while True:
+            self._look()
+            left = deadline - time.monotonic()
+            if self._arrived or not self._busy() or left <= 0:
+                break
+            self._sleep(min(left, LOOK_SECONDS))
+        if not self._arrived and self._failure and self._is_drained():
+            raise self._failure
+        arrived, self._arrived = self._arrived, []
+        return arrived
 
-    def _collect(self, slot: _Slot) -> Outcome | None:
-        """The outcome of a slot that answered; None if its actor died and is being replaced."""
-        ray = _ray()
-        assert slot.attempt is not None
+    def _busy(self) -> list[RaySlot]:
+        return [slot for slot in self._slots if slot.attempt is not None]
+
+    def _sleep(self, seconds: float) -> None:
+        """Until an answer of any slot arrives, or so long."""
+        references = [
+            reference
+            for slot in self._slots
+            for reference in (slot.ready, slot.renewal, slot.answer)
+            if reference is not None
+        ]
+        if references:
+            _ray().wait(references, num_returns=1, timeout=seconds)
+        else:
+            time.sleep(seconds)
+
+    def _look(self) -> None:
+        """Take in what has arrived, renew leases, give up who is silent. Never waits for a slot."""
+        now = time.monotonic()
+        if now - self._looked_at > self._terms.margin_seconds:  # who was silent: they, or we?
+            self._patient_until = now + self._terms.margin_seconds
+        self._looked_at = now
+        self._probe()
+        for slot in self._slots:
+            self._take_in(slot)
+            slot.renew_if_due()
+            if slot.silence() > self._terms.suspect_seconds:
+                self._suspect(slot)
+            if slot.is_lost() and now > self._patient_until:
+                self._fence(slot)
+        self._take_in_files()
+
+    def _take_in(self, slot: RaySlot) -> None:
+        """Whatever the slot's actor has answered by now."""
         try:
-            outcome = Outcome.model_validate_json(ray.get(slot.answer))
-        except ray.exceptions.RayActorError as error:
-            self._replace(slot, error)
-            return None
-        except ray.exceptions.RayError as error:
+            if (said := _arrived(slot.ready)) is not None:
+                self._greet(slot, Ready.model_validate_json(said))
+            if (clock := _arrived(slot.renewal)) is not None:
+                slot.renewal = None
+                slot.heard(clock)
+            if (said := _arrived(slot.answer)) is not None:
+                self._collect(slot, Answer.model_validate_json(said))
+        except _ray().exceptions.RayActorError as error:
+            if self._failure is None:  # otherwise nobody could start another
+                self._replace(slot, error)
+        except _ray().exceptions.RayError as error:
             raise EngineError(f"a slot failed: {error}") from error
-        slot.attempt, slot.answer, slot.deaths = None, None, 0
-        return outcome
 
-    def _replace(self, slot: _Slot, error: Exception) -> None:
+    def _greet(self, slot: RaySlot, place: Ready) -> None:
+        slot.greeted(place)
+        self.withdrawn += place.withdrawn
+
+    def _collect(self, slot: RaySlot, answer: Answer) -> None:
+        self._arrived.append(answer.outcome)
+        self.withdrawn += answer.withdrawn
+        slot.is_withdrawn = bool(answer.withdrawn)
+        slot.answered()
+
+    def _suspect(self, slot: RaySlot) -> None:
+        if not slot.is_suspect and slot.place is not None and not slot.is_withdrawn:
+            slot.is_suspect = True
+            seconds = self._terms.suspect_seconds
+            self.warnings += (f"no sign of life from {slot.host} for {seconds:g} s",)
+
+    def _fence(self, slot: RaySlot) -> None:
+        """Give up the attempt of a silent slot, and ask for a device anywhere in the cluster."""
+        if (lost := slot.lose()) is not None:
+            attempt, outcome = lost
+            self._late[attempt.attempt_id] = attempt
+            self._arrived.append(outcome)
+        with suppress(_ray().exceptions.RayError):
+            _ray().kill(slot.actor)
+        slot.asked(self._new_actor())
+
+    def _take_in_files(self) -> None:
+        """What attempts without an actor have come to, by their files on the shared storage."""
+        for slot in self._slots:
+            if slot.is_burying and slot.attempt is not None:
+                directory, name = slot.attempt.directory, slot.attempt.attempt_id
+                if outcome := read_summary(directory, name):
+                    self._arrived.append(outcome)
+                    slot.answered()
+        for attempt in list(self._late.values()):
+            if outcome := read_summary(attempt.directory, attempt.attempt_id):
+                self._arrived.append(outcome)
+                del self._late[attempt.attempt_id]
+
+    def _replace(self, slot: RaySlot, error: Exception) -> None:
         """A fresh actor, on the same node if that lives, first sees the dead one's tree gone."""
-        assert slot.attempt is not None
         slot.deaths += 1
         if slot.deaths > MAX_DEATHS:
             raise EngineError(f"the actor of a slot died {slot.deaths} times: {error}") from error
         with suppress(_ray().exceptions.RayError):
             _ray().kill(slot.actor)
-        slot.actor = self._new_actor(slot.node_id)
-        seconds = time.monotonic() - slot.submitted_at
-        slot.answer = slot.actor.bury.remote(to_json(slot.attempt), seconds)
+        slot.asked(self._new_actor(slot.place.node_id if slot.place else ""))
+        if slot.attempt is not None:
+            slot.bury()
+
+    def _new_slot(self) -> RaySlot:
+        actor = self._new_actor()
+        return RaySlot(self._terms, actor, time.monotonic(), actor.ready.remote())
 
     def _new_actor(self, node_id: str = "") -> Any:
         cuda = self.slots.device == "cuda"
@@ -202,23 +248,19 @@ class RayExecutor:
             "num_gpus": 1 if cuda else 0,
             "max_restarts": 0,  # the ledger retries, nobody else
             "max_task_retries": 0,
-            "max_concurrency": 2,  # `cancel` beside `run`
+            "max_concurrency": 3,  # `renew` and `cancel` beside `run`
         }
         if node_id:
             from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
             options["scheduling_strategy"] = NodeAffinitySchedulingStrategy(node_id, soft=True)
         actor = _ray().remote(SlotActor).options(**options)
-        return actor.remote(
-            self._one, self._launcher, self._preload, self._program.model_dump_json()
-        )
+        return actor.remote(to_json(self._settings), tuple(self._late), _node_id)
 
     def _wait_until_ready(self) -> None:
         ray = _ray()
         try:
-            places = ray.get(
-                [slot.actor.where.remote() for slot in self._slots], timeout=START_SECONDS
-            )
+            said = ray.get([slot.ready for slot in self._slots], timeout=START_SECONDS)
         except ray.exceptions.GetTimeoutError:
             raise EngineError(
                 f"the {self.slots.count} slots were not ready after {START_SECONDS:g} s: "
@@ -226,18 +268,45 @@ class RayExecutor:
             ) from None
         except ray.exceptions.RayError as error:
             raise EngineError(f"a slot could not be started: {error}") from error
-        for slot, (node_id, _) in zip(self._slots, places, strict=True):
-            slot.node_id = node_id
-        if nice := max(niceness for _, niceness in places):
+        places = [Ready.model_validate_json(one) for one in said]
+        for slot, place in zip(self._slots, places, strict=True):
+            self._greet(slot, place)
+        if nice := max(place.niceness for place in places):
             self.warnings += (
                 f"Ray's workers run at nice {nice}, which slows evaluations down beside other "
                 f"work: start the cluster with RAY_worker_niceness=0",
             )
 
     def _probe(self) -> None:
-        if time.monotonic() - self._probed_at >= PROBE_SECONDS:
-            self._probed_at = time.monotonic()
-            reach(_ray().get_runtime_context().gcs_address)
+        """Remember when the control service is gone: nothing new can be started then."""
+        if self._failure or time.monotonic() - self._probed_at < PROBE_SECONDS:
+            return
+        self._probed_at = time.monotonic()
+        try:
+            reach(self._control)
+        except EngineError as error:
+            self._failure, self._failed_at = error, time.monotonic()
+
+    def _is_drained(self) -> bool:
+        return not self._busy() or time.monotonic() - self._failed_at > DRAIN_SECONDS
+
+    def _raise_if_hopeless(self) -> None:
+        """With nothing in flight and no slot free: is there one that may still become free?"""
+        if self._failure is not None:
+            raise self._failure
+        kept = [slot for slot in self._slots if not slot.is_withdrawn]
+        if not kept:
+            listed = "; ".join(f"{one.device}: {one.why}" for one in self.withdrawn)
+            raise EngineError(
+                f"no device of the cluster is left to evaluate on. {listed}. End what is not "
+                f"yours to keep, then run the same command again"
+            )
+        youngest = max(slot.asked_at for slot in kept)
+        if time.monotonic() - youngest > START_SECONDS and not any(slot.place for slot in kept):
+            raise EngineError(
+                f"none of {len(kept)} lost slots could be started again in {START_SECONDS:g} s: "
+                f"look at the cluster with ray status, then run the same command again"
+            )
 
     def _leave(self) -> None:
         for slot in self._slots:
@@ -249,10 +318,25 @@ class RayExecutor:
             self._connection = None
 
 
+def _arrived(reference: Any) -> Any:
+    """The value behind Ray's reference if it is there by now; None if not, or without one.
+
+    Raises Ray's error if that is what came.
+    """
+    if reference is None or not _ray().wait([reference], timeout=0)[0]:
+        return None
+    return _ray().get(reference)
+
+
+def _node_id() -> str:
+    """Ray's name for the node that this runs on."""
+    return str(_ray().get_runtime_context().get_node_id())
+
+
 def cluster_offer(address: str | None = None) -> Offer:
     """Devices of the cluster at `address` (see `RayExecutor`). Raises EngineError."""
-    ray = _ray()
     with connected(address, "offer"):
+        ray = _ray()
         nodes = [node for node in ray.nodes() if node["Alive"]]
         resources = ray.cluster_resources()
     prefix = "accelerator_type:"
@@ -288,11 +372,12 @@ def connected(address: str | None, namespace: str) -> Iterator[None]:
     """
     address = address or os.environ.get("RAY_ADDRESS") or "local"
     check_address(address)
-    prepare_token(address)
-    ray = _ray()
-    if ray.is_initialized():
+    if "ray" in sys.modules and _ray().is_initialized():
         yield
         return
+    set_environment()
+    prepare_to_join(address)
+    ray = _ray()
     options: dict[str, Any] = {"namespace": namespace, "log_to_driver": False}
     if address == "local":
         options |= {"include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
@@ -301,8 +386,7 @@ def connected(address: str | None, namespace: str) -> Iterator[None]:
             ray.init(address=address, logging_level="ERROR", **options)
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise EngineError(
-                f"cannot join Ray at {address}: {error}\nCheck that the same Ray and Python run "
-                f"there (ray --version), and that ~/.ray/auth_token is the cluster's token"
+                f"cannot join Ray at {address}: {error}\nCheck it with: ray status"
             ) from error
     try:
         yield

@@ -72,6 +72,11 @@ def hang(config: dict[str, Any]) -> None:
         time.sleep(60)
 
 
+def nap(config: dict[str, Any]) -> None:
+    time.sleep(float(config["objective"]["settings"]["seconds"]))
+    finish(config)
+
+
 def resist(config: dict[str, Any]) -> None:
     """Ignores SIGTERM, and so do a plain child and a daemon in a session of its own."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)

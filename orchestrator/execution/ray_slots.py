@@ -1,0 +1,106 @@
+"""One slot of a cluster, as the orchestrator sees it: its actor, its attempt, its signs of life."""
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from budgets.events import Status
+from orchestrator.execution.attempts import to_json
+from orchestrator.execution.evaluate import Attempt, Outcome
+from orchestrator.execution.lease import LeaseTerms
+from orchestrator.execution.slot_actor import Ready
+
+
+@dataclass
+class RaySlot:
+    """References are Ray's, to answers that have not come yet."""
+
+    terms: LeaseTerms
+    actor: Any
+    asked_at: float  # when the actor was asked for
+    ready: Any  # reference to `Ready`, until it has come
+    place: Ready | None = None  # of the actor, once it is ready
+    host: str = "its node"  # of the actor that was given the attempt
+    is_withdrawn: bool = False
+    deaths: int = 0  # of its actors, one after another
+    # The attempt in flight: its actor runs it, or buries it when the actor that ran it has died.
+    attempt: Attempt | None = None
+    submitted_at: float = 0.0
+    answer: Any = None
+    is_burying: bool = False
+    # Signs of life of the actor that was given the attempt.
+    renewal: Any = None  # reference to the actor's clock, while a renewal is under way
+    renewed_at: float = 0.0
+    heard_at: float = 0.0
+    heard_clock: float = 0.0  # the actor's clock in its last answer
+    is_suspect: bool = False
+
+    def asked(self, actor: Any) -> None:
+        """Another actor takes the slot over."""
+        self.actor, self.asked_at, self.ready = actor, time.monotonic(), actor.ready.remote()
+        self.place, self.renewal = None, None
+
+    def greeted(self, place: Ready) -> None:
+        """The actor is ready."""
+        self.place, self.ready, self.is_withdrawn = place, None, bool(place.withdrawn)
+        if not self.is_burying:
+            self.host = place.host
+        self.heard(place.clock)
+
+    def heard(self, clock: float) -> None:
+        """The actor has answered. What it says of itself says nothing of one it buries."""
+        self.heard_clock = clock
+        if not self.is_burying:
+            self.heard_at, self.is_suspect = time.monotonic(), False
+
+    def renew_if_due(self) -> None:
+        """Ask for a sign of life and give one, without waiting for the answer."""
+        due = time.monotonic() - self.renewed_at >= self.terms.renew_seconds
+        if self.place is not None and self.renewal is None and due:
+            self.renewed_at = time.monotonic()
+            self.renewal = self.actor.renew.remote(self.heard_clock)
+
+    def is_free(self) -> bool:
+        """Ready, idle, not given up, and heard of lately."""
+        idle = self.place is not None and self.attempt is None and not self.is_withdrawn
+        return idle and self.silence() < self.terms.suspect_seconds
+
+    def silence(self) -> float:
+        return time.monotonic() - self.heard_at
+
+    def is_lost(self) -> bool:
+        """So long unheard that whatever it ran has ended with its lease, if it is not frozen."""
+        if self.is_withdrawn or (self.place is None and self.attempt is None):
+            return False
+        grace = self.attempt.limits.grace_seconds if self.attempt else 0.0
+        return self.silence() > self.terms.lease_seconds + grace + self.terms.margin_seconds
+
+    def run(self, attempt: Attempt) -> None:
+        self.attempt, self.submitted_at = attempt, time.monotonic()
+        self.answer = self.actor.run.remote(to_json(attempt), self.heard_clock)
+
+    def bury(self) -> None:
+        """Have the new actor end what the dead one left."""
+        assert self.attempt is not None
+        seconds = time.monotonic() - self.submitted_at
+        self.is_burying = True
+        self.answer = self.actor.bury.remote(to_json(self.attempt), seconds)
+
+    def answered(self) -> None:
+        self.attempt, self.answer, self.deaths, self.is_burying = None, None, 0, False
+        self.heard_at = time.monotonic()
+
+    def lose(self) -> tuple[Attempt, Outcome] | None:
+        """Give up the attempt, if there is one, at the price of its whole reservation."""
+        lost = self.attempt
+        cause = (
+            f"no sign of life from {self.host} for {self.silence():.0f} s: its lease has run out, "
+            f"and what it took is not known"
+        )
+        self.attempt, self.answer, self.is_burying = None, None, False
+        if lost is None:
+            return None
+        seconds = lost.limits.reserve_ms / 1000
+        return lost, Outcome(
+            attempt_id=lost.attempt_id, status=Status.LOST, cause=cause, seconds=seconds
+        )
