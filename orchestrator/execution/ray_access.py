@@ -25,15 +25,18 @@ from ray._private.services import canonicalize_bootstrap_address_or_die
 from ray._private.utils import check_version_info
 from ray._raylet import GcsClient
 from ray.exceptions import AuthenticationError
-problem = ""
+kind = said = ""
 try:
     address = canonicalize_bootstrap_address_or_die(sys.argv[1])
-    check_version_info(get_cluster_metadata(GcsClient(address=address)), "this machine")
+    metadata = get_cluster_metadata(GcsClient(address=address))
+    kind = "version"
+    check_version_info(metadata, "this machine")
+    kind = ""
 except AuthenticationError:
-    problem = "token"
+    kind = "token"
 except (ConnectionError, RuntimeError, ValueError) as error:
-    problem = str(error)
-print(json.dumps(problem))
+    kind, said = kind or "address", str(error)
+print(json.dumps([kind, said]))
 """
 """Asked in a process of its own: Ray itself waits 20 s on a wrong token, explains it as a lost
 connection, aborts the process when there is none, and settles on one way for a process's life."""
@@ -74,7 +77,7 @@ def reach(address: str) -> None:
         ) from None
 
 
-def prepare_to_join(address: str) -> None:
+def prepare_to_join(address: str, ask_seconds: float = ASK_SECONDS) -> None:
     """Set how Ray is to authenticate itself; asks the cluster first.
 
     Raises EngineError, within seconds and saying what to do, if it would not let us in.
@@ -84,9 +87,9 @@ def prepare_to_join(address: str) -> None:
         os.environ.setdefault("RAY_AUTH_MODE", "token")
         return
     demanded = os.environ.get("RAY_AUTH_MODE", "")
-    refusal = _ask(address, "disabled")
+    refusal, said = _ask(address, "disabled", ask_seconds)
     if refusal != "token":
-        _raise_if(refusal, address)
+        _raise_if(refusal, said, address)
         if demanded == "token":
             raise EngineError(
                 f"the cluster at {address} asks nobody for a token, although RAY_AUTH_MODE=token "
@@ -94,11 +97,11 @@ def prepare_to_join(address: str) -> None:
             )
         os.environ["RAY_AUTH_MODE"] = "disabled"
         return
-    _check_token(address, demanded)
+    _check_token(address, demanded, ask_seconds)
     os.environ["RAY_AUTH_MODE"] = "token"
 
 
-def _check_token(address: str, demanded: str) -> None:
+def _check_token(address: str, demanded: str, ask_seconds: float) -> None:
     """Raises EngineError unless the token here opens the cluster."""
     copy = f"copy {_token_path()} from the cluster's head, readable by you alone (chmod 600)"
     if demanded not in ("", "token"):
@@ -108,22 +111,23 @@ def _check_token(address: str, demanded: str) -> None:
         )
     if not (_token_path().exists() or "RAY_AUTH_TOKEN" in os.environ):
         raise EngineError(f"the cluster at {address} wants a token, and there is none here: {copy}")
-    refusal = _ask(address, "token")
+    refusal, said = _ask(address, "token", ask_seconds)
     if refusal == "token":
         raise EngineError(f"the cluster at {address} does not accept the token here: {copy}")
-    _raise_if(refusal, address)
+    _raise_if(refusal, said, address)
 
 
-def _raise_if(refusal: str, address: str) -> None:
+def _raise_if(refusal: str, said: str, address: str) -> None:
+    advice = {
+        "address": "Is a Ray running there (ray status)? Start one with: ray start --head",
+        "version": "Install the same Ray and Python here and there, or run on the cluster's head",
+    }
     if refusal:
-        raise EngineError(
-            f"cannot join Ray at {address}: {refusal.strip()}\nThe same Ray and Python must run "
-            f"there and here: install them, or start the orchestrator on a node of the cluster"
-        )
+        raise EngineError(f"cannot join Ray at {address}: {said.strip()}\n{advice[refusal]}")
 
 
-def _ask(address: str, mode: str) -> str:
-    """Why the cluster would not let us in; `token` if it is that; empty if it would."""
+def _ask(address: str, mode: str, seconds: float) -> tuple[str, str]:
+    """What the cluster would refuse us for: `token`, `version`, `address` or nothing; in words."""
     command = [sys.executable, "-c", QUESTION, address]
     try:
         asked = subprocess.run(
@@ -131,15 +135,17 @@ def _ask(address: str, mode: str) -> str:
             env={**os.environ, "RAY_AUTH_MODE": mode},
             capture_output=True,
             text=True,
-            timeout=ASK_SECONDS,
+            timeout=seconds,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return f"what listens there did not answer like a Ray control service in {ASK_SECONDS:g} s"
+        said = f"what listens there did not answer like a Ray control service in {seconds:g} s"
+        return "address", said
     try:
-        return str(json.loads(asked.stdout.splitlines()[-1]))
+        refusal, said = json.loads(asked.stdout.splitlines()[-1])
     except (IndexError, ValueError):
-        return ""  # it could not be asked: joining will show
+        return "", ""  # it could not be asked: joining will show
+    return refusal, said
 
 
 def _token_path() -> Path:

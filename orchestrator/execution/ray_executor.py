@@ -14,12 +14,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Self
 
-from orchestrator.execution.attempts import read_summary, to_json, write_config
+from orchestrator.execution.attempts import to_json, write_config
 from orchestrator.execution.devices import Offer, cpu_name
 from orchestrator.execution.evaluate import Attempt, Launcher, Outcome, Slots, Withdrawn
 from orchestrator.execution.executors import EXIT_SECONDS, EngineError
 from orchestrator.execution.launch import Program
 from orchestrator.execution.lease import LeaseTerms
+from orchestrator.execution.pool import RELEASE_SECONDS
 from orchestrator.execution.ray_access import (
     check_address,
     own_signal_handlers,
@@ -28,13 +29,13 @@ from orchestrator.execution.ray_access import (
     set_environment,
 )
 from orchestrator.execution.ray_slots import RaySlot
-from orchestrator.execution.slot_actor import Answer, Ready, SlotActor, SlotSettings
+from orchestrator.execution.ray_watch import SlotWatch
+from orchestrator.execution.slot_actor import Ready, SlotActor, SlotSettings
 
 START_SECONDS = 240.0  # for all actors and their fork servers
 PROBE_SECONDS = 5.0  # Ray ends a driver without its control service after 60 s, saying nothing
 DRAIN_SECONDS = 25.0  # of those, for what still runs to come to its end
 LOOK_SECONDS = 0.25  # how often slots are looked at without being announced
-MAX_DEATHS = 3  # of one slot's actor in a row
 OBJECT_STORE_BYTES = 80 * 2**20  # hardly more than Ray's minimum: nothing large goes through it
 
 
@@ -56,10 +57,9 @@ class RayExecutor:
         run_name: str = "run",
         program: Program | None = None,
         lease: LeaseTerms | None = None,
+        release_seconds: float = RELEASE_SECONDS,
     ) -> None:
         self.slots = slots
-        self.warnings: tuple[str, ...] = ()
-        self.withdrawn: tuple[Withdrawn, ...] = ()
         self._terms = lease or LeaseTerms()
         self._settings = SlotSettings(
             slots=Slots(1, slots.device, slots.device_name, slots.threads),
@@ -67,18 +67,26 @@ class RayExecutor:
             preload=tuple(preload),
             program=program or Program(),
             lease_seconds=self._terms.lease_seconds,
+            release_seconds=release_seconds,
         )
         self._address = address
         self._run_name = run_name
-        self._slots: list[RaySlot] = []
-        self._arrived: list[Outcome] = []
-        self._late: dict[str, Attempt] = {}  # given up unheard; their outcomes may still follow
+        self._watch: SlotWatch | None = None
+        self._warnings: tuple[str, ...] = ()
         self._connection: Any = None
         self._control = ""  # address of Ray's control service
-        self._probed_at = self._looked_at = -math.inf
-        self._patient_until = -math.inf
+        self._probed_at = -math.inf
         self._failure: EngineError | None = None
         self._failed_at = 0.0
+
+    @property
+    def withdrawn(self) -> tuple[Withdrawn, ...]:
+        return self._watch.withdrawn if self._watch else ()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a person should know of the cluster; more may follow."""
+        return self._warnings + (self._watch.warnings if self._watch else ())
 
     def __enter__(self) -> Self:
         self._connection = connected(self._address, self._run_name)
@@ -86,15 +94,15 @@ class RayExecutor:
         try:
             self._control = _ray().get_runtime_context().gcs_address
             _check_resources(self.slots)
-            self._slots = [self._new_slot() for _ in range(self.slots.count)]
-            self._wait_until_ready()
+            self._watch = SlotWatch(_ray(), self._terms, self.slots.count, self._new_actor)
+            self._wait_until_ready(self._watch)
         except BaseException:
             self._leave()
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        graces = [slot.attempt.limits.grace_seconds for slot in self._slots if slot.attempt]
+        graces = [slot.attempt.limits.grace_seconds for slot in self._busy() if slot.attempt]
         patience = 0.0 if self._failure else max(graces, default=0.0)
         deadline = time.monotonic() + patience + EXIT_SECONDS
         try:
@@ -107,19 +115,24 @@ class RayExecutor:
             self._leave()
 
     def free(self) -> int:
-        while True:
-            self._look()
-            free = 0 if self._failure else sum(slot.is_free() for slot in self._slots)
-            if free or self._busy() or self._arrived:
-                return free
-            self._raise_if_hopeless()
-            self._sleep(LOOK_SECONDS)
+        return len(self._free_slots())
 
     def submit(self, attempt: Attempt) -> None:
-        if not self.free():
+        free = self._free_slots()
+        if not free:
             raise EngineError(f"all {self.slots.count} slots are in use")
         write_config(attempt)
-        next(slot for slot in self._slots if slot.is_free()).run(attempt)
+        free[0].run(attempt)
+
+    def _free_slots(self) -> list[RaySlot]:
+        watch = self._look()
+        while not (watch.busy() or watch.arrived):
+            self._raise_if_hopeless(watch)
+            if free := watch.free():
+                return free
+            watch.sleep(LOOK_SECONDS)
+            self._look()
+        return [] if self._failure else watch.free()
 
     def cancel(self) -> None:
         """Ask every attempt in flight to end; their outcomes come through `wait`."""
@@ -129,119 +142,26 @@ class RayExecutor:
     def wait(self, timeout_seconds: float) -> list[Outcome]:
         deadline = time.monotonic() + timeout_seconds
         while True:
-            self._look()
+            watch = self._look()
             left = deadline - time.monotonic()
-            if self._arrived or not self._busy() or left <= 0:
+            if watch.arrived or not watch.busy() or left <= 0:
                 break
-            self._sleep(min(left, LOOK_SECONDS))
-        if not self._arrived and self._failure and self._is_drained():
+            watch.sleep(min(left, LOOK_SECONDS))
+        if self._failure and not watch.arrived and self._is_drained():
             raise self._failure
-        arrived, self._arrived = self._arrived, []
+        arrived, watch.arrived = watch.arrived, []
         return arrived
 
-    def _busy(self) -> list[RaySlot]:
-        return [slot for slot in self._slots if slot.attempt is not None]
-
-    def _sleep(self, seconds: float) -> None:
-        """Until an answer of any slot arrives, or so long."""
-        references = [
-            reference
-            for slot in self._slots
-            for reference in (slot.ready, slot.renewal, slot.answer)
-            if reference is not None
-        ]
-        if references:
-            _ray().wait(references, num_returns=1, timeout=seconds)
-        else:
-            time.sleep(seconds)
-
-    def _look(self) -> None:
-        """Take in what has arrived, renew leases, give up who is silent. Never waits for a slot."""
-        now = time.monotonic()
-        if now - self._looked_at > self._terms.margin_seconds:  # who was silent: they, or we?
-            self._patient_until = now + self._terms.margin_seconds
-        self._looked_at = now
+    def _look(self) -> SlotWatch:
+        assert self._watch is not None, "the executor has not been entered"
         self._probe()
-        for slot in self._slots:
-            self._take_in(slot)
-            slot.renew_if_due()
-            if slot.silence() > self._terms.suspect_seconds:
-                self._suspect(slot)
-            if slot.is_lost() and now > self._patient_until:
-                self._fence(slot)
-        self._take_in_files()
+        self._watch.look(may_replace=self._failure is None)
+        return self._watch
 
-    def _take_in(self, slot: RaySlot) -> None:
-        """Whatever the slot's actor has answered by now."""
-        try:
-            if (said := _arrived(slot.ready)) is not None:
-                self._greet(slot, Ready.model_validate_json(said))
-            if (clock := _arrived(slot.renewal)) is not None:
-                slot.renewal = None
-                slot.heard(clock)
-            if (said := _arrived(slot.answer)) is not None:
-                self._collect(slot, Answer.model_validate_json(said))
-        except _ray().exceptions.RayActorError as error:
-            if self._failure is None:  # otherwise nobody could start another
-                self._replace(slot, error)
-        except _ray().exceptions.RayError as error:
-            raise EngineError(f"a slot failed: {error}") from error
+    def _busy(self) -> list[RaySlot]:
+        return self._watch.busy() if self._watch else []
 
-    def _greet(self, slot: RaySlot, place: Ready) -> None:
-        slot.greeted(place)
-        self.withdrawn += place.withdrawn
-
-    def _collect(self, slot: RaySlot, answer: Answer) -> None:
-        self._arrived.append(answer.outcome)
-        self.withdrawn += answer.withdrawn
-        slot.is_withdrawn = bool(answer.withdrawn)
-        slot.answered()
-
-    def _suspect(self, slot: RaySlot) -> None:
-        if not slot.is_suspect and slot.place is not None and not slot.is_withdrawn:
-            slot.is_suspect = True
-            seconds = self._terms.suspect_seconds
-            self.warnings += (f"no sign of life from {slot.host} for {seconds:g} s",)
-
-    def _fence(self, slot: RaySlot) -> None:
-        """Give up the attempt of a silent slot, and ask for a device anywhere in the cluster."""
-        if (lost := slot.lose()) is not None:
-            attempt, outcome = lost
-            self._late[attempt.attempt_id] = attempt
-            self._arrived.append(outcome)
-        with suppress(_ray().exceptions.RayError):
-            _ray().kill(slot.actor)
-        slot.asked(self._new_actor())
-
-    def _take_in_files(self) -> None:
-        """What attempts without an actor have come to, by their files on the shared storage."""
-        for slot in self._slots:
-            if slot.is_burying and slot.attempt is not None:
-                directory, name = slot.attempt.directory, slot.attempt.attempt_id
-                if outcome := read_summary(directory, name):
-                    self._arrived.append(outcome)
-                    slot.answered()
-        for attempt in list(self._late.values()):
-            if outcome := read_summary(attempt.directory, attempt.attempt_id):
-                self._arrived.append(outcome)
-                del self._late[attempt.attempt_id]
-
-    def _replace(self, slot: RaySlot, error: Exception) -> None:
-        """A fresh actor, on the same node if that lives, first sees the dead one's tree gone."""
-        slot.deaths += 1
-        if slot.deaths > MAX_DEATHS:
-            raise EngineError(f"the actor of a slot died {slot.deaths} times: {error}") from error
-        with suppress(_ray().exceptions.RayError):
-            _ray().kill(slot.actor)
-        slot.asked(self._new_actor(slot.place.node_id if slot.place else ""))
-        if slot.attempt is not None:
-            slot.bury()
-
-    def _new_slot(self) -> RaySlot:
-        actor = self._new_actor()
-        return RaySlot(self._terms, actor, time.monotonic(), actor.ready.remote())
-
-    def _new_actor(self, node_id: str = "") -> Any:
+    def _new_actor(self, node_id: str, fenced: tuple[str, ...]) -> Any:
         cuda = self.slots.device == "cuda"
         options: dict[str, Any] = {
             "num_cpus": 0 if cuda else self.slots.threads,
@@ -255,12 +175,12 @@ class RayExecutor:
 
             options["scheduling_strategy"] = NodeAffinitySchedulingStrategy(node_id, soft=True)
         actor = _ray().remote(SlotActor).options(**options)
-        return actor.remote(to_json(self._settings), tuple(self._late), _node_id)
+        return actor.remote(to_json(self._settings), fenced, _node_id)
 
-    def _wait_until_ready(self) -> None:
+    def _wait_until_ready(self, watch: SlotWatch) -> None:
         ray = _ray()
         try:
-            said = ray.get([slot.ready for slot in self._slots], timeout=START_SECONDS)
+            said = ray.get([slot.ready for slot in watch.slots], timeout=START_SECONDS)
         except ray.exceptions.GetTimeoutError:
             raise EngineError(
                 f"the {self.slots.count} slots were not ready after {START_SECONDS:g} s: "
@@ -269,10 +189,10 @@ class RayExecutor:
         except ray.exceptions.RayError as error:
             raise EngineError(f"a slot could not be started: {error}") from error
         places = [Ready.model_validate_json(one) for one in said]
-        for slot, place in zip(self._slots, places, strict=True):
-            self._greet(slot, place)
-        if nice := max(place.niceness for place in places):
-            self.warnings += (
+        for slot, place in zip(watch.slots, places, strict=True):
+            watch.greet(slot, place)
+        if (nice := max(place.niceness for place in places)) > os.nice(0):
+            self._warnings += (
                 f"Ray's workers run at nice {nice}, which slows evaluations down beside other "
                 f"work: start the cluster with RAY_worker_niceness=0",
             )
@@ -290,11 +210,11 @@ class RayExecutor:
     def _is_drained(self) -> bool:
         return not self._busy() or time.monotonic() - self._failed_at > DRAIN_SECONDS
 
-    def _raise_if_hopeless(self) -> None:
+    def _raise_if_hopeless(self, watch: SlotWatch) -> None:
         """With nothing in flight and no slot free: is there one that may still become free?"""
         if self._failure is not None:
             raise self._failure
-        kept = [slot for slot in self._slots if not slot.is_withdrawn]
+        kept = [slot for slot in watch.slots if not slot.is_withdrawn]
         if not kept:
             listed = "; ".join(f"{one.device}: {one.why}" for one in self.withdrawn)
             raise EngineError(
@@ -309,23 +229,12 @@ class RayExecutor:
             )
 
     def _leave(self) -> None:
-        for slot in self._slots:
+        for slot in self._watch.slots if self._watch else ():
             with suppress(_ray().exceptions.RayError):
                 _ray().kill(slot.actor)
-        self._slots = []
         if self._connection is not None:
             self._connection.__exit__(None, None, None)
             self._connection = None
-
-
-def _arrived(reference: Any) -> Any:
-    """The value behind Ray's reference if it is there by now; None if not, or without one.
-
-    Raises Ray's error if that is what came.
-    """
-    if reference is None or not _ray().wait([reference], timeout=0)[0]:
-        return None
-    return _ray().get(reference)
 
 
 def _node_id() -> str:

@@ -1,6 +1,6 @@
 """One slot of a cluster, as the orchestrator sees it: its actor, its attempt, its signs of life."""
 
-import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ class RaySlot:
     """References are Ray's, to answers that have not come yet."""
 
     terms: LeaseTerms
+    clock: Callable[[], float]
     actor: Any
     asked_at: float  # when the actor was asked for
     ready: Any  # reference to `Ready`, until it has come
@@ -23,11 +24,11 @@ class RaySlot:
     host: str = "its node"  # of the actor that was given the attempt
     is_withdrawn: bool = False
     deaths: int = 0  # of its actors, one after another
-    # The attempt in flight: its actor runs it, or buries it when the actor that ran it has died.
+    # The attempt in flight, which the actor runs, or buries when it is an orphan.
     attempt: Attempt | None = None
     submitted_at: float = 0.0
     answer: Any = None
-    is_burying: bool = False
+    is_orphan: bool = False  # the actor that ran the attempt has died
     # Signs of life of the actor that was given the attempt.
     renewal: Any = None  # reference to the actor's clock, while a renewal is under way
     renewed_at: float = 0.0
@@ -37,36 +38,36 @@ class RaySlot:
 
     def asked(self, actor: Any) -> None:
         """Another actor takes the slot over."""
-        self.actor, self.asked_at, self.ready = actor, time.monotonic(), actor.ready.remote()
+        self.actor, self.asked_at, self.ready = actor, self.clock(), actor.ready.remote()
         self.place, self.renewal = None, None
 
     def greeted(self, place: Ready) -> None:
         """The actor is ready."""
         self.place, self.ready, self.is_withdrawn = place, None, bool(place.withdrawn)
-        if not self.is_burying:
+        if not self.is_orphan:
             self.host = place.host
         self.heard(place.clock)
 
     def heard(self, clock: float) -> None:
         """The actor has answered. What it says of itself says nothing of one it buries."""
         self.heard_clock = clock
-        if not self.is_burying:
-            self.heard_at, self.is_suspect = time.monotonic(), False
+        if not self.is_orphan:
+            self.heard_at, self.is_suspect = self.clock(), False
 
     def renew_if_due(self) -> None:
         """Ask for a sign of life and give one, without waiting for the answer."""
-        due = time.monotonic() - self.renewed_at >= self.terms.renew_seconds
+        due = self.clock() - self.renewed_at >= self.terms.renew_seconds
         if self.place is not None and self.renewal is None and due:
-            self.renewed_at = time.monotonic()
+            self.renewed_at = self.clock()
             self.renewal = self.actor.renew.remote(self.heard_clock)
 
     def is_free(self) -> bool:
-        """Ready, idle, not given up, and heard of lately."""
+        """Ready, idle, not withdrawn, and heard of lately."""
         idle = self.place is not None and self.attempt is None and not self.is_withdrawn
         return idle and self.silence() < self.terms.suspect_seconds
 
     def silence(self) -> float:
-        return time.monotonic() - self.heard_at
+        return self.clock() - self.heard_at
 
     def is_lost(self) -> bool:
         """So long unheard that whatever it ran has ended with its lease, if it is not frozen."""
@@ -76,19 +77,23 @@ class RaySlot:
         return self.silence() > self.terms.lease_seconds + grace + self.terms.margin_seconds
 
     def run(self, attempt: Attempt) -> None:
-        self.attempt, self.submitted_at = attempt, time.monotonic()
+        self.attempt, self.submitted_at = attempt, self.clock()
         self.answer = self.actor.run.remote(to_json(attempt), self.heard_clock)
 
+    def orphaned(self) -> None:
+        """The actor has died."""
+        self.ready = self.renewal = self.answer = None
+        self.is_orphan = self.attempt is not None
+
     def bury(self) -> None:
-        """Have the new actor end what the dead one left."""
-        assert self.attempt is not None
-        seconds = time.monotonic() - self.submitted_at
-        self.is_burying = True
-        self.answer = self.actor.bury.remote(to_json(self.attempt), seconds)
+        """Have the new actor end what the dead one left, if it left anything."""
+        if self.attempt is not None:
+            seconds = self.clock() - self.submitted_at
+            self.answer = self.actor.bury.remote(to_json(self.attempt), seconds)
 
     def answered(self) -> None:
-        self.attempt, self.answer, self.deaths, self.is_burying = None, None, 0, False
-        self.heard_at = time.monotonic()
+        self.attempt, self.answer, self.deaths, self.is_orphan = None, None, 0, False
+        self.heard_at = self.clock()
 
     def lose(self) -> tuple[Attempt, Outcome] | None:
         """Give up the attempt, if there is one, at the price of its whole reservation."""
@@ -97,7 +102,7 @@ class RaySlot:
             f"no sign of life from {self.host} for {self.silence():.0f} s: its lease has run out, "
             f"and what it took is not known"
         )
-        self.attempt, self.answer, self.is_burying = None, None, False
+        self.attempt, self.answer, self.is_orphan = None, None, False
         if lost is None:
             return None
         seconds = lost.limits.reserve_ms / 1000

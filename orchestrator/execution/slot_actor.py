@@ -52,6 +52,7 @@ class SlotSettings(BaseModel):
     preload: tuple[str, ...]
     program: Program
     lease_seconds: float
+    release_seconds: float
 
 
 class SlotActor:
@@ -73,19 +74,22 @@ class SlotActor:
             program=chosen.program,
             gpu_ids=gpus if chosen.slots.device == "cuda" else None,
             lease_seconds=chosen.lease_seconds,
+            release_seconds=chosen.release_seconds,
         )
         self._executor.__enter__()
 
     def ready(self) -> str:
         """`Ready`, once the device has been seen to be free or has been withdrawn."""
-        for attempt_id in self._fenced:
-            if not processes.kill_marked(attempt_id):
-                raise EngineError(f"processes of {attempt_id} survive SIGKILL")
+        alive = [name for name in self._fenced if not processes.kill_marked(name)]
+        survivors = tuple(
+            Withdrawn(f"a device on {platform.node()}", f"processes of {name} survive SIGKILL")
+            for name in alive
+        )
         ready = Ready(
             node_id=self._node_id(),
             host=platform.node(),
             niceness=os.nice(0),
-            withdrawn=self._withdrawn(),
+            withdrawn=survivors or self._withdrawn(),
             clock=time.monotonic(),
         )
         return to_json(ready)
