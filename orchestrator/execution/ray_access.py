@@ -4,6 +4,7 @@ Ray waits long and explains little when one of these is wrong. Nothing here impo
 """
 
 import json
+import math
 import os
 import secrets
 import signal
@@ -11,12 +12,15 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from orchestrator.execution.server import EngineError
 
+PROBE_SECONDS = 5.0
+DRAIN_SECONDS = 25.0  # of the 60 s that Ray leaves its driver, for what runs to come to its end
 ASK_SECONDS = 10.0  # an answer takes some 0.7 s, nearly all of it to import ray
 QUESTION = """
 import json, sys
@@ -75,6 +79,34 @@ def reach(address: str) -> None:
             f"no Ray control service answers at {address} ({error}): is it running there "
             f"(ray start --head), and is this its HOST:PORT (6379 by default)?"
         ) from None
+
+
+class ControlService:
+    """Ray's control service, asked now and then whether it is still there.
+
+    Without it Ray starts nothing new, and ends its driver after 60 s without a word.
+    """
+
+    def __init__(self, address: str) -> None:
+        self.failure: EngineError | None = None
+        self._address = address
+        self._asked_at = -math.inf
+        self._gone_at = 0.0
+
+    def ask_if_due(self) -> None:
+        """Remember when it is gone."""
+        if self.failure is None and time.monotonic() - self._asked_at >= PROBE_SECONDS:
+            self._asked_at = time.monotonic()
+            try:
+                reach(self._address)
+            except EngineError as error:
+                self.failure, self._gone_at = error, time.monotonic()
+
+    def raise_if_gone(self, *, nothing_runs: bool) -> None:
+        """Raises EngineError once it is gone, and what ran has ended or has had time to."""
+        drained = nothing_runs or time.monotonic() - self._gone_at > DRAIN_SECONDS
+        if self.failure is not None and drained:
+            raise self.failure
 
 
 def prepare_to_join(address: str, ask_seconds: float = ASK_SECONDS) -> None:

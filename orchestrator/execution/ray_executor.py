@@ -6,7 +6,6 @@ cannot say, that a node is frozen or out of reach, the slots' leases show (see `
 The only module that imports ray.
 """
 
-import math
 import os
 import sys
 import time
@@ -22,10 +21,10 @@ from orchestrator.execution.launch import Program
 from orchestrator.execution.lease import LeaseTerms
 from orchestrator.execution.pool import RELEASE_SECONDS
 from orchestrator.execution.ray_access import (
+    ControlService,
     check_address,
     own_signal_handlers,
     prepare_to_join,
-    reach,
     set_environment,
 )
 from orchestrator.execution.ray_slots import RaySlot
@@ -33,8 +32,6 @@ from orchestrator.execution.ray_watch import SlotWatch
 from orchestrator.execution.slot_actor import Ready, SlotActor, SlotSettings
 
 START_SECONDS = 240.0  # for all actors and their fork servers
-PROBE_SECONDS = 5.0  # Ray ends a driver without its control service after 60 s, saying nothing
-DRAIN_SECONDS = 25.0  # of those, for what still runs to come to its end
 LOOK_SECONDS = 0.25  # how often slots are looked at without being announced
 OBJECT_STORE_BYTES = 80 * 2**20  # hardly more than Ray's minimum: nothing large goes through it
 
@@ -74,10 +71,7 @@ class RayExecutor:
         self._watch: SlotWatch | None = None
         self._warnings: tuple[str, ...] = ()
         self._connection: Any = None
-        self._control = ""  # address of Ray's control service
-        self._probed_at = -math.inf
-        self._failure: EngineError | None = None
-        self._failed_at = 0.0
+        self._control: ControlService | None = None
 
     @property
     def withdrawn(self) -> tuple[Withdrawn, ...]:
@@ -92,7 +86,7 @@ class RayExecutor:
         self._connection = connected(self._address, self._run_name)
         self._connection.__enter__()
         try:
-            self._control = _ray().get_runtime_context().gcs_address
+            self._control = ControlService(_ray().get_runtime_context().gcs_address)
             _check_resources(self.slots)
             self._watch = SlotWatch(_ray(), self._terms, self.slots.count, self._new_actor)
             self._wait_until_ready(self._watch)
@@ -103,7 +97,7 @@ class RayExecutor:
 
     def __exit__(self, *_: object) -> None:
         graces = [slot.attempt.limits.grace_seconds for slot in self._busy() if slot.attempt]
-        patience = 0.0 if self._failure else max(graces, default=0.0)
+        patience = 0.0 if self._is_cut_off() else max(graces, default=0.0)
         deadline = time.monotonic() + patience + EXIT_SECONDS
         try:
             self.cancel()
@@ -132,7 +126,7 @@ class RayExecutor:
                 return free
             watch.sleep(LOOK_SECONDS)
             self._look()
-        return [] if self._failure else watch.free()
+        return [] if self._is_cut_off() else watch.free()
 
     def cancel(self) -> None:
         """Ask every attempt in flight to end; their outcomes come through `wait`."""
@@ -147,16 +141,21 @@ class RayExecutor:
             if watch.arrived or not watch.busy() or left <= 0:
                 break
             watch.sleep(min(left, LOOK_SECONDS))
-        if self._failure and not watch.arrived and self._is_drained():
-            raise self._failure
+        if self._control and not watch.arrived:
+            self._control.raise_if_gone(nothing_runs=not watch.busy())
         arrived, watch.arrived = watch.arrived, []
         return arrived
 
     def _look(self) -> SlotWatch:
         assert self._watch is not None, "the executor has not been entered"
-        self._probe()
-        self._watch.look(may_replace=self._failure is None)
+        assert self._control is not None
+        self._control.ask_if_due()
+        self._watch.look(may_replace=not self._is_cut_off())
         return self._watch
+
+    def _is_cut_off(self) -> bool:
+        """Whether nothing new can be started: Ray's control service is gone."""
+        return self._control is not None and self._control.failure is not None
 
     def _busy(self) -> list[RaySlot]:
         return self._watch.busy() if self._watch else []
@@ -197,23 +196,10 @@ class RayExecutor:
                 f"work: start the cluster with RAY_worker_niceness=0",
             )
 
-    def _probe(self) -> None:
-        """Remember when the control service is gone: nothing new can be started then."""
-        if self._failure or time.monotonic() - self._probed_at < PROBE_SECONDS:
-            return
-        self._probed_at = time.monotonic()
-        try:
-            reach(self._control)
-        except EngineError as error:
-            self._failure, self._failed_at = error, time.monotonic()
-
-    def _is_drained(self) -> bool:
-        return not self._busy() or time.monotonic() - self._failed_at > DRAIN_SECONDS
-
     def _raise_if_hopeless(self, watch: SlotWatch) -> None:
         """With nothing in flight and no slot free: is there one that may still become free?"""
-        if self._failure is not None:
-            raise self._failure
+        if self._control:
+            self._control.raise_if_gone(nothing_runs=True)
         kept = [slot for slot in watch.slots if not slot.is_withdrawn]
         if not kept:
             listed = "; ".join(f"{one.device}: {one.why}" for one in self.withdrawn)

@@ -64,7 +64,7 @@ def evaluate(attempt: Attempt, address: str, said: dict[str, Any], victim: Any) 
             service.wait()
         while not said["collected"]:
             said["collected"] += [(one.attempt_id, one.status) for one in executor.wait(0.5)]
-            if executor._failure and "noticed_after" not in said:
+            if executor._is_cut_off() and "noticed_after" not in said:
                 said["noticed_after"] = time.monotonic() - said["killed_at"]
         if victim is not None:
             executor.free()
