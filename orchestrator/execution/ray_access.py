@@ -94,13 +94,18 @@ class ControlService:
         self._gone_at = 0.0
 
     def ask_if_due(self) -> None:
-        """Remember when it is gone."""
-        if self.failure is None and time.monotonic() - self._asked_at >= PROBE_SECONDS:
-            self._asked_at = time.monotonic()
-            try:
-                reach(self._address)
-            except EngineError as error:
-                self.failure, self._gone_at = error, time.monotonic()
+        """Remember since when it is gone. It may come back: some clusters restart it."""
+        if time.monotonic() - self._asked_at < PROBE_SECONDS:
+            return
+        self._asked_at = time.monotonic()
+        try:
+            reach(self._address)
+        except EngineError as error:
+            if self.failure is None:
+                self._gone_at = time.monotonic()
+            self.failure = error
+        else:
+            self.failure = None
 
     def raise_if_gone(self, *, nothing_runs: bool) -> None:
         """Raises EngineError once it is gone, and what ran has ended or has had time to."""
@@ -116,7 +121,7 @@ def prepare_to_join(address: str, ask_seconds: float = ASK_SECONDS) -> None:
     """
     if address == "local":
         _make_token()
-        os.environ.setdefault("RAY_AUTH_MODE", "token")
+        os.environ["RAY_AUTH_MODE"] = "token"
         return
     demanded = os.environ.get("RAY_AUTH_MODE", "")
     refusal, said = _ask(address, "disabled", ask_seconds)

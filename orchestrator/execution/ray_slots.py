@@ -29,11 +29,13 @@ class RaySlot:
     submitted_at: float = 0.0
     answer: Any = None
     is_orphan: bool = False  # the actor that ran the attempt has died
-    # Signs of life of the actor that was given the attempt.
+    orphan_heard_at: float = 0.0  # when that actor was heard of last
+    # Signs of life of the actor. While we sleep, answers may come and grow old unseen.
     renewal: Any = None  # reference to the actor's clock, while a renewal is under way
-    renewed_at: float = 0.0
-    heard_at: float = 0.0
-    heard_clock: float = 0.0  # the actor's clock in its last answer
+    renewed_at: float = 0.0  # when that was asked for
+    heard_at: float = 0.0  # when an answer was seen last
+    heard_clock: float = 0.0  # the actor's clock in that answer
+    fresh_at: float = 0.0  # when that answer was asked for: the actor's clock is no older
     is_suspect: bool = False
 
     def asked(self, actor: Any) -> None:
@@ -46,13 +48,12 @@ class RaySlot:
         self.place, self.ready, self.is_withdrawn = place, None, bool(place.withdrawn)
         if not self.is_orphan:
             self.host = place.host
-        self.heard(place.clock)
+        self.heard(place.clock, self.asked_at)
 
-    def heard(self, clock: float) -> None:
-        """The actor has answered. What it says of itself says nothing of one it buries."""
-        self.heard_clock = clock
-        if not self.is_orphan:
-            self.heard_at, self.is_suspect = self.clock(), False
+    def heard(self, clock: float, asked_at: float) -> None:
+        """The actor has answered, with its clock, what it was asked then."""
+        self.heard_at, self.heard_clock, self.fresh_at = self.clock(), clock, asked_at
+        self.is_suspect = self.is_suspect and self.is_orphan
 
     def renew_if_due(self) -> None:
         """Ask for a sign of life and give one, without waiting for the answer."""
@@ -64,10 +65,11 @@ class RaySlot:
     def is_free(self) -> bool:
         """Ready, idle, not withdrawn, and heard of lately."""
         idle = self.place is not None and self.attempt is None and not self.is_withdrawn
-        return idle and self.silence() < self.terms.suspect_seconds
+        return idle and self.clock() - self.fresh_at < self.terms.suspect_seconds
 
     def silence(self) -> float:
-        return self.clock() - self.heard_at
+        """Since a sign of life from the actor, or from the one that ran its orphan."""
+        return self.clock() - (self.orphan_heard_at if self.is_orphan else self.heard_at)
 
     def is_lost(self) -> bool:
         """So long unheard that whatever it ran has ended with its lease, if it is not frozen."""
@@ -83,7 +85,8 @@ class RaySlot:
     def orphaned(self) -> None:
         """The actor has died."""
         self.ready = self.renewal = self.answer = None
-        self.is_orphan = self.attempt is not None
+        if self.attempt is not None and not self.is_orphan:
+            self.is_orphan, self.orphan_heard_at = True, self.heard_at
 
     def bury(self) -> None:
         """Have the new actor end what the dead one left, if it left anything."""
@@ -93,7 +96,6 @@ class RaySlot:
 
     def answered(self) -> None:
         self.attempt, self.answer, self.deaths, self.is_orphan = None, None, 0, False
-        self.heard_at = self.clock()
 
     def lose(self) -> tuple[Attempt, Outcome] | None:
         """Give up the attempt, if there is one, at the price of its whole reservation."""

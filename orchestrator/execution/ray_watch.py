@@ -90,7 +90,7 @@ class SlotWatch:
                 self.greet(slot, Ready.model_validate_json(said))
             if (clock := self._value(slot.renewal)) is not None:
                 slot.renewal = None
-                slot.heard(clock)
+                slot.heard(clock, slot.renewed_at)
             if (said := self._value(slot.answer)) is not None:
                 self._collect(slot, Answer.model_validate_json(said))
         except self._ray.exceptions.RayActorError as error:

@@ -189,6 +189,22 @@ def test_killed_processes_of_an_attempt_are_named_and_its_slot_used_again(
 
 
 @pytest.mark.slow
+def test_an_orchestrator_that_sleeps_finds_its_attempt_ended_and_its_slot_alive(
+    two_nodes: Any, make_attempt: Make, nasty: Program, family: Any
+) -> None:
+    attempt = make_attempt("resist")
+    with RayExecutor(ONE, program=nasty, address=two_nodes.address, lease=QUICK) as executor:
+        executor.submit(attempt)
+        family.assemble(attempt, 3)
+        family.vanish(attempt, within_seconds=6.0)  # nobody calls `wait` meanwhile
+        (outcome,) = executor.wait(30.0)
+        assert outcome.status is Status.LOST
+        assert outcome.cause == "the orchestrator has not renewed its lease for 2 s"
+        executor.submit(make_attempt("finish"))
+        assert [outcome.status for outcome in executor.wait(30.0)] == [Status.OK]
+
+
+@pytest.mark.slow
 def test_a_child_that_eats_memory_ends_alone(
     two_nodes: Any, make_attempt: Make, nasty: Program, family: Any
 ) -> None:

@@ -162,6 +162,22 @@ def test_an_orchestrator_that_slept_gives_its_slots_time_to_answer(
     assert bench.ray.killed == []
 
 
+def test_a_slot_is_not_free_on_the_strength_of_an_answer_that_grew_old_unseen(
+    bench: Bench, make_attempt: Make
+) -> None:
+    attempt = make_attempt()
+    bench.run(attempt)
+    bench.look(10.0)
+    outcome = Outcome(attempt_id=attempt.attempt_id, status=Status.OK, seconds=3.0)
+    bench.ray.answers[bench.actor.last("renew")] = 501.0
+    bench.ray.answers[bench.actor.last("run")] = to_json(Answer(outcome=outcome))
+    assert bench.look(500.0, step=500.0) == [outcome]
+    assert bench.watch.free() == []
+    bench.ray.answers[bench.actor.last("renew")] = 1001.0
+    bench.look()
+    assert len(bench.watch.free()) == 1
+
+
 def test_an_idle_slot_that_is_silent_is_not_free_and_then_replaced(bench: Bench) -> None:
     bench.look(35.0)
     assert bench.watch.free() == []
@@ -213,6 +229,10 @@ def test_an_orphans_summary_is_taken_although_no_actor_can_be_had(
     lost = Outcome(attempt_id=attempt.attempt_id, status=Status.LOST, seconds=5.0)
     attempts.write_summary(attempt.directory, lost)
     assert bench.look() == [lost]
+    bench.ray.is_ready(bench.actor)
+    bench.look(20.0)
+    assert len(bench.watch.free()) == 1
+    assert len(bench.ray.actors) == 2
 
 
 def test_a_device_that_an_answer_withdraws_gets_no_more_work(
