@@ -49,8 +49,8 @@ class DevicePool:
         if not self._free and not self._taken:
             listed = "; ".join(f"{one.device}: {one.why}" for one in self.withdrawn)
             raise EngineError(
-                f"no device is left to evaluate on. {listed}. End what is not yours to keep, or "
-                f"choose other devices with CUDA_VISIBLE_DEVICES, then run the same command again"
+                f"no device is left to evaluate on. {listed}. End what is there (or choose other "
+                f"GPUs with CUDA_VISIBLE_DEVICES), then run the same command again"
             )
         return len(self._free)
 

@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -124,34 +125,40 @@ def prepare_to_join(address: str, ask_seconds: float = ASK_SECONDS) -> None:
         os.environ["RAY_AUTH_MODE"] = "token"
         return
     demanded = os.environ.get("RAY_AUTH_MODE", "")
-    refusal, said = _ask(address, "disabled", ask_seconds)
-    if refusal != "token":
-        _raise_if(refusal, said, address)
-        if demanded == "token":
-            raise EngineError(
-                f"the cluster at {address} asks nobody for a token, although RAY_AUTH_MODE=token "
-                f"is set here: join it with unset RAY_AUTH_MODE, or restart it with a token"
-            )
-        os.environ["RAY_AUTH_MODE"] = "disabled"
-        return
-    _check_token(address, demanded, ask_seconds)
-    os.environ["RAY_AUTH_MODE"] = "token"
+    has_token = _token_path().exists() or "RAY_AUTH_TOKEN" in os.environ
+    modes = ("disabled", "token") if has_token else ("disabled",)
+    with ThreadPoolExecutor() as both:  # an answer takes nearly a second
+        answers = list(both.map(lambda mode: _ask(address, mode, ask_seconds), modes))
+    if answers[0][0] == "token":
+        _check_token(address, demanded, answers[1] if has_token else None)
+    else:
+        _check_open(address, demanded, answers[0])
+    os.environ["RAY_AUTH_MODE"] = "token" if answers[0][0] == "token" else "disabled"
 
 
-def _check_token(address: str, demanded: str, ask_seconds: float) -> None:
-    """Raises EngineError unless the token here opens the cluster."""
+def _check_open(address: str, demanded: str, answer: tuple[str, str]) -> None:
+    """Raises EngineError unless a cluster that wants no token lets us in, and we want to go."""
+    _raise_if(*answer, address)
+    if demanded == "token":
+        raise EngineError(
+            f"the cluster at {address} asks nobody for a token, although RAY_AUTH_MODE=token "
+            f"is set here: join it with unset RAY_AUTH_MODE, or restart it with a token"
+        )
+
+
+def _check_token(address: str, demanded: str, answer: tuple[str, str] | None) -> None:
+    """Raises EngineError unless the token here, if there is one, opens the cluster."""
     copy = f"copy {_token_path()} from the cluster's head, readable by you alone (chmod 600)"
     if demanded not in ("", "token"):
         raise EngineError(
             f"the cluster at {address} wants a token, but RAY_AUTH_MODE={demanded} is set here: "
             f"export RAY_AUTH_MODE=token"
         )
-    if not (_token_path().exists() or "RAY_AUTH_TOKEN" in os.environ):
+    if answer is None:
         raise EngineError(f"the cluster at {address} wants a token, and there is none here: {copy}")
-    refusal, said = _ask(address, "token", ask_seconds)
-    if refusal == "token":
+    if answer[0] == "token":
         raise EngineError(f"the cluster at {address} does not accept the token here: {copy}")
-    _raise_if(refusal, said, address)
+    _raise_if(*answer, address)
 
 
 def _raise_if(refusal: str, said: str, address: str) -> None:

@@ -204,8 +204,8 @@ class RayExecutor:
         if not kept:
             listed = "; ".join(f"{one.device}: {one.why}" for one in self.withdrawn)
             raise EngineError(
-                f"no device of the cluster is left to evaluate on. {listed}. End what is not "
-                f"yours to keep, then run the same command again"
+                f"no device of the cluster is left to evaluate on. {listed}. End what is there, "
+                f"then run the same command again"
             )
         youngest = max(slot.asked_at for slot in kept)
         if time.monotonic() - youngest > START_SECONDS and not any(slot.place for slot in kept):

@@ -153,6 +153,7 @@ def test_a_frozen_node_loses_its_attempt_at_the_lease_and_is_heard_of_once_more_
         assert [outcome.status for outcome in executor.wait(30.0)] == [Status.OK]
 
 
+@pytest.mark.slow
 def test_a_frozen_actor_cannot_keep_its_evaluation_from_ending_with_the_lease(
     two_nodes: Any, make_attempt: Make, nasty: Program, family: Any
 ) -> None:
