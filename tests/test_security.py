@@ -34,7 +34,7 @@ from orchestrator.execution import attempts, processes
 from orchestrator.execution.evaluate import Attempt, Launcher, Outcome, Slots
 from orchestrator.execution.executors import InlineExecutor, LocalExecutor
 from orchestrator.execution.launch import Launch, Program
-from orchestrator.execution.logs import last_line
+from orchestrator.execution.logs import CappedLog
 from orchestrator.live import Live
 from orchestrator.recorded import Result, load_state
 from orchestrator.run import attempt_id
@@ -463,9 +463,14 @@ def test_the_last_words_of_a_program_are_kept_without_its_secrets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_TOKEN", TOKEN)
-    (tmp_path / "stderr.txt").write_text(f"first\nno access to x://a:{PASSWORD}@h with {TOKEN}\n\n")
+    reading, writing = os.pipe()
+    os.write(writing, f"first\nno access to x://a:{PASSWORD}@h with {TOKEN}\n\n".encode())
+    os.close(writing)
+    log = CappedLog(reading, tmp_path / "stderr.txt", 1000)
+    log.drain()
+    log.close()
 
-    assert last_line(tmp_path / "stderr.txt") == "no access to x://***@h with ***"
+    assert log.last_line() == "no access to x://***@h with ***"
 
 
 def test_no_variable_of_the_environment_reaches_the_ledger(

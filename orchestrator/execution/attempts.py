@@ -2,31 +2,36 @@
 
 `config.json` is the Attempt; `started.json` is written before anything can be launched;
 `metrics.jsonl` holds the heartbeats; `measurement.json` is the evaluation's own word, read with
-suspicion; `summary.json` is the Outcome. `supervisor.lock` is held (flock) while a supervisor
-lives and is never unlinked. Whoever writes `summary.json` holds it: an attempt ends once.
+suspicion; `summary.json` is the Outcome, and `stuck.json` the one so far of an attempt that cannot
+be ended. `supervisor.lock` is held (flock) while a supervisor lives and is never unlinked. Whoever
+writes `summary.json` holds it: an attempt ends once.
 """
 
 import fcntl
 import json
 import math
 import os
+import stat
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from budgets.events import Owner, Status
-from budgets.storage import sync_directory, write_aside
+from budgets.storage import FULL, sync_directory, write_all, write_aside
 from objectives.api import Measurement
 from orchestrator.execution.evaluate import Attempt, Outcome
 from orchestrator.execution.processes import MARK_LENGTH
 
 CONFIG, STARTED, METRICS = "config.json", "started.json", "metrics.jsonl"
 MEASUREMENT, SUMMARY, LOCK = "measurement.json", "summary.json", "supervisor.lock"
+STUCK, SUMMARY_ROOM = "stuck.json", ".summary.json.room"
 MEASUREMENT_LIMIT_BYTES = 1_000_000
+SUMMARY_ROOM_BYTES = 64 * 1024  # far more than a summary with a screenful of metrics
+FULL_DISK_POLL_SECONDS = 0.2
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -84,12 +89,60 @@ def write_summary(directory: Path, outcome: Outcome) -> Outcome:
     return outcome
 
 
+class SummaryRoom:
+    """Disk space set aside for `summary.json`: also what fills the disk comes to a result.
+
+    Made before the evaluation starts; without the space it is an ordinary file.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._aside = directory / SUMMARY_ROOM
+        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        self._file = os.open(self._aside, flags, 0o600)
+        with suppress(OSError, AttributeError):  # macOS has no such call
+            os.posix_fallocate(self._file, 0, SUMMARY_ROOM_BYTES)
+
+    def write(self, outcome: Outcome, patience_seconds: float) -> Outcome:
+        """Write the result as `write_summary` does; on a full disk try again for a while."""
+        deadline = time.monotonic() + patience_seconds
+        data = to_json(outcome).encode()
+        while True:
+            try:
+                self._write(data)
+            except OSError as error:
+                if error.errno not in FULL or time.monotonic() > deadline:
+                    raise
+                time.sleep(FULL_DISK_POLL_SECONDS)
+            else:
+                return outcome
+
+    def _write(self, data: bytes) -> None:
+        os.lseek(self._file, 0, os.SEEK_SET)
+        write_all(self._file, data)
+        os.ftruncate(self._file, len(data))
+        os.fsync(self._file)
+        self._aside.rename(self._directory / SUMMARY)
+        sync_directory(self._directory)
+
+
 def read(model: type[Model], path: Path) -> Model | None:
     """The file's content, or None if it is absent or not (yet) what it should be."""
     try:
-        return model.model_validate_json(path.read_bytes())
+        with _opened(path) as file:
+            return model.model_validate_json(file.read())
     except (OSError, ValidationError):
         return None
+
+
+def _opened(path: Path) -> BinaryIO:
+    """The file to read; OSError if a link, a pipe or a device is there, which could hang us."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    file = os.fdopen(descriptor, "rb")
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        file.close()
+        raise OSError(f"{path} is no regular file")
+    return file
 
 
 def read_summary(directory: Path, attempt_id: str) -> Outcome | None:
@@ -102,10 +155,12 @@ def read_report(directory: Path, attempt_id: str) -> Report:
     """The evaluation's own word. Raises ValueError, saying why, if it cannot be believed."""
     path = directory / MEASUREMENT
     try:
-        with path.open("rb") as file:
+        with _opened(path) as file:
             data = file.read(MEASUREMENT_LIMIT_BYTES + 1)
-    except OSError:
+    except FileNotFoundError:
         raise ValueError(f"no {MEASUREMENT} was written") from None
+    except OSError as error:
+        raise ValueError(f"{MEASUREMENT} cannot be read: {error.strerror or error}") from None
     if len(data) > MEASUREMENT_LIMIT_BYTES:
         raise ValueError(f"{MEASUREMENT} is larger than {MEASUREMENT_LIMIT_BYTES} bytes")
     try:

@@ -69,7 +69,10 @@ class Executor(Protocol):
     """
 
     slots: Slots
-    withdrawn: tuple[Withdrawn, ...]  # grows while the executor runs
+
+    @property
+    def withdrawn(self) -> tuple[Withdrawn, ...]:
+        """Devices given up; more may follow while the executor runs."""
 
     def __enter__(self) -> Self: ...
 
@@ -77,7 +80,10 @@ class Executor(Protocol):
         """Kill what is still in flight, wait until its processes are gone, release the slots."""
 
     def free(self) -> int:
-        """How many attempts can be submitted now. Raises EngineError if no slot is left."""
+        """How many attempts can be submitted now. Raises EngineError when no slot is left at all.
+
+        Never 0 with nothing in flight: it then waits for a slot that is looked at or replaced.
+        """
 
     def submit(self, attempt: Attempt) -> None:
         """Start an attempt. Its directory exists and is empty. Raises if no slot is free."""

@@ -1,31 +1,30 @@
-"""Executors on this machine: in this process, or each evaluation in a process of its own."""
+"""The executor for this machine: each evaluation in a process tree of its own."""
 
+import math
 import os
 import select
 import signal
 import time
-from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Self
 
 from budgets.events import Status, Withdrawn
-from orchestrator.execution import child, processes
+from orchestrator.execution import processes
 from orchestrator.execution.attempts import (
     STARTED,
+    STUCK,
     Started,
-    locked,
     read,
     read_summary,
     write_config,
-    write_model,
-    write_summary,
 )
 from orchestrator.execution.devices import visible_gpus
 from orchestrator.execution.evaluate import Attempt, Launcher, Outcome, Slots
+from orchestrator.execution.inline import InlineExecutor
 from orchestrator.execution.launch import Launch, Program
+from orchestrator.execution.lease import Lease
+from orchestrator.execution.pool import RELEASE_SECONDS, Device, DevicePool
 from orchestrator.execution.recovery import end_if_abandoned
 from orchestrator.execution.server import EngineError, ForkServer
 
@@ -34,102 +33,22 @@ __all__ = ["EngineError", "InlineExecutor", "LocalExecutor"]
 PROBE_SECONDS = 0.25  # how often attempts in flight are looked at without being announced
 START_SECONDS = 60.0  # for a supervisor to appear under a live fork server
 EXIT_SECONDS = 15.0  # for everything to be gone at the end, beyond the attempts' own grace
-
-
-class InlineExecutor:
-    """Evaluates in this process, when `wait` is called: no isolation and no limits.
-
-    For analytic objectives and tests; it writes the same files as the others.
-    """
-
-    def __init__(self, slots: Slots) -> None:
-        self.slots = slots
-        self.withdrawn: tuple[Withdrawn, ...] = ()
-        self._queue: deque[Attempt] = deque()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        while self._queue:
-            attempt = self._queue.popleft()
-            cause = "it was never started"
-            unstarted = Outcome(
-                attempt_id=attempt.attempt_id, status=Status.CANCELLED, cause=cause, seconds=0.0
-            )
-            with locked(attempt.directory):
-                write_summary(attempt.directory, unstarted)
-
-    def free(self) -> int:
-        return self.slots.count - len(self._queue)
-
-    def submit(self, attempt: Attempt) -> None:
-        if len(self._queue) >= self.slots.count:
-            raise EngineError(f"all {self.slots.count} slots are in use")
-        write_config(attempt)
-        self._queue.append(attempt)
-
-    def wait(self, timeout_seconds: float) -> list[Outcome]:  # noqa: ARG002 - the Protocol's
-        return [self._evaluate(self._queue.popleft())] if self._queue else []
-
-    def _evaluate(self, attempt: Attempt) -> Outcome:
-        began, cpu_began = time.monotonic(), time.process_time()
-        started = Started(attempt_id=attempt.attempt_id, **processes.this_owner().model_dump())
-        write_model(attempt.directory / STARTED, started, durable=False)
-        with (
-            open(attempt.directory / "stdout.txt", "w", opener=_private) as out,
-            open(attempt.directory / "stderr.txt", "w", opener=_private) as err,
-            redirect_stdout(out),
-            redirect_stderr(err),
-            _process_as_it_was(),
-        ):
-            report = child.evaluate(attempt, self.slots.device, self.slots.threads)
-        outcome = Outcome(
-            attempt_id=attempt.attempt_id,
-            status=report.status,
-            cause=report.cause,
-            seconds=time.monotonic() - began,
-            startup_seconds=(report.called_at or began) - began,
-            cpu_seconds=time.process_time() - cpu_began,
-            peak_memory_bytes=processes.resident_bytes([os.getpid()]),
-            device=self.slots.device,
-            measurement=report.measurement,
-        )
-        with locked(attempt.directory):
-            return write_summary(attempt.directory, outcome)
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
-
-
-@contextmanager
-def _process_as_it_was() -> Iterator[None]:
-    """Undoes what an objective did to this process: its directory, its handlers, its copies."""
-    directory, process = Path.cwd(), os.getpid()
-    handlers = {signum: signal.getsignal(signum) for signum in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        if os.getpid() != process:
-            os._exit(0)  # a fork that comes back is no second orchestrator
-        os.chdir(directory)
-        for signum, handler in handlers.items():
-            if signal.getsignal(signum) is not handler:
-                signal.signal(signum, handler)
+OVERRUN_SECONDS = 10.0  # beyond its reservation, until an attempt is taken to be beyond ending
 
 
 @dataclass
 class _Flight:
     attempt: Attempt
-    gpu_id: str | None
+    device: Device
     server: ForkServer
     submitted_at: float
     is_cancelled: bool = False
 
+    def seconds(self) -> float:
+        return time.monotonic() - self.submitted_at
+
     def may_still_start(self) -> bool:
-        age = time.monotonic() - self.submitted_at
-        return self.server.is_alive() and age < START_SECONDS
+        return self.server.is_alive() and self.seconds() < START_SECONDS
 
     def ask_supervisor_to_end(self) -> None:
         started = read(Started, self.attempt.directory / STARTED)
@@ -141,10 +60,12 @@ class LocalExecutor:
     """Each evaluation in its own process tree under a supervisor, on this machine.
 
     `preload` are modules the fork server imports once; `program` is what runs for an attempt.
-    GPUs are those visible to this process unless `gpu_ids` names them.
+    GPUs are those visible to this process unless `gpu_ids` names them. With `lease_seconds`, what
+    runs is ended unless `lease.extend` is called in time. An attempt that is not over
+    `overrun_seconds` after its reservation is given back as lost, and its device is withdrawn.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - how to evaluate, and where
         self,
         slots: Slots,
         launcher: Launcher = "fork",
@@ -152,20 +73,28 @@ class LocalExecutor:
         *,
         program: Program | None = None,
         gpu_ids: Sequence[str] | None = None,
+        lease_seconds: float | None = None,
+        release_seconds: float = RELEASE_SECONDS,
+        overrun_seconds: float = OVERRUN_SECONDS,
     ) -> None:
         self.slots = slots
-        self.withdrawn: tuple[Withdrawn, ...] = ()
+        self.lease = Lease(lease_seconds) if lease_seconds is not None else None
         self._launcher: Launcher = launcher
         self._preload = tuple(preload)
         self._program = program or Program()
-        self._free = self._devices(gpu_ids)
+        self._pool = DevicePool(self._devices(gpu_ids), release_seconds)
+        self._overrun_seconds = overrun_seconds
         self._running: dict[str, _Flight] = {}
         self._server: ForkServer | None = None
         self._unread = b""
-        self._probed_at = 0.0
+        self._probed_at = -math.inf
         self._pipes: tuple[int, int, int, int] | None = None
 
-    def _devices(self, gpu_ids: Sequence[str] | None) -> list[str | None]:
+    @property
+    def withdrawn(self) -> tuple[Withdrawn, ...]:
+        return self._pool.withdrawn
+
+    def _devices(self, gpu_ids: Sequence[str] | None) -> list[Device]:
         if self.slots.device == "cpu":
             return [None] * self.slots.count
         found = list(gpu_ids) if gpu_ids is not None else [gpu for gpu, _ in visible_gpus()]
@@ -196,22 +125,22 @@ class LocalExecutor:
             self._close()  # the lifeline breaks: what still runs ends by itself
 
     def free(self) -> int:
-        return len(self._free)
+        return self._pool.free()
 
     def submit(self, attempt: Attempt, *, has_config: bool = False) -> None:
-        if not self._free:
+        if not self._pool.free():
             raise EngineError(f"all {self.slots.count} slots are in use")
         server = self._live_server()
         if not has_config:
             write_config(attempt)
-        gpu_id = self._free.pop(0)
-        self._running[attempt.attempt_id] = _Flight(attempt, gpu_id, server, time.monotonic())
+        device = self._pool.take()
+        self._running[attempt.attempt_id] = _Flight(attempt, device, server, time.monotonic())
         server.ask(
             Launch(
                 attempt=attempt,
                 launcher=self._launcher,
                 program=self._program,
-                gpu_id=gpu_id,
+                gpu_id=device,
                 threads=self.slots.threads,
             )
         )
@@ -246,16 +175,36 @@ class LocalExecutor:
     def _ended(self, attempt_id: str) -> Outcome | None:
         flight = self._running[attempt_id]
         directory = flight.attempt.directory
-        seconds = time.monotonic() - flight.submitted_at
         outcome = read_summary(directory, attempt_id) or end_if_abandoned(
-            directory, attempt_id, seconds, may_still_start=flight.may_still_start()
+            directory, attempt_id, flight.seconds(), may_still_start=flight.may_still_start()
         )
         if outcome is not None:
+            self._pool.give_back(flight.device, ended_well=outcome.status is Status.OK)
+        elif (outcome := self._beyond_ending(flight)) is not None:
+            self._pool.give_up(flight.device, f"processes of {attempt_id} cannot be ended there")
+        if outcome is not None:
             del self._running[attempt_id]
-            self._free.append(flight.gpu_id)
         elif flight.is_cancelled:
             flight.ask_supervisor_to_end()
         return outcome
+
+    def _beyond_ending(self, flight: _Flight) -> Outcome | None:
+        """The outcome so far of an attempt whose processes survive, or whose supervisor is stuck.
+
+        None while both may still come to an end by themselves.
+        """
+        attempt, seconds = flight.attempt, flight.seconds()
+        if outcome := read(Outcome, attempt.directory / STUCK):
+            return outcome if outcome.attempt_id == attempt.attempt_id else None
+        if seconds < attempt.limits.reserve_ms / 1000 + self._overrun_seconds:
+            return None
+        return Outcome(
+            attempt_id=attempt.attempt_id,
+            status=Status.LOST,
+            cause=f"its supervisor has not ended it after {seconds:.0f} s",
+            seconds=seconds,
+            device=flight.device or "cpu",
+        )
 
     def _live_server(self) -> ForkServer:
         assert self._pipes is not None, "submit and wait need the executor entered"
@@ -263,7 +212,13 @@ class LocalExecutor:
             if self._server is not None:
                 self._server.close()
             _, notify, lifeline, _ = self._pipes
-            self._server = ForkServer(self._preload, self.slots.threads, notify, lifeline)
+            self._server = ForkServer(
+                self._preload,
+                self.slots.threads,
+                notify=notify,
+                lifeline=lifeline,
+                lease=self.lease.descriptor if self.lease else None,
+            )
         return self._server
 
     def _close(self) -> None:
@@ -273,3 +228,5 @@ class LocalExecutor:
         for descriptor in self._pipes or ():
             os.close(descriptor)
         self._pipes = None
+        if self.lease is not None:
+            self.lease.close()

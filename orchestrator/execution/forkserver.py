@@ -26,6 +26,7 @@ def main() -> None:
     parser.add_argument("--ready", type=int, required=True, help="descriptor to report to, once")
     parser.add_argument("--notify", type=int, required=True, help="descriptor to write to")
     parser.add_argument("--lifeline", type=int, required=True, help="descriptor to watch")
+    parser.add_argument("--lease", type=int, help="descriptor of a lease to watch")
     options = parser.parse_args()
     for name in ("orchestrator.execution.child", *filter(None, options.preload.split(","))):
         importlib.import_module(name)
@@ -36,7 +37,7 @@ def main() -> None:
     os.close(options.ready)
     inbox = serve(requests=0)
     if inbox is not None:
-        supervise(inbox, options.notify, options.lifeline)
+        supervise(inbox, options.notify, options.lifeline, options.lease)
     sys.stdout.flush()
     os._exit(0)
 

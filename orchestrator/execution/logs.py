@@ -22,6 +22,7 @@ class CappedLog:
         self._tail_cap = cap_bytes // 2
         self._tail: deque[bytes] = deque()
         self._tail_bytes = 0
+        self._end = b""
 
     def drain(self, at_most_bytes: int = 1 << 20) -> int:
         """Read what is there without waiting; returns the number of bytes, closes at EOF."""
@@ -35,8 +36,15 @@ class CappedLog:
                 os.close(self.descriptor)
                 self.descriptor = None
             taken += len(chunk)
+            self._end = (self._end + chunk)[-4096:]
             self._keep(chunk)
         return taken
+
+    def last_line(self, limit: int = 200) -> str:
+        """The last line with something on it, for a person, secrets left out."""
+        lines = self._end.decode(errors="replace").splitlines()
+        said = next((line.strip() for line in reversed(lines) if line.strip()), "")
+        return redacted(said, os.environ)[:limit]
 
     def _keep(self, chunk: bytes) -> None:
         head, rest = chunk[: self._head_room], chunk[self._head_room :]
@@ -70,15 +78,3 @@ class CappedLog:
                 data = data[os.write(self._file, data) :]
         except OSError:  # a full disk costs the log, not the evaluation
             self.dropped_bytes += len(data)
-
-
-def last_line(path: Path, limit: int = 200) -> str:
-    """The last line of a log with something on it, for a person, secrets left out."""
-    try:
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - 4096))
-            lines = file.read().decode(errors="replace").splitlines()
-    except OSError:
-        return ""
-    said = next((line.strip() for line in reversed(lines) if line.strip()), "")
-    return redacted(said, os.environ)[:limit]

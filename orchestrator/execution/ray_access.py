@@ -3,16 +3,48 @@
 Ray waits long and explains little when one of these is wrong. Nothing here imports ray.
 """
 
+import json
+import math
 import os
 import secrets
 import signal
 import socket
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from orchestrator.execution.server import EngineError
+
+PROBE_SECONDS = 5.0
+DRAIN_SECONDS = 25.0  # of the 60 s that Ray leaves its driver, for what runs to come to its end
+ASK_SECONDS = 10.0  # an answer takes some 0.7 s, nearly all of it to import ray
+QUESTION = """
+import json, sys
+from ray._common.usage.usage_lib import get_cluster_metadata
+from ray._private.services import canonicalize_bootstrap_address_or_die
+from ray._private.utils import check_version_info
+from ray._raylet import GcsClient
+from ray.exceptions import AuthenticationError
+kind = said = ""
+try:
+    address = canonicalize_bootstrap_address_or_die(sys.argv[1])
+    metadata = get_cluster_metadata(GcsClient(address=address))
+    kind = "version"
+    check_version_info(metadata, "this machine")
+    kind = ""
+except AuthenticationError:
+    kind = "token"
+except (ConnectionError, RuntimeError, ValueError) as error:
+    kind, said = kind or "address", str(error)
+print(json.dumps([kind, said]))
+"""
+"""Asked in a process of its own: Ray itself waits 20 s on a wrong token, explains it as a lost
+connection, aborts the process when there is none, and settles on one way for a process's life."""
 
 
 def set_environment() -> None:
@@ -50,10 +82,124 @@ def reach(address: str) -> None:
         ) from None
 
 
-def prepare_token(address: str) -> None:
-    """Token authentication: always for a local Ray, and wherever a token is at hand."""
-    token = Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token")
-    if address == "local" and not token.exists() and "RAY_AUTH_TOKEN" not in os.environ:
+class ControlService:
+    """Ray's control service, asked now and then whether it is still there.
+
+    Without it Ray starts nothing new, and ends its driver after 60 s without a word.
+    """
+
+    def __init__(self, address: str) -> None:
+        self.failure: EngineError | None = None
+        self._address = address
+        self._asked_at = -math.inf
+        self._gone_at = 0.0
+
+    def ask_if_due(self) -> None:
+        """Remember since when it is gone. It may come back: some clusters restart it."""
+        if time.monotonic() - self._asked_at < PROBE_SECONDS:
+            return
+        self._asked_at = time.monotonic()
+        try:
+            reach(self._address)
+        except EngineError as error:
+            if self.failure is None:
+                self._gone_at = time.monotonic()
+            self.failure = error
+        else:
+            self.failure = None
+
+    def raise_if_gone(self, *, nothing_runs: bool) -> None:
+        """Raises EngineError once it is gone, and what ran has ended or has had time to."""
+        drained = nothing_runs or time.monotonic() - self._gone_at > DRAIN_SECONDS
+        if self.failure is not None and drained:
+            raise self.failure
+
+
+def prepare_to_join(address: str, ask_seconds: float = ASK_SECONDS) -> None:
+    """Set how Ray is to authenticate itself; asks the cluster first.
+
+    Raises EngineError, within seconds and saying what to do, if it would not let us in.
+    """
+    if address == "local":
+        _make_token()
+        os.environ["RAY_AUTH_MODE"] = "token"
+        return
+    demanded = os.environ.get("RAY_AUTH_MODE", "")
+    has_token = _token_path().exists() or "RAY_AUTH_TOKEN" in os.environ
+    modes = ("disabled", "token") if has_token else ("disabled",)
+    with ThreadPoolExecutor() as both:  # an answer takes nearly a second
+        answers = list(both.map(lambda mode: _ask(address, mode, ask_seconds), modes))
+    if answers[0][0] == "token":
+        _check_token(address, demanded, answers[1] if has_token else None)
+    else:
+        _check_open(address, demanded, answers[0])
+    os.environ["RAY_AUTH_MODE"] = "token" if answers[0][0] == "token" else "disabled"
+
+
+def _check_open(address: str, demanded: str, answer: tuple[str, str]) -> None:
+    """Raises EngineError unless a cluster that wants no token lets us in, and we want to go."""
+    _raise_if(*answer, address)
+    if demanded == "token":
+        raise EngineError(
+            f"the cluster at {address} asks nobody for a token, although RAY_AUTH_MODE=token "
+            f"is set here: join it with unset RAY_AUTH_MODE, or restart it with a token"
+        )
+
+
+def _check_token(address: str, demanded: str, answer: tuple[str, str] | None) -> None:
+    """Raises EngineError unless the token here, if there is one, opens the cluster."""
+    copy = f"copy {_token_path()} from the cluster's head, readable by you alone (chmod 600)"
+    if demanded not in ("", "token"):
+        raise EngineError(
+            f"the cluster at {address} wants a token, but RAY_AUTH_MODE={demanded} is set here: "
+            f"export RAY_AUTH_MODE=token"
+        )
+    if answer is None:
+        raise EngineError(f"the cluster at {address} wants a token, and there is none here: {copy}")
+    if answer[0] == "token":
+        raise EngineError(f"the cluster at {address} does not accept the token here: {copy}")
+    _raise_if(*answer, address)
+
+
+def _raise_if(refusal: str, said: str, address: str) -> None:
+    advice = {
+        "address": "Is a Ray running there (ray status)? Start one with: ray start --head",
+        "version": "Install the same Ray and Python here and there, or run on the cluster's head",
+    }
+    if refusal:
+        raise EngineError(f"cannot join Ray at {address}: {said.strip()}\n{advice[refusal]}")
+
+
+def _ask(address: str, mode: str, seconds: float) -> tuple[str, str]:
+    """What the cluster would refuse us for: `token`, `version`, `address` or nothing; in words."""
+    command = [sys.executable, "-c", QUESTION, address]
+    try:
+        asked = subprocess.run(
+            command,
+            env={**os.environ, "RAY_AUTH_MODE": mode},
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        said = f"what listens there did not answer like a Ray control service in {seconds:g} s"
+        return "address", said
+    try:
+        refusal, said = json.loads(asked.stdout.splitlines()[-1])
+    except (IndexError, ValueError):
+        return "", ""  # it could not be asked: joining will show
+    return refusal, said
+
+
+def _token_path() -> Path:
+    return Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token")
+
+
+def _make_token() -> None:
+    """A local Ray gets a token of this user's, where he has none yet."""
+    token = _token_path()
+    if not token.exists() and "RAY_AUTH_TOKEN" not in os.environ:
         token.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with suppress(FileExistsError):
             descriptor = os.open(token, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -62,8 +208,6 @@ def prepare_token(address: str) -> None:
     if token.exists():
         with suppress(PermissionError):
             token.chmod(0o600)  # Ray leaves it readable by everybody
-    if token.exists() or "RAY_AUTH_TOKEN" in os.environ:
-        os.environ.setdefault("RAY_AUTH_MODE", "token")
 
 
 @contextmanager

@@ -1,95 +1,48 @@
 """Executor on a Ray cluster: one actor per device, each with a fork server of its own.
 
 Ray places the actors, carries requests and outcomes, and says when an actor has died. It retries
-nothing, and it supervises nothing: that is done beside the evaluation (see `supervisor`).
+nothing, and it supervises nothing: that is done beside the evaluation (see `supervisor`). What Ray
+cannot say, that a node is frozen or out of reach, the slots' leases show (see `lease`).
 The only module that imports ray.
 """
 
 import os
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import Any, Self
 
 from budgets.events import Withdrawn
 from orchestrator.execution.attempts import to_json, write_config
 from orchestrator.execution.devices import Offer, cpu_name
 from orchestrator.execution.evaluate import Attempt, Launcher, Outcome, Slots
-from orchestrator.execution.executors import EXIT_SECONDS, EngineError, LocalExecutor
+from orchestrator.execution.executors import EXIT_SECONDS, EngineError
 from orchestrator.execution.launch import Program
+from orchestrator.execution.lease import LeaseTerms
+from orchestrator.execution.pool import RELEASE_SECONDS
 from orchestrator.execution.ray_access import (
+    ControlService,
     check_address,
     own_signal_handlers,
-    prepare_token,
-    reach,
+    prepare_to_join,
     set_environment,
 )
-from orchestrator.execution.recovery import end_if_abandoned
+from orchestrator.execution.ray_slots import RaySlot
+from orchestrator.execution.ray_watch import SlotWatch
+from orchestrator.execution.slot_actor import Ready, SlotActor, SlotSettings
 
 START_SECONDS = 240.0  # for all actors and their fork servers
-PROBE_SECONDS = 5.0  # Ray ends a driver without its control service after 60 s, saying nothing
-MAX_DEATHS = 3  # of one slot's actor in a row
+LOOK_SECONDS = 0.25  # how often slots are looked at without being announced
 OBJECT_STORE_BYTES = 80 * 2**20  # hardly more than Ray's minimum: nothing large goes through it
-
-
-class SlotActor:
-    """One device of the cluster, as a Ray actor. Everything goes in and out as JSON."""
-
-    def __init__(self, slots: Slots, launcher: Launcher, preload: tuple[str, ...], program: str):
-        gpus = [gpu for gpu in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpu]
-        self._executor = LocalExecutor(
-            slots,
-            launcher,
-            preload,
-            program=Program.model_validate_json(program),
-            gpu_ids=gpus if slots.device == "cuda" else None,
-        )
-        self._executor.__enter__()
-
-    def where(self) -> tuple[str, int]:
-        """Ray's node id and this worker's niceness; returns when the slot is ready."""
-        return _ray().get_runtime_context().get_node_id(), os.nice(0)
-
-    def run(self, attempt: str) -> str:
-        """Evaluate; returns the outcome when nothing of the attempt is alive."""
-        # The orchestrator has written `config.json`, on the storage that all nodes share.
-        self._executor.submit(Attempt.model_validate_json(attempt), has_config=True)
-        while True:
-            if outcomes := self._executor.wait(3600.0):
-                return to_json(outcomes[0])
-
-    def cancel(self) -> None:
-        """End the attempt in flight; `run` returns its outcome."""
-        self._executor.cancel()
-
-    def bury(self, attempt: str, seconds: float) -> str:
-        """The outcome of an attempt whose actor died, once nothing of it is alive."""
-        dead = Attempt.model_validate_json(attempt)
-        while True:
-            outcome = end_if_abandoned(
-                dead.directory, dead.attempt_id, seconds, may_still_start=False
-            )
-            if outcome is not None:
-                return to_json(outcome)
-            time.sleep(0.05)
-
-
-@dataclass
-class _Slot:
-    actor: Any
-    node_id: str = ""
-    attempt: Attempt | None = None
-    submitted_at: float = 0.0
-    answer: Any = None  # Ray's reference to the outcome to come
-    deaths: int = 0
 
 
 class RayExecutor:
     """Evaluations on every device of a Ray cluster, each in its own supervised process tree.
 
     `address` None means $RAY_ADDRESS, and without that a Ray started here and ended on exit.
-    Attempts' directories must be on storage that all nodes share.
+    Attempts' directories must be on storage that all nodes share. Leases are renewed by `wait`
+    and `free`: call one of them every few seconds.
     """
 
     def __init__(  # noqa: PLR0913 - how to evaluate, and where
@@ -101,39 +54,55 @@ class RayExecutor:
         *,
         run_name: str = "run",
         program: Program | None = None,
+        lease: LeaseTerms | None = None,
+        release_seconds: float = RELEASE_SECONDS,
     ) -> None:
         self.slots = slots
-        self.warnings: tuple[str, ...] = ()
-        self.withdrawn: tuple[Withdrawn, ...] = ()
-        self._one = Slots(1, slots.device, slots.device_name, slots.threads)
-        self._launcher = launcher
-        self._preload = tuple(preload)
-        self._program = program or Program()
+        self._terms = lease or LeaseTerms()
+        self._settings = SlotSettings(
+            slots=Slots(1, slots.device, slots.device_name, slots.threads),
+            launcher=launcher,
+            preload=tuple(preload),
+            program=program or Program(),
+            lease_seconds=self._terms.lease_seconds,
+            release_seconds=release_seconds,
+        )
         self._address = address
         self._run_name = run_name
-        self._slots: list[_Slot] = []
+        self._watch: SlotWatch | None = None
+        self._warnings: tuple[str, ...] = ()
         self._connection: Any = None
-        self._probed_at = 0.0
+        self._control: ControlService | None = None
+
+    @property
+    def withdrawn(self) -> tuple[Withdrawn, ...]:
+        return self._watch.withdrawn if self._watch else ()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a person should know of the cluster; more may follow."""
+        return self._warnings + (self._watch.warnings if self._watch else ())
 
     def __enter__(self) -> Self:
         self._connection = connected(self._address, self._run_name)
         self._connection.__enter__()
         try:
+            self._control = ControlService(_ray().get_runtime_context().gcs_address)
             _check_resources(self.slots)
-            self._slots = [_Slot(self._new_actor()) for _ in range(self.slots.count)]
-            self._wait_until_ready()
+            self._watch = SlotWatch(_ray(), self._terms, self.slots.count, self._new_actor)
+            self._wait_until_ready(self._watch)
         except BaseException:
             self._leave()
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        busy = [slot.attempt for slot in self._slots if slot.attempt is not None]
-        graces = [attempt.limits.grace_seconds for attempt in busy]
-        deadline = time.monotonic() + max(graces, default=0.0) + EXIT_SECONDS
+        graces = [slot.attempt.limits.grace_seconds for slot in self._busy() if slot.attempt]
+        patience = 0.0 if self._is_cut_off() else max(graces, default=0.0)
+        deadline = time.monotonic() + patience + EXIT_SECONDS
         try:
             self.cancel()
-            while any(slot.attempt for slot in self._slots) and time.monotonic() < deadline:
+            while self._busy() and time.monotonic() < deadline:
                 self.wait(1.0)
         except EngineError:
             pass  # the actors' end breaks their lifelines, which ends what they run
@@ -141,85 +110,77 @@ class RayExecutor:
             self._leave()
 
     def free(self) -> int:
-        return sum(slot.attempt is None for slot in self._slots)
+        return len(self._free_slots())
 
     def submit(self, attempt: Attempt) -> None:
-        slot = next((slot for slot in self._slots if slot.attempt is None), None)
-        if slot is None:
+        free = self._free_slots()
+        if not free:
             raise EngineError(f"all {self.slots.count} slots are in use")
         write_config(attempt)
-        slot.attempt, slot.submitted_at = attempt, time.monotonic()
-        slot.answer = slot.actor.run.remote(to_json(attempt))
+        free[0].run(attempt)
+
+    def _free_slots(self) -> list[RaySlot]:
+        watch = self._look()
+        while not (watch.busy() or watch.arrived):
+            self._raise_if_hopeless(watch)
+            if free := watch.free():
+                return free
+            watch.sleep(LOOK_SECONDS)
+            self._look()
+        return [] if self._is_cut_off() else watch.free()
 
     def cancel(self) -> None:
         """Ask every attempt in flight to end; their outcomes come through `wait`."""
-        for slot in self._slots:
-            if slot.attempt is not None:
-                slot.actor.cancel.remote()
+        for slot in self._busy():
+            slot.actor.cancel.remote()
 
     def wait(self, timeout_seconds: float) -> list[Outcome]:
-        ray, deadline = _ray(), time.monotonic() + timeout_seconds
-        while busy := {slot.answer: slot for slot in self._slots if slot.attempt is not None}:
-            self._probe()
-            left = max(deadline - time.monotonic(), 0.0)
-            ready, _ = ray.wait(list(busy), num_returns=1, timeout=min(left, PROBE_SECONDS))
-            if ready and len(busy) > 1:
-                ready, _ = ray.wait(list(busy), num_returns=len(busy), timeout=0)
-            arrived = [found for answer in ready if (found := self._collect(busy[answer]))]
-            if arrived or left == 0.0:
-                return arrived
-        return []
+        deadline = time.monotonic() + timeout_seconds
+        while True:
+            watch = self._look()
+            left = deadline - time.monotonic()
+            if watch.arrived or not watch.busy() or left <= 0:
+                break
+            watch.sleep(min(left, LOOK_SECONDS))
+        if self._control and not watch.arrived:
+            self._control.raise_if_gone(nothing_runs=not watch.busy())
+        arrived, watch.arrived = watch.arrived, []
+        return arrived
 
-    def _collect(self, slot: _Slot) -> Outcome | None:
-        """The outcome of a slot that answered; None if its actor died and is being replaced."""
-        ray = _ray()
-        assert slot.attempt is not None
-        try:
-            outcome = Outcome.model_validate_json(ray.get(slot.answer))
-        except ray.exceptions.RayActorError as error:
-            self._replace(slot, error)
-            return None
-        except ray.exceptions.RayError as error:
-            raise EngineError(f"a slot failed: {error}") from error
-        slot.attempt, slot.answer, slot.deaths = None, None, 0
-        return outcome
+    def _look(self) -> SlotWatch:
+        assert self._watch is not None, "the executor has not been entered"
+        assert self._control is not None
+        self._control.ask_if_due()
+        self._watch.look(may_replace=not self._is_cut_off())
+        return self._watch
 
-    def _replace(self, slot: _Slot, error: Exception) -> None:
-        """A fresh actor, on the same node if that lives, first sees the dead one's tree gone."""
-        assert slot.attempt is not None
-        slot.deaths += 1
-        if slot.deaths > MAX_DEATHS:
-            raise EngineError(f"the actor of a slot died {slot.deaths} times: {error}") from error
-        with suppress(_ray().exceptions.RayError):
-            _ray().kill(slot.actor)
-        slot.actor = self._new_actor(slot.node_id)
-        seconds = time.monotonic() - slot.submitted_at
-        slot.answer = slot.actor.bury.remote(to_json(slot.attempt), seconds)
+    def _is_cut_off(self) -> bool:
+        """Whether nothing new can be started: Ray's control service is gone."""
+        return self._control is not None and self._control.failure is not None
 
-    def _new_actor(self, node_id: str = "") -> Any:
+    def _busy(self) -> list[RaySlot]:
+        return self._watch.busy() if self._watch else []
+
+    def _new_actor(self, node_id: str, fenced: tuple[str, ...]) -> Any:
         cuda = self.slots.device == "cuda"
         options: dict[str, Any] = {
             "num_cpus": 0 if cuda else self.slots.threads,
             "num_gpus": 1 if cuda else 0,
             "max_restarts": 0,  # the ledger retries, nobody else
             "max_task_retries": 0,
-            "max_concurrency": 2,  # `cancel` beside `run`
+            "max_concurrency": 3,  # `renew` and `cancel` beside `run`
         }
         if node_id:
             from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
             options["scheduling_strategy"] = NodeAffinitySchedulingStrategy(node_id, soft=True)
         actor = _ray().remote(SlotActor).options(**options)
-        return actor.remote(
-            self._one, self._launcher, self._preload, self._program.model_dump_json()
-        )
+        return actor.remote(to_json(self._settings), fenced, _node_id)
 
-    def _wait_until_ready(self) -> None:
+    def _wait_until_ready(self, watch: SlotWatch) -> None:
         ray = _ray()
         try:
-            places = ray.get(
-                [slot.actor.where.remote() for slot in self._slots], timeout=START_SECONDS
-            )
+            said = ray.get([slot.ready for slot in watch.slots], timeout=START_SECONDS)
         except ray.exceptions.GetTimeoutError:
             raise EngineError(
                 f"the {self.slots.count} slots were not ready after {START_SECONDS:g} s: "
@@ -227,33 +188,51 @@ class RayExecutor:
             ) from None
         except ray.exceptions.RayError as error:
             raise EngineError(f"a slot could not be started: {error}") from error
-        for slot, (node_id, _) in zip(self._slots, places, strict=True):
-            slot.node_id = node_id
-        if nice := max(niceness for _, niceness in places):
-            self.warnings += (
+        places = [Ready.model_validate_json(one) for one in said]
+        for slot, place in zip(watch.slots, places, strict=True):
+            watch.greet(slot, place)
+        if (nice := max(place.niceness for place in places)) > os.nice(0):
+            self._warnings += (
                 f"Ray's workers run at nice {nice}, which slows evaluations down beside other "
                 f"work: start the cluster with RAY_worker_niceness=0",
             )
 
-    def _probe(self) -> None:
-        if time.monotonic() - self._probed_at >= PROBE_SECONDS:
-            self._probed_at = time.monotonic()
-            reach(_ray().get_runtime_context().gcs_address)
+    def _raise_if_hopeless(self, watch: SlotWatch) -> None:
+        """With nothing in flight and no slot free: is there one that may still become free?"""
+        if self._control:
+            self._control.raise_if_gone(nothing_runs=True)
+        kept = [slot for slot in watch.slots if not slot.is_withdrawn]
+        if not kept:
+            listed = "; ".join(f"{one.device}: {one.why}" for one in self.withdrawn)
+            raise EngineError(
+                f"no device of the cluster is left to evaluate on. {listed}. End what is there, "
+                f"then run the same command again"
+            )
+        youngest = max(slot.asked_at for slot in kept)
+        if time.monotonic() - youngest > START_SECONDS and not any(slot.place for slot in kept):
+            raise EngineError(
+                f"none of {len(kept)} lost slots could be started again in {START_SECONDS:g} s: "
+                f"look at the cluster with ray status, then run the same command again"
+            )
 
     def _leave(self) -> None:
-        for slot in self._slots:
+        for slot in self._watch.slots if self._watch else ():
             with suppress(_ray().exceptions.RayError):
                 _ray().kill(slot.actor)
-        self._slots = []
         if self._connection is not None:
             self._connection.__exit__(None, None, None)
             self._connection = None
 
 
+def _node_id() -> str:
+    """Ray's name for the node that this runs on."""
+    return str(_ray().get_runtime_context().get_node_id())
+
+
 def cluster_offer(address: str | None = None) -> Offer:
     """Devices of the cluster at `address` (see `RayExecutor`). Raises EngineError."""
-    ray = _ray()
     with connected(address, "offer"):
+        ray = _ray()
         nodes = [node for node in ray.nodes() if node["Alive"]]
         resources = ray.cluster_resources()
     prefix = "accelerator_type:"
@@ -289,11 +268,12 @@ def connected(address: str | None, namespace: str) -> Iterator[None]:
     """
     address = address or os.environ.get("RAY_ADDRESS") or "local"
     check_address(address)
-    prepare_token(address)
-    ray = _ray()
-    if ray.is_initialized():
+    if "ray" in sys.modules and _ray().is_initialized():
         yield
         return
+    set_environment()
+    prepare_to_join(address)
+    ray = _ray()
     options: dict[str, Any] = {"namespace": namespace, "log_to_driver": False}
     if address == "local":
         options |= {"include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
@@ -302,8 +282,7 @@ def connected(address: str | None, namespace: str) -> Iterator[None]:
             ray.init(address=address, logging_level="ERROR", **options)
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise EngineError(
-                f"cannot join Ray at {address}: {error}\nCheck that the same Ray and Python run "
-                f"there (ray --version), and that ~/.ray/auth_token is the cluster's token"
+                f"cannot join Ray at {address}: {error}\nCheck it with: ray status"
             ) from error
     try:
         yield

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from budgets.events import Status
+from budgets.storage import FULL
 from orchestrator.execution import processes
 from orchestrator.execution.attempts import (
     CONFIG,
     STARTED,
+    SUMMARY_ROOM,
     Started,
     locked,
     read,
@@ -16,6 +18,8 @@ from orchestrator.execution.attempts import (
     write_summary,
 )
 from orchestrator.execution.evaluate import Attempt, Outcome
+
+LOOK_SECONDS = 1.0  # for what is left of a tree to die, in one look
 
 
 @dataclass(frozen=True)
@@ -92,8 +96,19 @@ def end_if_abandoned(
         started = (directory / STARTED).exists()
         if not started and may_still_start:
             return None
-        if not processes.kill_marked(attempt_id):
+        if not processes.kill_marked(attempt_id, LOOK_SECONDS):
             return None
         cause = "its supervisor was killed" if started else "it was never started"
         lost = Outcome(attempt_id=attempt_id, status=Status.LOST, cause=cause, seconds=seconds)
+        return _written_if_there_is_room(directory, lost)
+
+
+def _written_if_there_is_room(directory: Path, lost: Outcome) -> Outcome:
+    """The outcome is true without its file, too; a full disk is for the ledger to complain of."""
+    (directory / SUMMARY_ROOM).unlink(missing_ok=True)
+    try:
         return write_summary(directory, lost)
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        return lost.model_copy(update={"cause": f"{lost.cause}; the disk is full"})

@@ -23,19 +23,29 @@ class EngineError(Exception):
 class ForkServer:
     """A running fork server; ready when constructed. Raises EngineError if it does not start."""
 
-    def __init__(self, preload: Sequence[str], threads: int, notify: int, lifeline: int) -> None:
+    def __init__(
+        self,
+        preload: Sequence[str],
+        threads: int,
+        *,
+        notify: int,
+        lifeline: int,
+        lease: int | None = None,
+    ) -> None:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `close`
         ready_read, ready_write = os.pipe()
         command = [sys.executable, "-P", "-m", "orchestrator.execution.forkserver"]
         command += ["--preload", ",".join(preload), "--ready", str(ready_write)]
         command += ["--notify", str(notify), "--lifeline", str(lifeline)]
+        command += [] if lease is None else ["--lease", str(lease)]
+        inherited = [notify, lifeline, ready_write, *([] if lease is None else [lease])]
         try:
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
                 stdout=self._errors,
                 stderr=self._errors,
-                pass_fds=(notify, lifeline, ready_write),
+                pass_fds=inherited,
                 start_new_session=True,  # a Ctrl-C in the terminal is not for it
                 env=server_environment(os.environ, threads),
                 bufsize=0,

@@ -8,44 +8,35 @@ trainer on a device.
 
 import math
 import os
-import resource
-import select
 import signal
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field
-from pathlib import Path
 
-from budgets.events import Owner, Status
-from budgets.terms import Limits
+from budgets.events import Owner
 from orchestrator.execution import processes
 from orchestrator.execution.attempts import (
-    METRICS,
     STARTED,
+    STUCK,
     SUMMARY,
-    Report,
     Started,
-    read_report,
+    SummaryRoom,
     take_lock,
     write_model,
-    write_summary,
 )
-from orchestrator.execution.evaluate import Attempt, Outcome
+from orchestrator.execution.evaluate import Attempt
 from orchestrator.execution.launch import Launch, Spare, fork_spare
-from orchestrator.execution.logs import CappedLog, last_line
+from orchestrator.execution.lease import Ties
+from orchestrator.execution.watch import Watch
 
-TICK_SECONDS = 0.05  # longest sleep; the end of the trainer wakes it earlier
-CHECK_SECONDS = 0.25  # memory, heartbeat, owner
-ORPHAN_GRACE_SECONDS = 1.0  # nobody waits for the result any more: be quick
 LOCK_WAIT_SECONDS = 10.0
 
 
-def supervise(inbox: int, notify: int, lifeline: int) -> None:
+def supervise(inbox: int, notify: int, lifeline: int, lease: int | None) -> None:
     """Wait for a launch, if one comes, and run its attempt from the marker to the summary.
 
     All that does not depend on the attempt is done before the wait, the fork of the trainer too.
-    `lifeline` is the read end of a pipe whose write end only the executor's process holds. A
-    line with the attempt's id goes to `notify` after `summary.json` is on disk.
+    For `lifeline` and `lease` see `Ties`. A line with the attempt's id goes to `notify` after
+    `summary.json` is on disk, or `stuck.json` if the attempt's processes cannot be ended.
     """
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # the server's setting would reap for us
     spare = fork_spare()
@@ -63,15 +54,30 @@ def supervise(inbox: int, notify: int, lifeline: int) -> None:
     if lock is None or (attempt.directory / SUMMARY).exists():
         return  # somebody has ended the attempt before it began
     _mark_started(attempt, me)
-    watch = Watch(attempt.limits, attempt, lifeline, began)
+    watch = Watch(attempt.limits, attempt, Ties(attempt.owner, lifeline, lease), began)
+    _see_through(watch, launch, spare, notify)
+
+
+def _see_through(watch: Watch, launch: Launch, spare: Spare, notify: int) -> None:
+    """From the trainer's start until nothing is left of it, and that is on disk."""
+    attempt, device = launch.attempt, launch.gpu_id or "cpu"
+    grace = attempt.limits.grace_seconds
+    room = SummaryRoom(attempt.directory)
     signal.signal(signal.SIGTERM, watch.cancel)
     # The marker is on disk before the owner is looked at: whoever finds the owner dead and no
     # marker knows that nothing was and nothing will be launched.
-    watch.look_for_owner()
+    watch.check_ties()
     if watch.violation is None:
         watch.run(launch, spare)
-    watch.kill_tree()
-    write_summary(attempt.directory, watch.outcome(launch.gpu_id or "cpu"))
+    if not watch.kill_tree(grace):
+        write_model(attempt.directory / STUCK, watch.outcome(device))
+        _notify(notify, attempt)
+        watch.kill_tree(math.inf)
+    room.write(watch.outcome(device), grace)
+    _notify(notify, attempt)
+
+
+def _notify(notify: int, attempt: Attempt) -> None:
     with suppress(BrokenPipeError):  # nobody is left to hear it
         os.write(notify, f"{attempt.attempt_id}\n".encode())
 
@@ -85,200 +91,3 @@ def _mark_started(attempt: Attempt, me: Owner) -> None:
     started = Started(attempt_id=attempt.attempt_id, **me.model_dump())
     # Not synced: after a power cut the boot is another one, and then the marker decides nothing.
     write_model(attempt.directory / STARTED, started, durable=False)
-
-
-@dataclass
-class Watch:
-    """One trainer and its tree, from fork to the last reaped process."""
-
-    limits: Limits
-    attempt: Attempt
-    lifeline: int
-    began: float
-    violation: tuple[Status, str] | None = None
-    trainer: int = 0
-    exit_code: int | None = None  # of the trainer, negative for a signal
-    peak_memory_bytes: int = 0
-    logs: list[CappedLog] = field(default_factory=list)
-    _checked_at: float = -math.inf
-    _active_at: float = 0.0
-    _metrics_seen: tuple[int, int] = (0, 0)
-    _oom_kills_before: int = 0
-
-    def run(self, launch: Launch, spare: Spare) -> None:
-        """Start the trainer and return when it is gone, or the grace of a violation is over."""
-        self._oom_kills_before = processes.oom_kills()
-        self._start(launch, spare)
-        poll = self._poll()
-        self._check()
-        while self.exit_code is None and self.violation is None:
-            self._turn(poll)
-            self._check()
-        if self.violation is not None:
-            self._ask_to_leave(poll)
-
-    def cancel(self, *_: object) -> None:
-        """As a signal handler: end the attempt as cancelled."""
-        self._violate(Status.CANCELLED, "cancelled by the orchestrator")
-
-    def look_for_owner(self) -> None:
-        """Ends the attempt if nobody is left to use its result."""
-        hung_up = select.poll()
-        hung_up.register(self.lifeline, 0)
-        if hung_up.poll(0):
-            self._violate(Status.LOST, "the executor's process is gone")
-        elif processes.owner_is_gone(self.attempt.owner):
-            self._violate(Status.LOST, "the orchestrator's process is gone")
-
-    def _start(self, launch: Launch, spare: Spare) -> None:
-        directory, cap = self.attempt.directory, self.limits.log_bytes
-        if os.waitpid(spare.pid, os.WNOHANG)[0]:  # it died waiting, through nobody's fault here
-            spare = fork_spare()
-        self.trainer = spare.pid
-        spare.start(launch)
-        self.logs = [
-            CappedLog(spare.stdout, directory / "stdout.txt", cap),
-            CappedLog(spare.stderr, directory / "stderr.txt", cap),
-        ]
-        self._active_at = time.monotonic()
-
-    def _poll(self) -> select.poll:
-        poll = select.poll()
-        if hasattr(os, "pidfd_open"):
-            poll.register(os.pidfd_open(self.trainer), select.POLLIN)
-        for log in self.logs:
-            if log.descriptor is not None:
-                poll.register(log.descriptor, select.POLLIN)
-        return poll
-
-    def _turn(self, poll: select.poll) -> bool:
-        """Sleep until something happens, drain the pipes, reap. False: no child is left."""
-        poll.poll(TICK_SECONDS * 1000)
-        for log in self.logs:
-            descriptor = log.descriptor
-            if log.drain():
-                self._active_at = time.monotonic()
-            if descriptor is not None and log.descriptor is None:
-                poll.unregister(descriptor)
-        return self._reap()
-
-    def _reap(self) -> bool:
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return False
-            if pid == 0:
-                return True
-            if pid == self.trainer:
-                self.exit_code = os.waitstatus_to_exitcode(status)
-
-    def _check(self) -> None:
-        """Every limit, in the order in which a simultaneous breach is named."""
-        now = time.monotonic()
-        if now - self.began > self.limits.wall_seconds:
-            self._violate(Status.TIMEOUT, f"ran over {self.limits.wall_seconds:g} s")
-        if now - self._checked_at < CHECK_SECONDS:
-            return
-        self._checked_at = now
-        self._check_memory()
-        self._check_progress(now)
-        self.look_for_owner()
-
-    def _check_memory(self) -> None:
-        used = processes.resident_bytes(processes.descendants(os.getpid()))
-        self.peak_memory_bytes = max(self.peak_memory_bytes, used)
-        limit = self.limits.memory_bytes
-        if limit is not None and used > limit:
-            self._violate(Status.OOM, f"used {used / 2**20:.0f} MiB of {limit / 2**20:.0f} MiB")
-
-    def _check_progress(self, now: float) -> None:
-        seen = _size_and_mtime(self.attempt.directory / METRICS)
-        if seen != self._metrics_seen:
-            self._metrics_seen, self._active_at = seen, now
-        limit = self.limits.stall_seconds
-        if limit is not None and now - self._active_at > limit:
-            self._violate(Status.TIMEOUT, f"stalled: no output or heartbeat for {limit:g} s")
-
-    def _violate(self, status: Status, cause: str) -> None:
-        if self.violation is None and self.exit_code is None:
-            self.violation = (status, cause)
-
-    def _ask_to_leave(self, poll: select.poll) -> None:
-        """SIGTERM to the tree, then wait for the trainer as long as the grace lasts."""
-        assert self.violation is not None
-        grace = self.limits.grace_seconds
-        if self.violation[0] is Status.LOST:
-            grace = min(grace, ORPHAN_GRACE_SECONDS)
-        deadline = time.monotonic() + grace
-        processes.send(processes.descendants(os.getpid()), signal.SIGTERM)
-        while self.exit_code is None and time.monotonic() < deadline:
-            self._turn(poll)
-
-    def kill_tree(self) -> None:
-        """SIGKILL every descendant until none is left: orphans come back here to be reaped."""
-        while self._reap():
-            processes.send(processes.descendants(os.getpid()), signal.SIGKILL)
-            for log in self.logs:
-                log.drain()
-            time.sleep(0.002)
-        for log in self.logs:
-            log.drain()
-            log.close()
-
-    def outcome(self, device: str) -> Outcome:
-        """How it ended; to be asked once the tree is gone."""
-        status, cause, report = self._verdict()
-        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-        seconds = time.monotonic() - self.began
-        called_at = report.called_at if report and report.called_at else self.began
-        return Outcome(
-            attempt_id=self.attempt.attempt_id,
-            status=status,
-            cause=cause,
-            seconds=seconds,
-            startup_seconds=min(max(called_at - self.began, 0.0), seconds),
-            cpu_seconds=usage.ru_utime + usage.ru_stime,
-            peak_memory_bytes=self.peak_memory_bytes,
-            device=device,
-            log_bytes_dropped=sum(log.dropped_bytes for log in self.logs),
-            measurement=report.measurement if report else None,
-        )
-
-    def _verdict(self) -> tuple[Status, str, Report | None]:
-        finished = self.exit_code == 0
-        if self.violation is not None:
-            # A result that was complete when its reader vanished is paid for: keep it.
-            finished = self.violation[0] in (Status.LOST, Status.CANCELLED)
-        problem = ""
-        if finished and self.trainer:
-            try:
-                report = read_report(self.attempt.directory, self.attempt.attempt_id)
-            except ValueError as error:
-                problem = str(error)
-            else:
-                return report.status, report.cause, report
-        if self.violation is not None:
-            return *self.violation, None
-        if finished:
-            return Status.ERROR, f"exited with 0, but {problem}", None
-        return *self._crash(), None
-
-    def _crash(self) -> tuple[Status, str]:
-        assert self.exit_code is not None
-        if self.exit_code > 0:
-            said = last_line(self.attempt.directory / "stderr.txt")
-            return Status.ERROR, f"exited with status {self.exit_code}" + (said and f": {said}")
-        name = signal.Signals(-self.exit_code).name
-        cause = f"killed by signal {-self.exit_code} {name}"
-        if name == "SIGKILL" and processes.oom_kills() > self._oom_kills_before:
-            return Status.OOM, f"{cause}: the kernel ran out of memory"
-        return Status.ERROR, cause
-
-
-def _size_and_mtime(path: Path) -> tuple[int, int]:
-    try:
-        found = path.stat()
-    except OSError:
-        return (0, 0)
-    return (found.st_size, found.st_mtime_ns)

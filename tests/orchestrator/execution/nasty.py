@@ -9,6 +9,7 @@ exec'd, this file is the program.
 import ctypes
 import json
 import os
+import random
 import signal
 import sys
 import time
@@ -72,6 +73,11 @@ def hang(config: dict[str, Any]) -> None:
         time.sleep(60)
 
 
+def nap(config: dict[str, Any]) -> None:
+    time.sleep(float(config["objective"]["settings"]["seconds"]))
+    finish(config)
+
+
 def resist(config: dict[str, Any]) -> None:
     """Ignores SIGTERM, and so do a plain child and a daemon in a session of its own."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -120,6 +126,62 @@ def eat(config: dict[str, Any]) -> None:
             eaten.append(b"x" * (16 << 20))
             time.sleep(0.02)
     hang(config)
+
+
+def eat_within(config: dict[str, Any]) -> None:
+    """Takes memory in a control group that has less."""
+    group = Path(config["objective"]["settings"]["group"])
+    (group / "tasks").write_text(str(os.getpid()))
+    eaten = [b"x" * (16 << 20) for _ in range(64)]
+    print(len(eaten))
+
+
+def finish_and_fill_the_disk(config: dict[str, Any]) -> None:
+    finish(config)
+    _fill()
+
+
+def fill_the_disk_and_finish(config: dict[str, Any]) -> None:
+    _fill()
+    finish(config)
+
+
+def fill_the_room_too(config: dict[str, Any]) -> None:
+    Path(".summary.json.room").write_bytes(b"")
+    _fill()
+    hang(config) if os.fork() == 0 else finish(config)
+
+
+def _fill() -> None:
+    filler = os.open("filler", os.O_WRONLY | os.O_CREAT)
+    for size in (1 << 16, 1 << 12, 1):
+        try:
+            while True:
+                os.write(filler, b"x" * size)
+        except OSError:
+            continue
+
+
+def link(config: dict[str, Any]) -> None:
+    finish(config)
+    Path("measurement.json").rename("elsewhere.json")
+    Path("measurement.json").symlink_to("elsewhere.json")
+
+
+def pipe(config: dict[str, Any]) -> None:
+    os.mkfifo("measurement.json")
+
+
+def meddle(config: dict[str, Any]) -> None:
+    """Everything an objective might do to the process it believes to be its own."""
+    finish(config)
+    random.seed(0)
+    os.chdir("/")
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    if os.fork() == 0:
+        return  # as a second evaluation
+    sys.exit(0)
 
 
 def segfault(config: dict[str, Any]) -> None:

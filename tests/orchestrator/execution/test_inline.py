@@ -1,8 +1,15 @@
 """Evaluating in this process: no isolation, the same files, honest about what was lost."""
 
+import os
+import signal
+from collections.abc import Mapping
 from typing import Any
 
+import pytest
+
 from budgets.events import Status
+from objectives import registry
+from objectives.api import Context, Measurement
 from orchestrator.execution import attempts
 from orchestrator.execution.evaluate import Slots
 from orchestrator.execution.executors import InlineExecutor
@@ -28,3 +35,32 @@ def test_what_was_evaluated_has_been_marked_as_started(slots: Slots, make_attemp
     (attempt.directory / attempts.SUMMARY).unlink()  # as if killed just before it was written
 
     assert isinstance(recover(attempt.directory, attempt.attempt_id, 0.1), Unknown)
+
+
+class Meddler:
+    """Does what it should not to the process that it runs in."""
+
+    def evaluate(self, _knobs: Mapping[str, float], _seed: int, context: Context) -> Measurement:
+        os.chdir("/")
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        os.fork()  # and both return
+        (context.directory / str(os.getpid())).touch()
+        raise SystemExit(3)
+
+
+def test_what_an_objective_does_to_the_process_is_undone_and_its_copy_ended(
+    slots: Slots, make_attempt: Any, monkeypatch: pytest.MonkeyPatch, eventually: Any
+) -> None:
+    monkeypatch.setattr(registry, "load", lambda _spec: Meddler())
+    attempt, here = make_attempt(), os.getpid()
+    before = (os.getcwd(), signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT))
+    with InlineExecutor(slots) as executor:
+        executor.submit(attempt)
+        (outcome,) = executor.wait(1.0)
+    assert os.getpid() == here
+    assert (outcome.status, outcome.cause) == (Status.ERROR, "SystemExit: 3")
+    after = (os.getcwd(), signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT))
+    assert after == before
+    ended, status = os.waitpid(-1, 0)  # the copy
+    assert (ended != here, status) == (True, 0)

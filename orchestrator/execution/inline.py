@@ -1,0 +1,116 @@
+"""The executor without isolation: evaluations in this very process."""
+
+import os
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from typing import Self
+
+from budgets.events import Status, Withdrawn
+from orchestrator.execution import child, processes
+from orchestrator.execution.attempts import (
+    STARTED,
+    Report,
+    Started,
+    locked,
+    write_config,
+    write_model,
+    write_summary,
+)
+from orchestrator.execution.evaluate import Attempt, Outcome, Slots
+from orchestrator.execution.server import EngineError
+
+
+class InlineExecutor:
+    """Evaluates in this process, when `wait` is called: no isolation and no limits.
+
+    For analytic objectives and tests; it writes the same files as the others.
+    """
+
+    def __init__(self, slots: Slots) -> None:
+        self.slots = slots
+        self.withdrawn: tuple[Withdrawn, ...] = ()
+        self._queue: deque[Attempt] = deque()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        while self._queue:
+            attempt = self._queue.popleft()
+            cause = "it was never started"
+            unstarted = Outcome(
+                attempt_id=attempt.attempt_id, status=Status.CANCELLED, cause=cause, seconds=0.0
+            )
+            with locked(attempt.directory):
+                write_summary(attempt.directory, unstarted)
+
+    def free(self) -> int:
+        return self.slots.count - len(self._queue)
+
+    def submit(self, attempt: Attempt) -> None:
+        if len(self._queue) >= self.slots.count:
+            raise EngineError(f"all {self.slots.count} slots are in use")
+        write_config(attempt)
+        self._queue.append(attempt)
+
+    def wait(self, timeout_seconds: float) -> list[Outcome]:  # noqa: ARG002 - the Protocol's
+        return [self._evaluate(self._queue.popleft())] if self._queue else []
+
+    def _evaluate(self, attempt: Attempt) -> Outcome:
+        began, cpu_began = time.monotonic(), time.process_time()
+        started = Started(attempt_id=attempt.attempt_id, **processes.this_owner().model_dump())
+        write_model(attempt.directory / STARTED, started, durable=False)
+        with (
+            open(attempt.directory / "stdout.txt", "w", opener=_private) as out,
+            open(attempt.directory / "stderr.txt", "w", opener=_private) as err,
+            redirect_stdout(out),
+            redirect_stderr(err),
+        ):
+            report = _evaluated_here_alone(attempt, self.slots)
+        outcome = Outcome(
+            attempt_id=attempt.attempt_id,
+            status=report.status,
+            cause=report.cause,
+            seconds=time.monotonic() - began,
+            startup_seconds=(report.called_at or began) - began,
+            cpu_seconds=time.process_time() - cpu_began,
+            peak_memory_bytes=processes.resident_bytes([os.getpid()]),
+            device=self.slots.device,
+            measurement=report.measurement,
+        )
+        with locked(attempt.directory):
+            return write_summary(attempt.directory, outcome)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _evaluated_here_alone(attempt: Attempt, slots: Slots) -> Report:
+    """Evaluate, and end any copy of this process that the objective forked and let return."""
+    here = os.getpid()
+    with _restored():
+        report = child.evaluate(attempt, slots.device, slots.threads)
+    if os.getpid() != here:
+        os._exit(0)  # a second orchestrator would write to the ledger
+    return report
+
+
+@contextmanager
+def _restored() -> Iterator[None]:
+    """Whatever the block does to them, the working directory and signal handlers stay."""
+    directory = os.getcwd()
+    in_main = threading.current_thread() is threading.main_thread()
+    caught = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP} if in_main else set()
+    handlers = {signum: signal.getsignal(signum) for signum in caught}
+    try:
+        yield
+    finally:
+        os.chdir(directory)
+        for signum, handler in handlers.items():
+            if handler is not None and signal.getsignal(signum) is not handler:
+                signal.signal(signum, handler)

@@ -1,0 +1,70 @@
+"""Whether a GPU is really free, as the driver's own program tells; silent where there is none."""
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+
+import psutil
+
+LEFTOVER_MIB = 1024
+"""An idle GPU shows up to some 600 MiB that the driver keeps for itself; a dead process's context
+and weights are more."""
+
+QUERY_SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU as the driver sees it now."""
+
+    index: str
+    uuid: str
+    used_mib: int
+    pids: tuple[int, ...]  # with a CUDA context on it
+
+    def is_meant_by(self, device: str) -> bool:
+        """Whether that entry of CUDA_VISIBLE_DEVICES names it."""
+        return device == self.index or (not device.isdigit() and self.uuid.startswith(device))
+
+    def trouble(self) -> str:
+        """What is on it that is nobody's here, in words; empty when it is free."""
+        if self.pids:
+            found = ", ".join(f"{pid} ({_name(pid)})" for pid in self.pids)
+            return f"used by process {found}, {self.used_mib} MiB in all"
+        if self.used_mib > LEFTOVER_MIB:
+            return f"{self.used_mib} MiB are in use, although no process is on it"
+        return ""
+
+
+def look_at_gpus() -> list[Gpu]:
+    """Every GPU of this machine; none when nvidia-smi is absent, fails or cannot say."""
+    memory = _ask("--query-gpu=index,uuid,memory.used")
+    apps = _ask("--query-compute-apps=gpu_uuid,pid,used_memory")
+    found = []
+    for index, uuid, used in (row for row in memory if len(row) == 3):
+        pids = sorted({int(row[1]) for row in apps if row[0] == uuid and row[1].isdigit()})
+        if used.isdigit():
+            found.append(Gpu(index, uuid, int(used), tuple(pids)))
+    return found
+
+
+def _ask(query: str) -> list[list[str]]:
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return []
+    command = [program, query, "--format=csv,noheader,nounits"]
+    try:
+        answer = subprocess.run(
+            command, capture_output=True, text=True, timeout=QUERY_SECONDS, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return []
+    rows = ([part.strip() for part in line.split(",")] for line in answer.stdout.splitlines())
+    return [row for row in rows if len(row) > 1]
+
+
+def _name(pid: int) -> str:
+    try:
+        return psutil.Process(pid).name()
+    except psutil.Error:
+        return "not visible from here"

@@ -1,0 +1,224 @@
+"""One evaluation's process tree, watched: its limits, its logs, and how it ended."""
+
+import math
+import os
+import resource
+import select
+import signal
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from budgets.events import Status
+from budgets.terms import Limits
+from orchestrator.execution import processes
+from orchestrator.execution.attempts import METRICS, Report, read_report
+from orchestrator.execution.evaluate import Attempt, Outcome
+from orchestrator.execution.launch import Launch, Spare, fork_spare
+from orchestrator.execution.lease import Ties
+from orchestrator.execution.logs import CappedLog
+
+TICK_SECONDS = 0.05  # longest sleep; the end of the trainer wakes it earlier
+CHECK_SECONDS = 0.25  # memory, heartbeat
+ORPHAN_GRACE_SECONDS = 1.0  # nobody waits for the result any more: be quick
+
+
+@dataclass
+class Watch:
+    """One trainer and its tree, from fork to the last reaped process."""
+
+    limits: Limits
+    attempt: Attempt
+    ties: Ties
+    began: float
+    violation: tuple[Status, str] | None = None
+    trainer: int = 0
+    exit_code: int | None = None  # of the trainer, negative for a signal
+    peak_memory_bytes: int = 0
+    logs: list[CappedLog] = field(default_factory=list)
+    _checked_at: float = -math.inf
+    _active_at: float = 0.0
+    _metrics_seen: tuple[int, int] = (0, 0)
+    _oom_kills_before: int = 0
+
+    def run(self, launch: Launch, spare: Spare) -> None:
+        """Start the trainer and return when it is gone, or the grace of a violation is over."""
+        self._oom_kills_before = processes.oom_kills()
+        self._start(launch, spare)
+        poll = self._poll()
+        self._check()
+        while self.exit_code is None and self.violation is None:
+            self._turn(poll)
+            self._check()
+        if self.violation is not None:
+            self._ask_to_leave(poll)
+
+    def cancel(self, *_: object) -> None:
+        """As a signal handler: end the attempt as cancelled."""
+        self._violate(Status.CANCELLED, "cancelled by the orchestrator")
+
+    def check_ties(self) -> None:
+        """Ends the attempt if nobody is left to use its result."""
+        if broken := self.ties.broken():
+            self._violate(Status.LOST, broken)
+
+    def _start(self, launch: Launch, spare: Spare) -> None:
+        directory, cap = self.attempt.directory, self.limits.log_bytes
+        if os.waitpid(spare.pid, os.WNOHANG)[0]:  # it died waiting, through nobody's fault here
+            spare = fork_spare()
+        self.trainer = spare.pid
+        spare.start(launch)
+        self.logs = [
+            CappedLog(spare.stdout, directory / "stdout.txt", cap),
+            CappedLog(spare.stderr, directory / "stderr.txt", cap),
+        ]
+        self._active_at = time.monotonic()
+
+    def _poll(self) -> select.poll:
+        poll = select.poll()
+        if hasattr(os, "pidfd_open"):
+            poll.register(os.pidfd_open(self.trainer), select.POLLIN)
+        for log in self.logs:
+            if log.descriptor is not None:
+                poll.register(log.descriptor, select.POLLIN)
+        return poll
+
+    def _turn(self, poll: select.poll) -> bool:
+        """Sleep until something happens, drain the pipes, reap. False: no child is left."""
+        poll.poll(TICK_SECONDS * 1000)
+        self.check_ties()  # first: we may have slept much longer than we asked for
+        for log in self.logs:
+            descriptor = log.descriptor
+            if log.drain():
+                self._active_at = time.monotonic()
+            if descriptor is not None and log.descriptor is None:
+                poll.unregister(descriptor)
+        return self._reap()
+
+    def _reap(self) -> bool:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return False
+            if pid == 0:
+                return True
+            if pid == self.trainer:
+                self.exit_code = os.waitstatus_to_exitcode(status)
+
+    def _check(self) -> None:
+        """Every limit, in the order in which a simultaneous breach is named."""
+        now = time.monotonic()
+        if now - self.began > self.limits.wall_seconds:
+            self._violate(Status.TIMEOUT, f"ran over {self.limits.wall_seconds:g} s")
+        if now - self._checked_at < CHECK_SECONDS:
+            return
+        self._checked_at = now
+        self._check_memory()
+        self._check_progress(now)
+
+    def _check_memory(self) -> None:
+        used = processes.resident_bytes(processes.descendants(os.getpid()))
+        self.peak_memory_bytes = max(self.peak_memory_bytes, used)
+        limit = self.limits.memory_bytes
+        if limit is not None and used > limit:
+            self._violate(Status.OOM, f"used {used / 2**20:.0f} MiB of {limit / 2**20:.0f} MiB")
+
+    def _check_progress(self, now: float) -> None:
+        seen = _size_and_mtime(self.attempt.directory / METRICS)
+        if seen != self._metrics_seen:
+            self._metrics_seen, self._active_at = seen, now
+        limit = self.limits.stall_seconds
+        if limit is not None and now - self._active_at > limit:
+            self._violate(Status.TIMEOUT, f"stalled: no output or heartbeat for {limit:g} s")
+
+    def _violate(self, status: Status, cause: str) -> None:
+        if self.violation is None and self.exit_code is None:
+            self.violation = (status, cause)
+
+    def _ask_to_leave(self, poll: select.poll) -> None:
+        """SIGTERM to the tree, then wait for the trainer as long as the grace lasts."""
+        assert self.violation is not None
+        grace = self.limits.grace_seconds
+        if self.violation[0] is Status.LOST:
+            grace = min(grace, ORPHAN_GRACE_SECONDS)
+        deadline = time.monotonic() + grace
+        processes.send(processes.descendants(os.getpid()), signal.SIGTERM)
+        while self.exit_code is None and time.monotonic() < deadline:
+            self._turn(poll)
+
+    def kill_tree(self, timeout_seconds: float) -> bool:
+        """SIGKILL every descendant until none is left: orphans come back here to be reaped.
+
+        False if some live on after the timeout: they wait in the kernel for something that hangs.
+        """
+        deadline, pause = time.monotonic() + timeout_seconds, 0.002
+        while self._reap():
+            if time.monotonic() > deadline:
+                return False
+            processes.send(processes.descendants(os.getpid()), signal.SIGKILL)
+            for log in self.logs:
+                log.drain()
+            time.sleep(pause)
+            pause = min(1.2 * pause, CHECK_SECONDS)
+        for log in self.logs:
+            log.drain()
+            log.close()
+        return True
+
+    def outcome(self, device: str) -> Outcome:
+        """How it ended, or has ended as far as it can be: to be asked after `kill_tree`."""
+        status, cause, report = self._verdict()
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds = time.monotonic() - self.began
+        called_at = report.called_at if report and report.called_at else self.began
+        return Outcome(
+            attempt_id=self.attempt.attempt_id,
+            status=status,
+            cause=cause,
+            seconds=seconds,
+            startup_seconds=min(max(called_at - self.began, 0.0), seconds),
+            cpu_seconds=usage.ru_utime + usage.ru_stime,
+            peak_memory_bytes=self.peak_memory_bytes,
+            device=device,
+            log_bytes_dropped=sum(log.dropped_bytes for log in self.logs),
+            measurement=report.measurement if report else None,
+        )
+
+    def _verdict(self) -> tuple[Status, str, Report | None]:
+        finished = self.exit_code == 0
+        if self.violation is not None:
+            # A result that was complete when its reader vanished is paid for: keep it.
+            finished = self.violation[0] in (Status.LOST, Status.CANCELLED)
+        problem = ""
+        if finished and self.trainer:
+            try:
+                report = read_report(self.attempt.directory, self.attempt.attempt_id)
+            except ValueError as error:
+                problem = str(error)
+            else:
+                return report.status, report.cause, report
+        if self.violation is not None:
+            return *self.violation, None
+        if finished:
+            return Status.ERROR, f"exited with 0, but {problem}", None
+        return *self._crash(), None
+
+    def _crash(self) -> tuple[Status, str]:
+        assert self.exit_code is not None
+        if self.exit_code > 0:
+            said = self.logs[-1].last_line()
+            return Status.ERROR, f"exited with status {self.exit_code}" + (said and f": {said}")
+        name = signal.Signals(-self.exit_code).name
+        cause = f"killed by signal {-self.exit_code} {name}"
+        if name == "SIGKILL" and processes.oom_kills() > self._oom_kills_before:
+            return Status.OOM, f"{cause}: the kernel ran out of memory"
+        return Status.ERROR, cause
+
+
+def _size_and_mtime(path: Path) -> tuple[int, int]:
+    try:
+        found = path.stat()
+    except OSError:
+        return (0, 0)
+    return (found.st_size, found.st_mtime_ns)

@@ -1,0 +1,394 @@
+"""What dies or freezes on a real Ray cluster of two nodes, on this machine's loopback."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from budgets.events import Status
+from orchestrator.execution import attempts
+from orchestrator.execution.evaluate import Attempt, Outcome, Slots
+from orchestrator.execution.executors import EngineError
+from orchestrator.execution.launch import Program
+from orchestrator.execution.lease import LeaseTerms
+from orchestrator.execution.ray_access import prepare_to_join, set_environment
+from orchestrator.execution.ray_executor import RayExecutor
+
+Make = Callable[..., Attempt]
+HERE = Path(__file__).parent
+ONE, TWO = Slots(1, "cpu", "", 1), Slots(2, "cpu", "", 1)
+QUICK = LeaseTerms(renew_seconds=0.25, suspect_seconds=1.0, lease_seconds=2.0, margin_seconds=1.0)
+
+
+NVIDIA_SMI = """#!/bin/sh
+case "$1" in
+  --query-gpu=index,uuid,memory.used) cat {folder}/memory 2>/dev/null ;;
+  --query-compute-apps=*) cat {folder}/apps ;;
+esac
+"""
+
+
+@pytest.fixture(scope="module")
+def driver_says(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder in which the cluster's nvidia-smi finds its answers, `memory` and `apps`."""
+    folder = tmp_path_factory.mktemp("driver")
+    program = folder / "nvidia-smi"
+    program.write_text(NVIDIA_SMI.format(folder=folder))
+    program.chmod(0o700)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", str(folder), prepend=":")
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def cluster(_importable: None, driver_says: Path) -> Iterator[Any]:
+    """Two nodes with a CPU each, and what looks like two GPUs; joined with the user's token."""
+    set_environment()
+    prepare_to_join("local")
+    from ray.cluster_utils import Cluster
+
+    head = {"num_cpus": 1, "num_gpus": 2, "include_dashboard": False}
+    nodes = Cluster(initialize_head=True, head_node_args=head)
+    nodes.add_node(num_cpus=1)
+    yield nodes
+    nodes.shutdown()  # type: ignore[no-untyped-call]
+
+
+@pytest.fixture
+def two_nodes(cluster: Any) -> Any:
+    """The cluster, with the second node alive."""
+    for node in cluster.worker_nodes.copy():
+        if not node.any_processes_alive() or node.dead_processes():
+            cluster.remove_node(node)
+    if not cluster.worker_nodes:
+        cluster.add_node(num_cpus=1)
+    return cluster
+
+
+def started(attempt: Attempt) -> psutil.Process:
+    """The attempt's supervisor."""
+    marker = attempts.read(attempts.Started, attempt.directory / attempts.STARTED)
+    assert marker is not None
+    return psutil.Process(marker.pid)
+
+
+def raylet_of(attempt: Attempt) -> psutil.Process:
+    """The node on which the attempt runs: supervisor, fork server, actor, raylet."""
+    return next(one for one in started(attempt).parents() if one.name() == "raylet")
+
+
+def actor_of(attempt: Attempt) -> psutil.Process:
+    return started(attempt).parents()[1]
+
+
+def on_the_second_node(two: list[Attempt], cluster: Any) -> tuple[Attempt, Attempt]:
+    """The attempt that runs there, and the other one."""
+    (node,) = cluster.worker_nodes
+    pid = node.all_processes["raylet"][0].process.pid
+    first, second = two
+    return (first, second) if raylet_of(first).pid == pid else (second, first)
+
+
+def started_both(executor: RayExecutor, two: list[Attempt], family: Any) -> None:
+    for attempt in two:
+        executor.submit(attempt)
+    for attempt in two:
+        family.assemble(attempt, 1)
+
+
+def everything_below(raylet: psutil.Process) -> list[psutil.Process]:
+    return [raylet, *raylet.children(recursive=True)]
+
+
+def signal_all(found: list[psutil.Process], signum: signal.Signals) -> None:
+    for process in found:
+        with suppress(psutil.NoSuchProcess):
+            process.send_signal(signum)
+
+
+def outcomes_of(executor: RayExecutor, count: int) -> dict[str, Outcome]:
+    found: dict[str, Outcome] = {}
+    while len(found) < count:
+        for outcome in executor.wait(60.0):
+            assert outcome.attempt_id not in found
+            found[outcome.attempt_id] = outcome
+    return found
+
+
+def test_a_frozen_node_loses_its_attempt_at_the_lease_and_is_heard_of_once_more_when_it_thaws(
+    two_nodes: Any, make_attempt: Make, nasty: Program, family: Any, eventually: Any
+) -> None:
+    two = [make_attempt("hang"), make_attempt("hang")]
+    with RayExecutor(TWO, program=nasty, address=two_nodes.address, lease=QUICK) as executor:
+        started_both(executor, two, family)
+        frozen, other = on_the_second_node(two, two_nodes)
+        node = everything_below(raylet_of(frozen))
+        signal_all(node, signal.SIGSTOP)
+        try:
+            (lost,) = executor.wait(30.0)
+            assert (lost.attempt_id, lost.status) == (frozen.attempt_id, Status.LOST)
+            assert lost.seconds == frozen.limits.reserve_ms / 1000
+            assert lost.cause.startswith("no sign of life from")
+            assert executor.free() == 0
+            assert any("no sign of life" in warning for warning in executor.warnings)
+            assert family.alive(other)
+        finally:
+            signal_all(node, signal.SIGCONT)
+        (late,) = executor.wait(30.0)
+        assert (late.attempt_id, late.status) == (frozen.attempt_id, Status.LOST)
+        assert late.seconds < 30.0
+        assert family.alive(frozen) == []
+        eventually(executor.free, 60.0)
+        executor.submit(make_attempt("finish"))
+        assert [outcome.status for outcome in executor.wait(30.0)] == [Status.OK]
+
+
+@pytest.mark.slow
+def test_a_frozen_actor_cannot_keep_its_evaluation_from_ending_with_the_lease(
+    two_nodes: Any, make_attempt: Make, nasty: Program, family: Any
+) -> None:
+    attempt = make_attempt("resist")
+    with RayExecutor(ONE, program=nasty, address=two_nodes.address, lease=QUICK) as executor:
+        executor.submit(attempt)
+        family.assemble(attempt, 3)
+        actor = actor_of(attempt)
+        actor.suspend()
+        try:
+            assert family.vanish(attempt, within_seconds=6.0) < 4.0
+        finally:
+            actor.resume()
+        (outcome,) = executor.wait(30.0)
+    assert outcome.status is Status.LOST
+    assert outcome.cause == "the orchestrator has not renewed its lease for 2 s"
+
+
+def test_killed_processes_of_an_attempt_are_named_and_its_slot_used_again(
+    two_nodes: Any, make_attempt: Make, nasty: Program, family: Any
+) -> None:
+    with RayExecutor(ONE, program=nasty, address=two_nodes.address) as executor:
+        for whom, status in (("trainer", Status.ERROR), ("supervisor", Status.LOST)):
+            attempt = make_attempt("resist")
+            executor.submit(attempt)
+            family.assemble(attempt, 3)
+            trainer, supervisor = family.noted(attempt)[-1], started(attempt).pid
+            os.kill(trainer if whom == "trainer" else supervisor, signal.SIGKILL)
+            (outcome,) = executor.wait(30.0)
+            assert outcome.status is status
+            assert family.alive(attempt) == []
+        executor.submit(make_attempt("finish"))
+        assert [outcome.status for outcome in executor.wait(30.0)] == [Status.OK]
+
+
+@pytest.mark.slow
+def test_an_orchestrator_that_sleeps_finds_its_attempt_ended_and_its_slot_alive(
+    two_nodes: Any, make_attempt: Make, nasty: Program, family: Any
+) -> None:
+    attempt = make_attempt("resist")
+    with RayExecutor(ONE, program=nasty, address=two_nodes.address, lease=QUICK) as executor:
+        executor.submit(attempt)
+        family.assemble(attempt, 3)
+        family.vanish(attempt, within_seconds=6.0)  # nobody calls `wait` meanwhile
+        (outcome,) = executor.wait(30.0)
+        assert outcome.status is Status.LOST
+        assert outcome.cause == "the orchestrator has not renewed its lease for 2 s"
+        executor.submit(make_attempt("finish"))
+        assert [outcome.status for outcome in executor.wait(30.0)] == [Status.OK]
+
+
+@pytest.mark.slow
+def test_a_child_that_eats_memory_ends_alone(
+    two_nodes: Any, make_attempt: Make, nasty: Program, family: Any
+) -> None:
+    eater = make_attempt("eat", memory_bytes=300 << 20)
+    neighbour = make_attempt("chatter")
+    with RayExecutor(TWO, program=nasty, address=two_nodes.address) as executor:
+        executor.submit(neighbour)
+        executor.submit(eater)
+        found = outcomes_of(executor, 2)
+    assert found[eater.attempt_id].status is Status.OOM
+    assert found[neighbour.attempt_id].status is Status.OK
+
+
+@pytest.mark.slow
+def test_a_gpu_that_is_not_free_is_named_and_the_others_of_the_cluster_are_used(
+    two_nodes: Any, driver_says: Path, make_attempt: Make, nasty: Program
+) -> None:
+    (driver_says / "memory").write_text("0, GPU-a, 9000\n1, GPU-b, 4\n")
+    (driver_says / "apps").write_text("GPU-a, 1, 8990\n")
+    slots = Slots(2, "cuda", "", 1)
+    try:
+        with RayExecutor(
+            slots, program=nasty, address=two_nodes.address, release_seconds=0.5
+        ) as executor:
+            (gone,) = executor.withdrawn
+            assert gone.device.startswith("0 on ")
+            assert gone.why.startswith("used by process 1 (")
+            assert executor.free() == 1
+            executor.submit(make_attempt("finish"))
+            (outcome,) = executor.wait(30.0)
+            assert (outcome.status, outcome.device) == (Status.OK, "1")
+            (driver_says / "memory").write_text("0, GPU-a, 9000\n1, GPU-b, 9000\n")
+            executor.submit(make_attempt("exit_with_3"))
+            (outcome,) = executor.wait(30.0)
+            assert outcome.status is Status.ERROR
+            with pytest.raises(EngineError, match=r"0 on .*: used by.*; 1 on .*: 9000 MiB"):
+                executor.free()
+    finally:
+        (driver_says / "memory").unlink()
+
+
+@pytest.fixture
+def own_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the token of this test is looked for; there is none yet. RAY_AUTH_MODE is unset."""
+    monkeypatch.setenv("RAY_AUTH_MODE", "")
+    path = tmp_path / "token"
+    monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", str(path))
+    return path
+
+
+def refused(address: str, match: str) -> None:
+    began = time.monotonic()
+    with pytest.raises(EngineError, match=match):
+        prepare_to_join(address)
+    assert time.monotonic() - began < 5.0
+
+
+def test_a_missing_token_is_said_before_ray_is_asked(cluster: Any, own_token: Path) -> None:
+    refused(cluster.address, f"wants a token, and there is none here: copy {own_token}")
+
+
+def test_a_wrong_token_is_said(cluster: Any, own_token: Path) -> None:
+    own_token.write_text("b" * 64)
+    refused(cluster.address, "does not accept the token here: copy")
+
+
+def test_authentication_switched_off_is_said(
+    cluster: Any, own_token: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    refused(cluster.address, "export RAY_AUTH_MODE=token")
+
+
+def test_the_right_token_is_used_although_nobody_has_set_the_mode(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAY_AUTH_MODE", "")
+    prepare_to_join(cluster.address)
+    assert os.environ["RAY_AUTH_MODE"] == "token"
+
+
+def test_another_version_of_ray_is_said(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")
+    from ray import _raylet
+
+    service = _raylet.GcsClient(  # type: ignore[attr-defined]
+        address=cluster.address
+    )
+    entry = {"key": b"CLUSTER_METADATA", "namespace": b"cluster"}
+    true = service.internal_kv_get(**entry)
+    other = json.loads(true) | {"ray_version": "2.1.0"}
+    service.internal_kv_put(value=json.dumps(other).encode(), overwrite=True, **entry)
+    try:
+        refused(cluster.address, r"(?s)Ray: 2\.1\.0.*Install the same Ray and Python")
+    finally:
+        service.internal_kv_put(value=true, overwrite=True, **entry)
+
+
+def test_what_is_no_control_service_is_said() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as mute,
+        pytest.raises(EngineError, match="did not answer like a Ray control service"),
+    ):
+        prepare_to_join(f"127.0.0.1:{mute.getsockname()[1]}", ask_seconds=2.0)
+
+
+class Driver:
+    """An orchestrator in a process of its own: `ray_driver.py` with a draft of one attempt."""
+
+    def __init__(self, attempt: Attempt, address: str, **variables: str) -> None:
+        draft = attempt.directory.with_suffix(".draft")
+        draft.write_text(attempt.model_dump_json())
+        command = [sys.executable, str(HERE / "ray_driver.py"), str(draft), address]
+        environment = {k: v for k, v in os.environ.items() if k not in ("RAY_ADDRESS",)}
+        self.process = subprocess.Popen(
+            command,
+            env=environment | variables,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def said(self) -> dict[str, Any]:
+        out, errors = self.process.communicate(timeout=120)
+        assert self.process.returncode == 0, errors
+        return dict(json.loads(out.splitlines()[-1]))
+
+
+def test_a_killed_run_leaves_nothing_on_the_cluster_and_the_other_one_alone(
+    two_nodes: Any, make_attempt: Make, nasty: Program, family: Any, eventually: Any
+) -> None:
+    doomed, lasting = make_attempt("resist", grace_seconds=30.0), make_attempt("resist")
+    driver = Driver(doomed, two_nodes.address)
+    with RayExecutor(ONE, program=nasty, address=two_nodes.address) as executor:
+        executor.submit(lasting)
+        family.assemble(lasting, 3)
+        family.assemble(doomed, 3)
+        actor = actor_of(doomed)
+        driver.process.kill()
+        driver.process.communicate()
+        family.vanish(doomed, within_seconds=5.0)
+        eventually(lambda: not actor.is_running() or actor.status() == psutil.STATUS_ZOMBIE)
+        assert executor.wait(0.0) == []
+        assert len(family.alive(lasting)) == 3
+
+
+@pytest.mark.slow
+def test_a_dead_control_service_ends_the_run_with_its_results_collected(
+    make_attempt: Make,
+) -> None:
+    attempt = make_attempt("nap", seconds=8.0)
+    said = Driver(attempt, "own cluster, then kill its control service").said()
+    assert said["collected"] == [[attempt.attempt_id, "ok"]]
+    assert said["error"].startswith("no Ray control service answers at")
+    assert said["noticed_after"] < 10.0
+    assert said["ended_after"] < 40.0
+
+
+@pytest.mark.slow
+def test_a_cluster_without_a_token_can_be_joined_although_there_is_one_here(
+    make_attempt: Make, tmp_path: Path
+) -> None:
+    token = tmp_path / "token"
+    token.write_text("a" * 64)
+    unset = {"RAY_AUTH_MODE": "", "RAY_AUTH_TOKEN_PATH": str(token)}
+    said = Driver(make_attempt("finish"), "own open cluster", **unset).said()
+    assert [status for _, status in said["collected"]] == ["ok"]
+
+
+def test_a_killed_node_loses_its_attempt_and_nobody_elses(
+    two_nodes: Any, make_attempt: Make, nasty: Program, family: Any
+) -> None:
+    two = [make_attempt("hang", grace_seconds=30.0), make_attempt("hang", grace_seconds=30.0)]
+    with RayExecutor(TWO, program=nasty, address=two_nodes.address) as executor:
+        started_both(executor, two, family)
+        victim, other = on_the_second_node(two, two_nodes)
+        (node,) = two_nodes.worker_nodes
+        raylet = node.all_processes["raylet"][0].process
+        raylet.kill()
+        raylet.wait()  # its workers see it die only when it has been reaped
+        family.vanish(victim, within_seconds=5.0)
+        (outcome,) = executor.wait(20.0)
+        assert (outcome.attempt_id, outcome.status) == (victim.attempt_id, Status.LOST)
+        assert outcome.seconds < 20.0
+        assert family.alive(other)
+        assert executor.free() == 0
