@@ -161,7 +161,7 @@ class Ledger:
         if self.path.with_name(BALLAST).exists() and free >= LEAST_FREE_BYTES:
             return ""
         return (
-            f"the disk of {self.path.parent} is full ({free / 2**20:.1f} MiB free, "
+            f"the run's disk is full ({free / 2**20:.1f} MiB free, "
             f"{LEAST_FREE_BYTES / 2**20:.0f} needed to start an evaluation); make room and repeat "
             "the command"
         )

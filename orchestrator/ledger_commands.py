@@ -17,6 +17,7 @@ from orchestrator.export import Format
 from orchestrator.export import export as export_run
 from orchestrator.options import (
     DEFAULT_ROOT,
+    AcceptDrift,
     Json,
     MaxCost,
     MaxDeviceHours,
@@ -38,11 +39,16 @@ GivenRun = Annotated[str, Argument(help="Run id or directory.")]
 
 
 @ledgers.command()
-def verify(run: GivenRun, root: Root = DEFAULT_ROOT, as_json: Json = False) -> None:
+def verify(
+    run: GivenRun,
+    root: Root = DEFAULT_ROOT,
+    accept_drift: AcceptDrift = False,
+    as_json: Json = False,
+) -> None:
     """Replay a run from its ledger and name the first divergence."""
     from orchestrator.verify import verify as replay  # imports cma
 
-    found = replay(find_run(run, root))
+    found = replay(find_run(run, root), accept_drift=accept_drift)
     if as_json:
         print_json(asdict(found))
     else:

@@ -88,6 +88,9 @@ DrainSeconds = Annotated[
 AllowNetworkFs = Annotated[
     bool, Option("--allow-network-fs", help="Keep the ledger on a network file system.")
 ]
+AcceptDrift = Annotated[
+    bool, Option("--accept-drift", help="Let pass what another processor's last bits change.")
+]
 LimitSeconds = Annotated[
     float | None,
     Option(
@@ -164,10 +167,7 @@ def phase_command(act: Callable[[Asked], None]) -> Callable[..., None]:
         ] = None,
         override: Override = None,
         reason: Reason = "",
-        accept_drift: Annotated[
-            bool,
-            Option("--accept-drift", help="Resume on a processor with other last bits."),
-        ] = False,
+        accept_drift: AcceptDrift = False,
         fork_run: Annotated[
             bool,
             Option("--fork-run", help="Begin another run whose parent is the one of that name."),

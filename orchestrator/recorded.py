@@ -2,11 +2,13 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from budgets.chain import LEDGER, Reader
+from budgets.chain import LEDGER, LedgerCorruptError, Reader
+from budgets.events import Planned
 from budgets.state import RunState, fold
 from budgets.terms import Devices, Phase, Plan
 from budgets.triggers import Verdict, judge
@@ -69,6 +71,18 @@ def finished_runs(root: Path, phase: Phase, family: str) -> Iterator[Result]:
 def find_calibration(root: Path, objective: Objective, devices: Devices) -> Result | None:
     """The first finished calibration of the objective on such devices, if there is one."""
     return next(finished_runs(root, "calibration", calibration_name(objective, devices)), None)
+
+
+def is_borne(root: Path, calibration: str) -> bool:
+    """Whether a run has taken the cost of the calibration with this head on its own account."""
+    for path in root.glob(f"*/*/{LEDGER}"):
+        with path.open("rb") as file, suppress(LedgerCorruptError, ValueError):
+            for record in Reader(path, file.readline()):  # the first, which is the plan
+                assert isinstance(record.event, Planned)
+                made = record.event.plan.calibration
+                if made is not None and made.ledger == calibration and made.charged_ms:
+                    return True
+    return False
 
 
 def find_run(run: str | None, root: Path) -> Path:

@@ -18,7 +18,7 @@ from budgets.events import Owner
 from budgets.ledger import Clock, Ledger, LedgerStorageError
 from budgets.state import ImpossibleEventError, RunState
 from budgets.storage import DISK, Storage
-from budgets.terms import Calibration, Parent, Plan
+from budgets.terms import Calibration, Caps, Parent, Plan
 from budgets.triggers import judge
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
@@ -36,7 +36,13 @@ from orchestrator.plan import (
     run_name,
     search_plan,
 )
-from orchestrator.recorded import Result, find_calibration, recorded_plan, recorded_state
+from orchestrator.recorded import (
+    Result,
+    find_calibration,
+    is_borne,
+    recorded_plan,
+    recorded_state,
+)
 from orchestrator.run import (
     Observer,
     Run,
@@ -202,7 +208,7 @@ class Session:
         """The calibration to plan with, or how making it ended instead."""
         objective = request.objective
         found = find_calibration(self.root, objective, devices_of(slots))
-        known = None if found is None else measure(found.state)
+        known = None if found is None else self._measured(found, request)
         if assumed_seconds is not None:
             known = Calibration(assumed_seconds=assumed_seconds)
         if known is not None:
@@ -216,9 +222,19 @@ class Session:
         result = self.calibrate(objective, slots, CALIBRATION_SEEDS, overrides, request)
         if result.verdict.decision != "done":
             return result
-        accounts = result.state.accounts
-        cost = {"charged_ms": accounts.device_ms, "open_ms": accounts.wall_ms}
-        return measure(result.state).model_copy(update=cost)
+        return with_its_cost(result.state)
+
+    def _measured(self, found: Result, request: Request) -> Calibration:
+        """What a calibration found; with its cost, if it was made for this request's caps.
+
+        That is so when the process died between the two: no run has borne that cost yet.
+        """
+        plan = found.state.planned
+        asked = calibration_plan(request.objective, plan.devices, CALIBRATION_SEEDS, request)
+        is_capped = asked.caps != Caps(evaluations=asked.caps.evaluations)
+        if is_capped and plan.run_id == asked.run_id and not is_borne(self.root, found.state.head):
+            return with_its_cost(found.state)
+        return measure(found.state)
 
     def _conduct(
         self,
@@ -282,6 +298,13 @@ def _planned_again(request: Request, recorded: Plan) -> Plan:
     """What `request` amounts to, with what the recorded plan has found out or inherited."""
     plan = search_plan(request, recorded.devices, recorded.calibration, recorded.parent)
     return plan.model_copy(update={"thresholds": recorded.thresholds})
+
+
+def with_its_cost(state: RunState) -> Calibration:
+    """What a calibration found, as part of the price of the run that it was made for."""
+    accounts = state.accounts
+    cost = {"charged_ms": accounts.device_ms, "open_ms": accounts.wall_ms}
+    return measure(state).model_copy(update=cost)
 
 
 def parent_of(state: RunState) -> Parent:

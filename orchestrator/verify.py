@@ -38,8 +38,11 @@ class _DivergedError(Exception):
     """The check's own word for what is wrong."""
 
 
-def verify(directory: Path) -> Verification:
-    """Replay the run in `directory`, changing nothing. Raises FileNotFoundError without one."""
+def verify(directory: Path, *, accept_drift: bool = False) -> Verification:
+    """Replay the run in `directory`, changing nothing. Raises FileNotFoundError without one.
+
+    `accept_drift` lets pass the last bits of a search that went on on another processor.
+    """
     held: list[str] = []
     records: Sequence[Record] = ()
     try:
@@ -50,7 +53,7 @@ def verify(directory: Path) -> Verification:
         held.append(_accounts(records, state))
         held.append(_seeds(state))
         if state.plan.search is not None:
-            held.append(_replay(state))
+            held.append(_replay(state, accept_drift=accept_drift))
         if state.plan.phase == "check":
             held.append(_ends(state))
         held.append(_settlements(directory, records))
@@ -118,10 +121,10 @@ def _seeds(state: RunState) -> str:
     return f"evaluation seeds: {len(state.generations)} generations use the plan's"
 
 
-def _replay(state: RunState) -> str:
+def _replay(state: RunState, *, accept_drift: bool) -> str:
     assert state.plan.search is not None
     search = Search(state.plan.search, state.plan.resolved.population)
-    search.replay(state.generations)
+    search.replay(state.generations, accept_drift=accept_drift)
     return (
         f"search: {len(state.generations)} asks and {len(state.told)} state digests are what the "
         "plan gives here"
