@@ -204,6 +204,11 @@ def kill_supervisor(config: dict[str, Any]) -> None:
     hang(config)
 
 
+def stop_supervisor(config: dict[str, Any]) -> None:
+    os.kill(os.getppid(), signal.SIGSTOP)
+    hang(config)
+
+
 def _note(pid: int) -> None:
     with Path("pids").open("a") as file:
         file.write(f"{pid}\n")
