@@ -13,6 +13,7 @@ import random
 import signal
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -153,13 +154,12 @@ def fill_the_room_too(config: dict[str, Any]) -> None:
 
 
 def _fill() -> None:
+    """Leaves no room on a small file system, and never fills a large one."""
     filler = os.open("filler", os.O_WRONLY | os.O_CREAT)
     for size in (1 << 16, 1 << 12, 1):
-        try:
-            while True:
+        with suppress(OSError):
+            while os.fstat(filler).st_size < 8 << 20:
                 os.write(filler, b"x" * size)
-        except OSError:
-            continue
 
 
 def link(config: dict[str, Any]) -> None:
@@ -201,6 +201,11 @@ def kill_supervisor(config: dict[str, Any]) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     _family()
     os.kill(os.getppid(), signal.SIGKILL)
+    hang(config)
+
+
+def stop_supervisor(config: dict[str, Any]) -> None:
+    os.kill(os.getppid(), signal.SIGSTOP)
     hang(config)
 
 
