@@ -25,7 +25,7 @@ from budgets.chain import (
     salvage_command,
 )
 from budgets.events import Event
-from budgets.lock import take_lock
+from budgets.lock import give_back, take_lock
 from budgets.storage import DISK, FULL, Storage, write_all, write_aside
 
 HEAD = "head.json"
@@ -246,6 +246,8 @@ class Ledger:
 
     def close(self) -> None:
         """Give the file and the lock back; closing twice is harmless."""
+        if self._lock >= 0:
+            give_back(self._lock)
         for handle in (self._file, self._lock):
             with suppress(OSError):
                 os.close(handle)

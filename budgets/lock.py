@@ -38,6 +38,12 @@ def take_lock(directory: Path) -> int:
     return lock
 
 
+def give_back(lock: int) -> None:
+    """Release it, also for children forked with it. The descriptor is still to be closed."""
+    with suppress(OSError):
+        fcntl.flock(lock, fcntl.LOCK_UN)
+
+
 def _held(directory: Path, owner: str) -> str:
     text = f"another orchestrator is running in {directory} ({owner}). "
     holders = processes_with(directory / LOCK)

@@ -82,6 +82,7 @@ class Session:
     owner: Callable[[], Owner] = this_owner
     allow_network_fs: bool = False
     _executor: Executor | None = None
+    _warnings_said: int = 0
 
     def __enter__(self) -> Self:
         self.stop.install()
@@ -275,6 +276,7 @@ class Session:
             return Result(directory, run.state, verdict)
 
     def _closed(self, run: Run) -> None:
+        self._say_new_warnings()
         if run.state.plan.search is not None:
             artifacts.write_generation(run.directory, run.state)
         artifacts.write_run(run.directory, run.state)
@@ -284,12 +286,18 @@ class Session:
             self.say(f"Starting {slots.count} worker slots ({self.engine.kind}) ...")
             self._executor = self.engine.executor(slots, objective, name).__enter__()
             self.stop.install()  # again: Ray has installed its own
-            for warning in getattr(self._executor, "warnings", ()):
-                self.say(f"Warning: {warning}.")
+            self._say_new_warnings()
         return self._executor
 
+    def _say_new_warnings(self) -> None:
+        warnings = getattr(self._executor, "warnings", ())
+        for warning in warnings[self._warnings_said :]:
+            self.say(f"Warning: {warning}.")
+        self._warnings_said = len(warnings)
+
     def _end_executor(self) -> None:
-        executor, self._executor = self._executor, None
+        self._say_new_warnings()
+        executor, self._executor, self._warnings_said = self._executor, None, 0
         if executor is not None:
             executor.__exit__(None, None, None)
 
