@@ -408,7 +408,9 @@ def _amended(state: RunState, event: Amended, at_ms: int) -> None:
         raise ValueError(
             f"{event.caps.evaluations} evaluations do not pay for {event.generations} generations"
         )
-    calendar = _calendar(event.caps.window, state.began_ms, at_ms)
+    calendar, before = _calendar(event.caps.window, state.began_ms, at_ms), state.accounts.calendar
+    if calendar is not None and before is not None:  # a clock set back gains no time here either
+        calendar = before._replace(deadline_ms=calendar.deadline_ms)
     state.accounts = state.accounts.amend(event.caps, calendar)
     state.plan = state.plan.model_copy(update={"caps": event.caps, "resolved": resolved})
     state.amended.append(event)
