@@ -252,42 +252,42 @@ def _collector_paused() -> Iterator[None]:
 def apply(state: RunState, record: Record) -> None:
     """Advance `state` by one record. Raises ImpossibleEventError and leaves it as it was."""
     before = state.accounts
-    state.accounts = _ticked(before, record)
     try:
+        at_ms = _ms(record.at)
+        state.accounts = _ticked(before, record, at_ms)
         if state.concluded is not None and not isinstance(record.event, Amended):
             raise ValueError("the run is concluded")
-        _apply(state, record.event, record.at)
+        _apply(state, record.event, at_ms)
     except ValueError as error:
         state.accounts = before
         raise ImpossibleEventError(record, str(error)) from error
     if isinstance(record.event, Opened | GenerationTold | Concluded):
-        _compare_clocks(state, record)
+        _compare_clocks(state, record, at_ms)
     state.head, state.records = record.digest, record.seq + 1
 
 
-def _compare_clocks(state: RunState, record: Record) -> None:
+def _compare_clocks(state: RunState, record: Record, at_ms: int) -> None:
     """Note a wall's clock that was set, or a machine that slept: what people read jumps then."""
-    offset_ms = _ms(record.at) - record.elapsed_ms
+    offset_ms = at_ms - record.elapsed_ms
     jump_ms = offset_ms - state.wall_offset_ms
     if not isinstance(record.event, Opened) and abs(jump_ms) > CLOCK_JUMP_MS:
         state.clock_jumps_ms.append(jump_ms)
     state.wall_offset_ms = offset_ms
 
 
-def _ticked(accounts: Accounts, record: Record) -> Accounts:
+def _ticked(accounts: Accounts, record: Record, at_ms: int) -> Accounts:
     is_new = isinstance(record.event, Opened)
     if is_new:
         accounts = accounts.open_session()
     calendar = accounts.calendar
     if calendar is not None:
-        at_ms = _ms(record.at)
         if is_new:
             calendar = calendar.open_session(at_ms)
         accounts = accounts._replace(calendar=calendar.tick(at_ms, record.elapsed_ms))
     return accounts.tick(record.elapsed_ms)
 
 
-def _apply(state: RunState, event: Event, at: str) -> None:  # noqa: PLR0912 - one branch a word
+def _apply(state: RunState, event: Event, at_ms: int) -> None:  # noqa: PLR0912 - one branch a word
     match event:  # the two that almost every record is, first
         case Reserved():
             _reserved(state, event)
@@ -310,7 +310,7 @@ def _apply(state: RunState, event: Event, at: str) -> None:  # noqa: PLR0912 - o
         case Late():
             _late(state, event)
         case Amended():
-            _amended(state, event, _ms(at))
+            _amended(state, event, at_ms)
         case Concluded():
             if state.accounts.holds:
                 raise ValueError("attempts are still open")
@@ -408,6 +408,8 @@ def _amended(state: RunState, event: Amended, at_ms: int) -> None:
         raise ValueError(
             f"{event.caps.evaluations} evaluations do not pay for {event.generations} generations"
         )
+    if event.caps.cost is not None and state.plan.price_per_device_hour == 0:
+        raise ValueError("a cap on cost needs --price-per-device-hour")
     calendar, before = _calendar(event.caps.window, state.began_ms, at_ms), state.accounts.calendar
     if calendar is not None and before is not None:  # a clock set back gains no time here either
         calendar = before._replace(deadline_ms=calendar.deadline_ms)
