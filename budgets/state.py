@@ -46,6 +46,7 @@ class ImpossibleEventError(Exception):
         place = f"record {record.seq} at byte {record.offset}"
         super().__init__(f"{place} ({record.event.kind}) cannot follow what precedes it: {why}")
         self.record = record
+        self.why = why
 
 
 class Try(NamedTuple):
@@ -255,7 +256,7 @@ def apply(state: RunState, record: Record) -> None:
     try:
         at_ms = _ms(record.at)
         state.accounts = _ticked(before, record, at_ms)
-        if state.concluded is not None and not isinstance(record.event, Amended):
+        if state.concluded is not None and not isinstance(record.event, Amended | Salvaged):
             raise ValueError("the run is concluded")
         _apply(state, record.event, at_ms)
     except ValueError as error:

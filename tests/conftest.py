@@ -12,6 +12,7 @@ import pytest
 
 from budgets.chain import LEDGER, read
 from budgets.state import RunState, fold
+from budgets.storage import DISK, Storage
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.check import CheckRequest
@@ -63,9 +64,12 @@ def run_search() -> Callable[..., Result]:
         assumed_seconds: float | None = None,
         overrides: Sequence[tuple[str, str]] = (),
         say: Callable[[str], None] = unheard,
+        storage: Storage = DISK,
+        accept_drift: bool = False,
         **request: Any,
     ) -> Result:
         session = make_session(root, engine, say)
+        session.storage = storage
         spec = ObjectiveSpec(name=objective, settings=settings or {})
         request = {"phase": "phase1", "tier": "min", **request}
         with session:
@@ -74,6 +78,7 @@ def run_search() -> Callable[..., Result]:
                 session.engine.slots(),
                 assumed_seconds,
                 overrides,
+                accept_drift=accept_drift,
             )
 
     return run

@@ -16,7 +16,7 @@ from budgets.triggers import judge
 if TYPE_CHECKING:
     from tests.budgets.conftest import MakeStory, Story
 
-WIDE = {"evaluations": 8, "device_hours": 1.0, "hours": 1.0, "cost": 1000.0}
+WIDE: dict[str, Any] = {"evaluations": 8, "device_hours": 1.0, "hours": 1.0, "cost": 1000.0}
 
 
 def amended(generations: int = 2, reason: str = "the queue is short", **caps: Any) -> Amended:

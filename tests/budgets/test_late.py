@@ -95,7 +95,7 @@ def test_it_may_come_when_its_generation_is_told(story: "Story", given_up: Late)
     ids=str,
 )
 def test_only_what_was_given_up_as_lost_can_come_late(
-    story: "Story", given_up: Late, fields: dict[str, int]
+    story: "Story", given_up: Late, fields: dict[str, Any]
 ) -> None:
     before = deepcopy(story.state)
     with pytest.raises(ImpossibleEventError, match=r"never asked|not given up as lost"):

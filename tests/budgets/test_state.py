@@ -554,7 +554,8 @@ def test_no_refused_event_changes_anything_at_all(make_story: "MakeStory") -> No
 
 def test_no_event_refused_after_the_end_changes_anything_at_all(make_story: "MakeStory") -> None:
     story = make_story(caps=Caps(evaluations=8, window=Window(hours=9)))
-    before_the_end = [record.event for record in story.finish() and story.records]
+    story.finish()
+    before_the_end = [record.event for record in story.records]
     story.say(DONE)
     before = deepcopy(story.state)
     for event in before_the_end:

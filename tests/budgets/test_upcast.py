@@ -10,7 +10,17 @@ from pydantic import ValidationError
 
 from budgets import upcast as steps
 from budgets.chain import LEDGER, LedgerTooNewError, RecordCorruptError, read
-from budgets.events import SCHEMA, Event, Late, Opened, Overridden, Planned, Salvaged, Withdrawn
+from budgets.events import (
+    SCHEMA,
+    Event,
+    Late,
+    Opened,
+    Overridden,
+    Planned,
+    Salvaged,
+    Status,
+    Withdrawn,
+)
 from budgets.events import fields as fields_of
 from budgets.state import fold
 
@@ -21,7 +31,7 @@ AT = "2030-01-01T00:00:00.000+00:00"
 GOLDEN = sorted((Path(__file__).parents[1] / "golden").iterdir())
 
 WORDS_OF_2: list[Event] = [
-    Late(generation=0, candidate=0, seed=5, attempt=1, status="lost", score=None, seconds=1.0,
+    Late(generation=0, candidate=0, seed=5, attempt=1, status=Status.LOST, score=None, seconds=1.0,
          charged_ms=0),
     Withdrawn(device="0", why="it is not free"),
     Salvaged(lost_records=1, lost_bytes=2, why="so"),
