@@ -8,15 +8,15 @@ from pydantic import ValidationError
 
 from budgets.calibration import measure
 from budgets.chain import LEDGER, LedgerCorruptError, Record, read
-from budgets.events import Reserved, Settled
+from budgets.events import Late, Reserved, Settled, Status
 from budgets.ledger import records_lost, rolled_back
 from budgets.liveness import moved
 from budgets.report import BudgetReport
-from budgets.state import ImpossibleEventError, RunState, fold
+from budgets.state import ImpossibleEventError, RunState, fold, paid_ms
 from objectives.space import SearchSpace
 from orchestrator.execution.attempts import read_summary
 from orchestrator.plan import evaluation_seeds
-from orchestrator.run import attempt_id, attempt_place, settled
+from orchestrator.run import attempt_id, attempt_place, settled, settles
 from orchestrator.search import Search
 from orchestrator.walk import ReplayError
 
@@ -84,10 +84,11 @@ def _accounts(records: Sequence[Record], state: RunState) -> str:
     reservations = [e for e in events if isinstance(e, Reserved)]
     settlements = [e for e in events if isinstance(e, Settled)]
     closed = {(s.generation, s.candidate, s.seed, s.attempt) for s in settlements}
-    made = state.plan.calibration
+    late = [e for e in events if isinstance(e, Late)]
+    before = paid_ms(state.planned.calibration) + paid_ms(state.planned.parent)
     added = (
         sum(s.status.final for s in settlements),
-        (made.charged_ms if made else 0) + sum(s.charged_ms for s in settlements),
+        before + sum(e.charged_ms for e in (*settlements, *late)),
         sum(
             r.reserve_ms
             for r in reservations
@@ -155,6 +156,8 @@ def _settlements(directory: Path, records: Sequence[Record]) -> str:
             missing += 1
             continue
         compared += 1
+        if event.status is Status.LOST and not settles(outcome, event):
+            continue  # given up before it came: it says so, or will, as a late one
         differing = _differing(event, settled(own, outcome, recovered=event.recovered))
         if differing:
             raise _DivergedError(
