@@ -276,6 +276,11 @@ def _compare_clocks(state: RunState, record: Record, at_ms: int) -> None:
     state.wall_offset_ms = offset_ms
 
 
+def accounts_at(state: RunState, record: Record) -> Accounts:
+    """The accounts as they are when `record` is made, before what it says."""
+    return _ticked(state.accounts, record, _ms(record.at))
+
+
 def _ticked(accounts: Accounts, record: Record, at_ms: int) -> Accounts:
     is_new = isinstance(record.event, Opened)
     if is_new:

@@ -23,7 +23,7 @@ from budgets.events import (
     Status,
 )
 from budgets.ledger import Ledger
-from budgets.state import Generation, RunState, Try, apply, begin, fold
+from budgets.state import Generation, RunState, Try, accounts_at, apply, begin, fold
 from budgets.terms import Plan
 from objectives.api import ObjectiveSpec
 from objectives.space import SearchSpace
@@ -112,8 +112,7 @@ class Run:
             reserve_ms=self.state.plan.limits.reserve_ms,
         )
         record = self.ledger.seal(reserved)
-        accounts = self.state.accounts.tick(record.elapsed_ms)
-        if refusal := accounts.refusal(reserved.reserve_ms):
+        if refusal := accounts_at(self.state, record).refusal(reserved.reserve_ms):
             return refusal
         attempt = self.attempt(reserved, generation)
         if read_summary(attempt.directory, attempt.attempt_id) is None:
@@ -224,11 +223,11 @@ def note_the_late(run: Run) -> None:
     for lost in run.given_up():
         directory = run.directory / "eval" / attempt_place(lost)
         outcome = read_summary(directory, attempt_id(run.state.genesis, lost))
-        if outcome is not None and not _settles(outcome, lost):
+        if outcome is not None and not settles(outcome, lost):
             run.take(outcome)
 
 
-def _settles(outcome: Outcome, recorded: Settled) -> bool:
+def settles(outcome: Outcome, recorded: Settled) -> bool:
     """Whether this outcome, not silence, is what the attempt was settled with."""
     return outcome.status is recorded.status and outcome.seconds == recorded.seconds
 
