@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from budgets.chain import LEDGER, read
+from budgets.ledger import Clock
 from budgets.state import RunState, fold
 from budgets.storage import DISK, Storage
 from objectives import registry
@@ -65,11 +66,13 @@ def run_search() -> Callable[..., Result]:
         overrides: Sequence[tuple[str, str]] = (),
         say: Callable[[str], None] = unheard,
         storage: Storage = DISK,
+        clock: Clock | None = None,
         accept_drift: bool = False,
         **request: Any,
     ) -> Result:
         session = make_session(root, engine, say)
         session.storage = storage
+        session.clock = clock or session.clock
         spec = ObjectiveSpec(name=objective, settings=settings or {})
         request = {"phase": "phase1", "tier": "min", **request}
         with session:
