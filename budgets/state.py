@@ -46,6 +46,7 @@ class ImpossibleEventError(Exception):
         place = f"record {record.seq} at byte {record.offset}"
         super().__init__(f"{place} ({record.event.kind}) cannot follow what precedes it: {why}")
         self.record = record
+        self.why = why
 
 
 class Try(NamedTuple):
@@ -287,13 +288,13 @@ def _apply(state: RunState, event: Event, record: Record) -> None:
         raise ValueError("the run is concluded")
     if isinstance(event, Opened):
         state.accounts = state.accounts.open_session()
-    state.accounts = state.accounts.tick(record.elapsed_ms)
-    _rarer(state, event, record)
+    state.accounts, at_ms = state.accounts.tick(record.elapsed_ms), _ms(record.at)
+    _rarer(state, event, at_ms)
     if isinstance(event, Opened | GenerationTold | Concluded):
-        _compare_clocks(state, record)
+        _compare_clocks(state, event, at_ms - record.elapsed_ms)
 
 
-def _rarer(state: RunState, event: Event, record: Record) -> None:  # noqa: PLR0912 - one a word
+def _rarer(state: RunState, event: Event, at_ms: int) -> None:  # noqa: PLR0912 - one a word
     match event:
         case GenerationAsked():
             _asked(state, event)
@@ -312,7 +313,7 @@ def _rarer(state: RunState, event: Event, record: Record) -> None:  # noqa: PLR0
         case Late():
             _late(state, event)
         case Amended():
-            _amended(state, event, _ms(record.at))
+            _amended(state, event, at_ms)
         case Concluded():
             if state.accounts.holds:
                 raise ValueError("attempts are still open")
@@ -325,11 +326,10 @@ def _rarer(state: RunState, event: Event, record: Record) -> None:  # noqa: PLR0
             assert_never(event)
 
 
-def _compare_clocks(state: RunState, record: Record) -> None:
+def _compare_clocks(state: RunState, event: Event, offset_ms: int) -> None:
     """Note a wall's clock that was set, or a machine that slept: what people read jumps then."""
-    offset_ms = _ms(record.at) - record.elapsed_ms
     jump_ms = offset_ms - state.wall_offset_ms
-    if not isinstance(record.event, Opened) and abs(jump_ms) > CLOCK_JUMP_MS:
+    if not isinstance(event, Opened) and abs(jump_ms) > CLOCK_JUMP_MS:
         state.clock_jumps_ms.append(jump_ms)
     state.wall_offset_ms = offset_ms
 
@@ -423,7 +423,11 @@ def _amended(state: RunState, event: Amended, at_ms: int) -> None:
         raise ValueError(
             f"{event.caps.evaluations} evaluations do not pay for {event.generations} generations"
         )
-    calendar = _calendar(event.caps.window, state.began_ms, at_ms)
+    if event.caps.cost is not None and state.plan.price_per_device_hour == 0:
+        raise ValueError("a cap on cost needs --price-per-device-hour")
+    calendar, before = _calendar(event.caps.window, state.began_ms, at_ms), state.accounts.calendar
+    if calendar is not None and before is not None:  # a clock set back gains no time here either
+        calendar = before._replace(deadline_ms=calendar.deadline_ms)
     state.accounts = state.accounts.amend(event.caps, calendar)
     state.plan = state.plan.model_copy(update={"caps": event.caps, "resolved": resolved})
     state.amended.append(event)

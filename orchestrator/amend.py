@@ -6,7 +6,7 @@ from typing import Any
 
 from budgets.events import Amended
 from budgets.ledger import Clock, Ledger
-from budgets.state import RunState, apply, fold
+from budgets.state import ImpossibleEventError, RunState, apply, fold
 from budgets.terms import Caps, Plan, Window
 
 
@@ -41,17 +41,24 @@ def amend(directory: Path, amendment: Amendment, clock: Clock) -> RunState:
         raise ValueError("amend needs --reason: why may the run spend that?")
     with Ledger(directory, clock) as ledger:
         state = fold(ledger.replay())
-        caps = amendment.caps(state.plan.caps)
-        event = Amended(
-            caps=caps,
-            generations=affordable_generations(state.plan, caps),
-            reason=amendment.reason,
-        )
-        record = ledger.seal(event)
-        apply(state, record)
+        try:
+            record = ledger.seal(_amended(state.plan, amendment))
+            apply(state, record)
+        except (ValueError, ImpossibleEventError) as error:
+            if state.concluded is not None:
+                ledger.give_up_ballast()
+            if isinstance(error, ValueError):
+                raise
+            raise ValueError(f"amend: {error.why}") from error
         ledger.append(record)
         ledger.mark_head()
         return state
+
+
+def _amended(plan: Plan, amendment: Amendment) -> Amended:
+    caps = amendment.caps(plan.caps)
+    generations = affordable_generations(plan, caps)
+    return Amended(caps=caps, generations=generations, reason=amendment.reason)
 
 
 def affordable_generations(plan: Plan, caps: Caps) -> int:

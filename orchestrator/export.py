@@ -100,8 +100,9 @@ def export(state: RunState, kind: Format, out: Path | None) -> bytes:
 
     Raises ValueError when parquet cannot be written here.
     """
-    rows = export_rows(state)
-    columns = columns_of(rows) or list(COLUMNS)
+    found = export_rows(state)
+    columns = columns_of(found) or list(COLUMNS)
+    rows = [{name: row.get(name) for name in columns} for row in found]  # all of one shape
     if kind == "json":
         data = orjson.dumps(rows, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
     elif kind == "csv":

@@ -12,6 +12,8 @@ NETWORK = frozenset(
 )
 """File systems, as the kernel names them, whose locks and fsync are not the local kernel's."""
 
+MOUNTS = Path("/proc/self/mountinfo")
+
 _RAY_SESSION = re.compile(r"/ray/session_\d{4}-\d\d-\d\d_[^/]+/")
 
 
@@ -38,8 +40,7 @@ def check_place(directory: Path, *, allow_network: bool = False, mounts: str | N
 def file_system(path: Path, mounts: str | None = None) -> str:
     """The kernel's name of the file system that `path` is, or will be, on; empty if unknown."""
     if mounts is None:
-        listing = Path("/proc/self/mountinfo")
-        mounts = listing.read_text() if listing.exists() else ""
+        mounts = MOUNTS.read_text() if MOUNTS.exists() else ""
     kind, longest = "", -1
     for line in mounts.splitlines():
         before, _, after = line.partition(" - ")

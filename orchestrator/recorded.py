@@ -15,6 +15,9 @@ from budgets.triggers import Verdict, judge
 from objectives.api import Objective
 from orchestrator.plan import calibration_name
 
+SET_ASIDE = (".damaged", ".salvaged")
+"""What the directories that `ledger salvage` speaks of end with: they are nobody's runs."""
+
 
 @dataclass(frozen=True)
 class Result:
@@ -63,6 +66,8 @@ def recorded_plan(directory: Path) -> Plan | None:
 def finished_runs(root: Path, phase: Phase, family: str) -> Iterator[Result]:
     """The concluded runs of a phase whose names begin with `family`, in the order of names."""
     for directory in sorted((root / phase).glob(f"{family}-*")):
+        if directory.name.endswith(SET_ASIDE):
+            continue
         state = recorded_state(directory)
         if state is not None and state.concluded is not None:
             yield Result(directory, state, judge(state))

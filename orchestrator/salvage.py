@@ -7,7 +7,7 @@ from pathlib import Path
 
 from budgets.chain import LEDGER, LedgerCorruptError, Reader
 from budgets.events import Salvaged, Settled
-from budgets.ledger import Clock, Ledger, read_mark, rolled_back
+from budgets.ledger import Clock, Ledger, records_lost, rolled_back
 from budgets.lock import take_lock
 from budgets.state import ImpossibleEventError, RunState, apply, begin, fold
 from budgets.storage import write_aside
@@ -73,20 +73,20 @@ def salvage(source: Path, out: Path, clock: Clock) -> Saved:
 def _prefix(source: Path) -> Prefix:
     path = source / LEDGER
     data = path.read_bytes()
-    reader, state, end, why = Reader(path, data), None, 0, ""
+    reader, state, digests, end, why = Reader(path, data), None, [], 0, ""
     try:
         for record in reader:
             if state is None:
                 state = begin(record)
             else:
                 apply(state, record)
+            digests.append(record.digest)
             end = record.end
     except (LedgerCorruptError, ImpossibleEventError) as error:
         why = str(error).partition(". Expected")[0]
     if state is None:
         raise ValueError(f"{path} holds no whole record: nothing can be saved. Begin a new run")
-    mark = read_mark(path)
-    by_mark = 0 if mark is None else max(0, mark.seq + 1 - state.records)
+    by_mark = records_lost(path, len(digests), digests.__getitem__)
     if by_mark and not why:
         why = rolled_back(path, by_mark).partition(". Nothing")[0]
     if not why and not reader.torn:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import Self
 
@@ -180,12 +180,13 @@ class Session:
         original = recorded_state(run_directory(self.root, request.phase, name))
         if original is None:
             return request, None
-        for child in (name, *(f"{name}-fork{number}" for number in count(1))):
+        for child in chain([name], (f"{name}-fork{number}" for number in count(1))):
             renamed = replace(request, run_id=child)
-            recorded = recorded_plan(run_directory(self.root, request.phase, run_name(renamed)))
-            if recorded is None:
+            known = recorded_state(run_directory(self.root, request.phase, run_name(renamed)))
+            if known is None:
                 return renamed, parent_of(original)
-            if not differences(recorded, _planned_again(renamed, recorded)):
+            asked = _planned_again(renamed, known.planned)
+            if not differences(known.planned, asked) or not differences(known.plan, asked):
                 return renamed, None
         raise AssertionError("count never ends")
 

@@ -92,7 +92,7 @@ def _accounts(records: Sequence[Record], state: RunState) -> str:
     reservations = [e for e in events if isinstance(e, Reserved)]
     settlements = [e for e in events if isinstance(e, Settled)]
     closed = {(s.generation, s.candidate, s.seed, s.attempt) for s in settlements}
-    before_ms = sum(paid_ms(paid) for paid in (state.plan.calibration, state.plan.parent))
+    before_ms = sum(paid_ms(paid) for paid in (state.planned.calibration, state.planned.parent))
     charges = [event for event in events if isinstance(event, Settled | Late)]
     added = (
         sum(s.status.final for s in settlements),

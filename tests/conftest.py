@@ -16,6 +16,7 @@ import pytest
 from budgets.chain import LEDGER, read
 from budgets.ledger import Clock
 from budgets.state import RunState, fold
+from budgets.storage import DISK, Storage
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator import cli as command_line
@@ -73,11 +74,13 @@ def run_search() -> Callable[..., Result]:
         assumed_seconds: float | None = None,
         overrides: Sequence[tuple[str, str]] = (),
         say: Callable[[str], None] = unheard,
+        storage: Storage = DISK,
         clock: Clock | None = None,
         accept_drift: bool = False,
         **request: Any,
     ) -> Result:
         session = make_session(root, engine, say, clock)
+        session.storage = storage
         spec = ObjectiveSpec(name=objective, settings=settings or {})
         request = {"phase": "phase1", "tier": "min", **request}
         with session:
@@ -200,10 +203,13 @@ class Answer:
     err: str
 
 
+Command = Callable[..., Answer]
+
+
 @pytest.fixture
 def command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
-) -> Callable[..., Answer]:
+) -> Command:
     """`orchestrator ARGUMENTS` in this process, in an empty working directory."""
     monkeypatch.chdir(tmp_path)
 

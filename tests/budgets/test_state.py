@@ -2,6 +2,7 @@
 
 import math
 import sys
+from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,17 +21,19 @@ from hypothesis.stateful import (
 from budgets.accounts import MS_PER_HOUR
 from budgets.chain import read
 from budgets.events import (
+    Amended,
     Concluded,
     Event,
     GenerationAsked,
     GenerationTold,
+    Late,
     Planned,
     Reserved,
     Settled,
     Status,
 )
-from budgets.state import Generation, ImpossibleEventError, Try, begin, fold
-from budgets.terms import Caps, Envelope
+from budgets.state import Generation, ImpossibleEventError, Try, apply, begin, fold
+from budgets.terms import Caps, Envelope, Window
 
 if TYPE_CHECKING:
     from tests.budgets.conftest import Disk, MakePlan, MakeStory, Story
@@ -493,3 +496,91 @@ def test_any_interleaving_ends_every_evaluation_once_and_passes_no_cap(
     run_state_machine_as_test(
         Machine, settings=settings(max_examples=80, stateful_step_count=40, deadline=None)
     )
+
+
+# A refusal changes nothing
+
+
+@pytest.mark.parametrize("at", ["2030-13-01T00:00:00.000+00:00", "2030-01-01T25:00:00.000+00:00"])
+@pytest.mark.parametrize("caps", [Caps(evaluations=8), Caps(evaluations=8, window=Window(hours=9))])
+def test_a_time_of_day_that_is_none_is_refused_by_record(
+    make_story: "MakeStory", at: str, caps: Caps
+) -> None:
+    story = make_story(caps=caps)
+    before = deepcopy(story.state)
+    record = story.records[1]._replace(seq=2, at=at)
+    with pytest.raises(ImpossibleEventError, match=r"record 2 at byte 100 \(opened\)"):
+        apply(story.state, record)
+    assert story.state == before
+
+
+def impossible_after_half_a_run(story: "Story") -> list[Event]:
+    """One event of every kind that a run with an attempt in flight cannot take."""
+    caps = story.state.plan.caps
+    return [
+        Planned(plan=story.state.plan),
+        ASKED,
+        replace(ASKED, generation=2),
+        reservation(attempt=2),
+        reservation(reserve_ms=10**9),
+        settlement(reservation()),
+        settlement(reservation(candidate=0, attempt=2), score=None),
+        TOLD,
+        Late(
+            **identity(reservation(candidate=1)),
+            status=Status.OK,
+            score=1.0,
+            seconds=1.0,
+            charged_ms=9,
+        ),
+        Amended(caps=caps.model_copy(update={"evaluations": 1}), generations=2, reason="so"),
+        Amended(caps=caps.model_copy(update={"device_hours": 0.001}), generations=2, reason="so"),
+        Amended(caps=caps.model_copy(update={"cost": 1.0}), generations=2, reason="so"),
+        DONE,
+    ]
+
+
+def test_no_refused_event_changes_anything_at_all(make_story: "MakeStory") -> None:
+    caps = Caps(evaluations=8, device_hours=1.0, window=Window(hours=9))
+    story = make_story(caps=caps)
+    two_in_flight(story)
+    before = deepcopy(story.state)
+    story.elapsed_ms = 1234  # time that a refused record shows is forgotten with it
+    for event in impossible_after_half_a_run(story):
+        with pytest.raises(ImpossibleEventError):
+            story.say(event)
+        assert story.state == before, event.kind
+
+
+def test_no_event_refused_after_the_end_changes_anything_at_all(make_story: "MakeStory") -> None:
+    story = make_story(caps=Caps(evaluations=8, window=Window(hours=9)))
+    story.finish()
+    before_the_end = [record.event for record in story.records]
+    story.say(DONE)
+    before = deepcopy(story.state)
+    for event in before_the_end:
+        with pytest.raises(ImpossibleEventError):
+            story.say(event)
+        assert story.state == before, event.kind
+
+
+@pytest.mark.parametrize(("points", "seeds"), [(3, 1), (5, 1), (4, 0), (4, 2), (0, 0)])
+def test_a_generation_of_another_shape_than_planned_is_refused(
+    story: "Story", points: int, seeds: int
+) -> None:
+    before = deepcopy(story.state)
+    wrong = GenerationAsked(
+        generation=0, points=((0.5, 0.5),) * points, seeds=tuple(range(5, 5 + seeds))
+    )
+    with pytest.raises(
+        ImpossibleEventError,
+        match=f"{points} points on {seeds} seeds, the plan has 4 on 1",
+    ):
+        story.say(wrong)
+    assert story.state == before
+
+
+def test_no_generation_beyond_the_plan_is_asked(story: "Story") -> None:
+    story.finish()
+    with pytest.raises(ImpossibleEventError, match="the plan has 2 generations"):
+        story.say(replace(ASKED, generation=2, points=((0.5, 0.5),) * 4))

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import orjson
 import pytest
@@ -14,18 +14,18 @@ from budgets.ledger import Clock, Ledger
 from orchestrator.recorded import Result
 from orchestrator.session import system_clock
 
+if TYPE_CHECKING:
+    from tests.conftest import Answer, Command
+
 RunSearch = Callable[..., Result]
 SPHERE = ("--objective", "sphere", "--executor", "inline", "--workers", "1")
 
 
-Command = Callable[..., Any]
-
-
-def phase1(command: Command, *more: str) -> Any:
+def phase1(command: "Command", *more: str) -> "Answer":
     return command("phase1", "--tier", "min", *SPHERE, *more)
 
 
-def test_phase1_calibrates_runs_and_reports(command: Command, tmp_path: Path) -> None:
+def test_phase1_calibrates_runs_and_reports(command: "Command", tmp_path: Path) -> None:
     answer = phase1(command)
 
     assert answer.code == 0
@@ -40,7 +40,7 @@ def test_phase1_calibrates_runs_and_reports(command: Command, tmp_path: Path) ->
     }
 
 
-def test_phase1_repeated_runs_nothing_again(command: Command, tmp_path: Path) -> None:
+def test_phase1_repeated_runs_nothing_again(command: "Command", tmp_path: Path) -> None:
     phase1(command)
     ledger = tmp_path / "artifacts/cmaes/phase1/min-sphere-s1" / LEDGER
     before = ledger.read_bytes()
@@ -52,7 +52,7 @@ def test_phase1_repeated_runs_nothing_again(command: Command, tmp_path: Path) ->
     assert ledger.read_bytes() == before
 
 
-def test_every_command_answers_in_json(command: Command) -> None:
+def test_every_command_answers_in_json(command: "Command") -> None:
     target = ("--objective", "sphere", "--workers", "1")
     commands = {
         "calibrate": ("calibrate", *SPHERE),
@@ -78,7 +78,9 @@ def test_every_command_answers_in_json(command: Command) -> None:
     assert documents["verify"]["divergence"] is None
 
 
-def test_plan_touches_nothing_and_says_what_it_would_take(command: Command, tmp_path: Path) -> None:
+def test_plan_touches_nothing_and_says_what_it_would_take(
+    command: "Command", tmp_path: Path
+) -> None:
     answer = command(
         "plan", "phase1", "--objective", "sphere", "--workers", "1", "--assume-eval-seconds", "60"
     )
@@ -90,7 +92,7 @@ def test_plan_touches_nothing_and_says_what_it_would_take(command: Command, tmp_
     assert not list(tmp_path.iterdir())
 
 
-def test_plan_without_a_calibration_says_how_to_get_one(command: Command) -> None:
+def test_plan_without_a_calibration_says_how_to_get_one(command: "Command") -> None:
     answer = command("plan", "phase1", "--objective", "sphere")
 
     assert answer.code == 0
@@ -130,7 +132,7 @@ def test_plan_without_a_calibration_says_how_to_get_one(command: Command) -> Non
     ids=lambda value: " ".join(value)[:30] if isinstance(value, tuple) else "",
 )
 def test_bad_input_is_one_clear_error_and_touches_nothing(
-    arguments: tuple[str, ...], named: str, command: Command, tmp_path: Path
+    arguments: tuple[str, ...], named: str, command: "Command", tmp_path: Path
 ) -> None:
     answer = phase1(command, *arguments)
 
@@ -142,7 +144,7 @@ def test_bad_input_is_one_clear_error_and_touches_nothing(
 
 @pytest.mark.parametrize("command_name", ["phase1", "plan"])
 def test_a_plan_that_trains_too_few_steps_is_refused_with_a_target_that_would_do(
-    command_name: str, command: Command, tmp_path: Path
+    command_name: str, command: "Command", tmp_path: Path
 ) -> None:
     verbs = ("plan", "phase1") if command_name == "plan" else ("phase1",)
 
@@ -154,21 +156,21 @@ def test_a_plan_that_trains_too_few_steps_is_refused_with_a_target_that_would_do
     assert not list(tmp_path.iterdir())
 
 
-def test_a_phase_needs_a_tier(command: Command) -> None:
+def test_a_phase_needs_a_tier(command: "Command") -> None:
     answer = command("phase1", *SPHERE)
 
     assert answer.code == 2
     assert "--tier: say how much to spend" in answer.err
 
 
-def test_errors_are_json_where_json_was_asked_for(command: Command) -> None:
+def test_errors_are_json_where_json_was_asked_for(command: "Command") -> None:
     answer = phase1(command, "--run-id", "../x", "--json")
 
     assert answer.code == 2
     assert orjson.loads(answer.out)["exit_code"] == 2
 
 
-def test_a_used_directory_of_another_plan_is_refused(command: Command) -> None:
+def test_a_used_directory_of_another_plan_is_refused(command: "Command") -> None:
     phase1(command)
 
     answer = phase1(command, "--eval-seed", "124")
@@ -179,7 +181,7 @@ def test_a_used_directory_of_another_plan_is_refused(command: Command) -> None:
 
 
 def test_a_directory_that_cannot_be_written_is_a_storage_error(
-    command: Command, tmp_path: Path
+    command: "Command", tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("in the way")
 
@@ -189,7 +191,7 @@ def test_a_directory_that_cannot_be_written_is_a_storage_error(
     assert "cannot make" in answer.err
 
 
-def test_a_second_orchestrator_is_told_who_is_first(command: Command, tmp_path: Path) -> None:
+def test_a_second_orchestrator_is_told_who_is_first(command: "Command", tmp_path: Path) -> None:
     fragile = ("--set", "failure_rate=0.2", "--assume-eval-seconds", "1")
     assert phase1(command, *fragile).code == 3
     run = tmp_path / "artifacts/cmaes/phase1/min-sphere-s1"
@@ -202,14 +204,14 @@ def test_a_second_orchestrator_is_told_who_is_first(command: Command, tmp_path: 
 
 
 def test_a_finished_run_can_be_read_while_somebody_holds_it(
-    command: Command, tmp_path: Path
+    command: "Command", tmp_path: Path
 ) -> None:
     phase1(command)
     with Ledger(tmp_path / "artifacts/cmaes/phase1/min-sphere-s1", system_clock()):
         assert phase1(command).code == 0
 
 
-def test_a_newer_schema_is_refused_with_the_way_out(command: Command, tmp_path: Path) -> None:
+def test_a_newer_schema_is_refused_with_the_way_out(command: "Command", tmp_path: Path) -> None:
     import hashlib
 
     run = tmp_path / "artifacts/cmaes/phase1/min-sphere-s1"
@@ -229,7 +231,7 @@ def test_a_newer_schema_is_refused_with_the_way_out(command: Command, tmp_path: 
     assert (run / LEDGER).read_bytes() == before
 
 
-def test_a_damaged_ledger_is_refused_with_its_place(command: Command, tmp_path: Path) -> None:
+def test_a_damaged_ledger_is_refused_with_its_place(command: "Command", tmp_path: Path) -> None:
     phase1(command)
     ledger = tmp_path / "artifacts/cmaes/phase1/min-sphere-s1" / LEDGER
     data = bytearray(ledger.read_bytes())
@@ -242,7 +244,7 @@ def test_a_damaged_ledger_is_refused_with_its_place(command: Command, tmp_path: 
     assert ledger.read_bytes() == data
 
 
-def test_a_paused_run_exits_with_3_and_goes_on_when_overridden(command: Command) -> None:
+def test_a_paused_run_exits_with_3_and_goes_on_when_overridden(command: "Command") -> None:
     fragile = ("--set", "failure_rate=0.2", "--assume-eval-seconds", "1")
     paused = phase1(command, *fragile)
     unexplained = phase1(command, *fragile, "--override", "runaway_time", "--reason", "why not")
@@ -257,7 +259,7 @@ def test_a_paused_run_exits_with_3_and_goes_on_when_overridden(command: Command)
 
 
 def test_a_calibration_that_keeps_failing_pauses_the_phase_until_overridden(
-    command: Command,
+    command: "Command",
 ) -> None:
     fragile = ("--set", "failure_rate=0.3")
     paused = phase1(command, *fragile)
@@ -271,7 +273,7 @@ def test_a_calibration_that_keeps_failing_pauses_the_phase_until_overridden(
     assert "evaluations of the baseline failed" in overridden.out
 
 
-def test_a_cap_that_pays_for_nothing_exits_with_4(command: Command) -> None:
+def test_a_cap_that_pays_for_nothing_exits_with_4(command: "Command") -> None:
     answer = phase1(command, "--max-device-hours", "0.001")
 
     assert answer.code == 4
@@ -279,7 +281,7 @@ def test_a_cap_that_pays_for_nothing_exits_with_4(command: Command) -> None:
 
 
 def test_status_names_the_latest_run_and_finds_runs_by_id_and_by_path(
-    command: Command, tmp_path: Path
+    command: "Command", tmp_path: Path
 ) -> None:
     phase1(command)
     phase1(command, "--run-id", "second")
@@ -294,7 +296,7 @@ def test_status_names_the_latest_run_and_finds_runs_by_id_and_by_path(
     assert (unknown.code, "no run 'nowhere'" in unknown.err) == (2, True)
 
 
-def test_report_rebuilds_deleted_files(command: Command, tmp_path: Path) -> None:
+def test_report_rebuilds_deleted_files(command: "Command", tmp_path: Path) -> None:
     phase1(command)
     summary = tmp_path / "artifacts/cmaes/phase1/min-sphere-s1/summary.md"
     text = summary.read_text()
@@ -316,7 +318,7 @@ def test_report_rebuilds_deleted_files(command: Command, tmp_path: Path) -> None
     ],
 )
 def test_looking_imports_neither_torch_nor_ray_nor_cma(
-    arguments: tuple[str, ...], command: Command, tmp_path: Path
+    arguments: tuple[str, ...], command: "Command", tmp_path: Path
 ) -> None:
     phase1(command)
     code = (
@@ -340,7 +342,7 @@ INLINE = ("--executor", "inline", "--workers", "1", "--seeds", "3")
 
 
 def test_space_check_names_every_evaluation_and_ends_with_what_it_found(
-    command: Command, tmp_path: Path
+    command: "Command", tmp_path: Path
 ) -> None:
     answer = command("space", "check", *IDLE, *INLINE)
 
@@ -358,7 +360,7 @@ def test_space_check_names_every_evaluation_and_ends_with_what_it_found(
     }
 
 
-def test_a_check_is_a_run_for_status_report_and_verify(command: Command, tmp_path: Path) -> None:
+def test_a_check_is_a_run_for_status_report_and_verify(command: "Command", tmp_path: Path) -> None:
     command("space", "check", *IDLE, *INLINE)
     (run,) = (tmp_path / "artifacts/cmaes/check").iterdir()
 
@@ -367,7 +369,7 @@ def test_a_check_is_a_run_for_status_report_and_verify(command: Command, tmp_pat
     assert command("verify", run.name).code == 0
 
 
-def test_space_check_repeated_runs_nothing_again(command: Command, tmp_path: Path) -> None:
+def test_space_check_repeated_runs_nothing_again(command: "Command", tmp_path: Path) -> None:
     first = command("space", "check", *IDLE, *INLINE)
     second = command("space", "check", *IDLE, *INLINE)
 
@@ -388,7 +390,7 @@ def test_space_check_repeated_runs_nothing_again(command: Command, tmp_path: Pat
     ],
 )
 def test_a_check_that_cannot_be_made_is_one_clear_error_and_touches_nothing(
-    arguments: tuple[str, ...], named: str, command: Command, tmp_path: Path
+    arguments: tuple[str, ...], named: str, command: "Command", tmp_path: Path
 ) -> None:
     answer = command("space", "check", *IDLE, *INLINE, *arguments)
 
@@ -406,7 +408,7 @@ def test_a_check_that_cannot_be_made_is_one_clear_error_and_touches_nothing(
     ],
 )
 def test_a_check_that_is_held_up_says_by_what(
-    arguments: tuple[str, ...], code: int, said: str, command: Command
+    arguments: tuple[str, ...], code: int, said: str, command: "Command"
 ) -> None:
     answer = command("space", "check", *IDLE, *INLINE, *arguments)
 
@@ -415,7 +417,7 @@ def test_a_check_that_is_held_up_says_by_what(
 
 
 def test_space_show_has_a_row_a_knob_in_its_own_unit_and_touches_nothing(
-    command: Command, tmp_path: Path
+    command: "Command", tmp_path: Path
 ) -> None:
     answer = command("space", "show", *IDLE)
     rows = [line.split() for line in answer.out.splitlines() if line.startswith((" x0", " x1"))]
@@ -425,7 +427,7 @@ def test_space_show_has_a_row_a_knob_in_its_own_unit_and_touches_nothing(
     assert not list(tmp_path.iterdir())
 
 
-def test_phase1_says_what_is_known_of_the_knobs_before_it_begins(command: Command) -> None:
+def test_phase1_says_what_is_known_of_the_knobs_before_it_begins(command: "Command") -> None:
     search = ("phase1", "--tier", "min", *IDLE, "--executor", "inline", "--workers", "1")
     unchecked = command(*search)
     command("space", "check", *IDLE, *INLINE)

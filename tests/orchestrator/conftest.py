@@ -1,0 +1,62 @@
+"""Runs to do harm to."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from budgets.chain import LEDGER
+from budgets.ledger import HEAD
+from orchestrator.recorded import Result
+
+if TYPE_CHECKING:
+    from tests.conftest import Answer, Command
+
+NOISY = {"noise": 0.01, "failure_rate": 0.1}
+"""Of a sphere one of whose first sixteen evaluations fails."""
+
+RESUME = (
+    *("phase1", "--tier", "min", "--objective", "sphere", "--set", "noise=0.01"),
+    *("--set", "failure_rate=0.1", "--executor", "inline", "--workers", "1"),
+)
+"""The command of such a run."""
+
+
+@pytest.fixture(scope="session")
+def finished_run(
+    tmp_path_factory: pytest.TempPathFactory, run_search: Callable[..., Result]
+) -> Path:
+    """A run of tier min that nobody disturbed: 39 records, 16 evaluations, a calibration."""
+    return run_search(tmp_path_factory.mktemp("finished"), settings=NOISY).directory
+
+
+@pytest.fixture
+def run(finished_run: Path, tmp_path: Path) -> Path:
+    """A copy of it, and of its calibration, where the command line finds it."""
+    root = finished_run.parent.parent
+    shutil.copytree(root, tmp_path / "artifacts/cmaes")
+    return tmp_path / "artifacts/cmaes" / finished_run.relative_to(root)
+
+
+def cut_ledger(run: Path, records: int, torn_bytes: int = 0, *, keep_head: bool = False) -> None:
+    """Leave so many records of the ledger, and so many bytes of the next."""
+    lines = (run / LEDGER).read_bytes().splitlines(keepends=True)
+    torn = lines[records][:torn_bytes] if torn_bytes else b""
+    (run / LEDGER).write_bytes(b"".join(lines[:records]) + torn)
+    if not keep_head:
+        (run / HEAD).unlink()
+    shutil.rmtree(run / "reports")
+
+
+@pytest.fixture(scope="session")
+def cut() -> Callable[..., None]:
+    """`cut(run, records, torn_bytes=0, keep_head=False)`: what a power failure leaves."""
+    return cut_ledger
+
+
+@pytest.fixture
+def resume(command: "Command") -> "Callable[..., Answer]":
+    """The command of `run`, with more options."""
+    return lambda *more: command(*RESUME, *more)

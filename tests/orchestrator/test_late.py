@@ -1,0 +1,215 @@
+"""Outcomes heard twice, too late, or only after the orchestrator had died."""
+
+import shutil
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from budgets.chain import LEDGER, read
+from budgets.events import Event, Late, Reserved, Settled, Status
+from budgets.state import fold
+from orchestrator.engine import Engine
+from orchestrator.execution.attempts import write_summary
+from orchestrator.execution.evaluate import Attempt, Outcome, Slots
+from orchestrator.execution.executors import InlineExecutor
+from orchestrator.recorded import Result
+from orchestrator.run import attempt_place
+from orchestrator.verify import verify
+
+RunSearch = Callable[..., Result]
+Found = Callable[[Path], dict[str, Any]]
+Cut = Callable[..., None]
+
+NOISY = {"noise": 0.01, "failure_rate": 0.1}
+
+
+def events(run: Path) -> list[Event]:
+    return [record.event for record in read(run / LEDGER).records]
+
+
+def late(run: Path) -> list[Late]:
+    return [e for e in events(run) if isinstance(e, Late)]
+
+
+class Echo(InlineExecutor):
+    """Says every outcome twice, and once more later."""
+
+    def __init__(self, slots: Slots) -> None:
+        super().__init__(slots)
+        self.said: list[Outcome] = []
+
+    def wait(self, timeout_seconds: float) -> list[Outcome]:
+        heard = super().wait(timeout_seconds)
+        again = self.said[-3:]
+        self.said += heard
+        return [*heard, *heard, *again]
+
+
+class Slow(InlineExecutor):
+    """Gives first attempts at candidates 1 and 5 up, and hears of them two outcomes later."""
+
+    def __init__(self, slots: Slots) -> None:
+        super().__init__(slots)
+        self.attempts: dict[str, Attempt] = {}
+        self.coming: deque[Outcome] = deque()
+
+    def submit(self, attempt: Attempt) -> None:
+        self.attempts[attempt.attempt_id] = attempt
+        super().submit(attempt)
+
+    def wait(self, timeout_seconds: float) -> list[Outcome]:
+        heard = [self._given_up(outcome) for outcome in super().wait(timeout_seconds)]
+        if len(self.coming) > 2 or (self.coming and not heard):
+            heard.append(self.coming.popleft())
+            heard.append(heard[-1])  # twice
+        return heard
+
+    def _given_up(self, outcome: Outcome) -> Outcome:
+        place = self.attempts[outcome.attempt_id].directory
+        if place.parent.name not in ("cand_0001", "cand_0005") or "." in place.name:
+            return outcome
+        self.coming.append(outcome.model_copy(update={"seconds": outcome.seconds + 100.0}))
+        return Outcome(
+            attempt_id=outcome.attempt_id, status=Status.LOST, cause="no sign of life", seconds=7.0
+        )
+
+
+def engine_of(kind: type[InlineExecutor]) -> Engine:
+    class Custom(Engine):
+        def executor(self, slots: Slots, objective: Any, name: str) -> InlineExecutor:
+            return kind(slots)
+
+    return Custom(kind="inline", workers=1)
+
+
+def test_an_outcome_heard_again_is_heard_once(
+    run: Path, run_search: RunSearch, found: Found
+) -> None:
+    whole = found(run)
+    shutil.rmtree(run)
+    result = run_search(run.parent.parent, settings=NOISY, engine=engine_of(Echo))
+    assert result.verdict.decision == "done"
+    assert found(run) == whole
+    assert result.state.records == 39
+    assert late(run) == []
+
+
+def test_an_outcome_of_an_attempt_given_up_is_charged_and_told_to_nobody(
+    run: Path, run_search: RunSearch, found: Found
+) -> None:
+    whole = found(run)
+    shutil.rmtree(run)
+    result = run_search(run.parent.parent, settings=NOISY, engine=engine_of(Slow))
+
+    came = late(run)
+    assert came
+    assert {e.candidate for e in came} <= {1, 5}
+    assert all(93_000 < event.charged_ms < 94_000 for event in came)  # of 100 s, 7 were charged
+    assert len({(e.generation, e.candidate, e.attempt) for e in came}) == len(came)
+    assert found(run)["generations"] == whole["generations"]
+    assert result.state.accounts.evaluations == 16
+    settlements = [e for e in events(run) if isinstance(e, Settled)]
+    assert result.state.accounts.device_ms == sum(e.charged_ms for e in settlements) + sum(
+        e.charged_ms for e in came
+    )
+    assert fold(read(run / LEDGER).records) == result.state
+
+
+def lost_on_resume(run: Path, root: Path, run_search: RunSearch, cut: Cut) -> Reserved:
+    """Leaves the run as it is when an attempt's files vanished and it was settled as lost."""
+    cut(run, 12)
+    reserved = events(run)[-1]
+    assert isinstance(reserved, Reserved)
+    shutil.move(run / "eval" / attempt_place(reserved), run.parent / "kept")
+
+    class Dies(Engine):
+        def executor(self, slots: Slots, objective: Any, name: str) -> InlineExecutor:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_search(root, settings=NOISY, engine=Dies(kind="inline", workers=1))
+    last = events(run)[-1]
+    assert isinstance(last, Settled)
+    assert last.status is Status.LOST
+    return reserved
+
+
+@pytest.mark.parametrize("status", [Status.OK, Status.ERROR, Status.CANCELLED])
+def test_a_result_left_by_an_attempt_given_up_is_noted_on_resume(
+    run: Path, run_search: RunSearch, cut: Cut, found: Found, status: Status
+) -> None:
+    whole, root = found(run), run.parent.parent
+    reserved = lost_on_resume(run, root, run_search, cut)
+    place = run / "eval" / attempt_place(reserved)
+    shutil.rmtree(place, ignore_errors=True)
+    shutil.move(run.parent / "kept", place)
+    rewrite(place, status=status, seconds=500.0)
+    assert verify(run).divergence is None
+
+    run_search(root, settings=NOISY)
+
+    (came,) = late(run)
+    assert (came.candidate, came.attempt, came.status) == (reserved.candidate, 1, status)
+    assert came.charged_ms == 500_000 - reserved.reserve_ms
+    assert found(run)["generations"] == whole["generations"]
+    assert verify(run).divergence is None
+
+
+def rewrite(place: Path, **fields: Any) -> None:
+    outcome = Outcome.model_validate_json((place / "summary.json").read_bytes())
+    if fields["status"] is not Status.OK:
+        fields["measurement"] = None
+    write_summary(place, outcome.model_copy(update=fields))
+
+
+def test_what_settled_an_attempt_as_lost_is_not_noted_again(
+    run: Path, run_search: RunSearch, cut: Cut
+) -> None:
+    """Its own supervisor, or whoever swept up after it, wrote that it was lost."""
+    cut(run, 12)
+    reserved = events(run)[-1]
+    assert isinstance(reserved, Reserved)
+    place = run / "eval" / attempt_place(reserved)
+    rewrite(place, status=Status.LOST, seconds=3.0, cause="the supervisor died")
+    for _ in range(2):
+        cut_and_run(run, run_search, 20)
+    assert late(run) == []
+    settled = (
+        fold(read(run / LEDGER).records).generations[0].tries[reserved.candidate, reserved.seed]
+    )
+    assert next(t.settled.status for t in settled if t.settled) is Status.LOST
+    assert verify(run).divergence is None
+
+
+def cut_and_run(run: Path, run_search: RunSearch, records: int) -> None:
+    run_search(run.parent.parent, settings=NOISY)
+    lines = (run / LEDGER).read_bytes().splitlines(keepends=True)
+    (run / LEDGER).write_bytes(b"".join(lines[:-1]))
+    (run / "head.json").unlink()
+
+
+def test_a_late_result_is_noted_once_however_often_the_run_is_resumed(
+    run: Path, run_search: RunSearch, cut: Cut
+) -> None:
+    root = run.parent.parent
+    reserved = lost_on_resume(run, root, run_search, cut)
+    place = run / "eval" / attempt_place(reserved)
+    shutil.rmtree(place, ignore_errors=True)
+    shutil.move(run.parent / "kept", place)
+    for _ in range(3):
+        cut_and_run(run, run_search, 20)
+    assert len(late(run)) == 1
+    assert late(run)[0].charged_ms == 0  # its settlement had charged the whole limit
+
+
+def test_verify_still_finds_a_settlement_that_its_own_file_denies(
+    run: Path, run_search: RunSearch, cut: Cut
+) -> None:
+    place = run / "eval" / attempt_place(next(e for e in events(run) if isinstance(e, Reserved)))
+    rewrite(place, status=Status.OK, seconds=77.0)
+    divergence = verify(run).divergence
+    assert divergence is not None
+    assert "instead of" in divergence
