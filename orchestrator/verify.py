@@ -84,11 +84,11 @@ def _accounts(records: Sequence[Record], state: RunState) -> str:
     reservations = [e for e in events if isinstance(e, Reserved)]
     settlements = [e for e in events if isinstance(e, Settled)]
     closed = {(s.generation, s.candidate, s.seed, s.attempt) for s in settlements}
-    late = [e for e in events if isinstance(e, Late)]
     before = paid_ms(state.planned.calibration) + paid_ms(state.planned.parent)
+    late_ms = sum(e.charged_ms for e in events if isinstance(e, Late))
     added = (
         sum(s.status.final for s in settlements),
-        before + sum(e.charged_ms for e in (*settlements, *late)),
+        before + late_ms + sum(s.charged_ms for s in settlements),
         sum(
             r.reserve_ms
             for r in reservations

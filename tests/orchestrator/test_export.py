@@ -115,7 +115,7 @@ def test_a_run_without_a_settlement_is_a_table_without_rows(
 
 
 def test_every_attempt_has_its_row() -> None:
-    text = to_csv(iter([{"a": 1}, {"a": None}]), ["a", "b"])
+    text = to_csv([{"a": 1}, {"a": None}], ["a", "b"])
     assert text == "a,b\n1,\n,\n"
 
 

@@ -112,7 +112,9 @@ def test_an_outcome_of_an_attempt_given_up_is_charged_and_told_to_nobody(
     assert found(run)["generations"] == whole["generations"]
     assert result.state.accounts.evaluations == 16
     settlements = [e for e in events(run) if isinstance(e, Settled)]
-    assert result.state.accounts.device_ms == sum(e.charged_ms for e in (*settlements, *came))
+    assert result.state.accounts.device_ms == sum(e.charged_ms for e in settlements) + sum(
+        e.charged_ms for e in came
+    )
     assert fold(read(run / LEDGER).records) == result.state
 
 
