@@ -18,6 +18,7 @@ from budgets.lock import LedgerLockedError
 from budgets.markdown import amount, printable
 from budgets.report import budget_report
 from budgets.state import ImpossibleEventError, RunState
+from budgets.storage import FULL
 from budgets.terms import Calibration, Tier
 from objectives.api import SetupError
 from orchestrator import artifacts, preview
@@ -282,6 +283,8 @@ _FLAGS = {
 
 def _in_words(error: Exception) -> str:
     """One line; of a model's complaints each with its option and what came."""
+    if isinstance(error, OSError) and error.errno in FULL:
+        return f"{error}. Make room and repeat the command; nothing paid is lost"
     if isinstance(error, _ParserError):
         return _of_parser(error)
     if isinstance(error, OSError) and error.filename is not None:
