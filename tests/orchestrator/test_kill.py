@@ -200,6 +200,34 @@ def test_the_second_interrupt_kills_them_and_charges_what_they_used(cli: Cli, fo
     assert seconds_until_gone(run) < 5
 
 
+def test_a_drain_that_takes_too_long_is_ended_by_its_limit(cli: Cli, found: Found) -> None:
+    run = cli.cwd / "drained/phase1/run"
+    slow = ("--objective", "sphere", "--set", "seconds=60")
+    command = (*phase1(slow, "local", "drained"), "--drain-seconds", "1")
+    process = cli.start(*command)
+    wait_for_records(process, run / LEDGER, 5)
+    process.send_signal(signal.SIGTERM)
+    began = time.monotonic()
+    output, _ = process.communicate(timeout=30)
+
+    assert process.returncode == 128 + signal.SIGTERM
+    assert 1.0 < time.monotonic() - began < 20
+    assert "Repeat the command to go on" in output
+    settled = [r.event for r in read(run / LEDGER).records if isinstance(r.event, Settled)]
+    assert [str(event.status) for event in settled] == ["cancelled"] * 2
+    assert all(0 < event.charged_ms < 30_000 for event in settled)
+    assert found(run)["open"] == 0
+    assert seconds_until_gone(run) < 5
+
+    resumed = cli.start(*command)
+    wait_for_records(resumed, run / LEDGER, 10)
+    resumed.send_signal(signal.SIGTERM)
+    resumed.communicate(timeout=30)
+    assert found(run)["evaluations"] == 0
+    attempts = [r.event for r in read(run / LEDGER).records if isinstance(r.event, Settled)]
+    assert sorted(event.attempt for event in attempts) == [1, 1, 2, 2]
+
+
 def test_a_reader_who_leaves_does_not_stop_the_run(cli: Cli, found: Found, whole: Whole) -> None:
     process = cli.start(*phase1(SPHERE, "local", "unread"))
     assert process.stdout is not None
