@@ -83,12 +83,12 @@ def _prefix(source: Path) -> Prefix:
             digests.append(record.digest)
             end = record.end
     except (LedgerCorruptError, ImpossibleEventError) as error:
-        why = str(error).partition(". Expected")[0]
+        why = str(error).removeprefix(f"{path}: ").partition(". Expected")[0]
     if state is None:
         raise ValueError(f"{path} holds no whole record: nothing can be saved. Begin a new run")
     by_mark = records_lost(path, len(digests), digests.__getitem__)
     if by_mark and not why:
-        why = rolled_back(path, by_mark).partition(". Nothing")[0]
+        why = rolled_back(path, by_mark).removeprefix(f"{path} ").partition(". Nothing")[0]
     if not why and not reader.torn:
         raise ValueError(f"{path} is whole: there is nothing to salvage. Repeat the run's command")
     rest = data[end:]

@@ -92,11 +92,11 @@ def _accounts(records: Sequence[Record], state: RunState) -> str:
     reservations = [e for e in events if isinstance(e, Reserved)]
     settlements = [e for e in events if isinstance(e, Settled)]
     closed = {(s.generation, s.candidate, s.seed, s.attempt) for s in settlements}
-    before_ms = sum(paid_ms(paid) for paid in (state.planned.calibration, state.planned.parent))
-    charges = [event for event in events if isinstance(event, Settled | Late)]
+    before = paid_ms(state.planned.calibration) + paid_ms(state.planned.parent)
+    late_ms = sum(e.charged_ms for e in events if isinstance(e, Late))
     added = (
         sum(s.status.final for s in settlements),
-        before_ms + sum(charge.charged_ms for charge in charges),
+        before + late_ms + sum(s.charged_ms for s in settlements),
         sum(
             r.reserve_ms
             for r in reservations
