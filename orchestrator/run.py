@@ -71,10 +71,18 @@ class Run:
         """
         for attempt in self.state.open_tries():
             if self._attempt_id(attempt.reserved) == outcome.attempt_id:
-                return self.record(settled(attempt.reserved, outcome, recovered=recovered))
+                own = settled(attempt.reserved, self._excused(outcome), recovered=recovered)
+                return self.record(own)
         if (lost := self._given_up(outcome.attempt_id)) is not None:
             self.record(_late(lost, outcome))
         return None
+
+    def _excused(self, outcome: Outcome) -> Outcome:
+        """A failure on a disk that is full says nothing of its candidate: it is owed again."""
+        if outcome.status is not Status.ERROR or not (why := self.ledger.room()):
+            return outcome
+        cause = f"{why}. Then: {outcome.cause}"
+        return outcome.model_copy(update={"status": Status.LOST, "cause": cause})
 
     def _given_up(self, attempt_id: str) -> Settled | None:
         """The settlement of that attempt, if it was given up and nothing was heard of it since."""
@@ -230,7 +238,8 @@ def note_the_late(run: Run) -> None:
 
 def settles(outcome: Outcome, recorded: Settled) -> bool:
     """Whether this outcome, not silence, is what the attempt was settled with."""
-    return outcome.status is recorded.status and outcome.seconds == recorded.seconds
+    excused = recorded.status is Status.LOST and outcome.status is Status.ERROR
+    return (excused or outcome.status is recorded.status) and outcome.seconds == recorded.seconds
 
 
 def _settled_late(abandoned: Try, found: Outcome | Unstarted | Unknown) -> Settled:

@@ -14,7 +14,7 @@ import pytest
 
 from budgets import storage
 from budgets.chain import LEDGER, read
-from budgets.events import Opened, Reserved
+from budgets.events import Opened, Reserved, Status
 from budgets.ledger import BALLAST, HEAD, Clock, LedgerStorageError
 from budgets.lock import LOCK
 from budgets.report import budget_report
@@ -22,6 +22,9 @@ from budgets.state import RunState, fold
 from budgets.terms import Window
 from orchestrator import terminal
 from orchestrator.amend import Amendment, amend
+from orchestrator.engine import Engine
+from orchestrator.execution.evaluate import Outcome, Slots
+from orchestrator.execution.executors import InlineExecutor
 from orchestrator.recorded import Result
 from orchestrator.run import PlanChangedError
 from orchestrator.session import system_clock
@@ -202,6 +205,43 @@ def test_a_disk_that_fills_up_pauses_the_run_which_then_ends_like_any_other(
     tight.full, tight.full_after, tight.ballast_there = False, 1 << 60, True
     assert run_search(root, settings=NOISY, storage=tight).verdict.decision == "done"
     assert found(run) == whole
+    assert verify(run).divergence is None
+
+
+def test_what_fails_for_want_of_room_is_nobodys_fault_and_owed_again(
+    run: Path, root: Path, run_search: RunSearch, found: Found
+) -> None:
+    whole, tight = found(run), Tight()
+    shutil.rmtree(run)
+
+    class NoRoom(InlineExecutor):
+        def wait(self, timeout_seconds: float) -> list[Outcome]:
+            heard = super().wait(timeout_seconds)
+            if len(state_of(run).accounts.holds) and state_of(run).accounts.evaluations == 3:
+                tight.full = True
+                failed = {"status": Status.ERROR, "cause": "No space left", "measurement": None}
+                heard = [outcome.model_copy(update=failed) for outcome in heard]
+            return heard
+
+    class Full(Engine):
+        def executor(self, slots: Slots, objective: Any, name: str) -> InlineExecutor:
+            return NoRoom(slots)
+
+    paused = run_search(root, settings=NOISY, storage=tight, engine=Full("inline", workers=1))
+    assert [t.rule for t in paused.verdict.triggers] == ["storage"]
+    (tries,) = (
+        ts
+        for ts in paused.state.generations[0].tries.values()
+        if len(ts) and ts[-1].settled and ts[-1].settled.status is Status.LOST
+    )
+    assert tries[-1].settled is not None
+    assert "make room" in tries[-1].settled.cause
+    tight.full, tight.ballast_there = False, True
+    assert run_search(root, settings=NOISY, storage=tight).verdict.decision == "done"
+    assert found(run)["generations"] == whole["generations"]
+    assert not [
+        r for r in read(run / LEDGER).records if r.event.kind == "late" and r.event.charged_ms
+    ]
     assert verify(run).divergence is None
 
 
