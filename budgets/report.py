@@ -13,7 +13,7 @@ from budgets.events import Amended, Status
 from budgets.liveness import Liveness, liveness
 from budgets.sentence import sentence
 from budgets.state import Generation, RunState
-from budgets.triggers import judge
+from budgets.triggers import Verdict, judge
 
 
 class _Part(BaseModel):
@@ -107,9 +107,12 @@ def recommendation(state: RunState) -> tuple[float, ...] | None:
     return tuple(sum(units) / len(last) for units in zip(*(t.favourite for t in last), strict=True))
 
 
-def budget_report(state: RunState) -> BudgetReport:
-    """The report of a run as it stands."""
-    plan, accounts, verdict = state.plan, state.accounts, judge(state)
+def budget_report(state: RunState, verdict: Verdict | None = None) -> BudgetReport:
+    """The report of a run as it stands: with this verdict, or the one that its records allow.
+
+    Only a full disk gives a verdict that the records do not.
+    """
+    plan, accounts, verdict = state.plan, state.accounts, verdict or judge(state)
     results = [r for g in state.generations for r in g.results()]
     calibration = plan.calibration
     mean = calibration.mean_score if calibration else None

@@ -11,6 +11,7 @@ from budgets.markdown import to_markdown
 from budgets.report import budget_report, recommendation
 from budgets.state import RunState, apply, begin
 from budgets.storage import write_aside
+from budgets.triggers import Verdict
 from objectives.space import SearchSpace
 from orchestrator.export import COLUMNS, progress_rows, to_csv
 
@@ -21,8 +22,9 @@ def recommended_knobs(state: RunState) -> dict[str, float] | None:
     return None if point is None else SearchSpace.model_validate(state.plan.space).decode(point)
 
 
-def markdown(state: RunState) -> str:
-    return to_markdown(budget_report(state), recommended_knobs(state))
+def markdown(state: RunState, verdict: Verdict | None = None) -> str:
+    """The budget report for a person (see `budget_report` for the verdict)."""
+    return to_markdown(budget_report(state, verdict), recommended_knobs(state))
 
 
 def write_generation(directory: Path, state: RunState) -> None:

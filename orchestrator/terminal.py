@@ -42,10 +42,11 @@ def conducting(how: Conduct) -> Iterator[tuple[Session, Live]]:
 
 def finish(result: Result, stop: Stop, live: Live, as_json: bool) -> None:
     """Show where the run stands and leave with the exit code that says so."""
+    report = budget_report(result.state, result.verdict)
     if as_json:
-        print_json({"directory": str(result.directory), **budget_report(result.state).model_dump()})
+        print_json({"directory": str(result.directory), **report.model_dump()})
     else:
-        live.markdown(artifacts.markdown(result.state))
+        live.markdown(artifacts.markdown(result.state, result.verdict))
         live.say(f"Files: {result.directory}")
     if stop.requested and result.verdict.decision == "continue":
         live.say("Interrupted; nothing paid is lost. Repeat the command to go on.")
