@@ -7,7 +7,16 @@ from math import ceil
 from pathlib import Path
 
 from budgets.chain import LEDGER, Reader, Record, read
-from budgets.events import Event, GenerationAsked, GenerationTold, Late, Opened, Reserved, Settled
+from budgets.events import (
+    Event,
+    GenerationAsked,
+    GenerationTold,
+    Late,
+    Opened,
+    Reserved,
+    Settled,
+    Status,
+)
 from budgets.state import RunState, apply, begin, fold
 from budgets.terms import Window
 from orchestrator.simulation.clock import SimulatedClock
@@ -128,9 +137,14 @@ class Judge:
             must(found == expected, f"{place} ended {found}, undisturbed {expected}")
 
     def _really_lost(self, event: Settled) -> None:
-        """No attempt is given up while its result is there to be read."""
+        """No attempt is given up while its result is there to be read.
+
+        But for an error on a full disk, which is nobody's result: it is owed again.
+        """
+        excused = "disk is full" in event.cause
         for use in self.journal.of(*_place(event)):
             there = use.status is not None and use.status.final
+            there = there and not (excused and use.status is Status.ERROR)
             must(event.status.final or not there, f"{use} is given up although its result is there")
 
     def _told(self, event: GenerationTold) -> None:
