@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain, count
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Self
 
 import orjson
 
@@ -22,13 +22,12 @@ from budgets.chain import (
     Reader,
     Record,
     make_record,
-    salvage_command,
 )
 from budgets.events import Event
+from budgets.head import HEAD, Mark, lost, read_mark, rolled_back
 from budgets.lock import give_back, take_lock
 from budgets.storage import DISK, FULL, Storage, write_all, write_aside
 
-HEAD = "head.json"
 BALLAST = "ledger.ballast"
 
 BALLAST_BYTES = 1 << 20
@@ -56,13 +55,6 @@ class Clock:
 
     monotonic: Callable[[], float]
     now: Callable[[], datetime]
-
-
-class Mark(NamedTuple):
-    """The head of a ledger as `head.json` has last seen it."""
-
-    seq: int
-    digest: str
 
 
 class Ledger:
@@ -120,8 +112,8 @@ class Ledger:
     def _refuse_an_older_copy(self, reader: Reader, mark: Mark, marked: str) -> None:
         if reader.torn and mark.seq == reader.count:
             return  # the marked record itself is torn: its bytes are there to be set aside
-        if lost := _lost(reader.count, mark, marked):
-            raise LedgerRolledBackError(rolled_back(self.path, lost))
+        if missing := lost(reader.count, mark, marked):
+            raise LedgerRolledBackError(rolled_back(self.path, missing))
 
     def _mend(self, reader: Reader) -> None:
         """Make the file end after its last whole record, keeping every byte."""
@@ -265,38 +257,3 @@ def _unused(path: Path) -> Path:
     """`path`, or `path` with the first number that no file has yet."""
     later = (path.with_name(f"{path.name}.{number}") for number in count(2))
     return next(p for p in chain([path], later) if not p.exists())
-
-
-def read_mark(path: Path) -> Mark | None:
-    """What `head.json` says of the ledger at `path`; None if it is not there or damaged."""
-    try:
-        mark = orjson.loads(path.with_name(HEAD).read_bytes())
-        return Mark(int(mark["seq"]), str(mark["h"]))
-    except (OSError, ValueError, KeyError, TypeError):
-        return None  # it only ever repeats what the ledger said
-
-
-def records_lost(path: Path, count: int, digest_of: Callable[[int], str]) -> int:
-    """How many records a ledger of `count` records lacks by its `head.json`; 0 when none.
-
-    A ledger that has the marked number of records, but other ones, lacks them all.
-    """
-    mark = read_mark(path)
-    if mark is None or mark.seq < 0:
-        return 0
-    return _lost(count, mark, digest_of(mark.seq) if mark.seq < count else "")
-
-
-def _lost(count: int, mark: Mark, digest: str) -> int:
-    if mark.seq >= count:
-        return mark.seq + 1 - count
-    return 0 if digest == mark.digest else mark.seq + 1
-
-
-def rolled_back(path: Path, lost: int) -> str:
-    """What is wrong with a ledger that lacks `lost` records, and how to go on."""
-    return (
-        f"{path} is rolled back by {lost} records: {HEAD} has seen them, the ledger has not. Its "
-        "end was cut off, or it is an older copy. Nothing was changed. Put the newer copy back, or "
-        f"keep what there is with: {salvage_command(path)}"
-    )

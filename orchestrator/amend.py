@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from budgets.events import Amended
+from budgets.fold import ImpossibleEventError, apply, fold
 from budgets.ledger import Clock, Ledger
-from budgets.state import ImpossibleEventError, RunState, apply, fold
+from budgets.state import RunState
 from budgets.terms import Caps, Plan, Window
 
 

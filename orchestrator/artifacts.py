@@ -7,9 +7,10 @@ import orjson
 
 from budgets.chain import LEDGER, read
 from budgets.events import GenerationTold
+from budgets.fold import apply, begin
 from budgets.markdown import to_markdown
 from budgets.report import budget_report, recommendation
-from budgets.state import RunState, apply, begin
+from budgets.state import RunState
 from budgets.storage import write_aside
 from budgets.triggers import Verdict
 from objectives.space import SearchSpace

@@ -13,15 +13,17 @@ from typer import Option
 
 from budgets.calibration import measure
 from budgets.chain import LedgerCorruptError
+from budgets.fold import ImpossibleEventError
 from budgets.ledger import LedgerStorageError
 from budgets.lock import LedgerLockedError
 from budgets.markdown import amount, printable
 from budgets.report import budget_report
-from budgets.state import ImpossibleEventError, RunState
+from budgets.state import RunState
 from budgets.storage import FULL
 from budgets.terms import Calibration, Tier
 from objectives.api import SetupError
 from orchestrator import artifacts, preview
+from orchestrator.calibrations import CALIBRATION_SEEDS, find_calibration
 from orchestrator.engine import Engine, devices_of
 from orchestrator.execution import processes
 from orchestrator.execution.server import EngineError
@@ -51,8 +53,7 @@ from orchestrator.options import (
     phase_command,
 )
 from orchestrator.plan import Request
-from orchestrator.recorded import find_calibration, find_run, load_state
-from orchestrator.session import CALIBRATION_SEEDS
+from orchestrator.recorded import find_run, load_state
 from orchestrator.space_commands import spaces
 from orchestrator.terminal import (
     EXIT_CORRUPT,

@@ -8,7 +8,7 @@ import typer
 from typer import Argument, Option
 
 from budgets.chain import LEDGER, read
-from budgets.ledger import read_mark, records_lost
+from budgets.head import read_mark, records_lost
 from budgets.markdown import printable
 from budgets.report import budget_report
 from orchestrator.amend import Amendment

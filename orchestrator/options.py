@@ -13,7 +13,8 @@ from objectives import registry, secrets
 from objectives.api import Objective, ObjectiveSpec
 from orchestrator.check import CHECK_SEEDS, LEAST_SEEDS, CheckRequest
 from orchestrator.engine import Engine
-from orchestrator.plan import Request, parse_window
+from orchestrator.plan import Request
+from orchestrator.window import parse_window
 
 DEFAULT_ROOT = Path("artifacts/cmaes")
 MOST_SEEDS = 1000  # of one point

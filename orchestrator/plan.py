@@ -5,7 +5,6 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -155,37 +154,6 @@ def caps_for(request: Request, evaluations: int) -> Caps:
         cost=request.max_cost,
         window=request.window,
     )
-
-
-_UNITS = {"s": 1 / 3600, "m": 1 / 60, "h": 1.0, "d": 24.0}
-
-
-def parse_hours(flag: str, text: str) -> float:
-    """Hours from `90s`, `45m`, `12h` or `2d`. Raises ValueError, naming the flag."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text.strip(), re.ASCII)
-    if found is None:
-        raise ValueError(f"{flag}: expected a duration such as 45m, 12h or 2d, got {text!r}")
-    return float(found[1]) * _UNITS[found[2]]
-
-
-def parse_window(text: str, safety_margin: str) -> Window:
-    """A window from a duration, or from a moment (ISO 8601; local time unless it says its zone).
-
-    Raises ValueError, naming the flag.
-    """
-    margin_seconds = 3600 * parse_hours("--safety-margin", safety_margin)
-    try:
-        until = datetime.fromisoformat(text.strip()).astimezone()
-    except ValueError:
-        try:
-            hours = parse_hours("--window", text)
-        except ValueError:
-            raise ValueError(
-                "--window: expected a duration such as 12h, or a moment such as "
-                f"2026-11-27T18:00, got {text!r}"
-            ) from None
-        return Window(hours=hours, margin_seconds=margin_seconds)
-    return Window(until=until, margin_seconds=margin_seconds)
 
 
 def calibration_name(objective: Objective, devices: Devices) -> str:

@@ -2,18 +2,15 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from budgets.chain import LEDGER, LedgerCorruptError, Reader
-from budgets.events import Planned
-from budgets.state import RunState, fold
-from budgets.terms import Devices, Phase, Plan
+from budgets.chain import LEDGER, Reader
+from budgets.fold import fold
+from budgets.state import RunState
+from budgets.terms import Phase, Plan
 from budgets.triggers import Verdict, judge
-from objectives.api import Objective
-from orchestrator.plan import calibration_name
 
 SET_ASIDE = (".damaged", ".salvaged")
 """What the directories that `ledger salvage` speaks of end with: they are nobody's runs."""
@@ -71,23 +68,6 @@ def finished_runs(root: Path, phase: Phase, family: str) -> Iterator[Result]:
         state = recorded_state(directory)
         if state is not None and state.concluded is not None:
             yield Result(directory, state, judge(state))
-
-
-def find_calibration(root: Path, objective: Objective, devices: Devices) -> Result | None:
-    """The first finished calibration of the objective on such devices, if there is one."""
-    return next(finished_runs(root, "calibration", calibration_name(objective, devices)), None)
-
-
-def is_borne(root: Path, calibration: str) -> bool:
-    """Whether a run has taken the cost of the calibration with this head on its own account."""
-    for path in root.glob(f"*/*/{LEDGER}"):
-        with path.open("rb") as file, suppress(LedgerCorruptError, ValueError):
-            for record in Reader(path, file.readline()):  # the first, which is the plan
-                assert isinstance(record.event, Planned)
-                made = record.event.plan.calibration
-                if made is not None and made.ledger == calibration and made.charged_ms:
-                    return True
-    return False
 
 
 def find_run(run: str | None, root: Path) -> Path:

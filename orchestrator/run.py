@@ -3,8 +3,6 @@
 The walk through it is `orchestrator.walk`.
 """
 
-import hashlib
-import math
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,15 +13,15 @@ from budgets.accounts import Refusal
 from budgets.chain import Record
 from budgets.events import (
     Event,
-    Late,
     Owner,
     Planned,
     Reserved,
     Settled,
     Status,
 )
+from budgets.fold import apply, begin, fold, ticked
 from budgets.ledger import Ledger
-from budgets.state import Generation, RunState, Try, apply, begin, fold, ticked
+from budgets.state import Generation, RunState, Try
 from budgets.terms import Plan
 from objectives.api import ObjectiveSpec
 from objectives.space import SearchSpace
@@ -31,6 +29,7 @@ from orchestrator.execution.attempts import read_summary
 from orchestrator.execution.evaluate import Attempt, Outcome
 from orchestrator.execution.recovery import Unknown, Unstarted, recover
 from orchestrator.plan import differences
+from orchestrator.settle import attempt_id, attempt_place, late, settled, settles
 
 Observer = Callable[[RunState, Event], None]
 
@@ -74,7 +73,7 @@ class Run:
                 own = settled(attempt.reserved, self._excused(outcome), recovered=recovered)
                 return self.record(own)
         if (lost := self._given_up(outcome.attempt_id)) is not None:
-            self.record(_late(lost, outcome))
+            self.record(late(lost, outcome))
         return None
 
     def _excused(self, outcome: Outcome) -> Outcome:
@@ -149,20 +148,6 @@ class Run:
         return attempt_id(self.state.genesis, reserved)
 
 
-def attempt_id(genesis: str, reserved: Reserved | Settled) -> str:
-    """Differs between runs, by the hash of the run's first record, and between attempts."""
-    identity = f"{genesis}/{attempt_place(reserved)}"
-    return hashlib.sha256(identity.encode()).hexdigest()[:32]
-
-
-def attempt_place(reserved: Reserved | Settled) -> str:
-    """The attempt's directory under the run's `eval/`."""
-    again = "" if reserved.attempt == 1 else f".{reserved.attempt}"
-    return (
-        f"gen_{reserved.generation:04d}/cand_{reserved.candidate:04d}/seed_{reserved.seed}{again}"
-    )
-
-
 def open_run(ledger: Ledger, plan: Plan, owner: Owner, observe: Observer) -> Run:
     """The run of `plan`: a new one, or the one in the ledger if it has the same plan.
 
@@ -211,22 +196,6 @@ def settle_abandoned(run: Run) -> None:
         run.record(_settled_late(abandoned, found))
 
 
-def _late(lost: Settled, outcome: Outcome) -> Late:
-    """The ledger's word for the outcome of an attempt that was settled as `lost`."""
-    own = settled(lost, outcome)
-    return Late(
-        generation=lost.generation,
-        candidate=lost.candidate,
-        seed=lost.seed,
-        attempt=lost.attempt,
-        status=own.status,
-        score=own.score,
-        seconds=own.seconds,
-        charged_ms=max(0, own.charged_ms - lost.charged_ms),
-        cause=own.cause,
-    )
-
-
 def note_the_late(run: Run) -> None:
     """Take up the outcomes that attempts given up as lost have left in their files since."""
     for lost in run.given_up():
@@ -234,12 +203,6 @@ def note_the_late(run: Run) -> None:
         outcome = read_summary(directory, attempt_id(run.state.genesis, lost))
         if outcome is not None and not settles(outcome, lost):
             run.take(outcome)
-
-
-def settles(outcome: Outcome, recorded: Settled) -> bool:
-    """Whether this outcome, not silence, is what the attempt was settled with."""
-    excused = recorded.status is Status.LOST and outcome.status is Status.ERROR
-    return (excused or outcome.status is recorded.status) and outcome.seconds == recorded.seconds
 
 
 def _settled_late(abandoned: Try, found: Outcome | Unstarted | Unknown) -> Settled:
@@ -253,43 +216,3 @@ def _settled_late(abandoned: Try, found: Outcome | Unstarted | Unknown) -> Settl
         attempt_id=found.attempt_id, status=Status.LOST, cause=cause, seconds=found_ms / 1000
     )
     return settled(abandoned.reserved, lost, recovered=True)
-
-
-def _one_line(text: str, most: int = 300) -> str:
-    """What any ledger, table and terminal can hold of a cause."""
-    clean = text.encode("utf-8", "replace").decode()
-    line = " ".join("".join(c if c.isprintable() else " " for c in clean).split())
-    return line if len(line) <= most else f"{line[: most - 3]}..."
-
-
-def settled(reserved: Reserved | Settled, outcome: Outcome, *, recovered: bool = False) -> Settled:
-    """The ledger's word for how an attempt ended. Only finite numbers enter it."""
-    measurement = outcome.measurement
-    status, score = outcome.status, None
-    if status is Status.OK:
-        if measurement is not None and math.isfinite(measurement.score):
-            score = measurement.score
-        else:
-            status = Status.NAN
-    measured = {}
-    if measurement is not None:
-        fields = ("train_seconds", "steps", "tokens", "train_flops", "eval_flops")
-        measured = {name: getattr(measurement, name) for name in fields}
-        measured["metrics"] = {k: v for k, v in measurement.metrics.items() if math.isfinite(v)}
-    return Settled(
-        generation=reserved.generation,
-        candidate=reserved.candidate,
-        seed=reserved.seed,
-        attempt=reserved.attempt,
-        status=status,
-        score=score,
-        charged_ms=math.ceil(1000 * outcome.seconds),
-        seconds=outcome.seconds,
-        startup_seconds=outcome.startup_seconds,
-        cpu_seconds=outcome.cpu_seconds,
-        peak_memory_bytes=outcome.peak_memory_bytes,
-        device=outcome.device,
-        cause=_one_line(outcome.cause),
-        recovered=recovered,
-        **measured,
-    )

@@ -7,9 +7,11 @@ from pathlib import Path
 
 from budgets.chain import LEDGER, LedgerCorruptError, Reader
 from budgets.events import Salvaged, Settled
-from budgets.ledger import Clock, Ledger, records_lost, rolled_back
+from budgets.fold import ImpossibleEventError, apply, begin, fold
+from budgets.head import records_lost, rolled_back
+from budgets.ledger import Clock, Ledger
 from budgets.lock import take_lock
-from budgets.state import ImpossibleEventError, RunState, apply, begin, fold
+from budgets.state import RunState
 from budgets.storage import write_aside
 from orchestrator import artifacts
 from orchestrator.execution.processes import this_owner

@@ -8,38 +8,42 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
-from itertools import chain, count
 from pathlib import Path
 from typing import Self
 
 from budgets.calibration import measure
 from budgets.chain import LedgerCorruptError
 from budgets.events import Owner
+from budgets.fold import ImpossibleEventError
 from budgets.ledger import Clock, Ledger, LedgerStorageError
-from budgets.state import ImpossibleEventError, RunState
+from budgets.state import RunState
 from budgets.storage import DISK, Storage
-from budgets.terms import Calibration, Caps, Parent, Plan
+from budgets.terms import Calibration, Plan
 from budgets.triggers import judge
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from orchestrator import artifacts
+from orchestrator.calibrations import (
+    CALIBRATION_SEEDS,
+    find_calibration,
+    measured_for,
+    with_its_cost,
+)
 from orchestrator.check import CheckRequest, check_name, check_plan, check_points, known_knobs
 from orchestrator.engine import Engine, devices_of, opened
 from orchestrator.execution.evaluate import Executor, Slots
 from orchestrator.execution.processes import this_owner
+from orchestrator.fork import forked, planned_again
 from orchestrator.place import check_place
 from orchestrator.plan import (
     Request,
     calibration_plan,
-    differences,
     run_directory,
     run_name,
     search_plan,
 )
 from orchestrator.recorded import (
     Result,
-    find_calibration,
-    is_borne,
     recorded_plan,
     recorded_state,
 )
@@ -56,8 +60,6 @@ from orchestrator.walk import Given, Proposer, Stop, conclude, conduct, override
 
 Overrides = Sequence[tuple[str, str]]
 """Rules that shall not hold the run up, each with the reason."""
-
-CALIBRATION_SEEDS = 8
 
 
 def system_clock() -> Clock:
@@ -149,10 +151,10 @@ class Session:
         When the calibration does not end well, its result is returned instead. Raises ValueError
         on a request that cannot be planned or that differs from the recorded run.
         """
-        request, parent = self._forked(request) if request.fork else (request, None)
+        request, parent = forked(self.root, request) if request.fork else (request, None)
         directory = run_directory(self.root, request.phase, run_name(request))
         if (recorded := recorded_plan(directory)) is not None:
-            plan = _planned_again(request, recorded)
+            plan = planned_again(request, recorded)
         else:
             devices = devices_of(slots)
             search_plan(request, devices, None)  # what cannot be planned is not calibrated either
@@ -169,26 +171,6 @@ class Session:
         same_bits = replace(slots, threads=plan.devices.threads)
         proposer = partial(_replayed, accept_drift=accept_drift)
         return self._conduct(directory, plan, same_bits, proposer, overrides)
-
-    def _forked(self, request: Request) -> tuple[Request, Parent | None]:
-        """The request under the name of the child that it names, and that child's parent.
-
-        The child is the first fork with the plan asked for, or a new one. There is none where the
-        recorded run itself has that plan, or is not there.
-        """
-        name = run_name(request)
-        original = recorded_state(run_directory(self.root, request.phase, name))
-        if original is None:
-            return request, None
-        for child in chain([name], (f"{name}-fork{number}" for number in count(1))):
-            renamed = replace(request, run_id=child)
-            known = recorded_state(run_directory(self.root, request.phase, run_name(renamed)))
-            if known is None:
-                return renamed, parent_of(original)
-            asked = _planned_again(renamed, known.planned)
-            if not differences(known.planned, asked) or not differences(known.plan, asked):
-                return renamed, None
-        raise AssertionError("count never ends")
 
     def _say_what_checks_found(self, objective: Objective, kind: str) -> None:
         """What checks have shown or left open: a note, whatever it says and cannot read."""
@@ -210,7 +192,7 @@ class Session:
         """The calibration to plan with, or how making it ended instead."""
         objective = request.objective
         found = find_calibration(self.root, objective, devices_of(slots))
-        known = None if found is None else self._measured(found, request)
+        known = None if found is None else measured_for(self.root, found, request)
         if assumed_seconds is not None:
             known = Calibration(assumed_seconds=assumed_seconds)
         if known is not None:
@@ -225,18 +207,6 @@ class Session:
         if result.verdict.decision != "done":
             return result
         return with_its_cost(result.state)
-
-    def _measured(self, found: Result, request: Request) -> Calibration:
-        """What a calibration found; with its cost, if it was made for this request's caps.
-
-        That is so when the process died between the two: no run has borne that cost yet.
-        """
-        plan = found.state.planned
-        asked = calibration_plan(request.objective, plan.devices, CALIBRATION_SEEDS, request)
-        is_capped = asked.caps != Caps(evaluations=asked.caps.evaluations)
-        if is_capped and plan.run_id == asked.run_id and not is_borne(self.root, found.state.head):
-            return with_its_cost(found.state)
-        return measure(found.state)
 
     def _conduct(
         self,
@@ -301,30 +271,6 @@ class Session:
         executor, self._executor, self._warnings_said = self._executor, None, 0
         if executor is not None:
             executor.__exit__(None, None, None)
-
-
-def _planned_again(request: Request, recorded: Plan) -> Plan:
-    """What `request` amounts to, with what the recorded plan has found out or inherited."""
-    plan = search_plan(request, recorded.devices, recorded.calibration, recorded.parent)
-    return plan.model_copy(update={"thresholds": recorded.thresholds})
-
-
-def with_its_cost(state: RunState) -> Calibration:
-    """What a calibration found, as part of the price of the run that it was made for."""
-    accounts = state.accounts
-    cost = {"charged_ms": accounts.device_ms, "open_ms": accounts.wall_ms}
-    return measure(state).model_copy(update=cost)
-
-
-def parent_of(state: RunState) -> Parent:
-    """A run as the parent of another one: what is reserved there may have been spent."""
-    accounts = state.accounts
-    return Parent(
-        run_id=state.plan.run_id,
-        head=state.head,
-        device_ms=accounts.device_ms + accounts.reserved_device_ms,
-        open_ms=accounts.committed_wall_ms,
-    )
 
 
 def _replayed(state: RunState, *, accept_drift: bool) -> Proposer:

@@ -11,16 +11,17 @@ from pydantic import ValidationError
 from budgets.calibration import measure
 from budgets.chain import LEDGER, LedgerCorruptError, Record, read
 from budgets.events import Late, Reserved, Settled, Status
-from budgets.ledger import records_lost, rolled_back
+from budgets.fold import ImpossibleEventError, fold, paid_ms
+from budgets.head import records_lost, rolled_back
 from budgets.liveness import moved
 from budgets.report import BudgetReport
-from budgets.state import ImpossibleEventError, RunState, fold, paid_ms
+from budgets.state import RunState
 from objectives.space import SearchSpace
 from orchestrator.execution.attempts import read_summary
 from orchestrator.plan import evaluation_seeds
 from orchestrator.recorded import is_there
-from orchestrator.run import attempt_id, attempt_place, settled, settles
 from orchestrator.search import Search
+from orchestrator.settle import attempt_id, attempt_place, settled, settles
 from orchestrator.walk import ReplayError
 
 

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from budgets.chain import LEDGER, read
+from budgets.fold import fold
 from budgets.ledger import Clock
-from budgets.state import RunState, fold
+from budgets.state import RunState
 from budgets.storage import DISK, Storage
 from objectives import registry
 from objectives.api import ObjectiveSpec

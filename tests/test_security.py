@@ -21,7 +21,8 @@ from rich.console import Console
 
 from budgets.chain import LEDGER, read
 from budgets.events import Planned, Reserved, Status
-from budgets.ledger import HEAD, Ledger
+from budgets.head import HEAD
+from budgets.ledger import Ledger
 from budgets.markdown import plain, printable, to_markdown
 from budgets.report import budget_report
 from budgets.terms import Limits
@@ -37,8 +38,8 @@ from orchestrator.execution.launch import Launch, Program
 from orchestrator.execution.logs import CappedLog
 from orchestrator.live import Live
 from orchestrator.recorded import Result, load_state
-from orchestrator.run import attempt_id
 from orchestrator.session import system_clock
+from orchestrator.settle import attempt_id
 from orchestrator.verify import verify
 
 RunSearch = Callable[..., Result]

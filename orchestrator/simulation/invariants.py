@@ -17,7 +17,8 @@ from budgets.events import (
     Settled,
     Status,
 )
-from budgets.state import RunState, apply, begin, fold
+from budgets.fold import apply, begin, fold
+from budgets.state import RunState
 from budgets.terms import Window
 from orchestrator.simulation.clock import SimulatedClock
 from orchestrator.simulation.journal import Evaluation, Journal, Use

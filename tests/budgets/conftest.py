@@ -22,8 +22,9 @@ from budgets.events import (
     Settled,
     Status,
 )
+from budgets.fold import apply, begin
 from budgets.ledger import Clock, Ledger
-from budgets.state import Generation, RunState, apply, begin
+from budgets.state import Generation, RunState
 from budgets.terms import (
     Calibration,
     Caps,

@@ -7,9 +7,9 @@ import pytest
 
 from budgets.accounts import MS_PER_HOUR
 from budgets.events import Amended, Concluded
+from budgets.fold import ImpossibleEventError, fold
 from budgets.markdown import to_markdown
 from budgets.report import budget_report
-from budgets.state import ImpossibleEventError, fold
 from budgets.terms import Caps, Envelope
 from budgets.triggers import judge
 

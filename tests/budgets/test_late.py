@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from budgets.events import Late, Reserved, Status
+from budgets.fold import ImpossibleEventError
 from budgets.markdown import to_markdown
 from budgets.report import budget_report
-from budgets.state import ImpossibleEventError
 from budgets.terms import Caps
 
 if TYPE_CHECKING:

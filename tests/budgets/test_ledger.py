@@ -20,16 +20,10 @@ from pydantic import ValidationError
 from budgets import events, storage
 from budgets.chain import LEDGER, LedgerCorruptError, Record, RecordCorruptError, read
 from budgets.events import Event, Fired, Opened, Overridden, Planned, Settled, Status
-from budgets.ledger import (
-    HEAD,
-    Clock,
-    Ledger,
-    LedgerChangedError,
-    LedgerStorageError,
-    records_lost,
-)
+from budgets.fold import fold
+from budgets.head import HEAD, records_lost
+from budgets.ledger import Clock, Ledger, LedgerChangedError, LedgerStorageError
 from budgets.lock import LedgerLockedError
-from budgets.state import fold
 from budgets.storage import write_aside
 
 if TYPE_CHECKING:

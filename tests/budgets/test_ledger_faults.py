@@ -199,7 +199,7 @@ def torn_story(directory: Path, events: Sequence[Event], kept: float) -> Story:
     size = (directory / LEDGER).stat().st_size
     last = len(story.acknowledged[-1]) + 1
     os.truncate(directory / LEDGER, size - last + max(1, round(writes * last)))
-    (directory / ledger_module.HEAD).unlink()
+    (directory / "head.json").unlink()
     story.disk = FaultyDisk()
     story.acknowledged.pop()
     return story
@@ -255,7 +255,7 @@ def last_record_without(place: Path, events: list[Event], start: int, size: int)
     data = bytearray(path.read_bytes())
     data[start : start + size] = bytes(size)
     path.write_bytes(data)
-    (place / "run" / ledger_module.HEAD).unlink()
+    (place / "run" / "head.json").unlink()
     return path
 
 

@@ -10,13 +10,8 @@ import pytest
 
 from budgets.chain import LEDGER, LedgerCorruptError, read
 from budgets.events import Event, Overridden, Planned
-from budgets.ledger import (
-    BALLAST,
-    HEAD,
-    LedgerChangedError,
-    LedgerRolledBackError,
-    LedgerStorageError,
-)
+from budgets.head import HEAD
+from budgets.ledger import BALLAST, LedgerChangedError, LedgerRolledBackError, LedgerStorageError
 from budgets.lock import LOCK
 
 if TYPE_CHECKING:

@@ -11,14 +11,8 @@ import pytest
 from budgets import storage
 from budgets.chain import LEDGER, read
 from budgets.events import Event
-from budgets.ledger import (
-    BALLAST,
-    BALLAST_BYTES,
-    HEAD,
-    LEAST_FREE_BYTES,
-    Ledger,
-    LedgerStorageError,
-)
+from budgets.head import HEAD
+from budgets.ledger import BALLAST, BALLAST_BYTES, LEAST_FREE_BYTES, Ledger, LedgerStorageError
 from budgets.storage import write_aside
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ import pytest
 
 from budgets.chain import read
 from budgets.events import Event, Fired, Overridden, Status
+from budgets.fold import fold
 from budgets.markdown import amount, duration, to_markdown
 from budgets.report import BudgetReport, balances, budget_report, recommendation, remaining_hours
-from budgets.state import fold
 from budgets.terms import Calibration, Caps, Envelope
 
 if TYPE_CHECKING:

@@ -32,7 +32,8 @@ from budgets.events import (
     Settled,
     Status,
 )
-from budgets.state import Generation, ImpossibleEventError, Try, apply, begin, fold
+from budgets.fold import ImpossibleEventError, apply, begin, fold
+from budgets.state import Generation, Try
 from budgets.terms import Caps, Envelope, Window
 
 if TYPE_CHECKING:

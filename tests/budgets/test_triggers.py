@@ -6,7 +6,7 @@ import pytest
 
 from budgets.accounts import MS_PER_HOUR
 from budgets.events import Concluded, Overridden, Reserved, Settled, Status
-from budgets.state import fold
+from budgets.fold import fold
 from budgets.terms import Calibration, Caps, Devices, Envelope, Limits, Thresholds
 from budgets.triggers import (
     Trigger,

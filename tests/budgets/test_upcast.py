@@ -22,7 +22,7 @@ from budgets.events import (
     Withdrawn,
 )
 from budgets.events import fields as fields_of
-from budgets.state import fold
+from budgets.fold import fold
 
 if TYPE_CHECKING:
     from tests.budgets.conftest import Disk, MakePlan

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from budgets.chain import LEDGER
-from budgets.ledger import HEAD
+from budgets.head import HEAD
 from orchestrator.recorded import Result
 
 if TYPE_CHECKING:

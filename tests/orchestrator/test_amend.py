@@ -9,8 +9,8 @@ import pytest
 
 from budgets.chain import LEDGER, read
 from budgets.events import Amended
+from budgets.fold import fold
 from budgets.ledger import BALLAST, Ledger
-from budgets.state import fold
 from budgets.terms import Caps, Window
 from orchestrator.amend import Amendment, affordable_generations
 from orchestrator.session import system_clock

@@ -10,7 +10,7 @@ import pytest
 
 from budgets.chain import LEDGER, read
 from budgets.events import Settled
-from budgets.ledger import HEAD
+from budgets.head import HEAD
 from budgets.liveness import KnobFinding, KnobVerdict, Liveness, liveness
 from budgets.report import budget_report
 from budgets.terms import Calibration, Devices

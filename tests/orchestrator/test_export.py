@@ -12,7 +12,8 @@ import pytest
 
 from budgets.chain import LEDGER, read
 from budgets.events import Settled
-from budgets.state import RunState, fold
+from budgets.fold import fold
+from budgets.state import RunState
 from orchestrator import export as exports
 from orchestrator.export import COLUMNS, columns_of, export, export_rows, to_csv
 

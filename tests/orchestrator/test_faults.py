@@ -20,7 +20,8 @@ import pytest
 
 from budgets.chain import LEDGER, read
 from budgets.events import GenerationTold, Reserved, Settled, Status
-from budgets.ledger import HEAD, Clock
+from budgets.head import HEAD
+from budgets.ledger import Clock
 from budgets.state import Generation, Try
 from budgets.terms import SearchTerms
 from objectives import registry

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from budgets.chain import LEDGER, read
+from budgets.fold import fold
 from budgets.report import BudgetReport, budget_report
-from budgets.state import fold
 from orchestrator import artifacts
 from orchestrator.search import Search
 

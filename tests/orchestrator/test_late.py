@@ -10,13 +10,13 @@ import pytest
 
 from budgets.chain import LEDGER, read
 from budgets.events import Event, Late, Reserved, Settled, Status
-from budgets.state import fold
+from budgets.fold import fold
 from orchestrator.engine import Engine
 from orchestrator.execution.attempts import write_summary
 from orchestrator.execution.evaluate import Attempt, Outcome, Slots
 from orchestrator.execution.executors import InlineExecutor
 from orchestrator.recorded import Result
-from orchestrator.run import attempt_place
+from orchestrator.settle import attempt_place
 from orchestrator.verify import verify
 
 RunSearch = Callable[..., Result]

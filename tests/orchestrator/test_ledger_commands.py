@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from budgets.chain import LEDGER, read
-from budgets.ledger import HEAD
+from budgets.head import HEAD
 
 if TYPE_CHECKING:
     from tests.conftest import Command

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from pydantic import ValidationError
 
-from orchestrator.plan import parse_hours, parse_window
+from orchestrator.window import parse_hours, parse_window
 
 
 @pytest.mark.parametrize(

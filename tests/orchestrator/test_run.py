@@ -9,16 +9,18 @@ import pytest
 
 from budgets.chain import LEDGER, read
 from budgets.events import Event, Reserved, Settled, Status
-from budgets.ledger import HEAD, Ledger
+from budgets.fold import fold
+from budgets.head import HEAD
+from budgets.ledger import Ledger
 from budgets.report import budget_report
-from budgets.state import fold
 from orchestrator import artifacts
 from orchestrator.engine import Engine
 from orchestrator.execution.evaluate import Attempt, Outcome, Slots
 from orchestrator.execution.executors import EngineError, InlineExecutor
 from orchestrator.recorded import Result
-from orchestrator.run import PlanChangedError, attempt_place
+from orchestrator.run import PlanChangedError
 from orchestrator.session import system_clock
+from orchestrator.settle import attempt_place
 
 RunSearch = Callable[..., Result]
 Found = Callable[[Path], dict[str, Any]]

@@ -12,10 +12,11 @@ import pytest
 
 from budgets.chain import LEDGER, read
 from budgets.events import Reserved, Salvaged, Settled, Status
-from budgets.ledger import HEAD, Ledger
-from budgets.state import fold
-from orchestrator.run import attempt_place
+from budgets.fold import fold
+from budgets.head import HEAD
+from budgets.ledger import Ledger
 from orchestrator.session import system_clock
+from orchestrator.settle import attempt_place
 
 if TYPE_CHECKING:
     from tests.conftest import Answer, Command

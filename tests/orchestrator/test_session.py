@@ -15,10 +15,12 @@ import pytest
 from budgets import storage
 from budgets.chain import LEDGER, read
 from budgets.events import Opened, Reserved, Status
-from budgets.ledger import BALLAST, HEAD, Clock, LedgerStorageError
+from budgets.fold import fold
+from budgets.head import HEAD
+from budgets.ledger import BALLAST, Clock, LedgerStorageError
 from budgets.lock import LOCK
 from budgets.report import budget_report
-from budgets.state import RunState, fold
+from budgets.state import RunState
 from budgets.terms import Window
 from orchestrator import terminal
 from orchestrator.amend import Amendment, amend

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from budgets.chain import LEDGER, read
-from budgets.ledger import HEAD
+from budgets.head import HEAD
 from orchestrator.recorded import Result
 from orchestrator.verify import verify
 

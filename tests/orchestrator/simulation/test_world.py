@@ -11,7 +11,8 @@ from budgets.events import Settled, Status
 from orchestrator import run as run_module
 from orchestrator.execution.evaluate import Attempt, Outcome
 from orchestrator.execution.recovery import Unknown
-from orchestrator.run import Run, settled
+from orchestrator.run import Run
+from orchestrator.settle import settled
 from orchestrator.simulation.disk import FaultyDisk
 from orchestrator.simulation.disturbance import KINDS, Disturbance, draw
 from orchestrator.simulation.executor import SimulatedExecutor

@@ -1,0 +1,48 @@
+"""The same request under another plan: a run of its own that names the one it came from."""
+
+from dataclasses import replace
+from itertools import chain, count
+from pathlib import Path
+
+from budgets.state import RunState
+from budgets.terms import Parent, Plan
+from orchestrator.plan import Request, differences, run_directory, run_name, search_plan
+from orchestrator.recorded import recorded_state
+
+
+def forked(root: Path, request: Request) -> tuple[Request, Parent | None]:
+    """The request under the name of the child that it names, and that child's parent.
+
+    The child is the first fork with the plan asked for, or a new one. There is none where the
+    recorded run itself has that plan, or is not there.
+    """
+    name = run_name(request)
+    original = recorded_state(run_directory(root, request.phase, name))
+    if original is None:
+        return request, None
+    for child in chain([name], (f"{name}-fork{number}" for number in count(1))):
+        renamed = replace(request, run_id=child)
+        known = recorded_state(run_directory(root, request.phase, run_name(renamed)))
+        if known is None:
+            return renamed, parent_of(original)
+        asked = planned_again(renamed, known.planned)
+        if not differences(known.planned, asked) or not differences(known.plan, asked):
+            return renamed, None
+    raise AssertionError("count never ends")
+
+
+def planned_again(request: Request, recorded: Plan) -> Plan:
+    """What `request` amounts to, with what the recorded plan has found out or inherited."""
+    plan = search_plan(request, recorded.devices, recorded.calibration, recorded.parent)
+    return plan.model_copy(update={"thresholds": recorded.thresholds})
+
+
+def parent_of(state: RunState) -> Parent:
+    """A run as the parent of another one: what is reserved there may have been spent."""
+    accounts = state.accounts
+    return Parent(
+        run_id=state.plan.run_id,
+        head=state.head,
+        device_ms=accounts.device_ms + accounts.reserved_device_ms,
+        open_ms=accounts.committed_wall_ms,
+    )

@@ -1,0 +1,83 @@
+"""From an outcome to the ledger's word for it; and which attempt a reservation is for."""
+
+import hashlib
+import math
+
+from budgets.events import Late, Reserved, Settled, Status
+from orchestrator.execution.evaluate import Outcome
+
+
+def attempt_id(genesis: str, reserved: Reserved | Settled) -> str:
+    """Differs between runs, by the hash of the run's first record, and between attempts."""
+    identity = f"{genesis}/{attempt_place(reserved)}"
+    return hashlib.sha256(identity.encode()).hexdigest()[:32]
+
+
+def attempt_place(reserved: Reserved | Settled) -> str:
+    """The attempt's directory under the run's `eval/`."""
+    again = "" if reserved.attempt == 1 else f".{reserved.attempt}"
+    return (
+        f"gen_{reserved.generation:04d}/cand_{reserved.candidate:04d}/seed_{reserved.seed}{again}"
+    )
+
+
+def late(lost: Settled, outcome: Outcome) -> Late:
+    """The ledger's word for the outcome of an attempt that was settled as `lost`."""
+    own = settled(lost, outcome)
+    return Late(
+        generation=lost.generation,
+        candidate=lost.candidate,
+        seed=lost.seed,
+        attempt=lost.attempt,
+        status=own.status,
+        score=own.score,
+        seconds=own.seconds,
+        charged_ms=max(0, own.charged_ms - lost.charged_ms),
+        cause=own.cause,
+    )
+
+
+def settles(outcome: Outcome, recorded: Settled) -> bool:
+    """Whether this outcome, not silence, is what the attempt was settled with."""
+    excused = recorded.status is Status.LOST and outcome.status is Status.ERROR
+    return (excused or outcome.status is recorded.status) and outcome.seconds == recorded.seconds
+
+
+def _one_line(text: str, most: int = 300) -> str:
+    """What any ledger, table and terminal can hold of a cause."""
+    clean = text.encode("utf-8", "replace").decode()
+    line = " ".join("".join(c if c.isprintable() else " " for c in clean).split())
+    return line if len(line) <= most else f"{line[: most - 3]}..."
+
+
+def settled(reserved: Reserved | Settled, outcome: Outcome, *, recovered: bool = False) -> Settled:
+    """The ledger's word for how an attempt ended. Only finite numbers enter it."""
+    measurement = outcome.measurement
+    status, score = outcome.status, None
+    if status is Status.OK:
+        if measurement is not None and math.isfinite(measurement.score):
+            score = measurement.score
+        else:
+            status = Status.NAN
+    measured = {}
+    if measurement is not None:
+        fields = ("train_seconds", "steps", "tokens", "train_flops", "eval_flops")
+        measured = {name: getattr(measurement, name) for name in fields}
+        measured["metrics"] = {k: v for k, v in measurement.metrics.items() if math.isfinite(v)}
+    return Settled(
+        generation=reserved.generation,
+        candidate=reserved.candidate,
+        seed=reserved.seed,
+        attempt=reserved.attempt,
+        status=status,
+        score=score,
+        charged_ms=math.ceil(1000 * outcome.seconds),
+        seconds=outcome.seconds,
+        startup_seconds=outcome.startup_seconds,
+        cpu_seconds=outcome.cpu_seconds,
+        peak_memory_bytes=outcome.peak_memory_bytes,
+        device=outcome.device,
+        cause=_one_line(outcome.cause),
+        recovered=recovered,
+        **measured,
+    )
