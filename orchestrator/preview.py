@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from budgets.calibration import Forecast, forecast
 from budgets.markdown import duration
-from budgets.terms import Calibration, Devices, Plan, Tier
+from budgets.terms import Calibration, Devices, Plan, Tier, Window
 from budgets.tiers import INTENT
 from orchestrator.plan import Request, search_plan
 
@@ -136,4 +136,12 @@ def _caps(plan: Plan) -> str:
         (caps.cost, "of cost"),
     )
     given = [f"{cap:g} {unit}" for cap, unit in named if cap is not None]
-    return f"Never more than {', '.join(given)}." if given else "No cap but the evaluations."
+    said = f"Never more than {', '.join(given)}." if given else "No cap but the evaluations."
+    return said if caps.window is None else f"{said} {_until(caps.window)}"
+
+
+def _until(window: Window) -> str:
+    margin = duration(window.margin_seconds)
+    if window.until is not None:
+        return f"Evaluations are over {margin} before {window.until:%Y-%m-%d %H:%M %Z}."
+    return f"Evaluations are over {margin} before {window.hours:g} h have passed since it began."

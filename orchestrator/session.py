@@ -18,7 +18,7 @@ from budgets.fold import ImpossibleEventError
 from budgets.ledger import Clock, Ledger, LedgerStorageError
 from budgets.state import RunState
 from budgets.storage import DISK, Storage
-from budgets.terms import Calibration, Plan
+from budgets.terms import Calibration, Plan, Window
 from budgets.triggers import judge
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
@@ -158,6 +158,7 @@ class Session:
         else:
             devices = devices_of(slots)
             search_plan(request, devices, None)  # what cannot be planned is not calibrated either
+            refuse_the_past(request.window, self.clock)
             self._say_what_checks_found(request.objective, devices.kind)
             calibration = self._calibration(request, slots, assumed_seconds, overrides)
             if isinstance(calibration, Result):
@@ -271,6 +272,18 @@ class Session:
         executor, self._executor, self._warnings_said = self._executor, None, 0
         if executor is not None:
             executor.__exit__(None, None, None)
+
+
+def refuse_the_past(window: Window | None, clock: Clock) -> None:
+    """Raises ValueError where no evaluation could be over in time, however short."""
+    if window is None or window.until is None:
+        return
+    left = (window.until - clock.now()).total_seconds() - window.margin_seconds
+    if left <= 0:
+        raise ValueError(
+            f"--window: expected a moment more than {window.margin_seconds:g} s ahead (the "
+            f"--safety-margin), got {window.until.isoformat(timespec='minutes')}"
+        )
 
 
 def _replayed(state: RunState, *, accept_drift: bool) -> Proposer:

@@ -384,3 +384,32 @@ def test_a_run_begun_under_schema_1_goes_on_under_schema_2(
     assert first["points"] == recorded["points"]
     held = verify(run)
     assert held.divergence is None, held.divergence
+
+
+def test_a_window_that_is_over_is_refused_before_anything_is_made(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    now = datetime(2030, 1, 1, tzinfo=UTC)
+    clock = Clock(lambda: 0.0, lambda: now)
+    just_over = Window(until=now + timedelta(seconds=60), margin_seconds=60.0)
+    just_enough = Window(until=now + timedelta(seconds=600), margin_seconds=60.0)
+
+    with pytest.raises(ValueError, match=r"--window: expected a moment more than 60 s ahead"):
+        run_search(tmp_path, clock=clock, window=just_over, assumed_seconds=1.0)
+    assert list(tmp_path.iterdir()) == []
+    result = run_search(tmp_path, clock=clock, window=just_enough, assumed_seconds=1.0)
+    assert result.verdict.decision == "done"
+
+
+def test_a_calibration_whose_search_died_before_it_began_is_part_of_its_price(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    capped = {"settings": {"seconds": 0.02}, "max_device_hours": 1.0}
+    first = run_search(tmp_path, **capped)
+    shutil.rmtree(first.directory)  # as if it had died between the two
+    again = run_search(tmp_path, **capped)
+    other = run_search(tmp_path, **capped, run_id="other")
+
+    assert first.state.plan.calibration == again.state.plan.calibration
+    assert other.state.plan.calibration is not None
+    assert other.state.plan.calibration.charged_ms == 0  # it is borne already
