@@ -18,6 +18,7 @@ import orjson
 from pydantic import ValidationError
 
 from budgets.events import SCHEMA, Event, Planned, fields, parse
+from budgets.storage import read_plain, unused
 from budgets.upcast import upcast
 
 LEDGER = "ledger.jsonl"
@@ -42,8 +43,8 @@ class RecordCorruptError(LedgerCorruptError):
     def __init__(self, path: Path, record: int, offset: int, why: str) -> None:
         super().__init__(
             f"{path}: record {record} at byte {offset}: {why}. Expected an unbroken chain of "
-            f"records. Nothing was changed. Restore the file from a backup, or keep the records "
-            f"before {record} with: {salvage_command(path)}"
+            f"records. Nothing was changed. Restore the file from a backup, or "
+            f"{way_to_keep(path, record)}"
         )
         self.record = record
         self.offset = offset
@@ -59,9 +60,18 @@ class LedgerTooNewError(ValueError):
         )
 
 
-def salvage_command(path: Path) -> str:
-    """What keeps the whole records of the ledger at `path`."""
-    return f"python -m orchestrator ledger salvage {path.parent} --out {path.parent}.salvaged"
+def way_to_keep(path: Path, records: int) -> str:
+    """What to do with a ledger of which so many records are whole."""
+    run = path.parent
+    if records == 0:
+        return f"begin anew, since nothing of it can be kept, with: {set_aside_command(run)}"
+    out = unused(run.with_name(f"{run.name}.salvaged"))
+    return f"keep what there is with: python -m orchestrator ledger salvage {run} --out {out}"
+
+
+def set_aside_command(run: Path) -> str:
+    """What moves a run's directory away, before its own command is repeated."""
+    return f"mv {run} {unused(run.with_name(f'{run.name}.damaged'))}, then the same command again"
 
 
 class Record(NamedTuple):
@@ -213,5 +223,5 @@ def read(path: Path) -> Reading:
 
     Raises as `Reader` does; FileNotFoundError.
     """
-    reader = Reader(path, path.read_bytes())
+    reader = Reader(path, read_plain(path))
     return Reading(tuple(reader), reader.torn)

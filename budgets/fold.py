@@ -95,9 +95,15 @@ def _calendar(window: Window | None, began_ms: int, now_ms: int) -> Calendar | N
 
 
 def fold(records: Iterable[Record]) -> RunState:
-    """The state after all of `records`. Raises ImpossibleEventError, naming the first bad one."""
+    """The state after all of `records`. Raises ImpossibleEventError, naming the first bad one.
+
+    Raises ValueError when there is none.
+    """
     iterator = iter(records)
-    state = begin(next(iterator))
+    first = next(iterator, None)
+    if first is None:
+        raise ValueError("the ledger holds no whole record yet: begin the run with its own command")
+    state = begin(first)
     with _collector_paused():
         for record in iterator:
             apply(state, record)

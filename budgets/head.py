@@ -1,12 +1,14 @@
 """`head.json`: what a ledger's last record was when it was last seen, to miss lost ones by."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import orjson
 
-from budgets.chain import salvage_command
+from budgets.chain import LedgerCorruptError, Reader, Record, way_to_keep
+from budgets.storage import read_plain
 
 HEAD = "head.json"
 
@@ -18,10 +20,46 @@ class Mark(NamedTuple):
     digest: str
 
 
+class LedgerRolledBackError(LedgerCorruptError):
+    """The ledger is an older copy of itself, or its end was cut off."""
+
+
+_COMPUTED = re.compile(
+    rb'.{,99}"event":\{"kind":'
+    rb'"(opened|generation_asked|reserved|settled|generation_told|fired|concluded)"'
+)
+"""The beginning of a record that is known without it: from its plan, or from the files in eval/."""
+
+
+class Marked:
+    """Iterates over a ledger's records as `Reader` does, and misses those `head.json` has seen.
+
+    Then raises LedgerRolledBackError. One marked record may be torn: if it says nothing that is
+    not known without it, nothing is lost.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._mark = read_mark(path)  # before the ledger: somebody may be writing to both
+        self.reader = Reader(path, read_plain(path))
+
+    def __iter__(self) -> Iterator[Record]:
+        mark, marked = self._mark, ""
+        for record in self.reader:
+            if mark is not None and record.seq == mark.seq:
+                marked = record.digest
+            yield record
+        reader = self.reader
+        if mark is None or (mark.seq == reader.count and _COMPUTED.match(reader.torn)):
+            return
+        if missing := lost(reader.count, mark, marked):
+            raise LedgerRolledBackError(rolled_back(self._path, missing, reader.count))
+
+
 def read_mark(path: Path) -> Mark | None:
     """What `head.json` says of the ledger at `path`; None if it is not there or damaged."""
     try:
-        mark = orjson.loads(path.with_name(HEAD).read_bytes())
+        mark = orjson.loads(read_plain(path.with_name(HEAD)))
         return Mark(int(mark["seq"]), str(mark["h"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None  # it only ever repeats what the ledger said
@@ -45,10 +83,10 @@ def lost(count: int, mark: Mark, digest: str) -> int:
     return 0 if digest == mark.digest else mark.seq + 1
 
 
-def rolled_back(path: Path, missing: int) -> str:
-    """What is wrong with a ledger that lacks `missing` records, and how to go on."""
+def rolled_back(path: Path, missing: int, kept: int) -> str:
+    """What is wrong with a ledger of `kept` records that lacks `missing`, and how to go on."""
     return (
         f"{path} is rolled back by {missing} records: {HEAD} has seen them, the ledger has not. "
         "Its end was cut off, or it is an older copy. Nothing was changed. Put the newer copy "
-        f"back, or keep what there is with: {salvage_command(path)}"
+        f"back, or {way_to_keep(path, kept)}"
     )

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import chain, count
 from pathlib import Path
 from typing import Self
 
@@ -24,9 +23,9 @@ from budgets.chain import (
     make_record,
 )
 from budgets.events import Event
-from budgets.head import HEAD, Mark, lost, read_mark, rolled_back
+from budgets.head import HEAD, Marked
 from budgets.lock import give_back, take_lock
-from budgets.storage import DISK, FULL, Storage, write_all, write_aside
+from budgets.storage import DISK, FULL, Storage, unused, write_all, write_aside
 
 BALLAST = "ledger.ballast"
 
@@ -43,10 +42,6 @@ class LedgerStorageError(Exception):
 
 class LedgerChangedError(LedgerCorruptError):
     """Somebody else wrote to the ledger while this process had it."""
-
-
-class LedgerRolledBackError(LedgerCorruptError):
-    """The ledger is an older copy of itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +76,8 @@ class Ledger:
         except OSError as error:
             self.close()
             raise LedgerStorageError(
-                f"cannot write to {directory}: {error.strerror}. Nothing was started"
+                f"cannot write to {error.filename or directory}: {error.strerror}. Nothing was "
+                "started"
             ) from error
         except BaseException:  # an interrupt, in a process that may go on
             self.close()
@@ -93,33 +89,22 @@ class Ledger:
         Raises LedgerCorruptError, LedgerRolledBackError or LedgerTooNewError before anything is
         changed, LedgerStorageError.
         """
-        reader = Reader(self.path, self.path.read_bytes())
-        mark = read_mark(self.path)
-        marked = ""
-        for record in reader:
-            if mark is not None and record.seq == mark.seq:
-                marked = record.digest
-            yield record
-        if mark is not None:
-            self._refuse_an_older_copy(reader, mark, marked)
+        marked = Marked(self.path)
+        yield from marked
+        reader = marked.reader
         try:
             self._mend(reader)
             self._take_ballast()
         except OSError as error:
-            raise LedgerStorageError(f"cannot mend {self.path}: {error.strerror}") from error
+            where = error.filename or self.path
+            raise LedgerStorageError(f"cannot mend {where}: {error.strerror}") from error
         self.head, self.count, self._end = reader.head, reader.count, reader.end
-
-    def _refuse_an_older_copy(self, reader: Reader, mark: Mark, marked: str) -> None:
-        if reader.torn and mark.seq == reader.count:
-            return  # the marked record itself is torn: its bytes are there to be set aside
-        if missing := lost(reader.count, mark, marked):
-            raise LedgerRolledBackError(rolled_back(self.path, missing))
 
     def _mend(self, reader: Reader) -> None:
         """Make the file end after its last whole record, keeping every byte."""
         storage, repairs = self._storage, []
         if reader.torn:
-            aside = _unused(self.path.with_name(f"ledger.torn-{reader.end}"))
+            aside = unused(self.path.with_name(f"ledger.torn-{reader.end}"))
             write_aside(aside, reader.torn, storage=storage)
             repairs.append(f"an unfinished line of {len(reader.torn)} bytes is now {aside.name}")
         if reader.end and os.pread(self._file, 1, reader.end - 1) != b"\n":
@@ -251,9 +236,3 @@ class Ledger:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _unused(path: Path) -> Path:
-    """`path`, or `path` with the first number that no file has yet."""
-    later = (path.with_name(f"{path.name}.{number}") for number in count(2))
-    return next(p for p in chain([path], later) if not p.exists())

@@ -132,6 +132,13 @@ class RunState:
         """Every one that was asked, in order."""
         return tuple(self.told) if self.current is None else (*self.told, self.current)
 
+    def generation(self, number: int) -> Generation:
+        """The one with that number, which was asked."""
+        if number < len(self.told):
+            return self.told[number]
+        assert self.current is not None, f"generation {number} was never asked"
+        return self.current
+
     @property
     def asked(self) -> int:
         """How many generations were asked."""

@@ -6,7 +6,9 @@ place that fails or loses power at any of these calls. Reading goes past it.
 
 import errno
 import os
+import stat
 from contextlib import suppress
+from itertools import chain, count
 from pathlib import Path
 from typing import Protocol
 
@@ -110,6 +112,29 @@ def write_all(handle: int, data: bytes, storage: Storage = DISK) -> None:
         if taken == 0:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         data = data[taken:]
+
+
+def read_plain(path: Path) -> bytes:
+    """The bytes of a plain file. Raises FileNotFoundError; ValueError on a link, a pipe, a device.
+
+    Reading those could hang for ever, or believe somebody else's file.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise ValueError(f"{path} is a symbolic link: expected a plain file") from error
+        raise
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise ValueError(f"{path} is no plain file: expected one. Move it away")
+        return file.read()
+
+
+def unused(path: Path) -> Path:
+    """`path`, or `path` with the first number that nothing there has yet."""
+    later = (path.with_name(f"{path.name}.{number}") for number in count(2))
+    return next(p for p in chain([path], later) if not p.exists())
 
 
 def sync_directory(directory: Path) -> None:

@@ -60,9 +60,9 @@ class Window(Terms):
     Evaluations must be over `margin_seconds` earlier: that time is for the last report.
     """
 
-    hours: float | None = Field(default=None, gt=0)
+    hours: float | None = Field(default=None, gt=0, le=100_000)
     until: AwareDatetime | None = None
-    margin_seconds: float = Field(default=1800.0, ge=0)
+    margin_seconds: float = Field(default=1800.0, ge=0, le=1e8)
 
     @model_validator(mode="after")
     def _check(self) -> Self:

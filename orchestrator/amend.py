@@ -9,6 +9,7 @@ from budgets.fold import ImpossibleEventError, apply, fold
 from budgets.ledger import Clock, Ledger
 from budgets.state import RunState
 from budgets.terms import Caps, Plan, Window
+from orchestrator.recorded import load_state
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ def amend(directory: Path, amendment: Amendment, clock: Clock) -> RunState:
     """
     if not amendment.reason.strip():
         raise ValueError("amend needs --reason: why may the run spend that?")
+    load_state(directory)  # nothing is touched where there is nothing to amend
     with Ledger(directory, clock) as ledger:
         state = fold(ledger.replay())
         try:

@@ -51,6 +51,20 @@ def write_run(directory: Path, state: RunState) -> None:
         write_aside(directory / "check.json", _json(findings(state)))
 
 
+def write_missing(directory: Path, state: RunState) -> None:
+    """Write the reports that a process died before writing."""
+    last = directory / f"reports/gen_{state.finished - 1:04d}.json"
+    if state.plan.search is not None and state.finished and not last.exists():
+        rebuild(directory)
+
+
+def write_stale(directory: Path, state: RunState) -> None:
+    """Write every file again unless the summary is of the ledger's head."""
+    summary = directory / "summary.md"
+    if not summary.exists() or state.head not in summary.read_text(errors="replace"):
+        rebuild(directory)
+
+
 def rebuild(directory: Path) -> None:
     """Write every file again from the ledger alone."""
     records = read(directory / LEDGER).records

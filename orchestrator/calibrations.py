@@ -7,6 +7,7 @@ from budgets.calibration import measure
 from budgets.chain import LEDGER, LedgerCorruptError, Reader
 from budgets.events import Planned
 from budgets.state import RunState
+from budgets.storage import read_plain
 from budgets.terms import Calibration, Caps, Devices
 from objectives.api import Objective
 from orchestrator.plan import Request, calibration_name, calibration_plan
@@ -43,8 +44,9 @@ def with_its_cost(state: RunState) -> Calibration:
 def is_borne(root: Path, calibration: str) -> bool:
     """Whether a run has taken the cost of the calibration with this head on its own account."""
     for path in root.glob(f"*/*/{LEDGER}"):
-        with path.open("rb") as file, suppress(LedgerCorruptError, ValueError):
-            for record in Reader(path, file.readline()):  # the first, which is the plan
+        with suppress(LedgerCorruptError, ValueError, OSError):
+            first, newline, _ = read_plain(path).partition(b"\n")
+            for record in Reader(path, first + newline):
                 assert isinstance(record.event, Planned)
                 made = record.event.plan.calibration
                 if made is not None and made.ledger == calibration and made.charged_ms:

@@ -11,6 +11,7 @@ from budgets.chain import LEDGER, read
 from budgets.head import read_mark, records_lost
 from budgets.markdown import printable
 from budgets.report import budget_report
+from budgets.storage import unused
 from orchestrator.amend import Amendment
 from orchestrator.amend import amend as amend_run
 from orchestrator.export import Format
@@ -109,7 +110,8 @@ def salvage(
         "charged as lost. What was settled in lost records is taken over from eval/ where it is."
     )
     print_line("To go on, put it in the old one's place and repeat the run's command:")
-    print_line(f"  mv {source} {source}.damaged && mv {saved.out} {source}")
+    aside = unused(source.with_name(f"{source.name}.damaged"))
+    print_line(f"  mv {source} {aside} && mv {saved.out} {source}")
 
 
 @ledgers.command()

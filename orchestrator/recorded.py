@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from budgets.chain import LEDGER, Reader
+from budgets.chain import LEDGER
 from budgets.fold import fold
+from budgets.head import Marked
 from budgets.state import RunState
 from budgets.terms import Phase, Plan
 from budgets.triggers import Verdict, judge
@@ -28,12 +29,13 @@ class Result:
 def recorded_state(directory: Path) -> RunState | None:
     """The run in `directory` as its ledger has it; None when no whole record is there yet.
 
-    Raises ValueError where a part of the run is a link or no plain file.
+    Raises ValueError where a part of the run is a link or no plain file, LedgerCorruptError where
+    the ledger is damaged or has lost records.
     """
     path = directory / LEDGER
     if not is_there(path):
         return None
-    records = iter(Reader(path, path.read_bytes()))
+    records = iter(Marked(path))
     first = next(records, None)
     return None if first is None else fold(chain([first], records))
 
@@ -54,6 +56,11 @@ def is_there(ledger: Path) -> bool:
     return ledger.exists()
 
 
+def is_set_aside(directory: Path) -> bool:
+    """Whether a person has moved the run out of the way, as messages propose."""
+    return any(part in SET_ASIDE for part in directory.suffixes)
+
+
 def recorded_plan(directory: Path) -> Plan | None:
     """The plan of the run in `directory` as it was agreed at first, if there is one."""
     state = recorded_state(directory)
@@ -63,7 +70,7 @@ def recorded_plan(directory: Path) -> Plan | None:
 def finished_runs(root: Path, phase: Phase, family: str) -> Iterator[Result]:
     """The concluded runs of a phase whose names begin with `family`, in the order of names."""
     for directory in sorted((root / phase).glob(f"{family}-*")):
-        if directory.name.endswith(SET_ASIDE):
+        if is_set_aside(directory):
             continue
         state = recorded_state(directory)
         if state is not None and state.concluded is not None:

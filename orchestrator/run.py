@@ -3,14 +3,13 @@
 The walk through it is `orchestrator.walk`.
 """
 
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
 from budgets.accounts import Refusal
-from budgets.chain import Record
+from budgets.chain import LedgerCorruptError, Record, set_aside_command
 from budgets.events import (
     Event,
     Owner,
@@ -22,10 +21,18 @@ from budgets.events import (
 from budgets.fold import apply, begin, fold, ticked
 from budgets.ledger import Ledger
 from budgets.state import Generation, RunState, Try
+from budgets.storage import unused
 from budgets.terms import Plan
 from objectives.api import ObjectiveSpec
 from objectives.space import SearchSpace
-from orchestrator.execution.attempts import read_summary
+from orchestrator.execution.attempts import (
+    CONFIG,
+    STARTED,
+    SUMMARY,
+    Started,
+    read,
+    read_summary,
+)
 from orchestrator.execution.evaluate import Attempt, Outcome
 from orchestrator.execution.recovery import Unknown, Unstarted, recover
 from orchestrator.plan import differences
@@ -108,8 +115,7 @@ class Run:
     def reserve(self, generation: Generation, candidate: int, seed: int) -> Attempt | Refusal:
         """Set an attempt's worst case aside and make its directory; or say why not.
 
-        The directory is empty, unless it holds the result of this very attempt: then the ledger is
-        an older copy of itself, and the attempt was paid for already.
+        The directory is empty, unless this very attempt has begun already (see `has_begun`).
         """
         reserved = Reserved(
             generation=generation.number,
@@ -123,9 +129,8 @@ class Run:
         if refusal := accounts.refusal(reserved.reserve_ms):
             return refusal
         attempt = self.attempt(reserved, generation)
-        if read_summary(attempt.directory, attempt.attempt_id) is None:
-            shutil.rmtree(attempt.directory, ignore_errors=True)
-            attempt.directory.mkdir(parents=True)
+        if not has_begun(attempt):
+            _make_empty(attempt.directory)
         self._commit(record)
         return attempt
 
@@ -145,7 +150,7 @@ class Run:
         )
 
     def _attempt_id(self, reserved: Reserved | Settled) -> str:
-        return attempt_id(self.state.genesis, reserved)
+        return attempt_id(self.state, reserved)
 
 
 def open_run(ledger: Ledger, plan: Plan, owner: Owner, observe: Observer) -> Run:
@@ -156,12 +161,24 @@ def open_run(ledger: Ledger, plan: Plan, owner: Owner, observe: Observer) -> Run
     records = ledger.replay()
     first = next(records, None)
     if first is None:
+        _refuse_orphans(ledger.path.parent)
         first = ledger.seal(Planned(plan=plan))
         ledger.append(first)
         return Run(ledger, begin(first), owner, observe)
     state = fold(chain([first], records))
     check_same_plan(ledger.path.parent, state, plan)
     return Run(ledger, state, owner, observe)
+
+
+def _refuse_orphans(directory: Path) -> None:
+    """Raises LedgerCorruptError where evaluations lie whose ledger is gone: they were paid for."""
+    evaluations = directory / "eval"
+    if evaluations.is_dir() and any(evaluations.iterdir()):
+        raise LedgerCorruptError(
+            f"{directory} holds evaluations that were paid for, but its ledger is gone or empty. "
+            f"Nothing was changed. Put the ledger back from a backup, or begin anew with: "
+            f"{set_aside_command(directory)}"
+        )
 
 
 def check_same_plan(directory: Path, recorded: RunState, asked: Plan) -> None:
@@ -183,29 +200,55 @@ def check_same_plan(directory: Path, recorded: RunState, asked: Plan) -> None:
     )
 
 
+def has_begun(attempt: Attempt) -> bool:
+    """Whether this attempt was asked for before: its reservation was in a part of the ledger that
+    is lost."""
+    known = (
+        read(Attempt, attempt.directory / CONFIG),
+        read(Started, attempt.directory / STARTED),
+        read(Outcome, attempt.directory / SUMMARY),
+    )
+    return any(own is not None and own.attempt_id == attempt.attempt_id for own in known)
+
+
+def _make_empty(directory: Path) -> None:
+    """An empty directory there; what was in its place is moved beside it, never deleted."""
+    for part in (directory.parent, directory.parent.parent):
+        if part.is_symlink():
+            raise ValueError(f"{part} is a symbolic link: expected a directory of the run's own")
+    if directory.exists() or directory.is_symlink():
+        directory.rename(unused(directory.with_name(f"{directory.name}.other")))
+    directory.mkdir(parents=True)
+
+
 def settle_abandoned(run: Run) -> None:
     """Settle every attempt that nobody settled: adopted if it finished, else charged.
 
     None of this process's may be in flight.
     """
     for abandoned in run.state.open_tries():
-        assert run.state.current is not None
-        attempt = run.attempt(abandoned.reserved, run.state.current)
-        wait_seconds = 2 * attempt.limits.grace_seconds + 5
-        found = recover(attempt.directory, attempt.attempt_id, wait_seconds)
-        run.record(_settled_late(abandoned, found))
+        settle_one_abandoned(run, abandoned)
+
+
+def settle_one_abandoned(run: Run, abandoned: Try) -> None:
+    """Settle an attempt that another process began, once nothing of it is alive here."""
+    generation = run.state.generation(abandoned.reserved.generation)
+    attempt = run.attempt(abandoned.reserved, generation)
+    wait_seconds = 2 * attempt.limits.grace_seconds + 5
+    found = recover(attempt.directory, attempt.attempt_id, wait_seconds)
+    run.record(_end_of_abandoned(abandoned, found))
 
 
 def note_the_late(run: Run) -> None:
     """Take up the outcomes that attempts given up as lost have left in their files since."""
     for lost in run.given_up():
         directory = run.directory / "eval" / attempt_place(lost)
-        outcome = read_summary(directory, attempt_id(run.state.genesis, lost))
+        outcome = read_summary(directory, attempt_id(run.state, lost))
         if outcome is not None and not settles(outcome, lost):
             run.take(outcome)
 
 
-def _settled_late(abandoned: Try, found: Outcome | Unstarted | Unknown) -> Settled:
+def _end_of_abandoned(abandoned: Try, found: Outcome | Unstarted | Unknown) -> Settled:
     if isinstance(found, Outcome):
         return settled(abandoned.reserved, found, recovered=True)
     if isinstance(found, Unstarted):

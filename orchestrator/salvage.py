@@ -5,14 +5,14 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from budgets.chain import LEDGER, LedgerCorruptError, Reader
+from budgets.chain import LEDGER, LedgerCorruptError, Reader, set_aside_command
 from budgets.events import Salvaged, Settled
 from budgets.fold import ImpossibleEventError, apply, begin, fold
 from budgets.head import records_lost, rolled_back
 from budgets.ledger import Clock, Ledger
 from budgets.lock import take_lock
 from budgets.state import RunState
-from budgets.storage import write_aside
+from budgets.storage import read_plain, sync_directory, write_aside
 from orchestrator import artifacts
 from orchestrator.execution.processes import this_owner
 from orchestrator.run import Run, settle_abandoned
@@ -49,16 +49,22 @@ def salvage(source: Path, out: Path, clock: Clock) -> Saved:
     else charged. `source` is left as it is. Raises ValueError when there is nothing to save, or
     `out` exists; LedgerLockedError while `source` is in use.
     """
-    if out.exists():
-        raise ValueError(f"--out: expected a directory that does not exist yet, got {out}")
+    if out.exists() or out.resolve().is_relative_to(source.resolve()):
+        raise ValueError(
+            f"--out: expected a directory that does not exist yet, outside of {source}, got {out}"
+        )
+    part = out.with_name(f"{out.name}.part")  # of an earlier salvage too that died half-way
     lock = take_lock(source)
     try:
         prefix = _prefix(source)
-        out.mkdir(mode=0o700, parents=True)
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(mode=0o700, parents=True)
         if (source / "eval").is_dir():
-            shutil.copytree(source / "eval", out / "eval", symlinks=True)
-        write_aside(out / LEDGER, prefix.data)
-        settled = _settle(out, prefix, clock)
+            shutil.copytree(source / "eval", part / "eval", symlinks=True)
+        write_aside(part / LEDGER, prefix.data)
+        settled = _settle(part, prefix, clock)
+        part.rename(out)
+        sync_directory(out.parent)
     finally:
         os.close(lock)
     return Saved(
@@ -74,7 +80,7 @@ def salvage(source: Path, out: Path, clock: Clock) -> Saved:
 
 def _prefix(source: Path) -> Prefix:
     path = source / LEDGER
-    data = path.read_bytes()
+    data = read_plain(path)
     reader, state, digests, end, why = Reader(path, data), None, [], 0, ""
     try:
         for record in reader:
@@ -87,10 +93,17 @@ def _prefix(source: Path) -> Prefix:
     except (LedgerCorruptError, ImpossibleEventError) as error:
         why = str(error).removeprefix(f"{path}: ").partition(". Expected")[0]
     if state is None:
-        raise ValueError(f"{path} holds no whole record: nothing can be saved. Begin a new run")
+        raise ValueError(
+            f"{path} holds no whole record: nothing can be saved. Begin anew with: "
+            f"{set_aside_command(source)}"
+        )
     by_mark = records_lost(path, len(digests), digests.__getitem__)
     if by_mark and not why:
-        why = rolled_back(path, by_mark).removeprefix(f"{path} ").partition(". Nothing")[0]
+        why = (
+            rolled_back(path, by_mark, len(digests))
+            .removeprefix(f"{path} ")
+            .partition(". Nothing")[0]
+        )
     if not why and not reader.torn:
         raise ValueError(f"{path} is whole: there is nothing to salvage. Repeat the run's command")
     rest = data[end:]
@@ -113,7 +126,9 @@ def _settle(out: Path, prefix: Prefix, clock: Clock) -> list[Settled]:
         owed = [attempt.reserved for attempt in run.state.open_tries()]
         settle_abandoned(run)
         ledger.mark_head()
-        artifacts.write_run(out, run.state)
+        if run.state.concluded is not None:
+            ledger.give_up_ballast()
+        artifacts.rebuild(out)
         current = run.state.current
         if current is None:
             return []

@@ -5,6 +5,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -12,12 +13,12 @@ from pathlib import Path
 from typing import Self
 
 from budgets.calibration import measure
-from budgets.chain import LedgerCorruptError
+from budgets.chain import LEDGER, LedgerCorruptError
 from budgets.events import Owner
 from budgets.fold import ImpossibleEventError
-from budgets.ledger import Clock, Ledger, LedgerStorageError
+from budgets.ledger import BALLAST, Clock, Ledger, LedgerStorageError
 from budgets.state import RunState
-from budgets.storage import DISK, Storage
+from budgets.storage import DISK, Storage, read_plain
 from budgets.terms import Calibration, Plan, Window
 from budgets.triggers import judge
 from objectives import registry
@@ -192,10 +193,11 @@ class Session:
     ) -> Calibration | Result:
         """The calibration to plan with, or how making it ended instead."""
         objective = request.objective
-        found = find_calibration(self.root, objective, devices_of(slots))
-        known = None if found is None else measured_for(self.root, found, request)
+        known = None
         if assumed_seconds is not None:
             known = Calibration(assumed_seconds=assumed_seconds)
+        elif found := find_calibration(self.root, objective, devices_of(slots)):
+            known = measured_for(self.root, found, request)
         if known is not None:
             if overrides:
                 raise ValueError("--override: there is no such run yet, so no rule holds it up")
@@ -220,6 +222,7 @@ class Session:
         recorded = recorded_state(directory)
         if recorded is not None and recorded.concluded is not None:
             check_same_plan(directory, recorded, plan)
+            self._finish_off(directory, recorded)
             return Result(directory, recorded, judge(recorded))
         objective = registry.load(ObjectiveSpec.model_validate(plan.objective))
         for warning in objective.preflight():  # before there is anything to clean up
@@ -234,6 +237,7 @@ class Session:
             run.record(opened(run.owner, slots))
             settle_abandoned(run)
             note_the_late(run)
+            artifacts.write_missing(directory, run.state)
             for rule, reason in overrides:
                 override(run, rule, reason)
             verdict = judge(run.state)
@@ -246,6 +250,18 @@ class Session:
             conclude(run, verdict)
             artifacts.write_run(directory, run.state)
             return Result(directory, run.state, verdict)
+
+    def _finish_off(self, directory: Path, state: RunState) -> None:
+        """Do what the process that concluded the run may have died before."""
+        if not read_plain(directory / LEDGER).endswith(b"\n"):
+            with Ledger(directory, self.clock, self.storage) as ledger:
+                for _ in ledger.replay():
+                    pass
+                for repair in ledger.repairs:
+                    self.say(f"{ledger.path}: {repair}.")
+        with suppress(OSError):  # of a run that may only be read
+            (directory / BALLAST).unlink(missing_ok=True)
+            artifacts.write_stale(directory, state)
 
     def _closed(self, run: Run) -> None:
         self._say_new_warnings()

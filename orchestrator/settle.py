@@ -4,12 +4,17 @@ import hashlib
 import math
 
 from budgets.events import Late, Reserved, Settled, Status
+from budgets.state import RunState
 from orchestrator.execution.evaluate import Outcome
 
 
-def attempt_id(genesis: str, reserved: Reserved | Settled) -> str:
-    """Differs between runs, by the hash of the run's first record, and between attempts."""
-    identity = f"{genesis}/{attempt_place(reserved)}"
+def attempt_id(state: RunState, reserved: Reserved | Settled) -> str:
+    """Differs between runs, by the hash of the run's first record, between attempts and points.
+
+    So nobody takes a result for that of another point, whatever became of the ledger in between.
+    """
+    point = state.generation(reserved.generation).points[reserved.candidate]
+    identity = f"{state.genesis}/{attempt_place(reserved)}/{point}"
     return hashlib.sha256(identity.encode()).hexdigest()[:32]
 
 

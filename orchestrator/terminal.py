@@ -68,9 +68,12 @@ def print_json(content: Any) -> None:
 
 
 def print_line(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
+    """Also where nobody listens: stdout may be closed."""
+    if sys.stdout is not None:
+        sys.stdout.write(f"{text}\n")
 
 
 def write_bytes(data: bytes) -> None:
-    sys.stdout.flush()
-    sys.stdout.buffer.write(data)
+    if sys.stdout is not None:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)

@@ -3,6 +3,7 @@
 import errno
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from budgets.state import RunState
 from objectives.space import SearchSpace
 from orchestrator.execution.attempts import read_summary
 from orchestrator.plan import evaluation_seeds
-from orchestrator.recorded import is_there
+from orchestrator.recorded import is_set_aside, is_there
 from orchestrator.search import Search
 from orchestrator.settle import attempt_id, attempt_place, settled, settles
 from orchestrator.walk import ReplayError
@@ -57,7 +58,7 @@ def verify(directory: Path, *, accept_drift: bool = False) -> Verification:
             held.append(_replay(state, accept_drift=accept_drift))
         if state.plan.phase == "check":
             held.append(_ends(state))
-        held.append(_settlements(directory, records))
+        held.append(_settlements(directory, records, state))
         held.append(_calibration(directory, state))
         held.append(_reports(directory, records))
     except (LedgerCorruptError, ImpossibleEventError, ReplayError, _DivergedError) as error:
@@ -83,7 +84,7 @@ def _chain(directory: Path) -> Sequence[Record]:
         )
     records = reading.records
     if lost := records_lost(path, len(records), lambda seq: records[seq].digest):
-        raise _DivergedError(rolled_back(path, lost))
+        raise _DivergedError(rolled_back(path, lost, len(records)))
     return reading.records
 
 
@@ -148,7 +149,7 @@ def _ends(state: RunState) -> str:
     return f"check: {state.plan.resolved.population - 1} points move one knob to an end each"
 
 
-def _settlements(directory: Path, records: Sequence[Record]) -> str:
+def _settlements(directory: Path, records: Sequence[Record], state: RunState) -> str:
     """The evaluations' own files, where they still exist, say what the ledger says."""
     reserved: dict[tuple[int, int, int, int], Reserved] = {}
     compared = missing = 0
@@ -160,7 +161,7 @@ def _settlements(directory: Path, records: Sequence[Record]) -> str:
             continue
         own = reserved[event.generation, event.candidate, event.seed, event.attempt]
         place = directory / "eval" / attempt_place(own)
-        outcome = read_summary(place, attempt_id(records[0].digest, own))
+        outcome = read_summary(place, attempt_id(state, own))
         if outcome is None:
             missing += 1
             continue
@@ -193,7 +194,10 @@ def _calibration(directory: Path, state: RunState) -> str:
     if calibration is None or not calibration.ledger:
         return "calibration: none was measured for this run"
     for path in directory.absolute().parent.parent.glob(f"calibration/*/{LEDGER}"):
-        records = read(path).records if is_there(path) else ()
+        records: Sequence[Record] = ()
+        if not is_set_aside(path.parent):
+            with suppress(LedgerCorruptError, ValueError, OSError):  # of another run, perhaps
+                records = read(path).records
         for number, record in enumerate(records):
             if record.digest == calibration.ledger:
                 measured = measure(fold(records[: number + 1]))

@@ -8,10 +8,9 @@ from budgets.accounts import Refusal
 from budgets.events import Concluded, Fired, GenerationAsked, GenerationTold, Overridden
 from budgets.state import Generation, RunState
 from budgets.triggers import RULES, Trigger, Verdict, disk_full, judge, refused
-from orchestrator.execution.attempts import read_summary
 from orchestrator.execution.evaluate import Executor
 from orchestrator.plan import evaluation_seeds
-from orchestrator.run import Run
+from orchestrator.run import Run, has_begun, settle_one_abandoned
 
 WAIT_SECONDS = 0.5
 """How long one look at the executor takes before signals and budgets are looked at again."""
@@ -136,8 +135,8 @@ def _dispatch(run: Run, executor: Executor) -> Trigger | None:
         attempt = run.reserve(generation, *owed[0])
         if isinstance(attempt, Refusal):
             return refused(generation, attempt)
-        if paid := read_summary(attempt.directory, attempt.attempt_id):
-            run.take(paid, recovered=True)
+        if has_begun(attempt):
+            settle_one_abandoned(run, run.state.open_tries()[-1])
         else:
             executor.submit(attempt)
     return None

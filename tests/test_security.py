@@ -634,7 +634,7 @@ def test_a_forged_summary_is_not_adopted(
     (run / LEDGER).write_bytes((run / LEDGER).read_bytes()[: records[last].end])
     (run / HEAD).unlink()
     shutil.rmtree(run / "reports")
-    own = attempt_id(records[0].digest, reserved).encode()
+    own = attempt_id(whole.state, reserved).encode()
     (summary,) = run.glob(
         f"eval/gen_{reserved.generation:04d}/cand_{reserved.candidate:04d}/*/summary.json"
     )

@@ -10,6 +10,7 @@ from orchestrator.execution import processes
 from orchestrator.execution.attempts import (
     CONFIG,
     STARTED,
+    SUMMARY,
     SUMMARY_ROOM,
     Started,
     locked,
@@ -46,8 +47,8 @@ def recover(directory: Path, attempt_id: str, wait_seconds: float) -> Outcome | 
     """
     if not directory.is_dir():
         return Unknown(attempt_id, f"{directory} does not exist")
-    if not (directory / CONFIG).exists():
-        return Unstarted(attempt_id)  # it is on disk before a supervisor is asked for
+    if not any((directory / name).exists() for name in (CONFIG, STARTED, SUMMARY)):
+        return Unstarted(attempt_id)  # the first is on disk before a supervisor is asked for
     with locked(directory, wait_seconds) as ended:
         if not ended:
             _kill_supervisor(directory)

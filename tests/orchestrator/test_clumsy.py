@@ -1,6 +1,7 @@
 """Odd options and odd files: one clear line, the exit code that fits, and nothing written."""
 
 import os
+import shutil
 from collections.abc import Callable
 from math import inf, nan
 from pathlib import Path
@@ -304,6 +305,10 @@ def test_an_empty_ledger_is_a_run_that_has_not_begun(run: Path, command: Command
 
     assert_one_clear_error(command("status", RUN))
     assert command("verify", RUN).code == 6
+    refused = command(*SEARCH)  # what was evaluated there was paid for
+    assert_one_clear_error(refused, code=6)
+    assert f"mv {run} {run}.damaged, then the same command again" in refused.err
+    shutil.rmtree(run / "eval")
     assert command(*SEARCH).code == 0
     assert command("verify", RUN).code == 0
 
@@ -352,6 +357,7 @@ def test_an_odd_path_does_not_steer_the_terminal(
     odd = run.rename(tmp_path / "odd\x1b[2J\u202e")
     good = command("status", str(odd))
     (odd / LEDGER).write_bytes(b"")
+    (odd / "head.json").unlink()
     bad = command("status", str(odd))
 
     assert good.code == 0

@@ -191,7 +191,7 @@ def empty(run: Path) -> None:
 @pytest.mark.parametrize(
     ("harm", "why"),
     [
-        (record_0, "holds no whole record: nothing can be saved. Begin a new run"),
+        (record_0, "holds no whole record: nothing can be saved. Begin anew with: mv "),
         (empty, "holds no whole record: nothing can be saved"),
         (nothing, "is whole: there is nothing to salvage. Repeat the run's command"),
     ],
@@ -214,7 +214,7 @@ def test_an_existing_out_is_refused(
     saved.mkdir() if kind == "directory" else saved.write_text("mine")
     answer = command("ledger", "salvage", run.name, "--out", "saved")
     assert answer.code == 2
-    assert "--out: expected a directory that does not exist yet, got saved" in answer.err
+    assert "--out: expected a directory that does not exist yet, outside of " in answer.err
     assert not list(saved.iterdir()) if kind == "directory" else saved.read_text() == "mine"
 
 

@@ -1,0 +1,190 @@
+"""Runs taken up after their ledger lost records that evaluations in eval/ still know of."""
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from budgets.chain import LEDGER, read
+from budgets.events import Reserved, Settled, Status
+from budgets.fold import fold
+from budgets.head import HEAD, LedgerRolledBackError
+from budgets.ledger import BALLAST
+from orchestrator.execution.attempts import CONFIG, STARTED, SUMMARY, read_summary
+from orchestrator.execution.evaluate import Attempt
+from orchestrator.recorded import Result, load_state
+from orchestrator.settle import attempt_id, attempt_place
+from orchestrator.verify import verify
+
+if TYPE_CHECKING:
+    from tests.conftest import Command
+
+RunSearch = Callable[..., Result]
+Found = Callable[[Path], dict[str, Any]]
+Cut = Callable[..., None]
+NOISY = {"noise": 0.01, "failure_rate": 0.1}
+
+
+def settlements(run: Path) -> list[Settled]:
+    return [r.event for r in read(run / LEDGER).records if isinstance(r.event, Settled)]
+
+
+def first_place(run: Path) -> Path:
+    reserved = next(r.event for r in read(run / LEDGER).records if isinstance(r.event, Reserved))
+    return run / "eval" / attempt_place(reserved)
+
+
+def test_no_result_is_taken_for_that_of_another_point(run: Path) -> None:
+    """A rerun whose ranks differ asks for other points in the places where results lie."""
+    state = load_state(run)
+    generation = state.generations[1]
+    reserved = generation.tries[0, generation.seeds[0]][0].reserved
+    directory = run / "eval" / attempt_place(reserved)
+    assert read_summary(directory, attempt_id(state, reserved)) is not None
+
+    generation.points = tuple(tuple(1.0 - u for u in point) for point in generation.points)
+
+    assert read_summary(directory, attempt_id(state, reserved)) is None
+
+
+def test_attempts_that_a_lost_record_reserved_are_charged_or_adopted_and_never_deleted(
+    run: Path, run_search: RunSearch, found: Found, cut: Cut
+) -> None:
+    """Of the first evaluation attempt 1 began and has no end, attempt 2 has the result."""
+    whole, place = found(run), first_place(run)
+    state = load_state(run)
+    reserved = next(
+        t.reserved for t in state.generations[0].tries[0, state.generations[0].seeds[0]]
+    )
+    second = place.with_name(f"{place.name}.2")
+    shutil.copytree(place, second)
+    (place / SUMMARY).unlink()
+    again = reserved_again(reserved)
+    for name in (CONFIG, STARTED, SUMMARY):
+        text = (second / name).read_text()
+        own = attempt_id(state, again)
+        (second / name).write_text(text.replace(attempt_id(state, reserved), own))
+    cut(run, 3)
+
+    result = run_search(run.parent.parent, settings=NOISY)
+
+    assert found(run) == whole
+    first, adopted = [e for e in settlements(run) if e.candidate == 0 and e.generation == 0]
+    assert (first.status, first.charged_ms) == (Status.LOST, reserved.reserve_ms)
+    assert (adopted.attempt, adopted.recovered) == (2, True)
+    assert result.state.accounts.lost_ms == reserved.reserve_ms
+    assert verify(run).divergence is None
+
+
+def reserved_again(reserved: Reserved) -> Reserved:
+    return Reserved(
+        generation=reserved.generation,
+        candidate=reserved.candidate,
+        seed=reserved.seed,
+        attempt=2,
+        reserve_ms=reserved.reserve_ms,
+    )
+
+
+def test_files_of_another_attempt_are_moved_beside_and_kept(
+    run: Path, run_search: RunSearch, found: Found, cut: Cut
+) -> None:
+    whole, place = found(run), first_place(run)
+    config = Attempt.model_validate_json((place / CONFIG).read_bytes())
+    for name in (CONFIG, STARTED, SUMMARY):
+        text = (place / name).read_text()
+        (place / name).write_text(text.replace(config.attempt_id, "0" * 32))
+    cut(run, 3)
+
+    run_search(run.parent.parent, settings=NOISY)
+
+    assert found(run) == whole
+    kept = place.with_name(f"{place.name}.other")
+    assert read_summary(kept, "0" * 32) is not None
+
+
+def test_a_result_without_its_config_is_adopted_all_the_same(
+    run: Path, run_search: RunSearch, found: Found, cut: Cut
+) -> None:
+    whole, place = found(run), first_place(run)
+    cut(run, 4)  # asked, and the first one reserved
+    (place / CONFIG).unlink()
+    run_search(run.parent.parent, settings=NOISY)
+    assert found(run) == whole
+    assert [e.attempt for e in settlements(run) if (e.generation, e.candidate) == (0, 0)] == [1]
+
+
+@pytest.mark.parametrize("look", ["status", "report", "phase1"])
+def test_a_concluded_run_that_was_rolled_back_is_refused_by_whoever_looks(
+    run: Path, command: "Command", look: str
+) -> None:
+    lines = (run / LEDGER).read_bytes().splitlines(keepends=True)
+    (run / LEDGER).write_bytes(b"".join(lines[:-3]))
+    options = ("--tier", "min", "--objective", "sphere", "--set", "noise=0.01")
+    more = (*options, "--set", "failure_rate=0.1", "--executor", "inline", "--workers", "1")
+    answer = command(look, *((run.name,) if look != "phase1" else more))
+    assert answer.code == 6
+    assert "rolled back by 3 records" in answer.err
+    with pytest.raises(LedgerRolledBackError):
+        load_state(run)
+
+
+@pytest.mark.parametrize("name", [LEDGER, HEAD])
+@pytest.mark.parametrize("verb", ["status", "verify", "ledger head", "ledger salvage", "amend"])
+def test_a_pipe_in_the_place_of_a_file_keeps_nobody_waiting(
+    run: Path, command: "Command", verb: str, name: str
+) -> None:
+    (run / name).unlink()
+    os.mkfifo(run / name)
+    more = {"ledger salvage": ("--out", "saved"), "amend": ("--max-hours", "3", "--reason", "so")}
+    answer = command(*verb.split(), run.name, *more.get(verb, ()))
+    assert name == HEAD or (answer.code == 2 and "no plain file" in answer.err)
+
+
+def test_a_search_that_vouches_for_its_time_needs_no_calibration_that_is_damaged(
+    run: Path, run_search: RunSearch
+) -> None:
+    (calibration,) = (run.parent.parent / "calibration").iterdir()
+    (calibration / LEDGER).write_bytes(b"junk\n")
+    result = run_search(run.parent.parent, settings=NOISY, run_id="other", assumed_seconds=1.0)
+    assert result.verdict.decision == "done"
+    assert verify(run).divergence is None  # its own calibration is not readable any more
+
+
+def test_what_a_process_died_before_writing_is_written_when_the_command_is_repeated(
+    run: Path, run_search: RunSearch
+) -> None:
+    state = fold(read(run / LEDGER).records)
+    shutil.rmtree(run / "reports")
+    (run / "summary.md").write_text("of an older record")
+    (run / BALLAST).write_bytes(b"left over")
+
+    run_search(run.parent.parent, settings=NOISY)
+
+    assert state.head in (run / "summary.md").read_text()
+    assert len(list((run / "reports").iterdir())) == 4
+    assert not (run / BALLAST).exists()
+
+
+def test_a_report_that_a_process_died_before_writing_is_written_when_the_run_goes_on(
+    run: Path, run_search: RunSearch, cut: Cut
+) -> None:
+    told = next(r.seq for r in read(run / LEDGER).records if r.event.kind == "generation_told")
+    cut(run, told + 1)
+    shutil.rmtree(run / "reports", ignore_errors=True)
+    run_search(run.parent.parent, settings=NOISY)
+    assert len(list((run / "reports").iterdir())) == 4
+
+
+def test_a_torn_end_of_a_concluded_run_is_mended_too(
+    run: Path, run_search: RunSearch, found: Found
+) -> None:
+    whole = found(run)
+    with (run / LEDGER).open("ab") as file:
+        file.write(b'{"seq":')
+    run_search(run.parent.parent, settings=NOISY)
+    assert found(run) == whole
+    assert verify(run).divergence is None
