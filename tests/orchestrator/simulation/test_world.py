@@ -22,7 +22,7 @@ from orchestrator.simulation.reference import Reference
 from orchestrator.simulation.scenarios import SCENARIOS
 from orchestrator.simulation.world import StoryError, World, tell
 
-STORIES, BLOCK = 300, 25
+STORIES, BLOCK = 200, 25
 """How many seeds every run of the tests tells, and in one test."""
 
 
