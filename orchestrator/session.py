@@ -111,7 +111,7 @@ class Session:
         plan = calibration_plan(objective, devices_of(slots), repeats, request)
         directory = run_directory(self.root, "calibration", plan.run_id)
         baseline = Given((objective.space.baseline,))
-        return self._conduct(directory, plan, slots, lambda _: baseline, overrides)
+        return self.carry_out(directory, plan, slots, lambda _: baseline, overrides)
 
     def check(self, request: CheckRequest, slots: Slots) -> Result:
         """Begin or take up the check that `request` describes.
@@ -136,7 +136,7 @@ class Session:
             )
         points = check_points(request.terms.objective.space, request.names())
         same_bits = replace(slots, threads=plan.devices.threads)
-        return self._conduct(directory, plan, same_bits, lambda _: Given(points))
+        return self.carry_out(directory, plan, same_bits, lambda _: Given(points))
 
     def search(
         self,
@@ -171,8 +171,8 @@ class Session:
                 f"{slots.device}: choose with --device {plan.devices.kind}"
             )
         same_bits = replace(slots, threads=plan.devices.threads)
-        proposer = partial(_replayed, accept_drift=accept_drift)
-        return self._conduct(directory, plan, same_bits, proposer, overrides)
+        proposer = partial(replayed, accept_drift=accept_drift)
+        return self.carry_out(directory, plan, same_bits, proposer, overrides)
 
     def _say_what_checks_found(self, objective: Objective, kind: str) -> None:
         """What checks have shown or left open: a note, whatever it says and cannot read."""
@@ -211,7 +211,7 @@ class Session:
             return result
         return with_its_cost(result.state)
 
-    def _conduct(
+    def carry_out(
         self,
         directory: Path,
         plan: Plan,
@@ -219,6 +219,10 @@ class Session:
         proposer: Callable[[RunState], Proposer],
         overrides: Overrides = (),
     ) -> Result:
+        """Begin or take up the run of `plan` in `directory`, as far as it goes now.
+
+        `proposer` brings what proposes its points to where the recorded run stands.
+        """
         recorded = recorded_state(directory)
         if recorded is not None and recorded.concluded is not None:
             check_same_plan(directory, recorded, plan)
@@ -302,7 +306,7 @@ def refuse_the_past(window: Window | None, clock: Clock) -> None:
         )
 
 
-def _replayed(state: RunState, *, accept_drift: bool) -> Proposer:
+def replayed(state: RunState, *, accept_drift: bool) -> Proposer:
     """The search that the ledger has brought this far."""
     from orchestrator.search import Search  # imports cma
 
