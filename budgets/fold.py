@@ -2,7 +2,7 @@
 
 `apply` refuses events that cannot follow what came before, so folding a ledger also proves that it
 tells one consistent story: every reservation settled once, no cap passed, no generation told twice.
-It alone changes a state, in place (copying made opening a long ledger five times as slow), and
+It alone changes a state, in place (copying made opening a long ledger several times as slow), and
 checks everything before it changes anything.
 """
 
