@@ -282,7 +282,7 @@ class Session:
         return self._executor
 
     def _say_new_warnings(self) -> None:
-        warnings = getattr(self._executor, "warnings", ())
+        warnings = () if self._executor is None else self._executor.warnings
         for warning in warnings[self._warnings_said :]:
             self.say(f"Warning: {warning}.")
         self._warnings_said = len(warnings)

@@ -71,6 +71,10 @@ class Executor(Protocol):
     slots: Slots
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """For people; grows while the executor runs."""
+
+    @property
     def withdrawn(self) -> tuple[Withdrawn, ...]:
         """Devices given up; more may follow while the executor runs."""
 

@@ -78,6 +78,7 @@ class LocalExecutor:
         overrun_seconds: float = OVERRUN_SECONDS,
     ) -> None:
         self.slots = slots
+        self.warnings: tuple[str, ...] = ()
         self.lease = Lease(lease_seconds) if lease_seconds is not None else None
         self._launcher: Launcher = launcher
         self._preload = tuple(preload)

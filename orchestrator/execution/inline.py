@@ -32,6 +32,7 @@ class InlineExecutor:
 
     def __init__(self, slots: Slots) -> None:
         self.slots = slots
+        self.warnings: tuple[str, ...] = ()
         self.withdrawn: tuple[Withdrawn, ...] = ()
         self._queue: deque[Attempt] = deque()
 

@@ -30,6 +30,7 @@ class SimulatedExecutor:
 
     def __init__(self, slots: Slots, machines: Machines, weather: Weather) -> None:
         self.slots = slots
+        self.warnings: tuple[str, ...] = ()
         self.withdrawn: tuple[Withdrawn, ...] = ()
         self.flights: list[Flight] = []
         self._machines, self._weather = machines, weather
