@@ -17,8 +17,8 @@ from budgets.terms import Caps
 
 MS_PER_HOUR = 3_600_000
 
-Key = tuple[int, int, int]
-"""Generation, candidate, seed."""
+Key = tuple[str | int | None, ...]
+"""Panel or None, generation, candidate, seed."""
 
 
 class Hold(NamedTuple):
@@ -27,6 +27,7 @@ class Hold(NamedTuple):
     reserve_ms: int
     session: int
     since_ms: int
+    apart: bool = False  # not one of the search's evaluations
 
 
 class Refusal(NamedTuple):
@@ -66,7 +67,9 @@ class Accounts(NamedTuple):
 
     caps: Caps
     price_per_device_hour: float = 0.0
-    evaluations: int = 0  # settled with a final status
+    evaluations: int = 0  # of the search, settled for good
+    apart: int = 0  # evaluations beside the search, likewise
+    apart_cap: int = 0  # how many of those are planned
     device_ms: int = 0  # spent, on whatever came of it
     lost_ms: int = 0  # of these, on attempts that the infrastructure lost or a person cancelled
     overrun_ms: int = 0  # of these, beyond what was reserved
@@ -94,8 +97,13 @@ class Accounts(NamedTuple):
 
     @property
     def evaluations_free(self) -> int:
-        """Neither spent nor reserved. The same for the next four; None without a cap."""
-        return self.caps.evaluations - self.evaluations - len(self.holds)
+        """Neither spent nor reserved. The same for the next five; None without a cap."""
+        held = sum(not hold.apart for hold in self.holds.values())
+        return self.caps.evaluations - self.evaluations - held
+
+    @property
+    def apart_free(self) -> int:
+        return self.apart_cap - self.apart - sum(hold.apart for hold in self.holds.values())
 
     @property
     def device_hours_free(self) -> float | None:
@@ -149,12 +157,12 @@ class Accounts(NamedTuple):
             return sessions_ms
         return (*sessions_ms[:-1], elapsed_ms)
 
-    def refusal(self, reserve_ms: int) -> Refusal | None:
+    def refusal(self, reserve_ms: int, *, apart: bool = False) -> Refusal | None:
         """Why an attempt with this worst case may not start now; None when it may."""
         caps = self.caps
-        if self.evaluations_free < 1:
-            free = self.evaluations_free
-            return Refusal("evaluations", 1, free, "evaluations", "--max-evals")
+        if (free := self.apart_free if apart else self.evaluations_free) < 1:
+            name = "evaluations beside the search" if apart else "evaluations"
+            return Refusal(name, 1, free, "evaluations", "the plan" if apart else "--max-evals")
         if caps.device_hours is not None or caps.cost is not None:
             used_ms = self.device_ms + self.reserved_device_ms
             if used_ms + reserve_ms > self.device_cap_ms:
@@ -177,22 +185,26 @@ class Accounts(NamedTuple):
 
     def _wall_overrun_ms(self, reserve_ms: int) -> float:
         """How far an attempt's worst case would lead beyond the cap on wall clock."""
-        held = self._hold((-1, -1, -1), reserve_ms, self.sessions_ms)
+        held = self._hold((), reserve_ms, self.sessions_ms)
         return held.committed_wall_ms - _cap_ms(self.caps.hours)
 
-    def reserve(self, key: Key, reserve_ms: int, elapsed_ms: int = 0) -> "Accounts":
+    def reserve(
+        self, key: Key, reserve_ms: int, elapsed_ms: int = 0, *, apart: bool = False
+    ) -> "Accounts":
         """Set the worst case of an attempt aside. Raises ValueError if a cap forbids it."""
         if not self.sessions_ms:
             raise ValueError("no session is open to start an attempt")
         if key in self.holds:
             raise ValueError(f"evaluation {key} already holds a reservation")
         now = self if self.caps.hours is None else self.tick(elapsed_ms)
-        if refusal := now.refusal(reserve_ms):
+        if refusal := now.refusal(reserve_ms, apart=apart):
             raise ValueError(f"a reservation beyond a cap: {refusal}")
-        return self._hold(key, reserve_ms, self._sessions_at(elapsed_ms))
+        return self._hold(key, reserve_ms, self._sessions_at(elapsed_ms), apart=apart)
 
-    def _hold(self, key: Key, reserve_ms: int, sessions_ms: tuple[int, ...]) -> "Accounts":
-        hold = Hold(reserve_ms, len(sessions_ms) - 1, sessions_ms[-1])
+    def _hold(
+        self, key: Key, reserve_ms: int, sessions_ms: tuple[int, ...], *, apart: bool = False
+    ) -> "Accounts":
+        hold = Hold(reserve_ms, len(sessions_ms) - 1, sessions_ms[-1], apart)
         return self._replace(
             holds={**self.holds, key: hold},
             reserved_device_ms=self.reserved_device_ms + reserve_ms,
@@ -215,7 +227,8 @@ class Accounts(NamedTuple):
             at = hold.session
             sessions_ms = (*sessions_ms[:at], max(sessions_ms[at], end), *sessions_ms[at + 1 :])
         return self._replace(
-            evaluations=self.evaluations + final,
+            evaluations=self.evaluations + (final and not hold.apart),
+            apart=self.apart + (final and hold.apart),
             device_ms=self.device_ms + charged_ms,
             lost_ms=self.lost_ms + (0 if final else charged_ms),
             overrun_ms=self.overrun_ms + max(0, charged_ms - hold.reserve_ms),

@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, TypeAdapter
 from pydantic.dataclasses import dataclass
 
-from budgets.terms import Caps, Plan, Terms
+from budgets.terms import Arm, Caps, PanelName, Plan, Terms
 
-SCHEMA = 2
+SCHEMA = 3
 """Version of these words, in every ledger's first record and in every session's (see `upcast`)."""
 
 
@@ -29,9 +29,21 @@ class Status(StrEnum):
 
     @property
     def final(self) -> bool:
-        """Whether the evaluation is over; otherwise it is owed again under a new attempt."""
+        """Whether it says something of the candidate."""
         return self not in (Status.LOST, Status.CANCELLED)
 
+
+Again = Literal["elsewhere", "lighter"]
+"""Why a failed evaluation is tried once more: the failure may be the machine's; or it was out of
+memory, and there is a way to compute the same in less."""
+
+Grade = Literal["go_persists", "go", "no_go", "plumbing"]
+"""What a search amounts to: a Go that persists on more FLOPs, a Go at this budget, a No-Go; or it
+works, and was too small to say more."""
+
+NoGo = Literal[
+    "dead_space", "below_noise", "does_not_persist", "pathological", "unstable", "unknown"
+]
 
 _COMPLETE = ConfigDict(extra="forbid", allow_inf_nan=False)
 
@@ -73,6 +85,20 @@ class GenerationAsked:
     generation: int = Field(ge=0)
     points: tuple[tuple[float, ...], ...]
     seeds: tuple[int, ...]
+    distances: tuple[float, ...] = ()  # Mahalanobis, from what each was drawn of; empty: unknown
+    settings: dict[str, Any] = Field(default_factory=dict)  # of a proxy, laid over the objective's
+    length: float = Field(default=1.0, gt=0)  # expected duration, relative to the objective's
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
+class PanelAsked:
+    """These configurations are to be evaluated on these seeds, beside the search."""
+
+    kind: Literal["panel_asked"] = "panel_asked"
+    panel: PanelName
+    number: int = Field(default=0, ge=0)  # of the panels of that name
+    arms: tuple[Arm, ...] = Field(min_length=1)
+    seeds: tuple[tuple[int, ...], ...]  # of each arm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
@@ -80,7 +106,8 @@ class Reserved:
     """An attempt is about to start; its worst case is set aside."""
 
     kind: Literal["reserved"] = "reserved"
-    generation: int
+    panel: PanelName | None = None  # None: of the search
+    generation: int  # or the panel's number
     candidate: int
     seed: int
     attempt: int = Field(ge=1)
@@ -92,7 +119,8 @@ class Settled:
     """An attempt is over: what it cost, how it ended, and its score if it has one."""
 
     kind: Literal["settled"] = "settled"
-    generation: int
+    panel: PanelName | None = None  # None: of the search
+    generation: int  # or the panel's number
     candidate: int
     seed: int
     attempt: int
@@ -112,6 +140,12 @@ class Settled:
     metrics: dict[str, float] = Field(default_factory=dict)
     cause: str = ""
     recovered: bool = False  # settled from the attempt's own files, nobody having waited for it
+    again: Again | None = None  # why its evaluation is owed once more all the same
+
+    @property
+    def final(self) -> bool:
+        """Whether the evaluation is over; otherwise it is owed again under a new attempt."""
+        return self.status.final and self.again is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
@@ -123,7 +157,8 @@ class Late:
     """
 
     kind: Literal["late"] = "late"
-    generation: int
+    panel: PanelName | None = None  # None: of the search
+    generation: int  # or the panel's number
     candidate: int
     seed: int
     attempt: int
@@ -169,6 +204,20 @@ class Fired:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
+class Decided:
+    """What the search amounts to, with its evidence. Phase 2 follows a Go only."""
+
+    kind: Literal["decided"] = "decided"
+    grade: Grade
+    no_go: NoGo | None = None  # which, of a No-Go
+    arm: str = ""  # the recommendation: of its panel; empty when nothing was found
+    point: tuple[float, ...] | None = None  # ... and its place in the unit cube
+    gain: float | None = None  # relative to the baseline's score, on fresh seeds
+    lower: float | None = None  # bound of it
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
 class Overridden:
     """A person lets the run go on although a rule fired."""
 
@@ -210,12 +259,14 @@ Event = (
     Planned
     | Opened
     | GenerationAsked
+    | PanelAsked
     | Reserved
     | Settled
     | Late
     | Withdrawn
     | GenerationTold
     | Fired
+    | Decided
     | Overridden
     | Amended
     | Salvaged

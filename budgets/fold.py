@@ -18,6 +18,7 @@ from budgets.chain import Record
 from budgets.events import (
     Amended,
     Concluded,
+    Decided,
     Event,
     Fired,
     GenerationAsked,
@@ -25,6 +26,7 @@ from budgets.events import (
     Late,
     Opened,
     Overridden,
+    PanelAsked,
     Planned,
     Reserved,
     Salvaged,
@@ -32,7 +34,7 @@ from budgets.events import (
     Status,
     Withdrawn,
 )
-from budgets.state import Generation, RunState, Try
+from budgets.state import Batch, Generation, Panel, RunState, Try
 from budgets.terms import Calibration, Parent, Window
 
 CLOCK_JUMP_MS = 5000
@@ -68,6 +70,7 @@ def begin(record: Record) -> RunState:
     accounts = Accounts(
         plan.caps,
         plan.price_per_device_hour,
+        apart_cap=plan.apart,
         calendar=_calendar(plan.caps.window, began_ms, began_ms),
     )
     for paid in (plan.calibration, plan.parent):  # what led to the run is part of its price
@@ -177,12 +180,16 @@ def _rarer(state: RunState, event: Event, at_ms: int) -> None:  # noqa: PLR0912 
     match event:
         case GenerationAsked():
             _asked(state, event)
+        case PanelAsked():
+            _panel_asked(state, event)
         case GenerationTold():
             _told(state, event)
         case Opened():
             state.opened.append(event)
         case Fired():
             state.fired.append(event)
+        case Decided():
+            _decided(state, event)
         case Overridden():
             state.overridden.append(event)
         case Withdrawn():
@@ -227,7 +234,41 @@ def _asked(state: RunState, event: GenerationAsked) -> None:
             f"{shape[0]} points on {shape[1]} seeds, the plan has {resolved.population} on "
             f"{resolved.seeds_per_candidate}"
         )
-    state.current = Generation(event.generation, event.points, event.seeds)
+    if state.decided is not None or state.panel("finalists") is not None:
+        raise ValueError("the search is over")
+    if event.distances and len(event.distances) != len(event.points):
+        raise ValueError(f"{len(event.points)} points have {len(event.distances)} distances")
+    state.current = Generation(
+        event.generation,
+        event.points,
+        seeds=event.seeds,
+        distances=event.distances,
+        changed=event.settings,
+        stretch=event.length,
+    )
+
+
+def _panel_asked(state: RunState, event: PanelAsked) -> None:
+    expected = sum(name == event.panel for name, _ in state.panels)
+    if event.number != expected:
+        raise ValueError(f"expected {event.panel} panel {expected}, got {event.number}")
+    if len(event.arms) != len(event.seeds):
+        raise ValueError(f"{len(event.arms)} arms, and seeds for {len(event.seeds)}")
+    state.panels[event.panel, event.number] = Panel(
+        event.number,
+        tuple(arm.point for arm in event.arms),
+        name=event.panel,
+        arms=event.arms,
+        seeds=event.seeds,
+    )
+
+
+def _decided(state: RunState, event: Decided) -> None:
+    if state.decided is not None:
+        raise ValueError("the search is decided")
+    if state.current is not None:
+        raise ValueError(f"generation {state.current.number} is not told yet")
+    state.decided = event
 
 
 def _current(state: RunState, number: int) -> Generation:
@@ -236,48 +277,63 @@ def _current(state: RunState, number: int) -> Generation:
     return state.current
 
 
+def _open_batch(state: RunState, event: Reserved | Settled) -> Batch:
+    """Where evaluations may be reserved and settled now."""
+    if event.panel is None:
+        return _current(state, event.generation)
+    panel = state.panel(event.panel, event.generation)
+    if panel is None:
+        raise ValueError(f"{event.panel} panel {event.generation} was never asked")
+    return panel
+
+
 def _reserved(state: RunState, event: Reserved, elapsed_ms: int) -> None:
     if not state.opened:
         raise ValueError("no session is open to start an attempt")
-    generation = _current(state, event.generation)
+    batch = _open_batch(state, event)
     key = (event.candidate, event.seed)
-    if not (0 <= event.candidate < len(generation.points) and event.seed in generation.seeds):
+    count = len(batch.points)
+    if not (0 <= event.candidate < count and event.seed in batch.seeds_of(event.candidate)):
         raise ValueError(f"candidate {event.candidate}, seed {event.seed} was never asked for")
-    tries = generation.tries.get(key, ())
-    if tries and generation.result(*key) is not None:
+    tries = batch.tries.get(key, ())
+    if tries and batch.result(*key) is not None:
         raise ValueError(f"candidate {event.candidate}, seed {event.seed} is already paid for")
     if event.attempt != len(tries) + 1:
         raise ValueError(f"expected attempt {len(tries) + 1}, got {event.attempt}")
-    place = (event.generation, *key)
-    state.accounts = state.accounts.reserve(place, event.reserve_ms, elapsed_ms)
-    generation.tries[key] = (*tries, Try(len(state.opened) - 1, event))
+    place, apart = (event.panel, event.generation, *key), event.panel is not None
+    state.accounts = state.accounts.reserve(place, event.reserve_ms, elapsed_ms, apart=apart)
+    batch.tries[key] = (*tries, Try(len(state.opened) - 1, event))
 
 
 def _settled(state: RunState, event: Settled, elapsed_ms: int) -> None:
-    generation = _current(state, event.generation)
+    batch = _open_batch(state, event)
     key = (event.candidate, event.seed)
-    tries = generation.tries.get(key, ())
+    tries = batch.tries.get(key, ())
     if not tries or tries[-1].settled or tries[-1].reserved.attempt != event.attempt:
         raise ValueError(f"attempt {event.attempt} of {key} is not open")
     if (event.score is None) == (event.status is Status.OK):
         raise ValueError(f"status {event.status} with score {event.score}")
-    place, final = (event.generation, *key), event.status.final
+    if event.again is not None and event.status in (Status.OK, Status.LOST, Status.CANCELLED):
+        raise ValueError(f"status {event.status} is not a failure to try again")
+    place = (event.panel, event.generation, *key)
     state.accounts = state.accounts.settle(
-        place, event.charged_ms, final=final, elapsed_ms=elapsed_ms
+        place, event.charged_ms, final=event.final, elapsed_ms=elapsed_ms
     )
-    generation.tries[key] = (*tries[:-1], Try(tries[-1].session, tries[-1].reserved, event))
+    batch.tries[key] = (*tries[:-1], Try(tries[-1].session, tries[-1].reserved, event))
 
 
 def _late(state: RunState, event: Late) -> None:
-    place = (event.generation, event.candidate, event.seed, event.attempt)
-    if not 0 <= event.generation < state.asked:
+    place = (event.panel, event.generation, event.candidate, event.seed, event.attempt)
+    if event.panel is None and not 0 <= event.generation < state.asked:
         raise ValueError(f"generation {event.generation} was never asked")
-    generation = state.generations[event.generation]
-    tries = generation.tries.get((event.candidate, event.seed), ())
+    if event.panel is not None and state.panel(event.panel, event.generation) is None:
+        raise ValueError(f"{event.panel} panel {event.generation} was never asked")
+    tries = state.batch(event).tries.get((event.candidate, event.seed), ())
     given_up = tries[event.attempt - 1].settled if 0 < event.attempt <= len(tries) else None
     if given_up is None or given_up.status is not Status.LOST:
         raise ValueError(f"attempt {place} was not given up as lost")
-    if any((e.generation, e.candidate, e.seed, e.attempt) == place for e in state.late):
+    known = ((e.panel, e.generation, e.candidate, e.seed, e.attempt) for e in state.late)
+    if place in known:
         raise ValueError(f"attempt {place} has come late before")
     state.accounts = state.accounts.charge_late(event.charged_ms)
     state.late.append(event)
@@ -295,6 +351,8 @@ def _told(state: RunState, event: GenerationTold) -> None:
 def _amended(state: RunState, event: Amended, at_ms: int) -> None:
     if event.generations < state.asked:
         raise ValueError(f"{state.asked} generations are asked, it allows {event.generations}")
+    if state.panel("finalists") is not None:
+        raise ValueError("its search is over and was compared with the baseline: begin another run")
     if state.concluded is not None and event.generations <= state.finished:
         raise ValueError("the run is concluded, and this gives it nothing more to do")
     resolved = state.plan.resolved.model_copy(update={"generations": event.generations})
@@ -310,4 +368,4 @@ def _amended(state: RunState, event: Amended, at_ms: int) -> None:
     state.accounts = state.accounts.amend(event.caps, calendar)
     state.plan = state.plan.model_copy(update={"caps": event.caps, "resolved": resolved})
     state.amended.append(event)
-    state.concluded = None
+    state.concluded = state.decided = None

@@ -1,14 +1,16 @@
 """What a run is, as its ledger tells it. Everything is derived by `fold`, nothing is stored."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from math import inf, nextafter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from budgets.accounts import Accounts
 from budgets.events import (
     Amended,
     Concluded,
+    Decided,
     Fired,
     GenerationTold,
     Late,
@@ -20,7 +22,7 @@ from budgets.events import (
     Status,
     Withdrawn,
 )
-from budgets.terms import Plan
+from budgets.terms import Arm, PanelName, Plan
 
 
 class Try(NamedTuple):
@@ -32,23 +34,38 @@ class Try(NamedTuple):
 
 
 @dataclass(slots=True)
-class Generation:
-    """Points to evaluate, and what has come of them. Keys are (candidate, seed)."""
+class Batch:
+    """Configurations to evaluate, and what has come of them. Keys are (candidate, seed)."""
 
     number: int
     points: tuple[tuple[float, ...], ...]
-    seeds: tuple[int, ...]
     tries: dict[tuple[int, int], tuple[Try, ...]] = field(default_factory=dict)
-    told: GenerationTold | None = None
+
+    @property
+    def panel(self) -> PanelName | None:
+        """None: a generation of the search."""
+        return None
+
+    def seeds_of(self, candidate: int) -> tuple[int, ...]:
+        """Those the candidate is evaluated on."""
+        raise NotImplementedError
+
+    def settings(self, candidate: int) -> Mapping[str, Any]:
+        """What the candidate changes of the objective's settings."""
+        raise NotImplementedError
+
+    def length(self, candidate: int) -> float:
+        """How long its evaluation is expected to take, relative to one of the search's."""
+        raise NotImplementedError
 
     def evaluations(self) -> Iterator[tuple[int, int]]:
-        """Every evaluation of the generation, in candidate order."""
-        return ((c, seed) for c in range(len(self.points)) for seed in self.seeds)
+        """Every evaluation of the batch, in candidate order."""
+        return ((c, seed) for c in range(len(self.points)) for seed in self.seeds_of(c))
 
     def result(self, candidate: int, seed: int) -> Settled | None:
         """How the evaluation ended for good; None while it is owed."""
         for attempt in self.tries.get((candidate, seed), ()):
-            if attempt.settled is not None and attempt.settled.status.final:
+            if attempt.settled is not None and attempt.settled.final:
                 return attempt.settled
         return None
 
@@ -61,6 +78,10 @@ class Generation:
     def _flying(self, key: tuple[int, int]) -> bool:
         tries = self.tries.get(key, ())
         return bool(tries) and tries[-1].settled is None
+
+    def open_tries(self) -> list[Try]:
+        """Attempts in flight; after a crash, those that nobody settled."""
+        return [t for tries in self.tries.values() for t in tries if t.settled is None]
 
     def results(self) -> list[Settled]:
         """Final results so far, in candidate order."""
@@ -75,15 +96,40 @@ class Generation:
     def failed(self) -> list[Settled]:
         return [r for r in self.results() if r.status is not Status.OK]
 
+    def scores_by_seed(self, candidate: int) -> dict[int, float]:
+        """The candidate's healthy scores so far."""
+        results = ((seed, self.result(candidate, seed)) for seed in self.seeds_of(candidate))
+        return {s: r.score for s, r in results if r is not None and r.score is not None}
+
     def score(self, candidate: int) -> float | None:
         """Mean score over the seeds; None unless every one of them is healthy."""
-        scores = [r.score for s in self.seeds if (r := self.result(candidate, s)) is not None]
-        healthy = [s for s in scores if s is not None]
-        return sum(healthy) / len(healthy) if len(healthy) == len(self.seeds) else None
+        healthy = self.scores_by_seed(candidate)
+        whole = len(healthy) == len(self.seeds_of(candidate))
+        return sum(healthy.values()) / len(healthy) if whole else None
 
     def scores(self) -> list[float | None]:
         """One entry a candidate, in candidate order."""
         return [self.score(candidate) for candidate in range(len(self.points))]
+
+
+@dataclass(slots=True, kw_only=True)
+class Generation(Batch):
+    """Points that the search proposed, or that a calibration or a check consists of."""
+
+    seeds: tuple[int, ...]  # shared by all candidates
+    distances: tuple[float, ...] = ()
+    changed: Mapping[str, Any] = field(default_factory=dict)  # of the objective: a proxy's settings
+    stretch: float = 1.0
+    told: GenerationTold | None = None
+
+    def seeds_of(self, candidate: int) -> tuple[int, ...]:  # noqa: ARG002
+        return self.seeds
+
+    def settings(self, candidate: int) -> Mapping[str, Any]:  # noqa: ARG002
+        return self.changed
+
+    def length(self, candidate: int) -> float:  # noqa: ARG002
+        return self.stretch
 
     def fitness(self) -> list[float]:
         """What the search is told: scores, with the failed finite and worse than every healthy one.
@@ -103,6 +149,28 @@ class Generation:
         return told
 
 
+@dataclass(slots=True, kw_only=True)
+class Panel(Batch):
+    """Configurations compared on the same seeds, beside the search. A candidate is an arm."""
+
+    name: PanelName
+    arms: tuple[Arm, ...]
+    seeds: tuple[tuple[int, ...], ...]  # of each arm
+
+    @property
+    def panel(self) -> PanelName | None:
+        return self.name
+
+    def seeds_of(self, candidate: int) -> tuple[int, ...]:
+        return self.seeds[candidate]
+
+    def settings(self, candidate: int) -> Mapping[str, Any]:
+        return self.arms[candidate].settings
+
+    def length(self, candidate: int) -> float:
+        return self.arms[candidate].length
+
+
 @dataclass(slots=True)
 class RunState:
     """A run as its ledger tells it."""
@@ -117,6 +185,8 @@ class RunState:
     opened: list[Opened] = field(default_factory=list)
     told: list[Generation] = field(default_factory=list)
     current: Generation | None = None  # asked but not told yet
+    panels: dict[tuple[PanelName, int], Panel] = field(default_factory=dict)
+    decided: Decided | None = None
     fired: list[Fired] = field(default_factory=list)
     overridden: list[Overridden] = field(default_factory=list)
     amended: list[Amended] = field(default_factory=list)
@@ -139,6 +209,20 @@ class RunState:
         assert self.current is not None, f"generation {number} was never asked"
         return self.current
 
+    def panel(self, name: PanelName, number: int = 0) -> Panel | None:
+        """The panel of that name and number, if it was asked."""
+        return self.panels.get((name, number))
+
+    def batch(self, place: Reserved | Settled | Late) -> Batch:
+        """The generation or panel that an evaluation belongs to, which was asked."""
+        if place.panel is None:
+            return self.generation(place.generation)
+        return self.panels[place.panel, place.generation]
+
+    def batches(self) -> Iterator[Batch]:
+        """Every generation, then every panel, in the order in which they were asked."""
+        return chain(self.generations, self.panels.values())
+
     @property
     def asked(self) -> int:
         """How many generations were asked."""
@@ -151,9 +235,8 @@ class RunState:
 
     def open_tries(self) -> list[Try]:
         """Attempts in flight; after a crash, those that nobody settled."""
-        if self.current is None:
-            return []
-        return [t for ts in self.current.tries.values() for t in ts if t.settled is None]
+        batches = [*self.panels.values(), *filter(None, (self.current,))]
+        return [attempt for batch in batches for attempt in batch.open_tries()]
 
     @property
     def finished(self) -> int:

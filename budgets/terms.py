@@ -4,6 +4,7 @@ Times are seconds or hours as the name says, money is in the unit of `price_per_
 Nothing here is a timestamp: two runs on the same terms have equal plans.
 """
 
+from math import ceil
 from statistics import median, quantiles, stdev
 from typing import Annotated, Any, Literal, Self
 
@@ -11,6 +12,9 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validato
 
 Phase = Literal["calibration", "check", "phase1", "phase2"]
 Tier = Literal["min", "target", "max"]
+
+PanelName = Literal["reference", "finalists", "winner", "rung", "proxy"]
+"""Evaluations that no search learns from: see `Confirmation` and `ProxyTerms`."""
 
 PositiveSeed = Annotated[int, Field(strict=True, ge=1, lt=2**32)]
 """0 means "take the clock" to some libraries, so it is no seed."""
@@ -52,6 +56,12 @@ class Limits(Terms):
     def reserve_ms(self) -> int:
         """The worst an attempt can cost one device: the limit, the grace, and as long to reap."""
         return round(1000 * (self.wall_seconds + 2 * self.grace_seconds))
+
+    def stretched(self, length: float) -> "Limits":
+        """For an evaluation that is expected to take `length` times as long, if that is longer."""
+        if length <= 1:
+            return self
+        return self.model_copy(update={"wall_seconds": ceil(length * self.wall_seconds)})
 
 
 class Window(Terms):
@@ -161,13 +171,30 @@ def percentile_90(values: list[float]) -> float:
 class Thresholds(Terms):
     """Every number a rule compares with. The one place to edit them."""
 
-    crash_rate_pause: float = 0.10  # above it a generation pauses the run
-    crash_count_pause: int = 2  # ... and no fewer failures than this
-    time_drift_pause: float = 2.0  # times the calibrated median (CPU seconds on a CPU)
-    time_drift_floor_seconds: float = 1.0  # below this nothing runs away
-    attempts_per_session: int = 3  # tries at an evaluation that the infrastructure keeps losing
-    same_score: float = 1e-4  # relative; two scores no further apart are the same score
-    alive_level: float = 0.05  # share of the ends a check says move the score that may be chance
+    crash_rate_pause: float = Field(default=0.10, ge=0, le=1)  # above it a generation pauses
+    crash_count_pause: int = Field(default=2, ge=1)  # ... and no fewer failures than this
+    nan_rate_pause: float = Field(default=0.10, ge=0, le=1)  # unexplained, of a generation
+    nan_count_pause: int = Field(default=2, ge=1)  # ... and no fewer than this
+    nan_generations_pause: int = Field(default=3, ge=1)  # one unexplained in each so many running
+    edge: float = Field(default=0.02, ge=0, le=0.5)  # of a knob's range: so near an end is extreme
+    far: float = Field(default=1.5, ge=0)  # beyond sqrt(dimension), Mahalanobis: an outlier
+    time_drift_pause: float = Field(default=2.0, gt=0)  # times the calibrated median (CPU on a CPU)
+    time_drift_floor_seconds: float = Field(default=1.0, ge=0)  # below this nothing runs away
+    attempts_per_session: int = Field(default=3, ge=1)  # tries at what the infrastructure loses
+    patience_generations: int | None = Field(default=None, ge=1)  # without improvement; None: ever
+    patience_improve: float = Field(default=0.001, ge=0)  # relative: less is no improvement
+    same_score: float = Field(default=1e-4, ge=0)  # relative; scores no further apart are the same
+    alive_level: float = Field(
+        default=0.05, gt=0, lt=1
+    )  # share of a check's finds that may be luck
+    go_gain: float = Field(default=0.01, ge=0)  # of the baseline's score, asked of the winner
+    go_seeds: int = Field(default=5, ge=2)  # fresh ones, paired, at least
+    go_level: float = Field(default=0.01, gt=0, lt=0.5)  # how often luck alone may pass for a gain
+    go_crash_rate: float = Field(default=0.05, ge=0, le=1)  # over the last generations, for a Go
+    go_generations: int = Field(default=3, ge=1)  # how many the last ones are
+    go_pathological: float = Field(default=0.20, ge=0, le=1)  # of the winner's runs, failed or sick
+    persist_share: float = Field(default=0.5, ge=0, le=1)  # of the gain, kept on the rung
+    dead_spread: float = Field(default=1.1, ge=0)  # candidates' sd in noise sds: no more is nothing
 
 
 class SearchTerms(Terms):
@@ -177,6 +204,98 @@ class SearchTerms(Terms):
     seed: PositiveSeed
     sigma0: float = Field(gt=0, le=0.3)
     start: tuple[float, ...]  # a point of the unit cube
+
+
+class Varied(Terms):
+    """The objective with some of its settings changed."""
+
+    label: str
+    settings: dict[str, Any]  # to lay over the objective's
+    length: float = Field(default=1.0, gt=0)  # expected duration, relative to the objective's
+
+
+class Arm(Terms):
+    """One configuration of a panel: a point of the unit cube, perhaps of a varied objective."""
+
+    name: str
+    point: tuple[float, ...]
+    settings: dict[str, Any] = Field(default_factory=dict)
+    length: float = Field(default=1.0, gt=0)
+
+
+class Rung(Terms):
+    """More FLOPs, on which a gain must persist."""
+
+    factor: float = Field(gt=0)  # of the objective's FLOPs
+    seeds: int = Field(ge=1)
+    varied: Varied
+
+
+class Confirmation(Terms):
+    """How the verdict is reached, on fresh seeds: counted and priced apart from E.
+
+    The finalists are compared with each other and the baseline on `picking_seeds`; the one that
+    wins there is compared with the baseline on `seeds` that nobody was picked on.
+    """
+
+    seeds: int = Field(ge=2)
+    picking_seeds: int = Field(ge=1)
+    luckiest: int = Field(ge=0)  # best candidates of the search that are finalists too
+    control_seeds: int = Field(ge=0)  # of `seeds`, for each control
+    controls: tuple[Varied, ...] = ()  # each at equal FLOPs, and at equal seconds
+    incumbent: tuple[float, ...] | None = None  # an earlier winner, compared on `seeds`
+    rung: Rung | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.control_seeds > self.seeds:
+            raise ValueError(f"controls have {self.control_seeds} seeds, of only {self.seeds}")
+        return self
+
+    def sizes(self) -> dict[PanelName, tuple[int, float]]:
+        """Evaluations of each panel at most, and their length together in whole evaluations."""
+        controls = sum(c.length for c in self.controls) * self.control_seeds
+        count = len(self.controls) * self.control_seeds
+        both = self.seeds + self.picking_seeds + self.seeds * (self.incumbent is not None)
+        finalists = (2 + self.luckiest) * self.picking_seeds
+        sizes: dict[PanelName, tuple[int, float]] = {
+            "reference": (both + count, both + controls),
+            "finalists": (finalists, finalists),
+            "winner": (self.seeds + count, self.seeds + count),
+        }
+        if self.rung is not None:
+            pairs = 2 * self.rung.seeds
+            sizes["rung"] = (pairs, pairs * self.rung.varied.length)
+        return sizes
+
+    @property
+    def evaluations(self) -> int:
+        return sum(count for count, _ in self.sizes().values())
+
+    @property
+    def length(self) -> float:
+        """All of it, in evaluations of the search."""
+        return sum(length for _, length in self.sizes().values())
+
+
+class ProxyTerms(Terms):
+    """A cheaper evaluation that may stand in for the full one while they are shown to agree."""
+
+    varied: Varied
+    agreement: float = Field(default=0.5, gt=-1, le=1)  # least lower bound of Kendall's tau
+    level: float = Field(default=0.1, gt=0, lt=1)  # two-sided, of that bound
+    generations: int = Field(default=5, ge=1)  # a certificate lasts at most
+    drift: float = Field(default=1.0, gt=0)  # ... and while the mean moved less, in sigma0
+
+
+class Source(Terms):
+    """The run whose Go a phase 2 run follows, and what it takes over from it."""
+
+    run_id: str
+    head: str  # of its ledger, then
+    variant: Literal["robust", "expanded"]
+    grade: str  # of its decision; empty where a person overrode that there is none
+    point: tuple[float, ...]  # its recommendation, in this run's space
 
 
 class Parent(Terms):
@@ -210,6 +329,9 @@ class Plan(Terms):
     calibration: Calibration | None
     parent: Parent | None
     thresholds: Thresholds = Thresholds()
+    confirmation: Confirmation | None = None  # None: no Go is possible
+    proxy: ProxyTerms | None = None
+    source: Source | None = None  # of a phase 2
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -221,3 +343,10 @@ class Plan(Terms):
         if self.caps.cost is not None and self.price_per_device_hour == 0:
             raise ValueError("a cap on cost needs --price-per-device-hour")
         return self
+
+    @property
+    def apart(self) -> int:
+        """Evaluations that are planned beside E, at most."""
+        confirmation = 0 if self.confirmation is None else self.confirmation.evaluations
+        proxy = 0 if self.proxy is None else self.resolved.evaluations
+        return confirmation + proxy

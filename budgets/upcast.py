@@ -1,7 +1,10 @@
 """Records of older schemas, told in today's words. A ledger on disk is never rewritten.
 
 Schema 2 has the words `amended`, `late`, `withdrawn` and `salvaged`, a session's `schema_version`,
-a plan's `parent` and a cap's `window`.
+a plan's `parent` and a cap's `window`. Schema 3 has `panel_asked` and `decided`, a `panel` in every
+word about an evaluation, `again` in a settlement, a generation's `distances`, `settings` and
+`length`; a plan's `confirmation`, `proxy` and `source`. All of them are absent from older records,
+where the defaults are true.
 """
 
 from collections.abc import Callable
@@ -25,7 +28,11 @@ def _from_1(event: Fields) -> Fields:
             return event
 
 
-_STEPS: dict[int, Callable[[Fields], Fields]] = {1: _from_1}
+def _from_2(event: Fields) -> Fields:
+    return event
+
+
+_STEPS: dict[int, Callable[[Fields], Fields]] = {1: _from_1, 2: _from_2}
 """From each older schema to the next one."""
 
 

@@ -210,7 +210,7 @@ def reservation(**fields: Any) -> Reserved:
         (settlement(reservation(candidate=0, attempt=2), score=None), "ok with score None"),
         (reservation(attempt=2), "expected attempt 1, got 2"),
         (reservation(candidate=0, attempt=2), "expected attempt 3, got 2"),
-        (reservation(candidate=0, attempt=3), r"\(0, 0, 5\) already holds a reservation"),
+        (reservation(candidate=0, attempt=3), r"\(None, 0, 0, 5\) already holds a reservation"),
         (reservation(candidate=1, attempt=2), "candidate 1, seed 5 is already paid for"),
         (reservation(candidate=4), "candidate 4, seed 5 was never asked for"),
         (reservation(candidate=-1), "candidate -1, seed 5 was never asked for"),
@@ -335,7 +335,7 @@ def generation_of(drawn: list[Any]) -> Generation:
         score = None if isinstance(outcome, Status) else outcome
         held = reservation(candidate=candidate)
         tries[candidate, 5] = (Try(0, held, settlement(held, status, score=score)),)
-    return Generation(0, tuple((0.5,) for _ in drawn), (5,), tries)
+    return Generation(0, tuple((0.5,) for _ in drawn), tries, seeds=(5,))
 
 
 @given(outcomes)

@@ -173,7 +173,7 @@ def test_ties_are_told_in_the_order_of_candidates_whichever_ended_first() -> Non
                 **place, status=Status.OK, score=float(candidate // 4), charged_ms=1, seconds=0.001
             )
             tries[candidate, 5] = (Try(0, Reserved(**place, reserve_ms=1), settled),)
-        return search.tell(Generation(0, points, (5,), tries))
+        return search.tell(Generation(0, points, tries, seeds=(5,)))
 
     assert told(iter(range(8))) == told(iter(reversed(range(8))))
 

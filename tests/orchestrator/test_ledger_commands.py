@@ -86,11 +86,11 @@ def test_a_run_that_is_not_there_is_bad_input(command: "Command", verb: tuple[st
 def test_a_later_versions_ledger_is_bad_input_for_every_command(
     run: Path, command: "Command"
 ) -> None:
-    data = (run / LEDGER).read_bytes().replace(b'"schema_version":2', b'"schema_version":3', 1)
+    data = (run / LEDGER).read_bytes().replace(b'"schema_version":3', b'"schema_version":4', 1)
     (run / LEDGER).write_bytes(reseal_first(data))
     for verb in (("verify",), ("ledger", "head"), ("report",), ("ledger", "export")):
         answer = command(*verb, run.name)
-        assert (answer.code, "was written with ledger schema 3" in answer.err) == (2, True), verb
+        assert (answer.code, "was written with ledger schema 4" in answer.err) == (2, True), verb
 
 
 def reseal_first(data: bytes) -> bytes:

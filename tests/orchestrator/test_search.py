@@ -39,7 +39,7 @@ def evaluated(search: Search, failing: frozenset[int] = frozenset()) -> Generati
         )
         reserved = Reserved(**place, reserve_ms=1)
         tries[candidate, 5] = (Try(0, reserved, settled),)
-    return Generation(number, points, (5,), tries)
+    return Generation(number, points, tries, seeds=(5,))
 
 
 def run(generations: int, population: int = 8) -> list[Generation]:

@@ -14,7 +14,7 @@ import pytest
 
 from budgets import storage
 from budgets.chain import LEDGER, read
-from budgets.events import Opened, Reserved, Status
+from budgets.events import SCHEMA, Opened, Reserved, Status
 from budgets.fold import fold
 from budgets.head import HEAD
 from budgets.ledger import BALLAST, Clock, LedgerStorageError
@@ -378,7 +378,7 @@ def test_a_run_begun_under_schema_1_goes_on_under_schema_2(
     assert result.verdict.decision == "done"
     assert (run / LEDGER).read_bytes().startswith(begun)
     opened = [r.event for r in read(run / LEDGER).records if isinstance(r.event, Opened)]
-    assert [event.schema_version for event in opened] == [1, 2]
+    assert [event.schema_version for event in opened] == [1, SCHEMA]
     assert found(run)["evaluations"] == 16
     first, recorded = found(run)["generations"][0], found(GOLDEN / "schema_1")["generations"][0]
     assert first["points"] == recorded["points"]
