@@ -26,6 +26,7 @@ from objectives.api import (
     ObjectiveError,
     ObjectiveSpec,
     SetupError,
+    Variant,
 )
 from objectives.settings import parse
 from objectives.space import Knob, SearchSpace
@@ -115,6 +116,15 @@ class AnalyticObjective:
     def optimum_score(self) -> float:
         """The score there, without noise."""
         return 1.0 if self.name == "noise" else OPTIMUM_SCORE
+
+    def controls(self) -> tuple[Variant, ...]:
+        return ()
+
+    def rung(self, factor: float) -> Variant | None:  # noqa: ARG002  # as far as it goes
+        return None
+
+    def lighter(self) -> Variant | None:
+        return None
 
     def preflight(self) -> tuple[str, ...]:
         """Warns if nothing is left to tell two candidates apart."""
