@@ -9,6 +9,7 @@ from math import ceil
 from typing import Literal, NamedTuple
 
 from budgets.accounts import MS_PER_HOUR
+from budgets.decision import has_winner, is_promising
 from budgets.state import Batch, Panel, RunState
 from budgets.terms import Calibration
 
@@ -29,8 +30,8 @@ class Needs(NamedTuple):
 NOTHING = Needs(0, 0.0, 0.0)
 
 
-def next_step(state: RunState, *, is_promising: bool = True) -> Step:
-    """What the run does next. `is_promising`: the winner deserves the rung, if it has come to it."""
+def next_step(state: RunState) -> Step:
+    """What the run does next, as long as no rule holds it up."""
     plan = state.plan
     if state.decided is not None or state.concluded is not None:
         return "over"
@@ -38,13 +39,24 @@ def next_step(state: RunState, *, is_promising: bool = True) -> Step:
         return "generation" if state.finished < plan.resolved.generations else "over"
     if plan.confirmation is not None and state.panel("reference") is None and not state.told:
         return "reference"
-    if not search_is_over(state):
-        return "generation"
-    if plan.confirmation is None or not state.told:
+    return _after_the_search(state) if search_is_over(state) else "generation"
+
+
+def _after_the_search(state: RunState) -> Step:
+    """The first panel that was not closed; the rung only for a winner that deserves it."""
+    confirmation = state.plan.confirmation
+    if confirmation is None or not state.told:
         return "decide"
-    if (due := _panel_due(state)) is not None and (due != "rung" or is_promising):
-        return due
-    return "decide"
+    for name in ("finalists", "winner"):
+        if not _is_closed(state.panel(name)):
+            return "decide" if name == "winner" and not has_winner(state) else name
+    if confirmation.rung is None or _is_closed(state.panel("rung")) or not is_promising(state):
+        return "decide"
+    return "rung"
+
+
+def _is_closed(panel: Panel | None) -> bool:
+    return panel is not None and panel.closed
 
 
 def search_is_over(state: RunState) -> bool:
@@ -57,17 +69,6 @@ def search_is_over(state: RunState) -> bool:
         return True
     can_be_confirmed = state.plan.confirmation is not None and bool(state.told)
     return state.ended is not None and can_be_confirmed
-
-
-def _panel_due(state: RunState) -> Literal["finalists", "winner", "rung"] | None:
-    """The next panel that was not asked and closed; None after the last."""
-    assert state.plan.confirmation is not None
-    names: tuple[Literal["finalists", "winner", "rung"], ...] = ("finalists", "winner", "rung")
-    for name in names[: None if state.plan.confirmation.rung is not None else 2]:
-        panel = state.panel(name)
-        if panel is None or not panel.closed:
-            return name
-    return None
 
 
 def at_work(state: RunState) -> list[Batch]:

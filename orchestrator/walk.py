@@ -112,12 +112,13 @@ class Course:
                 return verdict if self._drained() else Verdict("continue", (), "interrupted")
             if (panel := self._panel_due()) is not None:
                 self.run.record(panel)
-            elif next_step(self.run.state) == "decide":
+                continue
+            if next_step(self.run.state) == "decide":
                 if not self._drained():
                     return Verdict("continue", (), "interrupted")
                 self._decide()
                 continue
-            elif self.run.state.current is None and not search_is_over(self.run.state):
+            if self.run.state.current is None and not search_is_over(self.run.state):
                 self.run.record(_asked(self.run.state, self.proposer))
             if interruption := self.evaluate():
                 return interruption
