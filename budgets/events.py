@@ -42,7 +42,7 @@ Grade = Literal["go_persists", "go", "no_go", "plumbing"]
 works, and was too small to say more."""
 
 NoGo = Literal[
-    "dead_space", "below_noise", "does_not_persist", "pathological", "unstable", "unknown"
+    "dead_space", "below_noise", "too_small", "does_not_persist", "pathological", "unstable"
 ]
 
 _COMPLETE = ConfigDict(extra="forbid", allow_inf_nan=False)

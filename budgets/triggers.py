@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Literal
 
-from budgets.accounts import MS_PER_HOUR, Refusal
+from budgets.accounts import MS_PER_HOUR, Accounts, Refusal
 from budgets.calibration import forecast
+from budgets.course import Needs, at_work, awaited, next_step, search_is_over, still_apart
 from budgets.events import Status
-from budgets.state import Generation, RunState
+from budgets.state import Batch, Generation, RunState
 
 Decision = Literal["continue", "pause", "stop", "done"]
 
@@ -58,22 +59,26 @@ def judge(state: RunState) -> Verdict:
     for decision in ("pause", "stop"):
         if fired := tuple(t for t in triggers if t.decision == decision):
             return Verdict(decision, fired, "; ".join(t.evidence for t in fired))
-    if state.finished == state.plan.resolved.generations:
-        evaluations = state.accounts.evaluations
-        return Verdict("done", (), f"all {evaluations} planned evaluations are settled")
-    return Verdict("continue")
+    if next_step(state) != "over":
+        return Verdict("continue")
+    if state.decided is not None:
+        return Verdict("done", (), state.decided.evidence)
+    evaluations = state.accounts.evaluations
+    return Verdict("done", (), f"all {evaluations} planned evaluations are settled")
 
 
 def _triggers(state: RunState) -> Iterator[Trigger]:
+    if state.decided is not None:
+        return
     rules = [unaffordable(state), out_of_budget(state)]
-    if (latest := state.latest) is not None:
+    rules += [keeps_getting_lost(state, batch) for batch in at_work(state)]
+    if (latest := state.latest) is not None and not search_is_over(state):
         if state.plan.phase == "check":  # an end of a range that fails or takes long is a finding
             rules += [baseline_failed(latest)]
         else:
             rules += [crash_rate(state, latest), too_few_healthy(latest)]
             rules += [runaway_time(state, latest)]
-        rules += [keeps_getting_lost(state, latest)]
-    return (trigger for trigger in rules if trigger is not None)
+    yield from (trigger for trigger in rules if trigger is not None)
 
 
 def _waived(state: RunState, trigger: Trigger) -> bool:
@@ -166,21 +171,21 @@ def baseline_failed(generation: Generation) -> Trigger | None:
     return Trigger("baseline_failed", number, "pause", len(failed), 0, evidence, overridable=False)
 
 
-def keeps_getting_lost(state: RunState, generation: Generation) -> Trigger | None:
+def keeps_getting_lost(state: RunState, batch: Batch) -> Trigger | None:
     """The infrastructure lost one evaluation too often since the run was last opened."""
     limit, session = state.plan.thresholds.attempts_per_session, len(state.opened) - 1
-    for (candidate, seed), tries in generation.tries.items():
+    for (candidate, seed), tries in batch.tries.items():
         lost = [
             t.settled
             for t in tries
             if t.session == session and t.settled and t.settled.status is Status.LOST
         ]
-        if len(lost) >= limit and generation.result(candidate, seed) is None:
+        if len(lost) >= limit and batch.result(candidate, seed) is None:
             evidence = (
-                f"candidate {candidate}, seed {seed} of generation {generation.number} was lost "
+                f"candidate {candidate}, seed {seed} of {name_of(batch)} was lost "
                 f"{len(lost)} times ({lost[-1].cause}); resuming tries again"
             )
-            number = generation.number
+            number = state.asked if batch.panel else batch.number
             return Trigger(
                 "infrastructure", number, "pause", len(lost), limit, evidence, overridable=False
             )
@@ -194,14 +199,14 @@ def unaffordable(state: RunState) -> Trigger | None:
     find its whole reservation free, however short it will be.
     """
     plan, accounts = state.plan, state.accounts
-    if state.current is not None or plan.calibration is None:
-        return None
-    if state.finished == plan.resolved.generations:
+    if state.current is not None or plan.calibration is None or search_is_over(state):
         return None
     one = plan.resolved.model_copy(update={"generations": 1})
     needed = forecast(one, plan.calibration.median_seconds, plan.devices.count)
     last = max(0.0, plan.limits.reserve_ms / MS_PER_HOUR - needed.eval_seconds / 3600)
-    device_hours, hours = needed.device_hours + last, needed.barrier_hours + last
+    apart = still_apart(state)
+    last_device_hours, last_hours = max(last, apart.device_hours), max(last, apart.hours)
+    device_hours, hours = needed.device_hours + last_device_hours, needed.barrier_hours + last_hours
     cost = device_hours * plan.price_per_device_hour
     checks = (
         ("device-hours", device_hours, accounts.device_hours_free, "--max-device-hours"),
@@ -213,18 +218,48 @@ def unaffordable(state: RunState) -> Trigger | None:
         if free is not None and need > free:
             evidence = (
                 f"generation {state.asked} is expected to need {need:.4g} {unit} "
-                f"(its last attempt's whole limit included), {max(free, 0.0):.4g} are free ({flag})"
+                f"({_included(apart)}), {max(free, 0.0):.4g} are free ({flag})"
             )
             return Trigger("budget", state.asked, "stop", need, free, evidence, overridable=False)
     return None
 
 
+def _included(apart: Needs) -> str:
+    if not apart.evaluations:
+        return "its last attempt's whole limit included"
+    return f"with the {apart.evaluations} evaluations that the verdict will take"
+
+
 def out_of_budget(state: RunState) -> Trigger | None:
-    """The generation has evaluations left, and no cap leaves room for another attempt."""
-    if state.current is None or state.accounts.holds or not state.current.owed():
+    """What the run waits for has evaluations left, and no cap leaves room for another attempt."""
+    owed = next((b for b in awaited(state) if b.owed()), None)
+    if owed is None or state.accounts.holds:
         return None
-    refusal = state.accounts.refusal(state.plan.limits.reserve_ms)
-    return None if refusal is None else refused(state.current, refusal)
+    refusal = refusal_of(state, owed, owed.owed()[0][0])
+    return None if refusal is None else refused(state, owed, refusal)
+
+
+def refusal_of(state: RunState, batch: Batch, candidate: int) -> Refusal | None:
+    """Why an attempt at the candidate may not start now. The search leaves its due to the rest."""
+    return refusal_from(state.accounts, state, batch, candidate)
+
+
+def refusal_from(
+    accounts: Accounts, state: RunState, batch: Batch, candidate: int
+) -> Refusal | None:
+    """The same, by other accounts than the state's: those of a moment later."""
+    reserve_ms = state.plan.limits.stretched(batch.length(candidate)).reserve_ms
+    if batch.panel is not None or state.plan.search is None:
+        return accounts.refusal(reserve_ms, apart=batch.panel is not None)
+    apart = still_apart(state)
+    last = reserve_ms / MS_PER_HOUR  # of whatever comes last; it is part of what is set aside
+    aside = (max(0.0, apart.device_hours - last), max(0.0, apart.hours - last))
+    return accounts.refusal(reserve_ms, aside=aside)
+
+
+def name_of(batch: Batch) -> str:
+    """As people read it."""
+    return f"generation {batch.number}" if batch.panel is None else f"the {batch.panel} panel"
 
 
 def disk_full(generation: int, why: str) -> Trigger:
@@ -232,15 +267,10 @@ def disk_full(generation: int, why: str) -> Trigger:
     return Trigger("storage", generation, "pause", 0, 0, why, overridable=False)
 
 
-def refused(generation: Generation, refusal: Refusal) -> Trigger:
+def refused(state: RunState, batch: Batch, refusal: Refusal) -> Trigger:
     """The stop that a refused reservation amounts to."""
-    evidence = f"generation {generation.number} cannot be finished: {refusal}"
+    number = state.asked if batch.panel else batch.number
+    evidence = f"{name_of(batch)} cannot be finished: {refusal}"
     return Trigger(
-        "budget",
-        generation.number,
-        "stop",
-        refusal.needed,
-        refusal.free,
-        evidence,
-        overridable=False,
+        "budget", number, "stop", refusal.needed, refusal.free, evidence, overridable=False
     )

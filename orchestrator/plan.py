@@ -5,20 +5,24 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
 from budgets.terms import (
     Calibration,
     Caps,
+    Confirmation,
     Devices,
     Envelope,
     Limits,
     Parent,
     Phase,
     Plan,
+    Rung,
     SearchTerms,
     Tier,
+    Varied,
     Window,
 )
 from budgets.tiers import Sizing, size
@@ -31,6 +35,22 @@ LEAST_SIGMA0 = 1e-6
 
 CALIBRATION_LIMIT_SECONDS = 600.0
 """How long a baseline may take before anything has been measured."""
+
+
+VERDICT_SEEDS = 8
+"""Fresh, paired: a gain of 1.5 sd of the paired differences is then shown 8 times of 10."""
+
+PICKING_SEEDS, CONTROL_SEEDS, LUCKIEST = 3, 5, 2
+RUNG_FACTOR, RUNG_SEEDS = 4.0, 2
+
+
+@dataclass(frozen=True)
+class Confirm:
+    """How a request wants its verdict reached; the tier min never affords one."""
+
+    seeds: int = VERDICT_SEEDS  # 0: none, and so no Go
+    rung_factor: float = RUNG_FACTOR  # 0: no rung
+    rung_seeds: int = RUNG_SEEDS
 
 
 @dataclass(frozen=True)
@@ -54,6 +74,7 @@ class Request:
     limit_seconds: float | None = None
     stall_seconds: float | None = None
     fork: bool = False  # begin another run whose parent is the one of that name
+    confirm: Confirm = Confirm()
 
 
 def run_name(request: Request) -> str:
@@ -108,8 +129,46 @@ def search_plan(
         devices=devices,
         calibration=calibration,
         parent=parent,
+        confirmation=confirmation_for(request),
         **described(objective),
     )
+
+
+def confirmation_for(request: Request) -> Confirmation | None:
+    """How the verdict will be reached; None for the tier min, and where nobody wants it.
+
+    Raises ValueError on fewer seeds than a comparison needs.
+    """
+    asked, objective = request.confirm, request.objective
+    if request.tier == "min" or asked.seeds == 0:
+        return None
+    if asked.seeds < 2:
+        raise ValueError(
+            f"--confirm-seeds: expected 2 or more (5 for a Go), or 0 for none, got {asked.seeds}"
+        )
+    controls = tuple(Varied.model_validate(c.model_dump()) for c in objective.controls())
+    return Confirmation(
+        seeds=asked.seeds,
+        picking_seeds=PICKING_SEEDS,
+        luckiest=LUCKIEST,
+        control_seeds=min(CONTROL_SEEDS, asked.seeds) if controls else 0,
+        controls=controls,
+        rung=_rung(objective, asked),
+    )
+
+
+def _rung(objective: Objective, asked: Confirm) -> Rung | None:
+    if asked.rung_factor == 0 or asked.rung_seeds == 0:
+        return None
+    if asked.rung_factor <= 1:
+        raise ValueError(
+            f"--rung: expected a factor above 1, or 0 for none, got {asked.rung_factor:g}"
+        )
+    varied = objective.rung(asked.rung_factor)
+    if varied is None:
+        return None
+    longer = Varied.model_validate(varied.model_dump())
+    return Rung(factor=asked.rung_factor, seeds=asked.rung_seeds, varied=longer)
 
 
 def calibration_plan(
@@ -227,6 +286,31 @@ def evaluation_seeds(plan: Plan, generation: int) -> tuple[int, ...]:
         _seed(f"{plan.evaluation_seed}/{plan.phase}/{generation}/{repeat}")
         for repeat in range(plan.resolved.seeds_per_candidate)
     )
+
+
+@dataclass(frozen=True)
+class ConfirmationSeeds:
+    """Fresh seeds: none of the search's or the calibration's, none of one for another."""
+
+    picking: tuple[int, ...]
+    verdict: tuple[int, ...]
+    rung: tuple[int, ...]
+
+
+def confirmation_seeds(plan: Plan) -> ConfirmationSeeds:
+    """The seeds of a plan's confirmation, which it has."""
+    wanted = plan.confirmation
+    assert wanted is not None
+    generations = max(plan.resolved.generations, plan.nominal.generations)
+    used = {seed for number in range(generations) for seed in evaluation_seeds(plan, number)}
+    if plan.calibration is not None:
+        used |= {sample.seed for sample in plan.calibration.samples}
+    drawn = (_seed(f"{plan.evaluation_seed}/{plan.phase}/confirm/{n}") for n in count())
+    fresh = dict.fromkeys(islice((seed for seed in drawn if seed not in used), 10_000))
+    seeds = iter(fresh)
+    rung = 0 if wanted.rung is None else wanted.rung.seeds
+    counts = (wanted.picking_seeds, wanted.seeds, rung)
+    return ConfirmationSeeds(*(tuple(islice(seeds, number)) for number in counts))
 
 
 def _seed(text: str) -> int:

@@ -20,10 +20,12 @@ from budgets.events import (
 )
 from budgets.fold import apply, begin, fold, ticked
 from budgets.ledger import Ledger
-from budgets.state import Generation, RunState, Try
+from budgets.state import Batch, RunState, Try
 from budgets.storage import unused
-from budgets.terms import Plan
+from budgets.terms import Limits, Plan
+from budgets.triggers import refusal_from
 from objectives.api import ObjectiveSpec
+from objectives.registry import varied
 from objectives.space import SearchSpace
 from orchestrator.execution.attempts import (
     CONFIG,
@@ -97,11 +99,11 @@ class Run:
 
     def given_up(self) -> list[Settled]:
         """Settlements of attempts that were lost, and of which nothing was heard since."""
-        heard = {(e.generation, e.candidate, e.seed, e.attempt) for e in self.state.late}
+        heard = {(e.panel, e.generation, e.candidate, e.seed, e.attempt) for e in self.state.late}
         ends = (
             attempt.settled
-            for generation in self.state.generations
-            for tries in generation.tries.values()
+            for batch in self.state.batches()
+            for tries in batch.tries.values()
             for attempt in tries
         )
         return [
@@ -109,45 +111,50 @@ class Run:
             for end in ends
             if end is not None
             and end.status is Status.LOST
-            and (end.generation, end.candidate, end.seed, end.attempt) not in heard
+            and (end.panel, end.generation, end.candidate, end.seed, end.attempt) not in heard
         ]
 
-    def reserve(self, generation: Generation, candidate: int, seed: int) -> Attempt | Refusal:
+    def reserve(self, batch: Batch, candidate: int, seed: int) -> Attempt | Refusal:
         """Set an attempt's worst case aside and make its directory; or say why not.
 
         The directory is empty, unless this very attempt has begun already (see `has_begun`).
         """
         reserved = Reserved(
-            generation=generation.number,
+            panel=batch.panel,
+            generation=batch.number,
             candidate=candidate,
             seed=seed,
-            attempt=len(generation.tries.get((candidate, seed), ())) + 1,
-            reserve_ms=self.state.plan.limits.reserve_ms,
+            attempt=len(batch.tries.get((candidate, seed), ())) + 1,
+            reserve_ms=self._limits(batch, candidate).reserve_ms,
         )
         record = self.ledger.seal(reserved)
         accounts = ticked(self.state.accounts, record)
-        if refusal := accounts.refusal(reserved.reserve_ms):
+        if refusal := refusal_from(accounts, self.state, batch, candidate):
             return refusal
-        attempt = self.attempt(reserved, generation)
+        attempt = self.attempt(reserved)
         if not has_begun(attempt):
             _make_empty(attempt.directory)
         self._commit(record)
         return attempt
 
-    def attempt(self, reserved: Reserved, generation: Generation) -> Attempt:
+    def attempt(self, reserved: Reserved) -> Attempt:
         """The attempt a reservation is for: the same one whenever it is asked for."""
-        plan = self.state.plan
-        point = generation.points[reserved.candidate]
-        place = attempt_place(reserved)
+        plan, batch = self.state.plan, self.state.batch(reserved)
+        spec = ObjectiveSpec.model_validate(plan.objective)
+        if changed := batch.settings(reserved.candidate):
+            spec = varied(spec, changed)
         return Attempt(
             attempt_id=self._attempt_id(reserved),
-            directory=self.directory / "eval" / place,
-            objective=ObjectiveSpec.model_validate(plan.objective),
-            knobs=SearchSpace.model_validate(plan.space).decode(point),
+            directory=self.directory / "eval" / attempt_place(reserved),
+            objective=spec,
+            knobs=SearchSpace.model_validate(plan.space).decode(batch.points[reserved.candidate]),
             seed=reserved.seed,
-            limits=plan.limits,
+            limits=self._limits(batch, reserved.candidate),
             owner=self.owner,
         )
+
+    def _limits(self, batch: Batch, candidate: int) -> Limits:
+        return self.state.plan.limits.stretched(batch.length(candidate))
 
     def _attempt_id(self, reserved: Reserved | Settled) -> str:
         return attempt_id(self.state, reserved)
@@ -232,8 +239,7 @@ def settle_abandoned(run: Run) -> None:
 
 def settle_one_abandoned(run: Run, abandoned: Try) -> None:
     """Settle an attempt that another process began, once nothing of it is alive here."""
-    generation = run.state.generation(abandoned.reserved.generation)
-    attempt = run.attempt(abandoned.reserved, generation)
+    attempt = run.attempt(abandoned.reserved)
     wait_seconds = 2 * attempt.limits.grace_seconds + 5
     found = recover(attempt.directory, attempt.attempt_id, wait_seconds)
     run.record(_end_of_abandoned(abandoned, found))

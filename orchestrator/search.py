@@ -16,6 +16,7 @@ import numpy.typing as npt
 from budgets.events import GenerationTold
 from budgets.state import Generation
 from budgets.terms import SearchTerms
+from orchestrator.landscape import Landscape, landscape
 from orchestrator.walk import ReplayError
 
 with warnings.catch_warnings():
@@ -31,6 +32,9 @@ linear algebra kernels move the last bits, a different search moves far more."""
 
 DRIFT_TOLERANCE = 1e-6
 """The same for what the search's state has become after many generations of such differences."""
+
+LARGEST_CONDITION = 1e10
+"""Of a covariance matrix to begin with: beyond it, rounding decides its shortest axes."""
 
 
 class MirroredOrthogonal:
@@ -73,6 +77,9 @@ class Search:
     """One CMA-ES search in [0, 1]^d: `ask`, then `tell` once, generation by generation."""
 
     def __init__(self, terms: SearchTerms, population: int) -> None:
+        """Raises ValueError unless the terms' shape, if they have one, is positive definite."""
+        self._population = population
+        self._seed = terms.seed
         self._randn = MirroredOrthogonal(terms.seed)
         self._es: Any = cma.CMAEvolutionStrategy(
             list(terms.start),
@@ -90,8 +97,23 @@ class Search:
                 "verbose": -9,
             },
         )
+        if terms.shape is not None:
+            self._begin_with(np.array(terms.shape))
         self._generation = 0
         self._asked: list[Array] = []
+
+    def _begin_with(self, shape: Array) -> None:
+        """Draw the first generation from this covariance matrix instead of the identity."""
+        eigenvalues = np.linalg.eigvalsh(shape)
+        if not eigenvalues[0] * LARGEST_CONDITION > eigenvalues[-1]:
+            raise ValueError(
+                "shape: expected a positive definite matrix, got one with eigenvalues from "
+                f"{eigenvalues[0]:.3g} to {eigenvalues[-1]:.3g}"
+            )
+        model = self._es.sm
+        apart = np.sqrt(np.diag(model.C))  # within 1e-4 of 1: equal eigenvalues have no one axis
+        model.C = shape * np.outer(apart, apart)
+        model.update_now(-1)  # decompose it, though nothing was told
 
     @property
     def generation(self) -> int:
@@ -104,6 +126,28 @@ class Search:
             self._randn.begin(self._generation)
             self._asked = self._es.ask()
         return tuple(tuple(float(u) for u in x) for x in self._asked)
+
+    def distances(self) -> tuple[float, ...]:
+        """How far from the mean of its distribution each candidate of `ask` was drawn.
+
+        The Mahalanobis distance: the length of the standard normal draw that the candidate was
+        made of, sqrt(d) on average. The bounds bend points afterwards, so it is measured before.
+        """
+        drawn = MirroredOrthogonal(self._seed)
+        drawn.begin(self._generation)
+        lengths = np.linalg.norm(drawn(self._population, self._es.N), axis=1)
+        return tuple(float(length) for length in lengths)
+
+    def landscape(self) -> Landscape:
+        """The search's distribution as it stands: what it has learned, and draws from."""
+        es = self._es
+        spread = es.sigma * es.sigma_vec.scaling * np.ones(es.N)
+        symmetric = (es.sm.C + es.sm.C.T) / 2  # as sampling makes it
+        return landscape(
+            favourite=tuple(float(u) for u in es.result.xfavorite),
+            sigma=float(es.sigma),
+            covariance=symmetric * np.outer(spread, spread),
+        )
 
     def tell(self, generation: Generation) -> GenerationTold:
         """Learn from a closed generation, once; says where the search stands afterwards."""

@@ -35,6 +35,7 @@ from orchestrator.engine import Engine, devices_of, opened
 from orchestrator.execution.evaluate import Executor, Slots
 from orchestrator.execution.processes import this_owner
 from orchestrator.fork import forked, planned_again
+from orchestrator.panels import Confirming
 from orchestrator.place import check_place
 from orchestrator.plan import (
     Request,
@@ -57,7 +58,7 @@ from orchestrator.run import (
     settle_abandoned,
 )
 from orchestrator.signals import SignalStop
-from orchestrator.walk import Given, Proposer, Stop, conclude, conduct, override
+from orchestrator.walk import Course, Given, Proposer, Stop, conclude, override
 
 Overrides = Sequence[tuple[str, str]]
 """Rules that shall not hold the run up, each with the reason."""
@@ -247,7 +248,9 @@ class Session:
             verdict = judge(run.state)
             if verdict.decision == "continue":
                 executor = self._started(slots, objective, plan.run_id)
-                verdict = conduct(run, proposes, executor, self.stop, self._closed)
+                panels = Confirming(plan) if plan.search is not None else None
+                course = Course(run, proposes, panels, executor, self.stop, self._closed)
+                verdict = course.conduct()
             if self.stop.now:  # what was in flight is killed here, so it can be settled
                 self._end_executor()
                 settle_abandoned(run)

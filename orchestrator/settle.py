@@ -13,23 +13,25 @@ def attempt_id(state: RunState, reserved: Reserved | Settled) -> str:
 
     So nobody takes a result for that of another point, whatever became of the ledger in between.
     """
-    point = state.generation(reserved.generation).points[reserved.candidate]
-    identity = f"{state.genesis}/{attempt_place(reserved)}/{point}"
+    batch = state.batch(reserved)
+    identity = f"{state.genesis}/{attempt_place(reserved)}/{batch.points[reserved.candidate]}"
+    if changed := batch.settings(reserved.candidate):
+        identity += f"/{sorted(changed.items())}"
     return hashlib.sha256(identity.encode()).hexdigest()[:32]
 
 
 def attempt_place(reserved: Reserved | Settled) -> str:
     """The attempt's directory under the run's `eval/`."""
     again = "" if reserved.attempt == 1 else f".{reserved.attempt}"
-    return (
-        f"gen_{reserved.generation:04d}/cand_{reserved.candidate:04d}/seed_{reserved.seed}{again}"
-    )
+    batch = f"{reserved.panel or 'gen'}_{reserved.generation:04d}"
+    return f"{batch}/cand_{reserved.candidate:04d}/seed_{reserved.seed}{again}"
 
 
 def late(lost: Settled, outcome: Outcome) -> Late:
     """The ledger's word for the outcome of an attempt that was settled as `lost`."""
     own = settled(lost, outcome)
     return Late(
+        panel=lost.panel,
         generation=lost.generation,
         candidate=lost.candidate,
         seed=lost.seed,
@@ -70,6 +72,7 @@ def settled(reserved: Reserved | Settled, outcome: Outcome, *, recovered: bool =
         measured = {name: getattr(measurement, name) for name in fields}
         measured["metrics"] = {k: v for k, v in measurement.metrics.items() if math.isfinite(v)}
     return Settled(
+        panel=reserved.panel,
         generation=reserved.generation,
         candidate=reserved.candidate,
         seed=reserved.seed,

@@ -1,10 +1,12 @@
 """The search is a function of its terms and of what it was told."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,28 +14,41 @@ from hypothesis import strategies as st
 from budgets.events import Reserved, Settled, Status
 from budgets.state import Generation, Try
 from budgets.terms import SearchTerms
+from orchestrator.landscape import rows
 from orchestrator.search import MirroredOrthogonal, Search
 from orchestrator.walk import ReplayError
 
 TERMS = SearchTerms(seed=7, sigma0=0.2, start=(0.4,) * 10)
+SHAPE = np.diag(np.linspace(0.2, 1.8, 10)) + 0.1 - 0.1 * np.eye(10)
+"""Covariances of 0.1 and a mean diagonal of 1."""
+SHAPED = TERMS.model_copy(update={"shape": rows(SHAPE)})
 
 
 def evaluated(search: Search, failing: frozenset[int] = frozenset()) -> Generation:
     """The search's next generation, scored by the distance from 0.7; some candidates fail."""
-    number, points = search.generation, search.ask()
+    points = search.ask()
+    scores = [sum((u - 0.7) ** 2 for u in point) for point in points]
+    return scored(
+        search.generation, points, [None if i in failing else s for i, s in enumerate(scores)]
+    )
+
+
+def scored(
+    number: int, points: tuple[tuple[float, ...], ...], scores: Sequence[float | None]
+) -> Generation:
+    """A closed generation with these scores; a candidate without one has failed."""
     tries: dict[tuple[int, int], tuple[Try, ...]] = {}
-    for candidate, point in enumerate(points):
+    for candidate, score in enumerate(scores):
         place: dict[str, Any] = {
             "generation": number,
             "candidate": candidate,
             "seed": 5,
             "attempt": 1,
         }
-        failed = candidate in failing
         settled = Settled(
             **place,
-            status=Status.ERROR if failed else Status.OK,
-            score=None if failed else sum((u - 0.7) ** 2 for u in point),
+            status=Status.ERROR if score is None else Status.OK,
+            score=score,
             charged_ms=1,
             seconds=0.001,
         )
@@ -42,8 +57,8 @@ def evaluated(search: Search, failing: frozenset[int] = frozenset()) -> Generati
     return Generation(number, points, tries, seeds=(5,))
 
 
-def run(generations: int, population: int = 8) -> list[Generation]:
-    search = Search(TERMS, population)
+def run(generations: int, population: int = 8, terms: SearchTerms = TERMS) -> list[Generation]:
+    search = Search(terms, population)
     done = []
     for _ in range(generations):
         generation = evaluated(search, frozenset({1}))
@@ -176,3 +191,113 @@ def test_nothing_is_written_to_the_working_directory_or_the_terminal(
     run(3)
     assert [p.name for p in tmp_path.iterdir()] == ["cma_signals.in"]
     assert capfd.readouterr() == ("", "")
+
+
+# Distances
+
+
+def mahalanobis(search: Search, sigma: float, covariance: npt.NDArray[np.float64]) -> list[float]:
+    """From the start, by the definition; right where the bounds bend nothing."""
+    steps = np.array(search.ask()) - TERMS.start
+    return [float(np.sqrt(y @ np.linalg.solve(covariance, y))) / sigma for y in steps]
+
+
+@pytest.mark.parametrize("shape", [None, rows(SHAPE)])
+def test_a_distance_is_that_of_the_candidate_in_the_distribution_it_was_drawn_from(
+    shape: tuple[tuple[float, ...], ...] | None,
+) -> None:
+    search = Search(TERMS.model_copy(update={"sigma0": 0.01, "shape": shape}), 9)
+    covariance = np.eye(10) if shape is None else np.array(shape)
+    expected = mahalanobis(search, 0.01, covariance)
+    assert search.distances() == pytest.approx(expected, rel=1e-3)
+
+
+def test_distances_are_those_pycma_finds_for_the_genotypes_of_every_generation() -> None:
+    search = Search(SHAPED, 12)
+    for _ in range(12):
+        search.ask()
+        es = search._es
+        steps = [es.sent_solutions[x]["geno"] - es.mean for x in search._asked]
+        assert search.distances() == pytest.approx([es.mahalanobis_norm(s) for s in steps])
+        assert len(search.distances()) == 12
+        search.tell(evaluated(search))
+
+
+def test_distances_are_sqrt_d_on_average() -> None:
+    drawn: list[float] = []
+    for seed in range(1, 101):
+        drawn += Search(TERMS.model_copy(update={"seed": seed}), 8).distances()
+    assert np.mean(drawn) == pytest.approx(np.sqrt(10), rel=0.05)
+
+
+def test_looking_at_a_search_does_not_change_it() -> None:
+    watched, left_alone = Search(TERMS, 8), Search(TERMS, 8)
+    for _ in range(8):
+        before = (watched.distances(), watched.landscape())
+        generation = evaluated(watched)
+        assert (watched.distances(), watched.landscape()) == before
+        assert watched.tell(generation) == left_alone.tell(evaluated(left_alone))
+
+
+# Warm starts
+
+
+def test_a_search_with_a_shape_is_the_same_bit_for_bit_and_no_other() -> None:
+    assert run(8, terms=SHAPED) == run(8, terms=SHAPED)
+    assert run(1, terms=SHAPED) != run(1)
+
+
+def test_a_search_with_a_shape_replays() -> None:
+    done = run(6, terms=SHAPED)
+    replayed = Search(SHAPED, 8)
+    replayed.replay(done)
+    assert replayed.generation == 6
+
+
+def test_the_first_generation_is_drawn_from_the_shape() -> None:
+    steps = []
+    for seed in range(1, 401):
+        terms = SHAPED.model_copy(update={"seed": seed, "sigma0": 0.01})
+        steps += list((np.array(Search(terms, 8).ask()) - TERMS.start)[::2] / 0.01)
+    found = np.cov(np.array(steps).T)
+    assert found == pytest.approx(SHAPE, abs=0.15)
+
+
+def test_a_search_begins_at_the_landscape_it_was_given() -> None:
+    landscape = Search(SHAPED, 8).landscape()
+    assert np.array(landscape.shape) == pytest.approx(SHAPE, rel=1e-4)
+    assert landscape.scale == pytest.approx(0.2, rel=1e-4)
+    assert landscape.favourite == TERMS.start
+
+
+def test_the_landscape_of_one_search_is_the_shape_of_another() -> None:
+    learned = Search(TERMS, 8)
+    learned.replay(run(10))
+    first = learned.landscape()
+    terms = {"sigma0": min(first.scale, 0.3), "start": first.favourite, "shape": first.shape}
+    second = Search(SearchTerms(seed=9, **terms), 8).landscape()
+    assert second.correlations[0] == pytest.approx(first.correlations[0], rel=1e-4)
+    assert second.deviations == pytest.approx(first.deviations, rel=1e-4)
+    assert second.condition == pytest.approx(first.condition, rel=1e-3)
+
+
+def test_a_warm_start_on_the_functions_own_shape_is_faster_than_none() -> None:
+    weights = 100.0 ** (np.arange(10) / 9)
+    inverse = np.diag(1 / weights / np.mean(1 / weights))
+
+    def reached(**terms: Any) -> float:
+        start = {"sigma0": 0.1, "start": (0.5,) * 10}
+        search = Search(TERMS.model_copy(update={**start, **terms}), 8)
+        for _ in range(40):
+            scores = [float(weights @ (np.array(p) - 0.55) ** 2) for p in search.ask()]
+            told = search.tell(scored(search.generation, search.ask(), scores))
+        return float(weights @ (np.array(told.favourite) - 0.55) ** 2)
+
+    assert reached(shape=rows(inverse)) < 0.2 * reached()
+
+
+@pytest.mark.parametrize("lowest", [-0.1, 0.0, 1e-12])
+def test_a_shape_that_is_not_positive_definite_is_refused(lowest: float) -> None:
+    shape = np.diag([lowest, *[(10 - lowest) / 9] * 9])
+    with pytest.raises(ValueError, match="shape: expected a positive definite matrix"):
+        Search(TERMS.model_copy(update={"shape": rows(shape)}), 8)

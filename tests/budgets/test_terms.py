@@ -1,0 +1,38 @@
+"""What terms are refused, and in which words."""
+
+import pytest
+
+from budgets.terms import SearchTerms
+
+Rows = tuple[tuple[float, ...], ...]
+
+
+def terms(shape: Rows | None) -> SearchTerms:
+    return SearchTerms(seed=1, sigma0=0.2, start=(0.5, 0.5), shape=shape)
+
+
+def test_a_search_has_no_shape_unless_it_is_given_one() -> None:
+    assert terms(None).shape is None
+    assert SearchTerms(seed=1, sigma0=0.2, start=(0.5, 0.5)) == terms(None)
+
+
+def test_a_shape_survives_json() -> None:
+    given = terms(((1.5, 0.1 + 0.2), (0.1 + 0.2, 0.5)))
+    assert SearchTerms.model_validate_json(given.model_dump_json()) == given
+
+
+@pytest.mark.parametrize(
+    ("shape", "complaint"),
+    [
+        (((1.0,),), "expected 2 rows of 2 numbers, got rows of 1"),
+        (((1.0, 0.0), (0.0,)), "expected 2 rows of 2 numbers, got rows of 2, 1"),
+        (((1.0, 0.0), (0.1, 1.0)), "expected a symmetric matrix, got 0.1 and 0.0 at 1, 0 and 0, 1"),
+        (((2.0, 0.0), (0.0, 1.0)), "expected a mean diagonal of 1, sigma0 is the scale; got 1.5"),
+        (((1.0, float("nan")), (float("nan"), 1.0)), "finite number"),
+    ],
+)
+def test_a_shape_that_is_no_covariance_matrix_of_the_search_is_refused(
+    shape: Rows, complaint: str
+) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        terms(shape)
