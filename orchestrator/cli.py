@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 from rich.markdown import Markdown
 from typer import Option
 
-from budgets.calibration import measure
+from budgets.calibration import eval_seconds, measure, noise
 from budgets.chain import LedgerCorruptError
 from budgets.fold import ImpossibleEventError
 from budgets.ledger import LedgerStorageError
@@ -166,6 +166,8 @@ def calibrate(
             "evals_per_hour": 3600 / calibration.median_seconds,
             "mean_score": calibration.mean_score,
             "sd_score": calibration.sd_score,
+            "noise": noise(calibration),
+            "eval_seconds": eval_seconds(calibration),
         }
         print_json(
             {

@@ -5,11 +5,22 @@ from dataclasses import asdict, dataclass, replace
 from statistics import median
 from typing import Any, get_args
 
-from budgets.calibration import Forecast, forecast
+from budgets.calibration import (
+    Forecast,
+    Noise,
+    chance_of_pause,
+    eval_seconds,
+    failures_to_pause,
+    forecast,
+    noise,
+)
 from budgets.markdown import duration
 from budgets.terms import Calibration, Devices, Plan, Tier, Window
 from budgets.tiers import INTENT
 from orchestrator.plan import Request, search_plan
+
+SMALL_FAILURE_RATES = (0.01, 0.03)
+"""Of evaluations whose knobs are not to blame: what a healthy system may have."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +68,7 @@ def to_markdown(previews: Sequence[Preview]) -> str:
         "",
     ]
     for preview in previews:
-        lines += [f"**{preview.plan.tier}**: {_why(preview.plan)}", ""]
+        lines += [f"**{preview.plan.tier}**: {_why(preview.plan)} {_bad_luck(preview.plan)}", ""]
     lines += [
         f"Reserved for each evaluation: {plan.limits.reserve_ms / 1000:.0f} device-seconds "
         f"(limit {plan.limits.wall_seconds:g} s and twice the grace of "
@@ -83,10 +94,11 @@ def calibration_lines(calibration: Calibration) -> list[str]:
     samples = calibration.samples
     startup = median(s.startup_seconds for s in samples)
     training = median(s.train_seconds for s in samples)
+    took = eval_seconds(calibration)
     lines = [
-        f"An evaluation takes {calibration.median_seconds:.1f} s (median of {len(samples)}, "
-        f"p90 {calibration.p90_seconds:.1f} s): start-up {startup:.2f} s, training "
-        f"{training:.1f} s. One device does {3600 / calibration.median_seconds:.0f} an hour."
+        f"An evaluation takes {took.median:.1f} s (median of {len(samples)}; {took.min:.1f} to "
+        f"{took.max:.1f} s, nine in ten within {took.p90:.1f} s): start-up {startup:.2f} s, "
+        f"training {training:.1f} s. One device does {3600 / took.median:.0f} an hour."
     ]
     steps = median(s.steps for s in samples)
     if steps:
@@ -98,13 +110,30 @@ def calibration_lines(calibration: Calibration) -> list[str]:
             f"It trains {steps:.0f} steps, {rate:,.0f} tokens a second, {flops:.3g} FLOPs "
             f"(and {evaluation:.3g} to score), in {memory / 2**20:.0f} MiB at most."
         )
-    mean, sd = calibration.mean_score, calibration.sd_score
-    if mean is not None:
-        noise = "" if sd is None else f", sd {sd:.4g} over seeds ({sd / abs(mean or 1):.2%})"
-        lines.append(f"The baseline scores {mean:.5g}{noise}.")
-    if calibration.failed:
-        lines.append(f"{calibration.failed} evaluations of the baseline failed.")
-    return lines
+    measured = noise(calibration)
+    assert measured is not None
+    return [*lines, _spread(measured), _failures(measured)]
+
+
+def _spread(of: Noise) -> str:
+    if of.sd is None or of.sd_low is None or of.sd_high is None:
+        return f"The baseline scores {of.mean:.5g}, on one seed."
+    if of.sd == 0:
+        return f"The baseline scores {of.mean:.5g} on each of {of.seeds} seeds."
+    share, low, high = (sd / abs(of.mean or 1) for sd in (of.sd, of.sd_low, of.sd_high))
+    return (
+        f"The baseline scores {of.mean:.5g}, sd {of.sd:.3g} over {of.seeds} seeds ({share:.2%}; "
+        f"95% interval {low:.2%} to {high:.2%}). So far the seed alone moves a score: two "
+        "that differ by no more may be equally good."
+    )
+
+
+def _failures(of: Noise) -> str:
+    failed, total = of.failed or "None", of.seeds + of.failed
+    return (
+        f"{failed} of {total} evaluations of the baseline failed ({of.failure_rate:.1%}; 95% "
+        f"interval {of.failure_low:.1%} to {of.failure_high:.1%})."
+    )
 
 
 def _row(preview: Preview) -> str:
@@ -126,6 +155,26 @@ def _why(plan: Plan) -> str:
     assert plan.tier is not None
     reasons = "".join(f" {reason}." for reason in plan.reasons)
     return f"{INTENT[plan.tier]}. As written {written} = {nominal.evaluations}.{reasons}"
+
+
+def _bad_luck(plan: Plan) -> str:
+    """How often the crash rule pauses a run that nothing ails but a small rate of failures."""
+    rule, per_generation = plan.thresholds, plan.resolved.per_generation
+    terms = (rule.crash_rate_pause, rule.crash_count_pause)
+    count = failures_to_pause(per_generation, *terms)
+    if count is None:
+        return "No number of failures pauses it."
+    generations = plan.resolved.generations
+    chances = (
+        f"{chance_of_pause(per_generation, rate, *terms, generations):.1%} of runs "
+        f"({chance_of_pause(per_generation, rate, *terms):.1%} of generations) where {rate:.0%} of "
+        "all evaluations fail"
+        for rate in SMALL_FAILURE_RATES
+    )
+    return (
+        f"It pauses when {count} of a generation's {per_generation} evaluations fail; luck alone "
+        f"does that in {', in '.join(chances)}."
+    )
 
 
 def _caps(plan: Plan) -> str:

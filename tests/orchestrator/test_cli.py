@@ -69,6 +69,8 @@ def test_every_command_answers_in_json(command: "Command") -> None:
     assert {name: answer.code for name, answer in answers.items()} == dict.fromkeys(commands, 0)
     documents = {name: orjson.loads(answer.out) for name, answer in answers.items()}
     assert documents["calibrate"]["calibration"]["evals_per_hour"] > 0
+    assert documents["calibrate"]["calibration"]["noise"]["seeds"] == 8
+    assert documents["calibrate"]["calibration"]["eval_seconds"]["max"] > 0
     assert [p["plan"]["tier"] for p in documents["plan"]] == ["min", "target", "max"]
     assert [k["name"] for k in documents["show"]["knobs"]] == [f"x{i}" for i in range(10)]
     assert {f["verdict"] for f in documents["check"]["check"]["knobs"]} == {"alive"}
