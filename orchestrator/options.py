@@ -56,7 +56,7 @@ Workers = Annotated[
 Override = Annotated[
     list[str] | None, Option("--override", metavar="RULE", help="Go on although this rule fired.")
 ]
-Reason = Annotated[str, Option("--reason", help="Why; goes on record with --override.")]
+Reason = Annotated[str, Option("--reason", help="Why; goes on record.")]
 Threads = Annotated[int | None, Option("--threads", min=1, help="CPU threads each.")]
 EvaluationSeed = Annotated[int, Option("--eval-seed", help="Of the evaluations.")]
 MaxEvals = Annotated[int | None, Option("--max-evals", min=1, help="Never more evaluations.")]
@@ -285,12 +285,22 @@ def window_of(window: str | None, safety_margin: str) -> Window | None:
     return None if window is None else parse_window(window, safety_margin)
 
 
-def overrides_of(rules: list[str] | None, reason: str) -> tuple[tuple[str, str], ...]:
-    """Each rule with the reason. Raises ValueError on one without the other."""
+def overrides_of(
+    rules: list[str] | None, reason: str, *, again: bool = False
+) -> tuple[tuple[str, str], ...]:
+    """Each rule with the reason, which may also be that of calibrating `again`.
+
+    Raises ValueError on one without the other.
+    """
     if rules and not reason.strip():
         raise ValueError("--override needs --reason: why may the run go on?")
-    if reason and not rules:
-        raise ValueError("--reason goes on record with --override: which rule may the run pass?")
+    if again and not reason.strip():
+        raise ValueError("--again needs --reason: why is the calibration there is not enough?")
+    if reason and not (rules or again):
+        raise ValueError(
+            "--reason goes on record with --override (which rule may the run pass?) or calibrate "
+            "--again"
+        )
     if not reason.isprintable() or secrets.redacted(reason, {}) != reason:
         raise ValueError(
             f"--reason goes on record: expected one printable line without secrets, got {reason!r}"

@@ -128,6 +128,7 @@ def test_plan_without_a_calibration_says_how_to_get_one(command: "Command") -> N
         (("--set", "noise"), "expected KEY=VALUE, got 'noise'"),
         (("--set", "noise=loud"), "loud"),
         (("--override", "crash_rate"), "--override needs --reason"),
+        (("--reason", "why not"), "--reason goes on record with --override"),
         (("--colour", "red"), "--colour"),
         (("--address", "localhost:6379"), "--executor inline has none"),
     ],
