@@ -13,7 +13,7 @@ from objectives import registry, secrets
 from objectives.api import Objective, ObjectiveSpec
 from orchestrator.check import CHECK_SEEDS, LEAST_SEEDS, CheckRequest
 from orchestrator.engine import Engine
-from orchestrator.plan import Request
+from orchestrator.plan import RUNG_FACTOR, RUNG_SEEDS, VERDICT_SEEDS, Confirm, Request
 from orchestrator.window import parse_window
 
 DEFAULT_ROOT = Path("artifacts/cmaes")
@@ -107,6 +107,22 @@ StallSeconds = Annotated[
 ]
 
 
+ConfirmSeeds = Annotated[
+    int,
+    Option(
+        "--confirm-seeds",
+        min=0,
+        max=MOST_SEEDS,
+        help="Fresh ones on which the winner meets the baseline; 0: no comparison, so no Go.",
+    ),
+]
+RungFactor = Annotated[
+    float,
+    Option("--rung", min=0, max=LARGEST, help="FLOPs on which a gain must persist; 0: not tried."),
+]
+RungSeeds = Annotated[int, Option("--rung-seeds", min=0, max=MOST_SEEDS, help="Of the rung.")]
+
+
 @dataclass(frozen=True)
 class Conduct:
     """How a command that evaluates goes about it, whatever it evaluates."""
@@ -168,6 +184,9 @@ def phase_command(act: Callable[[Asked], None]) -> Callable[..., None]:
         ] = None,
         override: Override = None,
         reason: Reason = "",
+        confirm_seeds: ConfirmSeeds = VERDICT_SEEDS,
+        rung_factor: RungFactor = RUNG_FACTOR,
+        rung_seeds: RungSeeds = RUNG_SEEDS,
         accept_drift: AcceptDrift = False,
         fork_run: Annotated[
             bool,
@@ -201,6 +220,7 @@ def phase_command(act: Callable[[Asked], None]) -> Callable[..., None]:
             limit_seconds=limit_seconds,
             stall_seconds=stall_seconds,
             fork=fork_run,
+            confirm=Confirm(confirm_seeds, rung_factor, rung_seeds),
         )
         engine = Engine(executor, launcher, address, device, workers, threads)
         act(
