@@ -65,8 +65,7 @@ def _finished(state: RunState) -> str:
         return f"Calibrated: {evaluations - failed} healthy evaluations of the baseline."
     if state.plan.phase == "check":
         return _checked(state)
-    if state.decided is not None and state.decided.grade != "plumbing":
-        decided = state.decided
+    if (decided := state.decided) is not None:
         return f"{title(decided.grade, decided.no_go)}: {decided.evidence}."
     plumbing = f"All {evaluations} evaluations are settled, {failed} of them failed."
     if state.plan.tier == "min":
