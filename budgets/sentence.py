@@ -85,4 +85,5 @@ def _checked(state: RunState) -> str:
         "unstable": found.unstable_ends,
     }
     named = "".join(f"; {what}: {', '.join(names)}" for what, names in parts.items() if names)
-    return f"{len(found.names('alive'))} of {len(found.knobs)} knobs move the score{named}."
+    where = " around the recommendation" if found.centre == "recommendation" else ""
+    return f"{len(found.names('alive'))} of {len(found.knobs)} knobs move the score{where}{named}."
