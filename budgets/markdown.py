@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+from budgets.failures import Failures
 from budgets.finalists import IN_WORDS
 from budgets.findings_text import finding_lines
 from budgets.liveness_text import check_lines
@@ -35,6 +36,7 @@ def to_markdown(report: BudgetReport, knobs: dict[str, float] | None = None) -> 
         "",
         *_evaluation_lines(report),
         *_notes(report),
+        *_failure_table(report),
         "",
         *_evidence_lines(report),
     ]
@@ -106,6 +108,8 @@ def _budget_table(report: BudgetReport) -> list[str]:
 def _evaluation_lines(report: BudgetReport) -> list[str]:
     statuses = ", ".join(f"{n} {status}" for status, n in report.evaluations_by_status.items())
     lines = [f"Evaluations: {statuses or 'none settled'}."]
+    if report.failures is not None and report.failures.attempts:
+        lines += _rate_lines(report.failures)
     if report.lost_attempts:
         lines.append(
             f"{report.lost_attempts} attempts were lost or cancelled and cost "
@@ -128,6 +132,39 @@ def _evaluation_lines(report: BudgetReport) -> list[str]:
             f"({idle / whole:.0%}) and {3600 * report.wasted_hours:.0f} gave no score."
         )
     return lines
+
+
+def _rate_lines(found: Failures) -> list[str]:
+    """How many evaluations failed, how many attempts were lost, and what was tried again."""
+    lines = [
+        f"{found.failed} of {found.evaluations} evaluations failed by their configuration "
+        f"({found.failure_rate:.1%}), {found.lost} of {found.attempts} attempts by the "
+        f"infrastructure ({found.loss_rate:.1%})."
+    ]
+    for way, again in (("elsewhere", found.elsewhere), ("lighter", found.lighter)):
+        if again.healthy + again.failed + again.owed:
+            lines.append(
+                f"Tried again {way}: {again.healthy} became healthy, {again.failed} failed, "
+                f"{again.owed} are owed."
+            )
+    return lines
+
+
+def _failure_table(report: BudgetReport) -> list[str]:
+    if report.failures is None or not report.failures.kinds:
+        return []
+    rows = (
+        f"| {kind.whose} | {kind.what} | {kind.attempts} | {kind.final} | {plain(kind.example)} |"
+        for kind in report.failures.kinds
+    )
+    return [
+        "",
+        "## Failures",
+        "",
+        "| whose | what | attempts | final | for example |",
+        "|---|---|--:|--:|---|",
+        *rows,
+    ]
 
 
 def _notes(report: BudgetReport) -> list[str]:

@@ -1,6 +1,7 @@
 """A run's state as the budget report: everything it says, as one model. No disk."""
 
 from collections import Counter
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from math import ceil
 from statistics import median
@@ -10,7 +11,8 @@ from pydantic import BaseModel, ConfigDict
 from budgets.accounts import MS_PER_HOUR, Accounts
 from budgets.calibration import best_of_noise
 from budgets.course import length_apart, search_is_over
-from budgets.events import Amended, Status
+from budgets.events import Amended, Settled, Status
+from budgets.failures import Failures, ends_by_evaluation, failures
 from budgets.finalists import average
 from budgets.findings import Findings, findings
 from budgets.liveness import Liveness, liveness
@@ -96,6 +98,7 @@ class BudgetReport(_Part):
     late_attempts: int = 0  # given up as lost, and heard of after all
     withdrawn: tuple[str, ...] = ()  # devices that got no more work
     salvaged: tuple[str, ...] = ()
+    failures: Failures | None = None  # None: of a run that knew no second tries
     findings: Findings | None = None  # of a search that is compared with the baseline, or decided
     slot_hours: float = 0.0  # device-hours that the sessions' slots were there for
     idle_hours: float = 0.0  # ... of which nothing ran
@@ -139,7 +142,7 @@ def budget_report(state: RunState, verdict: Verdict | None = None) -> BudgetRepo
         evaluations_by_status=dict(Counter(str(r.status) for r in results)),
         lost_attempts=_lost_attempts(state),
         balances=balances(state),
-        lost_device_hours=accounts.lost_ms / MS_PER_HOUR,
+        lost_device_hours=(accounts.lost_ms - _tried_again_ms(state)) / MS_PER_HOUR,
         overrun_device_hours=accounts.overrun_ms / MS_PER_HOUR,
         overrun_hours=accounts.hours_overrun,
         eval_seconds=median(seconds) if seconds else None,
@@ -161,6 +164,7 @@ def budget_report(state: RunState, verdict: Verdict | None = None) -> BudgetRepo
         records=state.records,
         head=state.head,
         check=liveness(state),
+        failures=failures(state),
         findings=findings(state),
         slot_hours=slot_hours(state),
         idle_hours=idle_hours(state),
@@ -259,9 +263,17 @@ def remaining_hours(state: RunState) -> float | None:
     return rounds * expected / 3600 + length_apart(state) / per_round * expected / 3600
 
 
+def _settlements(state: RunState) -> Iterator[Settled]:
+    return (end for ends in ends_by_evaluation(state) for end in ends)
+
+
 def _lost_attempts(state: RunState) -> int:
-    tries = (t for g in state.generations for ts in g.tries.values() for t in ts)
-    return sum(t.settled is not None and not t.settled.status.final for t in tries)
+    return sum(not end.status.final for end in _settlements(state))
+
+
+def _tried_again_ms(state: RunState) -> int:
+    """Device time of failures that were not final, though nobody lost them."""
+    return sum(end.charged_ms for end in _settlements(state) if end.again is not None)
 
 
 def _row(generation: Generation) -> GenerationRow:

@@ -149,10 +149,11 @@ def _evaluation(state: RunState, event: Settled) -> str:
     where = _where(state, event)
     result = f"{event.status} {event.score:.5g}" if event.score is not None else event.status
     how = f"  ({event.cause})" if event.cause else ""
-    again = "  recovered" if event.recovered else ""
+    adopted = "  recovered" if event.recovered else ""
+    again = f"  to be tried again {event.again}" if event.again else ""
     return (
         f"[{done:{len(str(planned))}d}/{planned}]  {where}  {result}  in {event.seconds:.1f} s"
-        f"{again}{how}  {_left(state)}"
+        f"{adopted}{how}{again}  {_left(state)}"
     )
 
 

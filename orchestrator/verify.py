@@ -10,8 +10,9 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from budgets.calibration import measure
+from budgets.causes import TRIED_AGAIN_SINCE
 from budgets.chain import LEDGER, LedgerCorruptError, Record, read
-from budgets.events import Late, Reserved, Settled, Status
+from budgets.events import Late, Opened, Reserved, Settled, Status
 from budgets.fold import ImpossibleEventError, fold, paid_ms
 from budgets.head import records_lost, rolled_back
 from budgets.liveness import centre_of, moved
@@ -24,6 +25,7 @@ from orchestrator.plan import evaluation_seeds
 from orchestrator.recorded import is_set_aside, is_there
 from orchestrator.search import Point, Search
 from orchestrator.settle import attempt_id, attempt_place, settled, settles
+from orchestrator.tries import judged
 from orchestrator.walk import ReplayError
 
 
@@ -98,7 +100,7 @@ def _accounts(records: Sequence[Record], state: RunState) -> str:
     before = paid_ms(state.planned.calibration) + paid_ms(state.planned.parent)
     late_ms = sum(e.charged_ms for e in events if isinstance(e, Late))
     added = (
-        sum(s.status.final for s in settlements),
+        sum(s.final for s in settlements),
         before + late_ms + sum(s.charged_ms for s in settlements),
         sum(
             r.reserve_ms
@@ -171,9 +173,11 @@ def _recommended(directory: Path, parent: Parent, otherwise: Point) -> Point | N
 def _settlements(directory: Path, records: Sequence[Record], state: RunState) -> str:
     """The evaluations' own files, where they still exist, say what the ledger says."""
     reserved: dict[tuple[int, int, int, int], Reserved] = {}
-    compared = missing = 0
+    compared = missing = schema = 0
     for record in records:
         event = record.event
+        if isinstance(event, Opened):
+            schema = event.schema_version
         if isinstance(event, Reserved):
             reserved[event.generation, event.candidate, event.seed, event.attempt] = event
         if not isinstance(event, Settled):
@@ -185,10 +189,13 @@ def _settlements(directory: Path, records: Sequence[Record], state: RunState) ->
             missing += 1
             continue
         compared += 1
-        own_word = outcome.status is Status.LOST and settles(outcome, event)
+        end = settled(own, outcome, recovered=event.recovered)
+        if schema >= TRIED_AGAIN_SINCE:
+            end = judged(state, end)
+        own_word = end.status is Status.LOST and settles(outcome, event)
         if event.status is Status.LOST and not own_word:
             continue  # it was not there yet when the attempt was given up, or it was excused
-        differing = _differing(event, settled(own, outcome, recovered=event.recovered))
+        differing = _differing(event, end)
         if differing:
             raise _DivergedError(
                 f"record {record.seq} at byte {record.offset} says {differing} of "
