@@ -95,18 +95,30 @@ def still_apart(state: RunState) -> Needs:
     no time of an evaluation is known.
     """
     plan, calibration = state.plan, state.plan.calibration
-    if plan.confirmation is None or calibration is None or state.decided is not None:
-        return NOTHING
-    count, length = 0, 0.0
-    for name, (planned, whole) in plan.confirmation.sizes().items():
-        panel = state.panel(name)
-        left, left_length = (planned, whole) if panel is None else _left(panel)
-        count, length = count + left, length + left_length
-    if not count:
+    count, length = _apart(state)
+    if calibration is None or not count:
         return NOTHING
     needs = expected(count, length, calibration, plan.devices.count)
     last = plan.limits.stretched(_longest(state)).reserve_ms / MS_PER_HOUR
     return Needs(count, needs.device_hours + last, needs.hours + last)
+
+
+def length_apart(state: RunState) -> float:
+    """The panels' evaluations that are not settled yet, in evaluations of the search."""
+    return _apart(state)[1]
+
+
+def _apart(state: RunState) -> tuple[int, float]:
+    """How many evaluations of panels are not settled, and their length together."""
+    confirmation = state.plan.confirmation
+    if confirmation is None or state.decided is not None:
+        return 0, 0.0
+    count, length = 0, 0.0
+    for name, (planned, whole) in confirmation.sizes().items():
+        panel = state.panel(name)
+        left, left_length = (planned, whole) if panel is None else _left(panel)
+        count, length = count + left, length + left_length
+    return count, length
 
 
 def _longest(state: RunState) -> float:

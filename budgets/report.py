@@ -9,11 +9,15 @@ from pydantic import BaseModel, ConfigDict
 
 from budgets.accounts import MS_PER_HOUR, Accounts
 from budgets.calibration import best_of_noise
+from budgets.course import length_apart, search_is_over
 from budgets.events import Amended, Status
+from budgets.finalists import average
+from budgets.findings import Findings, findings
 from budgets.liveness import Liveness, liveness
 from budgets.sentence import sentence
 from budgets.state import Generation, RunState
 from budgets.triggers import Verdict, judge
+from budgets.usage import idle_hours, slot_hours, wasted_hours
 
 
 class _Part(BaseModel):
@@ -32,6 +36,8 @@ class Balance(_Part):
     @property
     def counts(self) -> bool:
         """Whether there is anything to say: money only where it has a price or a cap."""
+        if self.currency == "evaluations apart":
+            return bool(self.cap)
         return self.currency != "cost" or self.cap is not None or self.spent > 0
 
 
@@ -92,19 +98,22 @@ class BudgetReport(_Part):
     late_attempts: int = 0  # given up as lost, and heard of after all
     withdrawn: tuple[str, ...] = ()  # devices that got no more work
     salvaged: tuple[str, ...] = ()
+    findings: Findings | None = None  # of a search that is compared with the baseline, or decided
+    slot_hours: float = 0.0  # device-hours that the sessions' slots were there for
+    idle_hours: float = 0.0  # ... of which nothing ran
+    wasted_hours: float = 0.0  # of attempts that gave no score
     clock_jumps_seconds: tuple[float, ...] = ()
 
 
 def recommendation(state: RunState) -> tuple[float, ...] | None:
-    """The point of the unit cube the search stands for, averaged over its last third.
+    """The point of the unit cube that is recommended; None where there is none.
 
-    Never the best score seen: the luckiest of many noisy scores is evidence of luck.
+    What won on fresh seeds; before that, and where nothing is compared, what the search stands
+    for. Never the best score seen: the luckiest of many noisy scores is evidence of luck.
     """
-    told = [g.told for g in state.generations if g.told is not None]
-    if not told:
-        return None
-    last = told[-ceil(len(told) / 3) :]
-    return tuple(sum(units) / len(last) for units in zip(*(t.favourite for t in last), strict=True))
+    if state.decided is not None and state.decided.grade != "plumbing":
+        return state.decided.point
+    return average(state)
 
 
 def budget_report(state: RunState, verdict: Verdict | None = None) -> BudgetReport:
@@ -154,6 +163,10 @@ def budget_report(state: RunState, verdict: Verdict | None = None) -> BudgetRepo
         records=state.records,
         head=state.head,
         check=liveness(state),
+        findings=findings(state),
+        slot_hours=slot_hours(state),
+        idle_hours=idle_hours(state),
+        wasted_hours=wasted_hours(state),
         amendments=tuple(f"{in_words(a)}: {a.reason}" for a in state.amended),
         deadline=_deadline(accounts),
         deadline_hours=accounts.window_hours_free,
@@ -184,14 +197,21 @@ def balances(state: RunState) -> tuple[Balance, ...]:
     accounts, caps = state.accounts, state.accounts.caps
     reserved_hours = accounts.reserved_device_ms / MS_PER_HOUR
     price = accounts.price_per_device_hour
-    in_flight = len(accounts.holds)
+    apart = sum(hold.apart for hold in accounts.holds.values())
     return (
         Balance(
             currency="evaluations",
             spent=accounts.evaluations,
-            reserved=in_flight,
-            free=caps.evaluations - accounts.evaluations - in_flight,
+            reserved=len(accounts.holds) - apart,
+            free=accounts.evaluations_free,
             cap=caps.evaluations,
+        ),
+        Balance(
+            currency="evaluations apart",
+            spent=accounts.apart,
+            reserved=apart,
+            free=accounts.apart_free,
+            cap=accounts.apart_cap,
         ),
         Balance(
             currency="device-hours",
@@ -235,10 +255,9 @@ def remaining_hours(state: RunState) -> float | None:
         if state.current is None
         else sum(state.current.result(*key) is None for key in state.current.evaluations())
     )
-    rounds = ceil(owed / per_round) + (plan.resolved.generations - begun) * ceil(
-        plan.resolved.per_generation / per_round
-    )
-    return rounds * expected / 3600
+    generations = 0 if search_is_over(state) else plan.resolved.generations - begun
+    rounds = ceil(owed / per_round) + generations * ceil(plan.resolved.per_generation / per_round)
+    return rounds * expected / 3600 + length_apart(state) / per_round * expected / 3600
 
 
 def _lost_attempts(state: RunState) -> int:

@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 from rich.markdown import Markdown
 from typer import Option
 
-from budgets.calibration import measure
+from budgets.calibration import eval_seconds, measure, noise
 from budgets.chain import LedgerCorruptError
 from budgets.fold import ImpossibleEventError
 from budgets.ledger import LedgerStorageError
@@ -142,6 +142,9 @@ def calibrate(
     threads: Threads = None,
     drain_seconds: DrainSeconds = None,
     allow_network_fs: AllowNetworkFs = False,
+    again: Annotated[
+        bool, Option("--again", help="Measure anew beside what there is; needs --reason.")
+    ] = False,
     override: Override = None,
     reason: Reason = "",
     as_json: Json = False,
@@ -150,9 +153,12 @@ def calibrate(
     chosen = load_objective(objective, settings)
     engine = Engine(executor, launcher, address, device, workers, threads)
     how = Conduct(root, engine, drain_seconds, allow_network_fs, as_json)
-    slots = engine.slots()
+    slots, overrides = engine.slots(), overrides_of(override, reason, again=again)
     with conducting(how) as (session, live):
-        result = session.calibrate(chosen, slots, repeats, overrides_of(override, reason))
+        if again:
+            result = session.calibrate_again(chosen, slots, repeats, overrides, reason)
+        else:
+            result = session.calibrate(chosen, slots, repeats, overrides)
         if result.verdict.decision != "done":
             finish(result, session.stop, live, as_json)
         calibration = measure(result.state)
@@ -166,6 +172,8 @@ def calibrate(
             "evals_per_hour": 3600 / calibration.median_seconds,
             "mean_score": calibration.mean_score,
             "sd_score": calibration.sd_score,
+            "noise": noise(calibration),
+            "eval_seconds": eval_seconds(calibration),
         }
         print_json(
             {

@@ -53,7 +53,14 @@ def finish(result: Result, stop: Stop, live: Live, as_json: bool) -> None:
         raise typer.Exit(EXIT_SIGNAL + stop.signum)
     if any(trigger.rule == "storage" for trigger in result.verdict.triggers):
         raise typer.Exit(EXIT_STORAGE)
-    raise typer.Exit(EXIT_BY_DECISION[result.verdict.decision])
+    raise typer.Exit(_exit_code(result))
+
+
+def _exit_code(result: Result) -> int:
+    decided = result.state.decided
+    if result.verdict.decision == "done" and decided is not None and decided.grade == "no_go":
+        return EXIT_BY_DECISION["stop"]
+    return EXIT_BY_DECISION[result.verdict.decision]
 
 
 def console(*, stderr: bool = False) -> Console:

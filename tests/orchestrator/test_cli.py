@@ -69,6 +69,8 @@ def test_every_command_answers_in_json(command: "Command") -> None:
     assert {name: answer.code for name, answer in answers.items()} == dict.fromkeys(commands, 0)
     documents = {name: orjson.loads(answer.out) for name, answer in answers.items()}
     assert documents["calibrate"]["calibration"]["evals_per_hour"] > 0
+    assert documents["calibrate"]["calibration"]["noise"]["seeds"] == 8
+    assert documents["calibrate"]["calibration"]["eval_seconds"]["max"] > 0
     assert [p["plan"]["tier"] for p in documents["plan"]] == ["min", "target", "max"]
     assert [k["name"] for k in documents["show"]["knobs"]] == [f"x{i}" for i in range(10)]
     assert {f["verdict"] for f in documents["check"]["check"]["knobs"]} == {"alive"}
@@ -126,6 +128,7 @@ def test_plan_without_a_calibration_says_how_to_get_one(command: "Command") -> N
         (("--set", "noise"), "expected KEY=VALUE, got 'noise'"),
         (("--set", "noise=loud"), "loud"),
         (("--override", "crash_rate"), "--override needs --reason"),
+        (("--reason", "why not"), "--reason goes on record with --override"),
         (("--colour", "red"), "--colour"),
         (("--address", "localhost:6379"), "--executor inline has none"),
     ],
