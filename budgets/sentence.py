@@ -19,7 +19,7 @@ def sentence(state: RunState, verdict: Verdict) -> str:
         case "pause":
             return f"Paused: {verdict.reason}.{_way_on(verdict)}"
         case "stop":
-            return f"Stopped: {verdict.reason}.{_way_to_more(state, verdict)}"
+            return f"Stopped: {verdict.reason}.{_way_on(verdict)}{_way_to_more(state, verdict)}"
         case "done":
             return _finished(state)
 
