@@ -16,8 +16,6 @@ def advice(state: RunState) -> str | None:
     plan = state.plan
     proceed = f"python -m orchestrator phase2 --variant robust --tier min --from {plan.run_id}"
     match decided.grade:
-        case "plumbing":
-            return "Next: --tier target, which compares what it finds with the baseline."
         case "go_persists":
             return _after_go(state, f"proceed with {proceed}")
         case "go":

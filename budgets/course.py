@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from budgets.accounts import MS_PER_HOUR
 from budgets.decision import has_winner, is_promising
 from budgets.state import Batch, Panel, RunState
-from budgets.terms import Calibration
+from budgets.terms import Calibration, Confirmation
 
 Step = Literal["reference", "generation", "finalists", "winner", "rung", "decide", "over"]
 
@@ -39,14 +39,13 @@ def next_step(state: RunState) -> Step:
         return "generation" if state.finished < plan.resolved.generations else "over"
     if plan.confirmation is not None and state.panel("reference") is None and not state.told:
         return "reference"
-    return _after_the_search(state) if search_is_over(state) else "generation"
+    if not search_is_over(state):
+        return "generation"
+    return "over" if plan.confirmation is None else _after_the_search(state, plan.confirmation)
 
 
-def _after_the_search(state: RunState) -> Step:
+def _after_the_search(state: RunState, confirmation: Confirmation) -> Step:
     """The first panel that was not closed; the rung only for a winner that deserves it."""
-    confirmation = state.plan.confirmation
-    if confirmation is None or not state.told:
-        return "decide"
     for name in ("finalists", "winner"):
         if not _is_closed(state.panel(name)):
             return "decide" if name == "winner" and not has_winner(state) else name

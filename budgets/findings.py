@@ -23,7 +23,6 @@ TITLES: dict[Grade, str] = {
     "go_persists": "Go that persists",
     "go": "Go at this budget",
     "no_go": "No-Go",
-    "plumbing": "The plumbing works",
 }
 
 NAMES: dict[NoGo, str] = {
@@ -81,11 +80,11 @@ def title(grade: Grade, no_go: NoGo | None) -> str:
 
 
 def findings(state: RunState) -> Findings | None:
-    """What the run found; None of one that is not to be confirmed and not decided."""
+    """What the run found; None of one that is not to be compared with the baseline."""
     plan, decided = state.plan, state.decided
-    if plan.confirmation is None and decided is None:
+    if plan.confirmation is None:
         return None
-    best, rung = winner(state), plan.confirmation.rung if plan.confirmation else None
+    best, rung = winner(state), plan.confirmation.rung
     return Findings(
         grade=None if decided is None else decided.grade,
         no_go=None if decided is None else decided.no_go,

@@ -57,7 +57,7 @@ def to_markdown(report: BudgetReport, knobs: dict[str, float] | None = None) -> 
 def _evidence_lines(report: BudgetReport) -> list[str]:
     if report.phase == "check":
         return check_lines(report.check)
-    if report.findings is None or report.findings.grade == "plumbing":
+    if report.findings is None:
         return _score_table(report)
     return [*finding_lines(report.findings), "", *_score_table(report)]
 
@@ -204,9 +204,8 @@ def _score_table(report: BudgetReport) -> list[str]:
         "|--:|--:|--:|--:|--:|--:|--:|:--|",
         *(_score_row(row, bar) for row, bar in zip(report.rows, _bars(report), strict=True)),
     ]
-    is_said = report.findings is not None and report.findings.grade != "plumbing"
-    scores = (report.luckiest_score, report.luckiest_of_noise)
-    if not is_said and scores[0] is not None and scores[1] is not None:
+    is_said = report.findings is not None
+    if not is_said and report.luckiest_score is not None and report.luckiest_of_noise is not None:
         lines += [
             "",
             f"Luckiest score: {report.luckiest_score:.5g}. Were every candidate just the baseline, "

@@ -38,8 +38,6 @@ class Balance(_Part):
     @property
     def counts(self) -> bool:
         """Whether there is anything to say: money only where it has a price or a cap."""
-        if self.currency == "evaluations apart":
-            return bool(self.cap)
         return self.currency != "cost" or self.cap is not None or self.spent > 0
 
 
@@ -114,7 +112,7 @@ def recommendation(state: RunState) -> tuple[float, ...] | None:
     What won on fresh seeds; before that, and where nothing is compared, what the search stands
     for. Never the best score seen: the luckiest of many noisy scores is evidence of luck.
     """
-    if state.decided is not None and state.decided.grade != "plumbing":
+    if state.decided is not None:
         return state.decided.point
     return average(state)
 
@@ -202,6 +200,13 @@ def balances(state: RunState) -> tuple[Balance, ...]:
     reserved_hours = accounts.reserved_device_ms / MS_PER_HOUR
     price = accounts.price_per_device_hour
     apart = sum(hold.apart for hold in accounts.holds.values())
+    beside = Balance(
+        currency="evaluations apart",
+        spent=accounts.apart,
+        reserved=apart,
+        free=accounts.apart_free,
+        cap=accounts.apart_cap,
+    )
     return (
         Balance(
             currency="evaluations",
@@ -210,13 +215,7 @@ def balances(state: RunState) -> tuple[Balance, ...]:
             free=accounts.evaluations_free,
             cap=caps.evaluations,
         ),
-        Balance(
-            currency="evaluations apart",
-            spent=accounts.apart,
-            reserved=apart,
-            free=accounts.apart_free,
-            cap=accounts.apart_cap,
-        ),
+        *((beside,) if accounts.apart_cap else ()),
         Balance(
             currency="device-hours",
             spent=accounts.device_ms / MS_PER_HOUR,

@@ -19,7 +19,7 @@ def sentence(state: RunState, verdict: Verdict) -> str:
         case "pause":
             return f"Paused: {verdict.reason}.{_way_on(verdict)}"
         case "stop":
-            return f"Stopped: {verdict.reason}.{_way_to_more(state, verdict)}"
+            return f"Stopped: {verdict.reason}.{_way_on(verdict)}{_way_to_more(state, verdict)}"
         case "done":
             return _finished(state)
 
@@ -65,8 +65,7 @@ def _finished(state: RunState) -> str:
         return f"Calibrated: {evaluations - failed} healthy evaluations of the baseline."
     if state.plan.phase == "check":
         return _checked(state)
-    if state.decided is not None and state.decided.grade != "plumbing":
-        decided = state.decided
+    if (decided := state.decided) is not None:
         return f"{title(decided.grade, decided.no_go)}: {decided.evidence}."
     plumbing = f"All {evaluations} evaluations are settled, {failed} of them failed."
     if state.plan.tier == "min":
@@ -86,4 +85,5 @@ def _checked(state: RunState) -> str:
         "unstable": found.unstable_ends,
     }
     named = "".join(f"; {what}: {', '.join(names)}" for what, names in parts.items() if names)
-    return f"{len(found.names('alive'))} of {len(found.knobs)} knobs move the score{named}."
+    where = " around the recommendation" if found.centre == "recommendation" else ""
+    return f"{len(found.names('alive'))} of {len(found.knobs)} knobs move the score{where}{named}."

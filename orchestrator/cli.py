@@ -23,6 +23,7 @@ from budgets.storage import FULL
 from budgets.terms import Calibration, Tier
 from objectives.api import SetupError
 from orchestrator import artifacts, preview
+from orchestrator.analyze_command import analyze
 from orchestrator.calibrations import CALIBRATION_SEEDS, find_calibration
 from orchestrator.engine import Engine, devices_of
 from orchestrator.execution import processes
@@ -124,6 +125,7 @@ app.add_typer(spaces, name="space")
 app.add_typer(ledgers, name="ledger")
 app.command()(verify)
 app.command()(amend)
+app.command()(analyze)
 
 
 @app.command()

@@ -35,6 +35,7 @@ Root = Annotated[
 ]
 Json = Annotated[bool, Option("--json", help="Print one JSON document instead of text.")]
 RunName = Annotated[str | None, Argument(help="Run id or directory; default: the latest.")]
+GivenRun = Annotated[str, Argument(help="Run id or directory.")]
 ObjectiveName = Annotated[str, Option("--objective", help="What to tune.")]
 Settings = Annotated[
     list[str] | None, Option("--set", metavar="KEY=VALUE", help="An objective's setting.")

@@ -228,7 +228,9 @@ def _why(plan: Plan) -> str:
     written = f"{nominal.population} x {nominal.generations} x {nominal.seeds_per_candidate}"
     assert plan.tier is not None
     reasons = "".join(f" {reason}." for reason in plan.reasons)
-    return f"{INTENT[plan.tier]}. As written {written} = {nominal.evaluations}.{reasons}"
+    return (
+        f"{INTENT[plan.phase, plan.tier]}. As written {written} = {nominal.evaluations}.{reasons}"
+    )
 
 
 def _bad_luck(plan: Plan) -> str:

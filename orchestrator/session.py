@@ -31,7 +31,7 @@ from orchestrator.calibrations import (
     measured_for,
     with_its_cost,
 )
-from orchestrator.check import CheckRequest, check_name, check_plan, check_points, known_knobs
+from orchestrator.check import CheckRequest, check_name, check_plan, known_knobs
 from orchestrator.engine import Engine, devices_of, opened
 from orchestrator.execution.evaluate import Executor, Slots
 from orchestrator.execution.processes import this_owner
@@ -148,7 +148,8 @@ class Session:
         directory = run_directory(self.root, "check", name)
         if (recorded := recorded_plan(directory)) is not None:
             plan = check_plan(request, recorded.devices, recorded.calibration)
-            plan = plan.model_copy(update={"thresholds": recorded.thresholds})
+            kept = {"thresholds": recorded.thresholds, "parent": recorded.parent}
+            plan = plan.model_copy(update=kept)
         else:
             devices = devices_of(slots)
             found = find_calibration(self.root, request.terms.objective, devices)
@@ -159,9 +160,9 @@ class Session:
                 f"{shape.seeds_per_candidate} seeds, {shape.evaluations} evaluations."
                 + "".join(f" {reason}." for reason in plan.reasons)
             )
-        points = check_points(request.terms.objective.space, request.names())
+        proposer = Given(request.points())
         same_bits = replace(slots, threads=plan.devices.threads)
-        return self.carry_out(directory, plan, same_bits, lambda _: Given(points))
+        return self.carry_out(directory, plan, same_bits, lambda _: proposer)
 
     def search(
         self,
