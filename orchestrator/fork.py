@@ -32,9 +32,13 @@ def forked(root: Path, request: Request) -> tuple[Request, Parent | None]:
 
 
 def planned_again(request: Request, recorded: Plan) -> Plan:
-    """What `request` amounts to, with what the recorded plan has found out or inherited."""
+    """What `request` amounts to, with what the recorded plan has found out or inherited.
+
+    Thresholds that it does not name are the recorded ones, whatever the defaults have become.
+    """
     plan = search_plan(request, recorded.devices, recorded.calibration, recorded.parent)
-    return plan.model_copy(update={"thresholds": recorded.thresholds})
+    thresholds = recorded.thresholds.model_copy(update=request.thresholds)
+    return plan.model_copy(update={"thresholds": thresholds})
 
 
 def parent_of(state: RunState) -> Parent:
