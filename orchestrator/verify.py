@@ -16,10 +16,11 @@ from budgets.events import Late, Opened, Reserved, Settled, Status
 from budgets.fold import ImpossibleEventError, fold, paid_ms
 from budgets.head import records_lost, rolled_back
 from budgets.liveness import centre_of, moved
-from budgets.report import BudgetReport, recommendation
+from budgets.report import BudgetReport
 from budgets.state import RunState
 from budgets.terms import Parent
 from objectives.space import SearchSpace
+from orchestrator.check import stands_for
 from orchestrator.execution.attempts import read_summary
 from orchestrator.plan import evaluation_seeds
 from orchestrator.recorded import is_set_aside, is_there
@@ -160,13 +161,13 @@ def _one_knob_each(directory: Path, state: RunState) -> str:
 
 
 def _recommended(directory: Path, parent: Parent, otherwise: Point) -> Point | None:
-    """What the parent recommended when its ledger's head was that; `otherwise` if it is gone."""
+    """What the parent stood for when its ledger's head was that; `otherwise` if it is gone."""
     for path in directory.absolute().parent.parent.glob(f"*/{parent.run_id}/{LEDGER}"):
         with suppress(LedgerCorruptError, ValueError, OSError):
             records = read(path).records
             heads = [record.digest for record in records]
             if parent.head in heads:
-                return recommendation(fold(records[: heads.index(parent.head) + 1]))
+                return stands_for(fold(records[: heads.index(parent.head) + 1]))
     return otherwise
 
 
