@@ -10,10 +10,21 @@ from statistics import median
 from typing import Literal
 
 from budgets.accounts import MS_PER_HOUR, Accounts, Refusal
-from budgets.calibration import forecast
-from budgets.course import Needs, at_work, awaited, next_step, search_is_over, still_apart
+from budgets.course import (
+    Needs,
+    at_work,
+    awaited,
+    expected,
+    next_step,
+    pairing,
+    search_is_over,
+    still_apart,
+    still_for_the_verdict,
+)
 from budgets.events import Status
+from budgets.proxy import fidelity_of_next, seconds
 from budgets.state import Batch, Generation, RunState
+from budgets.terms import Calibration
 
 Decision = Literal["continue", "pause", "stop", "done"]
 
@@ -74,7 +85,7 @@ def _triggers(state: RunState) -> Iterator[Trigger]:
     rules += [keeps_getting_lost(state, batch) for batch in at_work(state)]
     if (latest := state.latest) is not None and not search_is_over(state):
         if state.plan.phase == "check":  # an end of a range that fails or takes long is a finding
-            rules += [baseline_failed(latest)]
+            rules += [baseline_failed(latest)] if state.plan.proxy is None else []
         else:
             rules += [crash_rate(state, latest), too_few_healthy(latest)]
             rules += [runaway_time(state, latest)]
@@ -131,28 +142,39 @@ def too_few_healthy(generation: Generation) -> Trigger | None:
 def runaway_time(state: RunState, generation: Generation) -> Trigger | None:
     """The generation's median evaluation takes more than twice the calibrated one.
 
-    Judged on CPU seconds where the devices are CPUs: wall clock there measures the neighbours.
+    Judged on CPU seconds where the devices are CPUs: wall clock there measures the neighbours. A
+    short one is held against those that showed agreement: start-up does not shrink with it.
     """
     calibration, limits = state.plan.calibration, state.plan.thresholds
     if calibration is None or not generation.closed:
         return None
-    healthy = [r for r in generation.results() if r.status is Status.OK]
     on_cpu = state.plan.devices.kind == "cpu" and calibration.median_cpu_seconds is not None
-    expected = calibration.median_cpu_seconds if on_cpu else calibration.median_seconds
-    if not healthy or expected is None or expected < limits.time_drift_floor_seconds:
+    usual = calibration.median_cpu_seconds if on_cpu else calibration.median_seconds
+    if not generation.is_full:
+        usual = _usual_when_short(state, generation, on_cpu)
+    healthy = seconds(generation, cpu=on_cpu)
+    if not healthy or usual is None or usual < limits.time_drift_floor_seconds:
         return None
-    observed = median(r.cpu_seconds if on_cpu else r.seconds for r in healthy)
-    drift = observed / expected
+    observed = median(healthy)
+    drift = observed / usual
     if drift <= limits.time_drift_pause:
         return None
     evidence = (
         f"the median evaluation of generation {generation.number} took {observed:.1f} "
-        f"{'CPU ' if on_cpu else ''}seconds, {drift:.1f} times the calibrated {expected:.1f} "
+        f"{'CPU ' if on_cpu else ''}seconds, {drift:.1f} times the "
+        f"{'calibrated' if generation.is_full else 'earlier'} {usual:.1f} "
         f"(limit {limits.time_drift_pause:g})"
     )
     return Trigger(
         "runaway_time", generation.number, "pause", drift, limits.time_drift_pause, evidence
     )
+
+
+def _usual_when_short(state: RunState, generation: Generation, cpu: bool) -> float | None:
+    """The median of the last short evaluations that were compared with full ones."""
+    numbers = [n for name, n in state.panels if name == "proxy" and n < generation.number]
+    found = [] if not numbers else seconds(state.panels["proxy", max(numbers)], cpu=cpu)
+    return median(found) if found else None
 
 
 def baseline_failed(generation: Generation) -> Trigger | None:
@@ -201,12 +223,12 @@ def unaffordable(state: RunState) -> Trigger | None:
     plan, accounts = state.plan, state.accounts
     if state.current is not None or plan.calibration is None or search_is_over(state):
         return None
-    one = plan.resolved.model_copy(update={"generations": 1})
-    needed = forecast(one, plan.calibration.median_seconds, plan.devices.count)
-    last = max(0.0, plan.limits.reserve_ms / MS_PER_HOUR - needed.eval_seconds / 3600)
-    apart = still_apart(state)
+    if pairing(state) is not None:  # it decides how long the next one's evaluations are
+        return None
+    needed, apart = _next_generation(state, plan.calibration), still_apart(state)
+    last = max(0.0, plan.limits.reserve_ms / MS_PER_HOUR - plan.calibration.median_seconds / 3600)
     last_device_hours, last_hours = max(last, apart.device_hours), max(last, apart.hours)
-    device_hours, hours = needed.device_hours + last_device_hours, needed.barrier_hours + last_hours
+    device_hours, hours = needed.device_hours + last_device_hours, needed.hours + last_hours
     cost = device_hours * plan.price_per_device_hour
     checks = (
         ("device-hours", device_hours, accounts.device_hours_free, "--max-device-hours"),
@@ -222,6 +244,18 @@ def unaffordable(state: RunState) -> Trigger | None:
             )
             return Trigger("budget", state.asked, "stop", need, free, evidence, overridable=False)
     return None
+
+
+def _next_generation(state: RunState, calibration: Calibration) -> Needs:
+    """What it is expected to take, with its short evaluations if it is to have any."""
+    plan, next_one, proxy = state.plan, fidelity_of_next(state), state.plan.proxy
+    count, devices = plan.resolved.per_generation, plan.devices.count
+    short = count if proxy is None else count * proxy.varied.length
+    own = expected(count, short if next_one.short else count, calibration, devices)
+    if not next_one.paired:
+        return own
+    beside = expected(count, short, calibration, devices)
+    return Needs(count, own.device_hours + beside.device_hours, own.hours + beside.hours)
 
 
 def _included(apart: Needs) -> str:
@@ -249,12 +283,13 @@ def refusal_from(
 ) -> Refusal | None:
     """The same, by other accounts than the state's: those of a moment later."""
     reserve_ms = state.plan.limits.stretched(batch.length(candidate)).reserve_ms
-    if batch.panel is not None or state.plan.search is None:
-        return accounts.refusal(reserve_ms, apart=batch.panel is not None)
-    apart = still_apart(state)
+    is_apart, is_proxy = batch.panel is not None, batch.panel == "proxy"
+    if (is_apart and not is_proxy) or state.plan.search is None:
+        return accounts.refusal(reserve_ms, apart=is_apart)
+    others = still_for_the_verdict(state) if is_proxy else still_apart(state)
     last = reserve_ms / MS_PER_HOUR  # of whatever comes last; it is part of what is set aside
-    aside = (max(0.0, apart.device_hours - last), max(0.0, apart.hours - last))
-    return accounts.refusal(reserve_ms, aside=aside)
+    aside = (max(0.0, others.device_hours - last), max(0.0, others.hours - last))
+    return accounts.refusal(reserve_ms, apart=is_apart, aside=aside)
 
 
 def name_of(batch: Batch) -> str:

@@ -149,6 +149,14 @@ def phase_command(act: Callable[[Asked], None]) -> Callable[..., None]:
         population: Annotated[
             int | None, Option("--population", "--popsize", help="P; default: 2 x devices.")
         ] = None,
+        proxy: Annotated[
+            float | None,
+            Option(
+                "--proxy",
+                metavar="FRACTION",
+                help="Evaluate shorter, by this much, while both are shown to agree.",
+            ),
+        ] = None,
         max_evals: MaxEvals = None,
         max_device_hours: MaxDeviceHours = None,
         max_hours: MaxHours = None,
@@ -201,6 +209,7 @@ def phase_command(act: Callable[[Asked], None]) -> Callable[..., None]:
             limit_seconds=limit_seconds,
             stall_seconds=stall_seconds,
             fork=fork_run,
+            proxy=proxy,
         )
         engine = Engine(executor, launcher, address, device, workers, threads)
         act(

@@ -5,7 +5,14 @@ from dataclasses import asdict, dataclass
 from typing import Protocol
 
 from budgets.accounts import Refusal
-from budgets.course import ENDS_THE_SEARCH, at_work, awaited, next_step, search_is_over
+from budgets.course import (
+    ENDS_THE_SEARCH,
+    at_work,
+    awaited,
+    can_ask,
+    next_step,
+    search_is_over,
+)
 from budgets.events import (
     Concluded,
     Decided,
@@ -15,6 +22,7 @@ from budgets.events import (
     Overridden,
     PanelAsked,
 )
+from budgets.proxy import fidelity_of_next
 from budgets.state import Batch, Generation, RunState
 from budgets.triggers import RULES, Trigger, Verdict, disk_full, judge, refused
 from orchestrator.execution.evaluate import Executor
@@ -118,8 +126,9 @@ class Course:
                     return Verdict("continue", (), "interrupted")
                 self._decide()
                 continue
-            if self.run.state.current is None and not search_is_over(self.run.state):
+            if can_ask(self.run.state):
                 self.run.record(_asked(self.run.state, self.proposer))
+                continue
             if interruption := self.evaluate():
                 return interruption
             self._learn()
@@ -236,12 +245,15 @@ def _next_owed(state: RunState) -> tuple[Batch, tuple[int, int]] | None:
 
 
 def _asked(state: RunState, proposer: Proposer) -> GenerationAsked:
-    number, points = state.asked, proposer.ask()
+    number, points, proxy = state.asked, proposer.ask(), state.plan.proxy
+    is_short = proxy is not None and fidelity_of_next(state).short
     return GenerationAsked(
         generation=number,
         points=points,
         seeds=evaluation_seeds(state.plan, number),
         distances=proposer.distances(),
+        settings=proxy.varied.settings if proxy is not None and is_short else {},
+        length=proxy.varied.length if proxy is not None and is_short else 1.0,
     )
 
 
