@@ -12,7 +12,7 @@ from budgets.accounts import MS_PER_HOUR
 from budgets.decision import has_winner, is_promising
 from budgets.proxy import fidelity
 from budgets.state import Batch, Panel, RunState
-from budgets.terms import Calibration
+from budgets.terms import Calibration, Confirmation
 
 Step = Literal["reference", "proxy", "generation", "finalists", "winner", "rung", "decide", "over"]
 
@@ -43,14 +43,13 @@ def next_step(state: RunState) -> Step:
         return "generation" if unfinished else "over"
     if plan.confirmation is not None and state.panel("reference") is None and not state.told:
         return "reference"
-    return _after_the_search(state) if search_is_over(state) else "generation"
+    if not search_is_over(state):
+        return "generation"
+    return "over" if plan.confirmation is None else _after_the_search(state, plan.confirmation)
 
 
-def _after_the_search(state: RunState) -> Step:
+def _after_the_search(state: RunState, confirmation: Confirmation) -> Step:
     """The first panel that was not closed; the rung only for a winner that deserves it."""
-    confirmation = state.plan.confirmation
-    if confirmation is None or not state.told:
-        return "decide"
     for name in ("finalists", "winner"):
         if not _is_closed(state.panel(name)):
             return "decide" if name == "winner" and not has_winner(state) else name
@@ -103,8 +102,9 @@ def at_work(state: RunState) -> list[Batch]:
     panels = [panel for panel in state.panels.values() if not panel.closed]
     if search_is_over(state):
         return [panel for panel in panels if panel.name != "proxy"]
+    first = [] if state.current is None else [state.current]
     panels.sort(key=lambda panel: panel.name != "proxy")  # the next generation waits for it
-    return panels if state.current is None else [state.current, *panels]
+    return [*first, *panels]
 
 
 def awaited(state: RunState) -> list[Batch]:
@@ -127,7 +127,8 @@ def still_apart(state: RunState) -> Needs:
     no time of an evaluation is known.
     """
     pairs = pairing(state)
-    return _needs(state, [*_for_the_verdict(state), *(() if pairs is None else (_left(pairs),))])
+    own = (0, 0.0) if pairs is None else _left(pairs)
+    return _needs(state, own, _for_the_verdict(state))
 
 
 def still_for_the_verdict(state: RunState) -> Needs:
@@ -135,16 +136,12 @@ def still_for_the_verdict(state: RunState) -> Needs:
     return _needs(state, _for_the_verdict(state))
 
 
-def _for_the_verdict(state: RunState) -> list[tuple[int, float]]:
-    """Of each panel of the confirmation, the evaluations it still needs and their length."""
-    confirmation = state.plan.confirmation
-    if confirmation is None or state.decided is not None:
-        return []
-    panels = ((state.panel(name), size) for name, size in confirmation.sizes().items())
-    return [size if panel is None else _left(panel) for panel, size in panels]
+def length_apart(state: RunState) -> float:
+    """The verdict's evaluations that are not settled yet, in evaluations of the search."""
+    return _for_the_verdict(state)[1]
 
 
-def _needs(state: RunState, parts: list[tuple[int, float]]) -> Needs:
+def _needs(state: RunState, *parts: tuple[int, float]) -> Needs:
     plan, calibration = state.plan, state.plan.calibration
     count, length = sum(count for count, _ in parts), sum(length for _, length in parts)
     if calibration is None or not count:
@@ -152,6 +149,19 @@ def _needs(state: RunState, parts: list[tuple[int, float]]) -> Needs:
     needs = expected(count, length, calibration, plan.devices.count)
     last = plan.limits.stretched(_longest(state)).reserve_ms / MS_PER_HOUR
     return Needs(count, needs.device_hours + last, needs.hours + last)
+
+
+def _for_the_verdict(state: RunState) -> tuple[int, float]:
+    """How many evaluations of the confirmation are not settled, and their length together."""
+    confirmation = state.plan.confirmation
+    if confirmation is None or state.decided is not None:
+        return 0, 0.0
+    count, length = 0, 0.0
+    for name, (planned, whole) in confirmation.sizes().items():
+        panel = state.panel(name)
+        left, left_length = (planned, whole) if panel is None else _left(panel)
+        count, length = count + left, length + left_length
+    return count, length
 
 
 def _longest(state: RunState) -> float:

@@ -187,6 +187,16 @@ def seconds(batch: Batch, *, cpu: bool = False) -> list[float]:
     return [r.cpu_seconds if cpu else r.seconds for r in healthy]
 
 
+def seconds_when_short(state: RunState, before: int, *, cpu: bool = False) -> float:
+    """The median of the last short evaluations that were compared with full ones, 0 without any.
+
+    Of generations before the one of that number.
+    """
+    numbers = [n for name, n in state.panels if name == "proxy" and n < before]
+    found = seconds(state.panels["proxy", max(numbers)], cpu=cpu) if numbers else []
+    return median(found) if found else 0.0
+
+
 def paired_panel(generation: Generation, terms: ProxyTerms) -> PanelAsked:
     """The generation's points on its own seeds, evaluated short."""
     varied = terms.varied

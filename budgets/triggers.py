@@ -1,12 +1,11 @@
 """Every rule that pauses or ends a run, as a pure function of its state.
 
-A rule returns a `Trigger` with what it observed and its limit, or None. `judge` asks them all. The
-numbers they compare with are `budgets.terms.Thresholds`.
+A rule returns a `Reading` with what it observes and its limit; one that fires is a `Trigger`.
+`judge` asks them all. `budgets.rules` has the table, and `budgets.terms.Thresholds` the numbers.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from statistics import median
 from typing import Literal
 
 from budgets.accounts import MS_PER_HOUR, Accounts, Refusal
@@ -21,22 +20,23 @@ from budgets.course import (
     still_apart,
     still_for_the_verdict,
 )
-from budgets.events import Status
-from budgets.proxy import fidelity_of_next, seconds
-from budgets.state import Batch, Generation, RunState
+from budgets.proxy import fidelity_of_next
+from budgets.rules import BUDGET, HOLDING_UP, Reading, name_of
+from budgets.rules_failures import (
+    baseline_failed,
+    crash_rate,
+    keeps_getting_lost,
+    runaway_time,
+    too_few_healthy,
+)
+from budgets.rules_nan import sustained_nan
+from budgets.rules_progress import patience
+from budgets.state import Batch, RunState
 from budgets.terms import Calibration
 
 Decision = Literal["continue", "pause", "stop", "done"]
 
-RULES = (
-    "crash_rate",
-    "too_few_healthy",
-    "runaway_time",
-    "baseline_failed",
-    "infrastructure",
-    "budget",
-    "storage",
-)
+RULES = tuple(rule.name for rule in HOLDING_UP)
 """Every rule by name, as the ledger and `--override` know it."""
 
 
@@ -79,17 +79,40 @@ def judge(state: RunState) -> Verdict:
 
 
 def _triggers(state: RunState) -> Iterator[Trigger]:
-    if state.decided is not None:
-        return
-    rules = [unaffordable(state), out_of_budget(state)]
-    rules += [keeps_getting_lost(state, batch) for batch in at_work(state)]
+    if state.decided is None:
+        yield from (_trigger(reading) for reading in readings(state) if reading.fires)
+
+
+def _trigger(reading: Reading) -> Trigger:
+    assert reading.observed is not None, "a rule fires on what it observed"
+    assert reading.limit is not None, "... beyond a limit"
+    return Trigger(
+        reading.rule,
+        reading.generation,
+        reading.decision,
+        reading.observed,
+        reading.limit,
+        reading.evidence,
+        reading.overridable,
+    )
+
+
+def readings(state: RunState) -> tuple[Reading, ...]:
+    """What each rule that applies to the run as it stands observes, whether it fires or not.
+
+    None of `storage`: no record says how full the disk is.
+    """
+    read = [budget(state)]
+    read += [keeps_getting_lost(state, batch) for batch in at_work(state)]
     if (latest := state.latest) is not None and not search_is_over(state):
         if state.plan.phase == "check":  # an end of a range that fails or takes long is a finding
-            rules += [baseline_failed(latest)] if state.plan.proxy is None else []
+            read += [baseline_failed(latest)] if state.plan.proxy is None else []
         else:
-            rules += [crash_rate(state, latest), too_few_healthy(latest)]
-            rules += [runaway_time(state, latest)]
-    yield from (trigger for trigger in rules if trigger is not None)
+            read += [crash_rate(state, latest), sustained_nan(state, latest)]
+            read += [too_few_healthy(latest), runaway_time(state, latest)]
+        if state.plan.search is not None:
+            read += [patience(state)]
+    return tuple(read)
 
 
 def _waived(state: RunState, trigger: Trigger) -> bool:
@@ -98,120 +121,13 @@ def _waived(state: RunState, trigger: Trigger) -> bool:
     )
 
 
-def crash_rate(state: RunState, generation: Generation) -> Trigger | None:
-    """More failed evaluations than the generation may have, counted against all it will have.
-
-    It speaks as soon as the rate can no longer fall below its limit. Attempts lost to the
-    infrastructure do not count: they have no final status.
-    """
-    limits = state.plan.thresholds
-    failed, planned = len(generation.failed), len(generation.points) * len(generation.seeds)
-    rate = failed / planned
-    if rate <= limits.crash_rate_pause or failed < limits.crash_count_pause:
-        return None
-    causes = sorted({f"{r.status} ({r.cause})" for r in generation.failed})
-    evidence = (
-        f"{failed} of {planned} evaluations of generation {generation.number} failed "
-        f"({rate:.1%}, limit {limits.crash_rate_pause:.0%}): {'; '.join(causes[:3])}"
-    )
-    return Trigger(
-        "crash_rate", generation.number, "pause", rate, limits.crash_rate_pause, evidence
-    )
-
-
-def too_few_healthy(generation: Generation) -> Trigger | None:
-    """Fewer healthy candidates than CMA-ES recombines (mu = P // 2): nothing to learn from.
-
-    No override lets such a generation through.
-    """
-    if not generation.closed:
-        return None
-    parents = len(generation.points) // 2
-    healthy = sum(score is not None for score in generation.scores())
-    if healthy >= parents:
-        return None
-    evidence = (
-        f"only {healthy} of {len(generation.points)} candidates of generation "
-        f"{generation.number} are healthy, the search needs {parents}"
-    )
-    return Trigger(
-        "too_few_healthy", generation.number, "pause", healthy, parents, evidence, overridable=False
-    )
-
-
-def runaway_time(state: RunState, generation: Generation) -> Trigger | None:
-    """The generation's median evaluation takes more than twice the calibrated one.
-
-    Judged on CPU seconds where the devices are CPUs: wall clock there measures the neighbours. A
-    short one is held against those that showed agreement: start-up does not shrink with it.
-    """
-    calibration, limits = state.plan.calibration, state.plan.thresholds
-    if calibration is None or not generation.closed:
-        return None
-    on_cpu = state.plan.devices.kind == "cpu" and calibration.median_cpu_seconds is not None
-    usual = calibration.median_cpu_seconds if on_cpu else calibration.median_seconds
-    if not generation.is_full:
-        usual = _usual_when_short(state, generation, on_cpu)
-    healthy = seconds(generation, cpu=on_cpu)
-    if not healthy or usual is None or usual < limits.time_drift_floor_seconds:
-        return None
-    observed = median(healthy)
-    drift = observed / usual
-    if drift <= limits.time_drift_pause:
-        return None
-    evidence = (
-        f"the median evaluation of generation {generation.number} took {observed:.1f} "
-        f"{'CPU ' if on_cpu else ''}seconds, {drift:.1f} times the "
-        f"{'calibrated' if generation.is_full else 'earlier'} {usual:.1f} "
-        f"(limit {limits.time_drift_pause:g})"
-    )
-    return Trigger(
-        "runaway_time", generation.number, "pause", drift, limits.time_drift_pause, evidence
-    )
-
-
-def _usual_when_short(state: RunState, generation: Generation, cpu: bool) -> float | None:
-    """The median of the last short evaluations that were compared with full ones."""
-    numbers = [n for name, n in state.panels if name == "proxy" and n < generation.number]
-    found = [] if not numbers else seconds(state.panels["proxy", max(numbers)], cpu=cpu)
-    return median(found) if found else None
-
-
-def baseline_failed(generation: Generation) -> Trigger | None:
-    """A check's baseline, candidate 0, failed on a seed: there is nothing to compare with there.
-
-    No override: the same evaluation would fail again, and it is paid for.
-    """
-    failed = [r for r in generation.failed if r.candidate == 0]
-    if not failed:
-        return None
-    evidence = (
-        f"the baseline failed on seed {failed[0].seed}: {failed[0].status} ({failed[0].cause}); "
-        "nothing can be compared with it. Mend what failed, then check on other seeds (--eval-seed)"
-    )
-    number = generation.number
-    return Trigger("baseline_failed", number, "pause", len(failed), 0, evidence, overridable=False)
-
-
-def keeps_getting_lost(state: RunState, batch: Batch) -> Trigger | None:
-    """The infrastructure lost one evaluation too often since the run was last opened."""
-    limit, session = state.plan.thresholds.attempts_per_session, len(state.opened) - 1
-    for (candidate, seed), tries in batch.tries.items():
-        lost = [
-            t.settled
-            for t in tries
-            if t.session == session and t.settled and t.settled.status is Status.LOST
-        ]
-        if len(lost) >= limit and batch.result(candidate, seed) is None:
-            evidence = (
-                f"candidate {candidate}, seed {seed} of {name_of(batch)} was lost "
-                f"{len(lost)} times ({lost[-1].cause}); resuming tries again"
-            )
-            number = state.asked if batch.panel else batch.number
-            return Trigger(
-                "infrastructure", number, "pause", len(lost), limit, evidence, overridable=False
-            )
-    return None
+def budget(state: RunState) -> Reading:
+    """What comes next does not fit under a cap: a generation, or an evaluation of it."""
+    found = unaffordable(state) or out_of_budget(state)
+    if found is None:
+        why = "what comes next is expected to fit under every cap"
+        return BUDGET.reads(state.asked, None, None, why, fires=False)
+    return BUDGET.reads(found.generation, found.observed, found.limit, found.evidence, fires=True)
 
 
 def unaffordable(state: RunState) -> Trigger | None:
@@ -248,7 +164,7 @@ def unaffordable(state: RunState) -> Trigger | None:
 
 def _next_generation(state: RunState, calibration: Calibration) -> Needs:
     """What it is expected to take, with its short evaluations if it is to have any."""
-    plan, next_one, proxy = state.plan, fidelity_of_next(state), state.plan.proxy
+    plan, proxy, next_one = state.plan, state.plan.proxy, fidelity_of_next(state)
     count, devices = plan.resolved.per_generation, plan.devices.count
     short = count if proxy is None else count * proxy.varied.length
     own = expected(count, short if next_one.short else count, calibration, devices)
@@ -290,11 +206,6 @@ def refusal_from(
     last = reserve_ms / MS_PER_HOUR  # of whatever comes last; it is part of what is set aside
     aside = (max(0.0, others.device_hours - last), max(0.0, others.hours - last))
     return accounts.refusal(reserve_ms, apart=is_apart, aside=aside)
-
-
-def name_of(batch: Batch) -> str:
-    """As people read it."""
-    return f"generation {batch.number}" if batch.panel is None else f"the {batch.panel} panel"
 
 
 def disk_full(generation: int, why: str) -> Trigger:

@@ -341,7 +341,7 @@ def _seed(text: str) -> int:
 def differences(recorded: Plan, wanted: Plan) -> list[str]:
     """Where two plans differ, as `field: recorded value -> wanted value`.
 
-    The reasons why a plan's two envelopes differ say nothing that the envelopes do not.
+    The reasons are left out: the envelopes say that they differ, and a run keeps its first reason.
     """
     plans = (plan.model_dump(mode="json", exclude={"reasons"}) for plan in (recorded, wanted))
     return list(_differences("", *plans))

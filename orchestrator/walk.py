@@ -28,6 +28,10 @@ from budgets.triggers import RULES, Trigger, Verdict, disk_full, judge, refused
 from orchestrator.execution.evaluate import Executor
 from orchestrator.plan import evaluation_seeds
 from orchestrator.run import Run, has_begun, settle_one_abandoned
+from orchestrator.tries import avoided, ends
+
+Owed = tuple[Batch, tuple[int, int]]
+"""An evaluation of a batch: candidate and seed."""
 
 WAIT_SECONDS = 0.5
 """How long one look at the executor takes before signals and budgets are looked at again."""
@@ -220,10 +224,10 @@ class Course:
     def _dispatch(self) -> Trigger | None:
         """Start what is owed while a slot is free; what holds up what is awaited, if anything."""
         run, waited_for = self.run, awaited(self.run.state)
-        while (next_one := _next_owed(run.state)) is not None:
-            batch, key = next_one
-            if not self.executor.free():
+        while owed := _owed(run.state):
+            if not self.executor.free() or (next_one := self._startable(owed)) is None:
                 return None
+            batch, key = next_one
             if no_room := run.ledger.room():
                 return disk_full(run.state.asked, no_room)
             attempt = run.reserve(batch, *key)
@@ -236,12 +240,18 @@ class Course:
                 self.executor.submit(attempt)
         return None
 
+    def _startable(self, owed: list[Owed]) -> Owed | None:
+        """The first that finds a slot: a second try waits for one on another device."""
+        for batch, key in owed:
+            avoid = avoided(ends(batch.tries.get(key, ())))
+            if not avoid or self.executor.free(avoid):
+                return batch, key
+        return None
 
-def _next_owed(state: RunState) -> tuple[Batch, tuple[int, int]] | None:
-    for batch in at_work(state):
-        if owed := batch.owed():
-            return batch, owed[0]
-    return None
+
+def _owed(state: RunState) -> list[Owed]:
+    """What is to be done, in the order of its urgency."""
+    return [(batch, key) for batch in at_work(state) for key in batch.owed()]
 
 
 def _asked(state: RunState, proposer: Proposer) -> GenerationAsked:
