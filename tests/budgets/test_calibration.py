@@ -18,9 +18,9 @@ from budgets.calibration import (
     noise,
 )
 from budgets.events import Status
+from budgets.rules_failures import crash_rate
 from budgets.terms import Calibration, Caps, Envelope, Limits, Phase, Sample, Tier, percentile_90
 from budgets.tiers import TIERS
-from budgets.triggers import crash_rate
 
 if TYPE_CHECKING:
     from tests.budgets.conftest import MakePlan, MakeStory, Story
