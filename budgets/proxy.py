@@ -10,7 +10,7 @@ from functools import lru_cache
 from math import dist, inf, sqrt
 from random import Random
 from statistics import fmean, median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
@@ -81,6 +81,14 @@ def fidelity(state: RunState, number: int) -> Fidelity:
 def fidelity_of_next(state: RunState) -> Fidelity:
     """How the next generation is evaluated, which can be asked now."""
     return fidelity(state, state.asked)
+
+
+def length_of_next(state: RunState) -> tuple[dict[str, Any], float]:
+    """The settings and the expected length of the next generation's evaluations."""
+    terms = state.plan.proxy
+    if terms is None or not fidelity_of_next(state).short:
+        return {}, 1.0
+    return terms.varied.settings, terms.varied.length
 
 
 def why_over(state: RunState, certificate: Certificate, number: int) -> str | None:

@@ -22,7 +22,7 @@ from budgets.events import (
     Overridden,
     PanelAsked,
 )
-from budgets.proxy import fidelity_of_next
+from budgets.proxy import length_of_next
 from budgets.state import Batch, Generation, RunState
 from budgets.triggers import RULES, Trigger, Verdict, disk_full, judge, refused
 from orchestrator.execution.evaluate import Executor
@@ -255,15 +255,15 @@ def _owed(state: RunState) -> list[Owed]:
 
 
 def _asked(state: RunState, proposer: Proposer) -> GenerationAsked:
-    number, points, proxy = state.asked, proposer.ask(), state.plan.proxy
-    is_short = proxy is not None and fidelity_of_next(state).short
+    number, points = state.asked, proposer.ask()
+    changed, length = length_of_next(state)
     return GenerationAsked(
         generation=number,
         points=points,
         seeds=evaluation_seeds(state.plan, number),
         distances=proposer.distances(),
-        settings=proxy.varied.settings if proxy is not None and is_short else {},
-        length=proxy.varied.length if proxy is not None and is_short else 1.0,
+        settings=changed,
+        length=length,
     )
 
 
