@@ -79,8 +79,10 @@ def judge(state: RunState) -> Verdict:
 
 
 def _triggers(state: RunState) -> Iterator[Trigger]:
-    if state.decided is None:
-        yield from (_trigger(reading) for reading in readings(state) if reading.fires)
+    if state.decided is not None:
+        return
+    read = _of_the_run(state) if search_is_over(state) else readings(state)
+    yield from (_trigger(reading) for reading in read if reading.fires)
 
 
 def _trigger(reading: Reading) -> Trigger:
@@ -97,22 +99,24 @@ def _trigger(reading: Reading) -> Trigger:
     )
 
 
-def readings(state: RunState) -> tuple[Reading, ...]:
-    """What each rule that applies to the run as it stands observes, whether it fires or not.
+def readings(state: RunState) -> list[Reading]:
+    """What each rule observes in the run and its latest generation, whether it fires or not.
 
     None of `storage`: no record says how full the disk is.
     """
-    read = [budget(state)]
-    read += [keeps_getting_lost(state, batch) for batch in at_work(state)]
-    if (latest := state.latest) is not None and not search_is_over(state):
-        if state.plan.phase == "check":  # an end of a range that fails or takes long is a finding
-            read += [baseline_failed(latest)] if state.plan.proxy is None else []
-        else:
-            read += [crash_rate(state, latest), sustained_nan(state, latest)]
-            read += [too_few_healthy(latest), runaway_time(state, latest)]
-        if state.plan.search is not None:
-            read += [patience(state)]
-    return tuple(read)
+    read, latest = _of_the_run(state), state.latest
+    if latest is None:
+        return read
+    if state.plan.phase == "check":  # an end of a range that fails or takes long is a finding
+        return read if state.plan.proxy is not None else [*read, baseline_failed(latest)]
+    read += [crash_rate(state, latest), sustained_nan(state, latest)]
+    read += [too_few_healthy(latest), runaway_time(state, latest)]
+    return read if state.plan.search is None else [*read, patience(state)]
+
+
+def _of_the_run(state: RunState) -> list[Reading]:
+    """Of the rules that apply also when the search is over."""
+    return [budget(state), *(keeps_getting_lost(state, batch) for batch in at_work(state))]
 
 
 def _waived(state: RunState, trigger: Trigger) -> bool:

@@ -28,6 +28,7 @@ from orchestrator.calibrations import CALIBRATION_SEEDS, find_calibration
 from orchestrator.engine import Engine, devices_of
 from orchestrator.execution import processes
 from orchestrator.execution.server import EngineError
+from orchestrator.explain import explain
 from orchestrator.ledger_commands import amend, ledgers, verify
 from orchestrator.options import (
     DEFAULT_ROOT,
@@ -128,6 +129,7 @@ app.add_typer(ledgers, name="ledger")
 app.command()(verify)
 app.command()(amend)
 app.command()(analyze)
+app.command()(explain)
 
 
 @app.command()
@@ -285,6 +287,8 @@ _FLAGS = {
     "device_hours": "--max-device-hours",
     "evaluation_seed": "--eval-seed",
     "hours": "--max-hours",
+    "patience_generations": "--patience",
+    "patience_improve": "--min-improve",
     "price_per_device_hour": "--price-per-device-hour",
     "seed": "--seed",
     "sigma0": "--sigma0",

@@ -14,6 +14,7 @@ from objectives.api import Objective, ObjectiveSpec
 from orchestrator.check import CHECK_SEEDS, LEAST_SEEDS, CheckRequest
 from orchestrator.engine import Engine
 from orchestrator.plan import RUNG_FACTOR, RUNG_SEEDS, VERDICT_SEEDS, Confirm, Request
+from orchestrator.thresholds import changes
 from orchestrator.window import parse_window
 
 DEFAULT_ROOT = Path("artifacts/cmaes")
@@ -122,6 +123,18 @@ RungFactor = Annotated[
     Option("--rung", min=0, max=LARGEST, help="FLOPs on which a gain must persist; 0: not tried."),
 ]
 RungSeeds = Annotated[int, Option("--rung-seeds", min=0, max=MOST_SEEDS, help="Of the rung.")]
+ThresholdsFile = Annotated[
+    Path | None,
+    Option("--thresholds", metavar="FILE", help="TOML with other limits; see: explain."),
+]
+Patience = Annotated[
+    int | None,
+    Option("--patience", min=1, help="Stop after so many generations without improvement."),
+]
+MinImprove = Annotated[
+    float | None,
+    Option("--min-improve", min=0, help="Less, of the baseline's score, is none."),
+]
 
 
 @dataclass(frozen=True)
@@ -196,6 +209,9 @@ def phase_command(act: Callable[[Asked], None]) -> Callable[..., None]:
         confirm_seeds: ConfirmSeeds = VERDICT_SEEDS,
         rung_factor: RungFactor = RUNG_FACTOR,
         rung_seeds: RungSeeds = RUNG_SEEDS,
+        thresholds: ThresholdsFile = None,
+        patience: Patience = None,
+        min_improve: MinImprove = None,
         accept_drift: AcceptDrift = False,
         fork_run: Annotated[
             bool,
@@ -231,6 +247,7 @@ def phase_command(act: Callable[[Asked], None]) -> Callable[..., None]:
             fork=fork_run,
             confirm=Confirm(confirm_seeds, rung_factor, rung_seeds),
             proxy=proxy,
+            thresholds=changes(thresholds, patience, min_improve),
         )
         engine = Engine(executor, launcher, address, device, workers, threads)
         act(

@@ -3,8 +3,8 @@
 import hashlib
 import math
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from budgets.terms import (
     ProxyTerms,
     Rung,
     SearchTerms,
+    Thresholds,
     Tier,
     Varied,
     Window,
@@ -78,6 +79,7 @@ class Request:
     fork: bool = False  # begin another run whose parent is the one of that name
     confirm: Confirm = Confirm()
     proxy: float | None = None  # the share of an evaluation's FLOPs that its stand-in has
+    thresholds: Mapping[str, Any] = field(default_factory=dict)  # by field: other than the default
 
 
 def run_name(request: Request) -> str:
@@ -133,6 +135,7 @@ def search_plan(
         devices=devices,
         calibration=calibration,
         parent=parent,
+        thresholds=Thresholds.model_validate(request.thresholds),
         confirmation=confirmation_for(request),
         proxy=proxy,
         **described(objective),

@@ -258,9 +258,9 @@ def _proxy(plan: Plan) -> Iterator[str]:
     compared, saved = paired * length, short * (1 - length)
     yield (
         f"{plan.proxy.varied.label} takes {length:.0%} of an evaluation's time. Where it agrees "
-        f"with the full one whenever they are compared, and the mean moves little, up to {short} of "
-        f"{shape.generations} generations are short: {(saved - compared) / shape.generations:.0%} "
-        f"of the time is saved. Where it never does, comparing costs "
+        f"with the full one whenever they are compared, and the mean moves little, {short} of "
+        f"{shape.generations} generations are short and {(saved - compared) / shape.generations:.0%} "
+        "of the search's time is saved; where it never does, comparing costs "
         f"{compared / shape.generations:.0%} more."
     )
 
