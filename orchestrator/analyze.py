@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from budgets.finalists import full_ones
 from budgets.report import recommendation
 from budgets.state import RunState
 from budgets.terms import SearchTerms
@@ -119,7 +120,7 @@ def analyze(state: RunState, *, accept_drift: bool = False) -> Analysis:
         landscape=search.landscape(),
         first=first,
         by_chance=_by_chance(plan.search, plan.resolved.population, state.finished),
-        estimate=estimate(names, state.told, point, plan.thresholds.alive_level),
+        estimate=estimate(names, full_ones(state), point, plan.thresholds.alive_level),
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import copysign
 from pathlib import Path
+from typing import Protocol
 
 from budgets.finalists import average
 from budgets.liveness import Liveness, liveness
@@ -29,6 +30,24 @@ class Around:
     head: str  # of that run's ledger
     centre: Point
     steps: tuple[float, ...]  # how far each knob goes to either side, of its range
+
+
+class Check(Protocol):
+    """Points to evaluate once, in a run of their own that searches nothing."""
+
+    @property
+    def terms(self) -> Request:
+        """On which objective, and within what."""
+
+    def points(self) -> tuple[Point, ...]: ...
+
+    def name(self, kind: str) -> str:
+        """The run's id on that kind of device: what was asked decides it."""
+
+    def plan(self, devices: Devices, calibration: Calibration | None) -> Plan: ...
+
+    def in_words(self, plan: Plan) -> str:
+        """What is about to be evaluated."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +76,20 @@ class CheckRequest:
         if self.around is None:
             return check_points(space, self.names())
         return points_around(space, self.names(), self.around)
+
+    def name(self, kind: str) -> str:
+        return check_name(self, kind)
+
+    def plan(self, devices: Devices, calibration: Calibration | None) -> Plan:
+        return check_plan(self, devices, calibration)
+
+    def in_words(self, plan: Plan) -> str:
+        shape = plan.resolved
+        return (
+            f"Checking {', '.join(self.names())}: {shape.population} points on "
+            f"{shape.seeds_per_candidate} seeds, {shape.evaluations} evaluations."
+            + "".join(f" {reason}." for reason in plan.reasons)
+        )
 
 
 def check_points(space: SearchSpace, names: Sequence[str]) -> tuple[Point, ...]:

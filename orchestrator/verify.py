@@ -16,6 +16,7 @@ from budgets.events import Late, Opened, Reserved, Settled, Status
 from budgets.fold import ImpossibleEventError, fold, paid_ms
 from budgets.head import records_lost, rolled_back
 from budgets.liveness import centre_of, moved
+from budgets.proxy_replay import first_divergence
 from budgets.report import BudgetReport
 from budgets.state import RunState
 from budgets.terms import Parent
@@ -60,7 +61,9 @@ def verify(directory: Path, *, accept_drift: bool = False) -> Verification:
         held.append(_seeds(state))
         if state.plan.search is not None:
             held.append(_replay(state, accept_drift=accept_drift))
-        if state.plan.phase == "check":
+        if state.plan.proxy is not None:
+            held.append(_lengths(records, state))
+        elif state.plan.phase == "check":
             held.append(_one_knob_each(directory, state))
         held.append(_settlements(directory, records, state))
         held.append(_calibration(directory, state))
@@ -135,6 +138,15 @@ def _replay(state: RunState, *, accept_drift: bool) -> str:
         f"search: {len(state.generations)} asks and {len(state.told)} state digests are what the "
         "plan gives here"
     )
+
+
+def _lengths(records: Sequence[Record], state: RunState) -> str:
+    """Every generation was as long, and compared, as what was known before it allows."""
+    if (divergence := first_divergence(records)) is not None:
+        raise _DivergedError(divergence)
+    short = sum(not generation.is_full for generation in state.generations)
+    compared = sum(name == "proxy" for name, _ in state.panels)
+    return f"proxy: {short} generations are short, as {compared} comparisons allow"
 
 
 def _one_knob_each(directory: Path, state: RunState) -> str:
