@@ -256,12 +256,12 @@ def _proxy(plan: Plan) -> Iterator[str]:
     shape, length = plan.resolved, plan.proxy.varied.length
     paired, short = outlook(plan.proxy, shape.generations)
     compared, saved = paired * length, short * (1 - length)
+    net, extra = (x / shape.generations for x in (saved - compared, compared))
     yield (
         f"{plan.proxy.varied.label} takes {length:.0%} of an evaluation's time. Where it agrees "
         f"with the full one whenever they are compared, and the mean moves little, {short} of "
-        f"{shape.generations} generations are short and {(saved - compared) / shape.generations:.0%} "
-        "of the search's time is saved; where it never does, comparing costs "
-        f"{compared / shape.generations:.0%} more."
+        f"{shape.generations} generations are short and {net:.0%} of the search's time is saved; "
+        f"where it never does, comparing costs {extra:.0%} more."
     )
 
 
