@@ -43,16 +43,22 @@ def next_step(state: RunState) -> Step:
 
 
 def _after_the_search(state: RunState) -> Step:
-    """The first panel that was not closed; the rung only for a winner that deserves it."""
+    """The first panel that was not closed; the rung only for a winner that deserves it.
+
+    Finalists are compared, and controls given the reference's seconds, when both panels are closed.
+    """
     confirmation = state.plan.confirmation
     if confirmation is None or not state.told:
         return "decide"
-    for name in ("finalists", "winner"):
-        if not _is_closed(state.panel(name)):
-            return "decide" if name == "winner" and not has_winner(state) else name
-    if confirmation.rung is None or _is_closed(state.panel("rung")) or not is_promising(state):
-        return "decide"
-    return "rung"
+    if not _is_closed(state.panel("finalists")):
+        return "finalists"
+    if not _is_closed(state.panel("reference")):
+        return "reference"
+    if not _is_closed(state.panel("winner")):
+        return "winner" if has_winner(state) else "decide"
+    if state.panel("rung") is not None:
+        return "decide" if _is_closed(state.panel("rung")) else "rung"
+    return "rung" if confirmation.rung is not None and is_promising(state) else "decide"
 
 
 def _is_closed(panel: Panel | None) -> bool:
@@ -97,16 +103,17 @@ def still_apart(state: RunState) -> Needs:
     plan, calibration = state.plan, state.plan.calibration
     if plan.confirmation is None or calibration is None or state.decided is not None:
         return NOTHING
-    count, length = 0, 0.0
+    count, device_hours, hours = 0, 0.0, 0.0
     for name, (planned, whole) in plan.confirmation.sizes().items():
         panel = state.panel(name)
-        left, left_length = (planned, whole) if panel is None else _left(panel)
-        count, length = count + left, length + left_length
+        left, length = (planned, whole) if panel is None else _left(panel)
+        part = expected(left, length, calibration, plan.devices.count)
+        count, device_hours = count + left, device_hours + part.device_hours
+        hours += part.hours  # a panel begins when the one before it is closed
     if not count:
         return NOTHING
-    needs = expected(count, length, calibration, plan.devices.count)
     last = plan.limits.stretched(_longest(state)).reserve_ms / MS_PER_HOUR
-    return Needs(count, needs.device_hours + last, needs.hours + last)
+    return Needs(count, device_hours + last, hours + last)
 
 
 def _longest(state: RunState) -> float:

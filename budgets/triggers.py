@@ -185,9 +185,14 @@ def keeps_getting_lost(state: RunState, batch: Batch) -> Trigger | None:
                 f"candidate {candidate}, seed {seed} of {name_of(batch)} was lost "
                 f"{len(lost)} times ({lost[-1].cause}); resuming tries again"
             )
-            number = state.asked if batch.panel else batch.number
             return Trigger(
-                "infrastructure", number, "pause", len(lost), limit, evidence, overridable=False
+                "infrastructure",
+                place_of(state, batch),
+                "pause",
+                len(lost),
+                limit,
+                evidence,
+                overridable=False,
             )
     return None
 
@@ -196,7 +201,7 @@ def unaffordable(state: RunState) -> Trigger | None:
     """The next generation, if there is one, is not expected to fit into what a cap leaves free.
 
     Half a generation teaches the search nothing, so it is not begun. Its last attempt must still
-    find its whole reservation free, however short it will be.
+    find its whole reservation free, however short it will be, beside what the verdict will take.
     """
     plan, accounts = state.plan, state.accounts
     if state.current is not None or plan.calibration is None or search_is_over(state):
@@ -205,8 +210,8 @@ def unaffordable(state: RunState) -> Trigger | None:
     needed = forecast(one, plan.calibration.median_seconds, plan.devices.count)
     last = max(0.0, plan.limits.reserve_ms / MS_PER_HOUR - needed.eval_seconds / 3600)
     apart = still_apart(state)
-    last_device_hours, last_hours = max(last, apart.device_hours), max(last, apart.hours)
-    device_hours, hours = needed.device_hours + last_device_hours, needed.barrier_hours + last_hours
+    device_hours = needed.device_hours + last + apart.device_hours
+    hours = needed.barrier_hours + last + apart.hours
     cost = device_hours * plan.price_per_device_hour
     checks = (
         ("device-hours", device_hours, accounts.device_hours_free, "--max-device-hours"),
@@ -252,9 +257,12 @@ def refusal_from(
     if batch.panel is not None or state.plan.search is None:
         return accounts.refusal(reserve_ms, apart=batch.panel is not None)
     apart = still_apart(state)
-    last = reserve_ms / MS_PER_HOUR  # of whatever comes last; it is part of what is set aside
-    aside = (max(0.0, apart.device_hours - last), max(0.0, apart.hours - last))
-    return accounts.refusal(reserve_ms, aside=aside)
+    return accounts.refusal(reserve_ms, aside=(apart.device_hours, apart.hours))
+
+
+def place_of(state: RunState, batch: Batch) -> int:
+    """Where a rule about the batch speaks: its generation, or that which would come next."""
+    return batch.number if batch.panel is None else state.asked
 
 
 def name_of(batch: Batch) -> str:
@@ -269,8 +277,8 @@ def disk_full(generation: int, why: str) -> Trigger:
 
 def refused(state: RunState, batch: Batch, refusal: Refusal) -> Trigger:
     """The stop that a refused reservation amounts to."""
-    number = state.asked if batch.panel else batch.number
     evidence = f"{name_of(batch)} cannot be finished: {refusal}"
+    place = place_of(state, batch)
     return Trigger(
-        "budget", number, "stop", refusal.needed, refusal.free, evidence, overridable=False
+        "budget", place, "stop", refusal.needed, refusal.free, evidence, overridable=False
     )

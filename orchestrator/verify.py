@@ -4,7 +4,7 @@ import errno
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -23,6 +23,13 @@ from orchestrator.plan import evaluation_seeds
 from orchestrator.recorded import is_set_aside, is_there
 from orchestrator.search import Search
 from orchestrator.settle import attempt_id, attempt_place, settled, settles
+from orchestrator.verify_panels import (
+    DivergedError,
+    at,
+    differing_field,
+    fresh_seeds,
+    panels_and_decision,
+)
 from orchestrator.walk import ReplayError
 
 
@@ -34,10 +41,6 @@ class Verification:
     head: str
     held: tuple[str, ...]
     divergence: str | None
-
-
-class _DivergedError(Exception):
-    """The check's own word for what is wrong."""
 
 
 def verify(directory: Path, *, accept_drift: bool = False) -> Verification:
@@ -58,10 +61,12 @@ def verify(directory: Path, *, accept_drift: bool = False) -> Verification:
             held.append(_replay(state, accept_drift=accept_drift))
         if state.plan.phase == "check":
             held.append(_ends(state))
+        if state.panels or state.decided is not None:
+            held.append(panels_and_decision(records))
         held.append(_settlements(directory, records, state))
         held.append(_calibration(directory, state))
         held.append(_reports(directory, records))
-    except (LedgerCorruptError, ImpossibleEventError, ReplayError, _DivergedError) as error:
+    except (LedgerCorruptError, ImpossibleEventError, ReplayError, DivergedError) as error:
         return Verification(len(records), _head(records), tuple(held), str(error))
     return Verification(len(records), _head(records), tuple(held), None)
 
@@ -76,15 +81,15 @@ def _chain(directory: Path) -> Sequence[Record]:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     reading = read(path)
     if not reading.records:
-        raise _DivergedError(f"{path} holds no whole record")
+        raise DivergedError(f"{path} holds no whole record")
     if reading.torn:
-        raise _DivergedError(
+        raise DivergedError(
             f"{path}: record {len(reading.records)} at byte {reading.records[-1].end} is "
             f"unfinished ({len(reading.torn)} bytes); the next run sets them aside"
         )
     records = reading.records
     if lost := records_lost(path, len(records), lambda seq: records[seq].digest):
-        raise _DivergedError(rolled_back(path, lost, len(records)))
+        raise DivergedError(rolled_back(path, lost, len(records)))
     return reading.records
 
 
@@ -93,34 +98,44 @@ def _accounts(records: Sequence[Record], state: RunState) -> str:
     events = [record.event for record in records]
     reservations = [e for e in events if isinstance(e, Reserved)]
     settlements = [e for e in events if isinstance(e, Settled)]
-    closed = {(s.generation, s.candidate, s.seed, s.attempt) for s in settlements}
+    closed = {_place(s) for s in settlements}
     before = paid_ms(state.planned.calibration) + paid_ms(state.planned.parent)
     late_ms = sum(e.charged_ms for e in events if isinstance(e, Late))
     added = (
-        sum(s.status.final for s in settlements),
+        sum(s.final for s in settlements if s.panel is None),
+        sum(s.final for s in settlements if s.panel is not None),
         before + late_ms + sum(s.charged_ms for s in settlements),
-        sum(
-            r.reserve_ms
-            for r in reservations
-            if (r.generation, r.candidate, r.seed, r.attempt) not in closed
-        ),
+        sum(r.reserve_ms for r in reservations if _place(r) not in closed),
     )
-    accounts = state.accounts
-    booked = (accounts.evaluations, accounts.device_ms, accounts.reserved_device_ms)
+    own = state.accounts
+    booked = (own.evaluations, own.apart, own.device_ms, own.reserved_device_ms)
     if added != booked:
-        raise _DivergedError(f"the accounts say {booked}, the records add up to {added}")
-    return f"accounts: {added[0]} evaluations and {added[1] / 1000:.1f} device-seconds add up"
+        raise DivergedError(f"the accounts say {booked}, the records add up to {added}")
+    apart = f", {added[1]} beside the search" if added[1] else ""
+    return (
+        f"accounts: {added[0]} evaluations{apart} and {added[2] / 1000:.1f} device-seconds add up"
+    )
+
+
+Place = tuple[str | int | None, ...]
+
+
+def _place(event: Reserved | Settled) -> Place:
+    """Which attempt it is about."""
+    return event.panel, event.generation, event.candidate, event.seed, event.attempt
 
 
 def _seeds(state: RunState) -> str:
     for generation in state.generations:
         expected = evaluation_seeds(state.plan, generation.number)
         if generation.seeds != expected:
-            raise _DivergedError(
+            raise DivergedError(
                 f"generation {generation.number} was evaluated on seeds {generation.seeds}, "
                 f"the plan gives {expected}"
             )
-    return f"evaluation seeds: {len(state.generations)} generations use the plan's"
+    fresh = fresh_seeds(state)
+    beside = f", none of the {fresh} beside the search is one of them" if fresh else ""
+    return f"evaluation seeds: {len(state.generations)} generations use the plan's{beside}"
 
 
 def _replay(state: RunState, *, accept_drift: bool) -> str:
@@ -138,28 +153,28 @@ def _ends(state: RunState) -> str:
     baseline = SearchSpace.model_validate(state.plan.space).baseline
     for generation in state.generations:
         if generation.points[0] != baseline:
-            raise _DivergedError("candidate 0 is not the baseline of the plan's space")
+            raise DivergedError("candidate 0 is not the baseline of the plan's space")
         for candidate in range(1, len(generation.points)):
             try:
                 moving = moved(generation, candidate)
             except ValueError as error:
-                raise _DivergedError(str(error)) from error
+                raise DivergedError(str(error)) from error
             if moving is None:
-                raise _DivergedError(f"candidate {candidate} is the baseline once more")
+                raise DivergedError(f"candidate {candidate} is the baseline once more")
     return f"check: {state.plan.resolved.population - 1} points move one knob to an end each"
 
 
 def _settlements(directory: Path, records: Sequence[Record], state: RunState) -> str:
     """The evaluations' own files, where they still exist, say what the ledger says."""
-    reserved: dict[tuple[int, int, int, int], Reserved] = {}
+    reserved: dict[Place, Reserved] = {}
     compared = missing = 0
     for record in records:
         event = record.event
         if isinstance(event, Reserved):
-            reserved[event.generation, event.candidate, event.seed, event.attempt] = event
+            reserved[_place(event)] = event
         if not isinstance(event, Settled):
             continue
-        own = reserved[event.generation, event.candidate, event.seed, event.attempt]
+        own = reserved[_place(event)]
         place = directory / "eval" / attempt_place(own)
         outcome = read_summary(place, attempt_id(state, own))
         if outcome is None:
@@ -169,23 +184,11 @@ def _settlements(directory: Path, records: Sequence[Record], state: RunState) ->
         own_word = outcome.status is Status.LOST and settles(outcome, event)
         if event.status is Status.LOST and not own_word:
             continue  # it was not there yet when the attempt was given up, or it was excused
-        differing = _differing(event, settled(own, outcome, recovered=event.recovered))
+        differing = differing_field(event, settled(own, outcome, recovered=event.recovered))
         if differing:
-            raise _DivergedError(
-                f"record {record.seq} at byte {record.offset} says {differing} of "
-                f"{place / 'summary.json'}"
-            )
+            raise DivergedError(f"{at(record)} says {differing} of {place / 'summary.json'}")
     gone = f", {missing} have none (any more)" if missing else ""
     return f"settlements: {compared} attempts' own files agree{gone}"
-
-
-def _differing(recorded: Settled, own: Settled) -> str:
-    """The first field in which they differ, as `field X instead of Y`; empty if none does."""
-    for field in fields(recorded):
-        ours, theirs = getattr(recorded, field.name), getattr(own, field.name)
-        if ours != theirs:
-            return f"{field.name} {ours} instead of {theirs}"
-    return ""
 
 
 def _calibration(directory: Path, state: RunState) -> str:
@@ -202,7 +205,7 @@ def _calibration(directory: Path, state: RunState) -> str:
             if record.digest == calibration.ledger:
                 measured = measure(fold(records[: number + 1]))
                 if measured.samples != calibration.samples:
-                    raise _DivergedError(f"the plan's calibration is not the one in {path}")
+                    raise DivergedError(f"the plan's calibration is not the one in {path}")
                 return f"calibration: {len(measured.samples)} samples agree with {path.parent.name}"
     return "calibration: its own ledger is not beside this run"
 
@@ -214,10 +217,10 @@ def _reports(directory: Path, records: Sequence[Record]) -> str:
         try:
             report = BudgetReport.model_validate_json(path.read_bytes())
         except ValidationError as error:
-            raise _DivergedError(
+            raise DivergedError(
                 f"{path} is no budget report; write it again with: orchestrator report --rebuild"
             ) from error
         count = report.records
         if count > len(records) or records[count - 1].digest != report.head:
-            raise _DivergedError(f"{path} was written at record {count - 1}, which is not there")
+            raise DivergedError(f"{path} was written at record {count - 1}, which is not there")
     return f"reports: {len(paths)} name heads of this ledger"
