@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from budgets.accounts import MS_PER_HOUR
 from budgets.decision import has_winner, is_promising
 from budgets.state import Batch, Panel, RunState
-from budgets.terms import Calibration
+from budgets.terms import Calibration, Confirmation
 
 Step = Literal["reference", "generation", "finalists", "winner", "rung", "decide", "over"]
 
@@ -39,17 +39,16 @@ def next_step(state: RunState) -> Step:
         return "generation" if state.finished < plan.resolved.generations else "over"
     if plan.confirmation is not None and state.panel("reference") is None and not state.told:
         return "reference"
-    return _after_the_search(state) if search_is_over(state) else "generation"
+    if not search_is_over(state):
+        return "generation"
+    return "over" if plan.confirmation is None else _after_the_search(state, plan.confirmation)
 
 
-def _after_the_search(state: RunState) -> Step:
+def _after_the_search(state: RunState, confirmation: Confirmation) -> Step:
     """The first panel that was not closed; the rung only for a winner that deserves it.
 
     Finalists are compared, and controls given the reference's seconds, when both panels are closed.
     """
-    confirmation = state.plan.confirmation
-    if confirmation is None or not state.told:
-        return "decide"
     if not _is_closed(state.panel("finalists")):
         return "finalists"
     if not _is_closed(state.panel("reference")):
@@ -100,20 +99,31 @@ def still_apart(state: RunState) -> Needs:
     The last attempt must find its whole reservation free, however short it will be. Nothing where
     no time of an evaluation is known.
     """
-    plan, calibration = state.plan, state.plan.calibration
-    if plan.confirmation is None or calibration is None or state.decided is not None:
+    plan, calibration, left = state.plan, state.plan.calibration, _apart(state)
+    if calibration is None or not left:
         return NOTHING
-    count, device_hours, hours = 0, 0.0, 0.0
-    for name, (planned, whole) in plan.confirmation.sizes().items():
-        panel = state.panel(name)
-        left, length = (planned, whole) if panel is None else _left(panel)
-        part = expected(left, length, calibration, plan.devices.count)
-        count, device_hours = count + left, device_hours + part.device_hours
-        hours += part.hours  # a panel begins when the one before it is closed
-    if not count:
-        return NOTHING
+    parts = [expected(*panel, calibration, plan.devices.count) for panel in left]
     last = plan.limits.stretched(_longest(state)).reserve_ms / MS_PER_HOUR
-    return Needs(count, device_hours + last, hours + last)
+    return Needs(
+        sum(part.evaluations for part in parts),
+        sum(part.device_hours for part in parts) + last,
+        sum(part.hours for part in parts) + last,  # each panel begins when the last one is closed
+    )
+
+
+def length_apart(state: RunState) -> float:
+    """The panels' evaluations that are not settled yet, in evaluations of the search."""
+    return sum(length for _, length in _apart(state))
+
+
+def _apart(state: RunState) -> list[tuple[int, float]]:
+    """Of each panel how many evaluations are not settled, and their length together."""
+    confirmation = state.plan.confirmation
+    if confirmation is None or state.decided is not None:
+        return []
+    sizes = confirmation.sizes().items()
+    parts = [whole if (p := state.panel(name)) is None else _left(p) for name, whole in sizes]
+    return [part for part in parts if part[0]]
 
 
 def _longest(state: RunState) -> float:
@@ -125,7 +135,7 @@ def _longest(state: RunState) -> float:
 def expected(count: int, length: float, calibration: Calibration, devices: int) -> Needs:
     """What so many evaluations, `length` whole ones together, are expected to take."""
     device_hours = length * calibration.median_seconds / 3600
-    rounds = ceil(count / devices) * (length / count) if count else 0.0
+    rounds = ceil(count / devices) * (length / count)
     return Needs(count, device_hours, rounds * calibration.median_seconds / 3600)
 
 

@@ -243,8 +243,6 @@ def _healthy(generation: Generation) -> list[float]:
 
 def decide(state: RunState) -> tuple[tuple[Fired, ...], Decided]:
     """The decision, and the stop rules that speak with it. All that was planned is settled."""
-    if state.plan.confirmation is None or not state.told:
-        return (), _without_confirmation(state)
     if state.panel("winner") is None:
         evidence = "every finalist failed on fresh seeds: nothing was found"
         return (), Decided(grade="no_go", no_go="pathological", evidence=evidence)
@@ -282,11 +280,6 @@ _NAMES: dict[Rule, NoGo] = {
     "persistence": "does_not_persist",
     "sanity": "pathological",
 }
-
-
-def _without_confirmation(state: RunState) -> Decided:
-    evidence = f"every evaluation that was planned is settled, and {stability(state).evidence}"
-    return Decided(grade="plumbing", evidence=evidence)
 
 
 def _no_signal(

@@ -1,31 +1,31 @@
 """Every rule that pauses or ends a run, as a pure function of its state.
 
-A rule returns a `Trigger` with what it observed and its limit, or None. `judge` asks them all. The
-numbers they compare with are `budgets.terms.Thresholds`.
+A rule returns a `Reading` with what it observes and its limit; one that fires is a `Trigger`.
+`judge` asks them all. `budgets.rules` has the table, and `budgets.terms.Thresholds` the numbers.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from statistics import median
 from typing import Literal
 
 from budgets.accounts import MS_PER_HOUR, Accounts, Refusal
 from budgets.calibration import forecast
 from budgets.course import Needs, at_work, awaited, next_step, search_is_over, still_apart
-from budgets.events import Status
-from budgets.state import Batch, Generation, RunState
+from budgets.rules import BUDGET, HOLDING_UP, Reading, name_of, place_of
+from budgets.rules_failures import (
+    baseline_failed,
+    crash_rate,
+    keeps_getting_lost,
+    runaway_time,
+    too_few_healthy,
+)
+from budgets.rules_nan import sustained_nan
+from budgets.rules_progress import patience
+from budgets.state import Batch, RunState
 
 Decision = Literal["continue", "pause", "stop", "done"]
 
-RULES = (
-    "crash_rate",
-    "too_few_healthy",
-    "runaway_time",
-    "baseline_failed",
-    "infrastructure",
-    "budget",
-    "storage",
-)
+RULES = tuple(rule.name for rule in HOLDING_UP)
 """Every rule by name, as the ledger and `--override` know it."""
 
 
@@ -70,15 +70,42 @@ def judge(state: RunState) -> Verdict:
 def _triggers(state: RunState) -> Iterator[Trigger]:
     if state.decided is not None:
         return
-    rules = [unaffordable(state), out_of_budget(state)]
-    rules += [keeps_getting_lost(state, batch) for batch in at_work(state)]
-    if (latest := state.latest) is not None and not search_is_over(state):
-        if state.plan.phase == "check":  # an end of a range that fails or takes long is a finding
-            rules += [baseline_failed(latest)]
-        else:
-            rules += [crash_rate(state, latest), too_few_healthy(latest)]
-            rules += [runaway_time(state, latest)]
-    yield from (trigger for trigger in rules if trigger is not None)
+    read = _of_the_run(state) if search_is_over(state) else readings(state)
+    yield from (_trigger(reading) for reading in read if reading.fires)
+
+
+def _trigger(reading: Reading) -> Trigger:
+    assert reading.observed is not None, "a rule fires on what it observed"
+    assert reading.limit is not None, "... beyond a limit"
+    return Trigger(
+        reading.rule,
+        reading.generation,
+        reading.decision,
+        reading.observed,
+        reading.limit,
+        reading.evidence,
+        reading.overridable,
+    )
+
+
+def readings(state: RunState) -> list[Reading]:
+    """What each rule observes in the run and its latest generation, whether it fires or not.
+
+    None of `storage`: no record says how full the disk is.
+    """
+    read, latest = _of_the_run(state), state.latest
+    if latest is None:
+        return read
+    if state.plan.phase == "check":  # an end of a range that fails or takes long is a finding
+        return [*read, baseline_failed(latest)]
+    read += [crash_rate(state, latest), sustained_nan(state, latest)]
+    read += [too_few_healthy(latest), runaway_time(state, latest)]
+    return read if state.plan.search is None else [*read, patience(state)]
+
+
+def _of_the_run(state: RunState) -> list[Reading]:
+    """Of the rules that apply also when the search is over."""
+    return [budget(state), *(keeps_getting_lost(state, batch) for batch in at_work(state))]
 
 
 def _waived(state: RunState, trigger: Trigger) -> bool:
@@ -87,114 +114,13 @@ def _waived(state: RunState, trigger: Trigger) -> bool:
     )
 
 
-def crash_rate(state: RunState, generation: Generation) -> Trigger | None:
-    """More failed evaluations than the generation may have, counted against all it will have.
-
-    It speaks as soon as the rate can no longer fall below its limit. Attempts lost to the
-    infrastructure do not count: they have no final status.
-    """
-    limits = state.plan.thresholds
-    failed, planned = len(generation.failed), len(generation.points) * len(generation.seeds)
-    rate = failed / planned
-    if rate <= limits.crash_rate_pause or failed < limits.crash_count_pause:
-        return None
-    causes = sorted({f"{r.status} ({r.cause})" for r in generation.failed})
-    evidence = (
-        f"{failed} of {planned} evaluations of generation {generation.number} failed "
-        f"({rate:.1%}, limit {limits.crash_rate_pause:.0%}): {'; '.join(causes[:3])}"
-    )
-    return Trigger(
-        "crash_rate", generation.number, "pause", rate, limits.crash_rate_pause, evidence
-    )
-
-
-def too_few_healthy(generation: Generation) -> Trigger | None:
-    """Fewer healthy candidates than CMA-ES recombines (mu = P // 2): nothing to learn from.
-
-    No override lets such a generation through.
-    """
-    if not generation.closed:
-        return None
-    parents = len(generation.points) // 2
-    healthy = sum(score is not None for score in generation.scores())
-    if healthy >= parents:
-        return None
-    evidence = (
-        f"only {healthy} of {len(generation.points)} candidates of generation "
-        f"{generation.number} are healthy, the search needs {parents}"
-    )
-    return Trigger(
-        "too_few_healthy", generation.number, "pause", healthy, parents, evidence, overridable=False
-    )
-
-
-def runaway_time(state: RunState, generation: Generation) -> Trigger | None:
-    """The generation's median evaluation takes more than twice the calibrated one.
-
-    Judged on CPU seconds where the devices are CPUs: wall clock there measures the neighbours.
-    """
-    calibration, limits = state.plan.calibration, state.plan.thresholds
-    if calibration is None or not generation.closed:
-        return None
-    healthy = [r for r in generation.results() if r.status is Status.OK]
-    on_cpu = state.plan.devices.kind == "cpu" and calibration.median_cpu_seconds is not None
-    expected = calibration.median_cpu_seconds if on_cpu else calibration.median_seconds
-    if not healthy or expected is None or expected < limits.time_drift_floor_seconds:
-        return None
-    observed = median(r.cpu_seconds if on_cpu else r.seconds for r in healthy)
-    drift = observed / expected
-    if drift <= limits.time_drift_pause:
-        return None
-    evidence = (
-        f"the median evaluation of generation {generation.number} took {observed:.1f} "
-        f"{'CPU ' if on_cpu else ''}seconds, {drift:.1f} times the calibrated {expected:.1f} "
-        f"(limit {limits.time_drift_pause:g})"
-    )
-    return Trigger(
-        "runaway_time", generation.number, "pause", drift, limits.time_drift_pause, evidence
-    )
-
-
-def baseline_failed(generation: Generation) -> Trigger | None:
-    """A check's baseline, candidate 0, failed on a seed: there is nothing to compare with there.
-
-    No override: the same evaluation would fail again, and it is paid for.
-    """
-    failed = [r for r in generation.failed if r.candidate == 0]
-    if not failed:
-        return None
-    evidence = (
-        f"the baseline failed on seed {failed[0].seed}: {failed[0].status} ({failed[0].cause}); "
-        "nothing can be compared with it. Mend what failed, then check on other seeds (--eval-seed)"
-    )
-    number = generation.number
-    return Trigger("baseline_failed", number, "pause", len(failed), 0, evidence, overridable=False)
-
-
-def keeps_getting_lost(state: RunState, batch: Batch) -> Trigger | None:
-    """The infrastructure lost one evaluation too often since the run was last opened."""
-    limit, session = state.plan.thresholds.attempts_per_session, len(state.opened) - 1
-    for (candidate, seed), tries in batch.tries.items():
-        lost = [
-            t.settled
-            for t in tries
-            if t.session == session and t.settled and t.settled.status is Status.LOST
-        ]
-        if len(lost) >= limit and batch.result(candidate, seed) is None:
-            evidence = (
-                f"candidate {candidate}, seed {seed} of {name_of(batch)} was lost "
-                f"{len(lost)} times ({lost[-1].cause}); resuming tries again"
-            )
-            return Trigger(
-                "infrastructure",
-                place_of(state, batch),
-                "pause",
-                len(lost),
-                limit,
-                evidence,
-                overridable=False,
-            )
-    return None
+def budget(state: RunState) -> Reading:
+    """What comes next does not fit under a cap: a generation, or an evaluation of it."""
+    found = unaffordable(state) or out_of_budget(state)
+    if found is None:
+        why = "what comes next is expected to fit under every cap"
+        return BUDGET.reads(state.asked, None, None, why, fires=False)
+    return BUDGET.reads(found.generation, found.observed, found.limit, found.evidence, fires=True)
 
 
 def unaffordable(state: RunState) -> Trigger | None:
@@ -260,16 +186,6 @@ def refusal_from(
     return accounts.refusal(reserve_ms, aside=(apart.device_hours, apart.hours))
 
 
-def place_of(state: RunState, batch: Batch) -> int:
-    """Where a rule about the batch speaks: its generation, or that which would come next."""
-    return batch.number if batch.panel is None else state.asked
-
-
-def name_of(batch: Batch) -> str:
-    """As people read it."""
-    return f"generation {batch.number}" if batch.panel is None else f"the {batch.panel} panel"
-
-
 def disk_full(generation: int, why: str) -> Trigger:
     """The pause that a disk without room for further results amounts to."""
     return Trigger("storage", generation, "pause", 0, 0, why, overridable=False)
@@ -277,8 +193,7 @@ def disk_full(generation: int, why: str) -> Trigger:
 
 def refused(state: RunState, batch: Batch, refusal: Refusal) -> Trigger:
     """The stop that a refused reservation amounts to."""
-    evidence = f"{name_of(batch)} cannot be finished: {refusal}"
-    place = place_of(state, batch)
+    evidence, place = f"{name_of(batch)} cannot be finished: {refusal}", place_of(state, batch)
     return Trigger(
         "budget", place, "stop", refusal.needed, refusal.free, evidence, overridable=False
     )

@@ -23,10 +23,12 @@ from budgets.storage import FULL
 from budgets.terms import Calibration, Tier
 from objectives.api import SetupError
 from orchestrator import artifacts, preview
+from orchestrator.analyze_command import analyze
 from orchestrator.calibrations import CALIBRATION_SEEDS, find_calibration
 from orchestrator.engine import Engine, devices_of
 from orchestrator.execution import processes
 from orchestrator.execution.server import EngineError
+from orchestrator.explain import explain
 from orchestrator.ledger_commands import amend, ledgers, verify
 from orchestrator.options import (
     DEFAULT_ROOT,
@@ -124,6 +126,8 @@ app.add_typer(spaces, name="space")
 app.add_typer(ledgers, name="ledger")
 app.command()(verify)
 app.command()(amend)
+app.command()(analyze)
+app.command()(explain)
 
 
 @app.command()
@@ -142,6 +146,9 @@ def calibrate(
     threads: Threads = None,
     drain_seconds: DrainSeconds = None,
     allow_network_fs: AllowNetworkFs = False,
+    again: Annotated[
+        bool, Option("--again", help="Measure anew beside what there is; needs --reason.")
+    ] = False,
     override: Override = None,
     reason: Reason = "",
     as_json: Json = False,
@@ -150,9 +157,12 @@ def calibrate(
     chosen = load_objective(objective, settings)
     engine = Engine(executor, launcher, address, device, workers, threads)
     how = Conduct(root, engine, drain_seconds, allow_network_fs, as_json)
-    slots = engine.slots()
+    slots, overrides = engine.slots(), overrides_of(override, reason, again=again)
     with conducting(how) as (session, live):
-        result = session.calibrate(chosen, slots, repeats, overrides_of(override, reason))
+        if again:
+            result = session.calibrate_again(chosen, slots, repeats, overrides, reason)
+        else:
+            result = session.calibrate(chosen, slots, repeats, overrides)
         if result.verdict.decision != "done":
             finish(result, session.stop, live, as_json)
         calibration = measure(result.state)
@@ -275,6 +285,8 @@ _FLAGS = {
     "device_hours": "--max-device-hours",
     "evaluation_seed": "--eval-seed",
     "hours": "--max-hours",
+    "patience_generations": "--patience",
+    "patience_improve": "--min-improve",
     "price_per_device_hour": "--price-per-device-hour",
     "seed": "--seed",
     "sigma0": "--sigma0",

@@ -3,8 +3,8 @@
 import hashlib
 import math
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from budgets.terms import (
     Plan,
     Rung,
     SearchTerms,
+    Thresholds,
     Tier,
     Varied,
     Window,
@@ -75,6 +76,7 @@ class Request:
     stall_seconds: float | None = None
     fork: bool = False  # begin another run whose parent is the one of that name
     confirm: Confirm = Confirm()
+    thresholds: Mapping[str, Any] = field(default_factory=dict)  # by field: other than the default
 
 
 def run_name(request: Request) -> str:
@@ -129,6 +131,7 @@ def search_plan(
         devices=devices,
         calibration=calibration,
         parent=parent,
+        thresholds=Thresholds.model_validate(request.thresholds),
         confirmation=confirmation_for(request),
         **described(objective),
     )
@@ -320,7 +323,7 @@ def _seed(text: str) -> int:
 def differences(recorded: Plan, wanted: Plan) -> list[str]:
     """Where two plans differ, as `field: recorded value -> wanted value`.
 
-    The reasons why a plan's two envelopes differ say nothing that the envelopes do not.
+    The reasons are left out: the envelopes say that they differ, and a run keeps its first reason.
     """
     plans = (plan.model_dump(mode="json", exclude={"reasons"}) for plan in (recorded, wanted))
     return list(_differences("", *plans))

@@ -1,7 +1,8 @@
 """What a tier would cost, before anything is spent: no side effects."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from math import sqrt
 from statistics import median
 from typing import Any, get_args
 
@@ -14,8 +15,10 @@ from budgets.calibration import (
     forecast,
     noise,
 )
+from budgets.course import expected
+from budgets.detectable import detectable
 from budgets.markdown import duration
-from budgets.terms import Calibration, Devices, Plan, Tier, Window
+from budgets.terms import Calibration, Devices, PanelName, Plan, Tier, Window
 from budgets.tiers import INTENT
 from orchestrator.plan import Request, search_plan
 
@@ -28,11 +31,49 @@ class Preview:
     """A tier's plan, and what it is expected to take; nothing is expected without a calibration."""
 
     plan: Plan
-    expected: Forecast | None
+    expected: Forecast | None  # of the search
+
+    @property
+    def apart(self) -> Forecast | None:
+        """What the comparison on fresh seeds is expected to take beside it, without the rung."""
+        confirmation, calibration = self.plan.confirmation, self.plan.calibration
+        if confirmation is None or calibration is None:
+            return None
+        return priced(self.plan, calibration, confirmation.sizes(), without="rung")
+
+    @property
+    def rung(self) -> Forecast | None:
+        """What the rung is expected to take, should the search come to it."""
+        confirmation, calibration = self.plan.confirmation, self.plan.calibration
+        if confirmation is None or calibration is None or confirmation.rung is None:
+            return None
+        return priced(self.plan, calibration, {"rung": confirmation.sizes()["rung"]})
 
     def as_dict(self) -> dict[str, Any]:
-        expected = None if self.expected is None else asdict(self.expected)
-        return {"plan": self.plan.model_dump(mode="json"), "expected": expected}
+        parts = {"expected": self.expected, "expected_apart": self.apart, "rung": self.rung}
+        forecasts = {name: None if f is None else asdict(f) for name, f in parts.items()}
+        return {"plan": self.plan.model_dump(mode="json"), **forecasts}
+
+
+def priced(
+    plan: Plan,
+    calibration: Calibration,
+    sizes: Mapping[PanelName, tuple[int, float]],
+    without: PanelName | None = None,
+) -> Forecast:
+    """What panels of these sizes take: evaluations, and their length in whole ones."""
+    chosen = [size for name, size in sizes.items() if name != without]
+    count, length = sum(n for n, _ in chosen), sum(whole for _, whole in chosen)
+    needs = expected(count, length, calibration, plan.devices.count)
+    return Forecast(
+        evaluations=count,
+        eval_seconds=calibration.median_seconds,
+        evals_per_hour=3600 / calibration.median_seconds,
+        device_hours=needs.device_hours,
+        ideal_hours=needs.device_hours / plan.devices.count,
+        barrier_hours=needs.hours,
+        cost=needs.device_hours * plan.price_per_device_hour,
+    )
 
 
 def preview_tiers(
@@ -64,11 +105,12 @@ def to_markdown(previews: Sequence[Preview]) -> str:
         "",
         "| tier | P x G x S | evaluations | device-hours | ideal | with barrier | cost |",
         "|---|---|--:|--:|--:|--:|--:|",
-        *(_row(preview) for preview in previews),
+        *(line for preview in previews for line in _rows(preview)),
         "",
     ]
     for preview in previews:
-        lines += [f"**{preview.plan.tier}**: {_why(preview.plan)} {_bad_luck(preview.plan)}", ""]
+        plan = preview.plan
+        lines += [f"**{plan.tier}**: {_why(plan)} {_verdict(plan)} {_bad_luck(plan)}", ""]
     lines += [
         f"Reserved for each evaluation: {plan.limits.reserve_ms / 1000:.0f} device-seconds "
         f"(limit {plan.limits.wall_seconds:g} s and twice the grace of "
@@ -136,16 +178,48 @@ def _failures(of: Noise) -> str:
     )
 
 
-def _row(preview: Preview) -> str:
-    e, expected = preview.plan.resolved, preview.expected
+def _rows(preview: Preview) -> list[str]:
+    plan, e = preview.plan, preview.plan.resolved
     shape = f"{e.population} x {e.generations} x {e.seeds_per_candidate}"
+    rows = [_row(plan, str(plan.tier), shape, e.evaluations, preview.expected)]
+    if (confirmation := plan.confirmation) is not None:
+        sizes = confirmation.sizes()
+        count = confirmation.evaluations - sizes.get("rung", (0, 0.0))[0]
+        rows.append(_row(plan, "", "and the verdict", count, preview.apart))
+        if confirmation.rung is not None:
+            what = f"if Go: {confirmation.rung.varied.label}"
+            rows.append(_row(plan, "", what, sizes["rung"][0], preview.rung))
+    return rows
+
+
+def _row(plan: Plan, tier: str, shape: str, count: int, expected: Forecast | None) -> str:
     if expected is None:
-        return f"| {preview.plan.tier} | {shape} | {e.evaluations} | ? | ? | ? | ? |"
-    cost = f"{expected.cost:.2f}" if preview.plan.price_per_device_hour else "-"
+        return f"| {tier} | {shape} | {count} | ? | ? | ? | ? |"
+    cost = f"{expected.cost:.2f}" if plan.price_per_device_hour else "-"
     return (
-        f"| {preview.plan.tier} | {shape} | {e.evaluations} | {expected.device_hours:.3g} | "
+        f"| {tier} | {shape} | {count} | {expected.device_hours:.3g} | "
         f"{duration(3600 * expected.ideal_hours)} | {duration(3600 * expected.barrier_hours)} | "
         f"{cost} |"
+    )
+
+
+def _verdict(plan: Plan) -> str:
+    """How the tier's verdict comes about, and what gain it can see."""
+    confirmation, limits = plan.confirmation, plan.thresholds
+    if confirmation is None:
+        return "No comparison on fresh seeds, so it can say that the plumbing works, and no more."
+    said = (
+        f"Then the best of {2 + confirmation.luckiest} finalists meets the baseline on "
+        f"{confirmation.seeds} fresh seeds; Go asks for {limits.go_gain:.1%}."
+    )
+    measured = noise(plan.calibration) if plan.calibration is not None else None
+    if measured is None or not measured.sd or not measured.mean:
+        return said
+    paired = sqrt(2) * measured.sd / abs(measured.mean)
+    least = detectable(paired, confirmation.seeds, limits.go_level)
+    return (
+        f"{said} With the calibrated noise a true gain of {least:.1%} is seen 8 times of 10 "
+        "(less where common seeds cancel noise)."
     )
 
 
@@ -154,7 +228,9 @@ def _why(plan: Plan) -> str:
     written = f"{nominal.population} x {nominal.generations} x {nominal.seeds_per_candidate}"
     assert plan.tier is not None
     reasons = "".join(f" {reason}." for reason in plan.reasons)
-    return f"{INTENT[plan.tier]}. As written {written} = {nominal.evaluations}.{reasons}"
+    return (
+        f"{INTENT[plan.phase, plan.tier]}. As written {written} = {nominal.evaluations}.{reasons}"
+    )
 
 
 def _bad_luck(plan: Plan) -> str:

@@ -15,11 +15,16 @@ from budgets.events import (
     Overridden,
     PanelAsked,
 )
+from budgets.rules import place_of
 from budgets.state import Batch, Generation, RunState
-from budgets.triggers import RULES, Trigger, Verdict, disk_full, judge, place_of, refused
+from budgets.triggers import RULES, Trigger, Verdict, disk_full, judge, refused
 from orchestrator.execution.evaluate import Executor
 from orchestrator.plan import evaluation_seeds
 from orchestrator.run import Run, has_begun, settle_one_abandoned
+from orchestrator.tries import avoided, ends
+
+Owed = tuple[Batch, tuple[int, int]]
+"""An evaluation of a batch: candidate and seed."""
 
 WAIT_SECONDS = 0.5
 """How long one look at the executor takes before signals and budgets are looked at again."""
@@ -110,7 +115,7 @@ class Course:
             if judge(self.run.state).decision != "continue":
                 if not self._drained():  # what fills slots holds more in reserve than it takes
                     return Verdict("continue", (), "interrupted")
-                verdict = judged(self.run)
+                verdict = judge_on_record(self.run)
                 if verdict.decision != "continue":
                     return verdict
             if (panel := self._panel_due()) is not None:
@@ -195,10 +200,10 @@ class Course:
     def _dispatch(self) -> Trigger | None:
         """Start what is owed while a slot is free; what holds up what is awaited, if anything."""
         run, waited_for = self.run, awaited(self.run.state)
-        while (next_one := _next_owed(run.state)) is not None:
-            batch, key = next_one
-            if not self.executor.free():
+        while owed := _owed(run.state):
+            if not self.executor.free() or (next_one := self._startable(owed)) is None:
                 return None
+            batch, key = next_one
             if no_room := run.ledger.room():
                 return disk_full(place_of(run.state, batch), no_room)
             attempt = run.reserve(batch, *key)
@@ -211,12 +216,18 @@ class Course:
                 self.executor.submit(attempt)
         return None
 
+    def _startable(self, owed: list[Owed]) -> Owed | None:
+        """The first that finds a slot: a second try waits for one on another device."""
+        for batch, key in owed:
+            avoid = avoided(ends(batch.tries.get(key, ())))
+            if not avoid or self.executor.free(avoid):
+                return batch, key
+        return None
 
-def _next_owed(state: RunState) -> tuple[Batch, tuple[int, int]] | None:
-    for batch in at_work(state):
-        if owed := batch.owed():
-            return batch, owed[0]
-    return None
+
+def _owed(state: RunState) -> list[Owed]:
+    """What is to be done, in the order of its urgency."""
+    return [(batch, key) for batch in at_work(state) for key in batch.owed()]
 
 
 def _asked(state: RunState, proposer: Proposer) -> GenerationAsked:
@@ -229,7 +240,7 @@ def _asked(state: RunState, proposer: Proposer) -> GenerationAsked:
     )
 
 
-def judged(run: Run) -> Verdict:
+def judge_on_record(run: Run) -> Verdict:
     """The verdict; what only ends a search goes on record, and what it found is compared yet."""
     verdict = judge(run.state)
     if not only_ends_the_search(run.state, verdict):

@@ -28,7 +28,7 @@ RESUME = (
 def finished_run(
     tmp_path_factory: pytest.TempPathFactory, run_search: Callable[..., Result]
 ) -> Path:
-    """A run of tier min that nobody disturbed: 40 records, 16 evaluations, a calibration."""
+    """A run of tier min that nobody disturbed: 39 records, 16 evaluations, a calibration."""
     return run_search(tmp_path_factory.mktemp("finished"), settings=NOISY).directory
 
 

@@ -63,6 +63,7 @@ def test_every_command_answers_in_json(command: "Command") -> None:
         "status": ("status",),
         "report": ("report",),
         "verify": ("verify", "min-sphere-s1"),
+        "analyze": ("analyze", "min-sphere-s1"),
     }
     answers = {name: command(*arguments, "--json") for name, arguments in commands.items()}
 
@@ -78,6 +79,7 @@ def test_every_command_answers_in_json(command: "Command") -> None:
     assert documents["status"]["running"] is False
     assert documents["report"]["head"] == documents["verify"]["head"]
     assert documents["verify"]["divergence"] is None
+    assert documents["analyze"]["analysis"]["estimate"] is None  # 16 evaluations of ten knobs
 
 
 def test_plan_touches_nothing_and_says_what_it_would_take(
@@ -128,6 +130,7 @@ def test_plan_without_a_calibration_says_how_to_get_one(command: "Command") -> N
         (("--set", "noise"), "expected KEY=VALUE, got 'noise'"),
         (("--set", "noise=loud"), "loud"),
         (("--override", "crash_rate"), "--override needs --reason"),
+        (("--reason", "why not"), "--reason goes on record with --override"),
         (("--colour", "red"), "--colour"),
         (("--address", "localhost:6379"), "--executor inline has none"),
     ],

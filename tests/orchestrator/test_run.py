@@ -26,9 +26,8 @@ RunSearch = Callable[..., Result]
 Found = Callable[[Path], dict[str, Any]]
 
 NOISY = {"noise": 0.01, "failure_rate": 0.1}
-RECORDS = 40
-"""Of such a run of tier min: plan, session, 2 x (ask, 8 x (reserve, settle), tell), decision,
-conclusion."""
+RECORDS = 39
+"""Of such a run of tier min: plan, session, 2 x (ask, 8 x (reserve, settle), tell), conclusion."""
 
 
 @pytest.fixture(scope="module")
