@@ -55,6 +55,7 @@ from orchestrator.options import (
     phase_command,
 )
 from orchestrator.plan import Request
+from orchestrator.proxy_commands import proxies
 from orchestrator.recorded import find_run, load_state
 from orchestrator.space_commands import spaces
 from orchestrator.terminal import (
@@ -123,6 +124,7 @@ plans.command("phase1", help="What a phase 1 search would cost; all tiers withou
 )
 app.add_typer(plans, name="plan")
 app.add_typer(spaces, name="space")
+app.add_typer(proxies, name="proxy")
 app.add_typer(ledgers, name="ledger")
 app.command()(verify)
 app.command()(amend)

@@ -179,6 +179,14 @@ def phase_command(act: Callable[[Asked], None]) -> Callable[..., None]:
         population: Annotated[
             int | None, Option("--population", "--popsize", help="P; default: 2 x devices.")
         ] = None,
+        proxy: Annotated[
+            float | None,
+            Option(
+                "--proxy",
+                metavar="FRACTION",
+                help="Evaluate shorter, by this much, while both are shown to agree.",
+            ),
+        ] = None,
         max_evals: MaxEvals = None,
         max_device_hours: MaxDeviceHours = None,
         max_hours: MaxHours = None,
@@ -238,6 +246,7 @@ def phase_command(act: Callable[[Asked], None]) -> Callable[..., None]:
             stall_seconds=stall_seconds,
             fork=fork_run,
             confirm=Confirm(confirm_seeds, rung_factor, rung_seeds),
+            proxy=proxy,
             thresholds=changes(thresholds, patience, min_improve),
         )
         engine = Engine(executor, launcher, address, device, workers, threads)

@@ -19,6 +19,7 @@ from budgets.terms import (
     Parent,
     Phase,
     Plan,
+    ProxyTerms,
     Rung,
     SearchTerms,
     Thresholds,
@@ -28,6 +29,7 @@ from budgets.terms import (
 )
 from budgets.tiers import Sizing, size
 from objectives.api import Objective
+from orchestrator.proxy import check_population, proxy_terms, what_leaves_it_out
 
 RUN_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
@@ -76,6 +78,7 @@ class Request:
     stall_seconds: float | None = None
     fork: bool = False  # begin another run whose parent is the one of that name
     confirm: Confirm = Confirm()
+    proxy: float | None = None  # the share of an evaluation's FLOPs that its stand-in has
     thresholds: Mapping[str, Any] = field(default_factory=dict)  # by field: other than the default
 
 
@@ -114,13 +117,14 @@ def search_plan(
             f"--sigma0: expected at least {LEAST_SIGMA0:g} of a knob's range, got {request.sigma0}"
         )
     sizing = _sizing(request, devices.count)
+    proxy, no_proxy = proxy_for(request, sizing.resolved, calibration)
     return Plan(
         run_id=run_name(request),
         phase=request.phase,
         tier=request.tier,
         nominal=sizing.nominal,
         resolved=sizing.resolved,
-        reasons=sizing.reasons,
+        reasons=(*sizing.reasons, *no_proxy),
         search=SearchTerms(
             seed=request.search_seed, sigma0=request.sigma0, start=objective.space.baseline
         ),
@@ -133,8 +137,25 @@ def search_plan(
         parent=parent,
         thresholds=Thresholds.model_validate(request.thresholds),
         confirmation=confirmation_for(request),
+        proxy=proxy,
         **described(objective),
     )
+
+
+def proxy_for(
+    request: Request, resolved: Envelope, calibration: Calibration | None
+) -> tuple[ProxyTerms | None, tuple[str, ...]]:
+    """The terms of a stand-in for full evaluations, or why there is none though one was asked for.
+
+    Raises ValueError where it cannot be had at all.
+    """
+    if request.proxy is None:
+        return None, ()
+    terms = proxy_terms(request.objective, request.proxy, calibration)
+    check_population(resolved.population)
+    if (why_not := what_leaves_it_out(resolved)) is not None:
+        return None, (why_not,)
+    return terms, ()
 
 
 def confirmation_for(request: Request) -> Confirmation | None:

@@ -58,8 +58,9 @@ def panels_and_decision(records: Sequence[Record]) -> str:
         elif isinstance(event, Decided):
             _compare_decisions(record, event, state)
         apply(state, record)
-    decided = "nothing is decided yet" if state.decided is None else f"{state.decided.grade} agrees"
-    return f"decision: {len(state.panels)} panels are what the plan gives, {decided}"
+    panels = sum(name != "proxy" for name, _ in state.panels)
+    decided = "nothing is decided yet" if state.decided is None else f"so is {state.decided.grade}"
+    return f"decision: {panels} panels are what the plan and the records before give, {decided}"
 
 
 def _compare_panels(record: Record, asked: PanelAsked, due: PanelAsked | None) -> None:
