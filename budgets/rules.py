@@ -7,7 +7,7 @@ What a rule sees in a run is a `Reading`, whether it fires or not. The rules the
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from budgets.state import Batch
+from budgets.state import Batch, RunState
 from budgets.terms import Thresholds
 
 
@@ -196,6 +196,11 @@ FINDINGS = (
 
 TABLE = (*HOLDING_UP, *GO, *FINDINGS)
 """All of them, as `orchestrator explain` prints them."""
+
+
+def place_of(state: RunState, batch: Batch) -> int:
+    """Where a rule about the batch speaks: its generation, or that which would come next."""
+    return batch.number if batch.panel is None else state.asked
 
 
 def name_of(batch: Batch) -> str:

@@ -17,7 +17,7 @@ from budgets.chain import LEDGER, LedgerCorruptError
 from budgets.events import Owner
 from budgets.fold import ImpossibleEventError
 from budgets.ledger import BALLAST, Clock, Ledger, LedgerStorageError
-from budgets.state import RunState
+from budgets.state import Generation, RunState
 from budgets.storage import DISK, Storage, read_plain
 from budgets.terms import Calibration, Plan, Window
 from budgets.triggers import judge
@@ -59,7 +59,7 @@ from orchestrator.run import (
     settle_abandoned,
 )
 from orchestrator.signals import SignalStop
-from orchestrator.walk import Course, Given, Proposer, Stop, conclude, override
+from orchestrator.walk import Course, Given, Proposer, Stop, conclude, judge_on_record, override
 
 Overrides = Sequence[tuple[str, str]]
 """Rules that shall not hold the run up, each with the reason."""
@@ -268,7 +268,7 @@ class Session:
             artifacts.write_missing(directory, run.state)
             for rule, reason in overrides:
                 override(run, rule, reason)
-            verdict = judge(run.state)
+            verdict = judge_on_record(run)
             if verdict.decision == "continue":
                 executor = self._started(slots, objective, plan.run_id)
                 is_beside = plan.search is not None or plan.proxy is not None
@@ -294,9 +294,9 @@ class Session:
             (directory / BALLAST).unlink(missing_ok=True)
             artifacts.write_stale(directory, state)
 
-    def _closed(self, run: Run) -> None:
+    def _closed(self, run: Run, generation: Generation | None) -> None:
         self._say_new_warnings()
-        if run.state.plan.search is not None:
+        if run.state.plan.search is not None and generation is not None:
             artifacts.write_generation(run.directory, run.state)
         artifacts.write_run(run.directory, run.state)
 
