@@ -7,6 +7,7 @@ from statistics import median
 
 from pydantic import BaseModel, ConfigDict
 
+from budgets import following
 from budgets.accounts import MS_PER_HOUR, Accounts
 from budgets.calibration import best_of_noise
 from budgets.events import Amended, Status
@@ -93,6 +94,7 @@ class BudgetReport(_Part):
     withdrawn: tuple[str, ...] = ()  # devices that got no more work
     salvaged: tuple[str, ...] = ()
     clock_jumps_seconds: tuple[float, ...] = ()
+    follows: str | None = None  # of a phase 2: which run, and what is new
 
 
 def recommendation(state: RunState) -> tuple[float, ...] | None:
@@ -161,6 +163,7 @@ def budget_report(state: RunState, verdict: Verdict | None = None) -> BudgetRepo
         withdrawn=tuple(f"{w.device}: {w.why}" for w in state.withdrawn),
         salvaged=tuple(f"{s.lost_records} records lost: {s.why}" for s in state.salvaged),
         clock_jumps_seconds=tuple(ms / 1000 for ms in state.clock_jumps_ms),
+        follows=None if plan.source is None else following.in_words(plan.source),
     )
 
 

@@ -12,6 +12,7 @@ from typing import Literal
 from budgets.accounts import MS_PER_HOUR, Refusal
 from budgets.calibration import forecast
 from budgets.events import Status
+from budgets.following import FOLLOWING_RULES, objections
 from budgets.state import Generation, RunState
 
 Decision = Literal["continue", "pause", "stop", "done"]
@@ -24,6 +25,7 @@ RULES = (
     "infrastructure",
     "budget",
     "storage",
+    *FOLLOWING_RULES,
 )
 """Every rule by name, as the ledger and `--override` know it."""
 
@@ -65,6 +67,7 @@ def judge(state: RunState) -> Verdict:
 
 
 def _triggers(state: RunState) -> Iterator[Trigger]:
+    yield from unfounded(state)
     rules = [unaffordable(state), out_of_budget(state)]
     if (latest := state.latest) is not None:
         if state.plan.phase == "check":  # an end of a range that fails or takes long is a finding
@@ -73,13 +76,22 @@ def _triggers(state: RunState) -> Iterator[Trigger]:
             rules += [crash_rate(state, latest), too_few_healthy(latest)]
             rules += [runaway_time(state, latest)]
         rules += [keeps_getting_lost(state, latest)]
-    return (trigger for trigger in rules if trigger is not None)
+    yield from (trigger for trigger in rules if trigger is not None)
 
 
 def _waived(state: RunState, trigger: Trigger) -> bool:
     return trigger.overridable and any(
         o.rule == trigger.rule and o.generation == trigger.generation for o in state.overridden
     )
+
+
+def unfounded(state: RunState) -> list[Trigger]:
+    """The run follows one without a Go, or searches knobs that nobody has shown to matter."""
+    source = state.plan.source
+    return [
+        Trigger(objection.rule, 0, "pause", objection.observed, objection.limit, objection.why)
+        for objection in (() if source is None else objections(source))
+    ]
 
 
 def crash_rate(state: RunState, generation: Generation) -> Trigger | None:
