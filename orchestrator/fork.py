@@ -6,6 +6,7 @@ from pathlib import Path
 
 from budgets.state import RunState
 from budgets.terms import Parent, Plan
+from orchestrator.follow import followed_again
 from orchestrator.plan import Request, differences, run_directory, run_name, search_plan
 from orchestrator.recorded import recorded_state
 
@@ -33,7 +34,8 @@ def forked(root: Path, request: Request) -> tuple[Request, Parent | None]:
 
 def planned_again(request: Request, recorded: Plan) -> Plan:
     """What `request` amounts to, with what the recorded plan has found out or inherited."""
-    plan = search_plan(request, recorded.devices, recorded.calibration, recorded.parent)
+    succession = followed_again(request, recorded)
+    plan = search_plan(request, recorded.devices, recorded.calibration, recorded.parent, succession)
     return plan.model_copy(update={"thresholds": recorded.thresholds})
 
 

@@ -109,7 +109,8 @@ def run_check() -> Callable[..., Result]:
         knobs: tuple[str, ...] = (),
         **terms: Any,
     ) -> Result:
-        spec = ObjectiveSpec(name=objective, settings={"dimension": 2, **(settings or {})})
+        usual = {} if objective == "nanochat" else {"dimension": 2}
+        spec = ObjectiveSpec(name=objective, settings={**usual, **(settings or {})})
         request = Request("check", "min", registry.load(spec), **terms)
         with make_session(root, engine) as session:
             return session.check(CheckRequest(request, seeds, knobs), session.engine.slots())
