@@ -157,21 +157,26 @@ class Accounts(NamedTuple):
             return sessions_ms
         return (*sessions_ms[:-1], elapsed_ms)
 
-    def refusal(self, reserve_ms: int, *, apart: bool = False) -> Refusal | None:
-        """Why an attempt with this worst case may not start now; None when it may."""
+    def refusal(
+        self, reserve_ms: int, *, apart: bool = False, aside: tuple[float, float] = (0.0, 0.0)
+    ) -> Refusal | None:
+        """Why an attempt with this worst case may not start now; None when it may.
+
+        `aside`: device-hours and hours that it must leave to others.
+        """
         caps = self.caps
         if (free := self.apart_free if apart else self.evaluations_free) < 1:
             name = "evaluations beside the search" if apart else "evaluations"
             return Refusal(name, 1, free, "evaluations", "the plan" if apart else "--max-evals")
         if caps.device_hours is not None or caps.cost is not None:
-            used_ms = self.device_ms + self.reserved_device_ms
+            used_ms = self.device_ms + self.reserved_device_ms + aside[0] * MS_PER_HOUR
             if used_ms + reserve_ms > self.device_cap_ms:
                 return self._device_refusal(reserve_ms, self.device_cap_ms - used_ms)
-        hours = reserve_ms / MS_PER_HOUR
-        if caps.hours is not None and (over := self._wall_overrun_ms(reserve_ms)) > 0:
+        hours, aside_ms = reserve_ms / MS_PER_HOUR, aside[1] * MS_PER_HOUR
+        if caps.hours is not None and (over := self._wall_overrun_ms(reserve_ms) + aside_ms) > 0:
             return Refusal("wall clock", hours, hours - over / MS_PER_HOUR, "hours", "--max-hours")
         until = self.window_hours_free
-        if until is not None and hours > until:
+        if until is not None and hours > (until := until - aside[1]):
             return Refusal("deadline", hours, until, "hours", "--window")
         return None
 

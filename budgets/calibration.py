@@ -1,10 +1,12 @@
-"""From the measured baseline to what a budget buys: times, device-hours and money."""
+"""From the measured baseline to what a budget buys, and to what luck alone would show."""
 
 from dataclasses import dataclass
 from math import ceil
 from statistics import NormalDist
 
 from budgets.events import Settled, Status
+from budgets.rates import at_least, rate_interval
+from budgets.spread import sd_interval
 from budgets.state import RunState
 from budgets.terms import Calibration, Envelope, Sample
 
@@ -24,6 +26,55 @@ def measure(state: RunState) -> Calibration:
 
 def _sample(result: Settled) -> Sample:
     return Sample(**{name: getattr(result, name) for name in Sample.model_fields})
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """How the baseline's scores differ from seed to seed, and how often it fails.
+
+    Intervals hold the truth 95 times in 100, if scores are normal. Scores and their standard
+    deviations, None below two healthy seeds, are in the score's unit.
+    """
+
+    mean: float
+    sd: float | None
+    sd_low: float | None
+    sd_high: float | None
+    seeds: int  # healthy ones
+    failed: int
+    failure_rate: float  # of all evaluations, healthy and failed
+    failure_low: float
+    failure_high: float
+
+
+def noise(calibration: Calibration) -> Noise | None:
+    """What a calibration says of luck; None where the time was assumed and nothing measured."""
+    mean, sd = calibration.mean_score, calibration.sd_score
+    if mean is None:
+        return None
+    seeds, failed = len(calibration.samples), calibration.failed
+    low, high = (None, None) if sd is None else sd_interval(sd, seeds)
+    rate_low, rate_high = rate_interval(failed, seeds + failed)
+    rate = failed / (seeds + failed)
+    return Noise(mean, sd, low, high, seeds, failed, rate, rate_low, rate_high)
+
+
+@dataclass(frozen=True, slots=True)
+class EvalSeconds:
+    """Wall clock of whole evaluations of the baseline, start-up included."""
+
+    min: float
+    median: float
+    p90: float
+    max: float
+
+
+def eval_seconds(calibration: Calibration) -> EvalSeconds:
+    """How long evaluations took; all four the same where the time was assumed."""
+    seconds = [s.seconds for s in calibration.samples] or [calibration.median_seconds]
+    return EvalSeconds(
+        min(seconds), calibration.median_seconds, calibration.p90_seconds, max(seconds)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +114,24 @@ def best_of_noise(evaluations: int) -> float:
     if evaluations < 2:
         return 0.0
     return NormalDist().inv_cdf((evaluations - 0.375) / (evaluations + 0.25))
+
+
+def failures_to_pause(evaluations: int, limit_share: float, least: int) -> int | None:
+    """From how many failures the crash rule pauses a generation; None if all may fail.
+
+    They are more than the share `limit_share` of its P S evaluations, and `least` at least.
+    """
+    counts = range(max(0, least), evaluations + 1)
+    return next((count for count in counts if count / evaluations > limit_share), None)
+
+
+def chance_of_pause(
+    evaluations: int, rate: float, limit_share: float, least: int, generations: int = 1
+) -> float:
+    """With what probability luck alone fires the crash rule in at least one generation.
+
+    Each of a generation's P S `evaluations` fails with probability `rate`, whatever its knobs.
+    """
+    count = failures_to_pause(evaluations, limit_share, least)
+    once = 0.0 if count is None else at_least(count, evaluations, rate)
+    return 1 - (1 - once) ** generations

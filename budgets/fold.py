@@ -187,7 +187,7 @@ def _rarer(state: RunState, event: Event, at_ms: int) -> None:  # noqa: PLR0912 
         case Opened():
             state.opened.append(event)
         case Fired():
-            state.fired.append(event)
+            _fired(state, event)
         case Decided():
             _decided(state, event)
         case Overridden():
@@ -263,11 +263,17 @@ def _panel_asked(state: RunState, event: PanelAsked) -> None:
     )
 
 
+def _fired(state: RunState, event: Fired) -> None:
+    state.fired.append(event)
+    if event.decision == "stop":
+        state.ended = event
+
+
 def _decided(state: RunState, event: Decided) -> None:
     if state.decided is not None:
         raise ValueError("the search is decided")
-    if state.current is not None:
-        raise ValueError(f"generation {state.current.number} is not told yet")
+    if state.accounts.holds:
+        raise ValueError("attempts are still open")
     state.decided = event
 
 
@@ -351,8 +357,9 @@ def _told(state: RunState, event: GenerationTold) -> None:
 def _amended(state: RunState, event: Amended, at_ms: int) -> None:
     if event.generations < state.asked:
         raise ValueError(f"{state.asked} generations are asked, it allows {event.generations}")
-    if state.panel("finalists") is not None:
-        raise ValueError("its search is over and was compared with the baseline: begin another run")
+    generations_differ = event.generations != state.plan.resolved.generations
+    if state.panel("finalists") is not None and generations_differ:
+        raise ValueError("its search is over, and was compared with the baseline")
     if state.concluded is not None and event.generations <= state.finished:
         raise ValueError("the run is concluded, and this gives it nothing more to do")
     resolved = state.plan.resolved.model_copy(update={"generations": event.generations})
@@ -368,4 +375,4 @@ def _amended(state: RunState, event: Amended, at_ms: int) -> None:
     state.accounts = state.accounts.amend(event.caps, calendar)
     state.plan = state.plan.model_copy(update={"caps": event.caps, "resolved": resolved})
     state.amended.append(event)
-    state.concluded = state.decided = None
+    state.concluded = state.decided = state.ended = None

@@ -1,35 +1,30 @@
 """Whether a run may follow the one it names: a Go, and knobs that were shown to matter."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from budgets.events import Grade
+from budgets.rules import FOLLOWS_A_GO, UNPROVEN_KNOBS, Reading
 from budgets.terms import Source
 
 GOES: tuple[Grade, ...] = ("go", "go_persists")
 
-FOLLOWING_RULES = ("go", "unproven_knobs")
-"""What a person may override before a run that follows another has begun."""
+BEGINNING = (FOLLOWS_A_GO.name, UNPROVEN_KNOBS.name)
+"""Rules that a person may override before the run that they hold up has begun."""
 
 
-class Objection(NamedTuple):
-    """A rule against following, with its numbers."""
-
-    rule: str
-    observed: float
-    limit: float
-    why: str
-
-
-def objections(source: Source) -> Iterator[Objection]:
-    """What speaks against a run that follows `source`; a person may let each pass, on record."""
-    if source.grade not in GOES:
-        why = f"phase 2 follows a Go, and {source.run_id} {verdict(source.grade)}"
-        yield Objection("go", 0, 1, why)
-    if source.unproven:
+def readings(source: Source) -> Iterator[Reading]:
+    """What speaks for or against a run that follows `source`; a person may let each pass."""
+    is_go = source.grade in GOES
+    said = f"{source.run_id} {verdict(source.grade)}"
+    why = said if is_go else f"phase 2 follows a Go, and {said}"
+    yield FOLLOWS_A_GO.reads(0, float(is_go), 1.0, why, fires=not is_go)
+    if source.added:
         names = ", ".join(source.unproven)
         why = f"no finished check has shown that these knobs move the score: {names}"
-        yield Objection("unproven_knobs", len(source.unproven), 0, why)
+        if not source.unproven:
+            why = f"all {len(source.added)} new knobs were shown to move the score"
+        unproven = len(source.unproven)
+        yield UNPROVEN_KNOBS.reads(0, unproven, 0, why, fires=bool(unproven))
 
 
 def verdict(grade: str) -> str:

@@ -3,6 +3,9 @@
 import re
 from collections.abc import Sequence
 
+from budgets.failures import Failures
+from budgets.finalists import IN_WORDS
+from budgets.findings_text import finding_lines
 from budgets.liveness_text import check_lines
 from budgets.report import Balance, BudgetReport, GenerationRow
 
@@ -34,8 +37,9 @@ def to_markdown(report: BudgetReport, knobs: dict[str, float] | None = None) -> 
         "",
         *_evaluation_lines(report),
         *_notes(report),
+        *_failure_table(report),
         "",
-        *(_score_table(report) if report.phase != "check" else check_lines(report.check)),
+        *_evidence_lines(report),
     ]
     if knobs is not None:
         lines += ["", *_recommendation_lines(report, knobs)]
@@ -49,6 +53,14 @@ def to_markdown(report: BudgetReport, knobs: dict[str, float] | None = None) -> 
             lines += ["", f"## {title}", "", *(f"- {plain(entry)}" for entry in entries)]
     lines += ["", f"Ledger: {report.records} records, head `{report.head}`.", ""]
     return "\n".join(lines)
+
+
+def _evidence_lines(report: BudgetReport) -> list[str]:
+    if report.phase == "check":
+        return check_lines(report.check)
+    if report.findings is None:
+        return _score_table(report)
+    return [*finding_lines(report.findings), "", *_score_table(report)]
 
 
 def _eta(report: BudgetReport) -> str:
@@ -71,7 +83,7 @@ def amount(balance: Balance, value: float | None) -> str:
     """A number of that currency: whole evaluations, hours to a third of a second."""
     if value is None:
         return "no cap"
-    return f"{value:.0f}" if balance.currency == "evaluations" else f"{value:.4f}"
+    return f"{value:.0f}" if balance.currency.startswith("evaluations") else f"{value:.4f}"
 
 
 def _number(value: float | None) -> str:
@@ -97,6 +109,8 @@ def _budget_table(report: BudgetReport) -> list[str]:
 def _evaluation_lines(report: BudgetReport) -> list[str]:
     statuses = ", ".join(f"{n} {status}" for status, n in report.evaluations_by_status.items())
     lines = [f"Evaluations: {statuses or 'none settled'}."]
+    if report.failures is not None and report.failures.attempts:
+        lines += _rate_lines(report.failures)
     if report.lost_attempts:
         lines.append(
             f"{report.lost_attempts} attempts were lost or cancelled and cost "
@@ -112,7 +126,46 @@ def _evaluation_lines(report: BudgetReport) -> list[str]:
         expected = report.expected_seconds
         against = "" if expected is None else f" (expected: {expected:.1f} s)"
         lines.append(f"A healthy evaluation takes {report.eval_seconds:.1f} s{against}.")
+    if report.slot_hours:
+        idle, whole = 3600 * report.idle_hours, 3600 * report.slot_hours
+        lines.append(
+            f"Of {whole:.0f} device-seconds that the slots were there, {idle:.0f} passed idle "
+            f"({idle / whole:.0%}) and {3600 * report.wasted_hours:.0f} gave no score."
+        )
     return lines
+
+
+def _rate_lines(found: Failures) -> list[str]:
+    """How many evaluations failed, how many attempts were lost, and what was tried again."""
+    lines = [
+        f"{found.failed} of {found.evaluations} evaluations failed by their configuration "
+        f"({found.failure_rate:.1%}), {found.lost} of {found.attempts} attempts by the "
+        f"infrastructure ({found.loss_rate:.1%})."
+    ]
+    for way, again in (("elsewhere", found.elsewhere), ("lighter", found.lighter)):
+        if again.healthy + again.failed + again.owed:
+            lines.append(
+                f"Tried again {way}: {again.healthy} became healthy, {again.failed} failed, "
+                f"{again.owed} are owed."
+            )
+    return lines
+
+
+def _failure_table(report: BudgetReport) -> list[str]:
+    if report.failures is None or not report.failures.kinds:
+        return []
+    rows = (
+        f"| {kind.whose} | {kind.what} | {kind.attempts} | {kind.final} | {plain(kind.example)} |"
+        for kind in report.failures.kinds
+    )
+    return [
+        "",
+        "## Failures",
+        "",
+        "| whose | what | attempts | final | for example |",
+        "|---|---|--:|--:|---|",
+        *rows,
+    ]
 
 
 def _notes(report: BudgetReport) -> list[str]:
@@ -152,7 +205,8 @@ def _score_table(report: BudgetReport) -> list[str]:
         "|--:|--:|--:|--:|--:|--:|--:|:--|",
         *(_score_row(row, bar) for row, bar in zip(report.rows, _bars(report), strict=True)),
     ]
-    if report.luckiest_score is not None and report.luckiest_of_noise is not None:
+    is_said = report.findings is not None
+    if not is_said and report.luckiest_score is not None and report.luckiest_of_noise is not None:
         lines += [
             "",
             f"Luckiest score: {report.luckiest_score:.5g}. Were every candidate just the baseline, "
@@ -185,8 +239,7 @@ def _recommendation_lines(report: BudgetReport, knobs: dict[str, float]) -> list
     return [
         "## Recommendation",
         "",
-        "The mean of the search distribution over its last third of generations. It has not been",
-        "scored on fresh seeds.",
+        *_where_from(report),
         "",
         "| knob | value | place in its range |",
         "|---|--:|---|",
@@ -194,6 +247,16 @@ def _recommendation_lines(report: BudgetReport, knobs: dict[str, float]) -> list
             f"| {plain(name)} | {value:.4g} | {_ruler(unit)} {unit:.2f} |"
             for (name, value), unit in zip(knobs.items(), point, strict=True)
         ),
+    ]
+
+
+def _where_from(report: BudgetReport) -> list[str]:
+    arm = report.findings.arm if report.findings is not None else None
+    if arm is not None:
+        return [f"What won on fresh seeds: {IN_WORDS[arm.split()[0]]}."]
+    return [
+        "The mean of the search distribution over its last third of generations. It has not been",
+        "scored on fresh seeds.",
     ]
 
 

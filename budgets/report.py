@@ -1,6 +1,7 @@
 """A run's state as the budget report: everything it says, as one model. No disk."""
 
 from collections import Counter
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from math import ceil
 from statistics import median
@@ -10,11 +11,16 @@ from pydantic import BaseModel, ConfigDict
 from budgets import following
 from budgets.accounts import MS_PER_HOUR, Accounts
 from budgets.calibration import best_of_noise
-from budgets.events import Amended, Status
+from budgets.course import length_apart, search_is_over
+from budgets.events import Amended, Settled, Status
+from budgets.failures import Failures, ends_by_evaluation, failures
+from budgets.finalists import average
+from budgets.findings import Findings, findings
 from budgets.liveness import Liveness, liveness
 from budgets.sentence import sentence
 from budgets.state import Generation, RunState
 from budgets.triggers import Verdict, judge
+from budgets.usage import idle_hours, slot_hours, wasted_hours
 
 
 class _Part(BaseModel):
@@ -93,20 +99,24 @@ class BudgetReport(_Part):
     late_attempts: int = 0  # given up as lost, and heard of after all
     withdrawn: tuple[str, ...] = ()  # devices that got no more work
     salvaged: tuple[str, ...] = ()
+    failures: Failures | None = None  # None: of a run that knew no second tries
+    findings: Findings | None = None  # of a search that is compared with the baseline, or decided
+    slot_hours: float = 0.0  # device-hours that the sessions' slots were there for
+    idle_hours: float = 0.0  # ... of which nothing ran
+    wasted_hours: float = 0.0  # of attempts that gave no score
     clock_jumps_seconds: tuple[float, ...] = ()
     follows: str | None = None  # of a phase 2: which run, and what is new
 
 
 def recommendation(state: RunState) -> tuple[float, ...] | None:
-    """The point of the unit cube the search stands for, averaged over its last third.
+    """The point of the unit cube that is recommended; None where there is none.
 
-    Never the best score seen: the luckiest of many noisy scores is evidence of luck.
+    What won on fresh seeds; before that, and where nothing is compared, what the search stands
+    for. Never the best score seen: the luckiest of many noisy scores is evidence of luck.
     """
-    told = [g.told for g in state.generations if g.told is not None]
-    if not told:
-        return None
-    last = told[-ceil(len(told) / 3) :]
-    return tuple(sum(units) / len(last) for units in zip(*(t.favourite for t in last), strict=True))
+    if state.decided is not None:
+        return state.decided.point
+    return average(state)
 
 
 def budget_report(state: RunState, verdict: Verdict | None = None) -> BudgetReport:
@@ -134,7 +144,7 @@ def budget_report(state: RunState, verdict: Verdict | None = None) -> BudgetRepo
         evaluations_by_status=dict(Counter(str(r.status) for r in results)),
         lost_attempts=_lost_attempts(state),
         balances=balances(state),
-        lost_device_hours=accounts.lost_ms / MS_PER_HOUR,
+        lost_device_hours=(accounts.lost_ms - _tried_again_ms(state)) / MS_PER_HOUR,
         overrun_device_hours=accounts.overrun_ms / MS_PER_HOUR,
         overrun_hours=accounts.hours_overrun,
         eval_seconds=median(seconds) if seconds else None,
@@ -156,6 +166,11 @@ def budget_report(state: RunState, verdict: Verdict | None = None) -> BudgetRepo
         records=state.records,
         head=state.head,
         check=liveness(state),
+        failures=failures(state),
+        findings=findings(state),
+        slot_hours=slot_hours(state),
+        idle_hours=idle_hours(state),
+        wasted_hours=wasted_hours(state),
         amendments=tuple(f"{in_words(a)}: {a.reason}" for a in state.amended),
         deadline=_deadline(accounts),
         deadline_hours=accounts.window_hours_free,
@@ -187,15 +202,23 @@ def balances(state: RunState) -> tuple[Balance, ...]:
     accounts, caps = state.accounts, state.accounts.caps
     reserved_hours = accounts.reserved_device_ms / MS_PER_HOUR
     price = accounts.price_per_device_hour
-    in_flight = len(accounts.holds)
+    apart = sum(hold.apart for hold in accounts.holds.values())
+    beside = Balance(
+        currency="evaluations apart",
+        spent=accounts.apart,
+        reserved=apart,
+        free=accounts.apart_free,
+        cap=accounts.apart_cap,
+    )
     return (
         Balance(
             currency="evaluations",
             spent=accounts.evaluations,
-            reserved=in_flight,
-            free=caps.evaluations - accounts.evaluations - in_flight,
+            reserved=len(accounts.holds) - apart,
+            free=accounts.evaluations_free,
             cap=caps.evaluations,
         ),
+        *((beside,) if accounts.apart_cap else ()),
         Balance(
             currency="device-hours",
             spent=accounts.device_ms / MS_PER_HOUR,
@@ -238,15 +261,22 @@ def remaining_hours(state: RunState) -> float | None:
         if state.current is None
         else sum(state.current.result(*key) is None for key in state.current.evaluations())
     )
-    rounds = ceil(owed / per_round) + (plan.resolved.generations - begun) * ceil(
-        plan.resolved.per_generation / per_round
-    )
-    return rounds * expected / 3600
+    generations = 0 if search_is_over(state) else plan.resolved.generations - begun
+    rounds = ceil(owed / per_round) + generations * ceil(plan.resolved.per_generation / per_round)
+    return rounds * expected / 3600 + length_apart(state) / per_round * expected / 3600
+
+
+def _settlements(state: RunState) -> Iterator[Settled]:
+    return (end for ends in ends_by_evaluation(state) for end in ends)
 
 
 def _lost_attempts(state: RunState) -> int:
-    tries = (t for g in state.generations for ts in g.tries.values() for t in ts)
-    return sum(t.settled is not None and not t.settled.status.final for t in tries)
+    return sum(not end.status.final for end in _settlements(state))
+
+
+def _tried_again_ms(state: RunState) -> int:
+    """Device time of failures that were not final, though nobody lost them."""
+    return sum(end.charged_ms for end in _settlements(state) if end.again is not None)
 
 
 def _row(generation: Generation) -> GenerationRow:

@@ -1,5 +1,7 @@
 """Where a run stands, in one sentence that claims no more than was measured."""
 
+from budgets.course import next_step
+from budgets.findings import title
 from budgets.liveness import liveness
 from budgets.state import RunState
 from budgets.triggers import Verdict
@@ -13,13 +15,29 @@ def sentence(state: RunState, verdict: Verdict) -> str:
             if state.plan.phase == "check":
                 settled = state.accounts.evaluations
                 return f"Running: {settled} of {planned.evaluations} evaluations settled."
-            return f"Running: {state.finished} of {planned.generations} generations finished."
+            return _running(state)
         case "pause":
             return f"Paused: {verdict.reason}.{_way_on(verdict)}"
         case "stop":
-            return f"Stopped: {verdict.reason}.{_way_to_more(state, verdict)}"
+            return f"Stopped: {verdict.reason}.{_way_on(verdict)}{_way_to_more(state, verdict)}"
         case "done":
             return _finished(state)
+
+
+_COMPARING = {
+    "finalists": "comparing the finalists on fresh seeds",
+    "winner": "comparing the winner with the baseline on further fresh seeds",
+    "rung": "trying the winner on more FLOPs",
+}
+
+
+def _running(state: RunState) -> str:
+    done, planned = state.finished, state.plan.resolved.generations
+    comparing = _COMPARING.get(next_step(state))
+    if comparing is None:
+        return f"Running: {done} of {planned} generations finished."
+    ended = "" if state.ended is None else f" ({state.ended.rule} ended the search)"
+    return f"Running: {done} of {planned} generations finished{ended}, {comparing}."
 
 
 def _way_on(verdict: Verdict) -> str:
@@ -47,6 +65,8 @@ def _finished(state: RunState) -> str:
         return f"Calibrated: {evaluations - failed} healthy evaluations of the baseline."
     if state.plan.phase == "check":
         return _checked(state)
+    if (decided := state.decided) is not None:
+        return f"{title(decided.grade, decided.no_go)}: {decided.evidence}."
     plumbing = f"All {evaluations} evaluations are settled, {failed} of them failed."
     if state.plan.tier == "min":
         return f"{plumbing} The plumbing works. Tier min is too small to say Go."
@@ -65,4 +85,5 @@ def _checked(state: RunState) -> str:
         "unstable": found.unstable_ends,
     }
     named = "".join(f"; {what}: {', '.join(names)}" for what, names in parts.items() if names)
-    return f"{len(found.names('alive'))} of {len(found.knobs)} knobs move the score{named}."
+    where = " around the recommendation" if found.centre == "recommendation" else ""
+    return f"{len(found.names('alive'))} of {len(found.knobs)} knobs move the score{where}{named}."

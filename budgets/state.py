@@ -186,6 +186,7 @@ class RunState:
     told: list[Generation] = field(default_factory=list)
     current: Generation | None = None  # asked but not told yet
     panels: dict[tuple[PanelName, int], Panel] = field(default_factory=dict)
+    ended: Fired | None = None  # the rule that stopped the search, unless caps changed since
     decided: Decided | None = None
     fired: list[Fired] = field(default_factory=list)
     overridden: list[Overridden] = field(default_factory=list)

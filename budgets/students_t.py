@@ -35,3 +35,10 @@ def two_sided_limit(level: float, freedom: int) -> float:
         else:
             high = middle
     return sqrt(freedom) * tan(high)
+
+
+def one_sided_limit(level: float, freedom: int) -> float:
+    """The t that T exceeds with probability `level`, 0 < level < 1; below 0 above 1/2."""
+    if level > 0.5:
+        return -one_sided_limit(1 - level, freedom)
+    return two_sided_limit(2 * level, freedom)

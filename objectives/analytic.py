@@ -2,8 +2,17 @@
 
 Every function is written in z, one coordinate per knob: z = 0 is the baseline, z = 1 the optimum
 and |z| <= 2 the box. Knob `x{i}` runs linearly over [-1, 1] with its baseline at 0 and its
-optimum at 0.5 (even i) or -0.5 (odd i), so z_i = x_i / x_i* and a mixed-up order shows. The score
-is 0.5 + 0.5 f(z) / f(0): 1 at the baseline, 0.5 at the optimum, and never lower without noise.
+optimum at 0.5 (even i) or -0.5 (odd i), so z_i = x_i / x_i* and a mixed-up order shows. With
+`available` = a, by default 0.5, the score is (1 - a) + a f(z) / f(0): 1 at the baseline, 1 - a at
+the optimum, and never lower without noise.
+
+Three settings are there to mislead a search. `traps` is luck: as many (seed, point) pairs score
+5 sd too low, and on fresh seeds the points are no better than others. `nan_radius` puts a region
+of NaNs around the optimum, where a search goes, and not at the bounds where it seldom is: what can
+still be gained lies at the region's edge. And `effort` other than 1 is another evaluation of the
+same function: in `effort` times the seconds, with 1 / sqrt(effort) of the noise, drawn anew. Below
+1 its optimum is at z = 1 + bias (1 - effort), so that a short evaluation may rank points wrongly;
+above 1 of every gain over the baseline only a share is left, `persists` at effort 4.
 """
 
 import hashlib
@@ -12,12 +21,11 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from random import Random
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field
-
+from objectives.analytic_functions import FUNCTIONS
+from objectives.analytic_settings import MOST_EFFORT, MOST_HALVINGS, AnalyticSettings
 from objectives.api import (
     Context,
     DivergedError,
@@ -25,31 +33,22 @@ from objectives.api import (
     Measurement,
     ObjectiveError,
     ObjectiveSpec,
+    OutOfMemoryError,
     SetupError,
+    Variant,
+    require_factor,
 )
 from objectives.settings import parse
 from objectives.space import Knob, SearchSpace
 
 VERSION = 1  # part of the fingerprint: raise it with any change that moves a score
-OPTIMUM_SCORE = 0.5
 CLIFF_EDGE = 0.6  # of x0, whose optimum is 0.5
+TRAP_SD = 5.0
 HEARTBEAT_SECONDS = 0.1
 
 
 class InjectedError(ObjectiveError):
     """The failure that `failure_rate` asked for."""
-
-
-class AnalyticSettings(BaseModel):
-    """What a user may set. One seed and point have the same noise and failure everywhere."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    dimension: int = Field(default=10, ge=2, le=1000)  # CMA-ES needs two
-    noise: float = Field(default=0.0, ge=0, le=0.1)  # sd added; 5 sd keep the score positive
-    seconds: float = Field(default=0.0, ge=0)  # of wall clock, or with `busy` of CPU time
-    busy: bool = False
-    failure_rate: float = Field(default=0.0, ge=0, le=1)  # share of (seed, point) pairs
 
 
 @dataclass(frozen=True)
@@ -65,16 +64,16 @@ class AnalyticObjective:
 
         `noise` alone has noise by default: 0.01, about a short training run's from seed to seed.
         """
-        if name not in _FUNCTIONS:
+        if name not in FUNCTIONS:
             raise ValueError(
-                f"unknown analytic objective {name!r}: expected one of {', '.join(_FUNCTIONS)}"
+                f"unknown analytic objective {name!r}: expected one of {', '.join(FUNCTIONS)}"
             )
         defaults = {"noise": 0.01} if name == "noise" else {}
         return cls(name, parse(AnalyticSettings, {**defaults, **settings}, name))
 
     @property
     def spec(self) -> ObjectiveSpec:
-        """Name and all settings, defaults included."""
+        """Name and settings, defaults included where they always were."""
         return ObjectiveSpec(name=self.name, settings=self.settings.model_dump())
 
     @property
@@ -113,30 +112,53 @@ class AnalyticObjective:
 
     @property
     def optimum_score(self) -> float:
-        """The score there, without noise."""
-        return 1.0 if self.name == "noise" else OPTIMUM_SCORE
+        """The score there at this effort, without noise."""
+        return self._noise_free(self._best())
+
+    def controls(self) -> tuple[Variant, ...]:
+        return ()
+
+    def rung(self, factor: float) -> Variant | None:
+        """`factor` times the effort, which ends at 4."""
+        require_factor(factor)
+        effort = self.settings.effort * factor
+        if effort > MOST_EFFORT:
+            return None
+        return Variant(label=f"{factor:g} x effort", settings={"effort": effort}, length=factor)
+
+    def lighter(self) -> Variant | None:
+        """Where memory was asked to be short: half of it, four times at most."""
+        halvings = self.settings.halvings + 1
+        if self.settings.memory_steps == 0 or halvings > MOST_HALVINGS:
+            return None
+        return Variant(label="half the memory", settings={"halvings": halvings})
 
     def preflight(self) -> tuple[str, ...]:
-        """Warns if nothing is left to tell two candidates apart."""
+        """Warns if nothing is left to tell two candidates apart, or to be lucky with."""
+        warnings = []
         if self.name == "noise" and self.settings.noise == 0:
-            return ("objective noise with noise = 0 scores every candidate exactly 1",)
-        return ()
+            warnings.append("objective noise with noise = 0 scores every candidate alike")
+        if self.settings.traps and self.settings.noise == 0:
+            warnings.append("traps are 5 sd of the noise deep, and noise = 0: there are none")
+        return tuple(warnings)
 
     def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
         """Spend the time, then score.
 
-        Raises DivergedError past the cliff's edge, InjectedError for a `failure_rate`, SetupError
-        if a knob is missing.
+        Raises DivergedError past the cliff's edge and within `nan_radius`, InjectedError for a
+        `failure_rate`, OutOfMemoryError for `memory_steps`, SetupError if a knob is missing.
         """
         x = self._coordinates(knobs)
-        spent = _spend(self.settings.seconds, self.settings.busy, context.heartbeat)
-        if _draws("failure", seed, x).random() < self.settings.failure_rate:
-            raise InjectedError(f"failure on request: failure_rate {self.settings.failure_rate}")
-        if self.name == "cliff" and x[0] > CLIFF_EDGE:
-            raise DivergedError(f"x0 = {x[0]:.6g} lies past the cliff's edge at {CLIFF_EDGE}")
+        asked = self.settings
+        if asked.halvings < asked.memory_steps:
+            missing = asked.memory_steps - asked.halvings
+            raise OutOfMemoryError(f"out of memory on request: {missing} halvings too few")
+        spent = _spend(asked.seconds * asked.effort, asked.busy, context.heartbeat)
+        if _draws("failure", seed, x).random() < asked.failure_rate:
+            raise InjectedError(f"failure on request: failure_rate {asked.failure_rate}")
+        self._require_finite(x)
         noise_free = self._noise_free(x)
-        read = x[:-1] if self.name == "idle" else x
-        score = noise_free + _draws("noise", seed, read).gauss(0.0, self.settings.noise)
+        score = noise_free + self._noise(seed, self._read(x))
         return Measurement(
             score=score, train_seconds=spent, steps=1, metrics={"noise_free_score": noise_free}
         )
@@ -150,45 +172,35 @@ class AnalyticObjective:
             raise SetupError(f"objective {self.name}: knobs {', '.join(missing)} are missing")
         return tuple(float(knobs[f"x{i}"]) for i in range(self.settings.dimension))
 
+    def _read(self, x: tuple[float, ...]) -> tuple[float, ...]:
+        """The coordinates that change anything."""
+        return x[:-1] if self.name == "idle" else x
+
+    def _z(self, x: tuple[float, ...]) -> tuple[float, ...]:
+        return tuple(value / best for value, best in zip(x, self._best(), strict=False))
+
+    def _require_finite(self, x: tuple[float, ...]) -> None:
+        if self.name == "cliff" and x[0] > CLIFF_EDGE:
+            raise DivergedError(f"x0 = {x[0]:.6g} lies past the cliff's edge at {CLIFF_EDGE}")
+        radius, z = self.settings.nan_radius, self._z(self._read(x))
+        distance = math.dist(z, (1.0,) * len(z)) / math.sqrt(len(z))
+        if radius is not None and distance < radius:
+            raise DivergedError(f"the optimum is {distance:.3g} away, nearer than {radius}")
+
     def _noise_free(self, x: tuple[float, ...]) -> float:
-        function = _FUNCTIONS[self.name]
-        z = tuple(value / best for value, best in zip(x, self._best(), strict=True))
-        return OPTIMUM_SCORE + (1.0 - OPTIMUM_SCORE) * function(z) / function((0.0,) * len(z))
+        asked, function = self.settings, FUNCTIONS[self.name]
+        z = tuple(value - asked.shift for value in self._z(x))
+        share = function(z) / function((0.0,) * len(z))
+        score = (1.0 - asked.available) + asked.available * share
+        return score + (1.0 - asked.kept) * max(0.0, 1.0 - score)
 
-
-def _sphere(z: tuple[float, ...]) -> float:
-    return math.fsum((1.0 - v) ** 2 for v in z)
-
-
-def _ellipsoid(z: tuple[float, ...]) -> float:
-    """Axes weighted 1 to 1e6 (Hansen et al., BBOB 2009, f2, not rotated)."""
-    last = len(z) - 1
-    return math.fsum(1e6 ** (i / last) * (1.0 - v) ** 2 for i, v in enumerate(z))
-
-
-def _rosenbrock(z: tuple[float, ...]) -> float:
-    return math.fsum(
-        100.0 * (right - left**2) ** 2 + (1.0 - left) ** 2 for left, right in pairwise(z)
-    )
-
-
-def _idle(z: tuple[float, ...]) -> float:
-    """The sphere of all knobs but the last, which changes nothing, not even the noise."""
-    return _sphere(z[:-1])
-
-
-def _flat(z: tuple[float, ...]) -> float:  # noqa: ARG001  # flat: that is its point
-    return 1.0
-
-
-_FUNCTIONS: dict[str, Callable[[tuple[float, ...]], float]] = {
-    "sphere": _sphere,
-    "ellipsoid": _ellipsoid,
-    "rosenbrock": _rosenbrock,
-    "cliff": _sphere,
-    "idle": _idle,
-    "noise": _flat,
-}
+    def _noise(self, seed: int, read: tuple[float, ...]) -> float:
+        """The seed's part, the point's, and a trap's."""
+        asked = self.settings
+        common = _draws("seed" + asked.stream, seed, ()).gauss(0.0, asked.seed_noise_sd)
+        own = _draws("noise" + asked.stream, seed, read).gauss(0.0, asked.noise_sd)
+        lucky = _draws("trap" + asked.stream, seed, read).random() < asked.traps
+        return common + own - (TRAP_SD * asked.noise_sd if lucky else 0.0)
 
 
 def _draws(purpose: str, seed: int, x: tuple[float, ...]) -> Random:

@@ -5,6 +5,7 @@ gives the same score, bit for bit. It owns its configuration and its search spac
 what it needs to train only inside `evaluate` and `preflight`, so that planning stays quick.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,6 +58,25 @@ class ObjectiveSpec(BaseModel):
     settings: dict[str, Any] = Field(default_factory=dict)
 
 
+class Variant(BaseModel):
+    """The same objective with some settings changed: `objectives.registry.varied` makes its spec.
+
+    Its space is the objective's own, so both are evaluated at the same points.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    label: str = Field(min_length=1)  # plain words for reports: "synapses off"
+    settings: dict[str, Any]  # laid over the objective's own
+    length: float = Field(default=1.0, gt=0, allow_inf_nan=False)  # duration over the objective's
+
+
+def require_factor(factor: float) -> None:
+    """Raises ValueError unless training can be made `factor` times as long."""
+    if not 0 < factor < math.inf:
+        raise ValueError(f"a rung's factor must be positive and finite, got {factor}")
+
+
 class Measurement(BaseModel):
     """What one evaluation measured. FLOPs are counted, not estimated; times are in seconds."""
 
@@ -106,6 +126,25 @@ class Objective(Protocol):
     @property
     def preload(self) -> tuple[str, ...]:
         """Modules a fork server may import before it forks an evaluation. None touches CUDA."""
+
+    def controls(self) -> tuple[Variant, ...]:
+        """The comparisons that every verdict owes its reader, at equal FLOPs; there may be none.
+
+        What a control's model lacks, its knobs do not move.
+        """
+
+    def rung(self, factor: float) -> Variant | None:
+        """The same training with `factor` times the FLOPs, which may be below 1.
+
+        None if the objective cannot be scaled so. Raises ValueError on a factor that is no
+        positive number.
+        """
+
+    def lighter(self) -> Variant | None:
+        """The same evaluation in about half the memory, its score equal but for rounding.
+
+        None if there is no such.
+        """
 
     def preflight(self) -> tuple[str, ...]:
         """Check data and configuration before any budget is spent.

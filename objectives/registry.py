@@ -34,3 +34,9 @@ def load(spec: ObjectiveSpec) -> Objective:
     if spec.name not in _BUILDERS:
         raise unknown("objective", spec.name, _BUILDERS)
     return _BUILDERS[spec.name](spec.settings)
+
+
+def varied(spec: ObjectiveSpec, variant_settings: Mapping[str, Any]) -> ObjectiveSpec:
+    """`spec` with a variant's settings laid over its own. Raises ValueError as `load` does."""
+    settings = {**spec.settings, **variant_settings}
+    return load(ObjectiveSpec(name=spec.name, settings=settings)).spec

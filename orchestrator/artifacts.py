@@ -7,7 +7,9 @@ import orjson
 
 from budgets.chain import LEDGER, read
 from budgets.events import GenerationTold
+from budgets.findings import findings as findings_of
 from budgets.fold import apply, begin
+from budgets.liveness import centre_of, moved
 from budgets.markdown import to_markdown
 from budgets.report import budget_report, recommendation
 from budgets.state import RunState
@@ -82,16 +84,22 @@ def progress_csv(state: RunState) -> str:
 
 
 def best(state: RunState) -> dict[str, Any]:
-    """The recommendation, the luckiest evaluation beside it, and the baseline of both."""
+    """The recommendation with its evidence, or that there is none; and the baseline."""
     space = SearchSpace.model_validate(state.plan.space)
-    report = budget_report(state)
+    report, found = budget_report(state), findings_of(state)
+    point, knobs = report.recommendation, recommended_knobs(state)
+    is_confirmed = found is not None and found.arm is not None
     return {
-        "recommendation": {
-            "point": report.recommendation,
-            "knobs": recommended_knobs(state),
-            "scored_on_fresh_seeds": False,
+        "recommendation": None
+        if point is None
+        else {
+            "point": point,
+            "knobs": knobs,
+            "is_confirmed": is_confirmed,  # better than the baseline on fresh seeds
+            "arm": found.arm if found is not None else None,
+            "gain": found.gain.model_dump() if found is not None and found.gain else None,
         },
-        "luckiest": _luckiest(state, space),
+        "verdict": None if found is None else {"grade": found.grade, "no_go": found.no_go},
         "baseline": {
             "point": space.baseline,
             "knobs": space.decode(space.baseline),
@@ -104,37 +112,33 @@ def best(state: RunState) -> dict[str, Any]:
 
 def findings(state: RunState) -> dict[str, Any]:
     """What a check found, with the values of each knob that it compared."""
-    space = SearchSpace.model_validate(state.plan.space)
     report = budget_report(state)
     return {
         "sentence": report.sentence,
         "check": None if report.check is None else report.check.model_dump(),
-        "values": {
-            knob.name: {"low": knob.decode(0), "baseline": knob.baseline, "high": knob.decode(1)}
-            for knob in space.knobs
-        },
+        "values": _compared(state),
         "ledger": {"records": report.records, "head": report.head},
     }
 
 
-def _luckiest(state: RunState, space: SearchSpace) -> dict[str, Any] | None:
-    scored = [
-        (score, generation.number, candidate)
-        for generation in state.generations
-        for candidate, score in enumerate(generation.scores())
-        if score is not None
-    ]
-    if not scored:
-        return None
-    score, number, candidate = min(scored)
-    point = state.generations[number].points[candidate]
-    return {
-        "score": score,
-        "generation": number,
-        "candidate": candidate,
-        "point": point,
-        "knobs": space.decode(point),
-    }
+def _compared(state: RunState) -> dict[str, dict[str, float]]:
+    """Each knob's values: the ends and the baseline, or those around a recommendation."""
+    space, plan = SearchSpace.model_validate(state.plan.space), state.plan
+    if centre_of(plan) == "baseline":
+        return {
+            knob.name: {"low": knob.decode(0), "baseline": knob.baseline, "high": knob.decode(1)}
+            for knob in space.knobs
+        }
+    if not state.generations:
+        return {}
+    generation = state.generations[0]
+    centre = space.decode(generation.points[0])
+    values = {name: {"recommendation": value} for name, value in centre.items()}
+    for candidate in range(1, len(generation.points)):
+        if (moving := moved(plan, generation, candidate)) is not None:
+            knob, end = space.knobs[moving[0]], moving[1]
+            values[knob.name][end] = knob.decode(generation.points[candidate][moving[0]])
+    return values
 
 
 def _json(content: Any) -> bytes:

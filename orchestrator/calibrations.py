@@ -8,17 +8,43 @@ from budgets.chain import LEDGER, LedgerCorruptError, Reader
 from budgets.events import Planned
 from budgets.state import RunState
 from budgets.storage import read_plain
-from budgets.terms import Calibration, Caps, Devices
+from budgets.terms import Calibration, Caps, Devices, Plan
 from objectives.api import Objective
 from orchestrator.plan import Request, calibration_name, calibration_plan
-from orchestrator.recorded import Result, finished_runs
+from orchestrator.recorded import Result, finished_runs, recorded_runs
 
 CALIBRATION_SEEDS = 8
 
 
 def find_calibration(root: Path, objective: Objective, devices: Devices) -> Result | None:
-    """The first finished calibration of the objective on such devices, if there is one."""
-    return next(finished_runs(root, "calibration", calibration_name(objective, devices)), None)
+    """The newest finished calibration of the objective on such devices, if there is one."""
+    family = calibration_name(objective, devices)
+    finished = finished_runs(root, "calibration", family)
+    return max(finished, key=lambda found: _number(found.directory, family), default=None)
+
+
+def calibration_again(
+    root: Path, objective: Objective, devices: Devices, repeats: int, reason: str
+) -> Plan:
+    """The plan of a calibration beside those there are, made for a reason that it keeps.
+
+    It is the same one as long as the reason is the same: unfinished, it is taken up.
+    """
+    plan = calibration_plan(objective, devices, repeats)
+    family, reasons = calibration_name(objective, devices), (f"calibrated again: {reason.strip()}",)
+    newest = 0
+    for directory, state in recorded_runs(root, "calibration", family):
+        if state.planned.reasons == reasons:
+            return plan.model_copy(update={"run_id": directory.name, "reasons": reasons})
+        newest = max(newest, _number(directory, family))
+    name = f"{plan.run_id}-{newest + 1}" if newest else plan.run_id
+    return plan.model_copy(update={"run_id": name, "reasons": reasons})
+
+
+def _number(directory: Path, family: str) -> int:
+    """Which of a family's calibrations it is; the first one's name has no number."""
+    _, _, number = directory.name.removeprefix(f"{family}-").partition("-")
+    return int(number) if number.isdecimal() else 1
 
 
 def measured_for(root: Path, found: Result, request: Request) -> Calibration:

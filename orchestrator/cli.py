@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 from rich.markdown import Markdown
 from typer import Option
 
-from budgets.calibration import measure
+from budgets.calibration import eval_seconds, measure, noise
 from budgets.chain import LedgerCorruptError
 from budgets.fold import ImpossibleEventError
 from budgets.ledger import LedgerStorageError
@@ -23,6 +23,7 @@ from budgets.storage import FULL
 from budgets.terms import Calibration, Tier
 from objectives.api import SetupError
 from orchestrator import artifacts, preview
+from orchestrator.analyze_command import analyze
 from orchestrator.calibrations import CALIBRATION_SEEDS, find_calibration
 from orchestrator.engine import Engine, devices_of
 from orchestrator.execution import processes
@@ -137,6 +138,7 @@ app.add_typer(spaces, name="space")
 app.add_typer(ledgers, name="ledger")
 app.command()(verify)
 app.command()(amend)
+app.command()(analyze)
 
 
 @app.command()
@@ -155,6 +157,9 @@ def calibrate(
     threads: Threads = None,
     drain_seconds: DrainSeconds = None,
     allow_network_fs: AllowNetworkFs = False,
+    again: Annotated[
+        bool, Option("--again", help="Measure anew beside what there is; needs --reason.")
+    ] = False,
     override: Override = None,
     reason: Reason = "",
     as_json: Json = False,
@@ -163,9 +168,12 @@ def calibrate(
     chosen = load_objective(objective, settings)
     engine = Engine(executor, launcher, address, device, workers, threads)
     how = Conduct(root, engine, drain_seconds, allow_network_fs, as_json)
-    slots = engine.slots()
+    slots, overrides = engine.slots(), overrides_of(override, reason, again=again)
     with conducting(how) as (session, live):
-        result = session.calibrate(chosen, slots, repeats, overrides_of(override, reason))
+        if again:
+            result = session.calibrate_again(chosen, slots, repeats, overrides, reason)
+        else:
+            result = session.calibrate(chosen, slots, repeats, overrides)
         if result.verdict.decision != "done":
             finish(result, session.stop, live, as_json)
         calibration = measure(result.state)
@@ -179,6 +187,8 @@ def calibrate(
             "evals_per_hour": 3600 / calibration.median_seconds,
             "mean_score": calibration.mean_score,
             "sd_score": calibration.sd_score,
+            "noise": noise(calibration),
+            "eval_seconds": eval_seconds(calibration),
         }
         print_json(
             {

@@ -65,6 +65,7 @@ def export_rows(state: RunState) -> list[Row]:
                 "status": str(event.status),
                 "charged_ms": event.charged_ms,
                 "recovered": event.recovered,
+                "again": event.again or "",
                 **{f"knob.{name}": value for name, value in knobs.items()},
                 **{f"metric.{name}": value for name, value in sorted(event.metrics.items())},
             }

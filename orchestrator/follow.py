@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from budgets.following import FOLLOWING_RULES, objections
+from budgets.following import BEGINNING, readings
 from budgets.report import recommendation
 from budgets.state import RunState
 from budgets.terms import Plan, SearchTerms, Source
@@ -70,9 +70,10 @@ def follow(root: Path, request: Request, kind: str) -> Followed:
         "unproven_knobs": _ways_to_prove(root, request.objective, kind, source, known),
     }
     found = {
-        o.rule: f"{o.why}{ways[o.rule]}, or begin all the same with --override {o.rule} "
-        '--reason "..."'
-        for o in objections(source)
+        one.rule: f"{one.evidence}{ways[one.rule]}, or begin all the same with "
+        f'--override {one.rule} --reason "..."'
+        for one in readings(source)
+        if one.fires
     }
     return Followed(state, source, found)
 
@@ -191,7 +192,7 @@ def permitted(followed: Followed, overrides: Overrides) -> tuple[Overrides, Over
     given = {rule for rule, _ in overrides}
     if missing := [why for rule, why in followed.objections.items() if rule not in given]:
         raise ValueError(". ".join(missing))
-    for rule in FOLLOWING_RULES:
+    for rule in BEGINNING:
         if rule in given and rule not in followed.objections:
             raise ValueError(f"--override {rule}: that rule does not hold this run up")
     mine = [override for override in overrides if override[0] in followed.objections]

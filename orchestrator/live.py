@@ -11,6 +11,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from budgets.events import (
     Amended,
     Concluded,
+    Decided,
     Event,
     Fired,
     GenerationAsked,
@@ -18,12 +19,14 @@ from budgets.events import (
     Late,
     Opened,
     Overridden,
+    PanelAsked,
     Planned,
     Reserved,
     Salvaged,
     Settled,
     Withdrawn,
 )
+from budgets.findings import title
 from budgets.liveness import label
 from budgets.markdown import amount, duration, printable
 from budgets.report import balances, remaining_hours
@@ -96,14 +99,18 @@ class Live:
                 self.say(_generation(state, event))
             case Fired():
                 self.say(f"Rule {event.rule}: {event.evidence}.")
+            case PanelAsked():
+                self.say(_panel(event))
+            case Decided():
+                self.say(f"{title(event.grade, event.no_go)}: {event.evidence}.")
             case Overridden():
                 self.say(f"Rule {event.rule} is overridden: {event.reason}")
             case Opened():
                 self._opened(state)
             case Late():
                 self.say(
-                    f"Generation {event.generation}, candidate {event.candidate}, attempt "
-                    f"{event.attempt} came late ({event.status}): charged, and told to nobody."
+                    f"{_batch(event)}, candidate {event.candidate}, attempt {event.attempt} came "
+                    f"late ({event.status}): charged, and told to nobody."
                 )
             case Withdrawn():
                 self.say(f"Device {event.device} gets no more work: {event.why}.")
@@ -123,8 +130,10 @@ class Live:
             if self._task is not None:
                 self._bar.remove_task(self._task)
             self._run_id = plan.run_id
-            self._task = self._bar.add_task(plan.run_id, total=plan.resolved.evaluations, left="")
-        self._bar.update(self._task, completed=state.accounts.evaluations, left=_left(state))
+            total = plan.resolved.evaluations + plan.apart
+            self._task = self._bar.add_task(plan.run_id, total=total, left="")
+        done = state.accounts.evaluations + state.accounts.apart
+        self._bar.update(self._task, completed=done, left=_left(state))
 
 
 def _left(state: RunState) -> str:
@@ -133,20 +142,38 @@ def _left(state: RunState) -> str:
 
 
 def _evaluation(state: RunState, event: Settled) -> str:
-    plan = state.plan
-    done, planned = state.accounts.evaluations, plan.resolved.evaluations
+    plan, accounts = state.plan, state.accounts
+    done, planned = accounts.evaluations, plan.resolved.evaluations
+    if event.panel is not None:
+        done, planned = accounts.apart, plan.apart
     where = _where(state, event)
     result = f"{event.status} {event.score:.5g}" if event.score is not None else event.status
     how = f"  ({event.cause})" if event.cause else ""
-    again = "  recovered" if event.recovered else ""
+    adopted = "  recovered" if event.recovered else ""
+    again = f"  to be tried again {event.again}" if event.again else ""
     return (
         f"[{done:{len(str(planned))}d}/{planned}]  {where}  {result}  in {event.seconds:.1f} s"
-        f"{again}{how}  {_left(state)}"
+        f"{adopted}{how}{again}  {_left(state)}"
     )
+
+
+def _batch(event: Late) -> str:
+    where = "Generation" if event.panel is None else f"Panel {event.panel}"
+    return f"{where} {event.generation}"
+
+
+def _panel(event: PanelAsked) -> str:
+    names = ", ".join(arm.name for arm in event.arms)
+    count = sum(map(len, event.seeds))
+    idle = " in slots that would be idle" if event.panel == "reference" else ""
+    return f"On fresh seeds{idle}: {names}; {count} evaluations."
 
 
 def _where(state: RunState, event: Settled) -> str:
     """Which evaluation it was, as wide as every other of the run."""
+    if event.panel is not None:
+        arms = state.panels[event.panel, event.generation].arms
+        return f"{event.panel}  {arms[event.candidate].name}  seed {event.seed:10d}"
     if state.plan.search is not None:
         return f"generation {event.generation}  candidate {event.candidate:2d}"
     generation = state.generations[event.generation]

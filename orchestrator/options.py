@@ -14,7 +14,7 @@ from objectives import registry, secrets
 from objectives.api import Objective, ObjectiveSpec
 from orchestrator.check import CHECK_SEEDS, LEAST_SEEDS, CheckRequest
 from orchestrator.engine import Engine
-from orchestrator.plan import Follows, Request
+from orchestrator.plan import RUNG_FACTOR, RUNG_SEEDS, VERDICT_SEEDS, Confirm, Follows, Request
 from orchestrator.window import parse_window
 
 DEFAULT_ROOT = Path("artifacts/cmaes")
@@ -36,6 +36,7 @@ Root = Annotated[
 ]
 Json = Annotated[bool, Option("--json", help="Print one JSON document instead of text.")]
 RunName = Annotated[str | None, Argument(help="Run id or directory; default: the latest.")]
+GivenRun = Annotated[str, Argument(help="Run id or directory.")]
 ObjectiveName = Annotated[str, Option("--objective", help="What to tune.")]
 Settings = Annotated[
     list[str] | None, Option("--set", metavar="KEY=VALUE", help="An objective's setting.")
@@ -64,7 +65,7 @@ Workers = Annotated[
 Override = Annotated[
     list[str] | None, Option("--override", metavar="RULE", help="Go on although this rule fired.")
 ]
-Reason = Annotated[str, Option("--reason", help="Why; goes on record with --override.")]
+Reason = Annotated[str, Option("--reason", help="Why; goes on record.")]
 Threads = Annotated[int | None, Option("--threads", min=1, help="CPU threads each.")]
 EvaluationSeed = Annotated[int, Option("--eval-seed", help="Of the evaluations.")]
 MaxEvals = Annotated[int | None, Option("--max-evals", min=1, help="Never more evaluations.")]
@@ -113,6 +114,22 @@ StallSeconds = Annotated[
     float | None,
     Option("--stall-seconds", max=LARGEST, help="Kill it when it says nothing for; default: 120."),
 ]
+
+
+ConfirmSeeds = Annotated[
+    int,
+    Option(
+        "--confirm-seeds",
+        min=0,
+        max=MOST_SEEDS,
+        help="Fresh ones on which the winner meets the baseline; 0: no comparison, so no Go.",
+    ),
+]
+RungFactor = Annotated[
+    float,
+    Option("--rung", min=0, max=LARGEST, help="FLOPs on which a gain must persist; 0: not tried."),
+]
+RungSeeds = Annotated[int, Option("--rung-seeds", min=0, max=MOST_SEEDS, help="Of the rung.")]
 
 
 @dataclass(frozen=True)
@@ -181,6 +198,9 @@ def phase_command(act: Callable[[Asked], None], phase: Phase = "phase1") -> Call
         ] = None,
         override: Override = None,
         reason: Reason = "",
+        confirm_seeds: ConfirmSeeds = VERDICT_SEEDS,
+        rung_factor: RungFactor = RUNG_FACTOR,
+        rung_seeds: RungSeeds = RUNG_SEEDS,
         accept_drift: AcceptDrift = False,
         fork_run: Annotated[
             bool,
@@ -214,6 +234,7 @@ def phase_command(act: Callable[[Asked], None], phase: Phase = "phase1") -> Call
             limit_seconds=limit_seconds,
             stall_seconds=stall_seconds,
             fork=fork_run,
+            confirm=Confirm(confirm_seeds, rung_factor, rung_seeds),
         )
         engine = Engine(executor, launcher, address, device, workers, threads)
         act(
@@ -315,12 +336,22 @@ def window_of(window: str | None, safety_margin: str) -> Window | None:
     return None if window is None else parse_window(window, safety_margin)
 
 
-def overrides_of(rules: list[str] | None, reason: str) -> tuple[tuple[str, str], ...]:
-    """Each rule with the reason. Raises ValueError on one without the other."""
+def overrides_of(
+    rules: list[str] | None, reason: str, *, again: bool = False
+) -> tuple[tuple[str, str], ...]:
+    """Each rule with the reason, which may also be that of calibrating `again`.
+
+    Raises ValueError on one without the other.
+    """
     if rules and not reason.strip():
         raise ValueError("--override needs --reason: why may the run go on?")
-    if reason and not rules:
-        raise ValueError("--reason goes on record with --override: which rule may the run pass?")
+    if again and not reason.strip():
+        raise ValueError("--again needs --reason: why is the calibration there is not enough?")
+    if reason and not (rules or again):
+        raise ValueError(
+            "--reason goes on record with --override (which rule may the run pass?) or calibrate "
+            "--again"
+        )
     if not reason.isprintable() or secrets.redacted(reason, {}) != reason:
         raise ValueError(
             f"--reason goes on record: expected one printable line without secrets, got {reason!r}"

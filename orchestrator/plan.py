@@ -5,22 +5,26 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
 from budgets.terms import (
     Calibration,
     Caps,
+    Confirmation,
     Devices,
     Envelope,
     Limits,
     Parent,
     Phase,
     Plan,
+    Rung,
     SearchTerms,
     Source,
     Tier,
     VariantName,
+    Varied,
     Window,
 )
 from budgets.tiers import Sizing, size, size_expanded
@@ -36,6 +40,22 @@ LEAST_SIGMA0 = 1e-6
 
 CALIBRATION_LIMIT_SECONDS = 600.0
 """How long a baseline may take before anything has been measured."""
+
+
+VERDICT_SEEDS = 8
+"""Fresh, paired: a gain of 1.5 sd of the paired differences is then shown 8 times of 10."""
+
+PICKING_SEEDS, CONTROL_SEEDS, LUCKIEST = 3, 5, 2
+RUNG_FACTOR, RUNG_SEEDS = 4.0, 2
+
+
+@dataclass(frozen=True)
+class Confirm:
+    """How a request wants its verdict reached; a smoke test never affords one."""
+
+    seeds: int = VERDICT_SEEDS  # 0: none, and so no Go
+    rung_factor: float = RUNG_FACTOR  # 0: no rung
+    rung_seeds: int = RUNG_SEEDS
 
 
 @dataclass(frozen=True)
@@ -75,6 +95,7 @@ class Request:
     limit_seconds: float | None = None
     stall_seconds: float | None = None
     fork: bool = False  # begin another run whose parent is the one of that name
+    confirm: Confirm = Confirm()
     follows: Follows | None = None  # of a phase 2
 
 
@@ -130,6 +151,7 @@ def search_plan(
         devices=devices,
         calibration=calibration,
         parent=parent,
+        confirmation=confirmation_for(request, succession),
         source=None if succession is None else succession.source,
         **described(request.objective),
     )
@@ -141,6 +163,46 @@ def _from_the_baseline(request: Request) -> SearchTerms:
         sigma0=SIGMA0 if request.sigma0 is None else request.sigma0,
         start=request.objective.space.baseline,
     )
+
+
+def confirmation_for(request: Request, succession: Succession | None = None) -> Confirmation | None:
+    """How the verdict will be reached; None for a smoke test, and where nobody wants it.
+
+    The winner of the run that this one follows is compared with the baseline too. Raises ValueError
+    on fewer seeds than a comparison needs.
+    """
+    asked, objective = request.confirm, request.objective
+    is_smoke_test = request.tier == "min" and succession is None
+    if is_smoke_test or asked.seeds == 0:
+        return None
+    if asked.seeds < 2:
+        raise ValueError(
+            f"--confirm-seeds: expected 2 or more (5 for a Go), or 0 for none, got {asked.seeds}"
+        )
+    controls = tuple(Varied.model_validate(c.model_dump()) for c in objective.controls())
+    return Confirmation(
+        seeds=asked.seeds,
+        picking_seeds=PICKING_SEEDS,
+        luckiest=LUCKIEST,
+        control_seeds=min(CONTROL_SEEDS, asked.seeds) if controls else 0,
+        controls=controls,
+        incumbent=None if succession is None else succession.source.point,
+        rung=_rung(objective, asked),
+    )
+
+
+def _rung(objective: Objective, asked: Confirm) -> Rung | None:
+    if asked.rung_factor == 0 or asked.rung_seeds == 0:
+        return None
+    if asked.rung_factor <= 1:
+        raise ValueError(
+            f"--rung: expected a factor above 1, or 0 for none, got {asked.rung_factor:g}"
+        )
+    varied = objective.rung(asked.rung_factor)
+    if varied is None:
+        return None
+    longer = Varied.model_validate(varied.model_dump())
+    return Rung(factor=asked.rung_factor, seeds=asked.rung_seeds, varied=longer)
 
 
 def calibration_plan(
@@ -263,6 +325,31 @@ def evaluation_seeds(plan: Plan, generation: int) -> tuple[int, ...]:
     )
 
 
+@dataclass(frozen=True)
+class ConfirmationSeeds:
+    """Fresh seeds: none of the search's or the calibration's, none of one for another."""
+
+    picking: tuple[int, ...]
+    verdict: tuple[int, ...]
+    rung: tuple[int, ...]
+
+
+def confirmation_seeds(plan: Plan) -> ConfirmationSeeds:
+    """The seeds of a plan's confirmation, which it has."""
+    wanted = plan.confirmation
+    assert wanted is not None
+    generations = max(plan.resolved.generations, plan.nominal.generations)
+    used = {seed for number in range(generations) for seed in evaluation_seeds(plan, number)}
+    if plan.calibration is not None:
+        used |= {sample.seed for sample in plan.calibration.samples}
+    drawn = (_seed(f"{plan.evaluation_seed}/{plan.phase}/confirm/{n}") for n in count())
+    fresh = dict.fromkeys(islice((seed for seed in drawn if seed not in used), 10_000))
+    seeds = iter(fresh)
+    rung = 0 if wanted.rung is None else wanted.rung.seeds
+    counts = (wanted.picking_seeds, wanted.seeds, rung)
+    return ConfirmationSeeds(*(tuple(islice(seeds, number)) for number in counts))
+
+
 def _seed(text: str) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4]) % (2**31 - 1) + 1
 
@@ -270,7 +357,7 @@ def _seed(text: str) -> int:
 def differences(recorded: Plan, wanted: Plan) -> list[str]:
     """Where two plans differ, as `field: recorded value -> wanted value`.
 
-    The reasons why a plan's two envelopes differ say nothing that the envelopes do not.
+    The reasons are left out: the envelopes say that they differ, and a run keeps its first reason.
     """
     plans = (plan.model_dump(mode="json", exclude={"reasons"}) for plan in (recorded, wanted))
     return list(differing("", *plans))

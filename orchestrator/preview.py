@@ -1,16 +1,30 @@
 """What a tier would cost, before anything is spent: no side effects."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from math import sqrt
 from statistics import median
 from typing import Any, get_args
 
-from budgets.calibration import Forecast, forecast
+from budgets.calibration import (
+    Forecast,
+    Noise,
+    chance_of_pause,
+    eval_seconds,
+    failures_to_pause,
+    forecast,
+    noise,
+)
+from budgets.course import expected
+from budgets.detectable import detectable
 from budgets.following import in_words
 from budgets.markdown import duration
-from budgets.terms import Calibration, Devices, Plan, Tier, Window
+from budgets.terms import Calibration, Devices, PanelName, Plan, Tier, Window
 from budgets.tiers import INTENT
 from orchestrator.plan import Request, Succession, search_plan
+
+SMALL_FAILURE_RATES = (0.01, 0.03)
+"""Of evaluations whose knobs are not to blame: what a healthy system may have."""
 
 
 @dataclass(frozen=True)
@@ -18,11 +32,49 @@ class Preview:
     """A tier's plan, and what it is expected to take; nothing is expected without a calibration."""
 
     plan: Plan
-    expected: Forecast | None
+    expected: Forecast | None  # of the search
+
+    @property
+    def apart(self) -> Forecast | None:
+        """What the comparison on fresh seeds is expected to take beside it, without the rung."""
+        confirmation, calibration = self.plan.confirmation, self.plan.calibration
+        if confirmation is None or calibration is None:
+            return None
+        return priced(self.plan, calibration, confirmation.sizes(), without="rung")
+
+    @property
+    def rung(self) -> Forecast | None:
+        """What the rung is expected to take, should the search come to it."""
+        confirmation, calibration = self.plan.confirmation, self.plan.calibration
+        if confirmation is None or calibration is None or confirmation.rung is None:
+            return None
+        return priced(self.plan, calibration, {"rung": confirmation.sizes()["rung"]})
 
     def as_dict(self) -> dict[str, Any]:
-        expected = None if self.expected is None else asdict(self.expected)
-        return {"plan": self.plan.model_dump(mode="json"), "expected": expected}
+        parts = {"expected": self.expected, "expected_apart": self.apart, "rung": self.rung}
+        forecasts = {name: None if f is None else asdict(f) for name, f in parts.items()}
+        return {"plan": self.plan.model_dump(mode="json"), **forecasts}
+
+
+def priced(
+    plan: Plan,
+    calibration: Calibration,
+    sizes: Mapping[PanelName, tuple[int, float]],
+    without: PanelName | None = None,
+) -> Forecast:
+    """What panels of these sizes take: evaluations, and their length in whole ones."""
+    chosen = [size for name, size in sizes.items() if name != without]
+    count, length = sum(n for n, _ in chosen), sum(whole for _, whole in chosen)
+    needs = expected(count, length, calibration, plan.devices.count)
+    return Forecast(
+        evaluations=count,
+        eval_seconds=calibration.median_seconds,
+        evals_per_hour=3600 / calibration.median_seconds,
+        device_hours=needs.device_hours,
+        ideal_hours=needs.device_hours / plan.devices.count,
+        barrier_hours=needs.hours,
+        cost=needs.device_hours * plan.price_per_device_hour,
+    )
 
 
 def preview_tiers(
@@ -58,11 +110,12 @@ def to_markdown(previews: Sequence[Preview]) -> str:
         "",
         "| tier | P x G x S | evaluations | device-hours | ideal | with barrier | cost |",
         "|---|---|--:|--:|--:|--:|--:|",
-        *(_row(preview) for preview in previews),
+        *(line for preview in previews for line in _rows(preview)),
         "",
     ]
     for preview in previews:
-        lines += [f"**{preview.plan.tier}**: {_why(preview.plan)}", ""]
+        plan = preview.plan
+        lines += [f"**{plan.tier}**: {_why(plan)} {_verdict(plan)} {_bad_luck(plan)}", ""]
     lines += [
         f"Reserved for each evaluation: {plan.limits.reserve_ms / 1000:.0f} device-seconds "
         f"(limit {plan.limits.wall_seconds:g} s and twice the grace of "
@@ -99,10 +152,11 @@ def calibration_lines(calibration: Calibration) -> list[str]:
     samples = calibration.samples
     startup = median(s.startup_seconds for s in samples)
     training = median(s.train_seconds for s in samples)
+    took = eval_seconds(calibration)
     lines = [
-        f"An evaluation takes {calibration.median_seconds:.1f} s (median of {len(samples)}, "
-        f"p90 {calibration.p90_seconds:.1f} s): start-up {startup:.2f} s, training "
-        f"{training:.1f} s. One device does {3600 / calibration.median_seconds:.0f} an hour."
+        f"An evaluation takes {took.median:.1f} s (median of {len(samples)}; {took.min:.1f} to "
+        f"{took.max:.1f} s, nine in ten within {took.p90:.1f} s): start-up {startup:.2f} s, "
+        f"training {training:.1f} s. One device does {3600 / took.median:.0f} an hour."
     ]
     steps = median(s.steps for s in samples)
     if steps:
@@ -114,25 +168,74 @@ def calibration_lines(calibration: Calibration) -> list[str]:
             f"It trains {steps:.0f} steps, {rate:,.0f} tokens a second, {flops:.3g} FLOPs "
             f"(and {evaluation:.3g} to score), in {memory / 2**20:.0f} MiB at most."
         )
-    mean, sd = calibration.mean_score, calibration.sd_score
-    if mean is not None:
-        noise = "" if sd is None else f", sd {sd:.4g} over seeds ({sd / abs(mean or 1):.2%})"
-        lines.append(f"The baseline scores {mean:.5g}{noise}.")
-    if calibration.failed:
-        lines.append(f"{calibration.failed} evaluations of the baseline failed.")
-    return lines
+    measured = noise(calibration)
+    assert measured is not None
+    return [*lines, _spread(measured), _failures(measured)]
 
 
-def _row(preview: Preview) -> str:
-    e, expected = preview.plan.resolved, preview.expected
-    shape = f"{e.population} x {e.generations} x {e.seeds_per_candidate}"
-    if expected is None:
-        return f"| {preview.plan.tier} | {shape} | {e.evaluations} | ? | ? | ? | ? |"
-    cost = f"{expected.cost:.2f}" if preview.plan.price_per_device_hour else "-"
+def _spread(of: Noise) -> str:
+    if of.sd is None or of.sd_low is None or of.sd_high is None:
+        return f"The baseline scores {of.mean:.5g}, on one seed."
+    if of.sd == 0:
+        return f"The baseline scores {of.mean:.5g} on each of {of.seeds} seeds."
+    share, low, high = (sd / abs(of.mean or 1) for sd in (of.sd, of.sd_low, of.sd_high))
     return (
-        f"| {preview.plan.tier} | {shape} | {e.evaluations} | {expected.device_hours:.3g} | "
+        f"The baseline scores {of.mean:.5g}, sd {of.sd:.3g} over {of.seeds} seeds ({share:.2%}; "
+        f"95% interval {low:.2%} to {high:.2%}). So far the seed alone moves a score: two "
+        "that differ by no more may be equally good."
+    )
+
+
+def _failures(of: Noise) -> str:
+    failed, total = of.failed or "None", of.seeds + of.failed
+    return (
+        f"{failed} of {total} evaluations of the baseline failed ({of.failure_rate:.1%}; 95% "
+        f"interval {of.failure_low:.1%} to {of.failure_high:.1%})."
+    )
+
+
+def _rows(preview: Preview) -> list[str]:
+    plan, e = preview.plan, preview.plan.resolved
+    shape = f"{e.population} x {e.generations} x {e.seeds_per_candidate}"
+    rows = [_row(plan, str(plan.tier), shape, e.evaluations, preview.expected)]
+    if (confirmation := plan.confirmation) is not None:
+        sizes = confirmation.sizes()
+        count = confirmation.evaluations - sizes.get("rung", (0, 0.0))[0]
+        rows.append(_row(plan, "", "and the verdict", count, preview.apart))
+        if confirmation.rung is not None:
+            what = f"if Go: {confirmation.rung.varied.label}"
+            rows.append(_row(plan, "", what, sizes["rung"][0], preview.rung))
+    return rows
+
+
+def _row(plan: Plan, tier: str, shape: str, count: int, expected: Forecast | None) -> str:
+    if expected is None:
+        return f"| {tier} | {shape} | {count} | ? | ? | ? | ? |"
+    cost = f"{expected.cost:.2f}" if plan.price_per_device_hour else "-"
+    return (
+        f"| {tier} | {shape} | {count} | {expected.device_hours:.3g} | "
         f"{duration(3600 * expected.ideal_hours)} | {duration(3600 * expected.barrier_hours)} | "
         f"{cost} |"
+    )
+
+
+def _verdict(plan: Plan) -> str:
+    """How the tier's verdict comes about, and what gain it can see."""
+    confirmation, limits = plan.confirmation, plan.thresholds
+    if confirmation is None:
+        return "No comparison on fresh seeds, so it can say that the plumbing works, and no more."
+    said = (
+        f"Then the best of {2 + confirmation.luckiest} finalists meets the baseline on "
+        f"{confirmation.seeds} fresh seeds; Go asks for {limits.go_gain:.1%}."
+    )
+    measured = noise(plan.calibration) if plan.calibration is not None else None
+    if measured is None or not measured.sd or not measured.mean:
+        return said
+    paired = sqrt(2) * measured.sd / abs(measured.mean)
+    least = detectable(paired, confirmation.seeds, limits.go_level)
+    return (
+        f"{said} With the calibrated noise a true gain of {least:.1%} is seen 8 times of 10 "
+        "(less where common seeds cancel noise)."
     )
 
 
@@ -143,6 +246,26 @@ def _why(plan: Plan) -> str:
     reasons = "".join(f" {reason}." for reason in plan.reasons)
     return (
         f"{INTENT[plan.phase, plan.tier]}. As written {written} = {nominal.evaluations}.{reasons}"
+    )
+
+
+def _bad_luck(plan: Plan) -> str:
+    """How often the crash rule pauses a run that nothing ails but a small rate of failures."""
+    rule, per_generation = plan.thresholds, plan.resolved.per_generation
+    terms = (rule.crash_rate_pause, rule.crash_count_pause)
+    count = failures_to_pause(per_generation, *terms)
+    if count is None:
+        return "No number of failures pauses it."
+    generations = plan.resolved.generations
+    chances = (
+        f"{chance_of_pause(per_generation, rate, *terms, generations):.1%} of runs "
+        f"({chance_of_pause(per_generation, rate, *terms):.1%} of generations) where {rate:.0%} of "
+        "all evaluations fail"
+        for rate in SMALL_FAILURE_RATES
+    )
+    return (
+        f"It pauses when {count} of a generation's {per_generation} evaluations fail; luck alone "
+        f"does that in {', in '.join(chances)}."
     )
 
 

@@ -67,13 +67,20 @@ def recorded_plan(directory: Path) -> Plan | None:
     return None if state is None else state.planned
 
 
-def finished_runs(root: Path, phase: Phase, family: str) -> Iterator[Result]:
-    """The concluded runs of a phase whose names begin with `family`, in the order of names."""
+def recorded_runs(root: Path, phase: Phase, family: str) -> Iterator[tuple[Path, RunState]]:
+    """The runs of a phase whose names begin with `family`, in the order of names."""
     for directory in sorted((root / phase).glob(f"{family}-*")):
         if is_set_aside(directory):
             continue
         state = recorded_state(directory)
-        if state is not None and state.concluded is not None:
+        if state is not None:
+            yield directory, state
+
+
+def finished_runs(root: Path, phase: Phase, family: str) -> Iterator[Result]:
+    """The concluded ones of `recorded_runs`."""
+    for directory, state in recorded_runs(root, phase, family):
+        if state.concluded is not None:
             yield Result(directory, state, judge(state))
 
 

@@ -4,11 +4,11 @@ The walk through it is `orchestrator.walk`.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
-from budgets.accounts import Refusal
+from budgets.accounts import Accounts, Refusal
 from budgets.chain import LedgerCorruptError, Record, set_aside_command
 from budgets.events import (
     Event,
@@ -20,10 +20,10 @@ from budgets.events import (
 )
 from budgets.fold import apply, begin, fold, ticked
 from budgets.ledger import Ledger
-from budgets.state import Generation, RunState, Try
+from budgets.state import Batch, RunState, Try
 from budgets.storage import unused
 from budgets.terms import Plan
-from objectives.api import ObjectiveSpec
+from budgets.triggers import refusal_from
 from objectives.space import SearchSpace
 from orchestrator.execution.attempts import (
     CONFIG,
@@ -36,7 +36,8 @@ from orchestrator.execution.attempts import (
 from orchestrator.execution.evaluate import Attempt, Outcome
 from orchestrator.execution.recovery import Unknown, Unstarted, recover
 from orchestrator.plan import differences
-from orchestrator.settle import attempt_id, attempt_place, late, settled, settles
+from orchestrator.settle import attempt_id, attempt_place, late, one_line, settled, settles
+from orchestrator.tries import avoided, before, form, judged, times_lighter
 
 Observer = Callable[[RunState, Event], None]
 
@@ -77,18 +78,19 @@ class Run:
         """
         for attempt in self.state.open_tries():
             if self._attempt_id(attempt.reserved) == outcome.attempt_id:
-                own = settled(attempt.reserved, self._excused(outcome), recovered=recovered)
-                return self.record(own)
-        if (lost := self._given_up(outcome.attempt_id)) is not None:
+                own = judged(self.state, settled(attempt.reserved, outcome, recovered=recovered))
+                return self.record(self._excused(own))
+        lost = self._given_up(outcome.attempt_id)
+        if lost is not None and not settles(outcome, lost):
             self.record(late(lost, outcome))
         return None
 
-    def _excused(self, outcome: Outcome) -> Outcome:
+    def _excused(self, own: Settled) -> Settled:
         """A failure on a disk that is full says nothing of its candidate: it is owed again."""
-        if outcome.status is not Status.ERROR or not (why := self.ledger.room()):
-            return outcome
-        cause = f"{why}. Then: {outcome.cause}"
-        return outcome.model_copy(update={"status": Status.LOST, "cause": cause})
+        if own.status is not Status.ERROR or not (why := self.ledger.room()):
+            return own
+        cause = one_line(f"{why}. Then: {own.cause}")
+        return replace(own, status=Status.LOST, again=None, cause=cause)
 
     def _given_up(self, attempt_id: str) -> Settled | None:
         """The settlement of that attempt, if it was given up and nothing was heard of it since."""
@@ -97,11 +99,11 @@ class Run:
 
     def given_up(self) -> list[Settled]:
         """Settlements of attempts that were lost, and of which nothing was heard since."""
-        heard = {(e.generation, e.candidate, e.seed, e.attempt) for e in self.state.late}
+        heard = {(e.panel, e.generation, e.candidate, e.seed, e.attempt) for e in self.state.late}
         ends = (
             attempt.settled
-            for generation in self.state.generations
-            for tries in generation.tries.values()
+            for batch in self.state.batches()
+            for tries in batch.tries.values()
             for attempt in tries
         )
         return [
@@ -109,44 +111,53 @@ class Run:
             for end in ends
             if end is not None
             and end.status is Status.LOST
-            and (end.generation, end.candidate, end.seed, end.attempt) not in heard
+            and (end.panel, end.generation, end.candidate, end.seed, end.attempt) not in heard
         ]
 
-    def reserve(self, generation: Generation, candidate: int, seed: int) -> Attempt | Refusal:
+    def reserve(self, batch: Batch, candidate: int, seed: int) -> Attempt | Refusal:
         """Set an attempt's worst case aside and make its directory; or say why not.
 
         The directory is empty, unless this very attempt has begun already (see `has_begun`).
         """
         reserved = Reserved(
-            generation=generation.number,
+            panel=batch.panel,
+            generation=batch.number,
             candidate=candidate,
             seed=seed,
-            attempt=len(generation.tries.get((candidate, seed), ())) + 1,
-            reserve_ms=self.state.plan.limits.reserve_ms,
+            attempt=len(batch.tries.get((candidate, seed), ())) + 1,
+            reserve_ms=0,
         )
+        attempt = self.attempt(reserved)
+        reserved = replace(reserved, reserve_ms=attempt.limits.reserve_ms)
         record = self.ledger.seal(reserved)
-        accounts = ticked(self.state.accounts, record)
-        if refusal := accounts.refusal(reserved.reserve_ms):
+        if refusal := self._refusal(ticked(self.state.accounts, record), reserved):
             return refusal
-        attempt = self.attempt(reserved, generation)
         if not has_begun(attempt):
             _make_empty(attempt.directory)
         self._commit(record)
         return attempt
 
-    def attempt(self, reserved: Reserved, generation: Generation) -> Attempt:
+    def _refusal(self, accounts: Accounts, reserved: Reserved) -> Refusal | None:
+        """Why it may not start now: a lighter form may take longer than what is planned for."""
+        batch = self.state.batch(reserved)
+        refusal = refusal_from(accounts, self.state, batch, reserved.candidate)
+        return refusal or accounts.refusal(reserved.reserve_ms, apart=batch.panel is not None)
+
+    def attempt(self, reserved: Reserved) -> Attempt:
         """The attempt a reservation is for: the same one whenever it is asked for."""
-        plan = self.state.plan
-        point = generation.points[reserved.candidate]
-        place = attempt_place(reserved)
+        plan, batch = self.state.plan, self.state.batch(reserved)
+        earlier = before(batch, reserved)
+        made = form(self.state, batch, reserved.candidate, times_lighter(earlier))
+        assert made is not None, "it was settled to be tried lighter because it can be"
         return Attempt(
             attempt_id=self._attempt_id(reserved),
-            directory=self.directory / "eval" / place,
-            objective=ObjectiveSpec.model_validate(plan.objective),
-            knobs=SearchSpace.model_validate(plan.space).decode(point),
+            directory=self.directory / "eval" / attempt_place(reserved),
+            objective=made.objective,
+            knobs=SearchSpace.model_validate(plan.space).decode(batch.points[reserved.candidate]),
             seed=reserved.seed,
-            limits=plan.limits,
+            limits=plan.limits.stretched(made.length),
             owner=self.owner,
+            avoid=avoided(earlier),
         )
 
     def _attempt_id(self, reserved: Reserved | Settled) -> str:
@@ -232,11 +243,10 @@ def settle_abandoned(run: Run) -> None:
 
 def settle_one_abandoned(run: Run, abandoned: Try) -> None:
     """Settle an attempt that another process began, once nothing of it is alive here."""
-    generation = run.state.generation(abandoned.reserved.generation)
-    attempt = run.attempt(abandoned.reserved, generation)
+    attempt = run.attempt(abandoned.reserved)
     wait_seconds = 2 * attempt.limits.grace_seconds + 5
     found = recover(attempt.directory, attempt.attempt_id, wait_seconds)
-    run.record(_end_of_abandoned(abandoned, found))
+    run.record(judged(run.state, _end_of_abandoned(abandoned, found)))
 
 
 def note_the_late(run: Run) -> None:

@@ -26,16 +26,18 @@ from objectives.api import Objective, ObjectiveSpec
 from orchestrator import artifacts
 from orchestrator.calibrations import (
     CALIBRATION_SEEDS,
+    calibration_again,
     find_calibration,
     measured_for,
     with_its_cost,
 )
-from orchestrator.check import CheckRequest, check_name, check_plan, check_points, known_knobs
+from orchestrator.check import CheckRequest, check_name, check_plan, known_knobs
 from orchestrator.engine import Engine, devices_of, opened
 from orchestrator.execution.evaluate import Executor, Slots
 from orchestrator.execution.processes import this_owner
 from orchestrator.follow import Overrides, follow, permitted, warm_start
 from orchestrator.fork import forked, planned_again
+from orchestrator.panels import Confirming
 from orchestrator.place import check_place
 from orchestrator.plan import (
     Request,
@@ -59,7 +61,7 @@ from orchestrator.run import (
     settle_abandoned,
 )
 from orchestrator.signals import SignalStop
-from orchestrator.walk import Given, Proposer, Stop, conclude, conduct, override
+from orchestrator.walk import Course, Given, Proposer, Stop, conclude, override
 
 if TYPE_CHECKING:
     from orchestrator.search import Search
@@ -111,6 +113,29 @@ class Session:
         if known := find_calibration(self.root, objective, devices_of(slots)):
             return known
         plan = calibration_plan(objective, devices_of(slots), repeats, request)
+        return self._measured(plan, objective, slots, overrides)
+
+    def calibrate_again(
+        self, objective: Objective, slots: Slots, repeats: int, overrides: Overrides, reason: str
+    ) -> Result:
+        """Measure the baseline anew beside what there is, or take up what that reason began.
+
+        From then on new runs are planned with it; those there are keep theirs.
+        """
+        plan = calibration_again(self.root, objective, devices_of(slots), repeats, reason)
+        recorded = recorded_state(run_directory(self.root, "calibration", plan.run_id))
+        if recorded is None and overrides:
+            raise ValueError(
+                f"--override: nothing was calibrated again for the reason {reason!r}, so no rule "
+                "holds it up. One --reason serves both: repeat the one given with --again at first"
+            )
+        if recorded is not None and recorded.concluded is not None:
+            self.say(f"{plan.run_id} was made for this reason. Another reason calibrates anew.")
+        return self._measured(plan, objective, slots, overrides)
+
+    def _measured(
+        self, plan: Plan, objective: Objective, slots: Slots, overrides: Overrides
+    ) -> Result:
         directory = run_directory(self.root, "calibration", plan.run_id)
         baseline = Given((objective.space.baseline,))
         return self.carry_out(directory, plan, slots, lambda _: baseline, overrides)
@@ -125,7 +150,8 @@ class Session:
         directory = run_directory(self.root, "check", name)
         if (recorded := recorded_plan(directory)) is not None:
             plan = check_plan(request, recorded.devices, recorded.calibration)
-            plan = plan.model_copy(update={"thresholds": recorded.thresholds})
+            kept = {"thresholds": recorded.thresholds, "parent": recorded.parent}
+            plan = plan.model_copy(update=kept)
         else:
             devices = devices_of(slots)
             found = find_calibration(self.root, request.terms.objective, devices)
@@ -136,9 +162,9 @@ class Session:
                 f"{shape.seeds_per_candidate} seeds, {shape.evaluations} evaluations."
                 + "".join(f" {reason}." for reason in plan.reasons)
             )
-        points = check_points(request.terms.objective.space, request.names())
+        proposer = Given(request.points())
         same_bits = replace(slots, threads=plan.devices.threads)
-        return self.carry_out(directory, plan, same_bits, lambda _: Given(points))
+        return self.carry_out(directory, plan, same_bits, lambda _: proposer)
 
     def search(
         self,
@@ -268,7 +294,9 @@ class Session:
             verdict = judge(run.state)
             if verdict.decision == "continue":
                 executor = self._started(slots, objective, plan.run_id)
-                verdict = conduct(run, proposes, executor, self.stop, self._closed)
+                panels = Confirming(plan) if plan.search is not None else None
+                course = Course(run, proposes, panels, executor, self.stop, self._closed)
+                verdict = course.conduct()
             if self.stop.now:  # what was in flight is killed here, so it can be settled
                 self._end_executor()
                 settle_abandoned(run)

@@ -6,6 +6,7 @@ import math
 from budgets.events import Late, Reserved, Settled, Status
 from budgets.state import RunState
 from orchestrator.execution.evaluate import Outcome
+from orchestrator.tries import before, times_lighter
 
 
 def attempt_id(state: RunState, reserved: Reserved | Settled) -> str:
@@ -13,23 +14,27 @@ def attempt_id(state: RunState, reserved: Reserved | Settled) -> str:
 
     So nobody takes a result for that of another point, whatever became of the ledger in between.
     """
-    point = state.generation(reserved.generation).points[reserved.candidate]
-    identity = f"{state.genesis}/{attempt_place(reserved)}/{point}"
+    batch = state.batch(reserved)
+    identity = f"{state.genesis}/{attempt_place(reserved)}/{batch.points[reserved.candidate]}"
+    if changed := batch.settings(reserved.candidate):
+        identity += f"/{sorted(changed.items())}"
+    if lighter := times_lighter(before(batch, reserved)):
+        identity += f"/lighter {lighter}"
     return hashlib.sha256(identity.encode()).hexdigest()[:32]
 
 
 def attempt_place(reserved: Reserved | Settled) -> str:
     """The attempt's directory under the run's `eval/`."""
     again = "" if reserved.attempt == 1 else f".{reserved.attempt}"
-    return (
-        f"gen_{reserved.generation:04d}/cand_{reserved.candidate:04d}/seed_{reserved.seed}{again}"
-    )
+    batch = f"{reserved.panel or 'gen'}_{reserved.generation:04d}"
+    return f"{batch}/cand_{reserved.candidate:04d}/seed_{reserved.seed}{again}"
 
 
 def late(lost: Settled, outcome: Outcome) -> Late:
     """The ledger's word for the outcome of an attempt that was settled as `lost`."""
     own = settled(lost, outcome)
     return Late(
+        panel=lost.panel,
         generation=lost.generation,
         candidate=lost.candidate,
         seed=lost.seed,
@@ -43,12 +48,15 @@ def late(lost: Settled, outcome: Outcome) -> Late:
 
 
 def settles(outcome: Outcome, recorded: Settled) -> bool:
-    """Whether this outcome, not silence, is what the attempt was settled with."""
+    """Whether this outcome, not silence, is what the attempt was settled with.
+
+    An error of the machine's, or on a full disk, was settled as lost.
+    """
     excused = recorded.status is Status.LOST and outcome.status is Status.ERROR
     return (excused or outcome.status is recorded.status) and outcome.seconds == recorded.seconds
 
 
-def _one_line(text: str, most: int = 300) -> str:
+def one_line(text: str, most: int = 300) -> str:
     """What any ledger, table and terminal can hold of a cause."""
     clean = text.encode("utf-8", "replace").decode()
     line = " ".join("".join(c if c.isprintable() else " " for c in clean).split())
@@ -70,6 +78,7 @@ def settled(reserved: Reserved | Settled, outcome: Outcome, *, recovered: bool =
         measured = {name: getattr(measurement, name) for name in fields}
         measured["metrics"] = {k: v for k, v in measurement.metrics.items() if math.isfinite(v)}
     return Settled(
+        panel=reserved.panel,
         generation=reserved.generation,
         candidate=reserved.candidate,
         seed=reserved.seed,
@@ -82,7 +91,7 @@ def settled(reserved: Reserved | Settled, outcome: Outcome, *, recovered: bool =
         cpu_seconds=outcome.cpu_seconds,
         peak_memory_bytes=outcome.peak_memory_bytes,
         device=outcome.device,
-        cause=_one_line(outcome.cause),
+        cause=one_line(outcome.cause),
         recovered=recovered,
         **measured,
     )

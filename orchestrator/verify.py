@@ -10,21 +10,23 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from budgets.calibration import measure
+from budgets.causes import TRIED_AGAIN_SINCE
 from budgets.chain import LEDGER, LedgerCorruptError, Record, read
-from budgets.events import Late, Reserved, Settled, Status
+from budgets.events import Late, Opened, Reserved, Settled, Status
 from budgets.fold import ImpossibleEventError, fold, paid_ms
 from budgets.head import records_lost, rolled_back
-from budgets.liveness import moved
-from budgets.report import BudgetReport
+from budgets.liveness import centre_of, moved
+from budgets.report import BudgetReport, recommendation
 from budgets.state import RunState
-from budgets.terms import Plan, Source
+from budgets.terms import Parent, Plan, Source
 from objectives.space import SearchSpace
 from orchestrator.execution.attempts import read_summary
 from orchestrator.follow import recommended
 from orchestrator.plan import evaluation_seeds
 from orchestrator.recorded import is_set_aside, is_there
-from orchestrator.search import Search
+from orchestrator.search import Point, Search
 from orchestrator.settle import attempt_id, attempt_place, settled, settles
+from orchestrator.tries import judged
 from orchestrator.walk import ReplayError
 
 
@@ -59,7 +61,7 @@ def verify(directory: Path, *, accept_drift: bool = False) -> Verification:
         if state.plan.search is not None:
             held.append(_replay(state, accept_drift=accept_drift))
         if state.plan.phase == "check":
-            held.append(_ends(state))
+            held.append(_one_knob_each(directory, state))
         held.append(_settlements(directory, records, state))
         held.append(_calibration(directory, state))
         if state.plan.source is not None:
@@ -101,7 +103,7 @@ def _accounts(records: Sequence[Record], state: RunState) -> str:
     before = paid_ms(state.planned.calibration) + paid_ms(state.planned.parent)
     late_ms = sum(e.charged_ms for e in events if isinstance(e, Late))
     added = (
-        sum(s.status.final for s in settlements),
+        sum(s.final for s in settlements),
         before + late_ms + sum(s.charged_ms for s in settlements),
         sum(
             r.reserve_ms
@@ -137,28 +139,48 @@ def _replay(state: RunState, *, accept_drift: bool) -> str:
     )
 
 
-def _ends(state: RunState) -> str:
-    """Every point but the first is the space's baseline with one knob at an end of its range."""
-    baseline = SearchSpace.model_validate(state.plan.space).baseline
+def _one_knob_each(directory: Path, state: RunState) -> str:
+    """Every point but the first moves one knob: from the baseline to an end of its range, or from
+    the recommendation of the check's parent."""
+    plan = state.plan
     for generation in state.generations:
-        if generation.points[0] != baseline:
-            raise _DivergedError("candidate 0 is not the baseline of the plan's space")
+        if plan.parent is None:
+            if generation.points[0] != SearchSpace.model_validate(plan.space).baseline:
+                raise _DivergedError("candidate 0 is not the baseline of the plan's space")
+        elif generation.points[0] != _recommended(directory, plan.parent, generation.points[0]):
+            raise _DivergedError(f"candidate 0 is not the recommendation of {plan.parent.run_id}")
         for candidate in range(1, len(generation.points)):
             try:
-                moving = moved(generation, candidate)
+                moving = moved(plan, generation, candidate)
             except ValueError as error:
                 raise _DivergedError(str(error)) from error
             if moving is None:
-                raise _DivergedError(f"candidate {candidate} is the baseline once more")
-    return f"check: {state.plan.resolved.population - 1} points move one knob to an end each"
+                raise _DivergedError(f"candidate {candidate} is the {centre_of(plan)} once more")
+    others = plan.resolved.population - 1
+    if plan.parent is None:
+        return f"check: {others} points move one knob to an end each"
+    return f"check: {others} points move one knob each, around what {plan.parent.run_id} recommends"
+
+
+def _recommended(directory: Path, parent: Parent, otherwise: Point) -> Point | None:
+    """What the parent recommended when its ledger's head was that; `otherwise` if it is gone."""
+    for path in directory.absolute().parent.parent.glob(f"*/{parent.run_id}/{LEDGER}"):
+        with suppress(LedgerCorruptError, ValueError, OSError):
+            records = read(path).records
+            heads = [record.digest for record in records]
+            if parent.head in heads:
+                return recommendation(fold(records[: heads.index(parent.head) + 1]))
+    return otherwise
 
 
 def _settlements(directory: Path, records: Sequence[Record], state: RunState) -> str:
     """The evaluations' own files, where they still exist, say what the ledger says."""
     reserved: dict[tuple[int, int, int, int], Reserved] = {}
-    compared = missing = 0
+    compared = missing = schema = 0
     for record in records:
         event = record.event
+        if isinstance(event, Opened):
+            schema = event.schema_version
         if isinstance(event, Reserved):
             reserved[event.generation, event.candidate, event.seed, event.attempt] = event
         if not isinstance(event, Settled):
@@ -170,10 +192,13 @@ def _settlements(directory: Path, records: Sequence[Record], state: RunState) ->
             missing += 1
             continue
         compared += 1
-        own_word = outcome.status is Status.LOST and settles(outcome, event)
+        end = settled(own, outcome, recovered=event.recovered)
+        if schema >= TRIED_AGAIN_SINCE:
+            end = judged(state, end)
+        own_word = end.status is Status.LOST and settles(outcome, event)
         if event.status is Status.LOST and not own_word:
             continue  # it was not there yet when the attempt was given up, or it was excused
-        differing = _differing(event, settled(own, outcome, recovered=event.recovered))
+        differing = _differing(event, end)
         if differing:
             raise _DivergedError(
                 f"record {record.seq} at byte {record.offset} says {differing} of "

@@ -5,12 +5,25 @@ from dataclasses import asdict, dataclass
 from typing import Protocol
 
 from budgets.accounts import Refusal
-from budgets.events import Concluded, Fired, GenerationAsked, GenerationTold, Overridden
-from budgets.state import Generation, RunState
+from budgets.course import ENDS_THE_SEARCH, at_work, awaited, next_step, search_is_over
+from budgets.events import (
+    Concluded,
+    Decided,
+    Fired,
+    GenerationAsked,
+    GenerationTold,
+    Overridden,
+    PanelAsked,
+)
+from budgets.state import Batch, Generation, RunState
 from budgets.triggers import RULES, Trigger, Verdict, disk_full, judge, refused
 from orchestrator.execution.evaluate import Executor
 from orchestrator.plan import evaluation_seeds
 from orchestrator.run import Run, has_begun, settle_one_abandoned
+from orchestrator.tries import avoided, ends
+
+Owed = tuple[Batch, tuple[int, int]]
+"""An evaluation of a batch: candidate and seed."""
 
 WAIT_SECONDS = 0.5
 """How long one look at the executor takes before signals and budgets are looked at again."""
@@ -49,6 +62,9 @@ class Proposer(Protocol):
 
     def ask(self) -> tuple[tuple[float, ...], ...]: ...
 
+    def distances(self) -> tuple[float, ...]:
+        """Of the points asked, from the distribution they were drawn from; empty if from none."""
+
     def tell(self, generation: Generation) -> GenerationTold | None: ...
 
 
@@ -61,95 +77,198 @@ class Given:
     def ask(self) -> tuple[tuple[float, ...], ...]:
         return self.points
 
+    def distances(self) -> tuple[float, ...]:
+        return ()
+
     def tell(self, generation: Generation) -> None:
         """There is nobody to learn."""
 
 
-def conduct(
-    run: Run, proposer: Proposer, executor: Executor, stop: Stop, closed: Callable[[Run], None]
-) -> Verdict:
-    """Propose, evaluate and learn until a rule, a budget, a signal or the plan ends it.
+class Panels(Protocol):
+    """Which configurations are compared beside the search."""
 
-    `closed` is called after each generation.
+    def due(self, state: RunState) -> PanelAsked | None:
+        """The next panel, if its time has come."""
+
+    def decide(self, state: RunState) -> tuple[tuple[Fired, ...], Decided]:
+        """What the search amounts to, with the rules that say so."""
+
+
+@dataclass
+class Course:
+    """A run on its way: who proposes, who evaluates, who may end it early.
+
+    `closed` is called after each generation and panel.
     """
-    while (verdict := judge(run.state)).decision == "continue":
-        if run.state.current is None:
-            run.record(_asked(run.state, proposer.ask()))
-        if interruption := evaluate_owed(run, executor, stop):
-            return interruption
-        if judge(run.state).decision in ("continue", "done"):
-            generation = run.state.current
-            assert generation is not None, "it was evaluated, and is not told yet"
-            if told := proposer.tell(generation):
+
+    run: Run
+    proposer: Proposer
+    panels: Panels | None  # of a search
+    executor: Executor
+    stop: Stop
+    closed: Callable[[Run], None]
+
+    def conduct(self) -> Verdict:
+        """Propose, evaluate and learn until a rule, a budget, a signal or the plan ends it."""
+        while True:
+            verdict = self._judged()
+            if verdict.decision != "continue":
+                return verdict if self._drained() else Verdict("continue", (), "interrupted")
+            if (panel := self._panel_due()) is not None:
+                self.run.record(panel)
+                continue
+            if next_step(self.run.state) == "decide":
+                if not self._drained():
+                    return Verdict("continue", (), "interrupted")
+                self._decide()
+                continue
+            if self.run.state.current is None and not search_is_over(self.run.state):
+                self.run.record(_asked(self.run.state, self.proposer))
+            if interruption := self.evaluate():
+                return interruption
+            self._learn()
+
+    def _judged(self) -> Verdict:
+        """The verdict; what stops a search whose finds can be compared lets the run go on."""
+        state = self.run.state
+        verdict = judge(state)
+        if verdict.decision == "stop" and self._ends_the_search(verdict):
+            note(self.run, verdict)
+            return judge(state)
+        return verdict
+
+    def _ends_the_search(self, verdict: Verdict) -> bool:
+        state = self.run.state
+        rules = {trigger.rule for trigger in verdict.triggers}
+        is_comparable = state.plan.confirmation is not None and bool(state.told)
+        return is_comparable and not search_is_over(state) and rules <= set(ENDS_THE_SEARCH)
+
+    def _panel_due(self) -> PanelAsked | None:
+        return None if self.panels is None else self.panels.due(self.run.state)
+
+    def _decide(self) -> None:
+        if self.panels is None:
+            raise AssertionError("a run that searches nothing has nothing to decide")
+        fired, decided = self.panels.decide(self.run.state)
+        for event in fired:
+            self.run.record(event)
+        self.run.record(decided)
+
+    def _learn(self) -> None:
+        """Tell the search its generation, if that is what was waited for."""
+        run, generation = self.run, self.run.state.current
+        if generation is None or search_is_over(run.state):
+            self.closed(run)
+        elif generation.closed and judge(run.state).decision in ("continue", "done"):
+            if told := self.proposer.tell(generation):
                 run.record(told)
             run.ledger.mark_head()
-            closed(run)
-    return verdict
+            self.closed(run)
+
+    def evaluate(self) -> Verdict | None:
+        """Bring every evaluation that the run waits for to its final result.
+
+        Slots that it leaves idle do what else is planned. Returns None when that is done, or else
+        what ended it early: a rule that already fires, a cap that nothing more fits under, a
+        signal. What is in flight then comes to its end first, unless `stop.now`.
+        """
+        run, stop = self.run, self.stop
+        while True:
+            verdict = judge(run.state)
+            halted = stop.requested or verdict.decision in ("pause", "stop")
+            held_up = None if halted else self._dispatch()
+            goes_on = not halted and held_up is None
+            if stop.now or not (self._is_awaited() if goes_on else run.state.accounts.holds):
+                break
+            self._hear()
+        if verdict.decision in ("pause", "stop"):
+            return None if self._ends_the_search(verdict) else verdict
+        if held_up is not None:
+            stopped = Verdict(held_up.decision, (held_up,), held_up.evidence)
+            return None if self._noted_end(stopped) else stopped
+        return Verdict("continue", (), "interrupted") if stop.requested else None
+
+    def _noted_end(self, verdict: Verdict) -> bool:
+        """Whether a cap only ends the search, now on record, and what it found is compared yet."""
+        if not self._ends_the_search(verdict):
+            return False
+        note(self.run, verdict)
+        return True
+
+    def _is_awaited(self) -> bool:
+        return any(not batch.closed for batch in awaited(self.run.state))
+
+    def _hear(self) -> None:
+        """Settle what has ended within one look."""
+        for outcome in self.executor.wait(WAIT_SECONDS):
+            self.run.take(outcome)
+        for device in self.executor.withdrawn:
+            if device not in self.run.state.withdrawn:
+                self.run.record(device)
+
+    def _drained(self) -> bool:
+        """Wait for what fills slots; False if a person does not want to."""
+        while self.run.state.accounts.holds and not self.stop.now:
+            self._hear()
+        return not self.run.state.accounts.holds
+
+    def _dispatch(self) -> Trigger | None:
+        """Start what is owed while a slot is free; what holds up what is awaited, if anything."""
+        run, waited_for = self.run, awaited(self.run.state)
+        while owed := _owed(run.state):
+            if not self.executor.free() or (next_one := self._startable(owed)) is None:
+                return None
+            batch, key = next_one
+            if no_room := run.ledger.room():
+                return disk_full(run.state.asked, no_room)
+            attempt = run.reserve(batch, *key)
+            if isinstance(attempt, Refusal):
+                is_awaited = any(batch is other for other in waited_for)
+                return refused(run.state, batch, attempt) if is_awaited else None
+            if has_begun(attempt):
+                settle_one_abandoned(run, run.state.open_tries()[-1])
+            else:
+                self.executor.submit(attempt)
+        return None
+
+    def _startable(self, owed: list[Owed]) -> Owed | None:
+        """The first that finds a slot: a second try waits for one on another device."""
+        for batch, key in owed:
+            avoid = avoided(ends(batch.tries.get(key, ())))
+            if not avoid or self.executor.free(avoid):
+                return batch, key
+        return None
 
 
-def _asked(state: RunState, points: tuple[tuple[float, ...], ...]) -> GenerationAsked:
-    number = state.asked
+def _owed(state: RunState) -> list[Owed]:
+    """What is to be done, in the order of its urgency."""
+    return [(batch, key) for batch in at_work(state) for key in batch.owed()]
+
+
+def _asked(state: RunState, proposer: Proposer) -> GenerationAsked:
+    number, points = state.asked, proposer.ask()
     return GenerationAsked(
-        generation=number, points=points, seeds=evaluation_seeds(state.plan, number)
+        generation=number,
+        points=points,
+        seeds=evaluation_seeds(state.plan, number),
+        distances=proposer.distances(),
     )
 
 
-def evaluate_owed(run: Run, executor: Executor, stop: Stop) -> Verdict | None:
-    """Bring every evaluation of the current generation to its final result.
-
-    Returns None when that is done, or else what ended it early: a rule that already fires, a cap
-    that nothing more fits under, a signal. What is in flight then comes to its end first, unless
-    `stop.now`.
-    """
-    while True:
-        verdict = judge(run.state)
-        halted = stop.requested or verdict.decision in ("pause", "stop")
-        held_up = None if halted else _dispatch(run, executor)
-        if stop.now or not (run.state.accounts.holds or _may_go_on(run, halted, held_up)):
-            break
-        for outcome in executor.wait(WAIT_SECONDS):
-            run.take(outcome)
-        for device in executor.withdrawn:
-            if device not in run.state.withdrawn:
-                run.record(device)
-    if verdict.decision in ("pause", "stop"):
-        return verdict
-    if held_up is not None:
-        return Verdict(held_up.decision, (held_up,), held_up.evidence)
-    return Verdict("continue", (), "interrupted") if stop.requested else None
-
-
-def _may_go_on(run: Run, halted: bool, held_up: Trigger | None) -> bool:
-    """Whether something is owed that only waits for a slot."""
-    generation = run.state.current
-    return not halted and held_up is None and generation is not None and bool(generation.owed())
-
-
-def _dispatch(run: Run, executor: Executor) -> Trigger | None:
-    """Start what is owed while a slot is free; what holds it up, a cap or the disk."""
-    while (generation := run.state.current) and (owed := generation.owed()):
-        if not executor.free():
-            return None
-        if no_room := run.ledger.room():
-            return disk_full(generation.number, no_room)
-        attempt = run.reserve(generation, *owed[0])
-        if isinstance(attempt, Refusal):
-            return refused(generation, attempt)
-        if has_begun(attempt):
-            settle_one_abandoned(run, run.state.open_tries()[-1])
-        else:
-            executor.submit(attempt)
-    return None
+def note(run: Run, verdict: Verdict) -> None:
+    """Put the rules that fired on record, each once for a generation and session of caps."""
+    known = {(fired.rule, fired.generation) for fired in run.state.fired}
+    for trigger in verdict.triggers:
+        is_known = (trigger.rule, trigger.generation) in known
+        if not is_known or (trigger.decision == "stop" and run.state.ended is None):
+            fields = asdict(trigger)
+            del fields["overridable"]
+            run.record(Fired(**fields))
 
 
 def conclude(run: Run, verdict: Verdict) -> Verdict:
     """Put the verdict on record, once: the rules that fired, or that the run is done."""
-    known = {(fired.rule, fired.generation) for fired in run.state.fired}
-    for trigger in verdict.triggers:
-        if (trigger.rule, trigger.generation) not in known:
-            fields = asdict(trigger)
-            del fields["overridable"]
-            run.record(Fired(**fields))
+    note(run, verdict)
     if verdict.decision == "done" and run.state.concluded is None:
         run.record(Concluded(reason=verdict.reason))
         run.ledger.give_up_ballast()

@@ -15,6 +15,8 @@ from objectives.settings import parse
 BLOCK = 16  # queries that see the same synaptic state
 MUON_ITERATIONS = 5  # of Newton and Schulz, a step
 TARGET_FLOPS = 3e10  # unless batches or epochs are asked for
+NOT_TRAINED = {"space", "control", "data"}  # what is searched; the text counts, not where it lies
+LENGTHS = ("target_flops", "num_batches", "num_epochs")  # the first that is set decides
 
 
 class NanochatConfig(BaseModel):
@@ -24,6 +26,8 @@ class NanochatConfig(BaseModel):
 
     model: Literal["synaptic", "gpt"] = "synaptic"  # "gpt" has no synapses: the control
     space: str = ""  # groups to search, joined by "+"; "" is the model's own
+    # A control stands at another model's points: its space may name knobs that move nothing in it.
+    control: bool = Field(default=False, exclude_if=lambda control: not control)
     data: str = "builtin:wiki-v1"
     tokenizer: str = "bytes"
 
@@ -36,7 +40,7 @@ class NanochatConfig(BaseModel):
     gradient_accumulation_steps: int = Field(default=1, ge=1)  # micro-batches per optimiser step
     val_windows: int = Field(default=512, ge=1, le=10**6)  # of sequence_len tokens
 
-    # How long to train: the first of the three that is set decides.
+    # How long to train: see LENGTHS.
     target_flops: float | None = Field(default=None, gt=0)  # forward and backward, not exceeded
     num_batches: int | None = Field(default=None, ge=1, le=10**12)  # optimiser steps
     num_epochs: float | None = Field(default=None, gt=0, le=1e6)  # times the training text
@@ -73,8 +77,7 @@ class NanochatConfig(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _some_length(cls, settings: Any) -> Any:
-        lengths = ("target_flops", "num_batches", "num_epochs")
-        if isinstance(settings, dict) and all(settings.get(name) is None for name in lengths):
+        if isinstance(settings, dict) and all(settings.get(name) is None for name in LENGTHS):
             return settings | {"target_flops": TARGET_FLOPS}
         return settings
 
@@ -117,6 +120,12 @@ class NanochatConfig(BaseModel):
     @property
     def tokens_per_step(self) -> int:
         return self.sequence_len * self.micro_batch_size * self.gradient_accumulation_steps
+
+    def scaled(self, factor: float) -> dict[str, float]:
+        """The setting that makes training `factor` times as long, in whole steps if it is one."""
+        name = next(name for name in LENGTHS if getattr(self, name) is not None)
+        amount: float = getattr(self, name) * factor
+        return {name: max(1, round(amount)) if name == "num_batches" else amount}
 
     def with_knobs(self, knobs: Mapping[str, float]) -> Self:
         """This configuration with some fields moved. Raises ValueError if they do not fit."""

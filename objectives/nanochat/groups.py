@@ -78,17 +78,22 @@ GROUPS: dict[str, Callable[[NanochatConfig], tuple[Knob, ...]]] = {
 }
 
 
+def named(config: NanochatConfig) -> list[str]:
+    """The groups that `config.space` names, known or not; without one, the model's own."""
+    default = "synaptic" if config.model == "synaptic" else "optimizer"
+    return [name.strip() for name in (config.space or default).split("+")]
+
+
 def space(config: NanochatConfig) -> SearchSpace:
     """The knobs of `config.space`; without one, what the model has to tune.
 
     Raises ValueError on an unknown group, or on a start outside a knob's range.
     """
-    default = "synaptic" if config.model == "synaptic" else "optimizer"
-    names = [name.strip() for name in (config.space or default).split("+")]
+    names = named(config)
     for name in names:
         if name not in GROUPS:
             raise unknown("search group", name, GROUPS)
-        if name == "synaptic" and config.model == "gpt":
+        if name == "synaptic" and config.model == "gpt" and not config.control:
             raise ValueError('space "synaptic" has nothing to move in model "gpt"')
     try:
         return SearchSpace(knobs=tuple(knob for name in names for knob in GROUPS[name](config)))

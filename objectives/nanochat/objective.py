@@ -8,7 +8,14 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Self
 
-from objectives.api import Context, Knobs, Measurement, ObjectiveSpec
+from objectives.api import (
+    Context,
+    Knobs,
+    Measurement,
+    ObjectiveSpec,
+    Variant,
+    require_factor,
+)
 from objectives.nanochat import groups
 from objectives.nanochat.config import NanochatConfig
 from objectives.nanochat.flops import GOOD_STEPS, MAX_EPOCHS, plan, require_steps
@@ -64,6 +71,36 @@ class NanochatObjective:
     def preload(self) -> tuple[str, ...]:
         # torch._dynamo: torch's optimizers import it when first used, which takes over a second.
         return ("torch", "torch._dynamo", "objectives.nanochat.evaluation", __name__)
+
+    def controls(self) -> tuple[Variant, ...]:
+        """The synaptic model without its synapses: plain attention, no gains."""
+        if self.config.model == "gpt":
+            return ()
+        space = "+".join(groups.named(self.config))
+        settings = {"model": "gpt", "space": space, "control": True}
+        return (Variant(label="synapses off", settings=settings),)
+
+    def rung(self, factor: float) -> Variant:
+        require_factor(factor)
+        settings = self.config.scaled(factor)
+        return Variant(label=f"{factor:g} x FLOPs", settings=settings, length=factor)
+
+    def lighter(self) -> Variant | None:
+        """Half the micro-batch (an odd one by its least divisor), as much more accumulation.
+
+        Its length is the most it can be: that of a device to which a part of the batch takes as
+        long as the whole.
+        """
+        micro, accumulation = self.config.micro_batch_size, self.config.gradient_accumulation_steps
+        if micro == 1:
+            return None
+        parts = next(n for n in range(2, micro + 1) if micro % n == 0)
+        settings = {
+            "micro_batch_size": micro // parts,
+            "gradient_accumulation_steps": accumulation * parts,
+        }
+        label = f"micro-batches of {micro // parts}"
+        return Variant(label=label, settings=settings, length=parts)
 
     def preflight(self) -> tuple[str, ...]:
         corpus = data.load(self.config.data, self.config.tokenizer)

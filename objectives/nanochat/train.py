@@ -16,7 +16,7 @@ from torch import Tensor
 
 from objectives.api import DivergedError
 from objectives.nanochat.batches import Batches, Windows
-from objectives.nanochat.config import NanochatConfig
+from objectives.nanochat.config import NOT_TRAINED, NanochatConfig
 from objectives.nanochat.flops import plan
 from objectives.nanochat.model import GPT
 from objectives.nanochat.optim import lr_factor, optimizers, set_lr
@@ -132,7 +132,7 @@ class Trainer:
 
 
 def _decisive(config: NanochatConfig) -> dict[str, Any]:
-    return config.model_dump(exclude={"space", "data"})  # what is searched, and where it lies
+    return config.model_dump(exclude=NOT_TRAINED)
 
 
 def _compiled(model: GPT) -> Callable[..., Tensor]:

@@ -109,15 +109,19 @@ class RayExecutor:
         finally:
             self._leave()
 
-    def free(self) -> int:
-        return len(self._free_slots())
+    def free(self, avoid: str = "") -> int:
+        free = self._free_slots()
+        others = [slot for slot in free if not slot.is_on(avoid)]
+        if others or any(not slot.is_on(avoid) for slot in self._busy()):
+            return len(others)
+        return len(free)
 
     def submit(self, attempt: Attempt) -> None:
         free = self._free_slots()
         if not free:
             raise EngineError(f"all {self.slots.count} slots are in use")
         write_config(attempt)
-        free[0].run(attempt)
+        next((slot for slot in free if not slot.is_on(attempt.avoid)), free[0]).run(attempt)
 
     def _free_slots(self) -> list[RaySlot]:
         watch = self._look()

@@ -56,12 +56,16 @@ class SimulatedExecutor:
                 self._write(flight, cancelled)
         self.flights = []
 
-    def free(self) -> int:
+    def free(self, avoid: str = "") -> int:
         self._machines.touch()
         self._notice()
         if not self.flights and len(self.withdrawn) == len(self._slots):
             raise EngineError("no slot is left")
-        return len(self._usable())
+        usable = self._usable()
+        others = [slot for slot in usable if slot.name != avoid]
+        if others or any(flight.slot.name != avoid for flight in self._in_flight()):
+            return len(others)
+        return len(usable)
 
     def _notice(self) -> None:
         """Withdraw what is gone for good."""
@@ -70,17 +74,21 @@ class SimulatedExecutor:
         why = "its node does not come back"
         self.withdrawn += tuple(Withdrawn(device=slot.name, why=why) for slot in lost)
 
+    def _in_flight(self) -> list[Flight]:
+        return [flight for flight in self.flights if not flight.is_given_back]
+
     def _usable(self) -> list[Slot]:
-        busy = {flight.slot.name for flight in self.flights if not flight.is_given_back}
+        busy = {flight.slot.name for flight in self._in_flight()}
         now = self._machines.clock.seconds
         return [s for s in self._slots if s.is_usable(now) and s.name not in busy]
 
     def submit(self, attempt: Attempt) -> None:
-        if not self._usable():
+        if not (usable := self._usable()):
             raise EngineError("no slot is free")
+        others = [slot for slot in usable if slot.name != attempt.avoid]
         write_model(attempt.directory / CONFIG, attempt, durable=False)
         self._machines.touch()
-        flight = self._launched(attempt, self._usable()[0])
+        flight = self._launched(attempt, (others or usable)[0])
         self.flights.append(flight)
         self._machines.touch()
 

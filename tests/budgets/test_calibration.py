@@ -7,8 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from budgets.calibration import best_of_noise, forecast, measure
+from budgets.calibration import (
+    EvalSeconds,
+    best_of_noise,
+    chance_of_pause,
+    eval_seconds,
+    failures_to_pause,
+    forecast,
+    measure,
+    noise,
+)
 from budgets.events import Status
+from budgets.rules_failures import crash_rate
 from budgets.terms import Calibration, Caps, Envelope, Limits, Phase, Sample, Tier, percentile_90
 from budgets.tiers import TIERS
 
@@ -175,6 +185,96 @@ def test_a_calibration_is_either_measured_or_assumed(make_plan: "MakePlan") -> N
     for fields in ({}, {"samples": calibration.samples, "assumed_seconds": 1.0}):
         with pytest.raises(ValidationError, match="either measured or assumed"):
             Calibration.model_validate(fields)
+
+
+# What luck alone would show
+
+
+def calibrated(*seconds: float, failed: int = 0) -> Calibration:
+    """Scores 3.00, 3.02, 3.04, ...: their sd is 0.02 if there are three."""
+    samples = tuple(
+        Sample(
+            seed=n + 1,
+            score=3 + 0.02 * n,
+            seconds=took,
+            startup_seconds=0.5,
+            train_seconds=took - 0.5,
+            cpu_seconds=took,
+            peak_memory_bytes=7,
+            steps=8,
+            tokens=9,
+            train_flops=1e10,
+            eval_flops=1e9,
+        )
+        for n, took in enumerate(seconds)
+    )
+    return Calibration(samples=samples, failed=failed)
+
+
+def test_the_noise_is_the_spread_over_seeds_with_its_interval() -> None:
+    found = noise(calibrated(2.0, 2.0, 2.0, failed=1))
+    assert found is not None
+    assert (found.mean, found.sd) == pytest.approx((3.02, 0.02))
+    # sqrt(2 / scipy.stats.chi2.isf((0.025, 0.975), 2)) * 0.02
+    assert (found.sd_low, found.sd_high) == pytest.approx((0.010413, 0.125695), abs=1e-6)
+    assert (found.seeds, found.failed, found.failure_rate) == (3, 1, 0.25)
+    # scipy.stats.binomtest(1, 4).proportion_ci(0.95, "exact")
+    assert (found.failure_low, found.failure_high) == pytest.approx((0.006309, 0.805880), abs=1e-6)
+
+
+def test_one_seed_has_noise_of_unknown_size_and_an_assumed_time_none() -> None:
+    single = noise(calibrated(2.0))
+    assert single is not None
+    assert single.sd is single.sd_low is single.sd_high is None
+    assert noise(Calibration(assumed_seconds=2.0)) is None
+
+
+def test_the_times_of_evaluations_are_told_from_the_shortest_to_the_longest() -> None:
+    found = eval_seconds(calibrated(4.0, 1.0, 2.0, 3.0))
+    assert (found.min, found.median, found.max) == (1.0, 2.5, 4.0)
+    assert found.p90 == pytest.approx(3.7)
+    assert eval_seconds(Calibration(assumed_seconds=60.0)) == EvalSeconds(60.0, 60.0, 60.0, 60.0)
+
+
+@pytest.mark.parametrize(
+    ("evaluations", "count"), [(1, None), (8, 2), (16, 2), (20, 3), (30, 4), (72, 8)]
+)
+def test_a_pause_takes_more_than_a_tenth_and_two_failures(
+    evaluations: int, count: int | None
+) -> None:
+    assert failures_to_pause(evaluations, 0.10, 2) == count
+
+
+@pytest.mark.parametrize(
+    ("evaluations", "rate", "generations", "chance"),
+    [  # 1 - (1 - scipy.stats.binom.sf(failures - 1, evaluations, rate)) ** generations
+        (8, 0.01, 1, 0.002690),
+        (8, 0.03, 60, 0.742219),
+        (16, 0.01, 30, 0.280927),
+        (36, 0.03, 5, 0.106272),
+        (1, 0.5, 30, 0.0),
+        (16, 0.0, 30, 0.0),
+    ],
+)
+def test_luck_alone_pauses_a_run_as_often_as_a_binomial_says(
+    evaluations: int, rate: float, generations: int, chance: float
+) -> None:
+    assert chance_of_pause(evaluations, rate, 0.10, 2, generations) == pytest.approx(
+        chance, abs=1e-6
+    )
+
+
+def test_the_failures_that_pause_are_those_of_the_rule_itself(make_story: "MakeStory") -> None:
+    envelope = Envelope(population=20, generations=1, seeds_per_candidate=1)
+    story = make_story(resolved=envelope, caps=Caps(evaluations=20))
+    rule = story.state.plan.thresholds
+    story.ask()
+    fired = []
+    for candidate in range(4):
+        story.evaluate(candidate, Status.ERROR)
+        fired.append(crash_rate(story.state, story.current) is not None)
+    assert fired == [False, False, True, True]
+    assert failures_to_pause(20, rule.crash_rate_pause, rule.crash_count_pause) == 3
 
 
 # Terms that cannot be agreed on

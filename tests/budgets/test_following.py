@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from budgets.events import Overridden
-from budgets.following import FOLLOWING_RULES, in_words, objections
+from budgets.following import BEGINNING, in_words, readings
 from budgets.report import budget_report
 from budgets.terms import Source
 from budgets.triggers import RULES, judge
@@ -50,8 +50,8 @@ def test_knobs_that_nobody_has_shown_to_matter_hold_a_run_up(make_story: "MakeSt
 
 
 def test_a_person_lets_each_pass_on_record_and_for_good(make_story: "MakeStory") -> None:
-    story = make_story(source=source(grade="", unproven=("a",)))
-    assert [t.rule for t in judge(story.state).triggers] == list(FOLLOWING_RULES)
+    story = make_story(source=source(grade="", added=("a",), unproven=("a",)))
+    assert [t.rule for t in judge(story.state).triggers] == list(BEGINNING)
     story.say(Overridden(rule="go", generation=0, reason="it will do"))
     assert [t.rule for t in judge(story.state).triggers] == ["unproven_knobs"]
     story.say(Overridden(rule="unproven_knobs", generation=0, reason="it will do"))
@@ -61,10 +61,18 @@ def test_a_person_lets_each_pass_on_record_and_for_good(make_story: "MakeStory")
     assert judge(story.state).decision == "continue"
 
 
-def test_each_objection_is_a_rule_that_can_be_overridden() -> None:
-    found = [o.rule for o in objections(source(grade="no_go", unproven=("a",)))]
-    assert found == list(FOLLOWING_RULES)
-    assert set(FOLLOWING_RULES) <= set(RULES)
+def test_each_of_its_rules_is_one_that_can_be_overridden() -> None:
+    read = list(readings(source(grade="no_go", added=("a",), unproven=("a",))))
+    assert [one.rule for one in read if one.fires and one.overridable] == list(BEGINNING)
+    assert set(BEGINNING) <= set(RULES)
+
+
+def test_what_speaks_for_it_is_read_too() -> None:
+    (go,) = readings(source())
+    assert (go.fires, go.evidence) == (False, "target-sphere-s1 said Go")
+    _, proven = readings(source(added=("a", "b")))
+    assert (proven.fires, proven.observed) == (False, 0)
+    assert proven.evidence == "all 2 new knobs were shown to move the score"
 
 
 @pytest.mark.parametrize(

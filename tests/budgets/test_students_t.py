@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from budgets.students_t import share_within, two_sided_limit
+from budgets.students_t import one_sided_limit, share_within, two_sided_limit
 
 
 @pytest.mark.parametrize(
@@ -45,3 +45,20 @@ def test_many_degrees_of_freedom_are_nearly_normal() -> None:
 @given(st.floats(1e-6, 0.5), st.integers(1, 300))
 def test_the_limit_is_exceeded_with_the_probability_asked_for(level: float, freedom: int) -> None:
     assert 1 - share_within(two_sided_limit(level, freedom), freedom) == pytest.approx(level)
+
+
+@pytest.mark.parametrize(
+    ("level", "freedom", "limit"),
+    [
+        (0.05, 1, 6.314),
+        (0.05, 7, 1.895),
+        (0.01, 7, 2.998),
+        (0.001, 30, 3.385),
+        (0.5, 4, 0.0),
+        (0.95, 7, -1.895),
+    ],
+)
+def test_the_one_sided_limits_are_those_of_the_tables(
+    level: float, freedom: int, limit: float
+) -> None:
+    assert round(one_sided_limit(level, freedom), 3) == limit  # scipy.stats.t.isf(level, freedom)

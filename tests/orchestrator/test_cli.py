@@ -63,12 +63,15 @@ def test_every_command_answers_in_json(command: "Command") -> None:
         "status": ("status",),
         "report": ("report",),
         "verify": ("verify", "min-sphere-s1"),
+        "analyze": ("analyze", "min-sphere-s1"),
     }
     answers = {name: command(*arguments, "--json") for name, arguments in commands.items()}
 
     assert {name: answer.code for name, answer in answers.items()} == dict.fromkeys(commands, 0)
     documents = {name: orjson.loads(answer.out) for name, answer in answers.items()}
     assert documents["calibrate"]["calibration"]["evals_per_hour"] > 0
+    assert documents["calibrate"]["calibration"]["noise"]["seeds"] == 8
+    assert documents["calibrate"]["calibration"]["eval_seconds"]["max"] > 0
     assert [p["plan"]["tier"] for p in documents["plan"]] == ["min", "target", "max"]
     assert [k["name"] for k in documents["show"]["knobs"]] == [f"x{i}" for i in range(10)]
     assert {f["verdict"] for f in documents["check"]["check"]["knobs"]} == {"alive"}
@@ -76,6 +79,7 @@ def test_every_command_answers_in_json(command: "Command") -> None:
     assert documents["status"]["running"] is False
     assert documents["report"]["head"] == documents["verify"]["head"]
     assert documents["verify"]["divergence"] is None
+    assert documents["analyze"]["analysis"]["estimate"] is None  # 16 evaluations of ten knobs
 
 
 def test_plan_touches_nothing_and_says_what_it_would_take(
@@ -126,6 +130,7 @@ def test_plan_without_a_calibration_says_how_to_get_one(command: "Command") -> N
         (("--set", "noise"), "expected KEY=VALUE, got 'noise'"),
         (("--set", "noise=loud"), "loud"),
         (("--override", "crash_rate"), "--override needs --reason"),
+        (("--reason", "why not"), "--reason goes on record with --override"),
         (("--colour", "red"), "--colour"),
         (("--address", "localhost:6379"), "--executor inline has none"),
     ],

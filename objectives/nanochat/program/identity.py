@@ -6,10 +6,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from objectives.nanochat.config import NOT_TRAINED
 from objectives.nanochat.program.options import Resolved
 from objectives.nanochat.text.data import Corpus
-
-NOT_TRAINED = {"space", "data"}  # a search's groups; and the text counts, not where it lies
 
 
 class Identity(BaseModel):

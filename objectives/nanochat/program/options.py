@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from objectives.nanochat.config import NanochatConfig
+from objectives.nanochat.config import LENGTHS, NanochatConfig
 from objectives.nanochat.program.presets import PRESETS, PROFILES, Named
 from objectives.nanochat.program.settings import ProgramConfig
 from objectives.settings import parse, unknown
 
 TABLE = "training"
-LENGTHS = ("target_flops", "num_batches", "num_epochs")  # the first that is set decides
 SETTINGS = (*NanochatConfig.model_fields, *ProgramConfig.model_fields)
 
 Layer = tuple[str, Mapping[str, Any]]  # where settings come from, and the settings

@@ -40,7 +40,7 @@ def test_a_wrong_setting_is_refused_in_one_line_that_says_what_was_expected(
 
 def test_the_spec_holds_every_setting_and_gives_an_equal_objective() -> None:
     objective = load(ObjectiveSpec(name="nanochat", settings={"n_layer": 3}))
-    unset = {"num_batches", "num_epochs"}
+    unset = {"num_batches", "num_epochs", "control"}
     assert set(objective.spec.settings) == set(NanochatConfig.model_fields) - unset
     assert load(ObjectiveSpec.model_validate_json(objective.spec.model_dump_json())) == objective
 

@@ -45,6 +45,10 @@ def test_a_space_that_cannot_be_is_refused_with_the_settings(
         NanochatObjective.from_settings(settings)
 
 
+def test_a_control_stands_at_points_of_knobs_that_it_lacks() -> None:
+    assert names(model="gpt", space="synaptic", control=True) == names()
+
+
 @pytest.mark.parametrize(("width", "heads"), [(20, 1), (48, 4), (36, 3), (32, 16), (96, 4)])
 def test_any_width_can_be_searched_around(width: int, heads: int) -> None:
     config = NanochatConfig(space="shape", n_embd=width, n_head=heads)

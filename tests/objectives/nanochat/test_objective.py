@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from objectives.api import SetupError
+from objectives.api import Measurement, SetupError, Variant
+from objectives.nanochat.flops import Plan, plan
 from objectives.nanochat.objective import NanochatObjective
+from objectives.registry import varied
 
 
 def test_planning_imports_neither_torch_nor_numpy() -> None:
@@ -92,3 +94,116 @@ def test_all_starts_lie_in_their_ranges() -> None:
     space = NanochatObjective.from_settings({"space": "synaptic+optimizer+shape"}).space
     assert space.dimension == 21
     assert all(0.0 <= x <= 1.0 for x in space.baseline)
+
+
+def variant(objective: NanochatObjective, chosen: Variant | None) -> NanochatObjective:
+    assert chosen is not None
+    return NanochatObjective.from_settings(varied(objective.spec, chosen.settings).settings)
+
+
+SPACES = ["", "synaptic", "optimizer", "synaptic + optimizer", "shape+synaptic"]
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_the_control_of_the_synaptic_model_is_plain_attention_at_the_same_points_and_flops(
+    space: str, objective: Callable[..., NanochatObjective]
+) -> None:
+    subject = objective(target_flops=3e8, space=space)
+    (control,) = subject.controls()
+    plain = variant(subject, control)
+    assert (control.label, control.length) == ("synapses off", 1.0)
+    assert (plain.config.model, plain.config.target_flops) == ("gpt", 3e8)
+    assert plain.space == subject.space
+    assert plain.fingerprint != subject.fingerprint
+    assert plain.controls() == ()
+
+
+@pytest.mark.parametrize("space", ["", "synaptic+optimizer"])
+def test_synaptic_knobs_move_nothing_in_the_control(
+    space: str,
+    objective: Callable[..., NanochatObjective],
+    evaluate: Callable[..., Measurement],
+) -> None:
+    subject = objective(25, space=space)
+    control = variant(subject, subject.controls()[0])
+    plain = evaluate(objective(25, model="gpt")).score
+    score = evaluate(control).score
+    assert score == pytest.approx(plain, rel=1e-6)  # a knob's way to the unit cube and back rounds
+    assert evaluate(control, lambda_loge=4.0, post_fast_lr=1e-2).score == score
+    assert evaluate(subject).score != pytest.approx(plain, rel=1e-4)
+
+
+def test_the_plain_model_has_no_control() -> None:
+    assert NanochatObjective.from_settings({"model": "gpt"}).controls() == ()
+
+
+@pytest.mark.parametrize("factor", [0.37, 1.0, 1.31, 4.0])
+@pytest.mark.parametrize(
+    "length",
+    [
+        {"target_flops": 3e9},
+        {"num_batches": 500},
+        {"num_epochs": 2.0},
+        {"num_epochs": 2.0, "num_batches": 500},
+        {"num_epochs": 2.0, "num_batches": 500, "target_flops": 3e9},
+    ],
+    ids="-".join,
+)
+def test_a_rung_trains_with_so_many_times_the_flops_whatever_decides_the_length(
+    length: dict[str, float], factor: float, text: str
+) -> None:
+    def bought(objective: NanochatObjective) -> Plan:
+        return plan(objective.config, train_tokens=100_000)
+
+    subject = NanochatObjective.from_settings({"data": text} | length)
+    rung = subject.rung(factor)
+    longer = variant(subject, rung)
+    assert rung.length == factor
+    whole_steps = (1 + factor) * bought(subject).flops_per_step
+    expected = factor * bought(subject).train_flops
+    assert bought(longer).train_flops == pytest.approx(expected, abs=whole_steps)
+    assert bought(longer).paid_by == bought(subject).paid_by
+    assert longer.space == subject.space
+
+
+def test_a_rung_of_the_control_is_the_control_at_equal_seconds(
+    objective: Callable[..., NanochatObjective],
+) -> None:
+    subject = objective(target_flops=3e8)
+    control = variant(subject, subject.controls()[0])
+    longer = variant(control, control.rung(1.3))
+    assert longer.config == control.config.model_copy(update={"target_flops": 3.9e8})
+
+
+@pytest.mark.parametrize("factor", [0.0, -1.0, float("inf"), float("nan")])
+def test_a_rung_needs_a_positive_factor(factor: float) -> None:
+    with pytest.raises(ValueError, match="factor must be positive and finite"):
+        NanochatObjective.from_settings({"num_batches": 100}).rung(factor)
+
+
+@pytest.mark.parametrize(
+    ("cut", "lighter"), [((8, 1), (4, 2)), ((6, 2), (3, 4)), ((3, 1), (1, 3)), ((9, 1), (3, 3))]
+)
+def test_lighter_cuts_the_same_batch_into_smaller_parts(
+    cut: tuple[int, int], lighter: tuple[int, int]
+) -> None:
+    names = ("micro_batch_size", "gradient_accumulation_steps")
+    subject = NanochatObjective.from_settings(dict(zip(names, cut, strict=True)))
+    chosen = subject.lighter()
+    config = variant(subject, chosen).config
+    assert chosen is not None
+    assert chosen.length == cut[0] / lighter[0]
+    assert (config.micro_batch_size, config.gradient_accumulation_steps) == lighter
+    assert config.tokens_per_step == subject.config.tokens_per_step
+
+
+def test_a_batch_of_one_sequence_cannot_be_made_lighter() -> None:
+    assert NanochatObjective.from_settings({"micro_batch_size": 1}).lighter() is None
+
+
+def test_the_lighter_objective_scores_the_same_but_for_rounding(
+    objective: Callable[..., NanochatObjective], evaluate: Callable[..., Measurement]
+) -> None:
+    subject = objective(25)
+    lighter = variant(subject, subject.lighter())
+    assert evaluate(lighter).score == pytest.approx(evaluate(subject).score, rel=1e-3)

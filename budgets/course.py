@@ -1,0 +1,138 @@
+"""What a run does next: search, compare on fresh seeds, decide; and what that still needs.
+
+The search's own evaluations come first. The reference panel (the baseline and the controls on the
+confirmation's seeds) is known before the search begins, so its evaluations fill the slots that a
+generation leaves idle; the other panels follow from what was found.
+"""
+
+from math import ceil
+from typing import Literal, NamedTuple
+
+from budgets.accounts import MS_PER_HOUR
+from budgets.decision import has_winner, is_promising
+from budgets.state import Batch, Panel, RunState
+from budgets.terms import Calibration, Confirmation
+
+Step = Literal["reference", "generation", "finalists", "winner", "rung", "decide", "over"]
+
+ENDS_THE_SEARCH = ("budget", "patience")
+"""Rules that stop the search, and leave what it found to be confirmed."""
+
+
+class Needs(NamedTuple):
+    """What the evaluations beside the search are still expected to take."""
+
+    evaluations: int
+    device_hours: float
+    hours: float
+
+
+NOTHING = Needs(0, 0.0, 0.0)
+
+
+def next_step(state: RunState) -> Step:
+    """What the run does next, as long as no rule holds it up."""
+    plan = state.plan
+    if state.decided is not None or state.concluded is not None:
+        return "over"
+    if plan.search is None:
+        return "generation" if state.finished < plan.resolved.generations else "over"
+    if plan.confirmation is not None and state.panel("reference") is None and not state.told:
+        return "reference"
+    if not search_is_over(state):
+        return "generation"
+    return "over" if plan.confirmation is None else _after_the_search(state, plan.confirmation)
+
+
+def _after_the_search(state: RunState, confirmation: Confirmation) -> Step:
+    """The first panel that was not closed; the rung only for a winner that deserves it."""
+    for name in ("finalists", "winner"):
+        if not _is_closed(state.panel(name)):
+            return "decide" if name == "winner" and not has_winner(state) else name
+    if confirmation.rung is None or _is_closed(state.panel("rung")) or not is_promising(state):
+        return "decide"
+    return "rung"
+
+
+def _is_closed(panel: Panel | None) -> bool:
+    return panel is not None and panel.closed
+
+
+def search_is_over(state: RunState) -> bool:
+    """Whether no further generation will be told, whatever a cap allows later."""
+    if state.plan.search is None:
+        return False
+    if state.panel("finalists") is not None:
+        return True
+    if state.finished == state.plan.resolved.generations:
+        return True
+    can_be_confirmed = state.plan.confirmation is not None and bool(state.told)
+    return state.ended is not None and can_be_confirmed
+
+
+def at_work(state: RunState) -> list[Batch]:
+    """Batches with evaluations to do now: what the run waits for first, then what fills slots."""
+    panels: list[Batch] = [panel for panel in state.panels.values() if not panel.closed]
+    if state.current is None or search_is_over(state):
+        return panels
+    return [state.current, *panels]
+
+
+def awaited(state: RunState) -> list[Batch]:
+    """What must be closed before the run can go on: the generation, or after the search all."""
+    if state.current is not None and not search_is_over(state):
+        return [state.current]
+    if state.current is None and not search_is_over(state):
+        return []
+    return at_work(state)
+
+
+def still_apart(state: RunState) -> Needs:
+    """What the panels still need, as far as they are planned and not settled.
+
+    The last attempt must find its whole reservation free, however short it will be. Nothing where
+    no time of an evaluation is known.
+    """
+    plan, calibration = state.plan, state.plan.calibration
+    count, length = _apart(state)
+    if calibration is None or not count:
+        return NOTHING
+    needs = expected(count, length, calibration, plan.devices.count)
+    last = plan.limits.stretched(_longest(state)).reserve_ms / MS_PER_HOUR
+    return Needs(count, needs.device_hours + last, needs.hours + last)
+
+
+def length_apart(state: RunState) -> float:
+    """The panels' evaluations that are not settled yet, in evaluations of the search."""
+    return _apart(state)[1]
+
+
+def _apart(state: RunState) -> tuple[int, float]:
+    """How many evaluations of panels are not settled, and their length together."""
+    confirmation = state.plan.confirmation
+    if confirmation is None or state.decided is not None:
+        return 0, 0.0
+    count, length = 0, 0.0
+    for name, (planned, whole) in confirmation.sizes().items():
+        panel = state.panel(name)
+        left, left_length = (planned, whole) if panel is None else _left(panel)
+        count, length = count + left, length + left_length
+    return count, length
+
+
+def _longest(state: RunState) -> float:
+    confirmation = state.plan.confirmation
+    rung = confirmation.rung if confirmation is not None else None
+    return 1.0 if rung is None else rung.varied.length
+
+
+def expected(count: int, length: float, calibration: Calibration, devices: int) -> Needs:
+    """What so many evaluations, `length` whole ones together, are expected to take."""
+    device_hours = length * calibration.median_seconds / 3600
+    rounds = ceil(count / devices) * (length / count) if count else 0.0
+    return Needs(count, device_hours, rounds * calibration.median_seconds / 3600)
+
+
+def _left(panel: Panel) -> tuple[int, float]:
+    owed = [c for c, seed in panel.evaluations() if panel.result(c, seed) is None]
+    return len(owed), sum(panel.length(candidate) for candidate in owed)
