@@ -34,6 +34,7 @@ from budgets.events import (
     Status,
     Withdrawn,
 )
+from budgets.proxy import paired_panel
 from budgets.state import Batch, Generation, Panel, RunState, Try
 from budgets.terms import Calibration, Parent, Window
 
@@ -238,6 +239,11 @@ def _asked(state: RunState, event: GenerationAsked) -> None:
         raise ValueError("the search is over")
     if event.distances and len(event.distances) != len(event.points):
         raise ValueError(f"{len(event.points)} points have {len(event.distances)} distances")
+    proxy, pairs = state.plan.proxy, state.panel("proxy", event.generation - 1)
+    if pairs is not None and not pairs.closed:
+        raise ValueError(f"generation {pairs.number} is not compared with its short evaluations")
+    if event.settings and (proxy is None or event.settings != proxy.varied.settings):
+        raise ValueError("it has settings that are not those of the plan's proxy")
     state.current = Generation(
         event.generation,
         event.points,
@@ -249,9 +255,12 @@ def _asked(state: RunState, event: GenerationAsked) -> None:
 
 
 def _panel_asked(state: RunState, event: PanelAsked) -> None:
-    expected = sum(name == event.panel for name, _ in state.panels)
-    if event.number != expected:
-        raise ValueError(f"expected {event.panel} panel {expected}, got {event.number}")
+    if event.panel == "proxy":
+        _check_paired(state, event)
+    else:
+        expected = sum(name == event.panel for name, _ in state.panels)
+        if event.number != expected:
+            raise ValueError(f"expected {event.panel} panel {expected}, got {event.number}")
     if len(event.arms) != len(event.seeds):
         raise ValueError(f"{len(event.arms)} arms, and seeds for {len(event.seeds)}")
     state.panels[event.panel, event.number] = Panel(
@@ -261,6 +270,16 @@ def _panel_asked(state: RunState, event: PanelAsked) -> None:
         arms=event.arms,
         seeds=event.seeds,
     )
+
+
+def _check_paired(state: RunState, event: PanelAsked) -> None:
+    current, proxy = state.current, state.plan.proxy
+    if proxy is None or current is None or not current.is_full:
+        raise ValueError("there is no generation to be evaluated short too")
+    if state.panel("proxy", current.number) is not None:
+        raise ValueError(f"generation {current.number} is evaluated short already")
+    if event != paired_panel(current, proxy):
+        raise ValueError(f"it is not generation {current.number} evaluated short")
 
 
 def _fired(state: RunState, event: Fired) -> None:
@@ -372,7 +391,8 @@ def _amended(state: RunState, event: Amended, at_ms: int) -> None:
     calendar, before = _calendar(event.caps.window, state.began_ms, at_ms), state.accounts.calendar
     if calendar is not None and before is not None:  # a clock set back gains no time here either
         calendar = before._replace(deadline_ms=calendar.deadline_ms)
-    state.accounts = state.accounts.amend(event.caps, calendar)
+    accounts = state.accounts.amend(event.caps, calendar)
     state.plan = state.plan.model_copy(update={"caps": event.caps, "resolved": resolved})
+    state.accounts = accounts._replace(apart_cap=state.plan.apart)
     state.amended.append(event)
     state.concluded = state.decided = state.ended = None

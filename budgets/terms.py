@@ -308,13 +308,16 @@ class Confirmation(Terms):
 
 
 class ProxyTerms(Terms):
-    """A cheaper evaluation that may stand in for the full one while they are shown to agree."""
+    """A shorter evaluation that may stand in for the full one while they are shown to agree."""
 
     varied: Varied
-    agreement: float = Field(default=0.5, gt=-1, le=1)  # least lower bound of Kendall's tau
+    agreement: float = Field(default=0.5, gt=-1, le=1)  # least lower bound of Kendall's tau-b
     level: float = Field(default=0.1, gt=0, lt=1)  # two-sided, of that bound
-    generations: int = Field(default=5, ge=1)  # a certificate lasts at most
-    drift: float = Field(default=1.0, gt=0)  # ... and while the mean moved less, in sigma0
+    generations: int = Field(
+        default=5, ge=1
+    )  # that a certificate lasts, or none is tried for again
+    drift: float = Field(default=1.0, gt=0)  # it lasts while the mean moves less than this times
+    # the distance (root mean square) from it at which the candidates lay that showed agreement
 
 
 class Source(Terms):

@@ -28,6 +28,7 @@ from orchestrator.calibrations import CALIBRATION_SEEDS, find_calibration
 from orchestrator.engine import Engine, devices_of
 from orchestrator.execution import processes
 from orchestrator.execution.server import EngineError
+from orchestrator.explain import explain
 from orchestrator.follow import follow, foreseen
 from orchestrator.ledger_commands import amend, ledgers, verify
 from orchestrator.options import (
@@ -56,6 +57,7 @@ from orchestrator.options import (
     phase_command,
 )
 from orchestrator.plan import Request
+from orchestrator.proxy_commands import proxies
 from orchestrator.recorded import find_run, load_state
 from orchestrator.space_commands import spaces
 from orchestrator.terminal import (
@@ -135,10 +137,12 @@ plans.command("phase2", help="What a phase 2 search would cost; all tiers withou
 )
 app.add_typer(plans, name="plan")
 app.add_typer(spaces, name="space")
+app.add_typer(proxies, name="proxy")
 app.add_typer(ledgers, name="ledger")
 app.command()(verify)
 app.command()(amend)
 app.command()(analyze)
+app.command()(explain)
 
 
 @app.command()
@@ -296,6 +300,8 @@ _FLAGS = {
     "device_hours": "--max-device-hours",
     "evaluation_seed": "--eval-seed",
     "hours": "--max-hours",
+    "patience_generations": "--patience",
+    "patience_improve": "--min-improve",
     "price_per_device_hour": "--price-per-device-hour",
     "seed": "--seed",
     "sigma0": "--sigma0",

@@ -15,6 +15,7 @@ from objectives.api import Objective, ObjectiveSpec
 from orchestrator.check import CHECK_SEEDS, LEAST_SEEDS, CheckRequest
 from orchestrator.engine import Engine
 from orchestrator.plan import RUNG_FACTOR, RUNG_SEEDS, VERDICT_SEEDS, Confirm, Follows, Request
+from orchestrator.thresholds import changes
 from orchestrator.window import parse_window
 
 DEFAULT_ROOT = Path("artifacts/cmaes")
@@ -130,6 +131,18 @@ RungFactor = Annotated[
     Option("--rung", min=0, max=LARGEST, help="FLOPs on which a gain must persist; 0: not tried."),
 ]
 RungSeeds = Annotated[int, Option("--rung-seeds", min=0, max=MOST_SEEDS, help="Of the rung.")]
+ThresholdsFile = Annotated[
+    Path | None,
+    Option("--thresholds", metavar="FILE", help="TOML with other limits; see: explain."),
+]
+Patience = Annotated[
+    int | None,
+    Option("--patience", min=1, help="Stop after so many generations without improvement."),
+]
+MinImprove = Annotated[
+    float | None,
+    Option("--min-improve", min=0, help="Less, of the baseline's score, is none."),
+]
 
 
 @dataclass(frozen=True)
@@ -179,6 +192,14 @@ def phase_command(act: Callable[[Asked], None], phase: Phase = "phase1") -> Call
         population: Annotated[
             int | None, Option("--population", "--popsize", help="P; default: 2 x devices.")
         ] = None,
+        proxy: Annotated[
+            float | None,
+            Option(
+                "--proxy",
+                metavar="FRACTION",
+                help="Evaluate shorter, by this much, while both are shown to agree.",
+            ),
+        ] = None,
         max_evals: MaxEvals = None,
         max_device_hours: MaxDeviceHours = None,
         max_hours: MaxHours = None,
@@ -201,6 +222,9 @@ def phase_command(act: Callable[[Asked], None], phase: Phase = "phase1") -> Call
         confirm_seeds: ConfirmSeeds = VERDICT_SEEDS,
         rung_factor: RungFactor = RUNG_FACTOR,
         rung_seeds: RungSeeds = RUNG_SEEDS,
+        thresholds: ThresholdsFile = None,
+        patience: Patience = None,
+        min_improve: MinImprove = None,
         accept_drift: AcceptDrift = False,
         fork_run: Annotated[
             bool,
@@ -235,6 +259,8 @@ def phase_command(act: Callable[[Asked], None], phase: Phase = "phase1") -> Call
             stall_seconds=stall_seconds,
             fork=fork_run,
             confirm=Confirm(confirm_seeds, rung_factor, rung_seeds),
+            proxy=proxy,
+            thresholds=changes(thresholds, patience, min_improve),
         )
         engine = Engine(executor, launcher, address, device, workers, threads)
         act(

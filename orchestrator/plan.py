@@ -3,8 +3,8 @@
 import hashlib
 import math
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,11 @@ from budgets.terms import (
     Parent,
     Phase,
     Plan,
+    ProxyTerms,
     Rung,
     SearchTerms,
     Source,
+    Thresholds,
     Tier,
     VariantName,
     Varied,
@@ -29,6 +31,7 @@ from budgets.terms import (
 )
 from budgets.tiers import Sizing, size, size_expanded
 from objectives.api import Objective
+from orchestrator.proxy import check_population, proxy_terms, what_leaves_it_out
 
 RUN_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
@@ -96,6 +99,8 @@ class Request:
     stall_seconds: float | None = None
     fork: bool = False  # begin another run whose parent is the one of that name
     confirm: Confirm = Confirm()
+    proxy: float | None = None  # the share of an evaluation's FLOPs that its stand-in has
+    thresholds: Mapping[str, Any] = field(default_factory=dict)  # by field: other than the default
     follows: Follows | None = None  # of a phase 2
 
 
@@ -136,13 +141,14 @@ def search_plan(
             f"--sigma0: expected at least {LEAST_SIGMA0:g} of a knob's range, got {request.sigma0}"
         )
     sizing = _sizing(request, devices.count)
+    proxy, no_proxy = proxy_for(request, sizing.resolved, calibration)
     return Plan(
         run_id=run_name(request),
         phase=request.phase,
         tier=request.tier,
         nominal=sizing.nominal,
         resolved=sizing.resolved,
-        reasons=sizing.reasons,
+        reasons=(*sizing.reasons, *no_proxy),
         search=_from_the_baseline(request) if succession is None else succession.search,
         evaluation_seed=request.evaluation_seed,
         limits=limits_for(request.limit_seconds, request.stall_seconds, devices, calibration),
@@ -151,7 +157,9 @@ def search_plan(
         devices=devices,
         calibration=calibration,
         parent=parent,
+        thresholds=Thresholds.model_validate(request.thresholds),
         confirmation=confirmation_for(request, succession),
+        proxy=proxy,
         source=None if succession is None else succession.source,
         **described(request.objective),
     )
@@ -163,6 +171,22 @@ def _from_the_baseline(request: Request) -> SearchTerms:
         sigma0=SIGMA0 if request.sigma0 is None else request.sigma0,
         start=request.objective.space.baseline,
     )
+
+
+def proxy_for(
+    request: Request, resolved: Envelope, calibration: Calibration | None
+) -> tuple[ProxyTerms | None, tuple[str, ...]]:
+    """The terms of a stand-in for full evaluations, or why there is none though one was asked for.
+
+    Raises ValueError where it cannot be had at all.
+    """
+    if request.proxy is None:
+        return None, ()
+    terms = proxy_terms(request.objective, request.proxy, calibration)
+    check_population(resolved.population)
+    if (why_not := what_leaves_it_out(resolved)) is not None:
+        return None, (why_not,)
+    return terms, ()
 
 
 def confirmation_for(request: Request, succession: Succession | None = None) -> Confirmation | None:

@@ -31,7 +31,7 @@ from orchestrator.calibrations import (
     measured_for,
     with_its_cost,
 )
-from orchestrator.check import CheckRequest, check_name, check_plan, known_knobs
+from orchestrator.check import Check, known_knobs
 from orchestrator.engine import Engine, devices_of, opened
 from orchestrator.execution.evaluate import Executor, Slots
 from orchestrator.execution.processes import this_owner
@@ -140,28 +140,22 @@ class Session:
         baseline = Given((objective.space.baseline,))
         return self.carry_out(directory, plan, slots, lambda _: baseline, overrides)
 
-    def check(self, request: CheckRequest, slots: Slots) -> Result:
+    def check(self, request: Check, slots: Slots) -> Result:
         """Begin or take up the check that `request` describes.
 
         A calibration there is gives it limits and the unit of noise. Raises ValueError on a request
         that cannot be planned.
         """
-        name = check_name(request, slots.device)
-        directory = run_directory(self.root, "check", name)
+        directory = run_directory(self.root, "check", request.name(slots.device))
         if (recorded := recorded_plan(directory)) is not None:
-            plan = check_plan(request, recorded.devices, recorded.calibration)
+            plan = request.plan(recorded.devices, recorded.calibration)
             kept = {"thresholds": recorded.thresholds, "parent": recorded.parent}
             plan = plan.model_copy(update=kept)
         else:
             devices = devices_of(slots)
             found = find_calibration(self.root, request.terms.objective, devices)
-            plan = check_plan(request, devices, None if found is None else measure(found.state))
-            shape = plan.resolved
-            self.say(
-                f"Checking {', '.join(request.names())}: {shape.population} points on "
-                f"{shape.seeds_per_candidate} seeds, {shape.evaluations} evaluations."
-                + "".join(f" {reason}." for reason in plan.reasons)
-            )
+            plan = request.plan(devices, None if found is None else measure(found.state))
+            self.say(request.in_words(plan))
         proposer = Given(request.points())
         same_bits = replace(slots, threads=plan.devices.threads)
         return self.carry_out(directory, plan, same_bits, lambda _: proposer)
@@ -278,6 +272,10 @@ class Session:
         objective = registry.load(ObjectiveSpec.model_validate(plan.objective))
         for warning in objective.preflight():  # before there is anything to clean up
             self.say(f"Warning: {warning}.")
+        if plan.proxy is not None:
+            shorter = registry.load(registry.varied(objective.spec, plan.proxy.varied.settings))
+            for warning in shorter.preflight():
+                self.say(f"Warning: {plan.proxy.varied.label}: {warning}.")
         check_place(directory, allow_network=self.allow_network_fs)
         make_directory(directory)
         with Ledger(directory, self.clock, self.storage) as ledger:
@@ -294,7 +292,8 @@ class Session:
             verdict = judge(run.state)
             if verdict.decision == "continue":
                 executor = self._started(slots, objective, plan.run_id)
-                panels = Confirming(plan) if plan.search is not None else None
+                is_beside = plan.search is not None or plan.proxy is not None
+                panels = Confirming(plan) if is_beside else None
                 course = Course(run, proposes, panels, executor, self.stop, self._closed)
                 verdict = course.conduct()
             if self.stop.now:  # what was in flight is killed here, so it can be settled

@@ -16,10 +16,12 @@ from budgets.events import Late, Opened, Reserved, Settled, Status
 from budgets.fold import ImpossibleEventError, fold, paid_ms
 from budgets.head import records_lost, rolled_back
 from budgets.liveness import centre_of, moved
-from budgets.report import BudgetReport, recommendation
+from budgets.proxy_replay import first_divergence
+from budgets.report import BudgetReport
 from budgets.state import RunState
 from budgets.terms import Parent, Plan, Source
 from objectives.space import SearchSpace
+from orchestrator.check import stands_for
 from orchestrator.execution.attempts import read_summary
 from orchestrator.follow import recommended
 from orchestrator.plan import evaluation_seeds
@@ -60,7 +62,9 @@ def verify(directory: Path, *, accept_drift: bool = False) -> Verification:
         held.append(_seeds(state))
         if state.plan.search is not None:
             held.append(_replay(state, accept_drift=accept_drift))
-        if state.plan.phase == "check":
+        if state.plan.proxy is not None:
+            held.append(_lengths(records, state))
+        elif state.plan.phase == "check":
             held.append(_one_knob_each(directory, state))
         held.append(_settlements(directory, records, state))
         held.append(_calibration(directory, state))
@@ -139,6 +143,15 @@ def _replay(state: RunState, *, accept_drift: bool) -> str:
     )
 
 
+def _lengths(records: Sequence[Record], state: RunState) -> str:
+    """Every generation was as long, and compared, as what was known before it allows."""
+    if (divergence := first_divergence(records)) is not None:
+        raise _DivergedError(divergence)
+    short = sum(not generation.is_full for generation in state.generations)
+    compared = sum(name == "proxy" for name, _ in state.panels)
+    return f"proxy: {short} generations are short, as {compared} comparisons allow"
+
+
 def _one_knob_each(directory: Path, state: RunState) -> str:
     """Every point but the first moves one knob: from the baseline to an end of its range, or from
     the recommendation of the check's parent."""
@@ -163,13 +176,13 @@ def _one_knob_each(directory: Path, state: RunState) -> str:
 
 
 def _recommended(directory: Path, parent: Parent, otherwise: Point) -> Point | None:
-    """What the parent recommended when its ledger's head was that; `otherwise` if it is gone."""
+    """What the parent stood for when its ledger's head was that; `otherwise` if it is gone."""
     for path in directory.absolute().parent.parent.glob(f"*/{parent.run_id}/{LEDGER}"):
         with suppress(LedgerCorruptError, ValueError, OSError):
             records = read(path).records
             heads = [record.digest for record in records]
             if parent.head in heads:
-                return recommendation(fold(records[: heads.index(parent.head) + 1]))
+                return stands_for(fold(records[: heads.index(parent.head) + 1]))
     return otherwise
 
 

@@ -5,7 +5,14 @@ from dataclasses import asdict, dataclass
 from typing import Protocol
 
 from budgets.accounts import Refusal
-from budgets.course import ENDS_THE_SEARCH, at_work, awaited, next_step, search_is_over
+from budgets.course import (
+    ENDS_THE_SEARCH,
+    at_work,
+    awaited,
+    can_ask,
+    next_step,
+    search_is_over,
+)
 from budgets.events import (
     Concluded,
     Decided,
@@ -15,6 +22,7 @@ from budgets.events import (
     Overridden,
     PanelAsked,
 )
+from budgets.proxy import length_of_next
 from budgets.state import Batch, Generation, RunState
 from budgets.triggers import RULES, Trigger, Verdict, disk_full, judge, refused
 from orchestrator.execution.evaluate import Executor
@@ -122,8 +130,9 @@ class Course:
                     return Verdict("continue", (), "interrupted")
                 self._decide()
                 continue
-            if self.run.state.current is None and not search_is_over(self.run.state):
+            if can_ask(self.run.state):
                 self.run.record(_asked(self.run.state, self.proposer))
+                continue
             if interruption := self.evaluate():
                 return interruption
             self._learn()
@@ -247,11 +256,14 @@ def _owed(state: RunState) -> list[Owed]:
 
 def _asked(state: RunState, proposer: Proposer) -> GenerationAsked:
     number, points = state.asked, proposer.ask()
+    changed, length = length_of_next(state)
     return GenerationAsked(
         generation=number,
         points=points,
         seeds=evaluation_seeds(state.plan, number),
         distances=proposer.distances(),
+        settings=changed,
+        length=length,
     )
 
 

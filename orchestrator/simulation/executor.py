@@ -19,8 +19,13 @@ from orchestrator.simulation.fates import (
     of_its_own,
     poisoned,
 )
+from orchestrator.simulation.journal import place_of
 from orchestrator.simulation.machines import Flight, Machines, Slot
 
+SAID = {
+    "killed": "killed by signal 9 SIGKILL",
+    "broken": "AcceleratorError: CUDA error: uncorrectable ECC error encountered",
+}
 NOTICED_SECONDS = 0.2  # from the orchestrator's death until a supervisor sees it
 HEARD_SECONDS = 0.01  # from the end of an evaluation until the orchestrator knows
 
@@ -94,7 +99,7 @@ class SimulatedExecutor:
 
     def _launched(self, attempt: Attempt, slot: Slot) -> Flight:
         machines, now = self._machines, self._machines.clock.seconds
-        trouble = drawn(machines.rng, self._weather.troubles, "none")
+        trouble = self._drawn(attempt)
         nature, outcome = of_its_own(attempt, machines.natures)
         if trouble == "unborn":
             machines.faults[trouble] += 1
@@ -104,7 +109,7 @@ class SimulatedExecutor:
         started = Started(attempt_id=attempt.attempt_id, **attempt.owner.model_dump())
         write_model(attempt.directory / STARTED, started, durable=False)
         seconds = outcome.seconds
-        if nature in ("ok", "error", "nan", "oom"):
+        if nature not in ("hang", "stall"):
             seconds *= slot.factor
         elif self._weather.troubles and machines.rng.random() < 0.3:
             trouble, seconds = "unkillable", attempt.limits.reserve_ms / 1000 + 3 * seconds
@@ -115,6 +120,16 @@ class SimulatedExecutor:
         machines.faults[trouble] += trouble != "none"
         machines.journal.start(flight.attempt, slot.name, now)
         return flight
+
+    def _drawn(self, attempt: Attempt) -> Trouble:
+        trouble = drawn(self._machines.rng, self._weather.troubles, "none")
+        evaluation, _ = place_of(attempt)
+        if trouble != "killed":
+            return trouble
+        if evaluation in self._machines.killed:
+            return "none"
+        self._machines.killed.add(evaluation)
+        return trouble
 
     def _trouble(self, flight: Flight, trouble: Trouble) -> None:
         """Decide which news come of the attempt, and when."""
@@ -128,6 +143,13 @@ class SimulatedExecutor:
                 flight.news = [(flight.ends + float(rng.random()), flight.outcome)]
                 flight.leaves_summary = rng.random() < 0.5
                 self._strike(flight.slot, flight.ends)
+            case "killed" | "broken":
+                seconds = outcome.seconds * float(rng.random())
+                flight.ends = flight.began + seconds
+                flight.outcome = ended(outcome, Status.ERROR, SAID[trouble], seconds)
+                flight.news = [(flight.ends + HEARD_SECONDS, flight.outcome)]
+                if trouble == "broken":
+                    flight.slot.gone_at, flight.slot.back_at = flight.ends, inf
             case "silent":
                 self._fall_silent(flight, given_up)
             case "duplicate":
