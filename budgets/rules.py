@@ -123,7 +123,16 @@ BUDGET = Rule(
     overridable=False,
 )
 
+FOLLOWS_A_GO = Rule("go", "whether the run that a phase 2 follows said Go, 1 or 0", "pause")
+UNPROVEN_KNOBS = Rule(
+    "unproven_knobs",
+    "knobs that are new in a phase 2, and that no finished check has shown to move the score",
+    "pause",
+)
+
 HOLDING_UP = (
+    FOLLOWS_A_GO,
+    UNPROVEN_KNOBS,
     CRASH_RATE,
     SUSTAINED_NAN,
     TOO_FEW_HEALTHY,

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from budgets import following
 from budgets.accounts import MS_PER_HOUR, Accounts, Refusal
 from budgets.course import (
     Needs,
@@ -116,7 +117,10 @@ def readings(state: RunState) -> list[Reading]:
 
 def _of_the_run(state: RunState) -> list[Reading]:
     """Of the rules that apply also when the search is over."""
-    return [budget(state), *(keeps_getting_lost(state, batch) for batch in at_work(state))]
+    source = state.plan.source
+    founded = () if source is None else following.readings(source)
+    lost = (keeps_getting_lost(state, batch) for batch in at_work(state))
+    return [*founded, budget(state), *lost]
 
 
 def _waived(state: RunState, trigger: Trigger) -> bool:

@@ -4,13 +4,13 @@
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from budgets.calibration import measure
 from budgets.chain import LEDGER, LedgerCorruptError
@@ -35,11 +35,13 @@ from orchestrator.check import Check, known_knobs
 from orchestrator.engine import Engine, devices_of, opened
 from orchestrator.execution.evaluate import Executor, Slots
 from orchestrator.execution.processes import this_owner
+from orchestrator.follow import Overrides, follow, permitted, warm_start
 from orchestrator.fork import forked, planned_again
 from orchestrator.panels import Confirming
 from orchestrator.place import check_place
 from orchestrator.plan import (
     Request,
+    Succession,
     calibration_plan,
     run_directory,
     run_name,
@@ -61,8 +63,8 @@ from orchestrator.run import (
 from orchestrator.signals import SignalStop
 from orchestrator.walk import Course, Given, Proposer, Stop, conclude, judge_on_record, override
 
-Overrides = Sequence[tuple[str, str]]
-"""Rules that shall not hold the run up, each with the reason."""
+if TYPE_CHECKING:
+    from orchestrator.search import Search
 
 
 def system_clock() -> Clock:
@@ -178,13 +180,18 @@ class Session:
             plan = planned_again(request, recorded)
         else:
             devices = devices_of(slots)
-            search_plan(request, devices, None)  # what cannot be planned is not calibrated either
+            begun = self._followed(request, devices.kind, overrides, accept_drift=accept_drift)
+            succession, permits, overrides = begun
+            # what cannot be planned is not calibrated either
+            search_plan(request, devices, None, None, succession)
             refuse_the_past(request.window, self.clock)
-            self._say_what_checks_found(request.objective, devices.kind)
+            if succession is None or not succession.source.added:
+                self._say_what_checks_found(request.objective, devices.kind)
             calibration = self._calibration(request, slots, assumed_seconds, overrides)
             if isinstance(calibration, Result):
                 return calibration
-            plan, overrides = search_plan(request, devices, calibration, parent), ()
+            plan = search_plan(request, devices, calibration, parent, succession)
+            overrides = permits
         if slots.device != plan.devices.kind:
             raise ValueError(
                 f"{directory} was planned for {plan.devices.kind}, this machine offers "
@@ -193,6 +200,20 @@ class Session:
         same_bits = replace(slots, threads=plan.devices.threads)
         proposer = partial(replayed, accept_drift=accept_drift)
         return self.carry_out(directory, plan, same_bits, proposer, overrides)
+
+    def _followed(
+        self, request: Request, kind: str, overrides: Overrides, *, accept_drift: bool
+    ) -> tuple[Succession | None, Overrides, Overrides]:
+        """What a new run takes over from the one it follows, if it does.
+
+        Then the overrides that let it begin, and the others. Raises ValueError where it may not.
+        """
+        if request.follows is None:
+            return None, (), overrides
+        followed = follow(self.root, request, kind)
+        permits, others = permitted(followed, overrides)
+        seen = replayed(followed.state, accept_drift=accept_drift).landscape()
+        return warm_start(followed, request, seen), permits, others
 
     def _say_what_checks_found(self, objective: Objective, kind: str) -> None:
         """What checks have shown or left open: a note, whatever it says and cannot read."""
@@ -333,7 +354,7 @@ def refuse_the_past(window: Window | None, clock: Clock) -> None:
         )
 
 
-def replayed(state: RunState, *, accept_drift: bool) -> Proposer:
+def replayed(state: RunState, *, accept_drift: bool) -> "Search":
     """The search that the ledger has brought this far."""
     from orchestrator.search import Search  # imports cma
 

@@ -19,10 +19,11 @@ from budgets.liveness import centre_of, moved
 from budgets.proxy_replay import first_divergence
 from budgets.report import BudgetReport
 from budgets.state import RunState
-from budgets.terms import Parent
+from budgets.terms import Parent, Plan, Source
 from objectives.space import SearchSpace
 from orchestrator.check import stands_for
 from orchestrator.execution.attempts import read_summary
+from orchestrator.follow import recommended
 from orchestrator.plan import evaluation_seeds
 from orchestrator.recorded import is_set_aside, is_there
 from orchestrator.search import Point, Search
@@ -72,6 +73,8 @@ def verify(directory: Path, *, accept_drift: bool = False) -> Verification:
             held.append(panels_and_decision(records))
         held.append(_settlements(directory, records, state))
         held.append(_calibration(directory, state))
+        if state.plan.source is not None:
+            held.append(_source(directory, state.plan, state.plan.source))
         held.append(_reports(directory, records))
     except (LedgerCorruptError, ImpossibleEventError, ReplayError, DivergedError) as error:
         return Verification(len(records), _head(records), tuple(held), str(error))
@@ -247,6 +250,23 @@ def _calibration(directory: Path, state: RunState) -> str:
                     raise DivergedError(f"the plan's calibration is not the one in {path}")
                 return f"calibration: {len(measured.samples)} samples agree with {path.parent.name}"
     return "calibration: its own ledger is not beside this run"
+
+
+def _source(directory: Path, plan: Plan, source: Source) -> str:
+    """The search begins where the run that it follows stood then, if that still has a ledger."""
+    path = directory.absolute().parent.parent / "phase1" / source.run_id / LEDGER
+    records: Sequence[Record] = ()
+    with suppress(LedgerCorruptError, ValueError, OSError):
+        records = read(path).records
+    for number, record in enumerate(records):
+        if record.digest == source.head:
+            then = fold(records[: number + 1])
+            point = recommended(source.run_id, then, SearchSpace.model_validate(plan.space))
+            grade = "" if then.decided is None else then.decided.grade
+            if (point, grade) != (source.point, source.grade):
+                raise _DivergedError(f"the plan's source is not what {path} says")
+            return f"source: {source.run_id} recommends the point that the search begins at"
+    return f"source: the ledger of {source.run_id} is not beside this run, or another one"
 
 
 def _reports(directory: Path, records: Sequence[Record]) -> str:
