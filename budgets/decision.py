@@ -13,9 +13,9 @@ from pydantic import BaseModel, ConfigDict
 from budgets.comparison import Gain, gain
 from budgets.events import Decided, Fired, NoGo
 from budgets.finalists import (
-    INCUMBENT,
     baseline_scores,
     full_ones,
+    incumbent_scores,
     mean_score,
     scores_of,
     winner,
@@ -48,10 +48,19 @@ def winner_gain(state: RunState) -> Gain | None:
 
 
 def incumbent_gain(state: RunState) -> Gain | None:
-    """The earlier winner's gain over the baseline on the same seeds; None without one."""
-    scores = scores_of(state.panel("reference"), INCUMBENT)
-    level = state.plan.thresholds.go_level
-    return gain(scores, baseline_scores(state), level) if scores else None
+    """The earlier winner's gain over the baseline on the same seeds; None before it is settled."""
+    scores = incumbent_scores(state)
+    if scores is None:
+        return None
+    return gain(scores, baseline_scores(state), state.plan.thresholds.go_level)
+
+
+def gain_over_incumbent(state: RunState) -> Gain | None:
+    """The winner's gain over the earlier one on the same seeds; None before both are settled."""
+    panel, scores = state.panel("winner"), incumbent_scores(state)
+    if panel is None or not panel.closed or scores is None:
+        return None
+    return gain(panel.scores_by_seed(0), scores, state.plan.thresholds.go_level)
 
 
 def rung_gain(state: RunState) -> Gain | None:

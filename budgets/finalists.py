@@ -78,6 +78,14 @@ def baseline_scores(state: RunState) -> dict[int, float]:
     return scores_of(state.panel("reference"), BASELINE)
 
 
+def incumbent_scores(state: RunState) -> dict[int, float] | None:
+    """An earlier winner's healthy scores there; None before they are settled, and without one."""
+    confirmation, panel = state.plan.confirmation, state.panel("reference")
+    if confirmation is None or confirmation.incumbent is None:
+        return None
+    return None if panel is None or not panel.closed else scores_of(panel, INCUMBENT)
+
+
 def scores_of(panel: Panel | None, arm: str) -> dict[int, float]:
     """Healthy scores by seed of the panel's arm of that name; empty where there is none."""
     if panel is None:

@@ -10,6 +10,7 @@ from budgets.decision import (
     baseline_mean,
     conditions,
     control_gains,
+    gain_over_incumbent,
     incumbent_gain,
     promise,
     rung_gain,
@@ -72,6 +73,7 @@ class Findings(_Part):
     seemed: float | None  # gain that the search's best score promised
     luck: float | None  # ... that the best of as many baselines would have
     advice: str | None
+    over_incumbent: Gain | None = None  # the winner's over that earlier one
 
 
 def title(grade: Grade, no_go: NoGo | None) -> str:
@@ -106,6 +108,7 @@ def findings(state: RunState) -> Findings | None:
         seemed=promise(state),
         luck=luck(state),
         advice=advice(state),
+        over_incumbent=gain_over_incumbent(state),
     )
 
 

@@ -264,7 +264,7 @@ def _source(directory: Path, plan: Plan, source: Source) -> str:
             point = recommended(source.run_id, then, SearchSpace.model_validate(plan.space))
             grade = "" if then.decided is None else then.decided.grade
             if (point, grade) != (source.point, source.grade):
-                raise _DivergedError(f"the plan's source is not what {path} says")
+                raise DivergedError(f"the plan's source is not what {path} says")
             return f"source: {source.run_id} recommends the point that the search begins at"
     return f"source: the ledger of {source.run_id} is not beside this run, or another one"
 
