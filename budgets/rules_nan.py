@@ -104,7 +104,7 @@ def sustained_nan(state: RunState, generation: Generation) -> Reading:
     explained = sum(n.evaluations for n in nans) - count
     evidence = (
         f"{_counted(count, planned, number)} ({rate:.1%}, limit {limits.nan_rate_pause:.0%}, "
-        f"{limits.nan_count_pause} at least); {running} generations running have some (limit "
+        f"{limits.nan_count_pause} at least), in {running} of as many generations running (limit "
         f"{limits.nan_generations_pause}); {explained} more NaNs lie in an extreme region"
     )
     return SUSTAINED_NAN.reads(number, rate, limits.nan_rate_pause, evidence, fires=False)

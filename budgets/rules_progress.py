@@ -36,8 +36,9 @@ def patience(state: RunState) -> Reading:
     before, after = median(means[-2 * count : -count]), median(means[-count:])
     gain = (before - after) / (abs(_reference(state, comparable, means[0])) or 1.0)
     evidence = (
-        f"the mean score got {gain:.3%} better over {count} generations, to {after:.5g} from "
-        f"{before:.5g} (medians over generations; {limit:.3%} or less is no improvement)"
+        f"the mean score got {gain:.3%} better over {count} generation{'s' * (count > 1)}, to "
+        f"{after:.5g} from {before:.5g} (medians over generations; {limit:.3%} or less is no "
+        "improvement)"
     )
     if gain > limit or not _may_speak(state, number - count):
         return quiet(evidence, gain)

@@ -272,7 +272,7 @@ def test_the_failures_that_pause_are_those_of_the_rule_itself(make_story: "MakeS
     fired = []
     for candidate in range(4):
         story.evaluate(candidate, Status.ERROR)
-        fired.append(crash_rate(story.state, story.current) is not None)
+        fired.append(crash_rate(story.state, story.current).fires)
     assert fired == [False, False, True, True]
     assert failures_to_pause(20, rule.crash_rate_pause, rule.crash_count_pause) == 3
 

@@ -214,8 +214,8 @@ def test_a_quiet_reading_says_what_it_would_take(make_story: "MakeStory") -> Non
     reading = sustained_nan(story.state, story.current)
     assert reading.evidence == (
         "1 of 8 evaluations of generation 0 are NaN where no extreme region explains it (12.5%, "
-        "limit 10%, 2 at least); 1 generations running have some (limit 3); 0 more NaNs lie in an "
-        "extreme region"
+        "limit 10%, 2 at least), in 1 of as many generations running (limit 3); 0 more NaNs lie "
+        "in an extreme region"
     )
 
 
