@@ -38,9 +38,7 @@ def planned_again(request: Request, recorded: Plan) -> Plan:
     Thresholds that it does not name are the recorded ones, whatever the defaults have become.
     """
     plan = search_plan(request, recorded.devices, recorded.calibration, recorded.parent)
-    kept: dict[str, Any] = {
-        "thresholds": recorded.thresholds.model_copy(update=request.thresholds)
-    }
+    kept: dict[str, Any] = {"thresholds": recorded.thresholds.model_copy(update=request.thresholds)}
     if request.confirm == Confirm():  # whatever that has come to mean since
         kept["confirmation"] = recorded.confirmation
     return plan.model_copy(update=kept)
