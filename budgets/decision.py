@@ -15,6 +15,7 @@ from budgets.events import Decided, Fired, NoGo
 from budgets.finalists import (
     INCUMBENT,
     baseline_scores,
+    full_ones,
     mean_score,
     scores_of,
     winner,
@@ -122,28 +123,39 @@ def persistence(state: RunState) -> Condition:
     """The candidates as a whole became better and stayed so; one lucky one cannot do that.
 
     Held against the first third of the generations, or against the baseline: a search that begins
-    at an earlier winner has nothing to gain over its own beginning.
+    at an earlier winner has nothing to gain over its own beginning. Short generations compare with
+    neither full ones nor the baseline: the kind of the last one is judged, if there are two of it.
     """
-    means = [mean for g in state.told if (mean := mean_score(g)) is not None]
+    of_a_kind = _last_of_a_kind(state)
+    means = [mean for g in of_a_kind if (mean := mean_score(g)) is not None]
     third = ceil(len(means) / 3)
     baseline = baseline_mean(state)
     if len(means) < 2 or not baseline:
         why = "fewer than two generations say nothing of what persists"
         return Condition(rule="persistence", met=False, observed=None, limit=0.0, evidence=why)
     first, last = fmean(means[:third]), fmean(means[-third:])
-    against = max(first, baseline)
+    is_full = of_a_kind[-1].is_full
+    against = max(first, baseline) if is_full else first
     change = (against - last) / abs(baseline)
     what = "the first" if against == first else "the baseline"
+    kind = "generations" if is_full else "short generations"
     return Condition(
         rule="persistence",
         met=change > 0,
         observed=change,
         limit=0.0,
         evidence=(
-            f"the candidates of the last {third} generations score {change:+.2%} better on average "
+            f"the candidates of the last {third} {kind} score {change:+.2%} better on average "
             f"than {what} (a Go needs more than 0)"
         ),
     )
+
+
+def _last_of_a_kind(state: RunState) -> list[Generation]:
+    """The generations told that are as long as the last one; the others where it is alone."""
+    full, short = full_ones(state), [g for g in state.told if not g.is_full]
+    own, others = (short, full) if state.told and not state.told[-1].is_full else (full, short)
+    return others if len(own) < 2 <= len(others) else own
 
 
 def sanity(state: RunState) -> Condition:
@@ -225,11 +237,12 @@ def baseline_mean(state: RunState) -> float | None:
 def spread(state: RunState) -> float | None:
     """The candidates' sd within a generation in noise sds, over the first third of generations.
 
-    There the search steps furthest. None where the noise was not measured.
+    There the search steps furthest. None where the noise was not measured; it is that of full
+    evaluations.
     """
-    calibration = state.plan.calibration
+    calibration, full = state.plan.calibration, full_ones(state)
     noise = calibration.sd_score if calibration is not None else None
-    healthy = [_healthy(g) for g in state.told[: ceil(len(state.told) / 3)]]
+    healthy = [_healthy(g) for g in full[: ceil(len(full) / 3)]]
     parts = [(variance(scores), len(scores) - 1) for scores in healthy if len(scores) > 1]
     if not noise or not parts:
         return None
@@ -313,9 +326,9 @@ def _no_signal(
 
 
 def promise(state: RunState) -> float | None:
-    """The gain that the search's best score seemed to have over the baseline."""
+    """The gain that the search's best score, of a full evaluation, seemed to have."""
     baseline = baseline_mean(state)
-    scores = [score for g in state.told for score in _healthy(g)]
+    scores = [score for g in full_ones(state) for score in _healthy(g)]
     if not baseline or not scores:
         return None
     return (baseline - min(scores)) / abs(baseline)

@@ -95,7 +95,7 @@ class PanelAsked:
 
     kind: Literal["panel_asked"] = "panel_asked"
     panel: PanelName
-    number: int = Field(default=0, ge=0)  # of the panels of that name
+    number: int = Field(default=0, ge=0)  # of the panels of that name; a proxy's: its generation's
     arms: tuple[Arm, ...] = Field(min_length=1)
     seeds: tuple[tuple[int, ...], ...]  # of each arm
 

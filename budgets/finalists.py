@@ -49,16 +49,22 @@ def finalists(state: RunState) -> tuple[Arm, ...]:
 def luckiest(state: RunState, count: int) -> list[Point]:
     """The candidates furthest below their generation's mean score, the best first.
 
-    Scores of different generations, on other seeds, do not compare as they are.
+    Scores of different generations, on other seeds, do not compare as they are; those of a proxy
+    not even so.
     """
     ranked = sorted(
         (score - mean, generation.number, candidate)
-        for generation in state.told
+        for generation in full_ones(state)
         if (mean := mean_score(generation)) is not None
         for candidate, score in enumerate(generation.scores())
         if score is not None
     )
     return [state.told[number].points[candidate] for _, number, candidate in ranked[:count]]
+
+
+def full_ones(state: RunState) -> list[Generation]:
+    """The generations told whose candidates were evaluated in full."""
+    return [generation for generation in state.told if generation.is_full]
 
 
 def mean_score(generation: Generation) -> float | None:

@@ -115,4 +115,5 @@ def luck(state: RunState) -> float | None:
     sd = calibration.sd_score if calibration is not None else None
     if sd is None or not baseline:
         return None
-    return best_of_noise(state.accounts.evaluations) * sd / abs(baseline)
+    short = sum(len(g.results()) for g in state.generations if not g.is_full)
+    return best_of_noise(state.accounts.evaluations - short) * sd / abs(baseline)

@@ -137,7 +137,7 @@ class _Yardstick:
 def liveness(state: RunState) -> Liveness | None:
     """What the check in `state` has found; None until its baseline is measured, and for others."""
     plan = state.plan
-    if plan.phase != "check" or not state.generations:
+    if plan.phase != "check" or plan.proxy is not None or not state.generations:
         return None
     generation = state.generations[0]
     yardstick = _yardstick(plan, generation)

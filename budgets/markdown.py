@@ -7,6 +7,7 @@ from budgets.failures import Failures
 from budgets.finalists import IN_WORDS
 from budgets.findings_text import finding_lines
 from budgets.liveness_text import check_lines
+from budgets.proxy_text import proxy_lines
 from budgets.report import Balance, BudgetReport, GenerationRow
 
 
@@ -29,6 +30,7 @@ def to_markdown(report: BudgetReport, knobs: dict[str, float] | None = None) -> 
         "",
         f"**{plain(report.sentence)}**",
         "",
+        *([] if report.follows is None else [plain(report.follows), ""]),
         f"Generation {report.generations_finished} of {report.generations_planned} on "
         f"{plain(report.devices)}. {_eta(report)}",
         "",
@@ -55,11 +57,13 @@ def to_markdown(report: BudgetReport, knobs: dict[str, float] | None = None) -> 
 
 
 def _evidence_lines(report: BudgetReport) -> list[str]:
+    proxy = [] if report.proxy is None else proxy_lines(report.proxy)
     if report.phase == "check":
-        return check_lines(report.check)
-    if report.findings is None:
-        return _score_table(report)
-    return [*finding_lines(report.findings), "", *_score_table(report)]
+        return proxy or check_lines(report.check)
+    scores = _score_table(report)
+    if proxy:
+        scores += ["", *proxy]
+    return scores if report.findings is None else [*finding_lines(report.findings), "", *scores]
 
 
 def _eta(report: BudgetReport) -> str:
@@ -217,17 +221,20 @@ def _score_table(report: BudgetReport) -> list[str]:
 
 def _score_row(row: GenerationRow, bar: str) -> str:
     cells = (row.best, row.mean, row.healthy, row.failed, row.sigma, row.eval_seconds)
-    return f"| {row.generation} | " + " | ".join(_number(c) for c in cells) + f" | {bar} |"
+    name = f"{row.generation} short" if row.short else f"{row.generation}"
+    return f"| {name} | " + " | ".join(_number(c) for c in cells) + f" | {bar} |"
 
 
 def _bars(report: BudgetReport) -> list[str]:
-    """Each generation's mean as a bar between the lowest and the highest mean."""
-    means = [row.mean for row in report.rows if row.mean is not None]
+    """Each generation's mean as a bar between the lowest and the highest mean, of full ones."""
+    means = [row.mean for row in report.rows if row.mean is not None and not row.short]
     if not means:
         return ["" for _ in report.rows]
     low, high = min(means), max(means)
     widths = (
-        0 if row.mean is None else 1 + round(11 * (row.mean - low) / ((high - low) or 1.0))
+        0
+        if row.mean is None or row.short
+        else 1 + round(11 * (row.mean - low) / ((high - low) or 1.0))
         for row in report.rows
     )
     return ["█" * width for width in widths]

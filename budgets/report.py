@@ -8,6 +8,7 @@ from statistics import median
 
 from pydantic import BaseModel, ConfigDict
 
+from budgets import following
 from budgets.accounts import MS_PER_HOUR, Accounts
 from budgets.calibration import best_of_noise
 from budgets.course import length_apart, search_is_over
@@ -16,6 +17,7 @@ from budgets.failures import Failures, ends_by_evaluation, failures
 from budgets.finalists import average
 from budgets.findings import Findings, findings
 from budgets.liveness import Liveness, liveness
+from budgets.proxy_report import ProxyReport, proxy_report
 from budgets.sentence import sentence
 from budgets.state import Generation, RunState
 from budgets.triggers import Verdict, judge
@@ -51,6 +53,7 @@ class GenerationRow(_Part):
     mean: float | None
     sigma: float | None  # the search's step size after it was told
     eval_seconds: float | None  # median
+    short: bool = False  # evaluated by a proxy: comparable with its like only
 
 
 class Baseline(_Part):
@@ -104,6 +107,8 @@ class BudgetReport(_Part):
     idle_hours: float = 0.0  # ... of which nothing ran
     wasted_hours: float = 0.0  # of attempts that gave no score
     clock_jumps_seconds: tuple[float, ...] = ()
+    proxy: ProxyReport | None = None
+    follows: str | None = None  # of a phase 2: which run, and what is new
 
 
 def recommendation(state: RunState) -> tuple[float, ...] | None:
@@ -127,8 +132,9 @@ def budget_report(state: RunState, verdict: Verdict | None = None) -> BudgetRepo
     calibration = plan.calibration
     mean = calibration.mean_score if calibration else None
     sd = calibration.sd_score if calibration else None
-    scores = [r.score for r in results if r.score is not None]
-    seconds = [r.seconds for r in results if r.status is Status.OK]
+    full = [r for g in state.generations if g.is_full for r in g.results()]
+    scores = [r.score for r in full if r.score is not None]
+    seconds = [r.seconds for r in full if r.status is Status.OK]
     return BudgetReport(
         run_id=plan.run_id,
         phase=plan.phase,
@@ -176,6 +182,8 @@ def budget_report(state: RunState, verdict: Verdict | None = None) -> BudgetRepo
         withdrawn=tuple(f"{w.device}: {w.why}" for w in state.withdrawn),
         salvaged=tuple(f"{s.lost_records} records lost: {s.why}" for s in state.salvaged),
         clock_jumps_seconds=tuple(ms / 1000 for ms in state.clock_jumps_ms),
+        proxy=proxy_report(state),
+        follows=None if plan.source is None else following.in_words(plan.source),
     )
 
 
@@ -241,10 +249,13 @@ def balances(state: RunState) -> tuple[Balance, ...]:
 
 
 def remaining_hours(state: RunState) -> float | None:
-    """Wall clock that the evaluations still owed will take, from the median seen of late."""
+    """Wall clock that the evaluations still owed will take, from the median seen of late.
+
+    Generations to come count as full.
+    """
     plan = state.plan
     recent = (*state.told[-3:], *filter(None, (state.current,)))
-    seconds = [r.seconds for g in recent for r in g.results()]
+    seconds = [r.seconds / g.stretch for g in recent for r in g.results()]
     if seconds:
         expected = median(seconds)
     elif plan.calibration is not None:
@@ -253,14 +264,14 @@ def remaining_hours(state: RunState) -> float | None:
         return None
     per_round = state.opened[-1].workers if state.opened else plan.devices.count
     begun = state.asked
-    owed = (
-        0
-        if state.current is None
-        else sum(state.current.result(*key) is None for key in state.current.evaluations())
-    )
+    owed, length = 0, 1.0
+    if (current := state.current) is not None:
+        owed = sum(current.result(*key) is None for key in current.evaluations())
+        length = current.stretch
     generations = 0 if search_is_over(state) else plan.resolved.generations - begun
-    rounds = ceil(owed / per_round) + generations * ceil(plan.resolved.per_generation / per_round)
-    return rounds * expected / 3600 + length_apart(state) / per_round * expected / 3600
+    later = generations * ceil(plan.resolved.per_generation / per_round)
+    rounds = length * ceil(owed / per_round) + later + length_apart(state) / per_round
+    return rounds * expected / 3600
 
 
 def _settlements(state: RunState) -> Iterator[Settled]:
@@ -287,4 +298,5 @@ def _row(generation: Generation) -> GenerationRow:
         mean=sum(healthy) / len(healthy) if healthy else None,
         sigma=generation.told.sigma if generation.told else None,
         eval_seconds=median(seconds) if seconds else None,
+        short=not generation.is_full,
     )

@@ -3,6 +3,7 @@
 from statistics import median
 
 from budgets.events import Settled, Status
+from budgets.proxy import seconds, seconds_when_short
 from budgets.rules import (
     BASELINE_FAILED,
     CRASH_RATE,
@@ -11,6 +12,7 @@ from budgets.rules import (
     TOO_FEW_HEALTHY,
     Reading,
     name_of,
+    place_of,
 )
 from budgets.rules_nan import nan_candidates, sustained_nan
 from budgets.state import Batch, Generation, RunState
@@ -72,7 +74,8 @@ def runaway_time(state: RunState, generation: Generation) -> Reading:
     """The generation's median evaluation takes more than twice the calibrated one.
 
     Judged on CPU seconds where the devices are CPUs: wall clock there measures the neighbours.
-    Evaluations of another length than the calibrated ones are expected to take as much longer.
+    Short evaluations are held against those that were compared with full ones: start-up and scoring
+    do not shrink with them.
     """
     calibration, limits = state.plan.calibration, state.plan.thresholds
     limit, number = limits.time_drift_pause, generation.number
@@ -84,17 +87,19 @@ def runaway_time(state: RunState, generation: Generation) -> Reading:
         return unknown("there is no calibrated time to compare with")
     on_cpu = state.plan.devices.kind == "cpu" and calibration.median_cpu_seconds is not None
     calibrated = calibration.median_cpu_seconds if on_cpu else calibration.median_seconds
-    expected = (calibrated or 0.0) * generation.stretch
+    expected, known = calibrated or 0.0, "calibrated"
+    if not generation.is_full:
+        expected, known = seconds_when_short(state, generation.number, cpu=on_cpu), "earlier"
     if expected < limits.time_drift_floor_seconds or not expected:
         return unknown(f"an evaluation takes {expected:.3g} s: too short to run away")
-    healthy = [r for r in generation.results() if r.status is Status.OK]
+    healthy = seconds(generation, cpu=on_cpu)
     if not healthy or not generation.closed:
         return unknown(f"generation {number} is not closed, or nothing of it is healthy")
-    observed = median(r.cpu_seconds if on_cpu else r.seconds for r in healthy)
+    observed = median(healthy)
     drift = observed / expected
     evidence = (
         f"the median evaluation of generation {number} took {observed:.1f} "
-        f"{'CPU ' if on_cpu else ''}seconds, {drift:.1f} times the calibrated {expected:.1f} "
+        f"{'CPU ' if on_cpu else ''}seconds, {drift:.1f} times the {known} {expected:.1f} "
         f"(limit {limit:g})"
     )
     return RUNAWAY_TIME.reads(number, drift, limit, evidence, fires=drift > limit)
@@ -120,7 +125,7 @@ def baseline_failed(generation: Generation) -> Reading:
 def keeps_getting_lost(state: RunState, batch: Batch) -> Reading:
     """The infrastructure lost one evaluation too often since the run was last opened."""
     limit, session = state.plan.thresholds.attempts_per_session, len(state.opened) - 1
-    number = state.asked if batch.panel else batch.number
+    number = place_of(state, batch)
     most = 0
     for (candidate, seed), tries in batch.tries.items():
         lost = [

@@ -3,6 +3,8 @@
 from budgets.course import next_step
 from budgets.findings import title
 from budgets.liveness import liveness
+from budgets.proxy_report import proxy_report
+from budgets.proxy_text import proxy_sentence
 from budgets.state import RunState
 from budgets.triggers import Verdict
 
@@ -13,8 +15,9 @@ def sentence(state: RunState, verdict: Verdict) -> str:
         case "continue":
             planned = state.plan.resolved
             if state.plan.phase == "check":
-                settled = state.accounts.evaluations
-                return f"Running: {settled} of {planned.evaluations} evaluations settled."
+                settled = state.accounts.evaluations + state.accounts.apart
+                whole = planned.evaluations + state.plan.apart
+                return f"Running: {settled} of {whole} evaluations settled."
             return _running(state)
         case "pause":
             return f"Paused: {verdict.reason}.{_way_on(verdict)}"
@@ -77,6 +80,8 @@ def _finished(state: RunState) -> str:
 
 
 def _checked(state: RunState) -> str:
+    if (proxy := proxy_report(state)) is not None:
+        return proxy_sentence(proxy)
     found = liveness(state)
     assert found is not None, "no check is finished without its baseline"
     parts = {

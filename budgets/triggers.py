@@ -8,10 +8,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from budgets import following
 from budgets.accounts import MS_PER_HOUR, Accounts, Refusal
-from budgets.calibration import forecast
-from budgets.course import Needs, at_work, awaited, next_step, search_is_over, still_apart
-from budgets.rules import BUDGET, HOLDING_UP, Reading, name_of
+from budgets.course import (
+    Needs,
+    at_work,
+    awaited,
+    expected,
+    next_step,
+    pairing,
+    search_is_over,
+    still_apart,
+    still_for_the_verdict,
+)
+from budgets.proxy import fidelity_of_next
+from budgets.rules import BUDGET, HOLDING_UP, Reading, name_of, place_of
 from budgets.rules_failures import (
     baseline_failed,
     crash_rate,
@@ -22,6 +33,7 @@ from budgets.rules_failures import (
 from budgets.rules_nan import sustained_nan
 from budgets.rules_progress import patience
 from budgets.state import Batch, RunState
+from budgets.terms import Calibration
 
 Decision = Literal["continue", "pause", "stop", "done"]
 
@@ -97,7 +109,7 @@ def readings(state: RunState) -> list[Reading]:
     if latest is None:
         return read
     if state.plan.phase == "check":  # an end of a range that fails or takes long is a finding
-        return [*read, baseline_failed(latest)]
+        return read if state.plan.proxy is not None else [*read, baseline_failed(latest)]
     read += [crash_rate(state, latest), sustained_nan(state, latest)]
     read += [too_few_healthy(latest), runaway_time(state, latest)]
     return read if state.plan.search is None else [*read, patience(state)]
@@ -105,7 +117,10 @@ def readings(state: RunState) -> list[Reading]:
 
 def _of_the_run(state: RunState) -> list[Reading]:
     """Of the rules that apply also when the search is over."""
-    return [budget(state), *(keeps_getting_lost(state, batch) for batch in at_work(state))]
+    source = state.plan.source
+    founded = () if source is None else following.readings(source)
+    lost = (keeps_getting_lost(state, batch) for batch in at_work(state))
+    return [*founded, budget(state), *lost]
 
 
 def _waived(state: RunState, trigger: Trigger) -> bool:
@@ -127,17 +142,17 @@ def unaffordable(state: RunState) -> Trigger | None:
     """The next generation, if there is one, is not expected to fit into what a cap leaves free.
 
     Half a generation teaches the search nothing, so it is not begun. Its last attempt must still
-    find its whole reservation free, however short it will be.
+    find its whole reservation free, however short it will be, beside what the verdict will take.
     """
     plan, accounts = state.plan, state.accounts
     if state.current is not None or plan.calibration is None or search_is_over(state):
         return None
-    one = plan.resolved.model_copy(update={"generations": 1})
-    needed = forecast(one, plan.calibration.median_seconds, plan.devices.count)
-    last = max(0.0, plan.limits.reserve_ms / MS_PER_HOUR - needed.eval_seconds / 3600)
-    apart = still_apart(state)
-    last_device_hours, last_hours = max(last, apart.device_hours), max(last, apart.hours)
-    device_hours, hours = needed.device_hours + last_device_hours, needed.barrier_hours + last_hours
+    if pairing(state) is not None:  # it decides how long the next one's evaluations are
+        return None
+    needed, apart = _next_generation(state, plan.calibration), still_apart(state)
+    last = max(0.0, plan.limits.reserve_ms / MS_PER_HOUR - plan.calibration.median_seconds / 3600)
+    device_hours = needed.device_hours + last + apart.device_hours
+    hours = needed.hours + last + apart.hours
     cost = device_hours * plan.price_per_device_hour
     checks = (
         ("device-hours", device_hours, accounts.device_hours_free, "--max-device-hours"),
@@ -153,6 +168,18 @@ def unaffordable(state: RunState) -> Trigger | None:
             )
             return Trigger("budget", state.asked, "stop", need, free, evidence, overridable=False)
     return None
+
+
+def _next_generation(state: RunState, calibration: Calibration) -> Needs:
+    """What it is expected to take, with its short evaluations if it is to have any."""
+    plan, proxy, next_one = state.plan, state.plan.proxy, fidelity_of_next(state)
+    count, devices = plan.resolved.per_generation, plan.devices.count
+    short = count if proxy is None else count * proxy.varied.length
+    own = expected(count, short if next_one.short else count, calibration, devices)
+    if not next_one.paired:
+        return own
+    beside = expected(count, short, calibration, devices)
+    return Needs(count, own.device_hours + beside.device_hours, own.hours + beside.hours)
 
 
 def _included(apart: Needs) -> str:
@@ -180,12 +207,12 @@ def refusal_from(
 ) -> Refusal | None:
     """The same, by other accounts than the state's: those of a moment later."""
     reserve_ms = state.plan.limits.stretched(batch.length(candidate)).reserve_ms
-    if batch.panel is not None or state.plan.search is None:
-        return accounts.refusal(reserve_ms, apart=batch.panel is not None)
-    apart = still_apart(state)
-    last = reserve_ms / MS_PER_HOUR  # of whatever comes last; it is part of what is set aside
-    aside = (max(0.0, apart.device_hours - last), max(0.0, apart.hours - last))
-    return accounts.refusal(reserve_ms, aside=aside)
+    is_apart, is_proxy = batch.panel is not None, batch.panel == "proxy"
+    if (is_apart and not is_proxy) or state.plan.search is None:
+        return accounts.refusal(reserve_ms, apart=is_apart)
+    others = still_for_the_verdict(state) if is_proxy else still_apart(state)
+    aside = (others.device_hours, others.hours)
+    return accounts.refusal(reserve_ms, apart=is_apart, aside=aside)
 
 
 def disk_full(generation: int, why: str) -> Trigger:
@@ -195,8 +222,7 @@ def disk_full(generation: int, why: str) -> Trigger:
 
 def refused(state: RunState, batch: Batch, refusal: Refusal) -> Trigger:
     """The stop that a refused reservation amounts to."""
-    number = state.asked if batch.panel else batch.number
-    evidence = f"{name_of(batch)} cannot be finished: {refusal}"
+    evidence, place = f"{name_of(batch)} cannot be finished: {refusal}", place_of(state, batch)
     return Trigger(
-        "budget", number, "stop", refusal.needed, refusal.free, evidence, overridable=False
+        "budget", place, "stop", refusal.needed, refusal.free, evidence, overridable=False
     )

@@ -116,6 +116,7 @@ def findings(state: RunState) -> dict[str, Any]:
     return {
         "sentence": report.sentence,
         "check": None if report.check is None else report.check.model_dump(),
+        "proxy": None if report.proxy is None else report.proxy.model_dump(),
         "values": _compared(state),
         "ledger": {"records": report.records, "head": report.head},
     }
@@ -124,6 +125,8 @@ def findings(state: RunState) -> dict[str, Any]:
 def _compared(state: RunState) -> dict[str, dict[str, float]]:
     """Each knob's values: the ends and the baseline, or those around a recommendation."""
     space, plan = SearchSpace.model_validate(state.plan.space), state.plan
+    if plan.proxy is not None:
+        return {}
     if centre_of(plan) == "baseline":
         return {
             knob.name: {"low": knob.decode(0), "baseline": knob.baseline, "high": knob.decode(1)}

@@ -4,8 +4,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import copysign
 from pathlib import Path
+from typing import Protocol
 
+from budgets.finalists import average
 from budgets.liveness import Liveness, liveness
+from budgets.report import recommendation
+from budgets.state import RunState
 from budgets.terms import Calibration, Devices, Envelope, Parent, Plan
 from objectives.api import Objective
 from objectives.space import Knob, SearchSpace
@@ -26,6 +30,24 @@ class Around:
     head: str  # of that run's ledger
     centre: Point
     steps: tuple[float, ...]  # how far each knob goes to either side, of its range
+
+
+class Check(Protocol):
+    """Points to evaluate once, in a run of their own that searches nothing."""
+
+    @property
+    def terms(self) -> Request:
+        """On which objective, and within what."""
+
+    def points(self) -> tuple[Point, ...]: ...
+
+    def name(self, kind: str) -> str:
+        """The run's id on that kind of device: what was asked decides it."""
+
+    def plan(self, devices: Devices, calibration: Calibration | None) -> Plan: ...
+
+    def in_words(self, plan: Plan) -> str:
+        """What is about to be evaluated."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +77,20 @@ class CheckRequest:
             return check_points(space, self.names())
         return points_around(space, self.names(), self.around)
 
+    def name(self, kind: str) -> str:
+        return check_name(self, kind)
+
+    def plan(self, devices: Devices, calibration: Calibration | None) -> Plan:
+        return check_plan(self, devices, calibration)
+
+    def in_words(self, plan: Plan) -> str:
+        shape = plan.resolved
+        return (
+            f"Checking {', '.join(self.names())}: {shape.population} points on "
+            f"{shape.seeds_per_candidate} seeds, {shape.evaluations} evaluations."
+            + "".join(f" {reason}." for reason in plan.reasons)
+        )
+
 
 def check_points(space: SearchSpace, names: Sequence[str]) -> tuple[Point, ...]:
     """The baseline, and one knob at a time at either end of its range, in the unit cube."""
@@ -73,6 +109,14 @@ def points_around(space: SearchSpace, names: Sequence[str], around: Around) -> t
         return [side for side in sides if side is not None]
 
     return _one_at_a_time(space, names, centre, either_side)
+
+
+def stands_for(state: RunState) -> Point | None:
+    """The point that a check around a search looks around; None before a generation is told.
+
+    What is recommended; where that is nothing, what the search stood for at last.
+    """
+    return recommendation(state) or average(state)
 
 
 def _one_at_a_time(
