@@ -1,6 +1,5 @@
 """The rule about a search that no longer gets better."""
 
-from itertools import takewhile
 from statistics import fmean, median
 
 from budgets.rules import PATIENCE, Reading
@@ -46,11 +45,8 @@ def patience(state: RunState) -> Reading:
 
 
 def _comparable(state: RunState) -> list[Generation]:
-    """The last generations told that were evaluated alike, in order."""
-    if not state.told:
-        return []
-    changed = state.told[-1].changed
-    return list(takewhile(lambda g: g.changed == changed, reversed(state.told)))[::-1]
+    """The generations told that were evaluated as the last one was, in order."""
+    return [g for g in state.told if g.is_full == state.told[-1].is_full]
 
 
 def _healthy(generation: Generation) -> list[float]:

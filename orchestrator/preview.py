@@ -259,9 +259,9 @@ def _proxy(plan: Plan) -> Iterator[str]:
     yield (
         f"{plan.proxy.varied.label} takes {length:.0%} of an evaluation's time. Where it agrees "
         f"with the full one whenever they are compared, and the mean moves little, {short} of "
-        f"{shape.generations} generations are short and {(saved - compared) / shape.generations:.0%} "
-        "of the search's time is saved; where it never does, comparing costs "
-        f"{compared / shape.generations:.0%} more."
+        f"{shape.generations} generations are short, and "
+        f"{(saved - compared) / shape.generations:.0%} of the search's time is saved; where it "
+        f"never does, comparing costs {compared / shape.generations:.0%} more."
     )
 
 

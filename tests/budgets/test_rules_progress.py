@@ -8,7 +8,7 @@ from budgets.events import Overridden, Status
 from budgets.report import budget_report
 from budgets.rules import Reading
 from budgets.rules_progress import patience
-from budgets.terms import Calibration, Caps, Envelope, Thresholds
+from budgets.terms import Calibration, Caps, Envelope, ProxyTerms, Thresholds, Varied
 from budgets.triggers import judge
 
 if TYPE_CHECKING:
@@ -113,12 +113,15 @@ def test_it_speaks_between_generations_and_not_at_the_end(make_story: "MakeStory
 
 
 def test_scores_of_a_proxy_are_compared_with_its_own_only(make_story: "MakeStory") -> None:
-    story = make_story(**plan(count=2))
+    shorter = {"steps": 10}
+    proxy = ProxyTerms(varied=Varied(label="10 steps", settings=shorter))
+    story = make_story(**plan(count=2, proxy=proxy))
     told(story, 2.0, 2.0)
-    assert not told(story, 5.0, 5.0, settings={"steps": 10}).fires
-    reading = told(story, 5.0, settings={"steps": 10})
+    assert not told(story, 5.0, 5.0, settings=shorter).fires
+    reading = told(story, 5.0, settings=shorter)
     assert reading.fires
-    assert told(story, 4.9, settings={"steps": 10}).observed == pytest.approx(0.05 / 5)
+    assert told(story, 4.9, settings=shorter).observed == pytest.approx(0.05 / 5)
+    assert told(story, 2.0).observed == 0  # as in the two before, whatever lies between
 
 
 def test_an_override_starts_the_count_anew(make_story: "MakeStory") -> None:
