@@ -73,8 +73,8 @@ def runaway_time(state: RunState, generation: Generation) -> Reading:
     """The generation's median evaluation takes more than twice the calibrated one.
 
     Judged on CPU seconds where the devices are CPUs: wall clock there measures the neighbours.
-    Evaluations of another length than the calibrated ones are expected to take as much longer; those
-    of a proxy as long as they took when they were compared with full ones, start-up included.
+    Evaluations of another length than the calibrated ones are expected to take as much longer, a
+    proxy's as long as when they were compared with full ones: start-up does not shrink with them.
     """
     calibration, limits = state.plan.calibration, state.plan.thresholds
     limit, number = limits.time_drift_pause, generation.number
