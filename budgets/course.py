@@ -49,13 +49,19 @@ def next_step(state: RunState) -> Step:
 
 
 def _after_the_search(state: RunState, confirmation: Confirmation) -> Step:
-    """The first panel that was not closed; the rung only for a winner that deserves it."""
-    for name in ("finalists", "winner"):
-        if not _is_closed(state.panel(name)):
-            return "decide" if name == "winner" and not has_winner(state) else name
-    if confirmation.rung is None or _is_closed(state.panel("rung")) or not is_promising(state):
-        return "decide"
-    return "rung"
+    """The first panel that was not closed; the rung only for a winner that deserves it.
+
+    Finalists are compared, and controls given the reference's seconds, when both panels are closed.
+    """
+    if not _is_closed(state.panel("finalists")):
+        return "finalists"
+    if not _is_closed(state.panel("reference")):
+        return "reference"
+    if not _is_closed(state.panel("winner")):
+        return "winner" if has_winner(state) else "decide"
+    if state.panel("rung") is not None:
+        return "decide" if _is_closed(state.panel("rung")) else "rung"
+    return "rung" if confirmation.rung is not None and is_promising(state) else "decide"
 
 
 def _is_paired(state: RunState) -> bool:
@@ -127,8 +133,8 @@ def still_apart(state: RunState) -> Needs:
     no time of an evaluation is known.
     """
     pairs = pairing(state)
-    own = (0, 0.0) if pairs is None else _left(pairs)
-    return _needs(state, own, _for_the_verdict(state))
+    own = [] if pairs is None else [_left(pairs)]
+    return _needs(state, [*own, *_for_the_verdict(state)])
 
 
 def still_for_the_verdict(state: RunState) -> Needs:
@@ -138,30 +144,30 @@ def still_for_the_verdict(state: RunState) -> Needs:
 
 def length_apart(state: RunState) -> float:
     """The verdict's evaluations that are not settled yet, in evaluations of the search."""
-    return _for_the_verdict(state)[1]
+    return sum(length for _, length in _for_the_verdict(state))
 
 
-def _needs(state: RunState, *parts: tuple[int, float]) -> Needs:
+def _needs(state: RunState, left: list[tuple[int, float]]) -> Needs:
     plan, calibration = state.plan, state.plan.calibration
-    count, length = sum(count for count, _ in parts), sum(length for _, length in parts)
-    if calibration is None or not count:
+    if calibration is None or not left:
         return NOTHING
-    needs = expected(count, length, calibration, plan.devices.count)
+    parts = [expected(*panel, calibration, plan.devices.count) for panel in left]
     last = plan.limits.stretched(_longest(state)).reserve_ms / MS_PER_HOUR
-    return Needs(count, needs.device_hours + last, needs.hours + last)
+    return Needs(
+        sum(part.evaluations for part in parts),
+        sum(part.device_hours for part in parts) + last,
+        sum(part.hours for part in parts) + last,  # each panel begins when the last one is closed
+    )
 
 
-def _for_the_verdict(state: RunState) -> tuple[int, float]:
-    """How many evaluations of the confirmation are not settled, and their length together."""
+def _for_the_verdict(state: RunState) -> list[tuple[int, float]]:
+    """Of each panel how many evaluations are not settled, and their length together."""
     confirmation = state.plan.confirmation
     if confirmation is None or state.decided is not None:
-        return 0, 0.0
-    count, length = 0, 0.0
-    for name, (planned, whole) in confirmation.sizes().items():
-        panel = state.panel(name)
-        left, left_length = (planned, whole) if panel is None else _left(panel)
-        count, length = count + left, length + left_length
-    return count, length
+        return []
+    sizes = confirmation.sizes().items()
+    parts = [whole if (p := state.panel(name)) is None else _left(p) for name, whole in sizes]
+    return [part for part in parts if part[0]]
 
 
 def _longest(state: RunState) -> float:
@@ -173,7 +179,7 @@ def _longest(state: RunState) -> float:
 def expected(count: int, length: float, calibration: Calibration, devices: int) -> Needs:
     """What so many evaluations, `length` whole ones together, are expected to take."""
     device_hours = length * calibration.median_seconds / 3600
-    rounds = ceil(count / devices) * (length / count) if count else 0.0
+    rounds = ceil(count / devices) * (length / count)
     return Needs(count, device_hours, rounds * calibration.median_seconds / 3600)
 
 

@@ -30,6 +30,7 @@ def to_markdown(report: BudgetReport, knobs: dict[str, float] | None = None) -> 
         "",
         f"**{plain(report.sentence)}**",
         "",
+        *([] if report.follows is None else [plain(report.follows), ""]),
         f"Generation {report.generations_finished} of {report.generations_planned} on "
         f"{plain(report.devices)}. {_eta(report)}",
         "",

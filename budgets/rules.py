@@ -7,7 +7,7 @@ What a rule sees in a run is a `Reading`, whether it fires or not. The rules the
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from budgets.state import Batch
+from budgets.state import Batch, RunState
 from budgets.terms import Thresholds
 
 
@@ -123,7 +123,16 @@ BUDGET = Rule(
     overridable=False,
 )
 
+FOLLOWS_A_GO = Rule("go", "whether the run that a phase 2 follows said Go, 1 or 0", "pause")
+UNPROVEN_KNOBS = Rule(
+    "unproven_knobs",
+    "knobs that are new in a phase 2, and that no finished check has shown to move the score",
+    "pause",
+)
+
 HOLDING_UP = (
+    FOLLOWS_A_GO,
+    UNPROVEN_KNOBS,
     CRASH_RATE,
     SUSTAINED_NAN,
     TOO_FEW_HEALTHY,
@@ -196,6 +205,11 @@ FINDINGS = (
 
 TABLE = (*HOLDING_UP, *GO, *FINDINGS)
 """All of them, as `orchestrator explain` prints them."""
+
+
+def place_of(state: RunState, batch: Batch) -> int:
+    """Where a rule about the batch speaks: its generation, or that which would come next."""
+    return batch.number if batch.panel is None else state.asked
 
 
 def name_of(batch: Batch) -> str:

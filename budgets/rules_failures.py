@@ -12,6 +12,7 @@ from budgets.rules import (
     TOO_FEW_HEALTHY,
     Reading,
     name_of,
+    place_of,
 )
 from budgets.rules_nan import nan_candidates, sustained_nan
 from budgets.state import Batch, Generation, RunState
@@ -124,7 +125,7 @@ def baseline_failed(generation: Generation) -> Reading:
 def keeps_getting_lost(state: RunState, batch: Batch) -> Reading:
     """The infrastructure lost one evaluation too often since the run was last opened."""
     limit, session = state.plan.thresholds.attempts_per_session, len(state.opened) - 1
-    number = state.asked if batch.panel else batch.number
+    number = place_of(state, batch)
     most = 0
     for (candidate, seed), tries in batch.tries.items():
         lost = [

@@ -13,6 +13,9 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validato
 Phase = Literal["calibration", "check", "phase1", "phase2"]
 Tier = Literal["min", "target", "max"]
 
+VariantName = Literal["robust", "expanded"]
+"""Of a phase 2: the same knobs on more seeds, or more knobs."""
+
 PanelName = Literal["reference", "finalists", "winner", "rung", "proxy"]
 """Evaluations that no search learns from: see `Confirmation` and `ProxyTerms`."""
 
@@ -322,9 +325,11 @@ class Source(Terms):
 
     run_id: str
     head: str  # of its ledger, then
-    variant: Literal["robust", "expanded"]
+    variant: VariantName
     grade: str  # of its decision; empty where a person overrode that there is none
     point: tuple[float, ...]  # its recommendation, in this run's space
+    added: tuple[str, ...] = ()  # knobs that it did not search
+    unproven: tuple[str, ...] = ()  # of these, not shown to move the score; a person let them pass
 
 
 class Parent(Terms):

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from budgets import following
 from budgets.accounts import MS_PER_HOUR, Accounts, Refusal
 from budgets.course import (
     Needs,
@@ -21,7 +22,7 @@ from budgets.course import (
     still_for_the_verdict,
 )
 from budgets.proxy import fidelity_of_next
-from budgets.rules import BUDGET, HOLDING_UP, Reading, name_of
+from budgets.rules import BUDGET, HOLDING_UP, Reading, name_of, place_of
 from budgets.rules_failures import (
     baseline_failed,
     crash_rate,
@@ -116,7 +117,10 @@ def readings(state: RunState) -> list[Reading]:
 
 def _of_the_run(state: RunState) -> list[Reading]:
     """Of the rules that apply also when the search is over."""
-    return [budget(state), *(keeps_getting_lost(state, batch) for batch in at_work(state))]
+    source = state.plan.source
+    founded = () if source is None else following.readings(source)
+    lost = (keeps_getting_lost(state, batch) for batch in at_work(state))
+    return [*founded, budget(state), *lost]
 
 
 def _waived(state: RunState, trigger: Trigger) -> bool:
@@ -138,7 +142,7 @@ def unaffordable(state: RunState) -> Trigger | None:
     """The next generation, if there is one, is not expected to fit into what a cap leaves free.
 
     Half a generation teaches the search nothing, so it is not begun. Its last attempt must still
-    find its whole reservation free, however short it will be.
+    find its whole reservation free, however short it will be, beside what the verdict will take.
     """
     plan, accounts = state.plan, state.accounts
     if state.current is not None or plan.calibration is None or search_is_over(state):
@@ -147,8 +151,8 @@ def unaffordable(state: RunState) -> Trigger | None:
         return None
     needed, apart = _next_generation(state, plan.calibration), still_apart(state)
     last = max(0.0, plan.limits.reserve_ms / MS_PER_HOUR - plan.calibration.median_seconds / 3600)
-    last_device_hours, last_hours = max(last, apart.device_hours), max(last, apart.hours)
-    device_hours, hours = needed.device_hours + last_device_hours, needed.hours + last_hours
+    device_hours = needed.device_hours + last + apart.device_hours
+    hours = needed.hours + last + apart.hours
     cost = device_hours * plan.price_per_device_hour
     checks = (
         ("device-hours", device_hours, accounts.device_hours_free, "--max-device-hours"),
@@ -207,8 +211,7 @@ def refusal_from(
     if (is_apart and not is_proxy) or state.plan.search is None:
         return accounts.refusal(reserve_ms, apart=is_apart)
     others = still_for_the_verdict(state) if is_proxy else still_apart(state)
-    last = reserve_ms / MS_PER_HOUR  # of whatever comes last; it is part of what is set aside
-    aside = (max(0.0, others.device_hours - last), max(0.0, others.hours - last))
+    aside = (others.device_hours, others.hours)
     return accounts.refusal(reserve_ms, apart=is_apart, aside=aside)
 
 
@@ -219,8 +222,7 @@ def disk_full(generation: int, why: str) -> Trigger:
 
 def refused(state: RunState, batch: Batch, refusal: Refusal) -> Trigger:
     """The stop that a refused reservation amounts to."""
-    number = state.asked if batch.panel else batch.number
-    evidence = f"{name_of(batch)} cannot be finished: {refusal}"
+    evidence, place = f"{name_of(batch)} cannot be finished: {refusal}", place_of(state, batch)
     return Trigger(
-        "budget", number, "stop", refusal.needed, refusal.free, evidence, overridable=False
+        "budget", place, "stop", refusal.needed, refusal.free, evidence, overridable=False
     )

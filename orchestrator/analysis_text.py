@@ -17,7 +17,7 @@ def to_markdown(analysis: Analysis) -> str:
         f"# {plain(analysis.run_id)}: which knobs matter, around the recommendation",
         "",
         f"From {analysis.generations} finished generations, replayed from the ledger. Nothing was "
-        "evaluated for this.",
+        f"evaluated for this.{_instead(analysis)}",
         "",
         "## The search's distribution",
         "",
@@ -29,6 +29,12 @@ def to_markdown(analysis: Analysis) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _instead(analysis: Analysis) -> str:
+    if analysis.recommended:
+        return ""
+    return " The run recommends nothing: what the search stood for at last takes its place."
 
 
 def _distribution(analysis: Analysis) -> Iterator[str]:

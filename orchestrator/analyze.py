@@ -10,7 +10,7 @@ from budgets.report import recommendation
 from budgets.state import RunState
 from budgets.terms import SearchTerms
 from objectives.space import SearchSpace
-from orchestrator.check import Around
+from orchestrator.check import Around, stands_for
 from orchestrator.landscape import Landscape, Point
 from orchestrator.search import Search, landscape_of_noise
 from orchestrator.sensitivity import Estimate, estimate
@@ -39,7 +39,8 @@ class Analysis:
     generations: int
     evaluations: int
     space: SearchSpace
-    recommendation: Point
+    recommendation: Point  # or what the search stood for at last
+    recommended: bool  # which of the two
     landscape: Landscape
     first: Landscape  # where the search began
     by_chance: ByChance
@@ -79,6 +80,7 @@ class Analysis:
             "recommendation": {
                 "point": self.recommendation,
                 "knobs": self.space.decode(self.recommendation),
+                "recommended": self.recommended,
             },
             "landscape": {
                 **asdict(landscape),
@@ -97,7 +99,7 @@ def analyze(state: RunState, *, accept_drift: bool = False) -> Analysis:
     Raises ValueError on a run that searched nothing, or of which no generation is finished;
     ReplayError where the replay diverges.
     """
-    plan, point = state.plan, recommendation(state)
+    plan, point = state.plan, stands_for(state)
     if plan.search is None:
         raise ValueError(f"{plan.run_id} is a {plan.phase}: expected a search's run")
     if point is None:
@@ -114,6 +116,7 @@ def analyze(state: RunState, *, accept_drift: bool = False) -> Analysis:
         evaluations=state.accounts.evaluations,
         space=space,
         recommendation=point,
+        recommended=recommendation(state) is not None,
         landscape=search.landscape(),
         first=first,
         by_chance=_by_chance(plan.search, plan.resolved.population, state.finished),

@@ -6,7 +6,10 @@ from math import copysign
 from pathlib import Path
 from typing import Protocol
 
+from budgets.finalists import average
 from budgets.liveness import Liveness, liveness
+from budgets.report import recommendation
+from budgets.state import RunState
 from budgets.terms import Calibration, Devices, Envelope, Parent, Plan
 from objectives.api import Objective
 from objectives.space import Knob, SearchSpace
@@ -106,6 +109,14 @@ def points_around(space: SearchSpace, names: Sequence[str], around: Around) -> t
         return [side for side in sides if side is not None]
 
     return _one_at_a_time(space, names, centre, either_side)
+
+
+def stands_for(state: RunState) -> Point | None:
+    """The point that a check around a search looks around; None before a generation is told.
+
+    What is recommended; where that is nothing, what the search stood for at last.
+    """
+    return recommendation(state) or average(state)
 
 
 def _one_at_a_time(

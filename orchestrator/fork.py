@@ -7,6 +7,7 @@ from typing import Any
 
 from budgets.state import RunState
 from budgets.terms import Parent, Plan
+from orchestrator.follow import followed_again
 from orchestrator.plan import Confirm, Request, differences, run_directory, run_name, search_plan
 from orchestrator.recorded import recorded_state
 
@@ -37,7 +38,8 @@ def planned_again(request: Request, recorded: Plan) -> Plan:
 
     Thresholds that it does not name are the recorded ones, whatever the defaults have become.
     """
-    plan = search_plan(request, recorded.devices, recorded.calibration, recorded.parent)
+    succession = followed_again(request, recorded)
+    plan = search_plan(request, recorded.devices, recorded.calibration, recorded.parent, succession)
     kept: dict[str, Any] = {"thresholds": recorded.thresholds.model_copy(update=request.thresholds)}
     if request.confirm == Confirm():  # whatever that has come to mean since
         kept["confirmation"] = recorded.confirmation

@@ -1,19 +1,20 @@
 """The options of the command line, each named once, and what they amount to."""
 
+import inspect
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from typer import Argument, BadParameter, Option
 
-from budgets.terms import Tier, Window
+from budgets.terms import Phase, Tier, VariantName, Window
 from objectives import registry, secrets
 from objectives.api import Objective, ObjectiveSpec
 from orchestrator.check import CHECK_SEEDS, LEAST_SEEDS, CheckRequest
 from orchestrator.engine import Engine
-from orchestrator.plan import RUNG_FACTOR, RUNG_SEEDS, VERDICT_SEEDS, Confirm, Request
+from orchestrator.plan import RUNG_FACTOR, RUNG_SEEDS, VERDICT_SEEDS, Confirm, Follows, Request
 from orchestrator.thresholds import changes
 from orchestrator.window import parse_window
 
@@ -40,6 +41,13 @@ GivenRun = Annotated[str, Argument(help="Run id or directory.")]
 ObjectiveName = Annotated[str, Option("--objective", help="What to tune.")]
 Settings = Annotated[
     list[str] | None, Option("--set", metavar="KEY=VALUE", help="An objective's setting.")
+]
+FollowedRun = Annotated[
+    str, Option("--from", metavar="RUN", help="The phase 1 whose Go it follows: id or directory.")
+]
+Variant = Annotated[
+    VariantName,
+    Option("--variant", help="The same knobs on 3 seeds each, or more knobs on one."),
 ]
 TierName = Annotated[Tier | None, Option("--tier", help="How much to spend.")]
 ExecutorName = Annotated[
@@ -160,7 +168,7 @@ class Asked:
     tier_given: bool
 
 
-def phase_command(act: Callable[[Asked], None]) -> Callable[..., None]:
+def phase_command(act: Callable[[Asked], None], phase: Phase = "phase1") -> Callable[..., None]:
     """One signature for every command about a phase: they cannot drift apart."""
 
     def command(
@@ -174,8 +182,13 @@ def phase_command(act: Callable[[Asked], None]) -> Callable[..., None]:
         search_seed: Annotated[int, Option("--seed", "--search-seed", help="Of the search.")] = 1,
         evaluation_seed: EvaluationSeed = 123,
         sigma0: Annotated[
-            float, Option("--sigma0", "--sigma", help="First step, of each knob's range.")
-        ] = 0.2,
+            float | None,
+            Option(
+                "--sigma0",
+                "--sigma",
+                help="First step, of each knob's range; default: 0.2, or the followed run's.",
+            ),
+        ] = None,
         population: Annotated[
             int | None, Option("--population", "--popsize", help="P; default: 2 x devices.")
         ] = None,
@@ -228,7 +241,7 @@ def phase_command(act: Callable[[Asked], None]) -> Callable[..., None]:
         as_json: Json = False,
     ) -> None:
         request = Request(
-            phase="phase1",
+            phase=phase,
             tier=tier or "target",
             objective=load_objective(objective, settings),
             run_id=run_id,
@@ -261,6 +274,23 @@ def phase_command(act: Callable[[Asked], None]) -> Callable[..., None]:
             )
         )
 
+    return command
+
+
+def following_command(act: Callable[[Asked], None]) -> Callable[..., None]:
+    """The same signature for a phase 2, with the run that it follows and how."""
+
+    def command(variant: Variant, run: FollowedRun, **options: Any) -> None:
+        def follow(asked: Asked) -> None:
+            request = replace(asked.request, follows=Follows(run, variant))
+            act(replace(asked, request=request))
+
+        phase_command(follow, "phase2")(**options)
+
+    own = list(inspect.signature(command).parameters.values())[:2]
+    others = inspect.signature(phase_command(act)).parameters.values()
+    signature = inspect.Signature([*own, *others])
+    command.__signature__ = signature  # type: ignore[attr-defined]  # where typer looks
     return command
 
 

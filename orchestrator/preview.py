@@ -17,11 +17,12 @@ from budgets.calibration import (
 )
 from budgets.course import expected
 from budgets.detectable import detectable
+from budgets.following import in_words
 from budgets.markdown import duration
 from budgets.proxy import outlook
 from budgets.terms import Calibration, Devices, PanelName, Plan, Tier, Window
 from budgets.tiers import INTENT
-from orchestrator.plan import Request, search_plan
+from orchestrator.plan import Request, Succession, search_plan
 
 SMALL_FAILURE_RATES = (0.01, 0.03)
 """Of evaluations whose knobs are not to blame: what a healthy system may have."""
@@ -103,9 +104,12 @@ def preview_tiers(
     devices: Devices,
     calibration: Calibration | None,
     tiers: Sequence[Tier] = get_args(Tier),
+    succession: Succession | None = None,
 ) -> list[Preview]:
     """One preview a tier. Raises ValueError on a request that cannot be planned."""
-    plans = [search_plan(replace(request, tier=t), devices, calibration) for t in tiers]
+    plans = [
+        search_plan(replace(request, tier=t), devices, calibration, None, succession) for t in tiers
+    ]
     return [Preview(plan, _expected(plan)) for plan in plans]
 
 
@@ -123,6 +127,7 @@ def to_markdown(previews: Sequence[Preview]) -> str:
     lines = [
         f"# {plan.phase} of {plan.objective['name']} on {devices.count} x {devices.name}",
         "",
+        *_beginning(plan),
         *_basis(plan.calibration),
         "",
         "| tier | P x G x S | evaluations | device-hours | ideal | with barrier | cost |",
@@ -141,6 +146,17 @@ def to_markdown(previews: Sequence[Preview]) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _beginning(plan: Plan) -> list[str]:
+    """What a phase 2 takes over."""
+    if plan.source is None:
+        return []
+    learned = (
+        "It begins at that one's recommendation, with the step size and the shape that its search "
+        "had in the end (`phase2` replays it)."
+    )
+    return [in_words(plan.source), learned, ""]
 
 
 def _basis(calibration: Calibration | None) -> list[str]:
@@ -256,12 +272,12 @@ def _proxy(plan: Plan) -> Iterator[str]:
     shape, length = plan.resolved, plan.proxy.varied.length
     paired, short = outlook(plan.proxy, shape.generations)
     compared, saved = paired * length, short * (1 - length)
+    net, extra = (x / shape.generations for x in (saved - compared, compared))
     yield (
         f"{plan.proxy.varied.label} takes {length:.0%} of an evaluation's time. Where it agrees "
         f"with the full one whenever they are compared, and the mean moves little, {short} of "
-        f"{shape.generations} generations are short, and "
-        f"{(saved - compared) / shape.generations:.0%} of the search's time is saved; where it "
-        f"never does, comparing costs {compared / shape.generations:.0%} more."
+        f"{shape.generations} generations are short and {net:.0%} of the search's time is saved; "
+        f"where it never does, comparing costs {extra:.0%} more."
     )
 
 

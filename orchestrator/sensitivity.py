@@ -98,10 +98,10 @@ def estimate(
     """Slopes and bends at the point `centre`, over the last half of the finished `generations`.
 
     Where that is too little, only slopes; over all of them if need be; None if those are too few.
-    Of the coefficients that stand above their error, the share `rate` at most is expected to be
-    luck (see `discoveries`).
+    Generations that a proxy scored do not count. Of the coefficients that stand above their error,
+    the share `rate` at most is expected to be luck (see `discoveries`).
     """
-    told = [g for g in generations if g.told is not None]
+    told = [g for g in generations if g.told is not None and not g.changed]
     half = told[-ceil(len(told) / 2) :]
     for window, bends in ((half, True), (half, False), (told, False)):
         if (fit := _fitted(window, np.array(centre) if bends else None)) is not None:

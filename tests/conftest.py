@@ -110,7 +110,8 @@ def run_check() -> Callable[..., Result]:
         around: Around | None = None,
         **terms: Any,
     ) -> Result:
-        spec = ObjectiveSpec(name=objective, settings={"dimension": 2, **(settings or {})})
+        usual = {} if objective == "nanochat" else {"dimension": 2}
+        spec = ObjectiveSpec(name=objective, settings={**usual, **(settings or {})})
         request = Request("check", "min", registry.load(spec), **terms)
         asked = CheckRequest(request, seeds, knobs, around)
         with make_session(root, engine) as session:

@@ -21,6 +21,8 @@ def test_every_rule_is_named_once_and_says_what_it_looks_at() -> None:
 def test_what_a_person_can_override_holds_a_run_up() -> None:
     assert tuple(rule.name for rule in HOLDING_UP) == RULES
     assert {rule.name for rule in TABLE if rule.overridable} == {
+        "go",
+        "unproven_knobs",
         "crash_rate",
         "sustained_nan",
         "runaway_time",

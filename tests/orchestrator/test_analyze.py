@@ -11,6 +11,8 @@ import orjson
 import pytest
 
 from budgets.chain import LEDGER
+from budgets.events import Decided
+from budgets.finalists import average
 from budgets.head import HEAD
 from budgets.liveness import liveness
 from budgets.report import recommendation
@@ -119,7 +121,7 @@ def test_a_run_that_is_no_search_or_has_finished_nothing_is_refused(
     with pytest.raises(ValueError, match="is a check: expected a search's run"):
         analyze(run_check(tmp_path, seeds=2).state)
     state = load_state(searched)
-    state.told, state.current = [], None
+    state.told, state.decided = [], None
     with pytest.raises(ValueError, match="has finished no generation yet"):
         analyze(state)
 
@@ -132,6 +134,14 @@ def test_the_text_says_that_the_estimate_is_one_and_how_sure_it_is(analysis: Ana
     assert "Not above it:" in text
     few = to_markdown(replace(analysis, estimate=None))
     assert "are too few to tell what each of 3 knobs does: `--evaluate` measures it." in few
+
+
+def test_where_nothing_is_recommended_it_is_of_what_the_search_stood_for(searched: Path) -> None:
+    state = load_state(searched)
+    state.decided = Decided(grade="no_go", no_go="below_noise", evidence="too little")
+    found = analyze(state)
+    assert (found.recommended, found.recommendation) == (False, average(state))
+    assert "The run recommends nothing" in to_markdown(found)
 
 
 def test_correlations_are_named_beyond_chance_or_as_chance(analysis: Analysis) -> None:

@@ -149,6 +149,12 @@ def test_a_generation_that_is_not_told_does_not_count() -> None:
     assert found([*finished, last]) == found(finished)
 
 
+def test_a_generation_that_a_proxy_scored_does_not_count() -> None:
+    *whole, last = searched(linear)
+    last.changed = {"target_flops": 1e9}
+    assert found([*whole, last]) == found(whole)
+
+
 def test_failed_candidates_are_left_out() -> None:
     failing = [
         told(g.number, g.points, [None, *g.scores()[1:]]) for g in searched(linear, noise=0.01)
