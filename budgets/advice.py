@@ -1,7 +1,7 @@
 """The recommended next step after a decision, in words."""
 
-from budgets.decision import rung_gain, winner_gain
 from budgets.detectable import detectable
+from budgets.gains import rung_gain, winner_gain
 from budgets.state import RunState
 
 MOST_SEEDS = 64

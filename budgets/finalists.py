@@ -7,8 +7,7 @@ seeds that nobody was picked on, so that having picked it does not flatter it th
 
 from math import ceil, inf
 
-from budgets.comparison import Gain, gain
-from budgets.state import Generation, Panel, RunState
+from budgets.state import Generation, RunState
 from budgets.terms import Arm
 
 Point = tuple[float, ...]
@@ -73,38 +72,6 @@ def mean_score(generation: Generation) -> float | None:
     return sum(healthy) / len(healthy) if healthy else None
 
 
-def baseline_scores(state: RunState) -> dict[int, float]:
-    """The baseline's healthy scores on the confirmation's seeds."""
-    return scores_of(state.panel("reference"), BASELINE)
-
-
-def incumbent_scores(state: RunState) -> dict[int, float] | None:
-    """An earlier winner's healthy scores there; None before they are settled, and without one."""
-    confirmation, panel = state.plan.confirmation, state.panel("reference")
-    if confirmation is None or confirmation.incumbent is None:
-        return None
-    return None if panel is None or not panel.closed else scores_of(panel, INCUMBENT)
-
-
-def scores_of(panel: Panel | None, arm: str) -> dict[int, float]:
-    """Healthy scores by seed of the panel's arm of that name; empty where there is none."""
-    if panel is None:
-        return {}
-    for place, own in enumerate(panel.arms):
-        if own.name == arm:
-            return panel.scores_by_seed(place)
-    return {}
-
-
-def picking_gains(state: RunState) -> list[tuple[Arm, Gain]]:
-    """Each finalist's gain over the baseline on the picking seeds, in the order of the panel."""
-    panel, level = state.panel("finalists"), state.plan.thresholds.go_level
-    if panel is None:
-        return []
-    baseline = baseline_scores(state)
-    return [(arm, gain(scores_of(panel, arm.name), baseline, level)) for arm in panel.arms]
-
-
 def winner(state: RunState) -> Arm | None:
     """The finalist with the best mean score on the picking seeds; None before they are settled.
 
@@ -121,3 +88,9 @@ def winner(state: RunState) -> Arm | None:
 
     best = min(range(len(panel.arms)), key=order)
     return panel.arms[best] if panel.scores_by_seed(best) else None
+
+
+def has_winner(state: RunState) -> bool:
+    """Whether a finalist has a score at all, or may still get one."""
+    panel = state.panel("finalists")
+    return panel is None or not panel.closed or winner(state) is not None

@@ -1,8 +1,8 @@
 """Where a run stands, in one sentence that claims no more than was measured."""
 
 from budgets.course import next_step
-from budgets.decision import incumbent_gain
 from budgets.findings import title
+from budgets.gains import incumbent_gain
 from budgets.liveness import liveness
 from budgets.proxy_report import proxy_report
 from budgets.proxy_text import proxy_sentence

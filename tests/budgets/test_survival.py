@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from budgets.decision import gain_over_incumbent, incumbent_gain
 from budgets.events import Decided, PanelAsked, Reserved, Settled, Status
 from budgets.finalists import BASELINE, INCUMBENT
 from budgets.findings import findings
 from budgets.findings_text import finding_lines
+from budgets.gains import gain_over_incumbent, incumbent_gain
 from budgets.sentence import sentence
 from budgets.state import RunState
 from budgets.terms import Arm, Confirmation, Source
