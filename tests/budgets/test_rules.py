@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 
-from budgets import decision
+from budgets import conditions
 from budgets.rules import FINDINGS, GO, HOLDING_UP, TABLE, Rule
 from budgets.terms import Thresholds
 from budgets.triggers import RULES
@@ -35,7 +35,7 @@ def test_what_a_person_can_override_holds_a_run_up() -> None:
 
 
 def test_the_conditions_of_a_go_are_those_that_the_decision_judges() -> None:
-    judged = {*get_args(decision.Rule), "flat", "seed_luck"}
+    judged = {*get_args(conditions.Rule), "flat", "seed_luck"}
     assert {rule.name for rule in GO} == judged
 
 
