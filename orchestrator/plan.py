@@ -305,12 +305,19 @@ def confirmation_seeds(plan: Plan) -> ConfirmationSeeds:
     used = {seed for number in range(generations) for seed in evaluation_seeds(plan, number)}
     if plan.calibration is not None:
         used |= {sample.seed for sample in plan.calibration.samples}
-    drawn = (_seed(f"{plan.evaluation_seed}/{plan.phase}/confirm/{n}") for n in count())
-    fresh = dict.fromkeys(islice((seed for seed in drawn if seed not in used), 10_000))
-    seeds = iter(fresh)
+    seeds = _fresh(plan, used)
     rung = 0 if wanted.rung is None else wanted.rung.seeds
     counts = (wanted.picking_seeds, wanted.seeds, rung)
     return ConfirmationSeeds(*(tuple(islice(seeds, number)) for number in counts))
+
+
+def _fresh(plan: Plan, used: set[int]) -> Iterator[int]:
+    """Seeds for a confirmation without end, none twice and none of those `used`."""
+    for number in count():
+        seed = _seed(f"{plan.evaluation_seed}/{plan.phase}/confirm/{number}")
+        if seed not in used:
+            used.add(seed)
+            yield seed
 
 
 def _seed(text: str) -> int:
