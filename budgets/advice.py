@@ -1,7 +1,7 @@
 """The recommended next step after a decision, in words."""
 
-from budgets.decision import rung_gain, winner_gain
 from budgets.detectable import detectable
+from budgets.gains import rung_gain, winner_gain
 from budgets.state import RunState
 
 MOST_SEEDS = 64
@@ -16,8 +16,6 @@ def advice(state: RunState) -> str | None:
     plan = state.plan
     proceed = f"python -m orchestrator phase2 --variant robust --tier min --from {plan.run_id}"
     match decided.grade:
-        case "plumbing":
-            return "Next: --tier target, which compares what it finds with the baseline."
         case "go_persists":
             return _after_go(state, f"proceed with {proceed}")
         case "go":

@@ -9,11 +9,13 @@ from math import ceil
 from typing import Literal, NamedTuple
 
 from budgets.accounts import MS_PER_HOUR
-from budgets.decision import has_winner, is_promising
+from budgets.conditions import is_promising
+from budgets.finalists import has_winner
+from budgets.proxy import fidelity
 from budgets.state import Batch, Panel, RunState
-from budgets.terms import Calibration
+from budgets.terms import Calibration, Confirmation
 
-Step = Literal["reference", "generation", "finalists", "winner", "rung", "decide", "over"]
+Step = Literal["reference", "proxy", "generation", "finalists", "winner", "rung", "decide", "over"]
 
 ENDS_THE_SEARCH = ("budget", "patience")
 """Rules that stop the search, and leave what it found to be confirmed."""
@@ -35,24 +37,55 @@ def next_step(state: RunState) -> Step:
     plan = state.plan
     if state.decided is not None or state.concluded is not None:
         return "over"
+    if _is_paired(state):
+        return "proxy"
     if plan.search is None:
-        return "generation" if state.finished < plan.resolved.generations else "over"
+        unfinished = state.finished < plan.resolved.generations or pairing(state) is not None
+        return "generation" if unfinished else "over"
     if plan.confirmation is not None and state.panel("reference") is None and not state.told:
         return "reference"
-    return _after_the_search(state) if search_is_over(state) else "generation"
+    if not search_is_over(state):
+        return "generation"
+    return "over" if plan.confirmation is None else _after_the_search(state, plan.confirmation)
 
 
-def _after_the_search(state: RunState) -> Step:
-    """The first panel that was not closed; the rung only for a winner that deserves it."""
-    confirmation = state.plan.confirmation
-    if confirmation is None or not state.told:
-        return "decide"
-    for name in ("finalists", "winner"):
-        if not _is_closed(state.panel(name)):
-            return "decide" if name == "winner" and not has_winner(state) else name
-    if confirmation.rung is None or _is_closed(state.panel("rung")) or not is_promising(state):
-        return "decide"
-    return "rung"
+def _after_the_search(state: RunState, confirmation: Confirmation) -> Step:
+    """The first panel that was not closed; the rung only for a winner that deserves it.
+
+    Finalists are compared, and controls given the reference's seconds, when both panels are closed.
+    """
+    if not _is_closed(state.panel("finalists")):
+        return "finalists"
+    if not _is_closed(state.panel("reference")):
+        return "reference"
+    if not _is_closed(state.panel("winner")):
+        return "winner" if has_winner(state) else "decide"
+    if state.panel("rung") is not None:
+        return "decide" if _is_closed(state.panel("rung")) else "rung"
+    return "rung" if confirmation.rung is not None and is_promising(state) else "decide"
+
+
+def _is_paired(state: RunState) -> bool:
+    """Whether the generation that was asked last is yet to be evaluated short as well."""
+    current = state.current
+    if state.plan.proxy is None or current is None or not current.is_full:
+        return False
+    if state.panel("proxy", current.number) is not None or search_is_over(state):
+        return False
+    return fidelity(state, current.number).paired
+
+
+def pairing(state: RunState) -> Panel | None:
+    """The short evaluations that decide how the next generation is evaluated, until they do."""
+    latest = state.latest
+    panel = None if latest is None else state.panel("proxy", latest.number)
+    return None if panel is None or panel.closed or search_is_over(state) else panel
+
+
+def can_ask(state: RunState) -> bool:
+    """Whether the next generation's points, and how they are evaluated, are known now."""
+    is_next = state.current is None and next_step(state) == "generation"
+    return is_next and pairing(state) is None
 
 
 def _is_closed(panel: Panel | None) -> bool:
@@ -73,19 +106,25 @@ def search_is_over(state: RunState) -> bool:
 
 def at_work(state: RunState) -> list[Batch]:
     """Batches with evaluations to do now: what the run waits for first, then what fills slots."""
-    panels: list[Batch] = [panel for panel in state.panels.values() if not panel.closed]
-    if state.current is None or search_is_over(state):
-        return panels
-    return [state.current, *panels]
+    panels = [panel for panel in state.panels.values() if not panel.closed]
+    if search_is_over(state):
+        return [panel for panel in panels if panel.name != "proxy"]
+    first = [] if state.current is None else [state.current]
+    panels.sort(key=lambda panel: panel.name != "proxy")  # the next generation waits for it
+    return [*first, *panels]
 
 
 def awaited(state: RunState) -> list[Batch]:
-    """What must be closed before the run can go on: the generation, or after the search all."""
-    if state.current is not None and not search_is_over(state):
-        return [state.current]
-    if state.current is None and not search_is_over(state):
-        return []
-    return at_work(state)
+    """What must be closed before the run can go on: the generation, or after the search all.
+
+    Once a generation is told, its short evaluations, if it has any.
+    """
+    if search_is_over(state):
+        return at_work(state)
+    current, pairs = state.current, pairing(state)
+    if current is not None and (state.plan.search is not None or not current.closed):
+        return [current]
+    return [] if pairs is None else [pairs]
 
 
 def still_apart(state: RunState) -> Needs:
@@ -94,31 +133,42 @@ def still_apart(state: RunState) -> Needs:
     The last attempt must find its whole reservation free, however short it will be. Nothing where
     no time of an evaluation is known.
     """
-    plan, calibration = state.plan, state.plan.calibration
-    count, length = _apart(state)
-    if calibration is None or not count:
-        return NOTHING
-    needs = expected(count, length, calibration, plan.devices.count)
-    last = plan.limits.stretched(_longest(state)).reserve_ms / MS_PER_HOUR
-    return Needs(count, needs.device_hours + last, needs.hours + last)
+    pairs = pairing(state)
+    own = [] if pairs is None else [_left(pairs)]
+    return _needs(state, [*own, *_for_the_verdict(state)])
+
+
+def still_for_the_verdict(state: RunState) -> Needs:
+    """The same without a proxy's panel, which leaves the others their due."""
+    return _needs(state, _for_the_verdict(state))
 
 
 def length_apart(state: RunState) -> float:
-    """The panels' evaluations that are not settled yet, in evaluations of the search."""
-    return _apart(state)[1]
+    """The verdict's evaluations that are not settled yet, in evaluations of the search."""
+    return sum(length for _, length in _for_the_verdict(state))
 
 
-def _apart(state: RunState) -> tuple[int, float]:
-    """How many evaluations of panels are not settled, and their length together."""
+def _needs(state: RunState, left: list[tuple[int, float]]) -> Needs:
+    plan, calibration = state.plan, state.plan.calibration
+    if calibration is None or not left:
+        return NOTHING
+    parts = [expected(*panel, calibration, plan.devices.count) for panel in left]
+    last = plan.limits.stretched(_longest(state)).reserve_ms / MS_PER_HOUR
+    return Needs(
+        sum(part.evaluations for part in parts),
+        sum(part.device_hours for part in parts) + last,
+        sum(part.hours for part in parts) + last,  # each panel begins when the last one is closed
+    )
+
+
+def _for_the_verdict(state: RunState) -> list[tuple[int, float]]:
+    """Of each panel how many evaluations are not settled, and their length together."""
     confirmation = state.plan.confirmation
     if confirmation is None or state.decided is not None:
-        return 0, 0.0
-    count, length = 0, 0.0
-    for name, (planned, whole) in confirmation.sizes().items():
-        panel = state.panel(name)
-        left, left_length = (planned, whole) if panel is None else _left(panel)
-        count, length = count + left, length + left_length
-    return count, length
+        return []
+    sizes = confirmation.sizes().items()
+    parts = [whole if (p := state.panel(name)) is None else _left(p) for name, whole in sizes]
+    return [part for part in parts if part[0]]
 
 
 def _longest(state: RunState) -> float:
@@ -130,7 +180,7 @@ def _longest(state: RunState) -> float:
 def expected(count: int, length: float, calibration: Calibration, devices: int) -> Needs:
     """What so many evaluations, `length` whole ones together, are expected to take."""
     device_hours = length * calibration.median_seconds / 3600
-    rounds = ceil(count / devices) * (length / count) if count else 0.0
+    rounds = ceil(count / devices) * (length / count)
     return Needs(count, device_hours, rounds * calibration.median_seconds / 3600)
 
 

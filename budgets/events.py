@@ -37,9 +37,8 @@ Again = Literal["elsewhere", "lighter"]
 """Why a failed evaluation is tried once more: the failure may be the machine's; or it was out of
 memory, and there is a way to compute the same in less."""
 
-Grade = Literal["go_persists", "go", "no_go", "plumbing"]
-"""What a search amounts to: a Go that persists on more FLOPs, a Go at this budget, a No-Go; or it
-works, and was too small to say more."""
+Grade = Literal["go_persists", "go", "no_go"]
+"""What a search amounts to: a Go that persists on more FLOPs, a Go at this budget, a No-Go."""
 
 NoGo = Literal[
     "dead_space", "below_noise", "too_small", "does_not_persist", "pathological", "unstable"
@@ -96,7 +95,7 @@ class PanelAsked:
 
     kind: Literal["panel_asked"] = "panel_asked"
     panel: PanelName
-    number: int = Field(default=0, ge=0)  # of the panels of that name
+    number: int = Field(default=0, ge=0)  # of the panels of that name; a proxy's: its generation's
     arms: tuple[Arm, ...] = Field(min_length=1)
     seeds: tuple[tuple[int, ...], ...]  # of each arm
 
@@ -205,7 +204,7 @@ class Fired:
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
 class Decided:
-    """What the search amounts to, with its evidence. Phase 2 follows a Go only."""
+    """What the search amounts to, with its evidence, once it was compared with the baseline."""
 
     kind: Literal["decided"] = "decided"
     grade: Grade

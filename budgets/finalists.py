@@ -7,8 +7,7 @@ seeds that nobody was picked on, so that having picked it does not flatter it th
 
 from math import ceil, inf
 
-from budgets.comparison import Gain, gain
-from budgets.state import Generation, Panel, RunState
+from budgets.state import Generation, RunState
 from budgets.terms import Arm
 
 Point = tuple[float, ...]
@@ -49,11 +48,12 @@ def finalists(state: RunState) -> tuple[Arm, ...]:
 def luckiest(state: RunState, count: int) -> list[Point]:
     """The candidates furthest below their generation's mean score, the best first.
 
-    Scores of different generations, on other seeds, do not compare as they are.
+    Scores of different generations, on other seeds, do not compare as they are; those of a proxy
+    not even so.
     """
     ranked = sorted(
         (score - mean, generation.number, candidate)
-        for generation in state.told
+        for generation in full_ones(state)
         if (mean := mean_score(generation)) is not None
         for candidate, score in enumerate(generation.scores())
         if score is not None
@@ -61,34 +61,15 @@ def luckiest(state: RunState, count: int) -> list[Point]:
     return [state.told[number].points[candidate] for _, number, candidate in ranked[:count]]
 
 
+def full_ones(state: RunState) -> list[Generation]:
+    """The generations told whose candidates were evaluated in full."""
+    return [generation for generation in state.told if generation.is_full]
+
+
 def mean_score(generation: Generation) -> float | None:
     """Over its healthy candidates."""
     healthy = [score for score in generation.scores() if score is not None]
     return sum(healthy) / len(healthy) if healthy else None
-
-
-def baseline_scores(state: RunState) -> dict[int, float]:
-    """The baseline's healthy scores on the confirmation's seeds."""
-    return scores_of(state.panel("reference"), BASELINE)
-
-
-def scores_of(panel: Panel | None, arm: str) -> dict[int, float]:
-    """Healthy scores by seed of the panel's arm of that name; empty where there is none."""
-    if panel is None:
-        return {}
-    for place, own in enumerate(panel.arms):
-        if own.name == arm:
-            return panel.scores_by_seed(place)
-    return {}
-
-
-def picking_gains(state: RunState) -> list[tuple[Arm, Gain]]:
-    """Each finalist's gain over the baseline on the picking seeds, in the order of the panel."""
-    panel, level = state.panel("finalists"), state.plan.thresholds.go_level
-    if panel is None:
-        return []
-    baseline = baseline_scores(state)
-    return [(arm, gain(scores_of(panel, arm.name), baseline, level)) for arm in panel.arms]
 
 
 def winner(state: RunState) -> Arm | None:
@@ -107,3 +88,9 @@ def winner(state: RunState) -> Arm | None:
 
     best = min(range(len(panel.arms)), key=order)
     return panel.arms[best] if panel.scores_by_seed(best) else None
+
+
+def has_winner(state: RunState) -> bool:
+    """Whether a finalist has a score at all, or may still get one."""
+    panel = state.panel("finalists")
+    return panel is None or not panel.closed or winner(state) is not None

@@ -3,27 +3,24 @@
 from pydantic import BaseModel, ConfigDict
 
 from budgets.advice import advice
-from budgets.calibration import best_of_noise
 from budgets.comparison import Gain
-from budgets.decision import (
-    Condition,
-    baseline_mean,
-    conditions,
+from budgets.conditions import Condition, conditions
+from budgets.events import Grade, NoGo
+from budgets.finalists import winner
+from budgets.gains import (
     control_gains,
     incumbent_gain,
-    promise,
+    picking_gains,
     rung_gain,
     winner_gain,
 )
-from budgets.events import Grade, NoGo
-from budgets.finalists import picking_gains, winner
+from budgets.luck import luck, promise
 from budgets.state import RunState
 
 TITLES: dict[Grade, str] = {
     "go_persists": "Go that persists",
     "go": "Go at this budget",
     "no_go": "No-Go",
-    "plumbing": "The plumbing works",
 }
 
 NAMES: dict[NoGo, str] = {
@@ -81,11 +78,11 @@ def title(grade: Grade, no_go: NoGo | None) -> str:
 
 
 def findings(state: RunState) -> Findings | None:
-    """What the run found; None of one that is not to be confirmed and not decided."""
+    """What the run found; None of one that is not to be compared with the baseline."""
     plan, decided = state.plan, state.decided
-    if plan.confirmation is None and decided is None:
+    if plan.confirmation is None:
         return None
-    best, rung = winner(state), plan.confirmation.rung if plan.confirmation else None
+    best, rung = winner(state), plan.confirmation.rung
     return Findings(
         grade=None if decided is None else decided.grade,
         no_go=None if decided is None else decided.no_go,
@@ -108,12 +105,3 @@ def findings(state: RunState) -> Findings | None:
         luck=luck(state),
         advice=advice(state),
     )
-
-
-def luck(state: RunState) -> float | None:
-    """The gain that the best of the search's scores would have were all of them the baseline's."""
-    calibration, baseline = state.plan.calibration, baseline_mean(state)
-    sd = calibration.sd_score if calibration is not None else None
-    if sd is None or not baseline:
-        return None
-    return best_of_noise(state.accounts.evaluations) * sd / abs(baseline)

@@ -34,6 +34,7 @@ from budgets.events import (
     Status,
     Withdrawn,
 )
+from budgets.proxy import paired_panel
 from budgets.state import Batch, Generation, Panel, RunState, Try
 from budgets.terms import Calibration, Parent, Window
 
@@ -234,10 +235,14 @@ def _asked(state: RunState, event: GenerationAsked) -> None:
             f"{shape[0]} points on {shape[1]} seeds, the plan has {resolved.population} on "
             f"{resolved.seeds_per_candidate}"
         )
-    if state.decided is not None or state.panel("finalists") is not None:
-        raise ValueError("the search is over")
+    _require_search(state)
     if event.distances and len(event.distances) != len(event.points):
         raise ValueError(f"{len(event.points)} points have {len(event.distances)} distances")
+    proxy, pairs = state.plan.proxy, state.panel("proxy", event.generation - 1)
+    if pairs is not None and not pairs.closed:
+        raise ValueError(f"generation {pairs.number} is not compared with its short evaluations")
+    if event.settings and (proxy is None or event.settings != proxy.varied.settings):
+        raise ValueError("it has settings that are not those of the plan's proxy")
     state.current = Generation(
         event.generation,
         event.points,
@@ -248,12 +253,28 @@ def _asked(state: RunState, event: GenerationAsked) -> None:
     )
 
 
+def _require_search(state: RunState) -> None:
+    if state.decided is not None or state.panel("finalists") is not None:
+        raise ValueError("the search is over")
+
+
+def _require_undecided(state: RunState) -> None:
+    if state.decided is not None:
+        raise ValueError("the search is decided")
+
+
 def _panel_asked(state: RunState, event: PanelAsked) -> None:
-    expected = sum(name == event.panel for name, _ in state.panels)
-    if event.number != expected:
-        raise ValueError(f"expected {event.panel} panel {expected}, got {event.number}")
+    _require_undecided(state)
+    if event.panel == "proxy":
+        _check_paired(state, event)
+    else:
+        expected = sum(name == event.panel for name, _ in state.panels)
+        if event.number != expected:
+            raise ValueError(f"expected {event.panel} panel {expected}, got {event.number}")
     if len(event.arms) != len(event.seeds):
         raise ValueError(f"{len(event.arms)} arms, and seeds for {len(event.seeds)}")
+    if any(not own or len(set(own)) < len(own) for own in event.seeds):
+        raise ValueError(f"every arm needs seeds, each once, got {event.seeds}")
     state.panels[event.panel, event.number] = Panel(
         event.number,
         tuple(arm.point for arm in event.arms),
@@ -263,6 +284,16 @@ def _panel_asked(state: RunState, event: PanelAsked) -> None:
     )
 
 
+def _check_paired(state: RunState, event: PanelAsked) -> None:
+    current, proxy = state.current, state.plan.proxy
+    if proxy is None or current is None or not current.is_full:
+        raise ValueError("there is no generation to be evaluated short too")
+    if state.panel("proxy", current.number) is not None:
+        raise ValueError(f"generation {current.number} is evaluated short already")
+    if event != paired_panel(current, proxy):
+        raise ValueError(f"it is not generation {current.number} evaluated short")
+
+
 def _fired(state: RunState, event: Fired) -> None:
     state.fired.append(event)
     if event.decision == "stop":
@@ -270,8 +301,7 @@ def _fired(state: RunState, event: Fired) -> None:
 
 
 def _decided(state: RunState, event: Decided) -> None:
-    if state.decided is not None:
-        raise ValueError("the search is decided")
+    _require_undecided(state)
     if state.accounts.holds:
         raise ValueError("attempts are still open")
     state.decided = event
@@ -296,6 +326,10 @@ def _open_batch(state: RunState, event: Reserved | Settled) -> Batch:
 def _reserved(state: RunState, event: Reserved, elapsed_ms: int) -> None:
     if not state.opened:
         raise ValueError("no session is open to start an attempt")
+    if event.panel is None:
+        _require_search(state)
+    else:
+        _require_undecided(state)
     batch = _open_batch(state, event)
     key = (event.candidate, event.seed)
     count = len(batch.points)
@@ -357,12 +391,16 @@ def _told(state: RunState, event: GenerationTold) -> None:
 def _amended(state: RunState, event: Amended, at_ms: int) -> None:
     if event.generations < state.asked:
         raise ValueError(f"{state.asked} generations are asked, it allows {event.generations}")
-    generations_differ = event.generations != state.plan.resolved.generations
-    if state.panel("finalists") is not None and generations_differ:
-        raise ValueError("its search is over, and was compared with the baseline")
-    if state.concluded is not None and event.generations <= state.finished:
+    resolved = state.plan.resolved
+    if state.panel("finalists") is not None and event.generations != resolved.generations:
+        raise ValueError(
+            "the search is over, what it found is being compared with the baseline: its "
+            f"{resolved.generations} generations stay, the other caps can change"
+        )
+    is_over = state.concluded is not None or state.decided is not None
+    if is_over and (state.panel("finalists") or event.generations <= state.finished):
         raise ValueError("the run is concluded, and this gives it nothing more to do")
-    resolved = state.plan.resolved.model_copy(update={"generations": event.generations})
+    resolved = resolved.model_copy(update={"generations": event.generations})
     if resolved.evaluations > event.caps.evaluations:
         raise ValueError(
             f"{event.caps.evaluations} evaluations do not pay for {event.generations} generations"
@@ -372,7 +410,8 @@ def _amended(state: RunState, event: Amended, at_ms: int) -> None:
     calendar, before = _calendar(event.caps.window, state.began_ms, at_ms), state.accounts.calendar
     if calendar is not None and before is not None:  # a clock set back gains no time here either
         calendar = before._replace(deadline_ms=calendar.deadline_ms)
-    state.accounts = state.accounts.amend(event.caps, calendar)
+    accounts = state.accounts.amend(event.caps, calendar)
     state.plan = state.plan.model_copy(update={"caps": event.caps, "resolved": resolved})
+    state.accounts = accounts._replace(apart_cap=state.plan.apart)
     state.amended.append(event)
     state.concluded = state.decided = state.ended = None

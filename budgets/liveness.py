@@ -23,6 +23,7 @@ from budgets.terms import Plan
 
 End = Literal["low", "high"]
 KnobVerdict = Literal["alive", "dead", "unproven", "unstable"]
+Centre = Literal["baseline", "recommendation"]
 
 MOST_SEEDS = 1000
 """No check is advised to use more."""
@@ -77,6 +78,7 @@ class Liveness(_Part):
     t_limit: float  # |t| above it moves the score, where all seeds are healthy
     knobs: tuple[KnobFinding, ...]
     pending: tuple[str, ...]  # knobs without all their evaluations yet
+    centre: Centre = "baseline"  # what `baseline` is the mean score of
 
     @property
     def unstable_ends(self) -> tuple[str, ...]:
@@ -90,24 +92,32 @@ class Liveness(_Part):
         return tuple(f.knob for f in self.knobs if f.verdict == verdict)
 
 
-def moved(generation: Generation, candidate: int) -> tuple[int, End] | None:
-    """Which knob (by its place in the space) the candidate has at which end; None: the baseline.
+def centre_of(plan: Plan) -> Centre:
+    """What a check compares with: its candidate 0."""
+    return "baseline" if plan.parent is None else "recommendation"
 
-    Raises ValueError unless it differs from the baseline in one coordinate, which is 0 or 1.
+
+def moved(plan: Plan, generation: Generation, candidate: int) -> tuple[int, End] | None:
+    """Which knob (by its place in the space) the candidate has where; None: as candidate 0 has it.
+
+    Raises ValueError unless it differs from candidate 0 in one coordinate, which around the
+    baseline is 0 or 1.
     """
-    baseline, point = generation.points[0], generation.points[candidate]
-    places = [i for i, (b, u) in enumerate(zip(baseline, point, strict=True)) if u != b]
+    centre, point = generation.points[0], generation.points[candidate]
+    places = [i for i, (c, u) in enumerate(zip(centre, point, strict=True)) if u != c]
     if not places:
         return None
-    if len(places) > 1 or point[places[0]] not in (0.0, 1.0):
-        raise ValueError(f"candidate {candidate} is not the baseline with one knob at an end")
-    return places[0], "low" if point[places[0]] == 0.0 else "high"
+    what = centre_of(plan)
+    if len(places) > 1 or (what == "baseline" and point[places[0]] not in (0.0, 1.0)):
+        where = "at an end" if what == "baseline" else "moved"
+        raise ValueError(f"candidate {candidate} is not the {what} with one knob {where}")
+    return places[0], "low" if point[places[0]] < centre[places[0]] else "high"
 
 
 def label(plan: Plan, generation: Generation, candidate: int) -> str:
     """What a check's candidate is: `baseline`, or a knob's name and an end."""
-    place = moved(generation, candidate)
-    return "baseline" if place is None else f"{_name(plan, place[0])} {place[1]}"
+    place = moved(plan, generation, candidate)
+    return centre_of(plan) if place is None else f"{_name(plan, place[0])} {place[1]}"
 
 
 def _name(plan: Plan, place: int) -> str:
@@ -127,14 +137,16 @@ class _Yardstick:
 def liveness(state: RunState) -> Liveness | None:
     """What the check in `state` has found; None until its baseline is measured, and for others."""
     plan = state.plan
-    if plan.phase != "check" or not state.generations:
+    if plan.phase != "check" or plan.proxy is not None or not state.generations:
         return None
     generation = state.generations[0]
     yardstick = _yardstick(plan, generation)
     if yardstick is None:
         return None
     rate, tried = plan.thresholds.alive_level, len(generation.points) - 1
-    measured = [_effect(generation, candidate, yardstick) for candidate in range(1, tried + 1)]
+    measured = [
+        _effect(plan, generation, candidate, yardstick) for candidate in range(1, tried + 1)
+    ]
     believed = discoveries([effect.chance for _, effect in measured], rate)
     level, next_level = (rate * min(max(k, 1), tried) / tried for k in (believed, believed + 1))
     ends: dict[int, list[EndEffect]] = {}
@@ -152,6 +164,7 @@ def liveness(state: RunState) -> Liveness | None:
         t_limit=round(limit, 6),  # the last bits are the C library's
         knobs=tuple(sorted(found, key=lambda finding: -finding.size)),
         pending=tuple(_name(plan, i) for i in pending),
+        centre=centre_of(plan),
     )
 
 
@@ -175,10 +188,12 @@ def _scores(generation: Generation, candidate: int) -> dict[int, float]:
     return {s: r.score for s, r in results if r is not None and r.score is not None}
 
 
-def _effect(generation: Generation, candidate: int, yardstick: _Yardstick) -> tuple[int, EndEffect]:
+def _effect(
+    plan: Plan, generation: Generation, candidate: int, yardstick: _Yardstick
+) -> tuple[int, EndEffect]:
     """Which knob, by its place in the space, and what this end of it does."""
-    moving = moved(generation, candidate)
-    assert moving is not None, "only candidate 0 is the baseline"
+    moving = moved(plan, generation, candidate)
+    assert moving is not None, "only candidate 0 is the centre"
     place, end = moving
     results = [generation.result(candidate, seed) for seed in generation.seeds]
     baseline, scores = yardstick.baseline, _scores(generation, candidate)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from budgets.liveness import MOST_SEEDS, EndEffect, KnobFinding, Liveness
+from budgets.liveness import MOST_SEEDS, Centre, EndEffect, KnobFinding, Liveness
 
 _BAR = 16
 """Characters of the longest bar."""
@@ -16,15 +16,18 @@ def check_lines(found: Liveness | None) -> list[str]:
 
 
 def _basis(found: Liveness) -> str:
-    whose = "this check's own" if found.noise_from == "check" else "the calibration's"
+    whose = "the calibration's baseline"
+    if found.noise_from == "check":
+        whose = f"this check's own {found.centre}"
     unit = "Without noise, effects are in the score's own unit"
     if found.noise:
-        unit = (
-            f"Effects are in units of the noise, sd {found.noise:.4g} over {whose} baseline seeds"
-        )
+        unit = f"Effects are in units of the noise, sd {found.noise:.4g} over {whose} seeds"
+    where = "goes to either end of its range"
+    if found.centre == "recommendation":
+        where = "goes a step down and a step up"
     return (
-        f"The baseline scores {found.baseline:.5g} over {found.seeds} seeds; lower is better. "
-        "Each knob goes to either end of its range, all others at the baseline, on the same seeds. "
+        f"The {found.centre} scores {found.baseline:.5g} over {found.seeds} seeds; lower is "
+        f"better. Each knob {where}, all others at the {found.centre}, on the same seeds. "
         f"{unit}; t is an effect in standard errors. Beyond {found.t_limit:.1f} it "
         "counts as moving the score; of all that do, one in twenty at most is expected by chance."
     )
@@ -35,25 +38,28 @@ def _table(found: Liveness) -> list[str]:
         return ["No knob has all its evaluations yet."]
     largest = max((f.size for f in found.knobs if f.size < float("inf")), default=0.0)
     return [
-        "| knob | verdict | low | t | high | t | better end | effect |",
+        f"| knob | verdict | low | t | high | t | {_better(found)} | effect |",
         "|---|---|--:|--:|--:|--:|---|:--|",
-        *(_row(finding, largest) for finding in found.knobs),
+        *(_row(finding, largest, found.centre) for finding in found.knobs),
     ]
 
 
-def _row(finding: KnobFinding, largest: float) -> str:
+def _better(found: Liveness) -> str:
+    return "better end" if found.centre == "baseline" else "better side"
+
+
+def _row(finding: KnobFinding, largest: float, centre: Centre) -> str:
     cells = [finding.knob, finding.verdict]
     for name in ("low", "high"):
-        cells += _cells(next((end for end in finding.ends if end.end == name), None))
+        end = next((end for end in finding.ends if end.end == name), None)
+        cells += [centre, ""] if end is None else _cells(end)
     width = 0 if not largest else round(_BAR * min(finding.size / largest, 1.0))
     cells += [finding.better or "", "█" * width if finding.size < float("inf") else ""]
     return f"| {' | '.join(cells)} |"
 
 
-def _cells(end: EndEffect | None) -> list[str]:
+def _cells(end: EndEffect) -> list[str]:
     """The effect and its t."""
-    if end is None:
-        return ["baseline", ""]
     if end.difference is None:
         return [_failures(end), ""]
     size = end.difference if end.in_noise is None else end.in_noise
@@ -76,10 +82,10 @@ def _advice(found: Liveness) -> Iterator[str]:
     if alive := found.names("alive"):
         yield f"- Alive, {len(alive)} of {len(found.knobs)}: {', '.join(alive)}."
     if dead := found.names("dead"):
-        yield (
-            f"- Dead: {', '.join(dead)}. The score stays the same at both ends: a search wastes "
-            "budget on them."
-        )
+        same = "at both ends: a search wastes budget on them"
+        if found.centre == "recommendation":
+            same = "on both sides"
+        yield f"- Dead: {', '.join(dead)}. The score stays the same {same}."
     for finding in found.knobs:
         if finding.verdict == "unproven":
             yield f"- {_unproven(finding)}"

@@ -3,9 +3,11 @@
 import re
 from collections.abc import Sequence
 
+from budgets.failures import Failures
 from budgets.finalists import IN_WORDS
 from budgets.findings_text import finding_lines
 from budgets.liveness_text import check_lines
+from budgets.proxy_text import proxy_lines
 from budgets.report import Balance, BudgetReport, GenerationRow
 
 
@@ -28,6 +30,7 @@ def to_markdown(report: BudgetReport, knobs: dict[str, float] | None = None) -> 
         "",
         f"**{plain(report.sentence)}**",
         "",
+        *([] if report.follows is None else [plain(report.follows), ""]),
         f"Generation {report.generations_finished} of {report.generations_planned} on "
         f"{plain(report.devices)}. {_eta(report)}",
         "",
@@ -35,6 +38,7 @@ def to_markdown(report: BudgetReport, knobs: dict[str, float] | None = None) -> 
         "",
         *_evaluation_lines(report),
         *_notes(report),
+        *_failure_table(report),
         "",
         *_evidence_lines(report),
     ]
@@ -53,11 +57,13 @@ def to_markdown(report: BudgetReport, knobs: dict[str, float] | None = None) -> 
 
 
 def _evidence_lines(report: BudgetReport) -> list[str]:
+    proxy = [] if report.proxy is None else proxy_lines(report.proxy)
     if report.phase == "check":
-        return check_lines(report.check)
-    if report.findings is None or report.findings.grade == "plumbing":
-        return _score_table(report)
-    return [*finding_lines(report.findings), "", *_score_table(report)]
+        return proxy or check_lines(report.check)
+    scores = _score_table(report)
+    if proxy:
+        scores += ["", *proxy]
+    return scores if report.findings is None else [*finding_lines(report.findings), "", *scores]
 
 
 def _eta(report: BudgetReport) -> str:
@@ -106,6 +112,8 @@ def _budget_table(report: BudgetReport) -> list[str]:
 def _evaluation_lines(report: BudgetReport) -> list[str]:
     statuses = ", ".join(f"{n} {status}" for status, n in report.evaluations_by_status.items())
     lines = [f"Evaluations: {statuses or 'none settled'}."]
+    if report.failures is not None and report.failures.attempts:
+        lines += _rate_lines(report.failures)
     if report.lost_attempts:
         lines.append(
             f"{report.lost_attempts} attempts were lost or cancelled and cost "
@@ -128,6 +136,39 @@ def _evaluation_lines(report: BudgetReport) -> list[str]:
             f"({idle / whole:.0%}) and {3600 * report.wasted_hours:.0f} gave no score."
         )
     return lines
+
+
+def _rate_lines(found: Failures) -> list[str]:
+    """How many evaluations failed, how many attempts were lost, and what was tried again."""
+    lines = [
+        f"{found.failed} of {found.evaluations} evaluations failed by their configuration "
+        f"({found.failure_rate:.1%}), {found.lost} of {found.attempts} attempts by the "
+        f"infrastructure ({found.loss_rate:.1%})."
+    ]
+    for way, again in (("elsewhere", found.elsewhere), ("lighter", found.lighter)):
+        if again.healthy + again.failed + again.owed:
+            lines.append(
+                f"Tried again {way}: {again.healthy} became healthy, {again.failed} failed, "
+                f"{again.owed} are owed."
+            )
+    return lines
+
+
+def _failure_table(report: BudgetReport) -> list[str]:
+    if report.failures is None or not report.failures.kinds:
+        return []
+    rows = (
+        f"| {kind.whose} | {kind.what} | {kind.attempts} | {kind.final} | {plain(kind.example)} |"
+        for kind in report.failures.kinds
+    )
+    return [
+        "",
+        "## Failures",
+        "",
+        "| whose | what | attempts | final | for example |",
+        "|---|---|--:|--:|---|",
+        *rows,
+    ]
 
 
 def _notes(report: BudgetReport) -> list[str]:
@@ -167,9 +208,8 @@ def _score_table(report: BudgetReport) -> list[str]:
         "|--:|--:|--:|--:|--:|--:|--:|:--|",
         *(_score_row(row, bar) for row, bar in zip(report.rows, _bars(report), strict=True)),
     ]
-    is_said = report.findings is not None and report.findings.grade != "plumbing"
-    scores = (report.luckiest_score, report.luckiest_of_noise)
-    if not is_said and scores[0] is not None and scores[1] is not None:
+    is_said = report.findings is not None
+    if not is_said and report.luckiest_score is not None and report.luckiest_of_noise is not None:
         lines += [
             "",
             f"Luckiest score: {report.luckiest_score:.5g}. Were every candidate just the baseline, "
@@ -181,17 +221,20 @@ def _score_table(report: BudgetReport) -> list[str]:
 
 def _score_row(row: GenerationRow, bar: str) -> str:
     cells = (row.best, row.mean, row.healthy, row.failed, row.sigma, row.eval_seconds)
-    return f"| {row.generation} | " + " | ".join(_number(c) for c in cells) + f" | {bar} |"
+    name = f"{row.generation} short" if row.short else f"{row.generation}"
+    return f"| {name} | " + " | ".join(_number(c) for c in cells) + f" | {bar} |"
 
 
 def _bars(report: BudgetReport) -> list[str]:
-    """Each generation's mean as a bar between the lowest and the highest mean."""
-    means = [row.mean for row in report.rows if row.mean is not None]
+    """Each generation's mean as a bar between the lowest and the highest mean, of full ones."""
+    means = [row.mean for row in report.rows if row.mean is not None and not row.short]
     if not means:
         return ["" for _ in report.rows]
     low, high = min(means), max(means)
     widths = (
-        0 if row.mean is None else 1 + round(11 * (row.mean - low) / ((high - low) or 1.0))
+        0
+        if row.mean is None or row.short
+        else 1 + round(11 * (row.mean - low) / ((high - low) or 1.0))
         for row in report.rows
     )
     return ["█" * width for width in widths]

@@ -1,19 +1,23 @@
 """A run's state as the budget report: everything it says, as one model. No disk."""
 
 from collections import Counter
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from math import ceil
 from statistics import median
 
 from pydantic import BaseModel, ConfigDict
 
+from budgets import following
 from budgets.accounts import MS_PER_HOUR, Accounts
 from budgets.calibration import best_of_noise
 from budgets.course import length_apart, search_is_over
-from budgets.events import Amended, Status
+from budgets.events import Amended, Settled, Status
+from budgets.failures import Failures, ends_by_evaluation, failures
 from budgets.finalists import average
 from budgets.findings import Findings, findings
 from budgets.liveness import Liveness, liveness
+from budgets.proxy_report import ProxyReport, proxy_report
 from budgets.sentence import sentence
 from budgets.state import Generation, RunState
 from budgets.triggers import Verdict, judge
@@ -36,8 +40,6 @@ class Balance(_Part):
     @property
     def counts(self) -> bool:
         """Whether there is anything to say: money only where it has a price or a cap."""
-        if self.currency == "evaluations apart":
-            return bool(self.cap)
         return self.currency != "cost" or self.cap is not None or self.spent > 0
 
 
@@ -51,6 +53,7 @@ class GenerationRow(_Part):
     mean: float | None
     sigma: float | None  # the search's step size after it was told
     eval_seconds: float | None  # median
+    short: bool = False  # evaluated by a proxy: comparable with its like only
 
 
 class Baseline(_Part):
@@ -98,11 +101,14 @@ class BudgetReport(_Part):
     late_attempts: int = 0  # given up as lost, and heard of after all
     withdrawn: tuple[str, ...] = ()  # devices that got no more work
     salvaged: tuple[str, ...] = ()
+    failures: Failures | None = None  # None: of a run that knew no second tries
     findings: Findings | None = None  # of a search that is compared with the baseline, or decided
     slot_hours: float = 0.0  # device-hours that the sessions' slots were there for
     idle_hours: float = 0.0  # ... of which nothing ran
     wasted_hours: float = 0.0  # of attempts that gave no score
     clock_jumps_seconds: tuple[float, ...] = ()
+    proxy: ProxyReport | None = None
+    follows: str | None = None  # of a phase 2: which run, and what is new
 
 
 def recommendation(state: RunState) -> tuple[float, ...] | None:
@@ -111,7 +117,7 @@ def recommendation(state: RunState) -> tuple[float, ...] | None:
     What won on fresh seeds; before that, and where nothing is compared, what the search stands
     for. Never the best score seen: the luckiest of many noisy scores is evidence of luck.
     """
-    if state.decided is not None and state.decided.grade != "plumbing":
+    if state.decided is not None:
         return state.decided.point
     return average(state)
 
@@ -126,8 +132,9 @@ def budget_report(state: RunState, verdict: Verdict | None = None) -> BudgetRepo
     calibration = plan.calibration
     mean = calibration.mean_score if calibration else None
     sd = calibration.sd_score if calibration else None
-    scores = [r.score for r in results if r.score is not None]
-    seconds = [r.seconds for r in results if r.status is Status.OK]
+    full = [r for g in state.generations if g.is_full for r in g.results()]
+    scores = [r.score for r in full if r.score is not None]
+    seconds = [r.seconds for r in full if r.status is Status.OK]
     return BudgetReport(
         run_id=plan.run_id,
         phase=plan.phase,
@@ -141,7 +148,7 @@ def budget_report(state: RunState, verdict: Verdict | None = None) -> BudgetRepo
         evaluations_by_status=dict(Counter(str(r.status) for r in results)),
         lost_attempts=_lost_attempts(state),
         balances=balances(state),
-        lost_device_hours=accounts.lost_ms / MS_PER_HOUR,
+        lost_device_hours=(accounts.lost_ms - _tried_again_ms(state)) / MS_PER_HOUR,
         overrun_device_hours=accounts.overrun_ms / MS_PER_HOUR,
         overrun_hours=accounts.hours_overrun,
         eval_seconds=median(seconds) if seconds else None,
@@ -163,6 +170,7 @@ def budget_report(state: RunState, verdict: Verdict | None = None) -> BudgetRepo
         records=state.records,
         head=state.head,
         check=liveness(state),
+        failures=failures(state),
         findings=findings(state),
         slot_hours=slot_hours(state),
         idle_hours=idle_hours(state),
@@ -174,6 +182,8 @@ def budget_report(state: RunState, verdict: Verdict | None = None) -> BudgetRepo
         withdrawn=tuple(f"{w.device}: {w.why}" for w in state.withdrawn),
         salvaged=tuple(f"{s.lost_records} records lost: {s.why}" for s in state.salvaged),
         clock_jumps_seconds=tuple(ms / 1000 for ms in state.clock_jumps_ms),
+        proxy=proxy_report(state),
+        follows=None if plan.source is None else following.in_words(plan.source),
     )
 
 
@@ -198,6 +208,13 @@ def balances(state: RunState) -> tuple[Balance, ...]:
     reserved_hours = accounts.reserved_device_ms / MS_PER_HOUR
     price = accounts.price_per_device_hour
     apart = sum(hold.apart for hold in accounts.holds.values())
+    beside = Balance(
+        currency="evaluations apart",
+        spent=accounts.apart,
+        reserved=apart,
+        free=accounts.apart_free,
+        cap=accounts.apart_cap,
+    )
     return (
         Balance(
             currency="evaluations",
@@ -206,13 +223,7 @@ def balances(state: RunState) -> tuple[Balance, ...]:
             free=accounts.evaluations_free,
             cap=caps.evaluations,
         ),
-        Balance(
-            currency="evaluations apart",
-            spent=accounts.apart,
-            reserved=apart,
-            free=accounts.apart_free,
-            cap=accounts.apart_cap,
-        ),
+        *((beside,) if accounts.apart_cap else ()),
         Balance(
             currency="device-hours",
             spent=accounts.device_ms / MS_PER_HOUR,
@@ -238,10 +249,13 @@ def balances(state: RunState) -> tuple[Balance, ...]:
 
 
 def remaining_hours(state: RunState) -> float | None:
-    """Wall clock that the evaluations still owed will take, from the median seen of late."""
+    """Wall clock that the evaluations still owed will take, from the median seen of late.
+
+    Generations to come count as full.
+    """
     plan = state.plan
     recent = (*state.told[-3:], *filter(None, (state.current,)))
-    seconds = [r.seconds for g in recent for r in g.results()]
+    seconds = [r.seconds / g.stretch for g in recent for r in g.results()]
     if seconds:
         expected = median(seconds)
     elif plan.calibration is not None:
@@ -250,19 +264,27 @@ def remaining_hours(state: RunState) -> float | None:
         return None
     per_round = state.opened[-1].workers if state.opened else plan.devices.count
     begun = state.asked
-    owed = (
-        0
-        if state.current is None
-        else sum(state.current.result(*key) is None for key in state.current.evaluations())
-    )
+    owed, length = 0, 1.0
+    if (current := state.current) is not None:
+        owed = sum(current.result(*key) is None for key in current.evaluations())
+        length = current.stretch
     generations = 0 if search_is_over(state) else plan.resolved.generations - begun
-    rounds = ceil(owed / per_round) + generations * ceil(plan.resolved.per_generation / per_round)
-    return rounds * expected / 3600 + length_apart(state) / per_round * expected / 3600
+    later = generations * ceil(plan.resolved.per_generation / per_round)
+    rounds = length * ceil(owed / per_round) + later + length_apart(state) / per_round
+    return rounds * expected / 3600
+
+
+def _settlements(state: RunState) -> Iterator[Settled]:
+    return (end for ends in ends_by_evaluation(state) for end in ends)
 
 
 def _lost_attempts(state: RunState) -> int:
-    tries = (t for g in state.generations for ts in g.tries.values() for t in ts)
-    return sum(t.settled is not None and not t.settled.status.final for t in tries)
+    return sum(not end.status.final for end in _settlements(state))
+
+
+def _tried_again_ms(state: RunState) -> int:
+    """Device time of failures that were not final, though nobody lost them."""
+    return sum(end.charged_ms for end in _settlements(state) if end.again is not None)
 
 
 def _row(generation: Generation) -> GenerationRow:
@@ -276,4 +298,5 @@ def _row(generation: Generation) -> GenerationRow:
         mean=sum(healthy) / len(healthy) if healthy else None,
         sigma=generation.told.sigma if generation.told else None,
         eval_seconds=median(seconds) if seconds else None,
+        short=not generation.is_full,
     )

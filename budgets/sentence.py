@@ -3,6 +3,8 @@
 from budgets.course import next_step
 from budgets.findings import title
 from budgets.liveness import liveness
+from budgets.proxy_report import proxy_report
+from budgets.proxy_text import proxy_sentence
 from budgets.state import RunState
 from budgets.triggers import Verdict
 
@@ -13,13 +15,14 @@ def sentence(state: RunState, verdict: Verdict) -> str:
         case "continue":
             planned = state.plan.resolved
             if state.plan.phase == "check":
-                settled = state.accounts.evaluations
-                return f"Running: {settled} of {planned.evaluations} evaluations settled."
+                settled = state.accounts.evaluations + state.accounts.apart
+                whole = planned.evaluations + state.plan.apart
+                return f"Running: {settled} of {whole} evaluations settled."
             return _running(state)
         case "pause":
             return f"Paused: {verdict.reason}.{_way_on(verdict)}"
         case "stop":
-            return f"Stopped: {verdict.reason}.{_way_to_more(state, verdict)}"
+            return f"Stopped: {verdict.reason}.{_way_on(verdict)}{_way_to_more(state, verdict)}"
         case "done":
             return _finished(state)
 
@@ -65,8 +68,7 @@ def _finished(state: RunState) -> str:
         return f"Calibrated: {evaluations - failed} healthy evaluations of the baseline."
     if state.plan.phase == "check":
         return _checked(state)
-    if state.decided is not None and state.decided.grade != "plumbing":
-        decided = state.decided
+    if (decided := state.decided) is not None:
         return f"{title(decided.grade, decided.no_go)}: {decided.evidence}."
     plumbing = f"All {evaluations} evaluations are settled, {failed} of them failed."
     if state.plan.tier == "min":
@@ -78,6 +80,8 @@ def _finished(state: RunState) -> str:
 
 
 def _checked(state: RunState) -> str:
+    if (proxy := proxy_report(state)) is not None:
+        return proxy_sentence(proxy)
     found = liveness(state)
     assert found is not None, "no check is finished without its baseline"
     parts = {
@@ -86,4 +90,5 @@ def _checked(state: RunState) -> str:
         "unstable": found.unstable_ends,
     }
     named = "".join(f"; {what}: {', '.join(names)}" for what, names in parts.items() if names)
-    return f"{len(found.names('alive'))} of {len(found.knobs)} knobs move the score{named}."
+    where = " around the recommendation" if found.centre == "recommendation" else ""
+    return f"{len(found.names('alive'))} of {len(found.knobs)} knobs move the score{where}{named}."

@@ -122,6 +122,11 @@ class Generation(Batch):
     stretch: float = 1.0
     told: GenerationTold | None = None
 
+    @property
+    def is_full(self) -> bool:
+        """Whether its scores compare with those of the objective as it is: no proxy's do."""
+        return not self.changed
+
     def seeds_of(self, candidate: int) -> tuple[int, ...]:  # noqa: ARG002
         return self.seeds
 

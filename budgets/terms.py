@@ -13,6 +13,9 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validato
 Phase = Literal["calibration", "check", "phase1", "phase2"]
 Tier = Literal["min", "target", "max"]
 
+VariantName = Literal["robust", "expanded"]
+"""Of a phase 2: the same knobs on more seeds, or more knobs."""
+
 PanelName = Literal["reference", "finalists", "winner", "rung", "proxy"]
 """Evaluations that no search learns from: see `Confirmation` and `ProxyTerms`."""
 
@@ -305,13 +308,16 @@ class Confirmation(Terms):
 
 
 class ProxyTerms(Terms):
-    """A cheaper evaluation that may stand in for the full one while they are shown to agree."""
+    """A shorter evaluation that may stand in for the full one while they are shown to agree."""
 
     varied: Varied
-    agreement: float = Field(default=0.5, gt=-1, le=1)  # least lower bound of Kendall's tau
+    agreement: float = Field(default=0.5, gt=-1, le=1)  # least lower bound of Kendall's tau-b
     level: float = Field(default=0.1, gt=0, lt=1)  # two-sided, of that bound
-    generations: int = Field(default=5, ge=1)  # a certificate lasts at most
-    drift: float = Field(default=1.0, gt=0)  # ... and while the mean moved less, in sigma0
+    generations: int = Field(
+        default=5, ge=1
+    )  # that a certificate lasts, or none is tried for again
+    drift: float = Field(default=1.0, gt=0)  # it lasts while the mean moves less than this times
+    # the distance (root mean square) from it at which the candidates lay that showed agreement
 
 
 class Source(Terms):
@@ -319,9 +325,11 @@ class Source(Terms):
 
     run_id: str
     head: str  # of its ledger, then
-    variant: Literal["robust", "expanded"]
+    variant: VariantName
     grade: str  # of its decision; empty where a person overrode that there is none
     point: tuple[float, ...]  # its recommendation, in this run's space
+    added: tuple[str, ...] = ()  # knobs that it did not search
+    unproven: tuple[str, ...] = ()  # of these, not shown to move the score; a person let them pass
 
 
 class Parent(Terms):

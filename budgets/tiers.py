@@ -14,10 +14,13 @@ TIERS: dict[tuple[Phase, Tier], Envelope] = {
     ("phase2", "max"): Envelope(population=24, generations=30, seeds_per_candidate=3),
 }
 
-INTENT: dict[Tier, str] = {
-    "min": "smoke test: the pipeline is stable, a first best so far",
-    "target": "enough evaluations to see an improvement trend",
-    "max": "only when stable and clearly improving",
+INTENT: dict[tuple[Phase, Tier], str] = {
+    ("phase1", "min"): "smoke test: the pipeline is stable, a first best so far",
+    ("phase1", "target"): "enough evaluations to see an improvement trend",
+    ("phase1", "max"): "only when stable and clearly improving",
+    ("phase2", "min"): "whether the phase 1 winner survives several seeds",
+    ("phase2", "target"): "real optimisation with variance control",
+    ("phase2", "max"): "only when the correlation is good and the budget allows",
 }
 
 _LARGEST_POPULATION: dict[Phase, int] = {"phase1": 16, "phase2": 24}
@@ -49,7 +52,29 @@ def size(
 
     Raises ValueError for a population that is odd, too small or beyond the tier's E.
     """
-    nominal = TIERS[phase, tier]
+    return _sized(TIERS[phase, tier], phase, dimension, devices, population)
+
+
+def size_expanded(
+    tier: Tier, dimension: int, devices: int | None = None, population: int | None = None
+) -> Sizing:
+    """The same for a phase 2 of more knobs: the tier's P and G with S = 1, so a third of its E.
+
+    More knobs want more candidates, not more seeds each: a generation's mean averages over them.
+    """
+    full = TIERS["phase2", tier]
+    nominal = full.model_copy(update={"seeds_per_candidate": 1})
+    sizing = _sized(nominal, "phase2", dimension, devices, population)
+    reason = (
+        f"more knobs, each candidate on 1 seed instead of {full.seeds_per_candidate}: "
+        f"{nominal.evaluations} of the tier's {full.evaluations} evaluations"
+    )
+    return Sizing(nominal, sizing.resolved, (reason, *sizing.reasons))
+
+
+def _sized(
+    nominal: Envelope, phase: Phase, dimension: int, devices: int | None, population: int | None
+) -> Sizing:
     if population is not None:
         return _size_asked(nominal, population)
     if devices is None:

@@ -1,31 +1,43 @@
 """Every rule that pauses or ends a run, as a pure function of its state.
 
-A rule returns a `Trigger` with what it observed and its limit, or None. `judge` asks them all. The
-numbers they compare with are `budgets.terms.Thresholds`.
+A rule returns a `Reading` with what it observes and its limit; one that fires is a `Trigger`.
+`judge` asks them all. `budgets.rules` has the table, and `budgets.terms.Thresholds` the numbers.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from statistics import median
 from typing import Literal
 
+from budgets import following
 from budgets.accounts import MS_PER_HOUR, Accounts, Refusal
-from budgets.calibration import forecast
-from budgets.course import Needs, at_work, awaited, next_step, search_is_over, still_apart
-from budgets.events import Status
-from budgets.state import Batch, Generation, RunState
+from budgets.course import (
+    Needs,
+    at_work,
+    awaited,
+    expected,
+    next_step,
+    pairing,
+    search_is_over,
+    still_apart,
+    still_for_the_verdict,
+)
+from budgets.proxy import fidelity_of_next
+from budgets.rules import BUDGET, HOLDING_UP, Reading, name_of, place_of
+from budgets.rules_failures import (
+    baseline_failed,
+    crash_rate,
+    keeps_getting_lost,
+    runaway_time,
+    too_few_healthy,
+)
+from budgets.rules_nan import sustained_nan
+from budgets.rules_progress import patience
+from budgets.state import Batch, RunState
+from budgets.terms import Calibration
 
 Decision = Literal["continue", "pause", "stop", "done"]
 
-RULES = (
-    "crash_rate",
-    "too_few_healthy",
-    "runaway_time",
-    "baseline_failed",
-    "infrastructure",
-    "budget",
-    "storage",
-)
+RULES = tuple(rule.name for rule in HOLDING_UP)
 """Every rule by name, as the ledger and `--override` know it."""
 
 
@@ -70,15 +82,45 @@ def judge(state: RunState) -> Verdict:
 def _triggers(state: RunState) -> Iterator[Trigger]:
     if state.decided is not None:
         return
-    rules = [unaffordable(state), out_of_budget(state)]
-    rules += [keeps_getting_lost(state, batch) for batch in at_work(state)]
-    if (latest := state.latest) is not None and not search_is_over(state):
-        if state.plan.phase == "check":  # an end of a range that fails or takes long is a finding
-            rules += [baseline_failed(latest)]
-        else:
-            rules += [crash_rate(state, latest), too_few_healthy(latest)]
-            rules += [runaway_time(state, latest)]
-    yield from (trigger for trigger in rules if trigger is not None)
+    read = _of_the_run(state) if search_is_over(state) else readings(state)
+    yield from (_trigger(reading) for reading in read if reading.fires)
+
+
+def _trigger(reading: Reading) -> Trigger:
+    assert reading.observed is not None, "a rule fires on what it observed"
+    assert reading.limit is not None, "... beyond a limit"
+    return Trigger(
+        reading.rule,
+        reading.generation,
+        reading.decision,
+        reading.observed,
+        reading.limit,
+        reading.evidence,
+        reading.overridable,
+    )
+
+
+def readings(state: RunState) -> list[Reading]:
+    """What each rule observes in the run and its latest generation, whether it fires or not.
+
+    None of `storage`: no record says how full the disk is.
+    """
+    read, latest = _of_the_run(state), state.latest
+    if latest is None:
+        return read
+    if state.plan.phase == "check":  # an end of a range that fails or takes long is a finding
+        return read if state.plan.proxy is not None else [*read, baseline_failed(latest)]
+    read += [crash_rate(state, latest), sustained_nan(state, latest)]
+    read += [too_few_healthy(latest), runaway_time(state, latest)]
+    return read if state.plan.search is None else [*read, patience(state)]
+
+
+def _of_the_run(state: RunState) -> list[Reading]:
+    """Of the rules that apply also when the search is over."""
+    source = state.plan.source
+    founded = () if source is None else following.readings(source)
+    lost = (keeps_getting_lost(state, batch) for batch in at_work(state))
+    return [*founded, budget(state), *lost]
 
 
 def _waived(state: RunState, trigger: Trigger) -> bool:
@@ -87,126 +129,30 @@ def _waived(state: RunState, trigger: Trigger) -> bool:
     )
 
 
-def crash_rate(state: RunState, generation: Generation) -> Trigger | None:
-    """More failed evaluations than the generation may have, counted against all it will have.
-
-    It speaks as soon as the rate can no longer fall below its limit. Attempts lost to the
-    infrastructure do not count: they have no final status.
-    """
-    limits = state.plan.thresholds
-    failed, planned = len(generation.failed), len(generation.points) * len(generation.seeds)
-    rate = failed / planned
-    if rate <= limits.crash_rate_pause or failed < limits.crash_count_pause:
-        return None
-    causes = sorted({f"{r.status} ({r.cause})" for r in generation.failed})
-    evidence = (
-        f"{failed} of {planned} evaluations of generation {generation.number} failed "
-        f"({rate:.1%}, limit {limits.crash_rate_pause:.0%}): {'; '.join(causes[:3])}"
-    )
-    return Trigger(
-        "crash_rate", generation.number, "pause", rate, limits.crash_rate_pause, evidence
-    )
-
-
-def too_few_healthy(generation: Generation) -> Trigger | None:
-    """Fewer healthy candidates than CMA-ES recombines (mu = P // 2): nothing to learn from.
-
-    No override lets such a generation through.
-    """
-    if not generation.closed:
-        return None
-    parents = len(generation.points) // 2
-    healthy = sum(score is not None for score in generation.scores())
-    if healthy >= parents:
-        return None
-    evidence = (
-        f"only {healthy} of {len(generation.points)} candidates of generation "
-        f"{generation.number} are healthy, the search needs {parents}"
-    )
-    return Trigger(
-        "too_few_healthy", generation.number, "pause", healthy, parents, evidence, overridable=False
-    )
-
-
-def runaway_time(state: RunState, generation: Generation) -> Trigger | None:
-    """The generation's median evaluation takes more than twice the calibrated one.
-
-    Judged on CPU seconds where the devices are CPUs: wall clock there measures the neighbours.
-    """
-    calibration, limits = state.plan.calibration, state.plan.thresholds
-    if calibration is None or not generation.closed:
-        return None
-    healthy = [r for r in generation.results() if r.status is Status.OK]
-    on_cpu = state.plan.devices.kind == "cpu" and calibration.median_cpu_seconds is not None
-    expected = calibration.median_cpu_seconds if on_cpu else calibration.median_seconds
-    if not healthy or expected is None or expected < limits.time_drift_floor_seconds:
-        return None
-    observed = median(r.cpu_seconds if on_cpu else r.seconds for r in healthy)
-    drift = observed / expected
-    if drift <= limits.time_drift_pause:
-        return None
-    evidence = (
-        f"the median evaluation of generation {generation.number} took {observed:.1f} "
-        f"{'CPU ' if on_cpu else ''}seconds, {drift:.1f} times the calibrated {expected:.1f} "
-        f"(limit {limits.time_drift_pause:g})"
-    )
-    return Trigger(
-        "runaway_time", generation.number, "pause", drift, limits.time_drift_pause, evidence
-    )
-
-
-def baseline_failed(generation: Generation) -> Trigger | None:
-    """A check's baseline, candidate 0, failed on a seed: there is nothing to compare with there.
-
-    No override: the same evaluation would fail again, and it is paid for.
-    """
-    failed = [r for r in generation.failed if r.candidate == 0]
-    if not failed:
-        return None
-    evidence = (
-        f"the baseline failed on seed {failed[0].seed}: {failed[0].status} ({failed[0].cause}); "
-        "nothing can be compared with it. Mend what failed, then check on other seeds (--eval-seed)"
-    )
-    number = generation.number
-    return Trigger("baseline_failed", number, "pause", len(failed), 0, evidence, overridable=False)
-
-
-def keeps_getting_lost(state: RunState, batch: Batch) -> Trigger | None:
-    """The infrastructure lost one evaluation too often since the run was last opened."""
-    limit, session = state.plan.thresholds.attempts_per_session, len(state.opened) - 1
-    for (candidate, seed), tries in batch.tries.items():
-        lost = [
-            t.settled
-            for t in tries
-            if t.session == session and t.settled and t.settled.status is Status.LOST
-        ]
-        if len(lost) >= limit and batch.result(candidate, seed) is None:
-            evidence = (
-                f"candidate {candidate}, seed {seed} of {name_of(batch)} was lost "
-                f"{len(lost)} times ({lost[-1].cause}); resuming tries again"
-            )
-            number = state.asked if batch.panel else batch.number
-            return Trigger(
-                "infrastructure", number, "pause", len(lost), limit, evidence, overridable=False
-            )
-    return None
+def budget(state: RunState) -> Reading:
+    """What comes next does not fit under a cap: a generation, or an evaluation of it."""
+    found = unaffordable(state) or out_of_budget(state)
+    if found is None:
+        why = "what comes next is expected to fit under every cap"
+        return BUDGET.reads(state.asked, None, None, why, fires=False)
+    return BUDGET.reads(found.generation, found.observed, found.limit, found.evidence, fires=True)
 
 
 def unaffordable(state: RunState) -> Trigger | None:
     """The next generation, if there is one, is not expected to fit into what a cap leaves free.
 
     Half a generation teaches the search nothing, so it is not begun. Its last attempt must still
-    find its whole reservation free, however short it will be.
+    find its whole reservation free, however short it will be, beside what the verdict will take.
     """
     plan, accounts = state.plan, state.accounts
     if state.current is not None or plan.calibration is None or search_is_over(state):
         return None
-    one = plan.resolved.model_copy(update={"generations": 1})
-    needed = forecast(one, plan.calibration.median_seconds, plan.devices.count)
-    last = max(0.0, plan.limits.reserve_ms / MS_PER_HOUR - needed.eval_seconds / 3600)
-    apart = still_apart(state)
-    last_device_hours, last_hours = max(last, apart.device_hours), max(last, apart.hours)
-    device_hours, hours = needed.device_hours + last_device_hours, needed.barrier_hours + last_hours
+    if pairing(state) is not None:  # it decides how long the next one's evaluations are
+        return None
+    needed, apart = _next_generation(state, plan.calibration), still_apart(state)
+    last = max(0.0, plan.limits.reserve_ms / MS_PER_HOUR - plan.calibration.median_seconds / 3600)
+    device_hours = needed.device_hours + last + apart.device_hours
+    hours = needed.hours + last + apart.hours
     cost = device_hours * plan.price_per_device_hour
     checks = (
         ("device-hours", device_hours, accounts.device_hours_free, "--max-device-hours"),
@@ -222,6 +168,18 @@ def unaffordable(state: RunState) -> Trigger | None:
             )
             return Trigger("budget", state.asked, "stop", need, free, evidence, overridable=False)
     return None
+
+
+def _next_generation(state: RunState, calibration: Calibration) -> Needs:
+    """What it is expected to take, with its short evaluations if it is to have any."""
+    plan, proxy, next_one = state.plan, state.plan.proxy, fidelity_of_next(state)
+    count, devices = plan.resolved.per_generation, plan.devices.count
+    short = count if proxy is None else count * proxy.varied.length
+    own = expected(count, short if next_one.short else count, calibration, devices)
+    if not next_one.paired:
+        return own
+    beside = expected(count, short, calibration, devices)
+    return Needs(count, own.device_hours + beside.device_hours, own.hours + beside.hours)
 
 
 def _included(apart: Needs) -> str:
@@ -249,17 +207,12 @@ def refusal_from(
 ) -> Refusal | None:
     """The same, by other accounts than the state's: those of a moment later."""
     reserve_ms = state.plan.limits.stretched(batch.length(candidate)).reserve_ms
-    if batch.panel is not None or state.plan.search is None:
-        return accounts.refusal(reserve_ms, apart=batch.panel is not None)
-    apart = still_apart(state)
-    last = reserve_ms / MS_PER_HOUR  # of whatever comes last; it is part of what is set aside
-    aside = (max(0.0, apart.device_hours - last), max(0.0, apart.hours - last))
-    return accounts.refusal(reserve_ms, aside=aside)
-
-
-def name_of(batch: Batch) -> str:
-    """As people read it."""
-    return f"generation {batch.number}" if batch.panel is None else f"the {batch.panel} panel"
+    is_apart, is_proxy = batch.panel is not None, batch.panel == "proxy"
+    if (is_apart and not is_proxy) or state.plan.search is None:
+        return accounts.refusal(reserve_ms, apart=is_apart)
+    others = still_for_the_verdict(state) if is_proxy else still_apart(state)
+    aside = (others.device_hours, others.hours)
+    return accounts.refusal(reserve_ms, apart=is_apart, aside=aside)
 
 
 def disk_full(generation: int, why: str) -> Trigger:
@@ -269,8 +222,7 @@ def disk_full(generation: int, why: str) -> Trigger:
 
 def refused(state: RunState, batch: Batch, refusal: Refusal) -> Trigger:
     """The stop that a refused reservation amounts to."""
-    number = state.asked if batch.panel else batch.number
-    evidence = f"{name_of(batch)} cannot be finished: {refusal}"
+    evidence, place = f"{name_of(batch)} cannot be finished: {refusal}", place_of(state, batch)
     return Trigger(
-        "budget", number, "stop", refusal.needed, refusal.free, evidence, overridable=False
+        "budget", place, "stop", refusal.needed, refusal.free, evidence, overridable=False
     )

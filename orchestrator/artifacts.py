@@ -9,6 +9,7 @@ from budgets.chain import LEDGER, read
 from budgets.events import GenerationTold
 from budgets.findings import findings as findings_of
 from budgets.fold import apply, begin
+from budgets.liveness import centre_of, moved
 from budgets.markdown import to_markdown
 from budgets.report import budget_report, recommendation
 from budgets.state import RunState
@@ -111,17 +112,36 @@ def best(state: RunState) -> dict[str, Any]:
 
 def findings(state: RunState) -> dict[str, Any]:
     """What a check found, with the values of each knob that it compared."""
-    space = SearchSpace.model_validate(state.plan.space)
     report = budget_report(state)
     return {
         "sentence": report.sentence,
         "check": None if report.check is None else report.check.model_dump(),
-        "values": {
-            knob.name: {"low": knob.decode(0), "baseline": knob.baseline, "high": knob.decode(1)}
-            for knob in space.knobs
-        },
+        "proxy": None if report.proxy is None else report.proxy.model_dump(),
+        "values": _compared(state),
         "ledger": {"records": report.records, "head": report.head},
     }
+
+
+def _compared(state: RunState) -> dict[str, dict[str, float]]:
+    """Each knob's values: the ends and the baseline, or those around a recommendation."""
+    space, plan = SearchSpace.model_validate(state.plan.space), state.plan
+    if plan.proxy is not None:
+        return {}
+    if centre_of(plan) == "baseline":
+        return {
+            knob.name: {"low": knob.decode(0), "baseline": knob.baseline, "high": knob.decode(1)}
+            for knob in space.knobs
+        }
+    if not state.generations:
+        return {}
+    generation = state.generations[0]
+    centre = space.decode(generation.points[0])
+    values = {name: {"recommendation": value} for name, value in centre.items()}
+    for candidate in range(1, len(generation.points)):
+        if (moving := moved(plan, generation, candidate)) is not None:
+            knob, end = space.knobs[moving[0]], moving[1]
+            values[knob.name][end] = knob.decode(generation.points[candidate][moving[0]])
+    return values
 
 
 def _json(content: Any) -> bytes:

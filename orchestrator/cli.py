@@ -23,10 +23,13 @@ from budgets.storage import FULL
 from budgets.terms import Calibration, Tier
 from objectives.api import SetupError
 from orchestrator import artifacts, preview
+from orchestrator.analyze_command import analyze
 from orchestrator.calibrations import CALIBRATION_SEEDS, find_calibration
 from orchestrator.engine import Engine, devices_of
 from orchestrator.execution import processes
 from orchestrator.execution.server import EngineError
+from orchestrator.explain import explain
+from orchestrator.follow import follow, foreseen
 from orchestrator.ledger_commands import amend, ledgers, verify
 from orchestrator.options import (
     DEFAULT_ROOT,
@@ -48,11 +51,13 @@ from orchestrator.options import (
     Settings,
     Threads,
     Workers,
+    following_command,
     load_objective,
     overrides_of,
     phase_command,
 )
 from orchestrator.plan import Request
+from orchestrator.proxy_commands import proxies
 from orchestrator.recorded import find_run, load_state
 from orchestrator.space_commands import spaces
 from orchestrator.terminal import (
@@ -82,7 +87,7 @@ def run_phase(asked: Asked) -> None:
     if not asked.tier_given:
         raise ValueError(
             "--tier: say how much to spend: min, target or max. "
-            "See what each costs with: orchestrator plan phase1"
+            f"See what each costs with: orchestrator plan {asked.request.phase}"
         )
     with conducting(asked.conduct) as (session, live):
         result = session.search(
@@ -104,8 +109,13 @@ def plan_phase(asked: Asked) -> None:
     else:
         found = find_calibration(asked.conduct.root, asked.request.objective, devices)
         calibration = None if found is None else measure(found.state)
+    succession = None
+    if asked.request.follows is not None:
+        followed = follow(asked.conduct.root, asked.request, devices.kind)
+        succession = foreseen(followed, asked.request)
+        warnings = (*warnings, *followed.objections.values())
     tiers = (asked.request.tier,) if asked.tier_given else get_args(Tier)
-    previews = preview.preview_tiers(asked.request, devices, calibration, tiers)
+    previews = preview.preview_tiers(asked.request, devices, calibration, tiers, succession)
     if asked.conduct.as_json:
         print_json([p.as_dict() for p in previews])
     else:
@@ -115,15 +125,24 @@ def plan_phase(asked: Asked) -> None:
 
 
 app.command("phase1", help="Search; the same command resumes.")(phase_command(run_phase))
+app.command("phase2", help="Search on from a phase 1's Go; the same command resumes.")(
+    following_command(run_phase)
+)
 plans = typer.Typer(help="What would be spent, without spending it.", no_args_is_help=True)
 plans.command("phase1", help="What a phase 1 search would cost; all tiers without --tier.")(
     phase_command(plan_phase)
 )
+plans.command("phase2", help="What a phase 2 search would cost; all tiers without --tier.")(
+    following_command(plan_phase)
+)
 app.add_typer(plans, name="plan")
 app.add_typer(spaces, name="space")
+app.add_typer(proxies, name="proxy")
 app.add_typer(ledgers, name="ledger")
 app.command()(verify)
 app.command()(amend)
+app.command()(analyze)
+app.command()(explain)
 
 
 @app.command()
@@ -281,6 +300,8 @@ _FLAGS = {
     "device_hours": "--max-device-hours",
     "evaluation_seed": "--eval-seed",
     "hours": "--max-hours",
+    "patience_generations": "--patience",
+    "patience_improve": "--min-improve",
     "price_per_device_hour": "--price-per-device-hour",
     "seed": "--seed",
     "sigma0": "--sigma0",

@@ -11,14 +11,14 @@ import orjson
 
 from budgets.events import Settled
 from budgets.markdown import printable
-from budgets.state import RunState
+from budgets.state import Batch, Panel, RunState
 from budgets.storage import write_aside
 from objectives.space import SearchSpace
 
 Format = Literal["csv", "json", "parquet"]
 Row = dict[str, Any]
 
-COLUMNS = (
+OWN = (
     "generation",
     "candidate",
     "seed",
@@ -37,34 +37,48 @@ COLUMNS = (
     "eval_flops",
     "cause",
 )
+"""What a settlement itself says."""
+
+COLUMNS = ("panel", "arm", *OWN)
 """Of `progress.csv`; an export has those of `export_rows` too."""
 
 
-def settlements(state: RunState) -> Iterator[Settled]:
-    """Every settled attempt, in the order of generation, candidate, seed and attempt."""
-    for generation in state.generations:
-        for key in generation.evaluations():
-            for attempt in generation.tries.get(key, ()):
+def settlements(state: RunState) -> Iterator[tuple[Batch, Settled]]:
+    """Every settled attempt and what it belongs to: the generations, then the panels.
+
+    Within each in the order of candidate, seed and attempt.
+    """
+    for batch in state.batches():
+        for key in batch.evaluations():
+            for attempt in batch.tries.get(key, ()):
                 if attempt.settled is not None:
-                    yield attempt.settled
+                    yield batch, attempt.settled
 
 
 def progress_rows(state: RunState) -> Iterator[Row]:
-    return ({name: getattr(event, name) for name in COLUMNS} for event in settlements(state))
+    """`panel` and `arm` are empty for the search; `generation` is the number of either."""
+    return (_columns(batch, event) for batch, event in settlements(state))
+
+
+def _columns(batch: Batch, event: Settled) -> Row:
+    arm = batch.arms[event.candidate].name if isinstance(batch, Panel) else ""
+    own = {name: getattr(event, name) for name in OWN}
+    return {"panel": event.panel or "", "arm": arm, **own}
 
 
 def export_rows(state: RunState) -> list[Row]:
     """The columns of `progress.csv`; what it was charged; `knob.NAME` in units, `metric.NAME`."""
     space = SearchSpace.model_validate(state.plan.space)
     rows = []
-    for event in settlements(state):
-        knobs = space.decode(state.generations[event.generation].points[event.candidate])
+    for batch, event in settlements(state):
+        knobs = space.decode(batch.points[event.candidate])
         rows.append(
             {
-                **{name: getattr(event, name) for name in COLUMNS},
+                **_columns(batch, event),
                 "status": str(event.status),
                 "charged_ms": event.charged_ms,
                 "recovered": event.recovered,
+                "again": event.again or "",
                 **{f"knob.{name}": value for name, value in knobs.items()},
                 **{f"metric.{name}": value for name, value in sorted(event.metrics.items())},
             }

@@ -3,10 +3,12 @@
 from dataclasses import replace
 from itertools import chain, count
 from pathlib import Path
+from typing import Any
 
 from budgets.state import RunState
 from budgets.terms import Parent, Plan
-from orchestrator.plan import Request, differences, run_directory, run_name, search_plan
+from orchestrator.follow import followed_again
+from orchestrator.plan import Confirm, Request, differences, run_directory, run_name, search_plan
 from orchestrator.recorded import recorded_state
 
 
@@ -32,9 +34,16 @@ def forked(root: Path, request: Request) -> tuple[Request, Parent | None]:
 
 
 def planned_again(request: Request, recorded: Plan) -> Plan:
-    """What `request` amounts to, with what the recorded plan has found out or inherited."""
-    plan = search_plan(request, recorded.devices, recorded.calibration, recorded.parent)
-    return plan.model_copy(update={"thresholds": recorded.thresholds})
+    """What `request` amounts to, with what the recorded plan has found out or inherited.
+
+    Thresholds that it does not name are the recorded ones, whatever the defaults have become.
+    """
+    succession = followed_again(request, recorded)
+    plan = search_plan(request, recorded.devices, recorded.calibration, recorded.parent, succession)
+    kept: dict[str, Any] = {"thresholds": recorded.thresholds.model_copy(update=request.thresholds)}
+    if request.confirm == Confirm():  # whatever that has come to mean since
+        kept["confirmation"] = recorded.confirmation
+    return plan.model_copy(update=kept)
 
 
 def parent_of(state: RunState) -> Parent:

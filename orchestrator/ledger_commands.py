@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer import Argument, Option
+from typer import Option
 
 from budgets.chain import LEDGER, read
 from budgets.head import read_mark, records_lost
@@ -19,6 +19,7 @@ from orchestrator.export import export as export_run
 from orchestrator.options import (
     DEFAULT_ROOT,
     AcceptDrift,
+    GivenRun,
     Json,
     MaxCost,
     MaxDeviceHours,
@@ -35,8 +36,6 @@ from orchestrator.session import system_clock
 from orchestrator.terminal import EXIT_CORRUPT, print_json, print_line, write_bytes
 
 ledgers = typer.Typer(help="The file that a run is.", no_args_is_help=True)
-
-GivenRun = Annotated[str, Argument(help="Run id or directory.")]
 
 
 @ledgers.command()

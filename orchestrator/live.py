@@ -149,10 +149,11 @@ def _evaluation(state: RunState, event: Settled) -> str:
     where = _where(state, event)
     result = f"{event.status} {event.score:.5g}" if event.score is not None else event.status
     how = f"  ({event.cause})" if event.cause else ""
-    again = "  recovered" if event.recovered else ""
+    adopted = "  recovered" if event.recovered else ""
+    again = f"  to be tried again {event.again}" if event.again else ""
     return (
         f"[{done:{len(str(planned))}d}/{planned}]  {where}  {result}  in {event.seconds:.1f} s"
-        f"{again}{how}  {_left(state)}"
+        f"{adopted}{how}{again}  {_left(state)}"
     )
 
 
@@ -162,8 +163,12 @@ def _batch(event: Late) -> str:
 
 
 def _panel(event: PanelAsked) -> str:
-    names = ", ".join(arm.name for arm in event.arms)
     count = sum(map(len, event.seeds))
+    if event.panel == "proxy":
+        return (
+            f"Generation {event.number} short as well, to see if both agree: {count} evaluations."
+        )
+    names = ", ".join(arm.name for arm in event.arms)
     idle = " in slots that would be idle" if event.panel == "reference" else ""
     return f"On fresh seeds{idle}: {names}; {count} evaluations."
 
@@ -173,7 +178,7 @@ def _where(state: RunState, event: Settled) -> str:
     if event.panel is not None:
         arms = state.panels[event.panel, event.generation].arms
         return f"{event.panel}  {arms[event.candidate].name}  seed {event.seed:10d}"
-    if state.plan.search is not None:
+    if state.plan.search is not None or state.plan.proxy is not None:
         return f"generation {event.generation}  candidate {event.candidate:2d}"
     generation = state.generations[event.generation]
     labels = [label(state.plan, generation, c) for c in range(len(generation.points))]
@@ -187,14 +192,15 @@ def _generation(state: RunState, event: GenerationTold) -> str:
     mean, best = sum(healthy) / len(healthy), min(healthy)
     calibration = state.plan.calibration
     baseline = calibration.mean_score if calibration else None
-    against = "" if baseline is None else f", baseline {baseline:.5g}"
+    against = "" if baseline is None or not generation.is_full else f", baseline {baseline:.5g}"
+    short = "" if generation.is_full else ", short"
     spent = "; ".join(
         f"{amount(b, b.spent)}{'' if b.cap is None else f' of {amount(b, b.cap)}'} {b.currency}"
         for b in balances(state)
         if b.counts
     )
     return (
-        f"Generation {event.generation + 1} of {state.plan.resolved.generations}: "
+        f"Generation {event.generation + 1} of {state.plan.resolved.generations}{short}: "
         f"best {best:.5g}, mean {mean:.5g}{against}, {len(generation.failed)} failed, "
         f"step size {event.sigma:.3g}.\n  Spent: {spent}."
     )

@@ -1,19 +1,21 @@
 """The options of the command line, each named once, and what they amount to."""
 
+import inspect
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from typer import Argument, BadParameter, Option
 
-from budgets.terms import Tier, Window
+from budgets.terms import Phase, Tier, VariantName, Window
 from objectives import registry, secrets
 from objectives.api import Objective, ObjectiveSpec
 from orchestrator.check import CHECK_SEEDS, LEAST_SEEDS, CheckRequest
 from orchestrator.engine import Engine
-from orchestrator.plan import RUNG_FACTOR, RUNG_SEEDS, VERDICT_SEEDS, Confirm, Request
+from orchestrator.plan import RUNG_FACTOR, RUNG_SEEDS, VERDICT_SEEDS, Confirm, Follows, Request
+from orchestrator.thresholds import changes
 from orchestrator.window import parse_window
 
 DEFAULT_ROOT = Path("artifacts/cmaes")
@@ -35,9 +37,17 @@ Root = Annotated[
 ]
 Json = Annotated[bool, Option("--json", help="Print one JSON document instead of text.")]
 RunName = Annotated[str | None, Argument(help="Run id or directory; default: the latest.")]
+GivenRun = Annotated[str, Argument(help="Run id or directory.")]
 ObjectiveName = Annotated[str, Option("--objective", help="What to tune.")]
 Settings = Annotated[
     list[str] | None, Option("--set", metavar="KEY=VALUE", help="An objective's setting.")
+]
+FollowedRun = Annotated[
+    str, Option("--from", metavar="RUN", help="The phase 1 whose Go it follows: id or directory.")
+]
+Variant = Annotated[
+    VariantName,
+    Option("--variant", help="The same knobs on 3 seeds each, or more knobs on one."),
 ]
 TierName = Annotated[Tier | None, Option("--tier", help="How much to spend.")]
 ExecutorName = Annotated[
@@ -121,6 +131,18 @@ RungFactor = Annotated[
     Option("--rung", min=0, max=LARGEST, help="FLOPs on which a gain must persist; 0: not tried."),
 ]
 RungSeeds = Annotated[int, Option("--rung-seeds", min=0, max=MOST_SEEDS, help="Of the rung.")]
+ThresholdsFile = Annotated[
+    Path | None,
+    Option("--thresholds", metavar="FILE", help="TOML with other limits; see: explain."),
+]
+Patience = Annotated[
+    int | None,
+    Option("--patience", min=1, help="Stop after so many generations without improvement."),
+]
+MinImprove = Annotated[
+    float | None,
+    Option("--min-improve", min=0, help="Less, of the baseline's score, is none."),
+]
 
 
 @dataclass(frozen=True)
@@ -146,7 +168,7 @@ class Asked:
     tier_given: bool
 
 
-def phase_command(act: Callable[[Asked], None]) -> Callable[..., None]:
+def phase_command(act: Callable[[Asked], None], phase: Phase = "phase1") -> Callable[..., None]:
     """One signature for every command about a phase: they cannot drift apart."""
 
     def command(
@@ -160,10 +182,23 @@ def phase_command(act: Callable[[Asked], None]) -> Callable[..., None]:
         search_seed: Annotated[int, Option("--seed", "--search-seed", help="Of the search.")] = 1,
         evaluation_seed: EvaluationSeed = 123,
         sigma0: Annotated[
-            float, Option("--sigma0", "--sigma", help="First step, of each knob's range.")
-        ] = 0.2,
+            float | None,
+            Option(
+                "--sigma0",
+                "--sigma",
+                help="First step, of each knob's range; default: 0.2, or the followed run's.",
+            ),
+        ] = None,
         population: Annotated[
             int | None, Option("--population", "--popsize", help="P; default: 2 x devices.")
+        ] = None,
+        proxy: Annotated[
+            float | None,
+            Option(
+                "--proxy",
+                metavar="FRACTION",
+                help="Evaluate shorter, by this much, while both are shown to agree.",
+            ),
         ] = None,
         max_evals: MaxEvals = None,
         max_device_hours: MaxDeviceHours = None,
@@ -187,6 +222,9 @@ def phase_command(act: Callable[[Asked], None]) -> Callable[..., None]:
         confirm_seeds: ConfirmSeeds = VERDICT_SEEDS,
         rung_factor: RungFactor = RUNG_FACTOR,
         rung_seeds: RungSeeds = RUNG_SEEDS,
+        thresholds: ThresholdsFile = None,
+        patience: Patience = None,
+        min_improve: MinImprove = None,
         accept_drift: AcceptDrift = False,
         fork_run: Annotated[
             bool,
@@ -203,7 +241,7 @@ def phase_command(act: Callable[[Asked], None]) -> Callable[..., None]:
         as_json: Json = False,
     ) -> None:
         request = Request(
-            phase="phase1",
+            phase=phase,
             tier=tier or "target",
             objective=load_objective(objective, settings),
             run_id=run_id,
@@ -221,6 +259,8 @@ def phase_command(act: Callable[[Asked], None]) -> Callable[..., None]:
             stall_seconds=stall_seconds,
             fork=fork_run,
             confirm=Confirm(confirm_seeds, rung_factor, rung_seeds),
+            proxy=proxy,
+            thresholds=changes(thresholds, patience, min_improve),
         )
         engine = Engine(executor, launcher, address, device, workers, threads)
         act(
@@ -234,6 +274,23 @@ def phase_command(act: Callable[[Asked], None]) -> Callable[..., None]:
             )
         )
 
+    return command
+
+
+def following_command(act: Callable[[Asked], None]) -> Callable[..., None]:
+    """The same signature for a phase 2, with the run that it follows and how."""
+
+    def command(variant: Variant, run: FollowedRun, **options: Any) -> None:
+        def follow(asked: Asked) -> None:
+            request = replace(asked.request, follows=Follows(run, variant))
+            act(replace(asked, request=request))
+
+        phase_command(follow, "phase2")(**options)
+
+    own = list(inspect.signature(command).parameters.values())[:2]
+    others = inspect.signature(phase_command(act)).parameters.values()
+    signature = inspect.Signature([*own, *others])
+    command.__signature__ = signature  # type: ignore[attr-defined]  # where typer looks
     return command
 
 

@@ -1,4 +1,4 @@
-"""Which configurations are compared beside the search, and when: the plan's confirmation, asked."""
+"""Which configurations are compared beside the search, and when: what the plan says, asked."""
 
 from dataclasses import dataclass
 from statistics import median
@@ -7,6 +7,7 @@ from budgets import decision
 from budgets.course import next_step
 from budgets.events import Decided, Fired, PanelAsked, Status
 from budgets.finalists import BASELINE, INCUMBENT, finalists, winner
+from budgets.proxy import paired_panel
 from budgets.state import Panel, RunState
 from budgets.terms import Arm, Confirmation, PanelName, Plan, Varied
 from objectives import registry
@@ -26,6 +27,10 @@ class Confirming:
     def due(self, state: RunState) -> PanelAsked | None:
         """The next panel, if its time has come and it was not asked yet."""
         confirmation, step = self.plan.confirmation, next_step(state)
+        if step == "proxy":
+            assert self.plan.proxy is not None
+            assert state.current is not None
+            return paired_panel(state.current, self.plan.proxy)
         if confirmation is None or step in ("generation", "decide", "over"):
             return None
         name: PanelName = step  # type: ignore[assignment]  # the other steps are panels

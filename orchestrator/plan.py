@@ -3,8 +3,8 @@
 import hashlib
 import math
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
@@ -19,16 +19,24 @@ from budgets.terms import (
     Parent,
     Phase,
     Plan,
+    ProxyTerms,
     Rung,
     SearchTerms,
+    Source,
+    Thresholds,
     Tier,
+    VariantName,
     Varied,
     Window,
 )
-from budgets.tiers import Sizing, size
+from budgets.tiers import Sizing, size, size_expanded
 from objectives.api import Objective
+from orchestrator.proxy import check_population, proxy_terms, what_leaves_it_out
 
 RUN_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+
+SIGMA0 = 0.2
+"""Of a knob's range: the first step of a search that nothing is known about."""
 
 LEAST_SIGMA0 = 1e-6
 """Of a knob's range: with less, rounding decides which points of a generation differ."""
@@ -46,11 +54,27 @@ RUNG_FACTOR, RUNG_SEEDS = 4.0, 2
 
 @dataclass(frozen=True)
 class Confirm:
-    """How a request wants its verdict reached; the tier min never affords one."""
+    """How a request wants its verdict reached; a smoke test never affords one."""
 
     seeds: int = VERDICT_SEEDS  # 0: none, and so no Go
     rung_factor: float = RUNG_FACTOR  # 0: no rung
     rung_seeds: int = RUNG_SEEDS
+
+
+@dataclass(frozen=True)
+class Follows:
+    """The run that a phase 2 follows, and how."""
+
+    run: str  # its id or directory
+    variant: VariantName
+
+
+@dataclass(frozen=True)
+class Succession:
+    """What a run takes over from the one it follows."""
+
+    source: Source
+    search: SearchTerms
 
 
 @dataclass(frozen=True)
@@ -63,7 +87,7 @@ class Request:
     run_id: str | None = None
     search_seed: int = 1
     evaluation_seed: int = 123
-    sigma0: float = 0.2
+    sigma0: float | None = None
     population: int | None = None
     max_evals: int | None = None
     max_device_hours: float | None = None
@@ -75,13 +99,18 @@ class Request:
     stall_seconds: float | None = None
     fork: bool = False  # begin another run whose parent is the one of that name
     confirm: Confirm = Confirm()
+    proxy: float | None = None  # the share of an evaluation's FLOPs that its stand-in has
+    thresholds: Mapping[str, Any] = field(default_factory=dict)  # by field: other than the default
+    follows: Follows | None = None  # of a phase 2
 
 
 def run_name(request: Request) -> str:
-    """The run's id: the one asked for, or tier, objective and search seed."""
+    """The run's id: the one asked for, or variant, tier, objective and search seed."""
     name = request.run_id
     if name is None:
         name = f"{request.tier}-{request.objective.spec.name}-s{request.search_seed}"
+        if request.follows is not None:
+            name = f"{request.follows.variant}-{name}"
     check_run_id(name)
     return name
 
@@ -104,24 +133,23 @@ def search_plan(
     devices: Devices,
     calibration: Calibration | None,
     parent: Parent | None = None,
+    succession: Succession | None = None,
 ) -> Plan:
     """The plan of a search. Raises ValueError on what cannot be planned, naming the field."""
-    objective = request.objective
-    if 0 < request.sigma0 < LEAST_SIGMA0:
+    if request.sigma0 is not None and 0 < request.sigma0 < LEAST_SIGMA0:
         raise ValueError(
             f"--sigma0: expected at least {LEAST_SIGMA0:g} of a knob's range, got {request.sigma0}"
         )
     sizing = _sizing(request, devices.count)
+    proxy, no_proxy = proxy_for(request, sizing.resolved, calibration)
     return Plan(
         run_id=run_name(request),
         phase=request.phase,
         tier=request.tier,
         nominal=sizing.nominal,
         resolved=sizing.resolved,
-        reasons=sizing.reasons,
-        search=SearchTerms(
-            seed=request.search_seed, sigma0=request.sigma0, start=objective.space.baseline
-        ),
+        reasons=(*sizing.reasons, *no_proxy),
+        search=_from_the_baseline(request) if succession is None else succession.search,
         evaluation_seed=request.evaluation_seed,
         limits=limits_for(request.limit_seconds, request.stall_seconds, devices, calibration),
         caps=caps_for(request, min(sizing.nominal.evaluations, request.max_evals or 2**31)),
@@ -129,18 +157,47 @@ def search_plan(
         devices=devices,
         calibration=calibration,
         parent=parent,
-        confirmation=confirmation_for(request),
-        **described(objective),
+        thresholds=Thresholds.model_validate(request.thresholds),
+        confirmation=confirmation_for(request, succession),
+        proxy=proxy,
+        source=None if succession is None else succession.source,
+        **described(request.objective),
     )
 
 
-def confirmation_for(request: Request) -> Confirmation | None:
-    """How the verdict will be reached; None for the tier min, and where nobody wants it.
+def _from_the_baseline(request: Request) -> SearchTerms:
+    return SearchTerms(
+        seed=request.search_seed,
+        sigma0=SIGMA0 if request.sigma0 is None else request.sigma0,
+        start=request.objective.space.baseline,
+    )
 
-    Raises ValueError on fewer seeds than a comparison needs.
+
+def proxy_for(
+    request: Request, resolved: Envelope, calibration: Calibration | None
+) -> tuple[ProxyTerms | None, tuple[str, ...]]:
+    """The terms of a stand-in for full evaluations, or why there is none though one was asked for.
+
+    Raises ValueError where it cannot be had at all.
+    """
+    if request.proxy is None:
+        return None, ()
+    terms = proxy_terms(request.objective, request.proxy, calibration)
+    check_population(resolved.population)
+    if (why_not := what_leaves_it_out(resolved)) is not None:
+        return None, (why_not,)
+    return terms, ()
+
+
+def confirmation_for(request: Request, succession: Succession | None = None) -> Confirmation | None:
+    """How the verdict will be reached; None for a smoke test, and where nobody wants it.
+
+    The winner of the run that this one follows is compared with the baseline too. Raises ValueError
+    on fewer seeds than a comparison needs.
     """
     asked, objective = request.confirm, request.objective
-    if request.tier == "min" or asked.seeds == 0:
+    is_smoke_test = request.tier == "min" and succession is None
+    if is_smoke_test or asked.seeds == 0:
         return None
     if asked.seeds < 2:
         raise ValueError(
@@ -153,6 +210,7 @@ def confirmation_for(request: Request) -> Confirmation | None:
         luckiest=LUCKIEST,
         control_seeds=min(CONTROL_SEEDS, asked.seeds) if controls else 0,
         controls=controls,
+        incumbent=None if succession is None else succession.source.point,
         rung=_rung(objective, asked),
     )
 
@@ -237,8 +295,11 @@ def described(objective: Objective) -> dict[str, Any]:
 
 
 def _sizing(request: Request, devices: int) -> Sizing:
-    dimension = request.objective.space.dimension
-    sizing = size(request.phase, request.tier, dimension, devices, request.population)
+    dimension, population = request.objective.space.dimension, request.population
+    if request.follows is not None and request.follows.variant == "expanded":
+        sizing = size_expanded(request.tier, dimension, devices, population)
+    else:
+        sizing = size(request.phase, request.tier, dimension, devices, population)
     resolved, most = sizing.resolved, request.max_evals
     if most is None or resolved.evaluations <= most:
         return sizing
@@ -330,13 +391,14 @@ def differences(recorded: Plan, wanted: Plan) -> list[str]:
     The reasons are left out: the envelopes say that they differ, and a run keeps its first reason.
     """
     plans = (plan.model_dump(mode="json", exclude={"reasons"}) for plan in (recorded, wanted))
-    return list(_differences("", *plans))
+    return list(differing("", *plans))
 
 
-def _differences(name: str, recorded: Any, wanted: Any) -> Iterator[str]:
+def differing(name: str, recorded: Any, wanted: Any) -> Iterator[str]:
+    """The same of two JSON values that are called `name`."""
     if isinstance(recorded, dict) and isinstance(wanted, dict):
         for key in {**recorded, **wanted}:
             inner = f"{name}.{key}" if name else key
-            yield from _differences(inner, recorded.get(key), wanted.get(key))
+            yield from differing(inner, recorded.get(key), wanted.get(key))
     elif recorded != wanted:
         yield f"{name}: {recorded} -> {wanted}"

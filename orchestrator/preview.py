@@ -1,6 +1,6 @@
 """What a tier would cost, before anything is spent: no side effects."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import sqrt
 from statistics import median
@@ -17,10 +17,12 @@ from budgets.calibration import (
 )
 from budgets.course import expected
 from budgets.detectable import detectable
+from budgets.following import in_words
 from budgets.markdown import duration
+from budgets.proxy import outlook
 from budgets.terms import Calibration, Devices, PanelName, Plan, Tier, Window
 from budgets.tiers import INTENT
-from orchestrator.plan import Request, search_plan
+from orchestrator.plan import Request, Succession, search_plan
 
 SMALL_FAILURE_RATES = (0.01, 0.03)
 """Of evaluations whose knobs are not to blame: what a healthy system may have."""
@@ -49,8 +51,29 @@ class Preview:
             return None
         return priced(self.plan, calibration, {"rung": confirmation.sizes()["rung"]})
 
+    @property
+    def comparing(self) -> Forecast | None:
+        """What it is expected to take to see how well a proxy and the full evaluation agree."""
+        proxy, calibration = self.plan.proxy, self.plan.calibration
+        if proxy is None or calibration is None:
+            return None
+        count = self.compared
+        return priced(self.plan, calibration, {"proxy": (count, count * proxy.varied.length)})
+
+    @property
+    def compared(self) -> int:
+        """How many short evaluations beside full ones are expected."""
+        proxy, shape = self.plan.proxy, self.plan.resolved
+        paired = 0 if proxy is None else outlook(proxy, shape.generations)[0]
+        return paired * shape.per_generation
+
     def as_dict(self) -> dict[str, Any]:
-        parts = {"expected": self.expected, "expected_apart": self.apart, "rung": self.rung}
+        parts = {
+            "expected": self.expected,
+            "expected_apart": self.apart,
+            "rung": self.rung,
+            "comparing": self.comparing,
+        }
         forecasts = {name: None if f is None else asdict(f) for name, f in parts.items()}
         return {"plan": self.plan.model_dump(mode="json"), **forecasts}
 
@@ -81,9 +104,12 @@ def preview_tiers(
     devices: Devices,
     calibration: Calibration | None,
     tiers: Sequence[Tier] = get_args(Tier),
+    succession: Succession | None = None,
 ) -> list[Preview]:
     """One preview a tier. Raises ValueError on a request that cannot be planned."""
-    plans = [search_plan(replace(request, tier=t), devices, calibration) for t in tiers]
+    plans = [
+        search_plan(replace(request, tier=t), devices, calibration, None, succession) for t in tiers
+    ]
     return [Preview(plan, _expected(plan)) for plan in plans]
 
 
@@ -101,6 +127,7 @@ def to_markdown(previews: Sequence[Preview]) -> str:
     lines = [
         f"# {plan.phase} of {plan.objective['name']} on {devices.count} x {devices.name}",
         "",
+        *_beginning(plan),
         *_basis(plan.calibration),
         "",
         "| tier | P x G x S | evaluations | device-hours | ideal | with barrier | cost |",
@@ -110,7 +137,8 @@ def to_markdown(previews: Sequence[Preview]) -> str:
     ]
     for preview in previews:
         plan = preview.plan
-        lines += [f"**{plan.tier}**: {_why(plan)} {_verdict(plan)} {_bad_luck(plan)}", ""]
+        said = (_why(plan), *_proxy(plan), _verdict(plan), _bad_luck(plan))
+        lines += [f"**{plan.tier}**: {' '.join(said)}", ""]
     lines += [
         f"Reserved for each evaluation: {plan.limits.reserve_ms / 1000:.0f} device-seconds "
         f"(limit {plan.limits.wall_seconds:g} s and twice the grace of "
@@ -118,6 +146,17 @@ def to_markdown(previews: Sequence[Preview]) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _beginning(plan: Plan) -> list[str]:
+    """What a phase 2 takes over."""
+    if plan.source is None:
+        return []
+    learned = (
+        "It begins at that one's recommendation, with the step size and the shape that its search "
+        "had in the end (`phase2` replays it)."
+    )
+    return [in_words(plan.source), learned, ""]
 
 
 def _basis(calibration: Calibration | None) -> list[str]:
@@ -182,6 +221,9 @@ def _rows(preview: Preview) -> list[str]:
     plan, e = preview.plan, preview.plan.resolved
     shape = f"{e.population} x {e.generations} x {e.seeds_per_candidate}"
     rows = [_row(plan, str(plan.tier), shape, e.evaluations, preview.expected)]
+    if plan.proxy is not None:
+        what = f"and to compare: {plan.proxy.varied.label}"
+        rows.append(_row(plan, "", what, preview.compared, preview.comparing))
     if (confirmation := plan.confirmation) is not None:
         sizes = confirmation.sizes()
         count = confirmation.evaluations - sizes.get("rung", (0, 0.0))[0]
@@ -223,12 +265,30 @@ def _verdict(plan: Plan) -> str:
     )
 
 
+def _proxy(plan: Plan) -> Iterator[str]:
+    """What a proxy can save, and what it costs where it is not good enough."""
+    if plan.proxy is None:
+        return
+    shape, length = plan.resolved, plan.proxy.varied.length
+    paired, short = outlook(plan.proxy, shape.generations)
+    compared, saved = paired * length, short * (1 - length)
+    net, extra = (x / shape.generations for x in (saved - compared, compared))
+    yield (
+        f"{plan.proxy.varied.label} takes {length:.0%} of an evaluation's time. Where it agrees "
+        f"with the full one whenever they are compared, and the mean moves little, {short} of "
+        f"{shape.generations} generations are short and {net:.0%} of the search's time is saved; "
+        f"where it never does, comparing costs {extra:.0%} more."
+    )
+
+
 def _why(plan: Plan) -> str:
     nominal = plan.nominal
     written = f"{nominal.population} x {nominal.generations} x {nominal.seeds_per_candidate}"
     assert plan.tier is not None
     reasons = "".join(f" {reason}." for reason in plan.reasons)
-    return f"{INTENT[plan.tier]}. As written {written} = {nominal.evaluations}.{reasons}"
+    return (
+        f"{INTENT[plan.phase, plan.tier]}. As written {written} = {nominal.evaluations}.{reasons}"
+    )
 
 
 def _bad_luck(plan: Plan) -> str:

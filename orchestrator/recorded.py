@@ -84,15 +84,21 @@ def finished_runs(root: Path, phase: Phase, family: str) -> Iterator[Result]:
             yield Result(directory, state, judge(state))
 
 
-def find_run(run: str | None, root: Path) -> Path:
-    """The directory of a run by id or path, or of the latest one. Raises ValueError without it."""
+def find_run(run: str | None, root: Path, phase: Phase | None = None) -> Path:
+    """The directory of a run by id or path, or of the latest one. Raises ValueError without it.
+
+    By its id it is looked for in one phase, if that is given.
+    """
     if run is not None and os.path.lexists(Path(run) / LEDGER):  # False on what is no path at all
         return Path(run)
-    ledgers = sorted(root.glob(f"*/*/{LEDGER}"), key=lambda path: path.lstat().st_mtime)
+    ledgers = sorted(
+        root.glob(f"{phase or '*'}/*/{LEDGER}"), key=lambda path: path.lstat().st_mtime
+    )
     if run is not None:
         ledgers = [path for path in ledgers if path.parent.name == run]
     if not ledgers:
-        wanted = "no run" if run is None else f"no run {run[:80]!r}"
+        kind = "run" if phase is None else f"{phase} run"
+        wanted = f"no {kind}" if run is None else f"no {kind} {run[:80]!r}"
         raise ValueError(f"{wanted} in {root}: name its directory, or say --runs-dir")
     return ledgers[-1].parent
 

@@ -4,11 +4,11 @@ The walk through it is `orchestrator.walk`.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
-from budgets.accounts import Refusal
+from budgets.accounts import Accounts, Refusal
 from budgets.chain import LedgerCorruptError, Record, set_aside_command
 from budgets.events import (
     Event,
@@ -22,10 +22,8 @@ from budgets.fold import apply, begin, fold, ticked
 from budgets.ledger import Ledger
 from budgets.state import Batch, RunState, Try
 from budgets.storage import unused
-from budgets.terms import Limits, Plan
+from budgets.terms import Plan
 from budgets.triggers import refusal_from
-from objectives.api import ObjectiveSpec
-from objectives.registry import varied
 from objectives.space import SearchSpace
 from orchestrator.execution.attempts import (
     CONFIG,
@@ -38,7 +36,8 @@ from orchestrator.execution.attempts import (
 from orchestrator.execution.evaluate import Attempt, Outcome
 from orchestrator.execution.recovery import Unknown, Unstarted, recover
 from orchestrator.plan import differences
-from orchestrator.settle import attempt_id, attempt_place, late, settled, settles
+from orchestrator.settle import attempt_id, attempt_place, late, one_line, settled, settles
+from orchestrator.tries import avoided, before, form, judged, times_lighter
 
 Observer = Callable[[RunState, Event], None]
 
@@ -79,18 +78,19 @@ class Run:
         """
         for attempt in self.state.open_tries():
             if self._attempt_id(attempt.reserved) == outcome.attempt_id:
-                own = settled(attempt.reserved, self._excused(outcome), recovered=recovered)
-                return self.record(own)
-        if (lost := self._given_up(outcome.attempt_id)) is not None:
+                own = judged(self.state, settled(attempt.reserved, outcome, recovered=recovered))
+                return self.record(self._excused(own))
+        lost = self._given_up(outcome.attempt_id)
+        if lost is not None and not settles(outcome, lost):
             self.record(late(lost, outcome))
         return None
 
-    def _excused(self, outcome: Outcome) -> Outcome:
+    def _excused(self, own: Settled) -> Settled:
         """A failure on a disk that is full says nothing of its candidate: it is owed again."""
-        if outcome.status is not Status.ERROR or not (why := self.ledger.room()):
-            return outcome
-        cause = f"{why}. Then: {outcome.cause}"
-        return outcome.model_copy(update={"status": Status.LOST, "cause": cause})
+        if own.status is not Status.ERROR or not (why := self.ledger.room()):
+            return own
+        cause = one_line(f"{why}. Then: {own.cause}")
+        return replace(own, status=Status.LOST, again=None, cause=cause)
 
     def _given_up(self, attempt_id: str) -> Settled | None:
         """The settlement of that attempt, if it was given up and nothing was heard of it since."""
@@ -125,36 +125,40 @@ class Run:
             candidate=candidate,
             seed=seed,
             attempt=len(batch.tries.get((candidate, seed), ())) + 1,
-            reserve_ms=self._limits(batch, candidate).reserve_ms,
+            reserve_ms=0,
         )
-        record = self.ledger.seal(reserved)
-        accounts = ticked(self.state.accounts, record)
-        if refusal := refusal_from(accounts, self.state, batch, candidate):
-            return refusal
         attempt = self.attempt(reserved)
+        reserved = replace(reserved, reserve_ms=attempt.limits.reserve_ms)
+        record = self.ledger.seal(reserved)
+        if refusal := self._refusal(ticked(self.state.accounts, record), reserved):
+            return refusal
         if not has_begun(attempt):
             _make_empty(attempt.directory)
         self._commit(record)
         return attempt
 
+    def _refusal(self, accounts: Accounts, reserved: Reserved) -> Refusal | None:
+        """Why it may not start now: a lighter form may take longer than what is planned for."""
+        batch = self.state.batch(reserved)
+        refusal = refusal_from(accounts, self.state, batch, reserved.candidate)
+        return refusal or accounts.refusal(reserved.reserve_ms, apart=batch.panel is not None)
+
     def attempt(self, reserved: Reserved) -> Attempt:
         """The attempt a reservation is for: the same one whenever it is asked for."""
         plan, batch = self.state.plan, self.state.batch(reserved)
-        spec = ObjectiveSpec.model_validate(plan.objective)
-        if changed := batch.settings(reserved.candidate):
-            spec = varied(spec, changed)
+        earlier = before(batch, reserved)
+        made = form(self.state, batch, reserved.candidate, times_lighter(earlier))
+        assert made is not None, "it was settled to be tried lighter because it can be"
         return Attempt(
             attempt_id=self._attempt_id(reserved),
             directory=self.directory / "eval" / attempt_place(reserved),
-            objective=spec,
+            objective=made.objective,
             knobs=SearchSpace.model_validate(plan.space).decode(batch.points[reserved.candidate]),
             seed=reserved.seed,
-            limits=self._limits(batch, reserved.candidate),
+            limits=plan.limits.stretched(made.length),
             owner=self.owner,
+            avoid=avoided(earlier),
         )
-
-    def _limits(self, batch: Batch, candidate: int) -> Limits:
-        return self.state.plan.limits.stretched(batch.length(candidate))
 
     def _attempt_id(self, reserved: Reserved | Settled) -> str:
         return attempt_id(self.state, reserved)
@@ -242,7 +246,7 @@ def settle_one_abandoned(run: Run, abandoned: Try) -> None:
     attempt = run.attempt(abandoned.reserved)
     wait_seconds = 2 * attempt.limits.grace_seconds + 5
     found = recover(attempt.directory, attempt.attempt_id, wait_seconds)
-    run.record(_end_of_abandoned(abandoned, found))
+    run.record(judged(run.state, _end_of_abandoned(abandoned, found)))
 
 
 def note_the_late(run: Run) -> None:

@@ -129,8 +129,6 @@ def _settle(out: Path, prefix: Prefix, clock: Clock) -> list[Settled]:
         if run.state.concluded is not None:
             ledger.give_up_ballast()
         artifacts.rebuild(out)
-        current = run.state.current
-        if current is None:
-            return []
-        ends = (current.tries[r.candidate, r.seed][r.attempt - 1].settled for r in owed)
+        batches = ((run.state.batch(r), r) for r in owed)
+        ends = (b.tries[r.candidate, r.seed][r.attempt - 1].settled for b, r in batches)
         return [end for end in ends if end is not None]

@@ -7,7 +7,7 @@ bit, and no pickle is needed. (Hansen, "The CMA Evolution Strategy: A Tutorial",
 
 import hashlib
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -152,10 +152,13 @@ class Search:
     def tell(self, generation: Generation) -> GenerationTold:
         """Learn from a closed generation, once; says where the search stands afterwards."""
         _compare(generation, self.ask())
-        self._es.tell(self._asked, generation.fitness())
+        self._learn(generation.fitness())
+        return self._told(generation.number)
+
+    def _learn(self, fitness: Sequence[float]) -> None:
+        self._es.tell(self._asked, fitness)
         self._asked = []
         self._generation += 1
-        return self._told(generation.number)
 
     def _told(self, generation: int) -> GenerationTold:
         es = self._es
@@ -191,6 +194,19 @@ class Search:
             _compare(generation, self.ask())
             if generation.told is not None:
                 _compare_told(generation.told, self.tell(generation), accept_drift=accept_drift)
+
+
+def landscape_of_noise(terms: SearchTerms, population: int, generations: int) -> Landscape:
+    """What such a search would look like after so many generations if no knob did anything.
+
+    The fitness is drawn from a stream of the terms' seed that no direction comes from.
+    """
+    search = Search(terms, population)
+    rng = np.random.Generator(np.random.Philox(np.random.SeedSequence([terms.seed, 0, 1])))
+    for _ in range(generations):
+        search.ask()
+        search._learn([float(f) for f in rng.standard_normal(population)])
+    return search.landscape()
 
 
 def _compare_told(

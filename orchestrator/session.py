@@ -4,20 +4,20 @@
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from budgets.calibration import measure
 from budgets.chain import LEDGER, LedgerCorruptError
 from budgets.events import Owner
 from budgets.fold import ImpossibleEventError
 from budgets.ledger import BALLAST, Clock, Ledger, LedgerStorageError
-from budgets.state import RunState
+from budgets.state import Generation, RunState
 from budgets.storage import DISK, Storage, read_plain
 from budgets.terms import Calibration, Plan, Window
 from budgets.triggers import judge
@@ -31,15 +31,17 @@ from orchestrator.calibrations import (
     measured_for,
     with_its_cost,
 )
-from orchestrator.check import CheckRequest, check_name, check_plan, check_points, known_knobs
+from orchestrator.check import Check, known_knobs
 from orchestrator.engine import Engine, devices_of, opened
 from orchestrator.execution.evaluate import Executor, Slots
 from orchestrator.execution.processes import this_owner
+from orchestrator.follow import Overrides, follow, permitted, warm_start
 from orchestrator.fork import forked, planned_again
 from orchestrator.panels import Confirming
 from orchestrator.place import check_place
 from orchestrator.plan import (
     Request,
+    Succession,
     calibration_plan,
     run_directory,
     run_name,
@@ -59,10 +61,10 @@ from orchestrator.run import (
     settle_abandoned,
 )
 from orchestrator.signals import SignalStop
-from orchestrator.walk import Course, Given, Proposer, Stop, conclude, override
+from orchestrator.walk import Course, Given, Proposer, Stop, conclude, judge_on_record, override
 
-Overrides = Sequence[tuple[str, str]]
-"""Rules that shall not hold the run up, each with the reason."""
+if TYPE_CHECKING:
+    from orchestrator.search import Search
 
 
 def system_clock() -> Clock:
@@ -138,30 +140,25 @@ class Session:
         baseline = Given((objective.space.baseline,))
         return self.carry_out(directory, plan, slots, lambda _: baseline, overrides)
 
-    def check(self, request: CheckRequest, slots: Slots) -> Result:
+    def check(self, request: Check, slots: Slots) -> Result:
         """Begin or take up the check that `request` describes.
 
         A calibration there is gives it limits and the unit of noise. Raises ValueError on a request
         that cannot be planned.
         """
-        name = check_name(request, slots.device)
-        directory = run_directory(self.root, "check", name)
+        directory = run_directory(self.root, "check", request.name(slots.device))
         if (recorded := recorded_plan(directory)) is not None:
-            plan = check_plan(request, recorded.devices, recorded.calibration)
-            plan = plan.model_copy(update={"thresholds": recorded.thresholds})
+            plan = request.plan(recorded.devices, recorded.calibration)
+            kept = {"thresholds": recorded.thresholds, "parent": recorded.parent}
+            plan = plan.model_copy(update=kept)
         else:
             devices = devices_of(slots)
             found = find_calibration(self.root, request.terms.objective, devices)
-            plan = check_plan(request, devices, None if found is None else measure(found.state))
-            shape = plan.resolved
-            self.say(
-                f"Checking {', '.join(request.names())}: {shape.population} points on "
-                f"{shape.seeds_per_candidate} seeds, {shape.evaluations} evaluations."
-                + "".join(f" {reason}." for reason in plan.reasons)
-            )
-        points = check_points(request.terms.objective.space, request.names())
+            plan = request.plan(devices, None if found is None else measure(found.state))
+            self.say(request.in_words(plan))
+        proposer = Given(request.points())
         same_bits = replace(slots, threads=plan.devices.threads)
-        return self.carry_out(directory, plan, same_bits, lambda _: Given(points))
+        return self.carry_out(directory, plan, same_bits, lambda _: proposer)
 
     def search(
         self,
@@ -183,13 +180,18 @@ class Session:
             plan = planned_again(request, recorded)
         else:
             devices = devices_of(slots)
-            search_plan(request, devices, None)  # what cannot be planned is not calibrated either
+            begun = self._followed(request, devices.kind, overrides, accept_drift=accept_drift)
+            succession, permits, overrides = begun
+            # what cannot be planned is not calibrated either
+            search_plan(request, devices, None, None, succession)
             refuse_the_past(request.window, self.clock)
-            self._say_what_checks_found(request.objective, devices.kind)
+            if succession is None or not succession.source.added:
+                self._say_what_checks_found(request.objective, devices.kind)
             calibration = self._calibration(request, slots, assumed_seconds, overrides)
             if isinstance(calibration, Result):
                 return calibration
-            plan, overrides = search_plan(request, devices, calibration, parent), ()
+            plan = search_plan(request, devices, calibration, parent, succession)
+            overrides = permits
         if slots.device != plan.devices.kind:
             raise ValueError(
                 f"{directory} was planned for {plan.devices.kind}, this machine offers "
@@ -198,6 +200,20 @@ class Session:
         same_bits = replace(slots, threads=plan.devices.threads)
         proposer = partial(replayed, accept_drift=accept_drift)
         return self.carry_out(directory, plan, same_bits, proposer, overrides)
+
+    def _followed(
+        self, request: Request, kind: str, overrides: Overrides, *, accept_drift: bool
+    ) -> tuple[Succession | None, Overrides, Overrides]:
+        """What a new run takes over from the one it follows, if it does.
+
+        Then the overrides that let it begin, and the others. Raises ValueError where it may not.
+        """
+        if request.follows is None:
+            return None, (), overrides
+        followed = follow(self.root, request, kind)
+        permits, others = permitted(followed, overrides)
+        seen = replayed(followed.state, accept_drift=accept_drift).landscape()
+        return warm_start(followed, request, seen), permits, others
 
     def _say_what_checks_found(self, objective: Objective, kind: str) -> None:
         """What checks have shown or left open: a note, whatever it says and cannot read."""
@@ -256,6 +272,10 @@ class Session:
         objective = registry.load(ObjectiveSpec.model_validate(plan.objective))
         for warning in objective.preflight():  # before there is anything to clean up
             self.say(f"Warning: {warning}.")
+        if plan.proxy is not None:
+            shorter = registry.load(registry.varied(objective.spec, plan.proxy.varied.settings))
+            for warning in shorter.preflight():
+                self.say(f"Warning: {plan.proxy.varied.label}: {warning}.")
         check_place(directory, allow_network=self.allow_network_fs)
         make_directory(directory)
         with Ledger(directory, self.clock, self.storage) as ledger:
@@ -269,10 +289,11 @@ class Session:
             artifacts.write_missing(directory, run.state)
             for rule, reason in overrides:
                 override(run, rule, reason)
-            verdict = judge(run.state)
+            verdict = judge_on_record(run)
             if verdict.decision == "continue":
                 executor = self._started(slots, objective, plan.run_id)
-                panels = Confirming(plan) if plan.search is not None else None
+                is_beside = plan.search is not None or plan.proxy is not None
+                panels = Confirming(plan) if is_beside else None
                 course = Course(run, proposes, panels, executor, self.stop, self._closed)
                 verdict = course.conduct()
             if self.stop.now:  # what was in flight is killed here, so it can be settled
@@ -294,9 +315,9 @@ class Session:
             (directory / BALLAST).unlink(missing_ok=True)
             artifacts.write_stale(directory, state)
 
-    def _closed(self, run: Run) -> None:
+    def _closed(self, run: Run, generation: Generation | None) -> None:
         self._say_new_warnings()
-        if run.state.plan.search is not None:
+        if run.state.plan.search is not None and generation is not None:
             artifacts.write_generation(run.directory, run.state)
         artifacts.write_run(run.directory, run.state)
 
@@ -333,7 +354,7 @@ def refuse_the_past(window: Window | None, clock: Clock) -> None:
         )
 
 
-def replayed(state: RunState, *, accept_drift: bool) -> Proposer:
+def replayed(state: RunState, *, accept_drift: bool) -> "Search":
     """The search that the ledger has brought this far."""
     from orchestrator.search import Search  # imports cma
 

@@ -6,6 +6,7 @@ import math
 from budgets.events import Late, Reserved, Settled, Status
 from budgets.state import RunState
 from orchestrator.execution.evaluate import Outcome
+from orchestrator.tries import before, times_lighter
 
 
 def attempt_id(state: RunState, reserved: Reserved | Settled) -> str:
@@ -17,6 +18,8 @@ def attempt_id(state: RunState, reserved: Reserved | Settled) -> str:
     identity = f"{state.genesis}/{attempt_place(reserved)}/{batch.points[reserved.candidate]}"
     if changed := batch.settings(reserved.candidate):
         identity += f"/{sorted(changed.items())}"
+    if lighter := times_lighter(before(batch, reserved)):
+        identity += f"/lighter {lighter}"
     return hashlib.sha256(identity.encode()).hexdigest()[:32]
 
 
@@ -45,12 +48,15 @@ def late(lost: Settled, outcome: Outcome) -> Late:
 
 
 def settles(outcome: Outcome, recorded: Settled) -> bool:
-    """Whether this outcome, not silence, is what the attempt was settled with."""
+    """Whether this outcome, not silence, is what the attempt was settled with.
+
+    An error of the machine's, or on a full disk, was settled as lost.
+    """
     excused = recorded.status is Status.LOST and outcome.status is Status.ERROR
     return (excused or outcome.status is recorded.status) and outcome.seconds == recorded.seconds
 
 
-def _one_line(text: str, most: int = 300) -> str:
+def one_line(text: str, most: int = 300) -> str:
     """What any ledger, table and terminal can hold of a cause."""
     clean = text.encode("utf-8", "replace").decode()
     line = " ".join("".join(c if c.isprintable() else " " for c in clean).split())
@@ -85,7 +91,7 @@ def settled(reserved: Reserved | Settled, outcome: Outcome, *, recovered: bool =
         cpu_seconds=outcome.cpu_seconds,
         peak_memory_bytes=outcome.peak_memory_bytes,
         device=outcome.device,
-        cause=_one_line(outcome.cause),
+        cause=one_line(outcome.cause),
         recovered=recovered,
         **measured,
     )

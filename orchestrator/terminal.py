@@ -1,7 +1,7 @@
 """What every command has in common: a console, a session to conduct runs in, and how it ends."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -40,11 +40,16 @@ def conducting(how: Conduct) -> Iterator[tuple[Session, Live]]:
         yield session, live
 
 
-def finish(result: Result, stop: Stop, live: Live, as_json: bool) -> None:
-    """Show where the run stands and leave with the exit code that says so."""
+def finish(
+    result: Result, stop: Stop, live: Live, as_json: bool, also: Mapping[str, Any] | None = None
+) -> None:
+    """Show where the run stands and leave with the exit code that says so.
+
+    `also` goes into the JSON document beside the report.
+    """
     report = budget_report(result.state, result.verdict)
     if as_json:
-        print_json({"directory": str(result.directory), **report.model_dump()})
+        print_json({"directory": str(result.directory), **report.model_dump(), **(also or {})})
     else:
         live.markdown(artifacts.markdown(result.state, result.verdict))
         live.say(f"Files: {result.directory}")

@@ -4,25 +4,38 @@ import errno
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from budgets.calibration import measure
+from budgets.causes import TRIED_AGAIN_SINCE
 from budgets.chain import LEDGER, LedgerCorruptError, Record, read
-from budgets.events import Late, Reserved, Settled, Status
+from budgets.events import Late, Opened, Reserved, Settled, Status
 from budgets.fold import ImpossibleEventError, fold, paid_ms
 from budgets.head import records_lost, rolled_back
-from budgets.liveness import moved
+from budgets.liveness import centre_of, moved
+from budgets.proxy_replay import first_divergence
 from budgets.report import BudgetReport
 from budgets.state import RunState
+from budgets.terms import Parent, Plan, Source
 from objectives.space import SearchSpace
+from orchestrator.check import stands_for
 from orchestrator.execution.attempts import read_summary
+from orchestrator.follow import recommended
 from orchestrator.plan import evaluation_seeds
 from orchestrator.recorded import is_set_aside, is_there
-from orchestrator.search import Search
+from orchestrator.search import Point, Search
 from orchestrator.settle import attempt_id, attempt_place, settled, settles
+from orchestrator.tries import judged
+from orchestrator.verify_panels import (
+    DivergedError,
+    at,
+    differing_field,
+    fresh_seeds,
+    panels_and_decision,
+)
 from orchestrator.walk import ReplayError
 
 
@@ -34,10 +47,6 @@ class Verification:
     head: str
     held: tuple[str, ...]
     divergence: str | None
-
-
-class _DivergedError(Exception):
-    """The check's own word for what is wrong."""
 
 
 def verify(directory: Path, *, accept_drift: bool = False) -> Verification:
@@ -56,12 +65,18 @@ def verify(directory: Path, *, accept_drift: bool = False) -> Verification:
         held.append(_seeds(state))
         if state.plan.search is not None:
             held.append(_replay(state, accept_drift=accept_drift))
-        if state.plan.phase == "check":
-            held.append(_ends(state))
+        if state.plan.proxy is not None:
+            held.append(_lengths(records, state))
+        elif state.plan.phase == "check":
+            held.append(_one_knob_each(directory, state))
+        if state.plan.confirmation is not None:
+            held.append(panels_and_decision(records))
         held.append(_settlements(directory, records, state))
         held.append(_calibration(directory, state))
+        if state.plan.source is not None:
+            held.append(_source(directory, state.plan, state.plan.source))
         held.append(_reports(directory, records))
-    except (LedgerCorruptError, ImpossibleEventError, ReplayError, _DivergedError) as error:
+    except (LedgerCorruptError, ImpossibleEventError, ReplayError, DivergedError) as error:
         return Verification(len(records), _head(records), tuple(held), str(error))
     return Verification(len(records), _head(records), tuple(held), None)
 
@@ -76,15 +91,15 @@ def _chain(directory: Path) -> Sequence[Record]:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     reading = read(path)
     if not reading.records:
-        raise _DivergedError(f"{path} holds no whole record")
+        raise DivergedError(f"{path} holds no whole record")
     if reading.torn:
-        raise _DivergedError(
+        raise DivergedError(
             f"{path}: record {len(reading.records)} at byte {reading.records[-1].end} is "
             f"unfinished ({len(reading.torn)} bytes); the next run sets them aside"
         )
     records = reading.records
     if lost := records_lost(path, len(records), lambda seq: records[seq].digest):
-        raise _DivergedError(rolled_back(path, lost, len(records)))
+        raise DivergedError(rolled_back(path, lost, len(records)))
     return reading.records
 
 
@@ -93,34 +108,44 @@ def _accounts(records: Sequence[Record], state: RunState) -> str:
     events = [record.event for record in records]
     reservations = [e for e in events if isinstance(e, Reserved)]
     settlements = [e for e in events if isinstance(e, Settled)]
-    closed = {(s.generation, s.candidate, s.seed, s.attempt) for s in settlements}
+    closed = {_place(s) for s in settlements}
     before = paid_ms(state.planned.calibration) + paid_ms(state.planned.parent)
     late_ms = sum(e.charged_ms for e in events if isinstance(e, Late))
     added = (
-        sum(s.status.final for s in settlements),
+        sum(s.final for s in settlements if s.panel is None),
+        sum(s.final for s in settlements if s.panel is not None),
         before + late_ms + sum(s.charged_ms for s in settlements),
-        sum(
-            r.reserve_ms
-            for r in reservations
-            if (r.generation, r.candidate, r.seed, r.attempt) not in closed
-        ),
+        sum(r.reserve_ms for r in reservations if _place(r) not in closed),
     )
-    accounts = state.accounts
-    booked = (accounts.evaluations, accounts.device_ms, accounts.reserved_device_ms)
+    own = state.accounts
+    booked = (own.evaluations, own.apart, own.device_ms, own.reserved_device_ms)
     if added != booked:
-        raise _DivergedError(f"the accounts say {booked}, the records add up to {added}")
-    return f"accounts: {added[0]} evaluations and {added[1] / 1000:.1f} device-seconds add up"
+        raise DivergedError(f"the accounts say {booked}, the records add up to {added}")
+    apart = f", {added[1]} beside the search" if added[1] else ""
+    return (
+        f"accounts: {added[0]} evaluations{apart} and {added[2] / 1000:.1f} device-seconds add up"
+    )
+
+
+Place = tuple[str | int | None, ...]
+
+
+def _place(event: Reserved | Settled) -> Place:
+    """Which attempt it is about."""
+    return event.panel, event.generation, event.candidate, event.seed, event.attempt
 
 
 def _seeds(state: RunState) -> str:
     for generation in state.generations:
         expected = evaluation_seeds(state.plan, generation.number)
         if generation.seeds != expected:
-            raise _DivergedError(
+            raise DivergedError(
                 f"generation {generation.number} was evaluated on seeds {generation.seeds}, "
                 f"the plan gives {expected}"
             )
-    return f"evaluation seeds: {len(state.generations)} generations use the plan's"
+    fresh = fresh_seeds(state)
+    beside = f", none of the {fresh} beside the search is one of them" if fresh else ""
+    return f"evaluation seeds: {len(state.generations)} generations use the plan's{beside}"
 
 
 def _replay(state: RunState, *, accept_drift: bool) -> str:
@@ -133,59 +158,79 @@ def _replay(state: RunState, *, accept_drift: bool) -> str:
     )
 
 
-def _ends(state: RunState) -> str:
-    """Every point but the first is the space's baseline with one knob at an end of its range."""
-    baseline = SearchSpace.model_validate(state.plan.space).baseline
+def _lengths(records: Sequence[Record], state: RunState) -> str:
+    """Every generation was as long, and compared, as what was known before it allows."""
+    if (divergence := first_divergence(records)) is not None:
+        raise DivergedError(divergence)
+    short = sum(not generation.is_full for generation in state.generations)
+    compared = sum(name == "proxy" for name, _ in state.panels)
+    return f"proxy: {short} generations are short, as {compared} comparisons allow"
+
+
+def _one_knob_each(directory: Path, state: RunState) -> str:
+    """Every point but the first moves one knob: from the baseline to an end of its range, or from
+    the recommendation of the check's parent."""
+    plan = state.plan
     for generation in state.generations:
-        if generation.points[0] != baseline:
-            raise _DivergedError("candidate 0 is not the baseline of the plan's space")
+        if plan.parent is None:
+            if generation.points[0] != SearchSpace.model_validate(plan.space).baseline:
+                raise DivergedError("candidate 0 is not the baseline of the plan's space")
+        elif generation.points[0] != _recommended(directory, plan.parent, generation.points[0]):
+            raise DivergedError(f"candidate 0 is not the recommendation of {plan.parent.run_id}")
         for candidate in range(1, len(generation.points)):
             try:
-                moving = moved(generation, candidate)
+                moving = moved(plan, generation, candidate)
             except ValueError as error:
-                raise _DivergedError(str(error)) from error
+                raise DivergedError(str(error)) from error
             if moving is None:
-                raise _DivergedError(f"candidate {candidate} is the baseline once more")
-    return f"check: {state.plan.resolved.population - 1} points move one knob to an end each"
+                raise DivergedError(f"candidate {candidate} is the {centre_of(plan)} once more")
+    others = plan.resolved.population - 1
+    if plan.parent is None:
+        return f"check: {others} points move one knob to an end each"
+    return f"check: {others} points move one knob each, around what {plan.parent.run_id} recommends"
+
+
+def _recommended(directory: Path, parent: Parent, otherwise: Point) -> Point | None:
+    """What the parent stood for when its ledger's head was that; `otherwise` if it is gone."""
+    for path in directory.absolute().parent.parent.glob(f"*/{parent.run_id}/{LEDGER}"):
+        with suppress(LedgerCorruptError, ValueError, OSError):
+            records = read(path).records
+            heads = [record.digest for record in records]
+            if parent.head in heads:
+                return stands_for(fold(records[: heads.index(parent.head) + 1]))
+    return otherwise
 
 
 def _settlements(directory: Path, records: Sequence[Record], state: RunState) -> str:
     """The evaluations' own files, where they still exist, say what the ledger says."""
-    reserved: dict[tuple[int, int, int, int], Reserved] = {}
-    compared = missing = 0
+    reserved: dict[Place, Reserved] = {}
+    compared = missing = schema = 0
     for record in records:
         event = record.event
+        if isinstance(event, Opened):
+            schema = event.schema_version
         if isinstance(event, Reserved):
-            reserved[event.generation, event.candidate, event.seed, event.attempt] = event
+            reserved[_place(event)] = event
         if not isinstance(event, Settled):
             continue
-        own = reserved[event.generation, event.candidate, event.seed, event.attempt]
+        own = reserved[_place(event)]
         place = directory / "eval" / attempt_place(own)
         outcome = read_summary(place, attempt_id(state, own))
         if outcome is None:
             missing += 1
             continue
         compared += 1
-        own_word = outcome.status is Status.LOST and settles(outcome, event)
+        end = settled(own, outcome, recovered=event.recovered)
+        if schema >= TRIED_AGAIN_SINCE:
+            end = judged(state, end)
+        own_word = end.status is Status.LOST and settles(outcome, event)
         if event.status is Status.LOST and not own_word:
             continue  # it was not there yet when the attempt was given up, or it was excused
-        differing = _differing(event, settled(own, outcome, recovered=event.recovered))
+        differing = differing_field(event, end)
         if differing:
-            raise _DivergedError(
-                f"record {record.seq} at byte {record.offset} says {differing} of "
-                f"{place / 'summary.json'}"
-            )
+            raise DivergedError(f"{at(record)} says {differing} of {place / 'summary.json'}")
     gone = f", {missing} have none (any more)" if missing else ""
     return f"settlements: {compared} attempts' own files agree{gone}"
-
-
-def _differing(recorded: Settled, own: Settled) -> str:
-    """The first field in which they differ, as `field X instead of Y`; empty if none does."""
-    for field in fields(recorded):
-        ours, theirs = getattr(recorded, field.name), getattr(own, field.name)
-        if ours != theirs:
-            return f"{field.name} {ours} instead of {theirs}"
-    return ""
 
 
 def _calibration(directory: Path, state: RunState) -> str:
@@ -202,9 +247,26 @@ def _calibration(directory: Path, state: RunState) -> str:
             if record.digest == calibration.ledger:
                 measured = measure(fold(records[: number + 1]))
                 if measured.samples != calibration.samples:
-                    raise _DivergedError(f"the plan's calibration is not the one in {path}")
+                    raise DivergedError(f"the plan's calibration is not the one in {path}")
                 return f"calibration: {len(measured.samples)} samples agree with {path.parent.name}"
     return "calibration: its own ledger is not beside this run"
+
+
+def _source(directory: Path, plan: Plan, source: Source) -> str:
+    """The search begins where the run that it follows stood then, if that still has a ledger."""
+    path = directory.absolute().parent.parent / "phase1" / source.run_id / LEDGER
+    records: Sequence[Record] = ()
+    with suppress(LedgerCorruptError, ValueError, OSError):
+        records = read(path).records
+    for number, record in enumerate(records):
+        if record.digest == source.head:
+            then = fold(records[: number + 1])
+            point = recommended(source.run_id, then, SearchSpace.model_validate(plan.space))
+            grade = "" if then.decided is None else then.decided.grade
+            if (point, grade) != (source.point, source.grade):
+                raise DivergedError(f"the plan's source is not what {path} says")
+            return f"source: {source.run_id} recommends the point that the search begins at"
+    return f"source: the ledger of {source.run_id} is not beside this run, or another one"
 
 
 def _reports(directory: Path, records: Sequence[Record]) -> str:
@@ -214,10 +276,10 @@ def _reports(directory: Path, records: Sequence[Record]) -> str:
         try:
             report = BudgetReport.model_validate_json(path.read_bytes())
         except ValidationError as error:
-            raise _DivergedError(
+            raise DivergedError(
                 f"{path} is no budget report; write it again with: orchestrator report --rebuild"
             ) from error
         count = report.records
         if count > len(records) or records[count - 1].digest != report.head:
-            raise _DivergedError(f"{path} was written at record {count - 1}, which is not there")
+            raise DivergedError(f"{path} was written at record {count - 1}, which is not there")
     return f"reports: {len(paths)} name heads of this ledger"

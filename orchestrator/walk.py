@@ -5,7 +5,14 @@ from dataclasses import asdict, dataclass
 from typing import Protocol
 
 from budgets.accounts import Refusal
-from budgets.course import ENDS_THE_SEARCH, at_work, awaited, next_step, search_is_over
+from budgets.course import (
+    ENDS_THE_SEARCH,
+    at_work,
+    awaited,
+    can_ask,
+    next_step,
+    search_is_over,
+)
 from budgets.events import (
     Concluded,
     Decided,
@@ -15,11 +22,17 @@ from budgets.events import (
     Overridden,
     PanelAsked,
 )
+from budgets.proxy import length_of_next
+from budgets.rules import place_of
 from budgets.state import Batch, Generation, RunState
 from budgets.triggers import RULES, Trigger, Verdict, disk_full, judge, refused
 from orchestrator.execution.evaluate import Executor
 from orchestrator.plan import evaluation_seeds
 from orchestrator.run import Run, has_begun, settle_one_abandoned
+from orchestrator.tries import avoided, ends
+
+Owed = tuple[Batch, tuple[int, int]]
+"""An evaluation of a batch: candidate and seed."""
 
 WAIT_SECONDS = 0.5
 """How long one look at the executor takes before signals and budgets are looked at again."""
@@ -94,7 +107,7 @@ class Panels(Protocol):
 class Course:
     """A run on its way: who proposes, who evaluates, who may end it early.
 
-    `closed` is called after each generation and panel.
+    `closed` is called after each generation that was told, and after panels, then without one.
     """
 
     run: Run
@@ -102,14 +115,17 @@ class Course:
     panels: Panels | None  # of a search
     executor: Executor
     stop: Stop
-    closed: Callable[[Run], None]
+    closed: Callable[[Run, Generation | None], None]
 
     def conduct(self) -> Verdict:
         """Propose, evaluate and learn until a rule, a budget, a signal or the plan ends it."""
         while True:
-            verdict = self._judged()
-            if verdict.decision != "continue":
-                return verdict if self._drained() else Verdict("continue", (), "interrupted")
+            if judge(self.run.state).decision != "continue":
+                if not self._drained():  # what fills slots holds more in reserve than it takes
+                    return Verdict("continue", (), "interrupted")
+                verdict = judge_on_record(self.run)
+                if verdict.decision != "continue":
+                    return verdict
             if (panel := self._panel_due()) is not None:
                 self.run.record(panel)
                 continue
@@ -118,26 +134,12 @@ class Course:
                     return Verdict("continue", (), "interrupted")
                 self._decide()
                 continue
-            if self.run.state.current is None and not search_is_over(self.run.state):
+            if can_ask(self.run.state):
                 self.run.record(_asked(self.run.state, self.proposer))
+                continue
             if interruption := self.evaluate():
                 return interruption
             self._learn()
-
-    def _judged(self) -> Verdict:
-        """The verdict; what stops a search whose finds can be compared lets the run go on."""
-        state = self.run.state
-        verdict = judge(state)
-        if verdict.decision == "stop" and self._ends_the_search(verdict):
-            note(self.run, verdict)
-            return judge(state)
-        return verdict
-
-    def _ends_the_search(self, verdict: Verdict) -> bool:
-        state = self.run.state
-        rules = {trigger.rule for trigger in verdict.triggers}
-        is_comparable = state.plan.confirmation is not None and bool(state.told)
-        return is_comparable and not search_is_over(state) and rules <= set(ENDS_THE_SEARCH)
 
     def _panel_due(self) -> PanelAsked | None:
         return None if self.panels is None else self.panels.due(self.run.state)
@@ -147,19 +149,20 @@ class Course:
             raise AssertionError("a run that searches nothing has nothing to decide")
         fired, decided = self.panels.decide(self.run.state)
         for event in fired:
-            self.run.record(event)
+            if event not in self.run.state.fired:  # by a process that died before it decided
+                self.run.record(event)
         self.run.record(decided)
 
     def _learn(self) -> None:
         """Tell the search its generation, if that is what was waited for."""
         run, generation = self.run, self.run.state.current
         if generation is None or search_is_over(run.state):
-            self.closed(run)
+            self.closed(run, None)
         elif generation.closed and judge(run.state).decision in ("continue", "done"):
             if told := self.proposer.tell(generation):
                 run.record(told)
             run.ledger.mark_head()
-            self.closed(run)
+            self.closed(run, generation)
 
     def evaluate(self) -> Verdict | None:
         """Bring every evaluation that the run waits for to its final result.
@@ -177,19 +180,14 @@ class Course:
             if stop.now or not (self._is_awaited() if goes_on else run.state.accounts.holds):
                 break
             self._hear()
+        if held_up is not None and not run.state.accounts.holds:
+            verdict = Verdict(held_up.decision, (held_up,), held_up.evidence)
+        if only_ends_the_search(run.state, verdict):
+            note(run, verdict)
+            return None
         if verdict.decision in ("pause", "stop"):
-            return None if self._ends_the_search(verdict) else verdict
-        if held_up is not None:
-            stopped = Verdict(held_up.decision, (held_up,), held_up.evidence)
-            return None if self._noted_end(stopped) else stopped
+            return verdict
         return Verdict("continue", (), "interrupted") if stop.requested else None
-
-    def _noted_end(self, verdict: Verdict) -> bool:
-        """Whether a cap only ends the search, now on record, and what it found is compared yet."""
-        if not self._ends_the_search(verdict):
-            return False
-        note(self.run, verdict)
-        return True
 
     def _is_awaited(self) -> bool:
         return any(not batch.closed for batch in awaited(self.run.state))
@@ -211,38 +209,64 @@ class Course:
     def _dispatch(self) -> Trigger | None:
         """Start what is owed while a slot is free; what holds up what is awaited, if anything."""
         run, waited_for = self.run, awaited(self.run.state)
-        while (next_one := _next_owed(run.state)) is not None:
-            batch, key = next_one
-            if not self.executor.free():
+        while owed := _owed(run.state):
+            if not self.executor.free() or (next_one := self._startable(owed)) is None:
                 return None
+            batch, key = next_one
             if no_room := run.ledger.room():
-                return disk_full(run.state.asked, no_room)
+                return disk_full(place_of(run.state, batch), no_room)
             attempt = run.reserve(batch, *key)
             if isinstance(attempt, Refusal):
                 is_awaited = any(batch is other for other in waited_for)
                 return refused(run.state, batch, attempt) if is_awaited else None
             if has_begun(attempt):
-                settle_one_abandoned(run, run.state.open_tries()[-1])
+                settle_one_abandoned(run, batch.tries[key][-1])
             else:
                 self.executor.submit(attempt)
         return None
 
+    def _startable(self, owed: list[Owed]) -> Owed | None:
+        """The first that finds a slot: a second try waits for one on another device."""
+        for batch, key in owed:
+            avoid = avoided(ends(batch.tries.get(key, ())))
+            if not avoid or self.executor.free(avoid):
+                return batch, key
+        return None
 
-def _next_owed(state: RunState) -> tuple[Batch, tuple[int, int]] | None:
-    for batch in at_work(state):
-        if owed := batch.owed():
-            return batch, owed[0]
-    return None
+
+def _owed(state: RunState) -> list[Owed]:
+    """What is to be done, in the order of its urgency."""
+    return [(batch, key) for batch in at_work(state) for key in batch.owed()]
 
 
 def _asked(state: RunState, proposer: Proposer) -> GenerationAsked:
     number, points = state.asked, proposer.ask()
+    changed, length = length_of_next(state)
     return GenerationAsked(
         generation=number,
         points=points,
         seeds=evaluation_seeds(state.plan, number),
         distances=proposer.distances(),
+        settings=changed,
+        length=length,
     )
+
+
+def judge_on_record(run: Run) -> Verdict:
+    """The verdict; what only ends a search goes on record, and what it found is compared yet."""
+    verdict = judge(run.state)
+    if not only_ends_the_search(run.state, verdict):
+        return verdict
+    note(run, verdict)
+    return judge(run.state)
+
+
+def only_ends_the_search(state: RunState, verdict: Verdict) -> bool:
+    """Whether the run goes on after this stop: the search has found something to compare."""
+    rules = {trigger.rule for trigger in verdict.triggers}
+    is_comparable = state.plan.confirmation is not None and bool(state.told)
+    is_stop = verdict.decision == "stop" and rules <= set(ENDS_THE_SEARCH)
+    return is_stop and is_comparable and not search_is_over(state)
 
 
 def note(run: Run, verdict: Verdict) -> None:

@@ -21,7 +21,7 @@ from budgets.storage import DISK, Storage
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator import cli as command_line
-from orchestrator.check import CheckRequest
+from orchestrator.check import Around, CheckRequest
 from orchestrator.engine import Engine
 from orchestrator.plan import Request
 from orchestrator.recorded import Result
@@ -107,12 +107,15 @@ def run_check() -> Callable[..., Result]:
         engine: Engine | None = None,
         seeds: int = 3,
         knobs: tuple[str, ...] = (),
+        around: Around | None = None,
         **terms: Any,
     ) -> Result:
-        spec = ObjectiveSpec(name=objective, settings={"dimension": 2, **(settings or {})})
+        usual = {} if objective == "nanochat" else {"dimension": 2}
+        spec = ObjectiveSpec(name=objective, settings={**usual, **(settings or {})})
         request = Request("check", "min", registry.load(spec), **terms)
+        asked = CheckRequest(request, seeds, knobs, around)
         with make_session(root, engine) as session:
-            return session.check(CheckRequest(request, seeds, knobs), session.engine.slots())
+            return session.check(asked, session.engine.slots())
 
     return run
 

@@ -48,7 +48,7 @@ def evaluate(attempt: Attempt, device: str, threads: int) -> Report:
         kept = measurement if status is not Status.ERROR else None
     except BaseException as error:  # see the module's first lines
         traceback.print_exc()
-        status, cause, kept = classify(error), last_line_of(error), None
+        status, cause, kept = classify(error), in_one_line(error), None
     return Report(
         attempt_id=attempt.attempt_id,
         status=status,
@@ -82,10 +82,15 @@ def classify(error: BaseException) -> Status:
     return Status.ERROR
 
 
-def last_line_of(error: BaseException, limit: int = 300) -> str:
-    """`Kind: message`, the last line a traceback would end with, secrets left out."""
+def in_one_line(error: BaseException, limit: int = 300) -> str:
+    """`Kind: message`, the first line of the message alone, secrets left out.
+
+    CUDA says there what went wrong, and goes on with several lines of advice.
+    """
     lines = "".join(traceback.format_exception_only(error)).strip().splitlines()
-    return redacted(lines[-1], os.environ)[:limit] if lines else type(error).__name__
+    name = type(error).__name__
+    said = next((line for line in lines if name in line.partition(":")[0]), name)
+    return redacted(said, os.environ)[:limit]
 
 
 def heartbeat_into(path: Path) -> Callable[[Mapping[str, float]], None]:

@@ -20,6 +20,11 @@ Seconds = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 """As a supervisor can measure them: whatever else a file claims, it is not a result."""
 
 
+def device_name(gpu_id: str | None, host: str = "") -> str:
+    """As outcomes name a device: `cpu`, or the GPU's id; on a cluster with its host."""
+    return f"{gpu_id or 'cpu'} on {host}" if host else gpu_id or "cpu"
+
+
 class Attempt(BaseModel):
     """Everything a supervisor needs, written to `config.json` in the attempt's directory."""
 
@@ -32,6 +37,7 @@ class Attempt(BaseModel):
     seed: int
     limits: Limits
     owner: Owner
+    avoid: str = ""  # a device, as outcomes name it: an earlier try ended there as none should
 
 
 class Outcome(BaseModel):
@@ -46,7 +52,7 @@ class Outcome(BaseModel):
     startup_seconds: Seconds = 0.0  # of these, before the objective was called
     cpu_seconds: Seconds = 0.0  # of the whole tree
     peak_memory_bytes: Count = 0  # resident, the whole tree together
-    device: str = ""  # "cpu", or the GPU's id
+    device: str = ""  # see `device_name`
     log_bytes_dropped: Count = 0
     measurement: Measurement | None = None  # always when ok; when nan, if it came to a score
 
@@ -83,14 +89,18 @@ class Executor(Protocol):
     def __exit__(self, *_: object) -> None:
         """Kill what is still in flight, wait until its processes are gone, release the slots."""
 
-    def free(self) -> int:
+    def free(self, avoid: str = "") -> int:
         """How many attempts can be submitted now. Raises EngineError when no slot is left at all.
 
+        Of an attempt that shall `avoid` a device: on other ones, unless nothing is in flight there.
         Never 0 with nothing in flight: it then waits for a slot that is looked at or replaced.
         """
 
     def submit(self, attempt: Attempt) -> None:
-        """Start an attempt. Its directory exists and is empty. Raises if no slot is free."""
+        """Start an attempt. Its directory exists and is empty. Raises if no slot is free.
+
+        It starts on the device that it shall avoid only if no other one is free.
+        """
 
     def wait(self, timeout_seconds: float) -> list[Outcome]:
         """Outcomes that arrived, at least one unless the timeout passed.

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
+from budgets.causes import cause_of
 from budgets.events import Status, Withdrawn
 from orchestrator.execution import processes
 from orchestrator.execution.attempts import (
@@ -20,7 +21,7 @@ from orchestrator.execution.attempts import (
     write_config,
 )
 from orchestrator.execution.devices import visible_gpus
-from orchestrator.execution.evaluate import Attempt, Launcher, Outcome, Slots
+from orchestrator.execution.evaluate import Attempt, Launcher, Outcome, Slots, device_name
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.execution.launch import Launch, Program
 from orchestrator.execution.lease import Lease
@@ -60,9 +61,10 @@ class LocalExecutor:
     """Each evaluation in its own process tree under a supervisor, on this machine.
 
     `preload` are modules the fork server imports once; `program` is what runs for an attempt.
-    GPUs are those visible to this process unless `gpu_ids` names them. With `lease_seconds`, what
-    runs is ended unless `lease.extend` is called in time. An attempt that is not over
-    `overrun_seconds` after its reservation is given back as lost, and its device is withdrawn.
+    GPUs are those visible to this process unless `gpu_ids` names them; on a cluster their names
+    need the `host`. With `lease_seconds`, what runs is ended unless `lease.extend` is called in
+    time. An attempt that is not over `overrun_seconds` after its reservation is given back as lost,
+    and its device is withdrawn; so is one that has failed.
     """
 
     def __init__(  # noqa: PLR0913 - how to evaluate, and where
@@ -73,6 +75,7 @@ class LocalExecutor:
         *,
         program: Program | None = None,
         gpu_ids: Sequence[str] | None = None,
+        host: str = "",
         lease_seconds: float | None = None,
         release_seconds: float = RELEASE_SECONDS,
         overrun_seconds: float = OVERRUN_SECONDS,
@@ -84,6 +87,7 @@ class LocalExecutor:
         self._preload = tuple(preload)
         self._program = program or Program()
         self._pool = DevicePool(self._devices(gpu_ids), release_seconds)
+        self._host = host
         self._overrun_seconds = overrun_seconds
         self._running: dict[str, _Flight] = {}
         self._server: ForkServer | None = None
@@ -125,8 +129,8 @@ class LocalExecutor:
         finally:
             self._close()  # the lifeline breaks: what still runs ends by itself
 
-    def free(self) -> int:
-        return self._pool.free()
+    def free(self, avoid: str = "") -> int:
+        return self._pool.free(avoid)
 
     def submit(self, attempt: Attempt, *, has_config: bool = False) -> None:
         if not self._pool.free():
@@ -134,7 +138,7 @@ class LocalExecutor:
         server = self._live_server()
         if not has_config:
             write_config(attempt)
-        device = self._pool.take()
+        device = self._pool.take(attempt.avoid)
         self._running[attempt.attempt_id] = _Flight(attempt, device, server, time.monotonic())
         server.ask(
             Launch(
@@ -142,6 +146,7 @@ class LocalExecutor:
                 launcher=self._launcher,
                 program=self._program,
                 gpu_id=device,
+                host=self._host,
                 threads=self.slots.threads,
             )
         )
@@ -180,7 +185,7 @@ class LocalExecutor:
             directory, attempt_id, flight.seconds(), may_still_start=flight.may_still_start()
         )
         if outcome is not None:
-            self._pool.give_back(flight.device, ended_well=outcome.status is Status.OK)
+            self._release(flight.device, outcome)
         elif (outcome := self._beyond_ending(flight)) is not None:
             self._pool.give_up(flight.device, f"processes of {attempt_id} cannot be ended there")
         if outcome is not None:
@@ -188,6 +193,14 @@ class LocalExecutor:
         elif flight.is_cancelled:
             flight.ask_supervisor_to_end()
         return outcome
+
+    def _release(self, device: Device, outcome: Outcome) -> None:
+        """Take the device back, unless what ran there says that it fails."""
+        cause = cause_of(outcome.status, outcome.cause)
+        if device is not None and cause is not None and cause.device_failed:
+            self._pool.give_up(device, f"{cause.what}: {outcome.cause}")
+        else:
+            self._pool.give_back(device, ended_well=outcome.status is Status.OK)
 
     def _beyond_ending(self, flight: _Flight) -> Outcome | None:
         """The outcome so far of an attempt whose processes survive, or whose supervisor is stuck.
@@ -204,7 +217,7 @@ class LocalExecutor:
             status=Status.LOST,
             cause=f"its supervisor has not ended it after {seconds:.0f} s",
             seconds=seconds,
-            device=flight.device or "cpu",
+            device=device_name(flight.device, self._host),
         )
 
     def _live_server(self) -> ForkServer:

@@ -49,7 +49,7 @@ class InlineExecutor:
             with locked(attempt.directory):
                 write_summary(attempt.directory, unstarted)
 
-    def free(self) -> int:
+    def free(self, avoid: str = "") -> int:  # noqa: ARG002 - there is no other device
         return self.slots.count - len(self._queue)
 
     def submit(self, attempt: Attempt) -> None:

@@ -41,6 +41,7 @@ class Launch(BaseModel):
     launcher: Launcher
     program: Program
     gpu_id: str | None  # None: on the CPU
+    host: str = ""  # part of the device's name, on a cluster
     threads: int
 
     @property

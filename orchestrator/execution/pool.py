@@ -4,11 +4,13 @@ import time
 from collections.abc import Callable, Sequence
 
 from budgets.events import Withdrawn
+from orchestrator.execution.evaluate import device_name
 from orchestrator.execution.occupancy import Gpu, look_at_gpus
 from orchestrator.execution.server import EngineError
 
 Device = str | None
 """A GPU's id, or None for the CPU."""
+
 
 RELEASE_SECONDS = 5.0
 """A driver frees a dead process's memory a moment after its end."""
@@ -34,16 +36,16 @@ class DevicePool:
         self._look = look
         self._free: list[Device] = [device for device in devices if device is None]
         self._doubtful: dict[str, float | None] = {gpu: None for gpu in devices if gpu is not None}
-        self._taken = 0
+        self._taken: list[Device] = []
 
-    def free(self) -> int:
+    def free(self, avoid: str = "") -> int:
         """How many devices `take` can give now, after a look at the doubtful ones.
 
-        Never 0 with none taken: it then waits for those that are looked at. Raises EngineError
-        when all have been withdrawn.
+        Without the one to avoid, as long as another one is free or taken. Never 0 with none taken:
+        it then waits for those that are looked at. Raises EngineError when all have been withdrawn.
         """
         self._examine()
-        while not self._free and not self._taken and self._doubtful:
+        while self._doubtful and not self._taken and not _others(self._free, avoid):
             time.sleep(POLL_SECONDS)
             self._examine()
         if not self._free and not self._taken:
@@ -52,25 +54,28 @@ class DevicePool:
                 f"no device is left to evaluate on. {listed}. End what is there (or choose other "
                 f"GPUs with CUDA_VISIBLE_DEVICES), then run the same command again"
             )
-        return len(self._free)
+        others = _others(self._free, avoid)
+        return len(others if others or _others(self._taken, avoid) else self._free)
 
-    def take(self) -> Device:
-        """A free device; the caller has seen that there is one."""
-        self._taken += 1
-        return self._free.pop(0)
+    def take(self, avoid: str = "") -> Device:
+        """A free device, another one if there is; the caller has seen that one is free."""
+        device = (_others(self._free, avoid) or self._free)[0]
+        self._free.remove(device)
+        self._taken.append(device)
+        return device
 
     def give_back(self, device: Device, *, ended_well: bool) -> None:
         """What ran on it is gone."""
-        self._taken -= 1
+        self._taken.remove(device)
         if device is None or ended_well:
             self._free.append(device)
         else:
             self._doubtful[device] = None
 
     def give_up(self, device: Device, why: str) -> None:
-        """What ran on it cannot be ended: no more work there."""
-        self._taken -= 1
-        self._withdraw(device or "cpu", why)
+        """What ran on it cannot be ended, or has shown that it fails: no more work there."""
+        self._taken.remove(device)
+        self._withdraw(device_name(device), why)
 
     def _examine(self) -> None:
         """Sort the doubtful devices into free and withdrawn, as far as that is clear by now."""
@@ -90,3 +95,7 @@ class DevicePool:
 
     def _withdraw(self, device: str, why: str) -> None:
         self.withdrawn += (Withdrawn(device=device, why=why),)
+
+
+def _others(devices: Sequence[Device], avoid: str) -> list[Device]:
+    return [device for device in devices if device_name(device) != avoid]

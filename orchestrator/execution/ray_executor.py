@@ -109,25 +109,25 @@ class RayExecutor:
         finally:
             self._leave()
 
-    def free(self) -> int:
-        return len(self._free_slots())
+    def free(self, avoid: str = "") -> int:
+        return len(self._free_slots(avoid))
 
     def submit(self, attempt: Attempt) -> None:
         free = self._free_slots()
         if not free:
             raise EngineError(f"all {self.slots.count} slots are in use")
         write_config(attempt)
-        free[0].run(attempt)
+        next((slot for slot in free if not slot.is_on(attempt.avoid)), free[0]).run(attempt)
 
-    def _free_slots(self) -> list[RaySlot]:
+    def _free_slots(self, avoid: str = "") -> list[RaySlot]:
         watch = self._look()
         while not (watch.busy() or watch.arrived):
             self._raise_if_hopeless(watch)
-            if free := watch.free():
+            if free := watch.free(avoid):
                 return free
             watch.sleep(LOOK_SECONDS)
             self._look()
-        return [] if self._is_cut_off() else watch.free()
+        return [] if self._is_cut_off() else watch.free(avoid)
 
     def cancel(self) -> None:
         """Ask every attempt in flight to end; their outcomes come through `wait`."""

@@ -67,6 +67,10 @@ class RaySlot:
         idle = self.place is not None and self.attempt is None and not self.is_withdrawn
         return idle and self.clock() - self.fresh_at < self.terms.suspect_seconds
 
+    def is_on(self, device: str) -> bool:
+        """Whether it is known to be the device of that name."""
+        return self.place is not None and self.place.device == device
+
     def silence(self) -> float:
         """Since a sign of life from the actor, or from the one that ran its orphan."""
         return self.clock() - (self.orphan_heard_at if self.is_orphan else self.heard_at)

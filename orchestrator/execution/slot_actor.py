@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from budgets.events import Withdrawn
 from orchestrator.execution import processes
 from orchestrator.execution.attempts import to_json
-from orchestrator.execution.evaluate import Attempt, Launcher, Outcome, Slots
+from orchestrator.execution.evaluate import Attempt, Launcher, Outcome, Slots, device_name
 from orchestrator.execution.executors import LocalExecutor
 from orchestrator.execution.launch import Program
 from orchestrator.execution.recovery import end_if_abandoned
@@ -29,6 +29,7 @@ class Ready(BaseModel):
 
     node_id: str
     host: str
+    device: str = ""  # as outcomes name it
     niceness: int
     clock: float  # see `lease`
     withdrawn: tuple[Withdrawn, ...]
@@ -66,6 +67,8 @@ class SlotActor:
     def __init__(self, settings: str, fenced: tuple[str, ...], node_id: Callable[[], str]) -> None:
         chosen = SlotSettings.model_validate_json(settings)
         gpus = [gpu for gpu in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpu]
+        is_cuda = chosen.slots.device == "cuda"
+        self._device = device_name(gpus[0] if is_cuda and gpus else None, platform.node())
         self._fenced = fenced
         self._node_id = node_id
         self._executor = LocalExecutor(
@@ -73,7 +76,8 @@ class SlotActor:
             chosen.launcher,
             chosen.preload,
             program=chosen.program,
-            gpu_ids=gpus if chosen.slots.device == "cuda" else None,
+            gpu_ids=gpus if is_cuda else None,
+            host=platform.node(),
             lease_seconds=chosen.lease_seconds,
             release_seconds=chosen.release_seconds,
         )
@@ -91,6 +95,7 @@ class SlotActor:
         ready = Ready(
             node_id=self._node_id(),
             host=platform.node(),
+            device=self._device,
             niceness=os.nice(0),
             withdrawn=survivors or self._withdrawn(),
             clock=time.monotonic(),
@@ -139,7 +144,7 @@ class SlotActor:
             self._executor.free()
         except EngineError:
             return tuple(
-                Withdrawn(device=f"{one.device} on {platform.node()}", why=one.why)
+                Withdrawn(device=device_name(one.device, platform.node()), why=one.why)
                 for one in self._executor.withdrawn
             )
         return ()

@@ -23,7 +23,7 @@ from orchestrator.execution.attempts import (
     take_lock,
     write_model,
 )
-from orchestrator.execution.evaluate import Attempt
+from orchestrator.execution.evaluate import Attempt, device_name
 from orchestrator.execution.launch import Launch, Spare, fork_spare
 from orchestrator.execution.lease import Ties
 from orchestrator.execution.watch import Watch
@@ -60,7 +60,7 @@ def supervise(inbox: int, notify: int, lifeline: int, lease: int | None) -> None
 
 def _see_through(watch: Watch, launch: Launch, spare: Spare, notify: int) -> None:
     """From the trainer's start until nothing is left of it, and that is on disk."""
-    attempt, device = launch.attempt, launch.gpu_id or "cpu"
+    attempt, device = launch.attempt, device_name(launch.gpu_id, launch.host)
     grace = attempt.limits.grace_seconds
     room = SummaryRoom(attempt.directory)
     signal.signal(signal.SIGTERM, watch.cancel)

@@ -19,8 +19,13 @@ from orchestrator.simulation.fates import (
     of_its_own,
     poisoned,
 )
+from orchestrator.simulation.journal import place_of
 from orchestrator.simulation.machines import Flight, Machines, Slot
 
+SAID = {
+    "killed": "killed by signal 9 SIGKILL",
+    "broken": "AcceleratorError: CUDA error: uncorrectable ECC error encountered",
+}
 NOTICED_SECONDS = 0.2  # from the orchestrator's death until a supervisor sees it
 HEARD_SECONDS = 0.01  # from the end of an evaluation until the orchestrator knows
 
@@ -56,12 +61,16 @@ class SimulatedExecutor:
                 self._write(flight, cancelled)
         self.flights = []
 
-    def free(self) -> int:
+    def free(self, avoid: str = "") -> int:
         self._machines.touch()
         self._notice()
         if not self.flights and len(self.withdrawn) == len(self._slots):
             raise EngineError("no slot is left")
-        return len(self._usable())
+        usable = self._usable()
+        others = [slot for slot in usable if slot.name != avoid]
+        if others or any(flight.slot.name != avoid for flight in self._in_flight()):
+            return len(others)
+        return len(usable)
 
     def _notice(self) -> None:
         """Withdraw what is gone for good."""
@@ -70,23 +79,27 @@ class SimulatedExecutor:
         why = "its node does not come back"
         self.withdrawn += tuple(Withdrawn(device=slot.name, why=why) for slot in lost)
 
+    def _in_flight(self) -> list[Flight]:
+        return [flight for flight in self.flights if not flight.is_given_back]
+
     def _usable(self) -> list[Slot]:
-        busy = {flight.slot.name for flight in self.flights if not flight.is_given_back}
+        busy = {flight.slot.name for flight in self._in_flight()}
         now = self._machines.clock.seconds
         return [s for s in self._slots if s.is_usable(now) and s.name not in busy]
 
     def submit(self, attempt: Attempt) -> None:
-        if not self._usable():
+        if not (usable := self._usable()):
             raise EngineError("no slot is free")
+        others = [slot for slot in usable if slot.name != attempt.avoid]
         write_model(attempt.directory / CONFIG, attempt, durable=False)
         self._machines.touch()
-        flight = self._launched(attempt, self._usable()[0])
+        flight = self._launched(attempt, (others or usable)[0])
         self.flights.append(flight)
         self._machines.touch()
 
     def _launched(self, attempt: Attempt, slot: Slot) -> Flight:
         machines, now = self._machines, self._machines.clock.seconds
-        trouble = drawn(machines.rng, self._weather.troubles, "none")
+        trouble = self._drawn(attempt)
         nature, outcome = of_its_own(attempt, machines.natures)
         if trouble == "unborn":
             machines.faults[trouble] += 1
@@ -96,7 +109,7 @@ class SimulatedExecutor:
         started = Started(attempt_id=attempt.attempt_id, **attempt.owner.model_dump())
         write_model(attempt.directory / STARTED, started, durable=False)
         seconds = outcome.seconds
-        if nature in ("ok", "error", "nan", "oom"):
+        if nature not in ("hang", "stall"):
             seconds *= slot.factor
         elif self._weather.troubles and machines.rng.random() < 0.3:
             trouble, seconds = "unkillable", attempt.limits.reserve_ms / 1000 + 3 * seconds
@@ -107,6 +120,16 @@ class SimulatedExecutor:
         machines.faults[trouble] += trouble != "none"
         machines.journal.start(flight.attempt, slot.name, now)
         return flight
+
+    def _drawn(self, attempt: Attempt) -> Trouble:
+        trouble = drawn(self._machines.rng, self._weather.troubles, "none")
+        evaluation, _ = place_of(attempt)
+        if trouble != "killed":
+            return trouble
+        if evaluation in self._machines.killed:
+            return "none"
+        self._machines.killed.add(evaluation)
+        return trouble
 
     def _trouble(self, flight: Flight, trouble: Trouble) -> None:
         """Decide which news come of the attempt, and when."""
@@ -120,6 +143,13 @@ class SimulatedExecutor:
                 flight.news = [(flight.ends + float(rng.random()), flight.outcome)]
                 flight.leaves_summary = rng.random() < 0.5
                 self._strike(flight.slot, flight.ends)
+            case "killed" | "broken":
+                seconds = outcome.seconds * float(rng.random())
+                flight.ends = flight.began + seconds
+                flight.outcome = ended(outcome, Status.ERROR, SAID[trouble], seconds)
+                flight.news = [(flight.ends + HEARD_SECONDS, flight.outcome)]
+                if trouble == "broken":
+                    flight.slot.gone_at, flight.slot.back_at = flight.ends, inf
             case "silent":
                 self._fall_silent(flight, given_up)
             case "duplicate":

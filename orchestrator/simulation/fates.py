@@ -10,23 +10,27 @@ import numpy as np
 
 from budgets.events import Status
 from objectives import registry
-from objectives.api import Context
+from objectives.api import Context, OutOfMemoryError
 from orchestrator.execution.evaluate import Attempt, Outcome
 
-Nature = Literal["ok", "error", "nan", "oom", "hang", "stall"]
-"""How an evaluation ends by itself, whenever and wherever it is tried."""
+Nature = Literal["ok", "error", "crash", "nan", "oom", "hang", "stall"]
+"""How an evaluation ends by itself, whenever and wherever it is tried, however light it is made."""
 
-Trouble = Literal["none", "lost", "unborn", "silent", "duplicate", "delayed", "unkillable"]
+Trouble = Literal[
+    "none", "lost", "unborn", "silent", "duplicate", "delayed", "unkillable", "killed", "broken"
+]
 """What the machines do to one attempt at it.
 
 lost: its node dies under it; unborn: before it could begin. silent: its slot is not heard of until
 the reservation is over, and its own outcome comes after that. duplicate: its outcome comes twice.
 delayed: its outcome is on disk before anybody hears of it, and others overtake it. unkillable: one
-that hangs outlives the kill and its reservation.
+that hangs outlives the kill and its reservation. killed: by a signal from outside, at most once
+for each evaluation. broken: its device fails under it, and says so.
 """
 
 FAILED: dict[Nature, tuple[Status, str]] = {
-    "error": (Status.ERROR, "exited with status 1"),
+    "error": (Status.ERROR, "InjectedError: failure on request"),
+    "crash": (Status.ERROR, "killed by signal 11 SIGSEGV"),
     "nan": (Status.NAN, "DivergedError: the loss is not finite"),
     "oom": (Status.OOM, "OutOfMemoryError: out of memory"),
     "hang": (Status.TIMEOUT, "ran over its limit"),
@@ -46,7 +50,15 @@ class Weather:
 
 CALM = Weather()
 STORM = Weather(
-    {"lost": 0.07, "unborn": 0.03, "silent": 0.06, "duplicate": 0.08, "delayed": 0.08},
+    {
+        "lost": 0.07,
+        "unborn": 0.03,
+        "silent": 0.06,
+        "duplicate": 0.08,
+        "delayed": 0.08,
+        "killed": 0.06,
+        "broken": 0.02,
+    },
     slow=0.2,
     for_good=0.2,
 )
@@ -79,7 +91,10 @@ def of_its_own(attempt: Attempt, shares: Mapping[Nature, float]) -> tuple[Nature
         status, cause = FAILED[nature]
         return nature, outcome.model_copy(update={"status": status, "cause": cause})
     context = Context(attempt.directory, "cpu", 1, lambda _: None)
-    measured = registry.load(attempt.objective).evaluate(attempt.knobs, attempt.seed, context)
+    try:
+        measured = registry.load(attempt.objective).evaluate(attempt.knobs, attempt.seed, context)
+    except OutOfMemoryError as error:
+        return nature, outcome.model_copy(update={"status": Status.OOM, "cause": str(error)})
     quiet = measured.model_copy(update={"train_seconds": seconds - 0.1})
     return nature, outcome.model_copy(update={"measurement": quiet})
 

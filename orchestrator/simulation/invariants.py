@@ -6,6 +6,7 @@ from itertools import pairwise
 from math import ceil
 from pathlib import Path
 
+from budgets.causes import cause_of
 from budgets.chain import LEDGER, Reader, Record, read
 from budgets.events import (
     Event,
@@ -20,6 +21,7 @@ from budgets.events import (
 from budgets.fold import apply, begin, fold
 from budgets.state import RunState
 from budgets.terms import Window
+from objectives.analytic_settings import MOST_HALVINGS
 from orchestrator.simulation.clock import SimulatedClock
 from orchestrator.simulation.journal import Evaluation, Journal, Use
 from orchestrator.simulation.reference import Reference
@@ -53,6 +55,8 @@ class Judge:
     reserved_ms: dict[tuple[Evaluation, int], int] = field(default_factory=dict)
     began_at: float = 0.0
     opened_at: float = 0.0  # when the last session began
+    again: Counter[tuple[Evaluation, str | None]] = field(default_factory=Counter)
+    avoided: dict[Evaluation, str] = field(default_factory=dict)  # devices
     final: dict[Evaluation, Settled] = field(default_factory=dict)
     told: dict[int, GenerationTold] = field(default_factory=dict)
     records: Counter[str] = field(default_factory=Counter)
@@ -129,6 +133,9 @@ class Judge:
         self.charged[place] += event.charged_ms
         if not event.status.final:
             self.lost.add(place)
+        if event.again is not None:
+            self._tried_again(place[0], event)
+        if not event.final:
             return
         must(place[0] not in self.final, f"{place[0]} has two results")
         self.final[place[0]] = event
@@ -137,12 +144,25 @@ class Judge:
             found = (event.status, event.score)
             must(found == expected, f"{place} ended {found}, undisturbed {expected}")
 
+    def _tried_again(self, evaluation: Evaluation, event: Settled) -> None:
+        """Once elsewhere at most, and lighter only what ran out of memory, not for ever."""
+        self.again[evaluation, event.again] += 1
+        if event.again == "elsewhere":
+            self.avoided[evaluation] = event.device
+            most = 1
+        else:
+            must(event.status is Status.OOM, f"{evaluation} is to be lighter, and had memory")
+            most = MOST_HALVINGS
+        count = self.again[evaluation, event.again]
+        must(count <= most, f"{evaluation} is tried again {event.again} for the {count}. time")
+
     def _really_lost(self, event: Settled) -> None:
         """No attempt is given up while its result is there to be read.
 
-        But for an error on a full disk, which is nobody's result: it is owed again.
+        But for an error on a full disk or of a device, which is nobody's result: it is owed again.
         """
-        excused = "disk is full" in event.cause
+        cause = cause_of(event.status, event.cause)
+        excused = "disk is full" in event.cause or (cause is not None and cause.device_failed)
         for use in self.journal.of(*_place(event)):
             there = use.status is not None and use.status.final
             there = there and not (excused and use.status is Status.ERROR)
@@ -161,6 +181,9 @@ class Judge:
         uses = self.journal.of(use.evaluation, use.attempt)
         must(len(uses) == 1, f"{use.evaluation}, attempt {use.attempt}, is started twice")
         must((use.evaluation, use.attempt) in self.open, f"{use} is not reserved")
+        if use.device == self.avoided.get(use.evaluation):
+            others = {u.device for place in self.open for u in self.journal.of(*place)}
+            must(others <= {use.device}, f"{use} is tried where it failed, others run elsewhere")
 
     def _read_on(self, state: RunState) -> list[Record]:
         """The records that are in the file since it was last read; they lead to `state`."""

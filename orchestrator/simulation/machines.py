@@ -10,7 +10,7 @@ import numpy as np
 from orchestrator.execution.evaluate import Attempt, Outcome
 from orchestrator.simulation.clock import SimulatedClock
 from orchestrator.simulation.fates import Nature
-from orchestrator.simulation.journal import Journal
+from orchestrator.simulation.journal import Evaluation, Journal
 
 
 @dataclass
@@ -68,3 +68,4 @@ class Machines:
     faults: Counter[str] = field(default_factory=Counter)
     touch: Callable[[], None] = lambda: None  # the process may die whenever this is called
     is_dead: Callable[[], bool] = lambda: False  # then nothing that it still does has an effect
+    killed: set[Evaluation] = field(default_factory=set)  # from outside; none is so twice

@@ -23,9 +23,10 @@ class Scenario:
     terms: Mapping[str, Any] = field(default_factory=dict)  # of the request
     caps: Mapping[str, Any] = field(default_factory=dict)  # likewise; a reference has none
     natures: Mapping[Nature, float] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)  # of the objective
 
     def request(self, *, capped: bool = True) -> Request:
-        settings = {"dimension": self.dimension, "noise": 0.01}
+        settings = {"dimension": self.dimension, "noise": 0.01, **self.settings}
         terms: dict[str, Any] = {"phase": "phase1", "tier": "min", **self.terms}
         return Request(
             objective=registry.load(ObjectiveSpec(name=self.objective, settings=settings)),
@@ -43,12 +44,13 @@ class Scenario:
 
 RARE: Mapping[Nature, float] = {
     "error": 0.02,
+    "crash": 0.02,
     "nan": 0.02,
     "oom": 0.02,
     "hang": 0.02,
     "stall": 0.02,
 }
-OFTEN: Mapping[Nature, float] = {nature: 4 * share for nature, share in RARE.items()}
+OFTEN: Mapping[Nature, float] = {nature: 3 * share for nature, share in RARE.items()}
 RESERVE_HOURS = 13 / 3600  # the limit, and twice the grace of 5 s
 
 SCENARIOS = (
@@ -86,5 +88,11 @@ SCENARIOS = (
         terms={"population": 4, "max_evals": 12},
         caps={"window": Window(hours=75 / 3600, margin_seconds=5)},
         natures=RARE,
+    ),
+    Scenario(
+        "memory",
+        terms={"population": 4, "max_evals": 8},
+        natures=RARE,
+        settings={"memory_steps": 2},
     ),
 )

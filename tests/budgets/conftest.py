@@ -1,6 +1,6 @@
 """A small plan, runs told in memory and runs written to a disk, on a clock that tests turn."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
@@ -165,9 +165,12 @@ class Story:
         self.elapsed_ms = 0
         return self.say(OPENED)
 
-    def ask(self, seeds: tuple[int, ...] = (5,), candidates: int | None = None) -> RunState:
+    def ask(
+        self, seeds: tuple[int, ...] = (5,), candidates: int | None = None, **fields: Any
+    ) -> RunState:
         population = candidates or self.state.plan.resolved.population
-        return self.say(asked(len(self.state.generations), population, seeds))
+        event = asked(len(self.state.generations), population, seeds)
+        return self.say(replace(event, **fields))
 
     def reserve(self, candidate: int, seed: int = 5) -> Reserved:
         """The evaluation's next attempt sets the plan's worst case aside."""

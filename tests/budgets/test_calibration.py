@@ -18,9 +18,9 @@ from budgets.calibration import (
     noise,
 )
 from budgets.events import Status
+from budgets.rules_failures import crash_rate
 from budgets.terms import Calibration, Caps, Envelope, Limits, Phase, Sample, Tier, percentile_90
 from budgets.tiers import TIERS
-from budgets.triggers import crash_rate
 
 if TYPE_CHECKING:
     from tests.budgets.conftest import MakePlan, MakeStory, Story
@@ -272,7 +272,7 @@ def test_the_failures_that_pause_are_those_of_the_rule_itself(make_story: "MakeS
     fired = []
     for candidate in range(4):
         story.evaluate(candidate, Status.ERROR)
-        fired.append(crash_rate(story.state, story.current) is not None)
+        fired.append(crash_rate(story.state, story.current).fires)
     assert fired == [False, False, True, True]
     assert failures_to_pause(20, rule.crash_rate_pause, rule.crash_count_pause) == 3
 

@@ -10,7 +10,7 @@ from budgets.liveness import EndEffect, KnobFinding, Liveness, label, liveness
 from budgets.liveness_text import check_lines
 from budgets.markdown import to_markdown
 from budgets.report import BudgetReport, budget_report
-from budgets.terms import Calibration, Caps, Envelope, Thresholds
+from budgets.terms import Calibration, Caps, Envelope, Parent, Thresholds
 
 if TYPE_CHECKING:
     from tests.budgets.conftest import MakeStory, Outcome, Story
@@ -57,6 +57,8 @@ WORSE = off_by(1.0, 2.0, 3.0, 4.0)
 NOISE = off_by(0.1, -0.1, 0.1, 0.0)
 """Mean 0.025, standard error 0.0479, t 0.52."""
 FAILED = [Status.NAN] * 4
+PARENT = Parent(run_id="searched", head="0" * 32, device_ms=0, open_ms=0)
+"""Of a check around its recommendation."""
 
 
 def found(
@@ -271,6 +273,33 @@ def test_a_point_that_is_no_end_of_one_knob_is_refused(
     state = checking(make_story, [point]).state
     with pytest.raises(ValueError, match="candidate 1 is not the baseline with one knob at an end"):
         label(state.plan, state.generations[0], 1)
+
+
+def test_around_a_recommendation_a_knob_is_lower_or_higher_than_there(
+    make_story: "MakeStory",
+) -> None:
+    points = ((0.4, 0.5), (0.6, 0.5), (0.5, 0.45), (0.5, 1.0))
+    state = checking(make_story, points, parent=PARENT).state
+    labels = [label(state.plan, state.generations[0], c) for c in range(5)]
+    assert labels == ["recommendation", "a low", "a high", "b low", "b high"]
+
+
+def test_around_a_recommendation_two_knobs_at_once_are_refused(make_story: "MakeStory") -> None:
+    state = checking(make_story, [(0.4, 0.6)], parent=PARENT).state
+    with pytest.raises(ValueError, match="is not the recommendation with one knob moved"):
+        label(state.plan, state.generations[0], 1)
+
+
+def test_what_was_found_around_a_recommendation_says_so(make_story: "MakeStory") -> None:
+    points = ((0.4, 0.5), (0.5, 0.4), (0.5, 0.6))
+    finding = found(make_story, UP, SAME, SAME, points=points, parent=PARENT)
+    assert (finding.centre, finding.names("dead")) == ("recommendation", ("b",))
+    text = "\n".join(check_lines(finding))
+    assert "The recommendation scores 1 over 4 seeds" in text
+    assert "Each knob goes a step down and a step up, all others at the recommendation" in text
+    assert "over this check's own recommendation seeds" in text
+    assert "better side" in text
+    assert "Dead: b. The score stays the same on both sides." in text
 
 
 def test_before_the_baseline_is_measured_nothing_is_found(make_story: "MakeStory") -> None:

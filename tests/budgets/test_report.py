@@ -55,11 +55,11 @@ def test_a_larger_tier_says_no_go_without_fresh_seeds(make_story: "MakeStory", t
 
 
 def test_a_pause_gives_its_reason(story: "Story") -> None:
-    story.score(1.0, 2.0, Status.NAN, Status.NAN)
+    story.score(1.0, 2.0, Status.OOM, Status.OOM)
     report = budget_report(story.state)
     assert report.decision == "pause"
     assert report.sentence == (
-        "Paused: 2 of 4 evaluations of generation 0 failed (50.0%, limit 10%): nan (it was nan). "
+        "Paused: 2 of 4 evaluations of generation 0 failed (50.0%, limit 10%): oom (it was oom). "
         "Look into it; to go on all the same, repeat the command with --override crash_rate "
         '--reason "..."'
     )
@@ -196,7 +196,7 @@ def test_without_any_time_measured_nothing_is_foretold(make_story: "MakeStory") 
 def test_a_running_search_states_what_is_left_and_a_paused_one_does_not(story: "Story") -> None:
     text = to_markdown(budget_report(story.state))
     assert "Generation 0 of 2 on 2 x some processor. About 8 s of evaluations are still" in text
-    story.score(1.0, 2.0, Status.NAN, Status.NAN)
+    story.score(1.0, 2.0, Status.OOM, Status.OOM)
     assert "still to run" not in to_markdown(budget_report(story.state))
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from budgets.terms import Envelope, Phase, Tier
-from budgets.tiers import INTENT, TIERS, size, smallest_population
+from budgets.tiers import INTENT, TIERS, size, size_expanded, smallest_population
 
 phases: st.SearchStrategy[Phase] = st.sampled_from(["phase1", "phase2"])
 tiers: st.SearchStrategy[Tier] = st.sampled_from(["min", "target", "max"])
@@ -42,7 +42,8 @@ def test_a_tier_without_a_device_count_is_as_written(
 
 
 def test_every_tier_has_an_intent() -> None:
-    assert set(INTENT) == set(get_args(Tier)) == {tier for _, tier in TIERS}
+    assert set(INTENT) == set(TIERS)
+    assert {tier for _, tier in TIERS} == set(get_args(Tier))
 
 
 @pytest.mark.parametrize(
@@ -186,3 +187,31 @@ def test_a_population_that_is_odd_too_small_or_beyond_the_tier_is_refused(popula
 def test_a_population_in_phase_2_pays_for_all_its_seeds() -> None:
     with pytest.raises(ValueError, match=r"at most 60 \(the tier's 180 evaluations\), got 62"):
         size("phase2", "min", 10, population=62)
+
+
+@pytest.mark.parametrize(
+    ("tier", "expected"),
+    [("min", (12, 5, 1, 60)), ("target", (16, 15, 1, 240)), ("max", (24, 30, 1, 720))],
+)
+def test_more_knobs_have_one_seed_and_a_third_of_the_tiers_evaluations(
+    tier: Tier, expected: tuple[int, int, int, int]
+) -> None:
+    sizing = size_expanded(tier, 19)
+    assert shape(sizing.nominal) == shape(sizing.resolved) == expected
+    (reason,) = sizing.reasons
+    assert f"1 seed instead of 3: {expected[3]} of the tier's {3 * expected[3]}" in reason
+
+
+@given(tiers, st.integers(1, 300), st.integers(1, 400))
+def test_the_third_is_a_cap_too(tier: Tier, dimension: int, devices: int) -> None:
+    sizing = size_expanded(tier, dimension, devices)
+    assert sizing.resolved.evaluations <= sizing.nominal.evaluations
+    assert 3 * sizing.nominal.evaluations == TIERS["phase2", tier].evaluations
+    assert sizing.resolved.seeds_per_candidate == 1
+    assert sizing.resolved.population <= 24
+
+
+def test_a_population_asked_for_counts_within_the_third() -> None:
+    assert shape(size_expanded("min", 19, 2, population=20).resolved) == (20, 3, 1, 60)
+    with pytest.raises(ValueError, match=r"at most 60 \(the tier's 60 evaluations\), got 62"):
+        size_expanded("min", 19, 2, population=62)

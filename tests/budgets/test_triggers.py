@@ -1,22 +1,15 @@
-"""Each rule on both sides of its boundary, and what they come to together."""
+"""What the rules come to together, and the budget's on both sides of its boundaries."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from budgets.accounts import MS_PER_HOUR
-from budgets.events import Concluded, Overridden, Reserved, Settled, Status
+from budgets.events import Concluded, Overridden, Status
 from budgets.fold import fold
-from budgets.terms import Calibration, Caps, Devices, Envelope, Limits, Thresholds
-from budgets.triggers import (
-    Trigger,
-    crash_rate,
-    judge,
-    keeps_getting_lost,
-    runaway_time,
-    too_few_healthy,
-    unaffordable,
-)
+from budgets.terms import Caps, Envelope, Limits, Thresholds
+from budgets.triggers import judge, readings, unaffordable
 
 if TYPE_CHECKING:
     from tests.budgets.conftest import MakePlan, MakeStory, Story
@@ -30,260 +23,6 @@ def envelope(population: int, generations: int = 2) -> dict[str, Any]:
 
 def rules(story: "Story") -> list[str]:
     return [trigger.rule for trigger in judge(story.state).triggers]
-
-
-# crash_rate
-
-
-def fail(story: "Story", failures: int, status: Status = Status.ERROR) -> Trigger | None:
-    """A generation whose first candidates failed and whose others are not evaluated yet."""
-    story.ask()
-    for candidate in range(failures):
-        story.evaluate(candidate, status)
-    return crash_rate(story.state, story.current)
-
-
-@pytest.mark.parametrize(
-    ("population", "failures", "fires"),
-    [
-        (8, 1, False),  # 12.5 %, but one failure is no pattern
-        (8, 2, True),
-        (20, 2, False),  # exactly 10 %
-        (20, 3, True),
-        (30, 3, False),  # exactly 10 %
-        (30, 4, True),
-        (19, 2, True),  # 10.5 %
-    ],
-)
-def test_more_than_a_tenth_and_more_than_one_failure_pauses(
-    make_story: "MakeStory", population: int, failures: int, fires: bool
-) -> None:
-    story = make_story(**envelope(population))
-    trigger = fail(story, failures)
-    assert (trigger is not None) == fires
-    assert judge(story.state).decision == ("pause" if fires else "continue")
-
-
-def test_the_crash_rate_is_told_with_its_numbers_and_causes(make_story: "MakeStory") -> None:
-    story = make_story(**envelope(8))
-    trigger = fail(story, 2, Status.OOM)
-    assert trigger == Trigger(
-        "crash_rate",
-        0,
-        "pause",
-        0.25,
-        0.10,
-        "2 of 8 evaluations of generation 0 failed (25.0%, limit 10%): oom (it was oom)",
-    )
-
-
-def test_every_status_that_is_final_and_not_ok_counts_as_a_failure(make_story: "MakeStory") -> None:
-    for status in (Status.NAN, Status.OOM, Status.TIMEOUT, Status.ERROR):
-        assert fail(make_story(**envelope(8)), 2, status) is not None
-
-
-@pytest.mark.parametrize("status", [Status.LOST, Status.CANCELLED])
-def test_attempts_the_infrastructure_lost_do_not_count(
-    make_story: "MakeStory", status: Status
-) -> None:
-    assert fail(make_story(**envelope(8)), 8, status) is None
-
-
-def test_an_evaluation_lost_first_and_healthy_later_is_no_failure(make_story: "MakeStory") -> None:
-    story = make_story(**envelope(8))
-    fail(story, 2, Status.LOST)
-    story.evaluate(0)
-    story.evaluate(1)
-    assert crash_rate(story.state, story.current) is None
-
-
-def test_the_thresholds_of_a_crash_rate_are_the_plans(make_story: "MakeStory") -> None:
-    strict = Thresholds(crash_count_pause=1)
-    assert fail(make_story(**envelope(8), thresholds=strict), 1) is not None
-    lenient = Thresholds(crash_rate_pause=0.25)
-    assert fail(make_story(**envelope(8), thresholds=lenient), 2) is None
-
-
-# too_few_healthy
-
-
-@pytest.mark.parametrize(("healthy", "fires"), [(4, False), (3, True), (0, True)])
-def test_fewer_healthy_candidates_than_parents_teach_nothing(
-    make_story: "MakeStory", healthy: int, fires: bool
-) -> None:
-    story = make_story(**envelope(8))
-    story.ask()
-    for candidate in range(7):
-        story.evaluate(candidate, 1.0 if candidate < healthy else Status.NAN)
-    assert too_few_healthy(story.current) is None  # not closed yet
-    story.evaluate(7, Status.NAN)
-    trigger = too_few_healthy(story.current)
-    assert (trigger is not None) == fires
-    if trigger is not None:
-        assert (trigger.observed, trigger.limit, trigger.overridable) == (healthy, 4, False)
-        assert f"only {healthy} of 8 candidates of generation 0" in trigger.evidence
-
-
-def test_an_odd_population_needs_half_of_it_rounded_down(make_story: "MakeStory") -> None:
-    story = make_story(**envelope(5))
-    assert too_few_healthy(story.score(1.0, 1.0, *3 * [Status.NAN])) is None
-
-
-# runaway_time
-
-
-def devices(kind: str) -> Devices:
-    return Devices.model_validate(
-        {"count": 2, "kind": kind, "name": "some device", "threads": 1, "memory_bytes": 1}
-    )
-
-
-@pytest.mark.parametrize(("seconds", "fires"), [(4.0, False), (4.001, True), (1.0, False)])
-@pytest.mark.parametrize("kind", ["cpu", "cuda"])
-def test_a_median_evaluation_over_twice_the_calibrated_time_pauses(
-    make_story: "MakeStory", kind: str, seconds: float, fires: bool
-) -> None:
-    story = make_story(devices=devices(kind))
-    story.score(1.0, 1.0, 1.0, 1.0, seconds=seconds, cpu_seconds=seconds)
-    trigger = runaway_time(story.state, story.current)
-    assert (trigger is not None) == fires
-    assert rules(story) == (["runaway_time"] if fires else [])
-
-
-@pytest.mark.parametrize(("kind", "measure"), [("cpu", "cpu_seconds"), ("cuda", "seconds")])
-def test_a_cpu_is_judged_by_cpu_seconds_and_a_gpu_by_the_wall_clock(
-    make_story: "MakeStory", kind: str, measure: str
-) -> None:
-    slow = {"seconds": 2.0, "cpu_seconds": 2.0, measure: 9.0}
-    other = {"seconds": 9.0, "cpu_seconds": 9.0, measure: 2.0}
-    for times, fires in ((slow, True), (other, False)):
-        story = make_story(devices=devices(kind))
-        story.score(1.0, 1.0, 1.0, 1.0, **times)
-        trigger = runaway_time(story.state, story.current)
-        assert (trigger is not None) == fires
-        if trigger is not None:
-            assert (trigger.observed, trigger.limit, trigger.overridable) == (4.5, 2.0, True)
-            unit = "CPU seconds" if kind == "cpu" else "seconds"
-            assert f"took 9.0 {unit}, 4.5 times the calibrated 2.0" in trigger.evidence
-
-
-def test_a_generation_is_not_judged_slow_before_it_is_closed(story: "Story") -> None:
-    story.ask()
-    for candidate in range(3):
-        story.evaluate(candidate, cpu_seconds=99.0)
-    assert runaway_time(story.state, story.current) is None
-    story.evaluate(3, cpu_seconds=99.0)
-    assert runaway_time(story.state, story.current) is not None
-
-
-def test_only_healthy_evaluations_have_a_time_to_judge(story: "Story") -> None:
-    story.ask()
-    for candidate in range(3):
-        story.evaluate(candidate, Status.TIMEOUT, cpu_seconds=99.0)
-    story.evaluate(3, cpu_seconds=2.0)
-    assert runaway_time(story.state, story.current) is None
-
-
-def test_without_a_healthy_evaluation_there_is_no_time_to_judge(story: "Story") -> None:
-    generation = story.score(*4 * [Status.TIMEOUT], cpu_seconds=99.0)
-    assert runaway_time(story.state, generation) is None
-
-
-def test_the_middle_evaluation_decides_not_a_straggler(story: "Story") -> None:
-    story.ask()
-    for candidate, seconds in enumerate((2.0, 2.0, 3.0, 500.0)):
-        story.evaluate(candidate, cpu_seconds=seconds)
-    assert runaway_time(story.state, story.current) is None
-
-
-@pytest.mark.parametrize(("assumed", "fires"), [(0.999, False), (1.0, True)])
-def test_below_a_second_nothing_runs_away(
-    make_story: "MakeStory", assumed: float, fires: bool
-) -> None:
-    story = make_story(calibration=Calibration(assumed_seconds=assumed))
-    story.score(1.0, 1.0, 1.0, 1.0, seconds=9.0, cpu_seconds=0.0)
-    assert (runaway_time(story.state, story.current) is not None) == fires
-
-
-def test_without_a_calibration_nothing_runs_away(make_story: "MakeStory") -> None:
-    story = make_story(calibration=None)
-    story.score(1.0, 1.0, 1.0, 1.0, seconds=1e6, cpu_seconds=1e6)
-    assert runaway_time(story.state, story.current) is None
-
-
-# keeps_getting_lost
-
-
-def test_an_evaluation_lost_three_times_in_a_session_pauses(story: "Story") -> None:
-    story.ask()
-    for times, cause in enumerate(("the rack burned", "no network", "the node died"), 1):
-        story.evaluate(1, Status.LOST, cause=cause)
-        trigger = keeps_getting_lost(story.state, story.current)
-        assert (trigger is not None) == (times == 3)
-    assert trigger is not None
-    assert (trigger.rule, trigger.observed, trigger.limit) == ("infrastructure", 3, 3)
-    assert "candidate 1, seed 5 of generation 0 was lost 3 times (the node" in trigger.evidence
-    assert not trigger.overridable
-
-
-def test_three_losses_of_different_evaluations_are_no_pattern(story: "Story") -> None:
-    story.ask()
-    for candidate in range(3):
-        story.evaluate(candidate, Status.LOST)
-        story.evaluate(candidate, Status.LOST)
-    assert keeps_getting_lost(story.state, story.current) is None
-
-
-def test_a_new_session_tries_again_from_zero(story: "Story") -> None:
-    story.ask()
-    for _ in range(3):
-        story.evaluate(1, Status.LOST)
-    assert rules(story) == ["infrastructure"]
-    story.open()
-    assert rules(story) == []
-    for _ in range(2):
-        story.evaluate(1, Status.LOST)
-    assert rules(story) == []
-    story.evaluate(1, Status.LOST)
-    assert rules(story) == ["infrastructure"]
-
-
-def test_an_attempt_lost_with_its_session_does_not_count_against_the_next(story: "Story") -> None:
-    story.ask()
-    reservation = story.reserve(1)
-    story.open()
-    story.say(settle_lost(reservation))
-    for _ in range(2):
-        story.evaluate(1, Status.LOST)
-    assert keeps_getting_lost(story.state, story.current) is None
-
-
-def settle_lost(reservation: Reserved) -> Settled:
-    return Settled(
-        generation=reservation.generation,
-        candidate=reservation.candidate,
-        seed=reservation.seed,
-        attempt=reservation.attempt,
-        status=Status.LOST,
-        score=None,
-        charged_ms=1,
-        seconds=0.0,
-    )
-
-
-def test_cancelled_attempts_are_not_the_infrastructures_fault(story: "Story") -> None:
-    story.ask()
-    for _ in range(5):
-        story.evaluate(1, Status.CANCELLED)
-    assert keeps_getting_lost(story.state, story.current) is None
-
-
-def test_an_evaluation_that_came_through_is_not_held_up(story: "Story") -> None:
-    story.ask()
-    for _ in range(3):
-        story.evaluate(1, Status.LOST)
-    story.evaluate(1)
-    assert keeps_getting_lost(story.state, story.current) is None
 
 
 # unaffordable: 4 evaluations of 2 s on two devices, of which the last reserves 12 s
@@ -437,7 +176,7 @@ def override(story: "Story", rule: str, generation: int = 0) -> None:
 def test_an_override_lets_its_generation_through_and_no_other(make_story: "MakeStory") -> None:
     story = make_story(**envelope(4, generations=3))
     for number in range(2):
-        story.score(1.0, 2.0, Status.NAN, Status.NAN)
+        story.score(1.0, 2.0, Status.ERROR, Status.ERROR)
         assert rules(story) == ["crash_rate"]
         override(story, "crash_rate", number)
         assert judge(story.state).decision == "continue"
@@ -445,7 +184,7 @@ def test_an_override_lets_its_generation_through_and_no_other(make_story: "MakeS
 
 
 def test_an_override_waives_its_rule_and_no_other(story: "Story") -> None:
-    story.score(1.0, 2.0, Status.NAN, Status.NAN, cpu_seconds=99.0)
+    story.score(1.0, 2.0, Status.ERROR, Status.ERROR, cpu_seconds=99.0)
     assert rules(story) == ["crash_rate", "runaway_time"]
     override(story, "crash_rate")
     assert rules(story) == ["runaway_time"]
@@ -455,7 +194,7 @@ def test_an_override_waives_its_rule_and_no_other(story: "Story") -> None:
 
 
 def test_no_override_makes_the_search_learn_from_nothing(story: "Story") -> None:
-    story.score(1.0, *3 * [Status.NAN])
+    story.score(1.0, *3 * [Status.ERROR])
     override(story, "crash_rate")
     override(story, "too_few_healthy")
     assert rules(story) == ["too_few_healthy"]
@@ -470,7 +209,7 @@ def test_no_override_retries_what_keeps_getting_lost(story: "Story") -> None:
 
 
 def test_only_the_latest_generation_is_judged(story: "Story") -> None:
-    story.score(1.0, 2.0, Status.NAN, Status.NAN)
+    story.score(1.0, 2.0, Status.ERROR, Status.ERROR)
     override(story, "crash_rate")
     story.tell()
     story.ask()
@@ -479,7 +218,7 @@ def test_only_the_latest_generation_is_judged(story: "Story") -> None:
 
 def test_a_pause_comes_before_a_stop(make_story: "MakeStory") -> None:
     story = limited(make_story, device_hours=0.01)
-    story.score(1.0, 2.0, Status.NAN, Status.NAN, charged_ms=8000)
+    story.score(1.0, 2.0, Status.ERROR, Status.ERROR, charged_ms=8000)
     story.tell()  # as with a rule edited later
     assert unaffordable(story.state) is not None
     assert judge(story.state).decision == "pause"
@@ -487,8 +226,8 @@ def test_a_pause_comes_before_a_stop(make_story: "MakeStory") -> None:
 
 def test_what_is_concluded_stays_as_it_was_concluded(story: "Story") -> None:
     story.ask()
-    story.evaluate(0, Status.NAN)
-    story.evaluate(1, Status.NAN)
+    story.evaluate(0, Status.ERROR)
+    story.evaluate(1, Status.ERROR)
     story.say(Concluded(reason="so"))
     verdict = judge(story.state)
     assert (verdict.decision, verdict.triggers, verdict.reason) == ("done", (), "so")
@@ -513,12 +252,99 @@ def test_the_same_ledger_always_gets_the_same_verdict(
     make_story: "MakeStory", make_plan: "MakePlan"
 ) -> None:
     story = make_story()
-    story.score(1.0, 2.0, Status.NAN, Status.OOM, cpu_seconds=99.0)
+    story.score(1.0, 2.0, Status.ERROR, Status.OOM, cpu_seconds=99.0)
     for length in range(1, len(story.records) + 1):
         told = story.records[:length]
         assert judge(fold(told)) == judge(fold(told))
     assert judge(fold(story.records)) == judge(story.state)
     assert len(judge(story.state).triggers) == 2
+
+
+# Each for its own
+
+
+def drifting_machine(story: "Story") -> None:
+    story.ask(points=(AMID,) * 8)
+    for candidate in range(8):
+        story.evaluate(candidate, cpu_seconds=5.0)
+
+
+def failing_node(story: "Story") -> None:
+    story.ask(points=(AMID,) * 8)
+    for candidate in range(4):
+        story.evaluate(candidate, Status.LOST)
+    for _ in range(2):
+        story.evaluate(3, Status.LOST)
+
+
+def region_of_nans(story: "Story") -> None:
+    story.ask(points=tuple((0.3, 0.2 + 0.08 * c) for c in range(8)))
+    for candidate in range(8):
+        story.evaluate(candidate, Status.NAN if candidate > 4 else 1.0)
+
+
+def broken_code(story: "Story") -> None:
+    story.ask(points=(AMID,) * 8)
+    for candidate in range(8):
+        story.evaluate(candidate, Status.ERROR if candidate > 5 else 1.0)
+
+
+def full_plateau(story: "Story") -> None:
+    for _ in range(3):
+        story.ask(points=(AMID,) * 8)
+        for candidate in range(8):
+            story.evaluate(candidate)
+        story.tell()
+
+
+AMID = (0.5, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("trouble", "rule"),
+    [
+        (drifting_machine, "runaway_time"),
+        (failing_node, "infrastructure"),
+        (region_of_nans, "sustained_nan"),
+        (broken_code, "crash_rate"),
+        (full_plateau, "patience"),
+    ],
+)
+def test_each_trouble_fires_its_own_rule_and_no_other(
+    make_story: "MakeStory", trouble: "Callable[[Story], None]", rule: str
+) -> None:
+    story = make_story(**envelope(8, 4), thresholds=Thresholds(patience_generations=2))
+    trouble(story)
+    assert [reading.rule for reading in readings(story.state) if reading.fires] == [rule]
+    assert rules(story) == [rule]
+
+
+def test_nans_at_the_ends_of_a_range_are_nobodys_trouble(make_story: "MakeStory") -> None:
+    story = make_story(**envelope(8, 4))
+    story.ask(points=tuple((0.3, 0.999 if c > 4 else 0.5) for c in range(8)))
+    for candidate in range(8):
+        story.evaluate(candidate, Status.NAN if candidate > 4 else 1.0)
+    assert rules(story) == []
+
+
+def test_every_rule_that_applies_says_what_it_observes(make_story: "MakeStory") -> None:
+    search = make_story(**envelope(8))
+    search.ask()
+    calibration = make_story(phase="calibration", tier=None, search=None, calibration=None)
+    calibration.ask()
+    ends = check(make_story)
+    everywhere = {"budget", "infrastructure"}
+    failures = {"crash_rate", "sustained_nan", "too_few_healthy", "runaway_time"}
+    for story, expected in (
+        (search, everywhere | failures | {"patience"}),
+        (calibration, everywhere | failures),
+        (ends, everywhere | {"baseline_failed"}),
+        (make_story(), {"budget"}),
+    ):
+        read = readings(story.state)
+        assert {reading.rule for reading in read} == expected
+        assert not any(reading.fires for reading in read)
+        assert all(reading.evidence for reading in read)
 
 
 # A check
@@ -546,7 +372,7 @@ def test_ends_of_ranges_that_fail_or_take_long_are_findings_and_pause_nothing(
     story = check(make_story)
     for candidate in range(5):
         for seed in (5, 6):
-            outcome = Status.NAN if candidate else 1.0
+            outcome = Status.ERROR if candidate else 1.0
             story.evaluate(candidate, outcome, seed=seed, cpu_seconds=100.0)
             assert not rules(story)
     assert judge(story.state).decision == "done"
@@ -575,7 +401,7 @@ def test_a_baseline_that_was_lost_and_then_healthy_is_no_failure(make_story: "Ma
 
 def test_outside_a_check_candidate_0_is_like_any_other(story: "Story") -> None:
     story.ask()
-    story.evaluate(0, Status.NAN)
+    story.evaluate(0, Status.ERROR)
     assert not rules(story)
 
 

@@ -16,11 +16,17 @@ SEARCHES = [path for path in GOLDEN if not path.name.endswith("_check")]
 
 @pytest.mark.parametrize("directory", GOLDEN, ids=lambda path: path.name)
 def test_a_golden_ledger_still_gives_its_report(directory: Path) -> None:
+    """Reports may say more than they did; they say everything they did, in the same order."""
     state = fold(read(directory / LEDGER).records)
 
     recorded = BudgetReport.model_validate_json((directory / "report.json").read_bytes())
-    assert budget_report(state) == recorded
-    assert artifacts.markdown(state) == (directory / "summary.md").read_text()
+    given = budget_report(state)
+    assert given.model_dump(include=recorded.model_fields_set) == recorded.model_dump(
+        include=recorded.model_fields_set
+    )
+    lines = iter(artifacts.markdown(state).split("\n"))
+    for line in (directory / "summary.md").read_text().split("\n"):
+        assert any(now.startswith(line) for now in lines), line
 
 
 @pytest.mark.parametrize("directory", SEARCHES, ids=lambda path: path.name)

@@ -15,7 +15,7 @@ from budgets.events import Reserved, Settled, Status
 from budgets.state import Generation, Try
 from budgets.terms import SearchTerms
 from orchestrator.landscape import rows
-from orchestrator.search import MirroredOrthogonal, Search
+from orchestrator.search import MirroredOrthogonal, Search, landscape_of_noise
 from orchestrator.walk import ReplayError
 
 TERMS = SearchTerms(seed=7, sigma0=0.2, start=(0.4,) * 10)
@@ -256,9 +256,9 @@ def test_a_search_with_a_shape_replays() -> None:
 
 def test_the_first_generation_is_drawn_from_the_shape() -> None:
     steps = []
-    for seed in range(1, 401):
+    for seed in range(1, 41):
         terms = SHAPED.model_copy(update={"seed": seed, "sigma0": 0.01})
-        steps += list((np.array(Search(terms, 8).ask()) - TERMS.start)[::2] / 0.01)
+        steps += list((np.array(Search(terms, 100).ask()) - TERMS.start)[::2] / 0.01)
     found = np.cov(np.array(steps).T)
     assert found == pytest.approx(SHAPE, abs=0.15)
 
@@ -301,3 +301,13 @@ def test_a_shape_that_is_not_positive_definite_is_refused(lowest: float) -> None
     shape = np.diag([lowest, *[(10 - lowest) / 9] * 9])
     with pytest.raises(ValueError, match="shape: expected a positive definite matrix"):
         Search(TERMS.model_copy(update={"shape": rows(shape)}), 8)
+
+
+# Pure noise
+
+
+def test_the_landscape_of_noise_is_a_search_whose_knobs_do_nothing() -> None:
+    found = [landscape_of_noise(TERMS.model_copy(update={"seed": s}), 8, 6) for s in (1, 1, 2)]
+    assert found[0] == found[1] != found[2]
+    assert landscape_of_noise(TERMS, 8, 0) == Search(TERMS, 8).landscape()
+    assert 0.01 < max(abs(r) for r in found[0].correlations[0][1:]) < 0.9

@@ -8,7 +8,9 @@ import pytest
 
 from budgets.chain import LEDGER
 from budgets.events import Settled, Status
+from budgets.state import RunState
 from orchestrator import run as run_module
+from orchestrator import tries
 from orchestrator.execution.evaluate import Attempt, Outcome
 from orchestrator.execution.recovery import Unknown
 from orchestrator.run import Run
@@ -63,8 +65,14 @@ def test_every_kind_of_disturbance_is_drawn() -> None:
 def test_storms_bring_every_kind_of_trouble(world: World) -> None:
     world.disturb = stormy
     met = {name for seed in range(18) for name, count in tell(world, seed).faults.items() if count}
-    assert {"lost", "unborn", "silent", "duplicate", "delayed"} <= met
-    assert {"error", "nan", "oom", "stall", "hang", "paused: crash_rate"} <= met
+    assert {"lost", "unborn", "silent", "duplicate", "delayed", "killed", "broken"} <= met
+    assert {"error", "crash", "nan", "oom", "stall", "hang", "paused: crash_rate"} <= met
+
+
+def test_stories_are_told_of_every_second_try(world: World) -> None:
+    world.disturb = stormy
+    ways = {way for seed in range(20) for (_, way) in tell(world, seed).judge.again}
+    assert ways == {"elsewhere", "lighter"}
 
 
 def caught(world: World, seeds: int = 40) -> str:
@@ -120,6 +128,47 @@ class Crowded(SimulatedExecutor):
 def test_an_executor_that_puts_two_attempts_on_a_device_is_caught(world: World) -> None:
     world.make_executor, world.disturb = Crowded, stormy
     assert "begins on a device that" in caught(world)
+
+
+class Stubborn(SimulatedExecutor):
+    """Tries again on whatever device it finds."""
+
+    def free(self, avoid: str = "") -> int:
+        return super().free()
+
+    def submit(self, attempt: Attempt) -> None:
+        super().submit(attempt.model_copy(update={"avoid": ""}))
+
+
+def test_an_executor_that_tries_again_where_it_failed_is_caught(world: World) -> None:
+    world.make_executor, world.disturb = Stubborn, stormy
+    assert "is tried where it failed" in caught(world)
+
+
+def test_a_walk_that_never_blames_a_candidate_is_caught(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def judged(state: RunState, end: Settled) -> Settled:
+        own = tries.judged(state, end)
+        return replace(own, again="elsewhere") if own.status is Status.ERROR else own
+
+    monkeypatch.setattr(run_module, "judged", judged)
+    assert "elsewhere for the 2. time" in caught(world)
+
+
+def test_a_resume_that_blames_a_candidate_at_once_is_caught(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def judged(state: RunState, end: Settled) -> Settled:
+        return end if end.recovered else tries.judged(state, end)
+
+    def deadly_storm(rng: np.random.Generator) -> Disturbance:
+        return Disturbance(weather=STORM, dies_at=10 + int(rng.integers(40)))
+
+    monkeypatch.setattr(run_module, "judged", judged)
+    world.disturb = deadly_storm
+    found = caught(world)
+    assert "undisturbed" in found or "again None instead of" in found
 
 
 class Forgetful(FaultyDisk):

@@ -1,0 +1,89 @@
+"""Whose a failure is, by its status and its cause in words: the machine's, or its configuration's.
+
+The words are those of supervisors, of Python and torch, and of CUDA (the texts of
+`cudaGetErrorString`). What they do not decide is ambiguous: it is tried once more elsewhere.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from budgets.events import Status
+
+TRIED_AGAIN_SINCE = 3
+"""The schema of the sessions that try failures again; in older ones every failure is final."""
+
+Whose = Literal["configuration", "infrastructure", "ambiguous"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Whose a failure is, and what it was: in the same words for all of a kind."""
+
+    whose: Whose
+    what: str
+    device_failed: bool = False  # the device itself, or its driver: nothing more should run there
+
+
+_DEVICE = Cause("infrastructure", "the device failed", device_failed=True)
+_DRIVER = Cause("infrastructure", "the device's driver failed", device_failed=True)
+_LOST = Cause("infrastructure", "the worker, its node or the orchestrator died")
+_CANCELLED = Cause("infrastructure", "cancelled")
+_NO_ROOM = Cause("infrastructure", "the run's disk was full")
+_NAN = Cause("configuration", "the score is no finite number")
+_STALLED = Cause("configuration", "stalled")
+_SLOW = Cause("configuration", "over its time limit")
+_MEMORY = Cause("configuration", "out of memory")
+_SHARED_MEMORY = Cause("ambiguous", "out of memory that others use too")
+_ASSERTION = Cause("configuration", "an assertion failed on the device")
+_RAISED = Cause("configuration", "an exception")
+_NO_ANSWER = Cause("configuration", "no result was left")
+_FAULT = Cause("ambiguous", "a fault on the device")
+_NCCL = Cause("ambiguous", "devices could not talk to each other")
+_STORAGE = Cause("ambiguous", "storage failed")
+_NETWORK = Cause("ambiguous", "a connection failed")
+_SIGNAL = Cause("ambiguous", "killed by a signal")
+_EXIT = Cause("ambiguous", "ended without a word")
+
+_MACHINE: tuple[tuple[str, Cause], ...] = (
+    (r"uncorrectable (ecc|nvlink)|\becc error|\bxid\b|fallen off the bus", _DEVICE),
+    (r"(gpu|device) (is |was |has been )?lost|no cuda-capable device", _DEVICE),
+    (r"device\(s\) is/are busy or unavailable|device (is )?unavailable", _DEVICE),
+    (r"no nvidia driver|driver/library version|driver version is insufficient", _DRIVER),
+    (r"driver initialization failed|unsupported display driver|driver shutting down", _DRIVER),
+    (r"system not yet initialized|\bmps (server|client)", _DRIVER),
+)
+_NOT_DECIDED: tuple[tuple[str, Cause], ...] = (
+    (r"device-side assert triggered", _ASSERTION),
+    (r"illegal memory access|unspecified launch failure|misaligned address", _FAULT),
+    (r"illegal instruction was|invalid program counter|hardware stack error", _FAULT),
+    (r"launch timed out|cuda error: unknown error", _FAULT),
+    (r"cu(blas|dnn|solver)_status_(not_init|execution_f|internal_e|mapping_e)", _FAULT),
+    (r"\bnccl", _NCCL),
+    (r"input/output error|no space left|quota exceeded|stale (nfs )?file handle", _STORAGE),
+    (r"read-only file system|transport endpoint|too many open files|remote i/o", _STORAGE),
+    (r"^[\w.]*(connection\w*error|brokenpipeerror|timeouterror|gaierror)\b", _NETWORK),
+    (r"connection (refused|reset|aborted|timed out)|network is unreachable", _NETWORK),
+    (r"no route to host|name or service not known|failure in name resolution", _NETWORK),
+    (r"^killed by signal|^keyboardinterrupt", _SIGNAL),
+    (r"^exited with status \d+: [\w.]*(error|exception|exit)\b", _RAISED),
+    (r"^exited with status", _EXIT),
+    (r"^exited with 0", _NO_ANSWER),
+)
+_OTHERS_USE = r"the kernel ran out of memory|process \d+ has [\d.]+ [kmgt]ib memory in use"
+
+_RULES: dict[Status, tuple[tuple[str, Cause], ...]] = {
+    Status.NAN: (("", _NAN),),
+    Status.OOM: ((_OTHERS_USE, _SHARED_MEMORY), ("", _MEMORY)),
+    Status.TIMEOUT: ((r"^stalled", _STALLED), ("", _SLOW)),
+    Status.ERROR: (*_MACHINE, *_NOT_DECIDED, ("", _RAISED)),
+    Status.LOST: (*_MACHINE, (r"disk is full", _NO_ROOM), ("", _LOST)),
+    Status.CANCELLED: (("", _CANCELLED),),
+}
+"""The first pattern that is found in the text decides."""
+
+
+def cause_of(status: Status, text: str) -> Cause | None:
+    """Whose an end with that status and that cause in words is; None of what is `ok`."""
+    rules = _RULES.get(status, ())
+    return next((c for pattern, c in rules if re.search(pattern, text, re.IGNORECASE)), None)

@@ -1,0 +1,107 @@
+"""Why attempts failed, whose doing it was, and what became of those that were tried again."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from pydantic import BaseModel, ConfigDict
+
+from budgets.causes import TRIED_AGAIN_SINCE, Cause, Whose, cause_of
+from budgets.events import Again, Settled, Status
+from budgets.state import RunState
+
+Tries = list[Settled]
+"""The ends of the tries at one evaluation."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Kind(_Part):
+    """Failures of one kind."""
+
+    whose: Whose
+    what: str
+    attempts: int
+    final: int  # of these: the last word on their evaluations
+    example: str  # the cause of one
+
+
+class TriedAgain(_Part):
+    """What became of evaluations that were tried again."""
+
+    healthy: int
+    failed: int
+    owed: int
+
+
+class Failures(_Part):
+    """Both rates, and all that is behind them."""
+
+    evaluations: int  # that are over
+    failed: int  # of these: by their configurations, as far as can be told
+    attempts: int  # that ended other than by a person's order
+    lost: int  # of these: by the infrastructure
+    elsewhere: TriedAgain
+    lighter: TriedAgain
+    kinds: tuple[Kind, ...]
+
+    @property
+    def failure_rate(self) -> float:
+        """Of evaluations: what rules and verdicts look at."""
+        return self.failed / max(1, self.evaluations)
+
+    @property
+    def loss_rate(self) -> float:
+        """Of attempts."""
+        return self.lost / max(1, self.attempts)
+
+
+def failures(state: RunState) -> Failures | None:
+    """Those of the search and of its panels; None of a run that knew no second tries."""
+    if not any(opened.schema_version >= TRIED_AGAIN_SINCE for opened in state.opened):
+        return None
+    evaluations = list(ends_by_evaluation(state))
+    ends = [end for tries in evaluations for end in tries if end.status is not Status.CANCELLED]
+    final = [end for end in ends if end.final]
+    return Failures(
+        evaluations=len(final),
+        failed=sum(end.status is not Status.OK for end in final),
+        attempts=len(ends),
+        lost=sum(end.status is Status.LOST for end in ends),
+        elsewhere=_tried_again(evaluations, "elsewhere"),
+        lighter=_tried_again(evaluations, "lighter"),
+        kinds=tuple(_kinds(ends)),
+    )
+
+
+def ends_by_evaluation(state: RunState) -> Iterator[Tries]:
+    """Of the search's and the panels' evaluations that were begun."""
+    for batch in state.batches():
+        for tries in batch.tries.values():
+            yield [attempt.settled for attempt in tries if attempt.settled is not None]
+
+
+def _tried_again(evaluations: list[Tries], again: Again) -> TriedAgain:
+    concerned = [tries for tries in evaluations if any(end.again == again for end in tries)]
+    results = [tries[-1].status for tries in concerned if tries[-1].final]
+    healthy = results.count(Status.OK)
+    return TriedAgain(
+        healthy=healthy, failed=len(results) - healthy, owed=len(concerned) - len(results)
+    )
+
+
+def _kinds(ends: Tries) -> Iterator[Kind]:
+    """The most frequent first."""
+    found: dict[Cause, Tries] = defaultdict(list)
+    for end in ends:
+        if (cause := cause_of(end.status, end.cause)) is not None:
+            found[cause].append(end)
+    for cause, own in sorted(found.items(), key=lambda one: -len(one[1])):
+        yield Kind(
+            whose=cause.whose,
+            what=cause.what,
+            attempts=len(own),
+            final=sum(end.final for end in own),
+            example=own[0].cause,
+        )

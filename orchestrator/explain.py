@@ -1,0 +1,47 @@
+"""`explain`: every rule, its limits, and what it sees in a run."""
+
+from typing import Annotated
+
+from rich.markdown import Markdown
+from typer import Argument
+
+from budgets.markdown import plain
+from budgets.rules import TABLE
+from budgets.rules_text import as_dict, evidence_lines, rules_table, seen, seen_table
+from budgets.terms import Thresholds
+from orchestrator.options import DEFAULT_ROOT, Json, Root, ThresholdsFile
+from orchestrator.recorded import find_run, load_state
+from orchestrator.terminal import console, print_json
+from orchestrator.thresholds import changes
+
+
+def explain(
+    run: Annotated[str | None, Argument(help="Run id or directory, to see what fires.")] = None,
+    root: Root = DEFAULT_ROOT,
+    thresholds: ThresholdsFile = None,
+    as_json: Json = False,
+) -> None:
+    """Every rule: what it looks at, its limits, what it leads to. Touches nothing.
+
+    With --thresholds: as those would have it.
+    """
+    asked = changes(thresholds)
+    if run is None:
+        limits = Thresholds.model_validate(asked)
+        directory, saw = None, {}
+        lines = ["# Rules", "", *rules_table(limits)]
+    else:
+        directory = find_run(run, root)
+        state = load_state(directory)
+        limits = state.plan.thresholds.model_copy(update=asked)
+        state.plan = state.plan.model_copy(update={"thresholds": limits})
+        saw = seen(state)
+        title = f"# Rules of {plain(state.plan.run_id)}"
+        evidence = [plain(line) for line in evidence_lines(saw)]
+        lines = [title, "", *seen_table(limits, saw), "", *evidence]
+    if as_json:
+        rows = [as_dict(rule, limits, saw.get(rule.name)) for rule in TABLE]
+        where = None if directory is None else str(directory)
+        print_json({"directory": where, "rules": rows})
+    else:
+        console().print(Markdown("\n".join(lines)))

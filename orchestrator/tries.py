@@ -1,0 +1,77 @@
+"""What the tries at an evaluation mean: how one is settled, and how the next one is made.
+
+All of it follows from the ledger and from an attempt's own word, so whoever asks, when an outcome
+comes or when it is found later, is told the same.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import NamedTuple
+
+from budgets.causes import cause_of
+from budgets.events import Reserved, Settled, Status
+from budgets.state import Batch, RunState, Try
+from objectives.api import ObjectiveSpec
+from objectives.registry import load, varied
+
+
+class Form(NamedTuple):
+    """What an attempt evaluates, and how long that takes relative to the plan's objective."""
+
+    objective: ObjectiveSpec
+    length: float
+
+
+def ends(tries: Iterable[Try]) -> tuple[Settled, ...]:
+    """How those ended that have."""
+    return tuple(attempt.settled for attempt in tries if attempt.settled is not None)
+
+
+def before(batch: Batch, place: Reserved | Settled) -> tuple[Settled, ...]:
+    """How the tries at the same evaluation ended that came earlier."""
+    return ends(batch.tries.get((place.candidate, place.seed), ())[: place.attempt - 1])
+
+
+def avoided(earlier: tuple[Settled, ...]) -> str:
+    """The device that the next try keeps away from, if it can; empty where any will do."""
+    return next((end.device for end in earlier if end.again == "elsewhere"), "")
+
+
+def times_lighter(earlier: tuple[Settled, ...]) -> int:
+    """How many times lighter than the plan's objective the next try is."""
+    return sum(end.again == "lighter" for end in earlier)
+
+
+def form(state: RunState, batch: Batch, candidate: int, lighter: int = 0) -> Form | None:
+    """What is evaluated, so many times lighter; None if it cannot be made so light."""
+    spec = ObjectiveSpec.model_validate(state.plan.objective)
+    if changed := batch.settings(candidate):
+        spec = varied(spec, changed)
+    length = batch.length(candidate)
+    for _ in range(lighter):
+        variant = load(spec).lighter()
+        if variant is None:
+            return None
+        spec, length = varied(spec, variant.settings), length * variant.length
+    return Form(spec, length)
+
+
+def judged(state: RunState, end: Settled) -> Settled:
+    """`end` as it goes on record: as what it is, or owed again for a reason.
+
+    What the infrastructure did is `lost`. What may have been its doing is tried once more
+    elsewhere; out of memory, a search's evaluation is tried lighter as long as it can be.
+    """
+    cause = cause_of(end.status, end.cause)
+    if cause is None or not end.status.final:
+        return end
+    if cause.whose == "infrastructure":
+        return replace(end, status=Status.LOST)
+    batch = state.batch(end)
+    earlier = before(batch, end)
+    if cause.whose == "ambiguous" and all(one.again != "elsewhere" for one in earlier):
+        return replace(end, again="elsewhere")
+    is_searched = end.status is Status.OOM and state.plan.search is not None
+    if is_searched and form(state, batch, end.candidate, times_lighter(earlier) + 1):
+        return replace(end, again="lighter")
+    return end

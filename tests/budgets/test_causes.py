@@ -1,0 +1,151 @@
+"""Whose a failure is, by what supervisors, Python, torch and CUDA say of it."""
+
+import pytest
+
+from budgets.causes import cause_of
+from budgets.events import Status
+
+CUDA = "torch.AcceleratorError: CUDA error: "
+SHARED = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total "
+    "capacity of 79.15 GiB of which 18.94 MiB is free. Process 4711 has 40.00 GiB memory in use."
+)
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "whose", "what"),
+    [
+        ("nan", "DivergedError: loss is inf", "configuration", "the score is no finite number"),
+        ("timeout", "ran over 60 s", "configuration", "over its time limit"),
+        ("timeout", "stalled: no output for 120 s", "configuration", "stalled"),
+        ("oom", "used 310 MiB of 300 MiB", "configuration", "out of memory"),
+        ("oom", "OutOfMemoryError: no Xid", "configuration", "out of memory"),
+        ("error", "ValueError: n_head 3 must divide n_embd 64", "configuration", "an exception"),
+        ("error", "RuntimeError: CUDA error: invalid argument", "configuration", "an exception"),
+        ("error", "SystemExit: 3", "configuration", "an exception"),
+        ("error", "exited with status 1: ValueError: no", "configuration", "an exception"),
+        ("error", "exited with status 1: a.b.OddError", "configuration", "an exception"),
+        (
+            "error",
+            "exited with 0, but no measurement.json was written",
+            "configuration",
+            "no result was left",
+        ),
+        (
+            "error",
+            f"{CUDA}device-side assert triggered",
+            "configuration",
+            "an assertion failed on the device",
+        ),
+    ],
+)
+def test_what_would_happen_again_anywhere_is_the_configurations(
+    status: str, text: str, whose: str, what: str
+) -> None:
+    found = cause_of(Status(status), text)
+    assert found is not None
+    assert (found.whose, found.what, found.device_failed) == (whose, what, False)
+
+
+@pytest.mark.parametrize("status", ["error", "lost"])
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        (f"{CUDA}uncorrectable ECC error encountered", "the device failed"),
+        (f"{CUDA}uncorrectable NVLink error detected", "the device failed"),
+        ("RuntimeError: NVRM: Xid (PCI:0000:3b:00): 79", "the device failed"),
+        ("RuntimeError: the GPU has fallen off the bus", "the device failed"),
+        ("RuntimeError: GPU is lost. Reboot the system", "the device failed"),
+        ("RuntimeError: CUDA error: device lost", "the device failed"),
+        (f"{CUDA}no CUDA-capable device is detected", "the device failed"),
+        (f"{CUDA}CUDA-capable device(s) is/are busy or unavailable", "the device failed"),
+        ("RuntimeError: Found no NVIDIA driver on your system.", "the device's driver failed"),
+        (
+            "RuntimeError: CUDA driver initialization failed, you might not have a CUDA gpu.",
+            "the device's driver failed",
+        ),
+        ("RuntimeError: Driver/library version mismatch", "the device's driver failed"),
+    ],
+)
+def test_a_device_that_failed_is_the_infrastructures_and_to_be_withdrawn(
+    status: str, text: str, what: str
+) -> None:
+    found = cause_of(Status(status), text)
+    assert found is not None
+    assert (found.whose, found.what, found.device_failed) == ("infrastructure", what, True)
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "what"),
+    [
+        ("lost", "its supervisor was killed", "the worker, its node or the orchestrator died"),
+        (
+            "lost",
+            "no sign of life from b for 75 s",
+            "the worker, its node or the orchestrator died",
+        ),
+        ("lost", "the run's disk is full (1 MiB free)", "the run's disk was full"),
+        ("cancelled", "cancelled by the orchestrator", "cancelled"),
+    ],
+)
+def test_what_was_lost_is_the_infrastructures(status: str, text: str, what: str) -> None:
+    found = cause_of(Status(status), text)
+    assert found is not None
+    assert (found.whose, found.what, found.device_failed) == ("infrastructure", what, False)
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "what"),
+    [
+        ("error", "killed by signal 9 SIGKILL", "killed by a signal"),
+        ("error", "killed by signal 15 SIGTERM", "killed by a signal"),
+        ("error", "killed by signal 11 SIGSEGV", "killed by a signal"),
+        ("error", "killed by signal 7 SIGBUS", "killed by a signal"),
+        ("error", "KeyboardInterrupt", "killed by a signal"),
+        ("error", "exited with status 3", "ended without a word"),
+        ("error", "exited with status 3: something broke", "ended without a word"),
+        ("error", f"{CUDA}an illegal memory access was encountered", "a fault on the device"),
+        ("error", f"{CUDA}unspecified launch failure", "a fault on the device"),
+        (
+            "error",
+            "RuntimeError: cuDNN error: CUDNN_STATUS_EXECUTION_FAILED",
+            "a fault on the device",
+        ),
+        (
+            "error",
+            "torch.distributed.DistBackendError: NCCL error in: x.cpp:1",
+            "devices could not talk to each other",
+        ),
+        ("error", "OSError: [Errno 28] No space left on device", "storage failed"),
+        ("error", "OSError: [Errno 5] Input/output error: 'x'", "storage failed"),
+        ("error", "OSError: [Errno 116] Stale file handle", "storage failed"),
+        (
+            "error",
+            "exited with 0, but measurement.json cannot be read: Input/output error",
+            "storage failed",
+        ),
+        ("error", "ConnectionResetError: [Errno 104]", "a connection failed"),
+        ("error", "urllib3.exceptions.ReadTimeoutError: x", "a connection failed"),
+        ("error", "requests.exceptions.ConnectionError: x", "a connection failed"),
+        (
+            "oom",
+            "killed by signal 9 SIGKILL: the kernel ran out of memory",
+            "out of memory that others use too",
+        ),
+        ("oom", SHARED, "out of memory that others use too"),
+    ],
+)
+def test_what_one_case_does_not_show_is_ambiguous(status: str, text: str, what: str) -> None:
+    found = cause_of(Status(status), text)
+    assert found is not None
+    assert (found.whose, found.what, found.device_failed) == ("ambiguous", what, False)
+
+
+def test_what_went_well_has_no_cause() -> None:
+    assert cause_of(Status.OK, "") is None
+
+
+@pytest.mark.parametrize("status", [status for status in Status if status is not Status.OK])
+@pytest.mark.parametrize("text", ["", "\n", "?" * 300])
+def test_every_other_end_has_one(status: Status, text: str) -> None:
+    assert cause_of(status, text) is not None

@@ -1,0 +1,99 @@
+"""A run follows another one's Go, or a person's word."""
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from budgets.events import Overridden
+from budgets.following import BEGINNING, in_words, readings
+from budgets.report import budget_report
+from budgets.terms import Source
+from budgets.triggers import RULES, judge
+
+if TYPE_CHECKING:
+    from tests.budgets.conftest import MakeStory
+
+
+def source(**fields: Any) -> Source:
+    values = {
+        "run_id": "target-sphere-s1",
+        "head": "a" * 32,
+        "variant": "robust",
+        "grade": "go",
+        "point": (0.5, 0.5),
+        **fields,
+    }
+    return Source.model_validate(values)
+
+
+@pytest.mark.parametrize(
+    ("grade", "held_up"),
+    [("go", []), ("go_persists", []), ("no_go", ["go"]), ("plumbing", ["go"]), ("", ["go"])],
+)
+def test_nothing_but_a_go_is_followed(
+    make_story: "MakeStory", grade: str, held_up: list[str]
+) -> None:
+    verdict = judge(make_story(source=source(grade=grade)).state)
+    assert [trigger.rule for trigger in verdict.triggers] == held_up
+    assert verdict.decision == ("pause" if held_up else "continue")
+
+
+def test_a_run_that_follows_nothing_is_held_up_by_nothing(make_story: "MakeStory") -> None:
+    assert judge(make_story().state).decision == "continue"
+
+
+def test_knobs_that_nobody_has_shown_to_matter_hold_a_run_up(make_story: "MakeStory") -> None:
+    story = make_story(source=source(added=("a", "b", "c"), unproven=("a", "c")))
+    (trigger,) = judge(story.state).triggers
+    assert (trigger.rule, trigger.observed, trigger.generation) == ("unproven_knobs", 2, 0)
+    assert trigger.evidence.endswith("move the score: a, c")
+
+
+def test_a_person_lets_each_pass_on_record_and_for_good(make_story: "MakeStory") -> None:
+    story = make_story(source=source(grade="", added=("a",), unproven=("a",)))
+    assert [t.rule for t in judge(story.state).triggers] == list(BEGINNING)
+    story.say(Overridden(rule="go", generation=0, reason="it will do"))
+    assert [t.rule for t in judge(story.state).triggers] == ["unproven_knobs"]
+    story.say(Overridden(rule="unproven_knobs", generation=0, reason="it will do"))
+    assert judge(story.state).decision == "continue"
+    story.score(1.0, 1.1, 1.2, 1.3)
+    story.tell()
+    assert judge(story.state).decision == "continue"
+
+
+def test_each_of_its_rules_is_one_that_can_be_overridden() -> None:
+    read = list(readings(source(grade="no_go", added=("a",), unproven=("a",))))
+    assert [one.rule for one in read if one.fires and one.overridable] == list(BEGINNING)
+    assert set(BEGINNING) <= set(RULES)
+
+
+def test_what_speaks_for_it_is_read_too() -> None:
+    (go,) = readings(source())
+    assert (go.fires, go.evidence) == (False, "target-sphere-s1 said Go")
+    _, proven = readings(source(added=("a", "b")))
+    assert (proven.fires, proven.observed) == (False, 0)
+    assert proven.evidence == "all 2 new knobs were shown to move the score"
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({}, "said Go, the same knobs on more seeds."),
+        ({"grade": "go_persists"}, "said Go that persists, the same"),
+        ({"grade": "no_go"}, "said No-Go, the same"),
+        ({"grade": ""}, "has come to no verdict, the same"),
+        ({"grade": "plumbing"}, "could only say that the plumbing works, the same"),
+        ({"variant": "expanded", "added": ("a", "b")}, "said Go, with 2 more knobs, a, b."),
+    ],
+)
+def test_a_report_says_which_run_is_followed(
+    make_story: "MakeStory", fields: dict[str, Any], words: str
+) -> None:
+    follows = budget_report(make_story(source=source(**fields)).state).follows
+    assert follows == in_words(source(**fields))
+    assert follows.startswith("It follows target-sphere-s1, which ")
+    assert words in follows
+
+
+def test_a_report_of_any_other_run_says_nothing_of_it(make_story: "MakeStory") -> None:
+    assert budget_report(make_story().state).follows is None

@@ -1,0 +1,98 @@
+"""`explain`: every rule by itself, and in a run."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pytest
+
+from budgets.rules import TABLE
+from budgets.terms import Thresholds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.conftest import Answer, Command
+
+SPHERE = ("--tier", "min", "--objective", "sphere", "--executor", "inline", "--workers", "1")
+
+
+def rows(answer: "Answer") -> dict[str, dict[str, Any]]:
+    assert answer.code == 0
+    return {row["rule"]: row for row in orjson.loads(answer.out)["rules"]}
+
+
+def test_every_rule_is_explained_with_its_limits(command: "Command") -> None:
+    found = rows(command("explain", "--json"))
+    assert list(found) == [rule.name for rule in TABLE]
+    limits = {name: value for row in found.values() for name, value in row["limits"].items()}
+    assert limits == Thresholds().model_dump()
+    assert all(row["seen"] is None for row in found.values())
+    assert found["patience"]["decision"] == "stop"
+    assert not found["budget"]["overridable"]
+
+
+def test_the_table_is_text_for_a_person(command: "Command") -> None:
+    text = command("explain").out
+    for rule in TABLE:
+        assert rule.name in text
+    assert "crash_rate_pause 0.1" in text
+
+
+def test_a_file_shows_what_it_would_change(command: "Command", tmp_path: Path) -> None:
+    (tmp_path / "limits.toml").write_text("go_seeds = 9\n")
+    assert "(default 5)" in command("explain", "--thresholds", "limits.toml").out
+    signal = rows(command("explain", "--thresholds", "limits.toml", "--json"))["signal"]
+    assert (signal["limits"]["go_seeds"], signal["defaults"]["go_seeds"]) == (9, 5)
+
+
+@pytest.fixture
+def fragile(command: "Command") -> "Callable[..., Answer]":
+    """A run of tier min half of whose evaluations fail."""
+    failing = ("--set", "failure_rate=0.5", "--assume-eval-seconds", "1")
+    return lambda *more: command("phase1", *SPHERE, *failing, *more)
+
+
+def test_a_run_shows_what_each_rule_observes_and_whether_it_fires(
+    command: "Command", fragile: "Callable[..., Answer]"
+) -> None:
+    fragile()
+    found = rows(command("explain", "min-sphere-s1", "--json"))
+    seen = found["crash_rate"]["seen"]
+    assert (seen["fires"], seen["overridden"], seen["limit"]) == (True, False, 0.1)
+    assert seen["observed"] > 0.1
+    assert "failed" in seen["evidence"]
+    assert not found["sustained_nan"]["seen"]["fires"]
+    assert found["baseline_failed"]["seen"] is None
+    text = command("explain", "min-sphere-s1").out
+    assert "Rules of min-sphere-s1" in text
+    assert "yes" in text
+
+
+def test_a_rule_that_is_overridden_is_shown_so(
+    command: "Command", fragile: "Callable[..., Answer]"
+) -> None:
+    fragile()
+    fragile("--override", "crash_rate", "--reason", "known")
+    answer = command("explain", "min-sphere-s1", "--json")
+    seen = rows(answer)["crash_rate"]["seen"]
+    if "generation 0 " in seen["evidence"]:
+        assert seen["overridden"]
+    else:  # the next generation fails on its own
+        assert seen["fires"]
+
+
+def test_a_run_can_be_held_against_other_thresholds(
+    command: "Command", fragile: "Callable[..., Answer]", tmp_path: Path
+) -> None:
+    fragile()
+    (tmp_path / "limits.toml").write_text("crash_rate_pause = 0.9\n")
+    answer = command("explain", "min-sphere-s1", "--thresholds", "limits.toml", "--json")
+    found = rows(answer)["crash_rate"]
+    assert not found["seen"]["fires"]
+    assert found["limits"]["crash_rate_pause"] == 0.9
+
+
+def test_a_run_that_is_not_there_is_bad_input(command: "Command") -> None:
+    answer = command("explain", "nothing")
+    assert (answer.code, "no run 'nothing'" in answer.err) == (2, True)
