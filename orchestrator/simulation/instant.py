@@ -4,7 +4,6 @@ For runs that count by the hundred. It writes no files, so nobody can take up a 
 """
 
 from dataclasses import dataclass
-from math import inf
 from typing import Literal, Self
 
 import numpy as np
@@ -45,7 +44,7 @@ class Machine:
 @dataclass
 class _Flight:
     ends: float
-    slot: int
+    slot: str
     outcome: Outcome
 
 
@@ -67,20 +66,26 @@ class InstantExecutor:
     def __exit__(self, *_: object) -> None:
         self._flights = []
 
-    def free(self) -> int:
-        return len(self._idle())
+    def free(self, avoid: str = "") -> int:
+        idle = self._idle()
+        others = [slot for slot in idle if slot != avoid]
+        if others or any(flight.slot != avoid for flight in self._flights):
+            return len(others)
+        return len(idle)
 
-    def _idle(self) -> list[int]:
+    def _idle(self) -> list[str]:
         busy = {flight.slot for flight in self._flights}
-        return [slot for slot in range(self.slots.count) if slot not in busy]
+        names = (f"sim-{number}" for number in range(self.slots.count))
+        return [name for name in names if name not in busy]
 
     def submit(self, attempt: Attempt) -> None:
-        idle = self._idle()
-        if not idle:
+        if not (idle := self._idle()):
             raise EngineError("no slot is free")
+        others = [slot for slot in idle if slot != attempt.avoid]
+        slot = (others or idle)[0]
         self._begun += 1
-        outcome = self._outcome(attempt, idle[0])
-        self._flights.append(_Flight(self._clock.seconds + outcome.seconds, idle[0], outcome))
+        outcome = self._outcome(attempt, slot)
+        self._flights.append(_Flight(self._clock.seconds + outcome.seconds, slot, outcome))
 
     def wait(self, timeout_seconds: float) -> list[Outcome]:  # noqa: ARG002 - time is no matter
         if not self._flights:
@@ -93,9 +98,9 @@ class InstantExecutor:
     def _trouble(self) -> str:
         return self._machine.trouble if self._begun > self._troubled_after else "none"
 
-    def _outcome(self, attempt: Attempt, slot: int) -> Outcome:
-        device, trouble = f"sim-{slot}", self._trouble()
-        if trouble == "failing" and slot == 0:
+    def _outcome(self, attempt: Attempt, device: str) -> Outcome:
+        trouble = self._trouble()
+        if trouble == "failing" and device == "sim-0":
             return Outcome(
                 attempt_id=attempt.attempt_id,
                 status=Status.LOST,
@@ -132,5 +137,5 @@ class InstantExecutor:
         try:
             measured = objective.evaluate(attempt.knobs, attempt.seed, context)
         except ObjectiveError as error:
-            return child.classify(error), child.last_line_of(error), None
+            return child.classify(error), child.in_one_line(error), None
         return Status.OK, "", measured.model_copy(update={"train_seconds": seconds})

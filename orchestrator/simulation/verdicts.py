@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from budgets.decision import conditions, winner_gain
+from budgets.conditions import conditions
 from budgets.events import Grade, NoGo
 from budgets.finalists import BASELINE, winner
-from budgets.state import Panel, RunState
+from budgets.gains import winner_gain
+from budgets.state import Generation, Panel, RunState
 from budgets.terms import Tier
 from objectives import registry
 from objectives.api import ObjectiveSpec
@@ -37,19 +38,25 @@ class Trial:
     name: str
     objective: str = "sphere"
     settings: Mapping[str, Any] = field(default_factory=dict)
-    machine: Machine = Machine()
+    machine: Machine = field(default_factory=Machine)
     calibrated_on: Machine | None = None  # None: on the same
     tier: Tier = "target"
 
-    def request(self, seed: int) -> Request:
-        """That seed's run: its search and its evaluations have seeds of their own."""
+    @property
+    def available(self) -> float:
+        """What the optimum gains, relative to the baseline."""
+        return 0.0 if self.objective == "noise" else float(self.settings.get("available", 0.5))
+
+    def request(self, rng: np.random.Generator) -> Request:
+        """A run of its own: its search and its evaluations have seeds that no other one has."""
         spec = ObjectiveSpec(name=self.objective, settings=dict(self.settings))
+        search_seed, evaluation_seed = (int(seed) for seed in rng.integers(1, 2**31, size=2))
         return Request(
             "phase1",
             self.tier,
             registry.load(spec),
-            search_seed=1 + seed,
-            evaluation_seed=100_001 + seed,
+            search_seed=search_seed,
+            evaluation_seed=evaluation_seed,
         )
 
 
@@ -78,14 +85,14 @@ class Ending:
 class _QuietSession(Session):
     """A session that writes its ledgers and no reports."""
 
-    def _closed(self, run: Run) -> None:
+    def _closed(self, run: Run, generation: Generation | None) -> None:
         """Nobody reads them."""
 
 
 def ending(trial: Trial, seed: int, root: Path) -> Ending:
     """How that run ends. `root` is made for it, and removed."""
-    clock, rng = SimulatedClock(), np.random.default_rng(seed)
-    request = trial.request(seed)
+    clock, rng = SimulatedClock(), np.random.default_rng([*trial.name.encode(), seed])
+    request = trial.request(rng)
     try:
         with _session(root, clock, rng, trial.calibrated_on or trial.machine) as session:
             session.calibrate(request.objective, trial.machine.slots, request=request)
