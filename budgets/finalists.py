@@ -5,7 +5,8 @@ luckiest candidates. They are compared on the picking seeds; the best of them al
 seeds that nobody was picked on, so that having picked it does not flatter it there.
 """
 
-from math import ceil, inf
+from math import ceil
+from statistics import fmean
 
 from budgets.state import Generation, RunState
 from budgets.terms import Arm
@@ -18,17 +19,20 @@ AVERAGE, MEAN, LUCKIEST = "average", "mean", "luckiest"
 IN_WORDS = {
     AVERAGE: "the mean of the search distribution, averaged over its last third of generations",
     MEAN: "the mean of the search distribution at the end",
-    LUCKIEST: "a best candidate of the search",
+    LUCKIEST: "one of the luckiest candidates of the search",
 }
 
 
 def average(state: RunState) -> Point | None:
-    """The mean of the distribution, averaged over the last third of the generations told."""
-    told = [g.told for g in state.told if g.told is not None]
-    if not told:
+    """The mean of the distribution, averaged over the last third of the generations."""
+    means = [g.told.favourite for g in _last_third(state.told) if g.told is not None]
+    if not means:
         return None
-    last = told[-ceil(len(told) / 3) :]
-    return tuple(sum(units) / len(last) for units in zip(*(t.favourite for t in last), strict=True))
+    return tuple(sum(units) / len(means) for units in zip(*means, strict=True))
+
+
+def _last_third(generations: list[Generation]) -> list[Generation]:
+    return generations[-ceil(len(generations) / 3) :]
 
 
 def finalists(state: RunState) -> tuple[Arm, ...]:
@@ -46,14 +50,14 @@ def finalists(state: RunState) -> tuple[Arm, ...]:
 
 
 def luckiest(state: RunState, count: int) -> list[Point]:
-    """The candidates furthest below their generation's mean score, the best first.
+    """Candidates of the last third of generations, furthest below their generation's mean first.
 
     Scores of different generations, on other seeds, do not compare as they are; those of a proxy
-    not even so.
+    not even so. Early generations spread more: theirs lie far below a mean that was worse.
     """
     ranked = sorted(
         (score - mean, generation.number, candidate)
-        for generation in full_ones(state)
+        for generation in _last_third(full_ones(state))
         if (mean := mean_score(generation)) is not None
         for candidate, score in enumerate(generation.scores())
         if score is not None
@@ -75,19 +79,23 @@ def mean_score(generation: Generation) -> float | None:
 def winner(state: RunState) -> Arm | None:
     """The finalist with the best mean score on the picking seeds; None before they are settled.
 
-    One that failed on a seed comes after all that did not. None also where all failed everywhere.
+    One that failed on more seeds than another is not it. Those that failed on other seeds each are
+    compared on the seeds that all of them have. None also where all failed everywhere.
     """
     panel = state.panel("finalists")
     if panel is None or not panel.closed:
         return None
+    scores = [panel.scores_by_seed(place) for place in range(len(panel.arms))]
+    most = max(map(len, scores))
+    left = [place for place, own in enumerate(scores) if len(own) == most]
+    if most == 0:
+        return None
+    shared = set.intersection(*(set(scores[place]) for place in left))
 
-    def order(place: int) -> tuple[int, float, int]:
-        scores = panel.scores_by_seed(place)
-        mean = sum(scores.values()) / len(scores) if scores else inf
-        return len(panel.seeds[place]) - len(scores), mean, place
+    def mean(place: int) -> float:
+        return fmean(score for seed, score in scores[place].items() if seed in shared or not shared)
 
-    best = min(range(len(panel.arms)), key=order)
-    return panel.arms[best] if panel.scores_by_seed(best) else None
+    return panel.arms[min(left, key=mean)]
 
 
 def has_winner(state: RunState) -> bool:
