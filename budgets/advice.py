@@ -1,7 +1,7 @@
 """The recommended next step after a decision, in words."""
 
-from budgets.decision import rung_gain, winner_gain
 from budgets.detectable import detectable
+from budgets.gains import rung_gain, winner_gain
 from budgets.state import RunState
 
 MOST_SEEDS = 64
@@ -14,7 +14,10 @@ def advice(state: RunState) -> str | None:
     if decided is None:
         return None
     plan = state.plan
-    proceed = f"python -m orchestrator phase2 --variant robust --tier min --from {plan.run_id}"
+    proceed = (
+        f"python -m orchestrator phase2 --variant robust --tier min --from {plan.run_id} and the "
+        "same --objective and --set"
+    )
     match decided.grade:
         case "go_persists":
             return _after_go(state, f"proceed with {proceed}")

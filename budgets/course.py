@@ -9,7 +9,8 @@ from math import ceil
 from typing import Literal, NamedTuple
 
 from budgets.accounts import MS_PER_HOUR
-from budgets.decision import has_winner, is_promising
+from budgets.conditions import is_promising
+from budgets.finalists import has_winner
 from budgets.proxy import fidelity
 from budgets.state import Batch, Panel, RunState
 from budgets.terms import Calibration, Confirmation

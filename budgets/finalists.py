@@ -5,10 +5,10 @@ luckiest candidates. They are compared on the picking seeds; the best of them al
 seeds that nobody was picked on, so that having picked it does not flatter it there.
 """
 
-from math import ceil, inf
+from math import ceil
+from statistics import fmean
 
-from budgets.comparison import Gain, gain
-from budgets.state import Generation, Panel, RunState
+from budgets.state import Generation, RunState
 from budgets.terms import Arm
 
 Point = tuple[float, ...]
@@ -19,17 +19,20 @@ AVERAGE, MEAN, LUCKIEST = "average", "mean", "luckiest"
 IN_WORDS = {
     AVERAGE: "the mean of the search distribution, averaged over its last third of generations",
     MEAN: "the mean of the search distribution at the end",
-    LUCKIEST: "a best candidate of the search",
+    LUCKIEST: "one of the luckiest candidates of the search",
 }
 
 
 def average(state: RunState) -> Point | None:
-    """The mean of the distribution, averaged over the last third of the generations told."""
-    told = [g.told for g in state.told if g.told is not None]
-    if not told:
+    """The mean of the distribution, averaged over the last third of the generations."""
+    means = [g.told.favourite for g in _last_third(state.told) if g.told is not None]
+    if not means:
         return None
-    last = told[-ceil(len(told) / 3) :]
-    return tuple(sum(units) / len(last) for units in zip(*(t.favourite for t in last), strict=True))
+    return tuple(sum(units) / len(means) for units in zip(*means, strict=True))
+
+
+def _last_third(generations: list[Generation]) -> list[Generation]:
+    return generations[-ceil(len(generations) / 3) :]
 
 
 def finalists(state: RunState) -> tuple[Arm, ...]:
@@ -47,14 +50,14 @@ def finalists(state: RunState) -> tuple[Arm, ...]:
 
 
 def luckiest(state: RunState, count: int) -> list[Point]:
-    """The candidates furthest below their generation's mean score, the best first.
+    """Candidates of the last third of generations, furthest below their generation's mean first.
 
     Scores of different generations, on other seeds, do not compare as they are; those of a proxy
-    not even so.
+    not even so. Early generations spread more: theirs lie far below a mean that was worse.
     """
     ranked = sorted(
         (score - mean, generation.number, candidate)
-        for generation in full_ones(state)
+        for generation in _last_third(full_ones(state))
         if (mean := mean_score(generation)) is not None
         for candidate, score in enumerate(generation.scores())
         if score is not None
@@ -73,43 +76,29 @@ def mean_score(generation: Generation) -> float | None:
     return sum(healthy) / len(healthy) if healthy else None
 
 
-def baseline_scores(state: RunState) -> dict[int, float]:
-    """The baseline's healthy scores on the confirmation's seeds."""
-    return scores_of(state.panel("reference"), BASELINE)
-
-
-def scores_of(panel: Panel | None, arm: str) -> dict[int, float]:
-    """Healthy scores by seed of the panel's arm of that name; empty where there is none."""
-    if panel is None:
-        return {}
-    for place, own in enumerate(panel.arms):
-        if own.name == arm:
-            return panel.scores_by_seed(place)
-    return {}
-
-
-def picking_gains(state: RunState) -> list[tuple[Arm, Gain]]:
-    """Each finalist's gain over the baseline on the picking seeds, in the order of the panel."""
-    panel, level = state.panel("finalists"), state.plan.thresholds.go_level
-    if panel is None:
-        return []
-    baseline = baseline_scores(state)
-    return [(arm, gain(scores_of(panel, arm.name), baseline, level)) for arm in panel.arms]
-
-
 def winner(state: RunState) -> Arm | None:
     """The finalist with the best mean score on the picking seeds; None before they are settled.
 
-    One that failed on a seed comes after all that did not. None also where all failed everywhere.
+    One that failed on more seeds than another is not it. Those that failed on other seeds each are
+    compared on the seeds that all of them have. None also where all failed everywhere.
     """
     panel = state.panel("finalists")
     if panel is None or not panel.closed:
         return None
+    scores = [panel.scores_by_seed(place) for place in range(len(panel.arms))]
+    most = max(map(len, scores))
+    left = [place for place, own in enumerate(scores) if len(own) == most]
+    if most == 0:
+        return None
+    shared = set.intersection(*(set(scores[place]) for place in left))
 
-    def order(place: int) -> tuple[int, float, int]:
-        scores = panel.scores_by_seed(place)
-        mean = sum(scores.values()) / len(scores) if scores else inf
-        return len(panel.seeds[place]) - len(scores), mean, place
+    def mean(place: int) -> float:
+        return fmean(score for seed, score in scores[place].items() if seed in shared or not shared)
 
-    best = min(range(len(panel.arms)), key=order)
-    return panel.arms[best] if panel.scores_by_seed(best) else None
+    return panel.arms[min(left, key=mean)]
+
+
+def has_winner(state: RunState) -> bool:
+    """Whether a finalist has a score at all, or may still get one."""
+    panel = state.panel("finalists")
+    return panel is None or not panel.closed or winner(state) is not None

@@ -3,20 +3,19 @@
 from pydantic import BaseModel, ConfigDict
 
 from budgets.advice import advice
-from budgets.calibration import best_of_noise
 from budgets.comparison import Gain
-from budgets.decision import (
-    Condition,
-    baseline_mean,
-    conditions,
+from budgets.conditions import Condition, conditions
+from budgets.events import Grade, NoGo
+from budgets.finalists import winner
+from budgets.gains import (
     control_gains,
+    gain_over_incumbent,
     incumbent_gain,
-    promise,
+    picking_gains,
     rung_gain,
     winner_gain,
 )
-from budgets.events import Grade, NoGo
-from budgets.finalists import picking_gains, winner
+from budgets.luck import luck, promise
 from budgets.state import RunState
 
 TITLES: dict[Grade, str] = {
@@ -72,6 +71,7 @@ class Findings(_Part):
     seemed: float | None  # gain that the search's best score promised
     luck: float | None  # ... that the best of as many baselines would have
     advice: str | None
+    over_incumbent: Gain | None = None  # the winner's over that earlier one
 
 
 def title(grade: Grade, no_go: NoGo | None) -> str:
@@ -106,14 +106,5 @@ def findings(state: RunState) -> Findings | None:
         seemed=promise(state),
         luck=luck(state),
         advice=advice(state),
+        over_incumbent=gain_over_incumbent(state),
     )
-
-
-def luck(state: RunState) -> float | None:
-    """The gain that the best of the search's scores would have were all of them the baseline's."""
-    calibration, baseline = state.plan.calibration, baseline_mean(state)
-    sd = calibration.sd_score if calibration is not None else None
-    if sd is None or not baseline:
-        return None
-    short = sum(len(g.results()) for g in state.generations if not g.is_full)
-    return best_of_noise(state.accounts.evaluations - short) * sd / abs(baseline)

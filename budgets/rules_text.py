@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from budgets.decision import conditions
+from budgets.conditions import conditions
 from budgets.rules import HOLDING_UP, TABLE, Rule
 from budgets.state import RunState
 from budgets.terms import Thresholds

@@ -113,15 +113,15 @@ def test_it_speaks_between_generations_and_not_at_the_end(make_story: "MakeStory
 
 
 def test_scores_of_a_proxy_are_compared_with_its_own_only(make_story: "MakeStory") -> None:
-    shorter = {"steps": 10}
-    proxy = ProxyTerms(varied=Varied(label="10 steps", settings=shorter))
-    story = make_story(**plan(count=2, proxy=proxy))
+    short = {"settings": {"steps": 10}, "length": 0.1}
+    proxy = ProxyTerms(varied=Varied(label="short", **short))
+    story = make_story(**plan(count=2), proxy=proxy)
     told(story, 2.0, 2.0)
-    assert not told(story, 5.0, 5.0, settings=shorter).fires
-    reading = told(story, 5.0, settings=shorter)
+    assert told(story, 5.0, 5.0, **short).observed is None
+    assert told(story, 1.5).observed == 0.25  # medians 2 and 1.75 of the full ones
+    reading = told(story, 5.0, **short)
     assert reading.fires
-    assert told(story, 4.9, settings=shorter).observed == pytest.approx(0.05 / 5)
-    assert told(story, 2.0).observed == 0  # as in the two before, whatever lies between
+    assert told(story, 4.5, **short).observed == pytest.approx(0.25 / 5)  # medians 5 and 4.75
 
 
 def test_an_override_starts_the_count_anew(make_story: "MakeStory") -> None:

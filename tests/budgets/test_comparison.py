@@ -1,0 +1,76 @@
+"""Gains on shared seeds: which pairs count, in which unit, how sure they are."""
+
+from math import sqrt
+
+import pytest
+
+from budgets.comparison import gain
+from budgets.detectable import detectable
+
+LEVEL = 0.01
+T_3 = 4.540703  # scipy.stats.t.ppf(0.99, 3)
+
+
+def test_a_gain_is_relative_to_the_references_mean_and_positive_where_scores_are_lower() -> None:
+    found = gain({1: 1.9, 2: 2.0}, {1: 2.0, 2: 2.1}, LEVEL)
+    assert (found.pairs, found.mean) == pytest.approx((2, 0.1 / 2.05))
+
+
+def test_what_a_seed_adds_to_both_moves_nothing() -> None:
+    one = gain({1: 0.98, 2: 0.97, 3: 0.99}, {1: 1.0, 2: 1.0, 3: 1.0}, LEVEL)
+    shifted = gain({1: 0.88, 2: 1.07, 3: 0.99}, {1: 0.9, 2: 1.1, 3: 1.0}, LEVEL)
+    assert one.mean == pytest.approx(0.02)
+    assert shifted.mean == pytest.approx(0.02)
+    assert one.sd == pytest.approx(shifted.sd)
+
+
+def test_bounds_are_students_t_over_the_pairs() -> None:
+    gains = (0.01, 0.02, 0.03, 0.06)
+    found = gain({s: 1 - g for s, g in enumerate(gains)}, dict.fromkeys(range(4), 1.0), LEVEL)
+    sd = sqrt(sum((g - 0.03) ** 2 for g in gains) / 3)
+    reach = T_3 * sd / 2
+    assert (found.mean, found.sd) == pytest.approx((0.03, sd))
+    assert (found.lower, found.upper) == pytest.approx((0.03 - reach, 0.03 + reach), abs=1e-6)
+    assert found.level == LEVEL
+    assert found.detectable == pytest.approx(detectable(sd, 4, LEVEL))
+    assert not found.is_shown
+
+
+def test_only_seeds_that_both_have_a_score_on_count() -> None:
+    found = gain({1: 0.9, 2: 0.8, 9: 0.1}, {1: 1.0, 2: 1.0, 3: 50.0}, LEVEL)
+    assert (found.pairs, found.mean) == pytest.approx((2, 0.15))
+
+
+def test_below_zero_lower_scores_are_better_too() -> None:
+    found = gain({1: -1.1, 2: -1.1}, {1: -1.0, 2: -1.0}, LEVEL)
+    assert found.mean == pytest.approx(0.1)
+    assert found.is_shown
+
+
+@pytest.mark.parametrize(
+    ("scores", "reference"),
+    [({}, {}), ({1: 0.9}, {2: 1.0}), ({1: -0.1, 2: -0.1}, {1: 0.5, 2: -0.5})],
+    ids=["nothing", "no shared seed", "a reference of 0"],
+)
+def test_without_a_unit_there_is_no_gain(
+    scores: dict[int, float], reference: dict[int, float]
+) -> None:
+    found = gain(scores, reference, LEVEL)
+    assert found.pairs == len(set(scores) & set(reference))
+    assert found.mean is found.lower is found.upper is found.sd is found.detectable is None
+    assert not found.is_shown
+
+
+def test_one_pair_has_a_mean_and_no_bounds() -> None:
+    found = gain({1: 0.9}, {1: 1.0}, LEVEL)
+    assert (found.pairs, found.mean) == pytest.approx((1, 0.1))
+    assert found.lower is found.upper is found.sd is found.detectable is None
+    assert not found.is_shown
+
+
+@pytest.mark.parametrize(("score", "is_shown"), [(0.5, True), (1.0, False), (1.5, False)])
+def test_pairs_that_all_agree_are_sure(score: float, is_shown: bool) -> None:
+    found = gain({1: score, 2: score}, {1: 1.0, 2: 1.0}, LEVEL)
+    assert found.lower == found.mean == found.upper == 1.0 - score
+    assert found.is_shown is is_shown
+    assert found.detectable == 0.0
