@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from budgets import decision
-from budgets.accounts import MS_PER_HOUR
 from budgets.course import at_work, awaited, can_ask, next_step, still_apart
 from budgets.events import Amended, PanelAsked, Reserved, Settled, Status
 from budgets.finalists import luckiest
@@ -407,12 +406,11 @@ def test_settings_of_nobodys_proxy_are_refused(told: Paired, make_story: Any) ->
 
 def test_the_comparison_is_set_aside_until_it_is_paid(told: Paired) -> None:
     run = told()
-    reserve = run.state.plan.limits.reserve_ms / MS_PER_HOUR
     assert still_apart(run.state).evaluations == 0
     run.ask()
     assert still_apart(run.state).evaluations == 8
-    assert still_apart(run.state).device_hours == pytest.approx(8 * 0.5 / 3600 + reserve)
-    assert still_apart(run.state).hours == pytest.approx(4 * 0.5 / 3600 + reserve)
+    assert still_apart(run.state).device_hours == pytest.approx(8 * 0.5 / 3600)
+    assert still_apart(run.state).hours == pytest.approx(4 * 0.5 / 3600)
 
 
 @pytest.mark.parametrize(
