@@ -14,7 +14,10 @@ def advice(state: RunState) -> str | None:
     if decided is None:
         return None
     plan = state.plan
-    proceed = f"python -m orchestrator phase2 --variant robust --tier min --from {plan.run_id}"
+    proceed = (
+        f"python -m orchestrator phase2 --variant robust --tier min --from {plan.run_id} and the "
+        "same --objective and --set"
+    )
     match decided.grade:
         case "go_persists":
             return _after_go(state, f"proceed with {proceed}")

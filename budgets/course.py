@@ -130,16 +130,25 @@ def awaited(state: RunState) -> list[Batch]:
 def still_apart(state: RunState) -> Needs:
     """What the panels still need, as far as they are planned and not settled.
 
-    The last attempt must find its whole reservation free, however short it will be. Nothing where
-    no time of an evaluation is known.
+    Nothing where no time of an evaluation is known.
     """
-    pairs = pairing(state)
-    own = [] if pairs is None else [_left(pairs)]
-    return _needs(state, [*own, *_for_the_verdict(state)])
+    pairs, calibration = pairing(state), state.plan.calibration
+    verdict = still_for_the_verdict(state)
+    if pairs is None or calibration is None:
+        return verdict
+    own = expected(*_left(pairs), calibration, state.plan.devices.count)
+    return Needs(
+        own.evaluations + verdict.evaluations,
+        own.device_hours + verdict.device_hours,
+        own.hours + verdict.hours,
+    )
 
 
 def still_for_the_verdict(state: RunState) -> Needs:
-    """The same without a proxy's panel, which leaves the others their due."""
+    """The same without a proxy's panel, which leaves the others their due.
+
+    The last attempt must find its whole reservation free, however short it will be.
+    """
     return _needs(state, _for_the_verdict(state))
 
 

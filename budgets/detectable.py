@@ -1,6 +1,7 @@
 """How small a true paired gain a number of pairs can show, by a one-sided t test."""
 
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import pairwise
 from math import erfc, exp, lgamma, log, sqrt
 
@@ -23,6 +24,7 @@ def power_of(gain: float, sd: float, n: int, level: float, at_least: float = 0.0
     return _shown(gain, sd, n, _limit(n, level), at_least)
 
 
+@lru_cache(maxsize=1024)  # it takes 10 ms, and a report asks for the same ones again and again
 def detectable(sd: float, n: int, level: float, power: float = 0.8, at_least: float = 0.0) -> float:
     """The smallest true mean gain that is shown with probability `power`, by bisection.
 

@@ -9,6 +9,7 @@ from budgets.events import Grade, NoGo
 from budgets.finalists import winner
 from budgets.gains import (
     control_gains,
+    gain_over_incumbent,
     incumbent_gain,
     picking_gains,
     rung_gain,
@@ -70,6 +71,7 @@ class Findings(_Part):
     seemed: float | None  # gain that the search's best score promised
     luck: float | None  # ... that the best of as many baselines would have
     advice: str | None
+    over_incumbent: Gain | None = None  # the winner's over that earlier one
 
 
 def title(grade: Grade, no_go: NoGo | None) -> str:
@@ -104,4 +106,5 @@ def findings(state: RunState) -> Findings | None:
         seemed=promise(state),
         luck=luck(state),
         advice=advice(state),
+        over_incumbent=gain_over_incumbent(state),
     )

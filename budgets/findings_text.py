@@ -26,18 +26,25 @@ def finding_lines(found: Findings) -> list[str]:
 def _gain_lines(found: Findings) -> Iterator[str]:
     if found.gain is None:
         yield "Nothing has been compared with the baseline on fresh seeds yet."
-        return
-    yield f"Gain over the baseline on fresh seeds: {in_words(found.gain)}. {bar(found.gain)}"
-    if found.gain.detectable is not None:
-        yield (
-            f"With this noise {found.gain.pairs} seeds show a true gain of "
-            f"{found.gain.detectable:.2%} or more (8 times of 10); asked: {found.asked:.2%}."
-        )
+    else:
+        yield f"Gain over the baseline on fresh seeds: {in_words(found.gain)}. {bar(found.gain)}"
+        if found.gain.detectable is not None:
+            yield (
+                f"With this noise {found.gain.pairs} seeds show a true gain of "
+                f"{found.gain.detectable:.2%} or more (8 times of 10); asked: {found.asked:.2%}."
+            )
     if found.rung is not None:
         yield f"At {found.rung_label}: {in_words(found.rung)}."
     if found.incumbent is not None:
-        survives = "survives" if found.incumbent.is_shown else "does not survive"
-        yield f"The earlier winner {survives}: {in_words(found.incumbent)} over the baseline."
+        yield _of_the_incumbent(found.incumbent, found.over_incumbent)
+
+
+def _of_the_incumbent(own: Gain, over: Gain | None) -> str:
+    survives = "survives" if own.is_shown else "does not survive"
+    line = f"The winner of phase 1 {survives}: {in_words(own)} over the baseline."
+    if over is None or over.mean is None:
+        return line
+    return f"{line} The recommendation's gain over that winner is {in_words(over)}."
 
 
 def in_words(gain: Gain) -> str:

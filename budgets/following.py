@@ -34,7 +34,6 @@ def verdict(grade: str) -> str:
         "go_persists": "said Go that persists",
         "go": "said Go",
         "no_go": "said No-Go",
-        "plumbing": "could only say that the plumbing works",
     }
     return words.get(grade, f"said {grade}")
 

@@ -13,6 +13,14 @@ def baseline_scores(state: RunState) -> dict[int, float]:
     return scores_of(state.panel("reference"), BASELINE)
 
 
+def incumbent_scores(state: RunState) -> dict[int, float] | None:
+    """An earlier winner's healthy scores there; None before they are settled, and without one."""
+    confirmation, panel = state.plan.confirmation, state.panel("reference")
+    if confirmation is None or confirmation.incumbent is None:
+        return None
+    return None if panel is None or not panel.closed else scores_of(panel, INCUMBENT)
+
+
 def scores_of(panel: Panel | None, arm: str) -> dict[int, float]:
     """Healthy scores by seed of the panel's arm of that name; empty where there is none."""
     if panel is None:
@@ -62,10 +70,19 @@ def winner_gain(state: RunState) -> Gain | None:
 
 
 def incumbent_gain(state: RunState) -> Gain | None:
-    """The earlier winner's gain over the baseline on the same seeds; None without one."""
-    scores = scores_of(state.panel("reference"), INCUMBENT)
-    level = state.plan.thresholds.go_level
-    return gain(scores, baseline_scores(state), level) if scores else None
+    """The earlier winner's gain over the baseline on the same seeds; None before it is settled."""
+    scores = incumbent_scores(state)
+    if scores is None:
+        return None
+    return gain(scores, baseline_scores(state), state.plan.thresholds.go_level)
+
+
+def gain_over_incumbent(state: RunState) -> Gain | None:
+    """The winner's gain over the earlier one on the same seeds; None before both are settled."""
+    panel, scores = state.panel("winner"), incumbent_scores(state)
+    if panel is None or not panel.closed or scores is None:
+        return None
+    return gain(panel.scores_by_seed(0), scores, state.plan.thresholds.go_level)
 
 
 def rung_gain(state: RunState) -> Gain | None:

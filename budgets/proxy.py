@@ -30,6 +30,7 @@ class Certificate(BaseModel):
 
     generation: int  # whose candidates they are
     candidates: int
+    compared: int  # of these: all but those that failed at both lengths
     healthy: int  # of these, at both lengths
     tau: float | None  # Kendall's tau-b; None where one length tells no two candidates apart
     lower: float | None  # its interval
@@ -37,14 +38,15 @@ class Certificate(BaseModel):
     level: float  # how often the interval misses it
     asked: float  # of the lower bound
     error: float | None  # mean difference of the scores, in their unit, but for a constant shift
-    top_half: float  # share of the better half in full that is in the better half short too
-    top_quarter: float
+    top_half: float | None  # share of the better half in full that is in the better half short too
+    top_quarter: float | None
     seconds_ratio: float | None  # short over full, medians of healthy evaluations
 
     @property
     def holds(self) -> bool:
         """Whether short evaluations may stand in for full ones."""
-        return self.lower is not None and self.lower >= self.asked
+        enough = self.compared >= LEAST_CANDIDATES
+        return enough and self.lower is not None and self.lower >= self.asked
 
 
 class Fidelity(NamedTuple):
@@ -143,27 +145,29 @@ def last_certificate(state: RunState, before: int) -> Certificate | None:
 
 
 def compare(generation: Generation, panel: Panel, terms: ProxyTerms, key: str) -> Certificate:
-    """Both lengths of the same candidates. A failed one comes after every healthy one, tied.
+    """Both lengths of the same candidates. One that failed comes after every healthy one.
 
-    `key` decides the bootstrap's draws.
+    Those that failed at both lengths say nothing of ranks. `key` decides the bootstrap's draws.
     """
-    full, short = _ranked(generation), _ranked(panel)
-    pairs = [(f, s) for f, s in zip(full, short, strict=True) if f < inf and s < inf]
-    interval = _interval(full, short, key, terms.level)
-    lower, upper = (None, None) if interval is None else interval
-    count = len(full)
+    both = list(zip(_ranked(generation), _ranked(panel), strict=True))
+    compared = [(f, s) for f, s in both if f < inf or s < inf]
+    healthy = [(f, s) for f, s in compared if f < inf and s < inf]
+    full, short = tuple(f for f, _ in compared), tuple(s for _, s in compared)
+    lower, upper = _interval(full, short, key, terms.level) or (None, None)
+    count = len(compared)
     return Certificate(
         generation=generation.number,
-        candidates=count,
-        healthy=len(pairs),
+        candidates=len(both),
+        compared=count,
+        healthy=len(healthy),
         tau=tau_b(full, short),
         lower=lower,
         upper=upper,
         level=terms.level,
         asked=terms.agreement,
-        error=centred_error(*zip(*pairs, strict=True)) if pairs else None,
-        top_half=top_overlap(full, short, max(1, count // 2)),
-        top_quarter=top_overlap(full, short, max(1, count // 4)),
+        error=centred_error(*zip(*healthy, strict=True)) if healthy else None,
+        top_half=top_overlap(full, short, max(1, count // 2)) if count else None,
+        top_quarter=top_overlap(full, short, max(1, count // 4)) if count else None,
         seconds_ratio=_seconds_ratio(generation, panel),
     )
 

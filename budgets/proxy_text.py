@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from budgets.proxy import Certificate
+from budgets.proxy import LEAST_CANDIDATES, Certificate
 from budgets.proxy_report import Comparison, ProxyReport
 
 
@@ -13,8 +13,9 @@ def proxy_sentence(found: ProxyReport) -> str:
     own, enough = found.comparisons[-1].certificate, found.comparisons[-1].holds
     verdict = "good enough to stand in for" if enough else "not good enough to stand in for"
     return (
-        f"{found.label} is {verdict} the full evaluation: over {own.candidates} candidates on the "
-        f"same seeds Kendall's tau-b is {in_words(own)} (asked of the lower bound: {own.asked:g})."
+        f"{found.label} is {verdict} the full evaluation: over {own.compared} candidates on the "
+        f"same seeds Kendall's tau-b is {in_words(own)} (asked of the lower bound: {own.asked:g}, "
+        f"over {LEAST_CANDIDATES} or more)."
     )
 
 
@@ -66,8 +67,8 @@ def _row(one: Comparison) -> str:
         "-" if own.tau is None else f"{own.tau:.2f}",
         interval,
         "yes" if one.holds else "**no**",
-        f"{own.top_half:.0%}",
-        f"{own.top_quarter:.0%}",
+        "-" if own.top_half is None else f"{own.top_half:.0%}",
+        "-" if own.top_quarter is None else f"{own.top_quarter:.0%}",
         "-" if own.error is None else f"{own.error:.3g}",
         f"{own.healthy} of {own.candidates}",
         "-" if own.seconds_ratio is None else f"{own.seconds_ratio:.0%}",

@@ -74,8 +74,8 @@ def runaway_time(state: RunState, generation: Generation) -> Reading:
     """The generation's median evaluation takes more than twice the calibrated one.
 
     Judged on CPU seconds where the devices are CPUs: wall clock there measures the neighbours.
-    Short evaluations are held against those that were compared with full ones: start-up and scoring
-    do not shrink with them.
+    Evaluations of another length than the calibrated ones are expected to take as much longer, a
+    proxy's as long as when they were compared with full ones: start-up does not shrink with them.
     """
     calibration, limits = state.plan.calibration, state.plan.thresholds
     limit, number = limits.time_drift_pause, generation.number
@@ -87,9 +87,9 @@ def runaway_time(state: RunState, generation: Generation) -> Reading:
         return unknown("there is no calibrated time to compare with")
     on_cpu = state.plan.devices.kind == "cpu" and calibration.median_cpu_seconds is not None
     calibrated = calibration.median_cpu_seconds if on_cpu else calibration.median_seconds
-    expected, known = calibrated or 0.0, "calibrated"
-    if not generation.is_full:
-        expected, known = seconds_when_short(state, generation.number, cpu=on_cpu), "earlier"
+    expected, known = (calibrated or 0.0) * generation.stretch, "calibrated"
+    if not generation.is_full and (short := seconds_when_short(state, number, cpu=on_cpu)):
+        expected, known = short, "earlier"
     if expected < limits.time_drift_floor_seconds or not expected:
         return unknown(f"an evaluation takes {expected:.3g} s: too short to run away")
     healthy = seconds(generation, cpu=on_cpu)

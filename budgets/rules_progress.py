@@ -1,6 +1,5 @@
 """The rule about a search that no longer gets better."""
 
-from itertools import takewhile
 from statistics import fmean, median
 
 from budgets.rules import PATIENCE, Reading
@@ -30,7 +29,7 @@ def patience(state: RunState) -> Reading:
     if count is None:
         return quiet("no patience is set: the search goes on to its last generation")
     comparable = _comparable(state)
-    means = [fmean(scores) for g in comparable if (scores := _healthy(g))]
+    means = [fmean(_healthy(g)) for g in comparable]
     if len(means) <= count:
         return quiet(f"{len(means)} generations can be compared, it takes more than {count}")
     before, after = median(means[-2 * count : -count]), median(means[-count:])
@@ -40,17 +39,14 @@ def patience(state: RunState) -> Reading:
         f"{after:.5g} from {before:.5g} (medians over generations; {limit:.3%} or less is no "
         "improvement)"
     )
-    if gain > limit or not _may_speak(state, number - count):
+    if gain > limit or not _may_speak(state, comparable[-count].number - 1):
         return quiet(evidence, gain)
     return PATIENCE.reads(number, gain, limit, evidence, fires=True)
 
 
 def _comparable(state: RunState) -> list[Generation]:
-    """The last generations told that were evaluated alike, in order."""
-    if not state.told:
-        return []
-    changed = state.told[-1].changed
-    return list(takewhile(lambda g: g.changed == changed, reversed(state.told)))[::-1]
+    """The generations told that were evaluated as the last one was, in order."""
+    return [g for g in state.told if g.changed == state.told[-1].changed and _healthy(g)]
 
 
 def _healthy(generation: Generation) -> list[float]:

@@ -2,6 +2,7 @@
 
 from budgets.course import next_step
 from budgets.findings import title
+from budgets.gains import incumbent_gain
 from budgets.liveness import liveness
 from budgets.proxy_report import proxy_report
 from budgets.proxy_text import proxy_sentence
@@ -69,7 +70,7 @@ def _finished(state: RunState) -> str:
     if state.plan.phase == "check":
         return _checked(state)
     if (decided := state.decided) is not None:
-        return f"{title(decided.grade, decided.no_go)}: {decided.evidence}."
+        return f"{title(decided.grade, decided.no_go)}: {decided.evidence}.{_survival(state)}"
     plumbing = f"All {evaluations} evaluations are settled, {failed} of them failed."
     if state.plan.tier == "min":
         return f"{plumbing} The plumbing works. Tier min is too small to say Go."
@@ -77,6 +78,19 @@ def _finished(state: RunState) -> str:
         f"{plumbing} The recommendation has not been scored on fresh seeds against the baseline, "
         "so this is no Go yet."
     )
+
+
+def _survival(state: RunState) -> str:
+    """Whether the winner of the followed run is better than the baseline on fresh seeds too."""
+    found = incumbent_gain(state)
+    if found is None:
+        return ""
+    if found.is_shown:
+        return f" The winner of phase 1 survives on {found.pairs} fresh seeds."
+    why = f"its gain on {found.pairs} fresh seeds may be chance"
+    if not found.pairs:
+        why = "it has no score on fresh seeds"
+    return f" The winner of phase 1 does not survive: {why}."
 
 
 def _checked(state: RunState) -> str:

@@ -179,7 +179,7 @@ class Thresholds(Terms):
     nan_rate_pause: float = Field(default=0.10, ge=0, le=1)  # unexplained, of a generation
     nan_count_pause: int = Field(default=2, ge=1)  # ... and no fewer than this
     nan_generations_pause: int = Field(default=3, ge=1)  # one unexplained in each so many running
-    edge: float = Field(default=0.02, ge=0, le=0.5)  # of a knob's range: so near an end is extreme
+    edge: float = Field(default=0.005, ge=0, le=0.5)  # of a knob's range: so near an end is extreme
     far: float = Field(default=1.5, ge=0)  # beyond sqrt(dimension), Mahalanobis: an outlier
     time_drift_pause: float = Field(default=2.0, gt=0)  # times the calibrated median (CPU on a CPU)
     time_drift_floor_seconds: float = Field(default=1.0, ge=0)  # below this nothing runs away

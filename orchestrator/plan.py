@@ -362,16 +362,25 @@ def confirmation_seeds(plan: Plan) -> ConfirmationSeeds:
     """The seeds of a plan's confirmation, which it has."""
     wanted = plan.confirmation
     assert wanted is not None
-    generations = max(plan.resolved.generations, plan.nominal.generations)
+    most = plan.nominal.evaluations // plan.resolved.per_generation  # however it is amended
+    generations = max(plan.resolved.generations, most)
     used = {seed for number in range(generations) for seed in evaluation_seeds(plan, number)}
     if plan.calibration is not None:
         used |= {sample.seed for sample in plan.calibration.samples}
-    drawn = (_seed(f"{plan.evaluation_seed}/{plan.phase}/confirm/{n}") for n in count())
-    fresh = dict.fromkeys(islice((seed for seed in drawn if seed not in used), 10_000))
-    seeds = iter(fresh)
+    seeds = _fresh(f"{plan.evaluation_seed}/{plan.phase}/confirm", used)
     rung = 0 if wanted.rung is None else wanted.rung.seeds
     counts = (wanted.picking_seeds, wanted.seeds, rung)
     return ConfirmationSeeds(*(tuple(islice(seeds, number)) for number in counts))
+
+
+def _fresh(stream: str, used: set[int]) -> Iterator[int]:
+    """Seeds of the stream, each once and none that is used."""
+    known = set(used)
+    for number in count():
+        seed = _seed(f"{stream}/{number}")
+        if seed not in known:
+            known.add(seed)
+            yield seed
 
 
 def _seed(text: str) -> int:

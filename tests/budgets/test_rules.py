@@ -1,7 +1,10 @@
 """The table: complete, and what the rules themselves read by."""
 
+from typing import get_args
+
 import pytest
 
+from budgets import conditions
 from budgets.rules import FINDINGS, GO, HOLDING_UP, TABLE, Rule
 from budgets.terms import Thresholds
 from budgets.triggers import RULES
@@ -29,6 +32,11 @@ def test_what_a_person_can_override_holds_a_run_up() -> None:
         "patience",
     }
     assert {rule.decision for rule in HOLDING_UP} == {"pause", "stop"}
+
+
+def test_the_conditions_of_a_go_are_those_that_the_decision_judges() -> None:
+    judged = {*get_args(conditions.Rule), "flat", "seed_luck"}
+    assert {rule.name for rule in GO} == judged
 
 
 def test_a_rule_shows_the_limits_of_the_plan() -> None:

@@ -95,9 +95,9 @@ def test_every_status_that_is_final_and_not_ok_counts_as_a_failure(make_story: "
         (2, 0, 0.5, False),  # sustained_nan speaks
         (2, 1, 0.5, False),
         (2, 2, 0.5, True),  # both speak
-        (1, 1, 0.01, False),  # an extreme region explains it
-        (1, 2, 0.01, True),
-        (6, 1, 0.99, False),
+        (1, 1, 0.004, False),  # an extreme region explains it
+        (1, 2, 0.004, True),
+        (6, 1, 0.996, False),
     ],
 )
 def test_nans_count_unless_something_else_speaks_for_them(
@@ -230,16 +230,6 @@ def test_the_middle_evaluation_decides_not_a_straggler(story: "Story") -> None:
     for candidate, seconds in enumerate((2.0, 2.0, 3.0, 500.0)):
         story.evaluate(candidate, cpu_seconds=seconds)
     assert not runaway_time(story.state, story.current).fires
-
-
-@pytest.mark.parametrize(("seconds", "fires"), [(12.0, False), (12.01, True)])
-def test_longer_evaluations_are_expected_to_take_longer(
-    story: "Story", seconds: float, fires: bool
-) -> None:
-    story.ask(length=3.0)
-    for candidate in range(4):
-        story.evaluate(candidate, cpu_seconds=seconds)
-    assert runaway_time(story.state, story.current).fires == fires
 
 
 @pytest.mark.parametrize(("assumed", "fires"), [(0.999, False), (1.0, True)])

@@ -115,7 +115,7 @@ def test_one_in_each_of_three_generations_running_pauses(
         assert reading.evidence.startswith("each of the last 3 generations (limit 3) has NaNs")
 
 
-@pytest.mark.parametrize("at", [MIDDLE, (0.5, 0.99)])
+@pytest.mark.parametrize("at", [MIDDLE, (0.5, 0.996)])
 def test_a_generation_without_one_that_is_unexplained_breaks_the_run(
     make_story: "MakeStory", at: Point
 ) -> None:
@@ -142,14 +142,14 @@ def test_an_override_starts_the_count_of_generations_anew(make_story: "MakeStory
 @pytest.mark.parametrize(
     ("at", "start", "explained"),
     [
-        ((0.02, 0.5), (0.5, 0.5), True),
-        ((0.021, 0.5), (0.5, 0.5), False),
-        ((0.5, 0.98), (0.5, 0.5), True),
+        ((0.005, 0.5), (0.5, 0.5), True),
+        ((0.00501, 0.5), (0.5, 0.5), False),
+        ((0.5, 0.995), (0.5, 0.5), True),
         ((0.5, 0.979), (0.5, 0.5), False),
-        ((0.01, 0.5), (0.02, 0.5), False),  # where the baseline is too
-        ((0.01, 0.5), (0.021, 0.5), True),
-        ((0.99, 0.5), (0.01, 0.5), True),  # the baseline is at the other end
-        ((0.01, 0.99), (0.01, 0.5), True),
+        ((0.004, 0.5), (0.005, 0.5), False),  # where the baseline is too
+        ((0.004, 0.5), (0.00501, 0.5), True),
+        ((0.996, 0.5), (0.004, 0.5), True),  # the baseline is at the other end
+        ((0.004, 0.996), (0.004, 0.5), True),
     ],
 )
 def test_near_an_end_is_extreme_unless_the_start_is_there(
@@ -188,7 +188,7 @@ def test_a_calibration_has_no_extreme_region(make_story: "MakeStory") -> None:
 
 def test_the_evidence_names_candidates_places_and_what_they_share(make_story: "MakeStory") -> None:
     story = make_story(**plan())
-    points = ((0.3, 0.91), (0.7, 0.92), (0.5, 0.93), (0.2, 0.94), (0.99, 0.95))
+    points = ((0.3, 0.91), (0.7, 0.92), (0.5, 0.93), (0.2, 0.94), (0.996, 0.95))
     healthy = ((0.3, 0.4), (0.6, 0.5), (0.5, 0.3))
     story.ask(points=points + healthy, distances=(1.0, 1.25, 1.5, 1.75, 3.0, 1.0, 1.0, 1.0))
     for candidate in range(8):
@@ -203,7 +203,7 @@ def test_the_evidence_names_candidates_places_and_what_they_share(make_story: "M
 
 
 def test_ends_that_explain_nothing_are_named_as_the_starts(make_story: "MakeStory") -> None:
-    story = make_story(**plan(search=SearchTerms(seed=7, sigma0=0.2, start=(0.01, 0.5))))
+    story = make_story(**plan(search=SearchTerms(seed=7, sigma0=0.2, start=(0.004, 0.5))))
     evidence = tell_nans(story, 2, at=(0.0, 0.5)).evidence
     assert "candidates 0 (tau near its low end, as the start), 1 (tau near its low end" in evidence
 

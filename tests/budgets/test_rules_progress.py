@@ -8,7 +8,7 @@ from budgets.events import Overridden, Status
 from budgets.report import budget_report
 from budgets.rules import Reading
 from budgets.rules_progress import patience
-from budgets.terms import Calibration, Caps, Envelope, Thresholds
+from budgets.terms import Calibration, Caps, Envelope, ProxyTerms, Thresholds, Varied
 from budgets.triggers import judge
 
 if TYPE_CHECKING:
@@ -113,12 +113,15 @@ def test_it_speaks_between_generations_and_not_at_the_end(make_story: "MakeStory
 
 
 def test_scores_of_a_proxy_are_compared_with_its_own_only(make_story: "MakeStory") -> None:
-    story = make_story(**plan(count=2))
+    short = {"settings": {"steps": 10}, "length": 0.1}
+    proxy = ProxyTerms(varied=Varied(label="short", **short))
+    story = make_story(**plan(count=2), proxy=proxy)
     told(story, 2.0, 2.0)
-    assert not told(story, 5.0, 5.0, settings={"steps": 10}).fires
-    reading = told(story, 5.0, settings={"steps": 10})
+    assert told(story, 5.0, 5.0, **short).observed is None
+    assert told(story, 1.5).observed == 0.25  # medians 2 and 1.75 of the full ones
+    reading = told(story, 5.0, **short)
     assert reading.fires
-    assert told(story, 4.9, settings={"steps": 10}).observed == pytest.approx(0.05 / 5)
+    assert told(story, 4.5, **short).observed == pytest.approx(0.25 / 5)  # medians 5 and 4.75
 
 
 def test_an_override_starts_the_count_anew(make_story: "MakeStory") -> None:

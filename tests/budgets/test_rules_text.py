@@ -83,7 +83,7 @@ def test_the_rule_that_ended_a_search_is_still_seen(story: "Story") -> None:
 def test_a_row_for_a_program_has_everything(story: "Story") -> None:
     story.score(1.0, 1.0, Status.OOM, Status.OOM)
     limits = Thresholds(crash_count_pause=4)
-    rule = TABLE[0]
+    (rule,) = (rule for rule in TABLE if rule.name == "crash_rate")
     row = as_dict(rule, limits, seen(story.state)["crash_rate"])
     assert row["limits"] == {"crash_rate_pause": 0.1, "crash_count_pause": 4}
     assert row["defaults"] == {"crash_rate_pause": 0.1, "crash_count_pause": 2}
