@@ -291,7 +291,8 @@ def told_of(
 
     None: that panel was not asked. Every finalist's score may be one number for all seeds.
     """
-    story = Story(plan or confirmed_plan())
+    earlier = None if incumbent is None else BETTER
+    story = Story(plan or confirmed_plan(confirmation=confirmation(incumbent=earlier)))
     confirmed = story.state.plan.confirmation
     fresh = FRESH[: 0 if confirmed is None else confirmed.seeds]
     arms, outcomes = [Arm(name="baseline", point=BASE)], [baseline]

@@ -10,6 +10,7 @@ from budgets.gains import (
     baseline_mean,
     baseline_scores,
     control_gains,
+    gain_over_incumbent,
     incumbent_gain,
     picking_gains,
     rung_gain,
@@ -73,11 +74,21 @@ def test_a_mean_that_did_not_win_is_judged_on_the_picking_seeds(tell: "Tell") ->
     assert (found.mean, found.pairs) == pytest.approx((0.1, 3))
 
 
-def test_an_earlier_winner_is_held_against_the_baseline(tell: "Tell") -> None:
-    found = incumbent_gain(tell(incumbent=8 * (0.9,)).state)
-    assert found is not None
-    assert (found.mean, found.pairs) == pytest.approx((0.1, 8))
-    assert incumbent_gain(tell(incumbent=8 * (NAN,)).state) is None
+def test_an_earlier_winner_is_held_against_the_baseline_and_gained_over(tell: "Tell") -> None:
+    before, after = tell(incumbent=8 * (0.9,)), tell(incumbent=8 * (0.9,), winner=8 * (0.81,))
+    own, over = incumbent_gain(before.state), gain_over_incumbent(after.state)
+    assert own is not None
+    assert over is not None
+    assert (own.mean, own.pairs) == pytest.approx((0.1, 8))
+    assert (over.mean, over.pairs) == pytest.approx((0.1, 8))
+    assert gain_over_incumbent(before.state) is None
+    assert incumbent_gain(tell().state) is None
+
+
+def test_an_earlier_winner_that_fails_has_no_pairs(tell: "Tell") -> None:
+    own = incumbent_gain(tell(incumbent=8 * (NAN,)).state)
+    assert own is not None
+    assert (own.pairs, own.mean) == (0, None)
 
 
 def test_controls_gain_over_the_baseline_and_are_gained_over(tell: "Tell") -> None:
