@@ -39,12 +39,22 @@ def signal(state: RunState) -> Condition:
         return _condition("signal", None, limits.go_gain, why, met=False)
     enough = found.pairs >= limits.go_seeds
     met = enough and found.mean >= limits.go_gain and found.is_shown
-    seeds = "1 fresh seed" if found.pairs == 1 else f"{found.pairs} fresh seeds"
-    said = f"on {seeds} the search's winner is {better(found.mean)} than the baseline"
-    if found.lower is not None:
+    said = (
+        f"on {_fresh(state, found.pairs)} the search's winner is {better(found.mean)} than the "
+        "baseline"
+    )
+    if found.sd == 0:
+        said += " on each of them"
+    elif found.lower is not None:
         sure = "at least" if found.lower >= 0 else "at worst"
         said += f", with {percent(1 - found.level)} confidence {sure} {better(found.lower)}"
     return _condition("signal", found.mean, limits.go_gain, f"{said} {asked}", met=met)
+
+
+def _fresh(state: RunState, count: int) -> str:
+    """`8 fresh seeds`, `4 of 8 fresh seeds`."""
+    planned = 0 if state.plan.confirmation is None else state.plan.confirmation.seeds
+    return f"{count} fresh seeds" if count == planned else f"{count} of {planned} fresh seeds"
 
 
 def _no_gain(found: Gain | None) -> str:
@@ -127,7 +137,7 @@ def rung(state: RunState) -> Condition | None:
     elif found.mean is None or kept is None:
         said = "the gain could not be measured: the baseline has no score there"
     else:
-        held = percent(kept) if kept > 0 else "nothing"
+        held = f"{100 * kept:.3g}%" if kept > 0 else "nothing"
         seeds = "1 seed" if found.pairs == 1 else f"{found.pairs} seeds"
         said = (
             f"the winner is {better(found.mean)} than the baseline on {seeds}: {held} of the gain "

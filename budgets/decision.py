@@ -7,7 +7,7 @@ from budgets.comparison import Gain, better
 from budgets.conditions import Condition, Rule, conditions
 from budgets.events import Decided, Fired, Grade, NoGo
 from budgets.finalists import winner
-from budgets.gains import winner_gain
+from budgets.gains import baseline_scores, winner_gain
 from budgets.luck import noise, promise, spread
 from budgets.state import RunState
 from budgets.terms import Arm
@@ -71,14 +71,17 @@ def _without_signal(
 
 def _too_few(state: RunState, measured: Gain, found: dict[Rule, Condition]) -> Decided:
     """Nothing can be said of a gain: runs failed, or too few seeds were planned."""
-    confirmation, said = state.plan.confirmation, [found["signal"].evidence]
-    assert confirmation is not None
+    panel, said = state.panel("winner"), [found["signal"].evidence]
+    assert panel is not None
+    planned, baseline = panel.seeds[0], baseline_scores(state)
     no_go: NoGo = "below_noise"
     if not found["sanity"].met:
         no_go = "pathological"
         said.append(found["sanity"].evidence)
-    elif measured.pairs < min(state.plan.thresholds.go_seeds, confirmation.seeds):
+    elif measured.pairs < min(state.plan.thresholds.go_seeds, len(planned)):
         no_go = "unstable"
+        failed = sum(seed not in baseline for seed in planned)
+        said.append(f"the baseline failed on {failed} of {len(planned)}")
     return _decided("no_go", no_go, measured, "; ".join(said))
 
 

@@ -93,7 +93,16 @@ def test_the_picking_seeds_are_no_evidence(tell: "Tell") -> None:
             "on 8 fresh seeds the search's winner is 1% worse than the baseline, with 99% "
             "confidence at worst 3.27% worse (",
         ),
-        (level(0.98, *7 * (NAN,)), level(1.0), "on 1 fresh seed the search's winner is 2% better "),
+        (
+            level(0.98, *7 * (NAN,)),
+            level(1.0),
+            "on 1 of 8 fresh seeds the search's winner is 2% better than the baseline (a Go",
+        ),
+        (
+            level(0.98),
+            level(1.0),
+            "on 8 fresh seeds the search's winner is 2% better than the baseline on each of them (",
+        ),
         (level(0.98), 8 * (NAN,), "there is no fresh seed on which both the winner and "),
         (level(-0.1), (0.5, -0.5, *6 * (0.0,)), "a gain is a share of the baseline's score, and "),
     ],

@@ -229,6 +229,7 @@ def test_a_baseline_that_keeps_failing_leaves_nothing_to_compare(tell: "Tell", f
     baseline = (*3 * (1.0,), *failed * (NAN,), *(8 - failed) * (1.0,))
     rule, decided = verdict(tell(baseline=baseline, winner=GAIN))
     assert (rule, decided.no_go, decided.arm) == (None, "unstable", "")
+    assert decided.evidence.endswith(f"; the baseline failed on {failed} of 8")
 
 
 def test_three_failures_of_the_baseline_leave_enough(tell: "Tell") -> None:
