@@ -1,7 +1,9 @@
 """The recommended next step after a decision, in words."""
 
+from budgets.comparison import percent
 from budgets.detectable import detectable
-from budgets.gains import rung_gain, winner_gain
+from budgets.gains import average_gain, rung_gain, winner_gain
+from budgets.plain import plain
 from budgets.state import RunState
 
 MOST_SEEDS = 64
@@ -9,86 +11,90 @@ MOST_SEEDS = 64
 
 
 def advice(state: RunState) -> str | None:
-    """What to do next; None before the decision."""
+    """What to do next, as Markdown; None before the decision."""
     decided = state.decided
     if decided is None:
         return None
-    plan = state.plan
-    proceed = (
-        f"python -m orchestrator phase2 --variant robust --tier min --from {plan.run_id} and the "
-        "same --objective and --set"
-    )
-    match decided.grade:
-        case "go_persists":
-            return _after_go(state, f"proceed with {proceed}")
-        case "go":
-            return _after_go(
-                state,
-                f"{_on_more_flops(state)}, so search again at a larger target_flops before you "
-                f"rely on it there; or proceed at this budget with {proceed}",
-            )
-        case "no_go":
-            return f"Next: {_AFTER[decided.no_go or ''](state)}"
-
-
-def _on_more_flops(state: RunState) -> str:
-    if rung_gain(state) is None:
-        return "it was not tried on more FLOPs"
-    return "on more FLOPs too little of it was kept"
-
-
-def _after_go(state: RunState, otherwise: str) -> str:
+    if decided.grade == "no_go":
+        kept = "" if decided.arm else "Nothing is recommended: the baseline stays. "
+        return f"{kept}Next: {_AFTER[decided.no_go or ''](state)}."
     if state.plan.phase == "phase2":
-        return "Next: train with the recommendation (best.json)."
-    return f"Next: {otherwise}."
+        return f"Next: train with the recommendation (best.json).{_caution(state)}"
+    follow = (
+        f"`python -m orchestrator phase2 --variant robust --tier min --from "
+        f"{plain(state.plan.run_id)}` with the same --objective and --set"
+    )
+    return f"Next: {follow}.{_caution(state)}"
+
+
+def _caution(state: RunState) -> str:
+    """What a Go that is not shown to persist leaves open."""
+    if state.decided is not None and state.decided.grade == "go_persists":
+        return ""
+    found = rung_gain(state)
+    why = "On more FLOPs too little of the gain was kept"
+    if found is None:
+        why = "It was not tried on more FLOPs"
+    elif found.mean is None:
+        why = "Its gain on more FLOPs could not be measured"
+    return f" {why}: search again at a larger target_flops before you rely on it there."
 
 
 def _other_knobs(_: RunState) -> str:
     return (
         "tune other knobs: `orchestrator space check` shows which move the score, and --set "
-        "space=... chooses another group."
+        "space=... chooses another group"
     )
 
 
 def _more_seeds_or_knobs(state: RunState) -> str:
     """More seeds if they could show the gain that was asked; else something else must change."""
     found, limits = winner_gain(state), state.plan.thresholds
-    if found is None or not found.sd or found.detectable is None:
+    if found is None or found.upper is None or found.sd is None or found.detectable is None:
         return _other_knobs(state)
-    if found.detectable <= limits.go_gain:
+    asked, few = percent(limits.go_gain), found.pairs < limits.go_seeds
+    if not few and min(found.upper, found.detectable) <= limits.go_gain:
         return (
-            f"a gain of {limits.go_gain:.2%} would have been seen, so more seeds will not help: "
+            f"a gain of {asked} would have been seen, so more seeds will not help; "
             f"{_other_knobs(state)}"
         )
-    counts = range(found.pairs + 1, MOST_SEEDS + 1)
-    enough = (n for n in counts if detectable(found.sd or 0.0, n, found.level) <= limits.go_gain)
+    counts = range(max(found.pairs + 1, limits.go_seeds), MOST_SEEDS + 1)
+    enough = (n for n in counts if detectable(found.sd, n, found.level) <= limits.go_gain)
     seeds = next(enough, None)
     if seeds is None:
         return (
-            "the noise hides a gain of the size asked for: raise target_flops, where seeds differ "
-            "less, or ask for a larger gain."
+            f"the noise hides a gain of {asked}: raise target_flops, where seeds differ less, or "
+            "ask for a larger gain"
         )
     return (
-        f"more seeds: on {seeds} a gain of {limits.go_gain:.2%} would be seen (--confirm-seeds "
-        f"{seeds}, in a run of its own); or a larger target_flops."
+        f"more seeds. On about {seeds}, by the noise of these, a gain of {asked} would be seen: "
+        f"--confirm-seeds {seeds} in a run of its own, with another --eval-seed and --run-id, for "
+        "these seeds have been looked at. Or raise target_flops, where seeds differ less"
     )
 
 
-def _larger_flops(_: RunState) -> str:
-    return "search at the target_flops that you care about: what wins at a small one is lost there."
+def _persistence(state: RunState) -> str:
+    """It was lost on the rung, or was never the search's as a whole."""
+    found = average_gain(state)
+    if found is None or found.mean is None or found.mean <= 0:
+        return (
+            "search longer (--tier max), until the distribution's mean is where its best candidate "
+            "is; best.json has that candidate"
+        )
+    return "search at the target_flops that you care about: what wins at a small one is lost there"
 
 
 def _look(_: RunState) -> str:
     return (
-        "look into the failures (progress.csv, eval/*/*/*/stderr.txt), narrow the ranges that lead "
-        "there, and search again."
+        "look into the failures (progress.csv, and the stderr.txt of each evaluation), narrow the "
+        "ranges that lead there, and search again"
     )
 
 
 def _too_small(_: RunState) -> str:
     return (
-        "the gain is real and smaller than asked: take it (best.json), or go on with --tier max, "
-        "other knobs or a larger target_flops."
+        "the gain is real and smaller than asked. Take it (best.json), or go on with --tier max, "
+        "other knobs or a larger target_flops"
     )
 
 
@@ -96,7 +102,7 @@ _AFTER = {
     "dead_space": _other_knobs,
     "below_noise": _more_seeds_or_knobs,
     "too_small": _too_small,
-    "does_not_persist": _larger_flops,
+    "does_not_persist": _persistence,
     "pathological": _look,
     "unstable": _look,
     "": _other_knobs,
