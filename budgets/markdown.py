@@ -121,8 +121,8 @@ def _evaluation_lines(report: BudgetReport) -> list[str]:
     if report.slot_hours:
         idle, whole = 3600 * report.idle_hours, 3600 * report.slot_hours
         lines.append(
-            f"Of {whole:.0f} device-seconds that the slots were there, {idle:.0f} passed idle "
-            f"({idle / whole:.0%}) and {3600 * report.wasted_hours:.0f} gave no score."
+            f"The slots were there for {whole:.1f} device-seconds: {idle:.1f} of them passed idle "
+            f"({idle / whole:.0%}), {3600 * report.wasted_hours:.1f} gave no score."
         )
     return lines
 
@@ -248,7 +248,7 @@ def _recommendation_lines(report: BudgetReport, knobs: dict[str, float]) -> list
 def _where_from(report: BudgetReport) -> list[str]:
     arm = report.findings.arm if report.findings is not None else None
     if arm is not None:
-        return [f"What won on fresh seeds: {IN_WORDS[arm.split()[0]]}."]
+        return [f"What won on fresh seeds: {IN_WORDS.get(arm.split()[0], plain(arm))}."]
     return [
         "The mean of the search distribution over its last third of generations. It has not been",
         "scored on fresh seeds.",

@@ -29,6 +29,7 @@ def sentence(state: RunState, verdict: Verdict) -> str:
 
 
 _COMPARING = {
+    "reference": "evaluating the baseline on fresh seeds",
     "finalists": "comparing the finalists on fresh seeds",
     "winner": "comparing the winner with the baseline on further fresh seeds",
     "rung": "trying the winner on more FLOPs",

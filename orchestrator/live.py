@@ -170,8 +170,8 @@ def _panel(event: PanelAsked) -> str:
             f"Generation {event.number} short as well, to see if both agree: {count} evaluations."
         )
     names = ", ".join(arm.name for arm in event.arms)
-    idle = " in slots that would be idle" if event.panel == "reference" else ""
-    return f"On fresh seeds{idle}: {names}; {count} evaluations."
+    where = {"reference": ", in slots that would be idle", "rung": ", with more FLOPs"}
+    return f"On fresh seeds{where.get(event.panel, '')}: {names} ({count} evaluations)."
 
 
 def _where(state: RunState, event: Settled) -> str:
