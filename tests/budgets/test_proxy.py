@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from budgets import decision
+from budgets.conditions import persistence
 from budgets.course import at_work, awaited, can_ask, next_step, still_apart
 from budgets.events import Amended, PanelAsked, Reserved, Settled, Status
 from budgets.finalists import luckiest
 from budgets.findings import findings
 from budgets.fold import ImpossibleEventError, fold
+from budgets.luck import promise, spread
 from budgets.markdown import to_markdown
 from budgets.proxy import (
     Certificate,
@@ -471,10 +472,10 @@ def test_neither_luck_nor_promise_nor_spread_knows_short_scores(told: Paired) ->
     state = run.state
     assert not state.told[1].is_full
     assert luckiest(state, 8) == [state.told[0].points[c] for c in range(8)]
-    assert decision.promise(state) == 0  # the baseline's 1.0, the best full score 1.0
-    spread = decision.spread(state)
+    assert promise(state) == 0  # the baseline's 1.0, the best full score 1.0
+    before = spread(state)
     run.generation(tuple(9 * s for s in RISING))
-    assert decision.spread(state) == spread
+    assert spread(state) == before
     found = budget_report(state)
     assert (found.luckiest_score, found.eval_seconds) == (1.0, 2.0)
     assert [row.short for row in found.rows] == [False, True, True]
@@ -506,7 +507,7 @@ def test_what_persists_is_judged_within_one_length(
     run = told(generations=4)
     for level in levels:
         run.generation(tuple(level + offset for offset in RISING))
-    found = decision.persistence(run.state)
+    found = persistence(run.state)
     assert found.observed == (None if change is None else pytest.approx(change))
     assert ("short" in found.evidence) == (change == 1.0)
 
@@ -519,7 +520,7 @@ def test_a_search_cut_off_after_one_short_generation_is_judged_by_its_full_ones(
     run.generation(RISING, favourite=(0.9, 0.5))
     run.generation(tuple(s - 5 for s in RISING))
     assert lengths(run) == "PPs"
-    assert decision.persistence(run.state).observed == pytest.approx(1.0)
+    assert persistence(run.state).observed == pytest.approx(1.0)
 
 
 # The report
