@@ -1,6 +1,8 @@
 """A phase 2 follows a phase 1's Go: it begins where that one stood, and survives its loss."""
 
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -739,6 +741,23 @@ def test_plan_phase2_says_what_it_would_take_and_what_is_missing(
     assert "Warning: phase 2 follows a Go" in text
     assert "--override go" in text
     assert sorted(path.name for path in root.iterdir()) == ["phase1"]
+
+
+def test_plan_phase2_imports_neither_torch_nor_ray_nor_cma(root: Path, tmp_path: Path) -> None:
+    code = (
+        "import sys; from orchestrator.cli import main\n"
+        "try: main()\n"
+        "finally: print(sorted({'torch', 'ray', 'cma'} & set(sys.modules)))"
+    )
+    words = ("plan", "phase2", "--from", RUN, "--variant", "robust", *SPHERE, "--workers", "1")
+    looked = subprocess.run(
+        [sys.executable, "-c", code, *words],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert looked.stdout.splitlines()[-1] == "[]"
 
 
 def test_plan_phase2_of_more_knobs_names_them_and_the_check(
