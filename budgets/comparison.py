@@ -3,8 +3,8 @@
 A gain is relative: (reference - score) / |mean of the reference|, lower scores being better.
 """
 
-from collections.abc import Mapping
-from math import sqrt
+from collections.abc import Mapping, Sequence
+from math import fsum, sqrt
 from statistics import fmean, stdev
 
 from pydantic import BaseModel, ConfigDict
@@ -59,3 +59,36 @@ def gain(scores: Mapping[int, float], reference: Mapping[int, float], level: flo
         level=level,
         detectable=detectable(sd, pairs, level),
     )
+
+
+def better(share: float) -> str:
+    """`1.3% better`, `0.204% worse`, `no better`: three digits, so no limit is met by rounding."""
+    size = round(100 * abs(share), 3)
+    if size == 0:
+        return "no better"
+    digits = f"{size:.3g}" if size < 1000 else f"{size:.0f}"
+    return f"{digits}% {'worse' if share < 0 else 'better'}"
+
+
+def percent(share: float) -> str:
+    """`99%`, `99.5%`, `1.234%`: as many digits as it takes, four at most."""
+    return f"{100 * share:.4g}%"
+
+
+def unexplained(rows: Sequence[Mapping[int, float]]) -> tuple[float, int]:
+    """Sum of squares that neither configuration nor seed explains, and its degrees of freedom.
+
+    `rows` are the scores of each configuration by seed; seeds that one of them lacks are left out.
+    Two-way analysis of variance without replication: R. A. Fisher, "The Design of Experiments".
+    """
+    seeds = sorted(set.intersection(*map(set, rows))) if rows else []
+    if len(rows) < 2 or len(seeds) < 2:
+        return 0.0, 0
+    by_seed = {seed: fmean(row[seed] for row in rows) for seed in seeds}
+    mean = fmean(by_seed.values())
+    residuals = (
+        row[seed] - fmean(row[s] for s in seeds) - by_seed[seed] + mean
+        for row in rows
+        for seed in seeds
+    )
+    return fsum(residual**2 for residual in residuals), (len(rows) - 1) * (len(seeds) - 1)

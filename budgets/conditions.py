@@ -4,15 +4,13 @@ Pure functions of the state. A condition says what was observed, what it was hel
 that means in words.
 """
 
-from math import ceil
-from statistics import fmean
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from budgets.finalists import full_ones, mean_score
-from budgets.gains import baseline_mean, rung_gain, winner_gain
-from budgets.state import Generation, RunState
+from budgets.comparison import Gain, better, percent
+from budgets.gains import average_gain, rung_gain, winner_gain
+from budgets.state import RunState
 
 Rule = Literal["signal", "stability", "persistence", "sanity", "rung"]
 
@@ -32,24 +30,29 @@ class Condition(BaseModel):
 def signal(state: RunState) -> Condition:
     """The gain on fresh seeds is as large as asked for, and more than chance."""
     limits, found = state.plan.thresholds, winner_gain(state)
+    asked = (
+        f"(a Go needs {percent(limits.go_gain)} or more, that bound above 0, and "
+        f"{limits.go_seeds} seeds or more)"
+    )
     if found is None or found.mean is None:
-        why = "the winner was not compared with the baseline on fresh seeds"
-        return Condition(
-            rule="signal", met=False, observed=None, limit=limits.go_gain, evidence=why
-        )
+        why = f"{_no_gain(found)} {asked}"
+        return _condition("signal", None, limits.go_gain, why, met=False)
     enough = found.pairs >= limits.go_seeds
     met = enough and found.mean >= limits.go_gain and found.is_shown
-    said = f"{found.mean:+.2%} on {found.pairs} fresh seeds"
+    seeds = "1 fresh seed" if found.pairs == 1 else f"{found.pairs} fresh seeds"
+    said = f"on {seeds} the search's winner is {better(found.mean)} than the baseline"
     if found.lower is not None:
-        said += f", at least {found.lower:+.2%} with {1 - found.level:.0%} confidence"
-    asked = f"asked: {limits.go_gain:.2%}, above 0, on {limits.go_seeds} seeds or more"
-    return Condition(
-        rule="signal",
-        met=met,
-        observed=found.mean,
-        limit=limits.go_gain,
-        evidence=f"the recommendation's gain over the baseline is {said} ({asked})",
-    )
+        sure = "at least" if found.lower >= 0 else "at worst"
+        said += f", with {percent(1 - found.level)} confidence {sure} {better(found.lower)}"
+    return _condition("signal", found.mean, limits.go_gain, f"{said} {asked}", met=met)
+
+
+def _no_gain(found: Gain | None) -> str:
+    if found is None:
+        return "the winner has not been compared with the baseline on fresh seeds"
+    if found.pairs:
+        return "a gain is a share of the baseline's score, and that is 0"
+    return "there is no fresh seed on which both the winner and the baseline have a score"
 
 
 def stability(state: RunState) -> Condition:
@@ -59,55 +62,34 @@ def stability(state: RunState) -> Condition:
     results = [r for g in last for r in g.results()]
     failed = sum(len(g.failed) for g in last)
     rate = failed / len(results) if results else 1.0
-    return Condition(
-        rule="stability",
-        met=rate < limits.go_crash_rate,
-        observed=rate,
-        limit=limits.go_crash_rate,
-        evidence=(
-            f"{failed} of {len(results)} evaluations of the last {len(last)} generations failed "
-            f"({rate:.1%}, a Go needs less than {limits.go_crash_rate:.0%})"
-        ),
+    where = "generation" if len(last) == 1 else f"{len(last)} generations"
+    why = (
+        f"{failed} of {len(results)} evaluations of the last {where} failed ({rate:.1%}; a Go "
+        f"needs less than {percent(limits.go_crash_rate)})"
     )
+    return _condition("stability", rate, limits.go_crash_rate, why, met=rate < limits.go_crash_rate)
 
 
 def persistence(state: RunState) -> Condition:
-    """The candidates as a whole became better and stayed so; one lucky one cannot do that.
+    """The search as a whole became better than the baseline and stayed so, not one lucky candidate.
 
-    Held against the first third of the generations, or against the baseline: a search that begins
-    at an earlier winner has nothing to gain over its own beginning. Short generations compare with
-    neither full ones nor the baseline: the kind of the last one is judged, if there are two of it.
+    Judged by the mean of its distribution over the last third of the generations, paired on fresh
+    seeds. The candidates' own scores cannot tell: generations do not share their seeds, and
+    candidates that spread around a good mean are worse than it.
     """
-    of_a_kind = _last_of_a_kind(state)
-    means = [mean for g in of_a_kind if (mean := mean_score(g)) is not None]
-    third = ceil(len(means) / 3)
-    baseline = baseline_mean(state)
-    if len(means) < 2 or not baseline:
+    found = average_gain(state)
+    if len(state.told) < 2:
         why = "fewer than two generations say nothing of what persists"
-        return Condition(rule="persistence", met=False, observed=None, limit=0.0, evidence=why)
-    first, last = fmean(means[:third]), fmean(means[-third:])
-    is_full = of_a_kind[-1].is_full
-    against = max(first, baseline) if is_full else first
-    change = (against - last) / abs(baseline)
-    what = "the first" if against == first else "the baseline"
-    kind = "generations" if is_full else "short generations"
-    return Condition(
-        rule="persistence",
-        met=change > 0,
-        observed=change,
-        limit=0.0,
-        evidence=(
-            f"the candidates of the last {third} {kind} score {change:+.2%} better on average "
-            f"than {what} (a Go needs more than 0)"
-        ),
+        return _condition("persistence", None, 0.0, why, met=False)
+    if found is None or found.mean is None:
+        why = "the mean of the search's distribution could not be compared with the baseline"
+        return _condition("persistence", None, 0.0, why, met=False)
+    why = (
+        f"the mean of the search's distribution over its last third of generations is "
+        f"{better(found.mean)} than the baseline on {found.pairs} fresh seeds (a Go needs more "
+        "than 0: the gain is the search's, not one lucky candidate's)"
     )
-
-
-def _last_of_a_kind(state: RunState) -> list[Generation]:
-    """The generations told that are as long as the last one; the others where it is alone."""
-    full, short = full_ones(state), [g for g in state.told if not g.is_full]
-    own, others = (short, full) if state.told and not state.told[-1].is_full else (full, short)
-    return others if len(own) < 2 <= len(others) else own
+    return _condition("persistence", found.mean, 0.0, why, met=found.mean > 0)
 
 
 def sanity(state: RunState) -> Condition:
@@ -120,40 +102,45 @@ def sanity(state: RunState) -> Condition:
         if r.score is None or r.metrics.get("exploding") or r.metrics.get("unstable")
     ]
     share = len(sick) / len(results) if results else 1.0
-    return Condition(
-        rule="sanity",
-        met=share <= limits.go_pathological,
-        observed=share,
-        limit=limits.go_pathological,
-        evidence=(
-            f"{len(sick)} of the winner's {len(results)} runs on fresh seeds failed, exploded or "
-            f"were unstable (a Go allows {limits.go_pathological:.0%})"
-        ),
+    why = (
+        f"{len(sick)} of the winner's {len(results)} runs on fresh seeds failed, exploded or were "
+        f"unstable (a Go allows {percent(limits.go_pathological)})"
+    )
+    return _condition(
+        "sanity", share, limits.go_pathological, why, met=share <= limits.go_pathological
     )
 
 
 def rung(state: RunState) -> Condition | None:
-    """Enough of the gain is kept on more FLOPs; None where that was not planned, or not asked."""
+    """Enough of the gain is kept on more FLOPs; None where that was not tried.
+
+    Nothing is kept where the winner fails there on every seed.
+    """
     found, at_budget = rung_gain(state), winner_gain(state)
-    confirmation = state.plan.confirmation
+    confirmation, panel = state.plan.confirmation, state.panel("rung")
     if found is None or at_budget is None or confirmation is None or confirmation.rung is None:
         return None
-    asked = state.plan.thresholds.persist_share
-    if found.mean is None or not at_budget.mean:
-        kept, said = None, "could not be measured"
+    asked, where = state.plan.thresholds.persist_share, f"with {confirmation.rung.varied.label}"
+    kept = found.mean / at_budget.mean if found.mean is not None and at_budget.mean else None
+    if found.mean is None and panel is not None and not panel.scores_by_seed(1):
+        kept, said = 0.0, "the winner fails on every seed"
+    elif found.mean is None or kept is None:
+        said = "the gain could not be measured: the baseline has no score there"
     else:
-        kept = found.mean / at_budget.mean
-        said = f"is {found.mean:+.2%}, {kept:.0%} of that at this budget"
-    return Condition(
-        rule="rung",
-        met=kept is not None and kept >= asked,
-        observed=kept,
-        limit=asked,
-        evidence=(
-            f"at {confirmation.rung.varied.label} the gain {said}, on {found.pairs} seeds "
-            f"(to persist it must keep {asked:.0%})"
-        ),
-    )
+        held = percent(kept) if kept > 0 else "nothing"
+        seeds = "1 seed" if found.pairs == 1 else f"{found.pairs} seeds"
+        said = (
+            f"the winner is {better(found.mean)} than the baseline on {seeds}: {held} of the gain "
+            "is kept"
+        )
+    why = f"{where} {said} (to persist, {percent(asked)} or more must be)"
+    return _condition("rung", kept, asked, why, met=kept is not None and kept >= asked)
+
+
+def _condition(
+    rule: Rule, observed: float | None, limit: float, evidence: str, *, met: bool
+) -> Condition:
+    return Condition(rule=rule, met=met, observed=observed, limit=limit, evidence=evidence)
 
 
 def conditions(state: RunState) -> tuple[Condition, ...]:

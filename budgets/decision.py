@@ -3,50 +3,29 @@
 `decide` puts the conditions together once everything planned is settled.
 """
 
-from typing import Literal
-
-from budgets.comparison import Gain
+from budgets.comparison import Gain, better
 from budgets.conditions import Condition, Rule, conditions
-from budgets.events import Decided, Fired, NoGo
+from budgets.events import Decided, Fired, Grade, NoGo
 from budgets.finalists import winner
 from budgets.gains import winner_gain
-from budgets.luck import promise, spread
+from budgets.luck import noise, promise, spread
 from budgets.state import RunState
 from budgets.terms import Arm
 
 
 def decide(state: RunState) -> tuple[tuple[Fired, ...], Decided]:
     """The decision, and the stop rules that speak with it. All that was planned is settled."""
-    if state.panel("winner") is None:
-        evidence = "every finalist failed on fresh seeds: nothing was found"
+    best, measured = winner(state), winner_gain(state)
+    if best is None or measured is None:
+        evidence = "every finalist failed on every fresh seed, so nothing was found"
         return (), Decided(grade="no_go", no_go="pathological", evidence=evidence)
-    found, best = conditions(state), winner(state)
-    by_rule = {condition.rule: condition for condition in found}
-    measured = winner_gain(state)
-    assert best is not None
-    assert measured is not None
-    if not by_rule["signal"].met:
-        return _no_signal(state, best, measured, by_rule["signal"])
-    failed = [c for c in found if not c.met and c.rule != "rung"]
-    on_rung = by_rule.get("rung")
-    grade: Literal["go", "go_persists", "no_go"] = "go"
-    no_go: NoGo | None = None
-    if failed:
-        grade, no_go = "no_go", _NAMES[failed[0].rule]
-    elif on_rung is not None and on_rung.met:
-        grade = "go_persists"
-    elif on_rung is not None and (on_rung.observed is None or on_rung.observed <= 0):
-        grade, no_go = "no_go", "does_not_persist"
-    said = failed or [c for c in (by_rule["signal"], on_rung) if c is not None]
-    return (), Decided(
-        grade=grade,
-        no_go=no_go,
-        arm=best.name,
-        point=best.point,
-        gain=measured.mean,
-        lower=measured.lower,
-        evidence="; ".join(c.evidence for c in said),
-    )
+    found = {condition.rule: condition for condition in conditions(state)}
+    if not found["signal"].met:
+        return _without_signal(state, best, measured, found)
+    grade, no_go = _grade(found)
+    missing = [c for c in found.values() if not c.met and c.rule != "rung"]
+    said = missing or [found[rule] for rule in ("signal", "rung") if rule in found]
+    return (), _decided(grade, no_go, measured, "; ".join(c.evidence for c in said), best)
 
 
 _NAMES: dict[Rule, NoGo] = {
@@ -56,53 +35,89 @@ _NAMES: dict[Rule, NoGo] = {
 }
 
 
-def _no_signal(
-    state: RunState, best: Arm, measured: Gain, missing: Condition
+def _grade(found: dict[Rule, Condition]) -> tuple[Grade, NoGo | None]:
+    """Where a gain was shown. A rung that could not be measured leaves the Go at this budget."""
+    for rule, name in _NAMES.items():
+        if not found[rule].met:
+            return "no_go", name
+    rung = found.get("rung")
+    if rung is not None and rung.met:
+        return "go_persists", None
+    if rung is not None and rung.observed is not None and rung.observed <= 0:
+        return "no_go", "does_not_persist"
+    return "go", None
+
+
+def _without_signal(
+    state: RunState, best: Arm, measured: Gain, found: dict[Rule, Condition]
 ) -> tuple[tuple[Fired, ...], Decided]:
-    """Why there is no Go: the knobs do nothing, or what looked good was luck, or too little."""
-    limits, seen = state.plan.thresholds, spread(state)
-    is_dead = seen is not None and seen <= limits.dead_spread
-    evidence = missing.evidence
-    if measured.is_shown and measured.mean is not None and measured.pairs >= limits.go_seeds:
-        decided = Decided(
-            grade="no_go",
-            no_go="too_small",
-            arm=best.name,
-            point=best.point,
-            gain=measured.mean,
-            lower=measured.lower,
-            evidence=evidence,
-        )
-        return (), decided
-    if is_dead:
+    """Why there is no Go: too few pairs, too little, knobs that do nothing, or only luck."""
+    limits, evidence = state.plan.thresholds, found["signal"].evidence
+    if measured.mean is None or measured.pairs < limits.go_seeds:
+        return (), _too_few(state, measured, found)
+    if measured.is_shown:
+        return (), _decided("no_go", "too_small", measured, evidence, best)
+    seen, by_chance = spread(state), noise(state)
+    if seen is not None and by_chance is not None and seen <= limits.dead_spread * by_chance:
         evidence += (
-            f"; the candidates' scores spread by {seen:.2f} of the noise between seeds: the knobs "
-            "hardly move the score"
+            f"; candidates of one generation differ by no more than chance (sd {seen:.3g}, by "
+            f"chance alone {by_chance:.3g}): the knobs hardly move the score"
         )
-    no_go: NoGo = "dead_space" if is_dead else "below_noise"
-    decided = Decided(
-        grade="no_go", no_go=no_go, gain=measured.mean, lower=measured.lower, evidence=evidence
-    )
-    return (_stop(state, measured),), decided
+        decided = _decided("no_go", "dead_space", measured, evidence)
+    else:
+        decided = _decided("no_go", "below_noise", measured, evidence)
+    return (_stop(state, measured, measured.mean),), decided
 
 
-def _stop(state: RunState, measured: Gain) -> Fired:
-    """Flat, or seed luck: the search's best score promised what fresh seeds do not show."""
-    limits, seemed = state.plan.thresholds, promise(state)
-    real = measured.mean or 0.0
-    is_luck = seemed is not None and seemed >= limits.go_gain
-    evidence = (
-        f"the best score of the search seemed {seemed:+.2%} better than the baseline; on fresh "
-        f"seeds the recommendation is {real:+.2%}: what won there was luck of the seed"
-        if is_luck
-        else f"after {state.accounts.evaluations} evaluations nothing is better than the baseline "
-        f"beyond noise ({real:+.2%} on fresh seeds)"
+def _too_few(state: RunState, measured: Gain, found: dict[Rule, Condition]) -> Decided:
+    """Nothing can be said of a gain: runs failed, or too few seeds were planned."""
+    confirmation, said = state.plan.confirmation, [found["signal"].evidence]
+    assert confirmation is not None
+    no_go: NoGo = "below_noise"
+    if not found["sanity"].met:
+        no_go = "pathological"
+        said.append(found["sanity"].evidence)
+    elif measured.pairs < min(state.plan.thresholds.go_seeds, confirmation.seeds):
+        no_go = "unstable"
+    return _decided("no_go", no_go, measured, "; ".join(said))
+
+
+def _decided(
+    grade: Grade, no_go: NoGo | None, measured: Gain, evidence: str, best: Arm | None = None
+) -> Decided:
+    """With a recommendation where something was found."""
+    return Decided(
+        grade=grade,
+        no_go=no_go,
+        arm="" if best is None else best.name,
+        point=None if best is None else best.point,
+        gain=measured.mean,
+        lower=measured.lower,
+        evidence=evidence,
     )
+
+
+def _stop(state: RunState, measured: Gain, real: float) -> Fired:
+    """Seed luck, where fresh seeds refute what the search's best score promised; or else flat."""
+    asked, seemed = state.plan.thresholds.go_gain, promise(state)
+    if seemed is None or measured.upper is None or seemed < max(asked, measured.upper):
+        rule = "flat"
+        evidence = (
+            f"after {state.accounts.evaluations} evaluations nothing is shown to be better than "
+            f"the baseline: on fresh seeds the winner is {better(real)}"
+        )
+    else:
+        rule = "seed_luck"
+        evidence = (
+            f"the search's best score seemed {better(seemed)} than the baseline; on fresh seeds "
+            f"the winner is {better(real)}, or {better(measured.upper)} at most: what seemed more "
+            "was luck of the seed"
+        )
     return Fired(
-        rule="seed_luck" if is_luck else "flat",
+        rule=rule,
         generation=state.asked - 1,
         decision="stop",
         observed=real,
-        limit=limits.go_gain,
+        limit=asked,
         evidence=evidence,
     )

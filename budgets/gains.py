@@ -3,7 +3,7 @@
 from statistics import fmean
 
 from budgets.comparison import Gain, gain
-from budgets.finalists import BASELINE, INCUMBENT
+from budgets.finalists import AVERAGE, BASELINE, INCUMBENT, winner
 from budgets.state import Panel, RunState
 from budgets.terms import Arm
 
@@ -47,6 +47,17 @@ def picking_gains(state: RunState) -> list[tuple[Arm, Gain]]:
         return []
     baseline = baseline_scores(state)
     return [(arm, gain(scores_of(panel, arm.name), baseline, level)) for arm in panel.arms]
+
+
+def average_gain(state: RunState) -> Gain | None:
+    """The gain of the distribution's mean over the last third of generations.
+
+    On the picking seeds; where it won there, on those nobody was picked on.
+    """
+    best = winner(state)
+    if best is not None and best.name == AVERAGE and state.panel("winner") is not None:
+        return winner_gain(state)
+    return next((found for arm, found in picking_gains(state) if arm.name == AVERAGE), None)
 
 
 def winner_gain(state: RunState) -> Gain | None:

@@ -4,25 +4,46 @@ from math import ceil, sqrt
 from statistics import variance
 
 from budgets.calibration import best_of_noise
+from budgets.comparison import unexplained
 from budgets.finalists import full_ones
-from budgets.gains import baseline_mean
-from budgets.state import Generation, RunState
+from budgets.gains import baseline_mean, baseline_scores
+from budgets.state import Generation, Panel, RunState
 
 
 def spread(state: RunState) -> float | None:
-    """The candidates' sd within a generation in noise sds, over the first third of generations.
+    """Standard deviation of the candidates of one generation, over the first third of them.
 
-    There the search steps furthest. None where the noise was not measured; it is that of full
-    evaluations.
+    There the search steps furthest. In the score's unit, of full evaluations; None where no
+    generation has two healthy candidates.
     """
-    calibration, full = state.plan.calibration, full_ones(state)
-    noise = calibration.sd_score if calibration is not None else None
+    full = full_ones(state)
     healthy = [_healthy(g) for g in full[: ceil(len(full) / 3)]]
     parts = [(variance(scores), len(scores) - 1) for scores in healthy if len(scores) > 1]
-    if not noise or not parts:
-        return None
-    freedom = sum(weight for _, weight in parts)
-    return sqrt(sum(value * weight for value, weight in parts) / freedom) / noise
+    return _pooled([(value * freedom, freedom) for value, freedom in parts])
+
+
+def noise(state: RunState) -> float | None:
+    """What that would be if all candidates were equally good; None where nothing tells.
+
+    They share their seeds, so what a seed adds to all alike makes no two of them differ: most of a
+    baseline's standard deviation over seeds may be of that kind. What is left is seen where
+    finalists, winner and baseline are compared on the same fresh seeds.
+    """
+    baseline, panels = baseline_scores(state), (state.panel("finalists"), state.panel("winner"))
+    rows = [[baseline, *_scores(panel)] for panel in panels if panel is not None]
+    one_seed = _pooled([unexplained([row for row in own if row]) for own in rows])
+    return None if one_seed is None else one_seed / sqrt(state.plan.resolved.seeds_per_candidate)
+
+
+def _scores(panel: Panel) -> list[dict[int, float]]:
+    """By seed, of each arm that is no control."""
+    return [panel.scores_by_seed(place) for place, arm in enumerate(panel.arms) if not arm.settings]
+
+
+def _pooled(parts: list[tuple[float, int]]) -> float | None:
+    """The standard deviation that sums of squares, with their degrees of freedom, amount to."""
+    freedom = sum(own for _, own in parts)
+    return sqrt(sum(squares for squares, _ in parts) / freedom) if freedom else None
 
 
 def _healthy(generation: Generation) -> list[float]:
@@ -39,10 +60,14 @@ def promise(state: RunState) -> float | None:
 
 
 def luck(state: RunState) -> float | None:
-    """The gain that the best of the search's scores would have were all of them the baseline's."""
+    """The same if every candidate were the baseline, each on seeds of its own.
+
+    Candidates that share a seed differ by less, so it is the most that luck is expected to make.
+    """
     calibration, baseline = state.plan.calibration, baseline_mean(state)
     sd = calibration.sd_score if calibration is not None else None
     if sd is None or not baseline:
         return None
-    short = sum(len(g.results()) for g in state.generations if not g.is_full)
-    return best_of_noise(state.accounts.evaluations - short) * sd / abs(baseline)
+    count = sum(len(_healthy(generation)) for generation in full_ones(state))
+    one_candidate = sd / sqrt(state.plan.resolved.seeds_per_candidate)
+    return best_of_noise(count) * one_candidate / abs(baseline)

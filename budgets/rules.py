@@ -166,8 +166,8 @@ GO = (
     ),
     _condition(
         "persistence",
-        "how much better the candidates of the last third of generations are on average than those "
-        "of the first, or than the baseline",
+        "how much better than the baseline, on paired fresh seeds, the mean of the search's "
+        "distribution over the last third of generations is: not only one candidate",
     ),
     _condition(
         "sanity", "share of the winner's runs that failed, exploded or were sick", "go_pathological"
@@ -177,14 +177,14 @@ GO = (
     ),
     _condition(
         "flat",
-        "nothing is better than the baseline beyond noise; with the candidates' standard deviation "
-        "in those of the noise: no more, and the knobs do nothing",
+        "nothing is shown to be better than the baseline; with the standard deviation of a "
+        "generation's candidates in that of chance alone: no more, and the knobs do nothing",
         "go_gain",
         "dead_spread",
     ),
     _condition(
         "seed_luck",
-        "the search's best score seemed a gain, and fresh seeds do not show it",
+        "the search's best score seemed a gain, more than the most that fresh seeds leave possible",
         "go_gain",
         "go_level",
     ),

@@ -253,47 +253,48 @@ class Story:
         return self.state
 
     def compare(
-        self, name: PanelName, arms: Sequence[Arm], outcomes: Sequence[Mapping[int, Outcome]]
+        self,
+        name: PanelName,
+        arms: Sequence[Arm],
+        outcomes: Sequence[Mapping[int, Outcome]],
+        **fields: Any,
     ) -> RunState:
         """A whole panel with these outcomes, of each arm by seed."""
         self.say(PanelAsked(panel=name, arms=tuple(arms), seeds=tuple(map(tuple, outcomes))))
         for candidate, own in enumerate(outcomes):
             for seed, outcome in own.items():
                 reservation = reserved(candidate, panel=name, seed=seed)
-                self.say(reservation, settled(reservation, outcome, panel=name))
+                self.say(reservation, settled(reservation, outcome, panel=name, **fields))
         return self.state
 
 
 BASE, BETTER = (0.5, 0.5), (0.4, 0.6)
 GENERATIONS = ((1.00, 1.02, 1.01, 1.03), (0.99, 1.01, 1.00, 1.02), (0.98, 1.00, 0.99, 1.01))
 FINALISTS = {"average": 0.98, "mean": 0.985, "luckiest 1": 0.99, "luckiest 2": 0.995}
-UNEVEN = (0.002, -0.002, 0.001, -0.001, 0.002, -0.002, 0.001, -0.001)
-"""What seed and configuration add together: a pair's sd is 0.18 % of the baseline's score."""
-
-
-def around(score: float, count: int = len(FRESH)) -> tuple[float, ...]:
-    """Scores with that mean, which differ a little."""
-    return tuple(score + UNEVEN[place % len(UNEVEN)] for place in range(count))
 
 
 def told_of(
     plan: Plan | None = None,
     *,
-    generations: Iterable[Sequence[Outcome]] = GENERATIONS,
+    generations: Iterable[Sequence[Outcome]] = GENERATIONS,  # of each candidate, on every seed
     baseline: Sequence[Outcome] = 11 * (1.0,),  # on the picking seeds, then on the fresh ones
     control: Sequence[Outcome] | None = None,
     incumbent: Sequence[Outcome] | None = None,
-    finalists: Mapping[str, Sequence[Outcome] | Outcome] | None = None,
+    finalists: Mapping[str, tuple[Outcome, ...] | Outcome] | None = None,
     winner: Sequence[Outcome] | None = None,
     equal: Sequence[Outcome] | None = None,
     rung: tuple[Sequence[Outcome], Sequence[Outcome]] | None = None,
     best: str = "average",
+    metrics: Mapping[str, float] | None = None,  # of the winner's panel
 ) -> Story:
     """A run as far as its outcomes are given; `decide` can follow, and `rung` is (baseline, best).
 
     None: that panel was not asked. Every finalist's score may be one number for all seeds.
     """
-    story = Story(plan or confirmed_plan())
+    earlier = None if incumbent is None else BETTER
+    story = Story(plan or confirmed_plan(confirmation=confirmation(incumbent=earlier)))
+    confirmed = story.state.plan.confirmation
+    fresh = FRESH[: 0 if confirmed is None else confirmed.seeds]
     arms, outcomes = [Arm(name="baseline", point=BASE)], [baseline]
     if incumbent is not None:
         arms.append(Arm(name="incumbent", point=BETTER))
@@ -301,20 +302,22 @@ def told_of(
     if control is not None:
         arms.append(Arm(name=OFF.label, point=BASE, settings=OFF.settings))
         outcomes.append(control)
-    seeds = [(*PICKING, *FRESH), *(FRESH for _ in arms[1:])]
+    seeds = [(*PICKING, *fresh), *(fresh for _ in arms[1:])]
     story.compare(
         "reference",
         arms,
         [dict(zip(s, o, strict=False)) for s, o in zip(seeds, outcomes, strict=True)],
     )
     for own in generations:
-        story.score(*own)
+        story.ask(seeds=tuple(range(5, 5 + story.state.plan.resolved.seeds_per_candidate)))
+        for candidate, seed in story.current.evaluations():
+            story.evaluate(candidate, own[candidate], seed=seed)
         story.tell(BETTER)
     if finalists is None and winner is None:
         return story
     names = FINALISTS if finalists is None else finalists
     compared = [Arm(name=n, point=(0.4, 0.6 + 0.01 * place)) for place, n in enumerate(names)]
-    given = [3 * (o,) if isinstance(o, float | Status) else o for o in names.values()]
+    given = [o if isinstance(o, tuple) else len(PICKING) * (o,) for o in names.values()]
     story.compare("finalists", compared, [dict(zip(PICKING, o, strict=True)) for o in given])
     if winner is None:
         return story
@@ -323,7 +326,8 @@ def told_of(
     if equal is not None:
         arms.append(Arm(name=EQUAL.label, point=BASE, settings=EQUAL.settings))
         outcomes.append(equal)
-    story.compare("winner", arms, [dict(zip(FRESH, o, strict=False)) for o in outcomes])
+    scores = [dict(zip(fresh, o, strict=False)) for o in outcomes]
+    story.compare("winner", arms, scores, metrics=dict(metrics or {}))
     if rung is not None:
         arms = [
             Arm(name=n, point=BASE, settings=LONGER.settings, length=4.0)

@@ -1,10 +1,11 @@
 """Gains on shared seeds: which pairs count, in which unit, how sure they are."""
 
 from math import sqrt
+from statistics import variance
 
 import pytest
 
-from budgets.comparison import gain
+from budgets.comparison import better, gain, percent, unexplained
 from budgets.detectable import detectable
 
 LEVEL = 0.01
@@ -74,3 +75,56 @@ def test_pairs_that_all_agree_are_sure(score: float, is_shown: bool) -> None:
     assert found.lower == found.mean == found.upper == 1.0 - score
     assert found.is_shown is is_shown
     assert found.detectable == 0.0
+
+
+# What neither configuration nor seed explains
+
+
+def test_what_a_seed_adds_to_all_and_a_configuration_everywhere_is_explained() -> None:
+    rows = [{s: 1.0 + 0.1 * row + 0.7 * s for s in range(4)} for row in range(3)]
+    squares, freedom = unexplained(rows)
+    assert (squares, freedom) == pytest.approx((0.0, 6))
+
+
+def test_of_two_configurations_it_is_half_the_variance_of_their_difference() -> None:
+    one, other = {1: 1.0, 2: 3.0, 3: 5.0}, {1: 1.0, 2: 2.0, 3: 6.0}
+    squares, freedom = unexplained([one, other])
+    assert squares / freedom == pytest.approx(variance([0.0, 1.0, -1.0]) / 2)
+
+
+def test_seeds_that_one_of_them_lacks_are_left_out() -> None:
+    rows = [{1: 1.0, 2: 3.0, 3: 5.0}, {1: 1.0, 3: 6.0, 9: 4.0}]
+    assert unexplained(rows) == pytest.approx(unexplained([{1: 1.0, 3: 5.0}, {1: 1.0, 3: 6.0}]))
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [[], [{1: 1.0, 2: 2.0}], [{1: 1.0}, {1: 2.0}], [{1: 1.0, 2: 2.0}, {}]],
+    ids=["none", "one", "one seed", "one without scores"],
+)
+def test_too_few_say_nothing(rows: list[dict[int, float]]) -> None:
+    assert unexplained(rows) == (0.0, 0)
+
+
+# Words
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (0.013, "1.3% better"),
+        (-0.00204, "0.204% worse"),
+        (0.00996, "0.996% better"),  # and not 1.00%, of which it falls short
+        (0.0, "no better"),
+        (-1e-7, "no better"),
+        (0.1234, "12.3% better"),
+        (-12.5, "1250% worse"),
+    ],
+)
+def test_a_share_is_better_or_worse(share: float, text: str) -> None:
+    assert better(share) == text
+
+
+@pytest.mark.parametrize(("share", "text"), [(0.99, "99%"), (0.995, "99.5%"), (0.01, "1%")])
+def test_a_limit_keeps_its_digits(share: float, text: str) -> None:
+    assert percent(share) == text

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from budgets.conditions import persistence
 from budgets.course import at_work, awaited, can_ask, next_step, still_apart
 from budgets.events import Amended, PanelAsked, Reserved, Settled, Status
 from budgets.finalists import luckiest
@@ -491,36 +490,6 @@ def test_luck_is_that_of_the_full_scores(told: Paired) -> None:
     assert before is not None
     assert after is not None
     assert before.luck == after.luck
-
-
-@pytest.mark.parametrize(
-    ("levels", "change"),
-    [
-        ((2.0, 9.0, 9.0, 1.5), 0.5),  # full, short, short, full
-        ((2.0, 9.0, 8.0), 1.0),  # the last is short: short ones among themselves
-        ((2.0, 9.0), None),  # one of each kind
-    ],
-)
-def test_what_persists_is_judged_within_one_length(
-    told: Paired, levels: tuple[float, ...], change: float | None
-) -> None:
-    run = told(generations=4)
-    for level in levels:
-        run.generation(tuple(level + offset for offset in RISING))
-    found = persistence(run.state)
-    assert found.observed == (None if change is None else pytest.approx(change))
-    assert ("short" in found.evidence) == (change == 1.0)
-
-
-def test_a_search_cut_off_after_one_short_generation_is_judged_by_its_full_ones(
-    told: Paired,
-) -> None:
-    run = told(drift=0.1)
-    run.generation(tuple(s + 1 for s in RISING), favourite=(0.9, 0.5))
-    run.generation(RISING, favourite=(0.9, 0.5))
-    run.generation(tuple(s - 5 for s in RISING))
-    assert lengths(run) == "PPs"
-    assert persistence(run.state).observed == pytest.approx(1.0)
 
 
 # The report
