@@ -87,8 +87,9 @@ def _look(_: RunState) -> str:
 
 def _too_small(_: RunState) -> str:
     return (
-        "the gain is real and smaller than asked: take it (best.json), or go on with --tier max, "
-        "other knobs or a larger target_flops."
+        "the gain is smaller than asked, so the baseline stays the recommendation. To take it all "
+        "the same: best.json has the winner's knobs. To find more: --tier max, other knobs, or a "
+        "larger target_flops."
     )
 
 
