@@ -1,25 +1,14 @@
 """The budget report as Markdown for a person. No disk."""
 
-import re
 from collections.abc import Sequence
 
 from budgets.failures import Failures
 from budgets.finalists import IN_WORDS
 from budgets.findings_text import finding_lines
 from budgets.liveness_text import check_lines
+from budgets.plain import plain
 from budgets.proxy_text import proxy_lines
 from budgets.report import Balance, BudgetReport, GenerationRow
-
-
-def printable(text: str) -> str:
-    """`text` as it can be shown: without characters that steer a terminal or turn text around."""
-    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
-
-
-def plain(text: str) -> str:
-    """One line that says `text` in Markdown, and is no HTML, link, image or code in it."""
-    line = " ".join(printable(text).split())
-    return re.sub(r"[\\`<\[\]|]", r"\\\g<0>", line)
 
 
 def to_markdown(report: BudgetReport, knobs: dict[str, float] | None = None) -> str:

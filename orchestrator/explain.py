@@ -5,7 +5,7 @@ from typing import Annotated
 from rich.markdown import Markdown
 from typer import Argument
 
-from budgets.markdown import plain
+from budgets.plain import plain
 from budgets.rules import TABLE
 from budgets.rules_text import as_dict, evidence_lines, rules_table, seen, seen_table
 from budgets.terms import Thresholds

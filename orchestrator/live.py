@@ -28,7 +28,8 @@ from budgets.events import (
 )
 from budgets.findings import title
 from budgets.liveness import label
-from budgets.markdown import amount, duration, printable
+from budgets.markdown import amount, duration
+from budgets.plain import printable
 from budgets.report import balances, remaining_hours
 from budgets.state import RunState
 
