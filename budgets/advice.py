@@ -16,8 +16,7 @@ def advice(state: RunState) -> str | None:
     if decided is None:
         return None
     if decided.grade == "no_go":
-        kept = "" if decided.arm else "Nothing is recommended: the baseline stays. "
-        return f"{kept}Next: {_AFTER[decided.no_go or ''](state)}."
+        return f"The baseline stays the recommendation. Next: {_AFTER[decided.no_go or ''](state)}."
     if state.plan.phase == "phase2":
         return f"Next: train with the recommendation (best.json).{_caution(state)}"
     follow = (
@@ -79,7 +78,7 @@ def _persistence(state: RunState) -> str:
     if found is None or found.mean is None or found.mean <= 0:
         return (
             "search longer (--tier max), until the distribution's mean is where its best candidate "
-            "is; best.json has that candidate"
+            "is"
         )
     return "search at the target_flops that you care about: what wins at a small one is lost there"
 
@@ -93,8 +92,8 @@ def _look(_: RunState) -> str:
 
 def _too_small(_: RunState) -> str:
     return (
-        "the gain is real and smaller than asked. Take it (best.json), or go on with --tier max, "
-        "other knobs or a larger target_flops"
+        "find more with --tier max, other knobs or a larger target_flops. The gain is smaller than "
+        "asked; who takes it all the same finds the winner's knobs in best.json"
     )
 
 

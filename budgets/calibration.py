@@ -105,6 +105,11 @@ def forecast(envelope: Envelope, eval_seconds: float, devices: int, price: float
     )
 
 
+def best_exceeded(evaluations: int, share: float) -> float:
+    """What the best of so many standard normals exceeds with probability `share`, 0 < share < 1."""
+    return NormalDist().inv_cdf((1 - share) ** (1 / max(1, evaluations)))
+
+
 def best_of_noise(evaluations: int) -> float:
     """By how many standard deviations the best of so many pure-noise scores beats their mean.
 

@@ -8,9 +8,13 @@ from budgets.conditions import Condition, Rule, conditions
 from budgets.events import Decided, Fired, Grade, NoGo
 from budgets.finalists import winner
 from budgets.gains import baseline_scores, winner_gain
-from budgets.luck import noise, promise, spread
+from budgets.luck import luck, noise, promise, spread
 from budgets.state import RunState
 from budgets.terms import Arm
+
+LUCKY = 0.01
+"""How often the best of as many baselines would seem better than what counts as luck of the seed
+rather than as the noise there is."""
 
 
 def decide(state: RunState) -> tuple[tuple[Fired, ...], Decided]:
@@ -21,11 +25,12 @@ def decide(state: RunState) -> tuple[tuple[Fired, ...], Decided]:
         return (), Decided(grade="no_go", no_go="pathological", evidence=evidence)
     found = {condition.rule: condition for condition in conditions(state)}
     if not found["signal"].met:
-        return _without_signal(state, best, measured, found)
+        return _without_signal(state, measured, found)
     grade, no_go = _grade(found)
     missing = [c for c in found.values() if not c.met and c.rule != "rung"]
     said = missing or [found[rule] for rule in ("signal", "rung") if rule in found]
-    return (), _decided(grade, no_go, measured, "; ".join(c.evidence for c in said), best)
+    recommended = best if no_go is None else None
+    return (), _decided(grade, no_go, measured, "; ".join(c.evidence for c in said), recommended)
 
 
 _NAMES: dict[Rule, NoGo] = {
@@ -49,14 +54,14 @@ def _grade(found: dict[Rule, Condition]) -> tuple[Grade, NoGo | None]:
 
 
 def _without_signal(
-    state: RunState, best: Arm, measured: Gain, found: dict[Rule, Condition]
+    state: RunState, measured: Gain, found: dict[Rule, Condition]
 ) -> tuple[tuple[Fired, ...], Decided]:
     """Why there is no Go: too few pairs, too little, knobs that do nothing, or only luck."""
     limits, evidence = state.plan.thresholds, found["signal"].evidence
     if measured.mean is None or measured.pairs < limits.go_seeds:
         return (), _too_few(state, measured, found)
     if measured.is_shown:
-        return (), _decided("no_go", "too_small", measured, evidence, best)
+        return (), _decided("no_go", "too_small", measured, evidence)
     seen, by_chance = spread(state), noise(state)
     if seen is not None and by_chance is not None and seen <= limits.dead_spread * by_chance:
         evidence += (
@@ -88,7 +93,7 @@ def _too_few(state: RunState, measured: Gain, found: dict[Rule, Condition]) -> D
 def _decided(
     grade: Grade, no_go: NoGo | None, measured: Gain, evidence: str, best: Arm | None = None
 ) -> Decided:
-    """With a recommendation where something was found."""
+    """With a recommendation after a Go only: whatever else won may have won by luck."""
     return Decided(
         grade=grade,
         no_go=no_go,
@@ -101,26 +106,27 @@ def _decided(
 
 
 def _stop(state: RunState, measured: Gain, real: float) -> Fired:
-    """Seed luck, where fresh seeds refute what the search's best score promised; or else flat."""
-    asked, seemed = state.plan.thresholds.go_gain, promise(state)
-    if seemed is None or measured.upper is None or seemed < max(asked, measured.upper):
-        rule = "flat"
+    """Seed luck, where the best score promised more than fresh seeds and noise allow; or flat."""
+    asked, seemed, chance = state.plan.thresholds.go_gain, promise(state), luck(state, LUCKY)
+    most = max(asked, measured.upper or 0.0, chance or 0.0)
+    if seemed is None or seemed < most:
+        rule, observed, limit = "flat", real, asked
         evidence = (
             f"after {state.accounts.evaluations} evaluations nothing is shown to be better than "
             f"the baseline: on fresh seeds the winner is {better(real)}"
         )
     else:
-        rule = "seed_luck"
+        rule, observed, limit = "seed_luck", seemed, most
         evidence = (
             f"the search's best score seemed {better(seemed)} than the baseline; on fresh seeds "
-            f"the winner is {better(real)}, or {better(measured.upper)} at most: what seemed more "
-            "was luck of the seed"
+            f"the winner is {better(real)}, or {better(measured.upper or 0.0)} at most: what "
+            "seemed more was luck of the seed"
         )
     return Fired(
         rule=rule,
         generation=state.asked - 1,
         decision="stop",
-        observed=real,
-        limit=asked,
+        observed=observed,
+        limit=limit,
         evidence=evidence,
     )

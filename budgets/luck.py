@@ -3,7 +3,7 @@
 from math import ceil, sqrt
 from statistics import variance
 
-from budgets.calibration import best_of_noise
+from budgets.calibration import best_exceeded, best_of_noise
 from budgets.comparison import unexplained
 from budgets.finalists import full_ones
 from budgets.gains import baseline_mean, baseline_scores
@@ -59,10 +59,11 @@ def promise(state: RunState) -> float | None:
     return (baseline - min(scores)) / abs(baseline)
 
 
-def luck(state: RunState) -> float | None:
-    """The same if every candidate were the baseline, each on seeds of its own.
+def luck(state: RunState, share: float | None = None) -> float | None:
+    """The same if every candidate were the baseline, each on seeds of its own: on average.
 
-    Candidates that share a seed differ by less, so it is the most that luck is expected to make.
+    With a `share`, the gain that it exceeds with that probability. Candidates that share a seed
+    differ by less, so it is the most that luck makes.
     """
     calibration, baseline = state.plan.calibration, baseline_mean(state)
     sd = calibration.sd_score if calibration is not None else None
@@ -70,4 +71,5 @@ def luck(state: RunState) -> float | None:
         return None
     count = sum(len(_healthy(generation)) for generation in full_ones(state))
     one_candidate = sd / sqrt(state.plan.resolved.seeds_per_candidate)
-    return best_of_noise(count) * one_candidate / abs(baseline)
+    best = best_of_noise(count) if share is None else best_exceeded(count, share)
+    return best * one_candidate / abs(baseline)

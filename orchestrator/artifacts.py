@@ -7,6 +7,8 @@ import orjson
 
 from budgets.chain import LEDGER, read
 from budgets.events import GenerationTold
+from budgets.finalists import winner
+from budgets.findings import Findings
 from budgets.findings import findings as findings_of
 from budgets.fold import apply, begin
 from budgets.liveness import centre_of, moved
@@ -88,17 +90,15 @@ def best(state: RunState) -> dict[str, Any]:
     space = SearchSpace.model_validate(state.plan.space)
     report, found = budget_report(state), findings_of(state)
     point, knobs = report.recommendation, recommended_knobs(state)
-    is_confirmed = found is not None and found.arm is not None
     return {
         "recommendation": None
         if point is None
         else {
             "point": point,
             "knobs": knobs,
-            "is_confirmed": is_confirmed,  # better than the baseline on fresh seeds
-            "arm": found.arm if found is not None else None,
-            "gain": found.gain.model_dump() if found is not None and found.gain else None,
+            "is_confirmed": found is not None and found.arm is not None,  # by a Go
         },
+        "winner": _winner(state, space, found),
         "verdict": None if found is None else {"grade": found.grade, "no_go": found.no_go},
         "baseline": {
             "point": space.baseline,
@@ -107,6 +107,19 @@ def best(state: RunState) -> dict[str, Any]:
         },
         "sentence": report.sentence,
         "ledger": {"records": report.records, "head": report.head},
+    }
+
+
+def _winner(state: RunState, space: SearchSpace, found: Findings | None) -> dict[str, Any] | None:
+    """What was compared with the baseline on fresh seeds, recommended or not."""
+    best = winner(state)
+    if best is None or found is None or found.gain is None:
+        return None
+    return {
+        "arm": best.name,
+        "point": best.point,
+        "knobs": space.decode(best.point),
+        "gain": found.gain.model_dump(),
     }
 
 

@@ -19,10 +19,10 @@ from budgets.fold import ImpossibleEventError
 from budgets.ledger import BALLAST, Clock, Ledger, LedgerStorageError
 from budgets.state import Generation, RunState
 from budgets.storage import DISK, Storage, read_plain
-from budgets.terms import Calibration, Plan, Window
+from budgets.terms import Calibration, Plan, Varied, Window
 from budgets.triggers import judge
 from objectives import registry
-from objectives.api import Objective, ObjectiveSpec
+from objectives.api import Objective, ObjectiveSpec, SetupError
 from orchestrator import artifacts
 from orchestrator.calibrations import (
     CALIBRATION_SEEDS,
@@ -273,9 +273,8 @@ class Session:
         for warning in objective.preflight():  # before there is anything to clean up
             self.say(f"Warning: {warning}.")
         if plan.proxy is not None:
-            shorter = registry.load(registry.varied(objective.spec, plan.proxy.varied.settings))
-            for warning in shorter.preflight():
-                self.say(f"Warning: {plan.proxy.varied.label}: {warning}.")
+            for warning in _preflight_when_short(objective, plan.proxy.varied):
+                self.say(f"Warning: {warning}.")
         check_place(directory, allow_network=self.allow_network_fs)
         make_directory(directory)
         with Ledger(directory, self.clock, self.storage) as ledger:
@@ -340,6 +339,15 @@ class Session:
         executor, self._executor, self._warnings_said = self._executor, None, 0
         if executor is not None:
             executor.__exit__(None, None, None)
+
+
+def _preflight_when_short(objective: Objective, shorter: Varied) -> tuple[str, ...]:
+    """The warnings of a proxy's evaluation. Raises SetupError, naming it, where it cannot be."""
+    short = registry.load(registry.varied(objective.spec, shorter.settings))
+    try:
+        return tuple(f"{shorter.label}: {warning}" for warning in short.preflight())
+    except SetupError as error:
+        raise SetupError(f"{shorter.label}: {error}") from error
 
 
 def refuse_the_past(window: Window | None, clock: Clock) -> None:

@@ -133,7 +133,18 @@ def essence(state: RunState) -> dict[str, Any]:
             }
             for g in state.generations
         ],
-        "evaluations": state.accounts.evaluations,
+        "panels": [
+            {
+                "name": panel.name,
+                "arms": panel.arms,
+                "seeds": panel.seeds,
+                "results": [(r.candidate, r.seed, r.status, r.score) for r in panel.results()],
+            }
+            for panel in state.panels.values()
+        ],
+        "fired": state.fired,
+        "decided": state.decided,
+        "evaluations": (state.accounts.evaluations, state.accounts.apart),
         "open": len(state.accounts.holds),
         "concluded": state.concluded,
     }

@@ -75,10 +75,11 @@ def drawn(rng: np.random.Generator, shares: Mapping[Name, float], otherwise: Nam
 
 
 def of_its_own(attempt: Attempt, shares: Mapping[Nature, float]) -> tuple[Nature, Outcome]:
-    """How the attempt ends if nothing disturbs it: a function of the point and the seed alone."""
+    """How the attempt ends if nothing disturbs it: a function of what is evaluated alone."""
     text = json.dumps([sorted(attempt.knobs.items()), attempt.seed])
     rng = np.random.default_rng(list(hashlib.sha256(text.encode()).digest()[:8]))
     nature, seconds = drawn(rng, shares, "ok"), 0.2 + 0.8 * rng.random()
+    seconds *= attempt.objective.settings.get("effort", 1.0)
     limits = attempt.limits
     if nature == "hang":
         seconds = limits.wall_seconds + limits.grace_seconds * rng.random()

@@ -2,21 +2,27 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import get_args
 
 from budgets.events import Status
+from budgets.terms import PanelName
 from orchestrator.execution.evaluate import Attempt, Outcome
 
-Evaluation = tuple[int, int, int]
-"""Generation, candidate, seed."""
+Evaluation = tuple[PanelName | None, int, int, int]
+"""Panel or None, its or the generation's number, candidate, seed."""
 
 
 def place_of(attempt: Attempt) -> tuple[Evaluation, int]:
     """Which evaluation the attempt is for, and the attempt's number, by its directory."""
     seed, _, number = attempt.directory.name.partition(".")
-    candidate, generation = attempt.directory.parent, attempt.directory.parent.parent
-    numbers = (part.name.split("_")[1] for part in (generation, candidate))
-    first, second = map(int, numbers)
-    return (first, second, int(seed.split("_")[1])), int(number or 1)
+    candidate, batch = attempt.directory.parent, attempt.directory.parent.parent
+    panel: PanelName | None = None if batch.name.startswith("gen_") else _panel(batch.name)
+    first, second, third = (int(name.split("_")[1]) for name in (batch.name, candidate.name, seed))
+    return (panel, first, second, third), int(number or 1)
+
+
+def _panel(name: str) -> PanelName:
+    return next(panel for panel in get_args(PanelName) if name.startswith(f"{panel}_"))
 
 
 @dataclass

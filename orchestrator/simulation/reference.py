@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from budgets.events import GenerationTold, Status
-from budgets.state import RunState
+from budgets.events import Decided, GenerationTold, Status
+from budgets.state import Panel, RunState
+from budgets.terms import PanelName
 from orchestrator.simulation.journal import Evaluation
 
 
@@ -14,6 +15,8 @@ class Reference:
     """What an undisturbed run found."""
 
     points: tuple[tuple[tuple[float, ...], ...], ...]
+    panels: Mapping[tuple[PanelName, int], Panel]
+    decided: Decided | None
     results: Mapping[Evaluation, tuple[Status, float | None]]
     told: tuple[GenerationTold, ...]
 
@@ -21,9 +24,10 @@ class Reference:
     def of(cls, state: RunState) -> Self:
         """What the run found."""
         results = {
-            (g.number, r.candidate, r.seed): (r.status, r.score)
-            for g in state.generations
-            for r in g.results()
+            (b.panel, b.number, r.candidate, r.seed): (r.status, r.score)
+            for b in state.batches()
+            for r in b.results()
         }
         told = tuple(g.told for g in state.generations if g.told is not None)
-        return cls(tuple(g.points for g in state.generations), results, told)
+        points = tuple(g.points for g in state.generations)
+        return cls(points, state.panels, state.decided, results, told)

@@ -5,11 +5,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from budgets.terms import Window
-from objectives import registry
-from objectives.api import ObjectiveSpec
+from objectives.analytic import AnalyticObjective
+from objectives.api import Variant
 from orchestrator.execution.evaluate import Slots
-from orchestrator.plan import Request
+from orchestrator.plan import Confirm, Request
 from orchestrator.simulation.fates import Nature
+
+
+@dataclass(frozen=True)
+class Controlled(AnalyticObjective):
+    """An analytic objective with something to switch off: half of its effort."""
+
+    def controls(self) -> tuple[Variant, ...]:
+        return (Variant(label="half the effort", settings={"effort": 0.5}, length=0.5),)
 
 
 @dataclass(frozen=True)
@@ -22,6 +30,7 @@ class Scenario:
     dimension: int = 2
     terms: Mapping[str, Any] = field(default_factory=dict)  # of the request
     caps: Mapping[str, Any] = field(default_factory=dict)  # likewise; a reference has none
+    raised: Mapping[str, Any] = field(default_factory=dict)  # when a cap stops it, by a person
     natures: Mapping[Nature, float] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)  # of the objective
 
@@ -29,7 +38,7 @@ class Scenario:
         settings = {"dimension": self.dimension, "noise": 0.01, **self.settings}
         terms: dict[str, Any] = {"phase": "phase1", "tier": "min", **self.terms}
         return Request(
-            objective=registry.load(ObjectiveSpec(name=self.objective, settings=settings)),
+            objective=Controlled.from_settings(self.objective, settings),
             run_id=self.name,
             limit_seconds=3.0,
             stall_seconds=1.5,
@@ -52,6 +61,14 @@ RARE: Mapping[Nature, float] = {
 }
 OFTEN: Mapping[Nature, float] = {nature: 3 * share for nature, share in RARE.items()}
 RESERVE_HOURS = 13 / 3600  # the limit, and twice the grace of 5 s
+CONFIRMED: Mapping[str, Any] = {
+    "tier": "target",
+    "population": 4,
+    "max_evals": 8,
+    "confirm": Confirm(seeds=2, rung_seeds=1),
+    "thresholds": {"go_seeds": 2, "go_level": 0.3},  # so that so little can show a Go
+}
+"""A search of two generations whose finalists are compared on fresh seeds."""
 
 SCENARIOS = (
     Scenario("healthy", terms={"population": 4, "max_evals": 12}),
@@ -94,5 +111,22 @@ SCENARIOS = (
         terms={"population": 4, "max_evals": 8},
         natures=RARE,
         settings={"memory_steps": 2},
+    ),
+    Scenario("confirmed", 3, terms=CONFIRMED, natures=RARE),
+    Scenario("nothing-found", objective="noise", terms=CONFIRMED, natures=RARE),
+    Scenario(
+        "confirmed-in-hours",
+        3,
+        terms=CONFIRMED,
+        caps={"max_hours": 6 * RESERVE_HOURS},
+        raised={"hours": 9.0},
+        natures=RARE,
+    ),
+    Scenario(
+        "confirmed-in-device-time",
+        terms=CONFIRMED,
+        caps={"max_device_hours": 6 * RESERVE_HOURS},
+        raised={"device_hours": 9.0},
+        natures=RARE,
     ),
 )

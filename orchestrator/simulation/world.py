@@ -16,6 +16,7 @@ import numpy as np
 from budgets.events import Event, Owner
 from budgets.ledger import LedgerStorageError
 from budgets.state import RunState
+from orchestrator.amend import Amendment, amend
 from orchestrator.execution import processes
 from orchestrator.execution.attempts import CONFIG, SUMMARY, read, write_model
 from orchestrator.execution.evaluate import Attempt, Slots
@@ -29,9 +30,10 @@ from orchestrator.simulation.disturbance import Disturbance, draw
 from orchestrator.simulation.executor import SimulatedExecutor
 from orchestrator.simulation.fates import Weather
 from orchestrator.simulation.faults import PowerCut
-from orchestrator.simulation.invariants import Judge, must
+from orchestrator.simulation.invariants import Judge
 from orchestrator.simulation.journal import Journal
 from orchestrator.simulation.machines import Machines
+from orchestrator.simulation.must import must
 from orchestrator.simulation.reference import Reference
 from orchestrator.simulation.scenarios import Scenario
 from orchestrator.simulation.session import Killed, Person, SimulatedEngine
@@ -184,6 +186,8 @@ class Story:
         verdict = result.verdict
         if verdict.decision == "continue":  # it was interrupted
             return False
+        if verdict.decision == "stop" and self.scenario.raised:
+            return self._raise_caps(result.directory)
         if verdict.decision != "pause":
             return True
         for trigger in verdict.triggers:
@@ -193,6 +197,14 @@ class Story:
                 self._overrides += ((trigger.rule, reason),)
             elif trigger.rule not in ("infrastructure", "storage"):
                 return True
+        return False
+
+    def _raise_caps(self, directory: Path) -> bool:
+        """Somebody lets the run spend more, once: that is enough."""
+        must(not self.faults["amended"], "a run with every cap raised has stopped again")
+        self.faults["amended"] += 1
+        amendment = Amendment("it may cost more", **self.scenario.raised)
+        amend(directory, amendment, self.clock.clock)
         return False
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 NAN = Status.NAN
 KEPT, LESS, GONE = (((1.0, 1.0), (s, s)) for s in (0.98, 0.995, 1.02))
 ALIVE = 3 * ((1.0, 1.2, 1.1, 1.3),)
-STAYS = "Nothing is recommended: the baseline stays. Next: "
+STAYS = "The baseline stays the recommendation. Next: "
 FOLLOW = (
     "Next: `python -m orchestrator phase2 --variant robust --tier min --from judged` with the same "
     "--objective and --set."
@@ -139,13 +139,16 @@ def test_without_a_pair_other_knobs_are_all_that_is_left(
 
 def test_a_small_gain_is_there_to_be_taken(tell: "Tell") -> None:
     said = advised(tell(generations=ALIVE, winner=8 * (0.995,)))
-    assert said.startswith("Next: the gain is real and smaller than asked. Take it (best.json), or")
+    assert said.startswith(
+        f"{STAYS}find more with --tier max, other knobs or a larger target_flops"
+    )
+    assert said.endswith("who takes it all the same finds the winner's knobs in best.json.")
 
 
 def test_a_gain_that_is_lost_on_more_flops_is_searched_for_there(tell: "Tell") -> None:
     said = advised(tell(winner=8 * (0.98,), rung=GONE))
     assert said == (
-        "Next: search at the target_flops that you care about: what wins at a small one is lost "
+        f"{STAYS}search at the target_flops that you care about: what wins at a small one is lost "
         "there."
     )
 
@@ -153,7 +156,7 @@ def test_a_gain_that_is_lost_on_more_flops_is_searched_for_there(tell: "Tell") -
 def test_a_gain_that_is_one_candidates_wants_a_longer_search(tell: "Tell") -> None:
     finalists = {"average": 1.1, "luckiest 1": 0.9}
     said = advised(tell(finalists=finalists, winner=8 * (0.98,), best="luckiest 1"))
-    assert said.startswith("Next: search longer (--tier max), until the distribution's mean is")
+    assert said.startswith(f"{STAYS}search longer (--tier max), until the distribution's mean is")
 
 
 @pytest.mark.parametrize(
@@ -167,4 +170,4 @@ def test_a_gain_that_is_one_candidates_wants_a_longer_search(tell: "Tell") -> No
     ids=["pathological", "unstable", "nothing found", "no baseline"],
 )
 def test_failures_are_to_be_looked_into(tell: "Tell", fields: Any) -> None:
-    assert "Next: look into the failures (progress.csv, and the stderr" in advised(tell(**fields))
+    assert advised(tell(**fields)).startswith(f"{STAYS}look into the failures (progress.csv, and")

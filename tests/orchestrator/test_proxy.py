@@ -129,6 +129,20 @@ def test_a_search_that_was_confirmed_is_so_on_full_evaluations(
     assert verify(result.directory).divergence is None
 
 
+def test_the_shorter_evaluation_is_checked_before_anything_is_spent(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    said: list[str] = []
+    few = {"population": 8, "max_evals": 24, "confirm": Confirm(seeds=0), "tier": "target"}
+    flat = {"objective": "noise", "settings": {"noise": 0, "dimension": 2}, "assumed_seconds": 1.0}
+    state = run_search(tmp_path, proxy=0.25, say=said.append, **few, **flat).state
+    warning = "objective noise with noise = 0 scores every candidate alike."
+    assert [f"Warning: {warning}", f"Warning: 0.25 x effort: {warning}"] == [
+        line for line in said if "scores every candidate alike" in line
+    ]
+    assert lengths(state) == "FFF"  # what tells no candidates apart agrees with nothing
+
+
 def test_verify_recomputes_what_every_comparison_allows(tmp_path: Path, search: Search) -> None:
     found = verify(search(tmp_path, generations=5).directory)
     assert found.divergence is None

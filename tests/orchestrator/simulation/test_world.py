@@ -24,7 +24,7 @@ from orchestrator.simulation.reference import Reference
 from orchestrator.simulation.scenarios import SCENARIOS
 from orchestrator.simulation.world import StoryError, World, tell
 
-STORIES, BLOCK = 200, 25
+STORIES, BLOCK = 160, 20
 """How many seeds every run of the tests tells, and in one test."""
 
 

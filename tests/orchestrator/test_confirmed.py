@@ -1,0 +1,305 @@
+"""A search that is confirmed survives whatever happens to it, whichever panel it is at."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from budgets.chain import LEDGER, read
+from budgets.events import (
+    Decided,
+    Event,
+    GenerationAsked,
+    GenerationTold,
+    Late,
+    PanelAsked,
+    Reserved,
+    Settled,
+    Status,
+)
+from budgets.fold import fold
+from budgets.head import HEAD
+from budgets.terms import PanelName
+from orchestrator import artifacts
+from orchestrator.engine import Engine
+from orchestrator.execution.evaluate import Attempt, Outcome, Slots
+from orchestrator.execution.executors import InlineExecutor
+from orchestrator.plan import Confirm
+from orchestrator.recorded import Result
+from orchestrator.settle import attempt_place
+from orchestrator.verify import verify
+
+RunSearch = Callable[..., Result]
+Found = Callable[[Path], dict[str, Any]]
+Search = Callable[..., Result]
+
+CONFIRMED: dict[str, Any] = {
+    "settings": {"dimension": 2, "noise": 0.01},
+    "tier": "target",
+    "population": 4,
+    "max_evals": 8,
+    "confirm": Confirm(seeds=2, rung_seeds=1),
+    "thresholds": {"go_seeds": 2, "go_level": 0.3},  # so that so little can show a Go
+    "assumed_seconds": 1.0,
+    "run_id": "confirmed",
+}
+RECORDS = 64
+"""Of such a run: plan, session, 2 x (ask, 4 x (reserve, settle), tell), 4 panels with 5 + 9 + 2 + 2
+evaluations, decision, conclusion."""
+
+PANELS: tuple[PanelName, ...] = ("reference", "finalists", "winner", "rung")
+
+
+@pytest.fixture(scope="module")
+def search(run_search: RunSearch) -> Search:
+    """Runs, or resumes, such a search on two slots."""
+
+    def run(root: Path, **more: Any) -> Result:
+        engine = Engine(kind="inline", workers=2)
+        return run_search(root, **{"engine": engine, **CONFIRMED, **more})
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory, search: Search) -> Path:
+    """A run that nobody disturbed, with every panel there is and a Go that persists."""
+    result = search(tmp_path_factory.mktemp("confirmed"))
+    assert result.state.records == RECORDS
+    assert result.state.decided is not None
+    assert result.state.decided.grade == "go_persists"
+    assert tuple(name for name, _ in result.state.panels) == PANELS
+    return result.directory
+
+
+@pytest.fixture
+def run(finished: Path, place: Path) -> Path:
+    """A copy of it to do harm to."""
+    return Path(shutil.copytree(finished, place / "phase1" / finished.name))
+
+
+def events(run: Path) -> list[Event]:
+    return [record.event for record in read(run / LEDGER).records]
+
+
+def cut(run: Path, records: int, *, half_of_the_next: bool = False) -> None:
+    """Leave what a power failure after so many records leaves of the ledger."""
+    lines = (run / LEDGER).read_bytes().splitlines(keepends=True)
+    torn = lines[records][: len(lines[records]) // 2] if half_of_the_next else b""
+    (run / LEDGER).write_bytes(b"".join(lines[:records]) + torn)
+    (run / HEAD).unlink()
+
+
+def last_reserved(run: Path, panel: PanelName) -> int:
+    """The number of the record that reserved the panel's last evaluation."""
+    return max(n for n, e in enumerate(events(run)) if isinstance(e, Reserved) and e.panel == panel)
+
+
+def test_the_reference_fills_slots_that_a_generation_leaves_idle(finished: Path) -> None:
+    told = next(n for n, e in enumerate(events(finished)) if isinstance(e, GenerationTold))
+    before = [e for e in events(finished)[:told] if isinstance(e, Reserved)]
+    assert {e.panel for e in before} == {None, "reference"}
+    in_flight = {e.seed for e in before if e.panel} - {
+        e.seed for e in events(finished)[:told] if isinstance(e, Settled) and e.panel
+    }
+    assert in_flight  # when the generation is told, and the next one asked
+
+
+def test_evaluations_beside_the_search_are_counted_apart_and_on_seeds_of_their_own(
+    finished: Path,
+) -> None:
+    state = fold(read(finished / LEDGER).records)
+    assert (state.accounts.evaluations, state.accounts.apart) == (8, 5 + 9 + 2 + 2)
+    assert state.plan.apart == 5 + 12 + 2 + 2  # two finalists may be one
+    searched = {seed for g in state.generations for seed in g.seeds}
+    seeds = {name: {s for own in p.seeds for s in own} for (name, _), p in state.panels.items()}
+    assert not searched & set().union(*seeds.values())
+    assert not seeds["finalists"] & seeds["winner"]
+    assert seeds["reference"] == seeds["finalists"] | seeds["winner"]
+    assert not seeds["rung"] & seeds["reference"]
+
+
+@pytest.mark.parametrize(
+    ("half_of_the_next", "evaluations_gone"),
+    [(True, False), (False, True)],
+    ids=["torn", "clean, evaluations gone"],
+)
+@pytest.mark.parametrize("records", range(RECORDS))
+def test_a_confirmed_run_cut_after_any_record_ends_like_the_one_that_was_never_cut(
+    records: int,
+    half_of_the_next: bool,
+    evaluations_gone: bool,
+    finished: Path,
+    run: Path,
+    search: Search,
+    found: Found,
+) -> None:
+    cut(run, records, half_of_the_next=half_of_the_next)
+    if evaluations_gone or records == 0:
+        shutil.rmtree(run / "eval")
+
+    result = search(run.parent.parent)
+
+    assert found(run) == found(finished)
+    assert result.verdict.decision == "done"
+    settled = [e for e in events(run) if isinstance(e, Settled) and e.final]
+    places = {(e.panel, e.generation, e.candidate, e.seed) for e in settled}
+    assert len(places) == len(settled) == 8 + 18
+
+
+def test_a_confirmed_run_is_verified_and_its_files_are_rebuilt_from_the_ledger_alone(
+    run: Path,
+) -> None:
+    derived = ["run.json", "best.json", "progress.csv", "summary.md", "reports"]
+    files = [p for name in derived for p in ([run / name, *sorted((run / name).rglob("*"))])]
+    kept = {path: path.read_bytes() for path in files if path.is_file()}
+    for path in kept:
+        path.unlink()
+
+    artifacts.rebuild(run)
+
+    assert {path: path.read_bytes() for path in kept} == kept
+    assert len(kept) == 8
+    assert verify(run).divergence is None
+
+
+@pytest.mark.parametrize("panel", PANELS)
+def test_an_attempt_of_a_panel_that_finished_unheard_is_adopted_not_paid_again(
+    run: Path, search: Search, panel: PanelName
+) -> None:
+    number = last_reserved(run, panel)
+    reserved = events(run)[number]
+    assert isinstance(reserved, Reserved)
+    cut(run, number + 1)
+
+    state = search(run.parent.parent).state
+
+    (attempt,) = state.batch(reserved).tries[reserved.candidate, reserved.seed]
+    assert attempt.settled is not None
+    assert attempt.settled.recovered
+    assert state.accounts.lost_ms == 0
+
+
+@pytest.mark.parametrize("panel", PANELS)
+def test_an_attempt_of_a_panel_that_vanished_is_charged_in_full_and_run_again(
+    run: Path, finished: Path, search: Search, found: Found, panel: PanelName
+) -> None:
+    number = last_reserved(run, panel)
+    reserved = events(run)[number]
+    assert isinstance(reserved, Reserved)
+    cut(run, number + 1)
+    shutil.rmtree(run / "eval" / attempt_place(reserved))
+
+    state = search(run.parent.parent).state
+
+    tries = state.batch(reserved).tries[reserved.candidate, reserved.seed]
+    assert [t.settled.status for t in tries if t.settled] == [Status.LOST, Status.OK]
+    assert state.accounts.lost_ms == reserved.reserve_ms
+    assert found(run) == found(finished)
+    assert verify(run).divergence is None
+
+
+class Deaf(InlineExecutor):
+    """Gives first attempts at the panels' first arms up, and hears of them two outcomes later."""
+
+    def __init__(self, slots: Slots) -> None:
+        super().__init__(slots)
+        self.attempts: dict[str, Attempt] = {}
+        self.coming: list[Outcome] = []
+
+    def submit(self, attempt: Attempt) -> None:
+        self.attempts[attempt.attempt_id] = attempt
+        super().submit(attempt)
+
+    def wait(self, timeout_seconds: float) -> list[Outcome]:
+        heard = [self._given_up(outcome) for outcome in super().wait(timeout_seconds)]
+        if len(self.coming) > 2 or (self.coming and not heard):
+            heard.append(self.coming.pop(0))
+            heard.append(heard[-1])  # twice
+        return heard
+
+    def _given_up(self, outcome: Outcome) -> Outcome:
+        directory = self.attempts[outcome.attempt_id].directory
+        is_first = directory.parent.name == "cand_0000" and "." not in directory.name
+        if directory.parent.parent.name.startswith("gen_") or not is_first:
+            return outcome
+        self.coming.append(outcome.model_copy(update={"seconds": outcome.seconds + 100.0}))
+        return Outcome(
+            attempt_id=outcome.attempt_id, status=Status.LOST, cause="no sign of life", seconds=7.0
+        )
+
+
+def test_a_panels_outcome_that_comes_after_its_attempt_was_given_up_is_charged_and_believed_by_none(
+    place: Path, finished: Path, search: Search, found: Found
+) -> None:
+    class Deafened(Engine):
+        def executor(self, slots: Slots, objective: Any, name: str) -> Deaf:
+            return Deaf(slots)
+
+    result = search(place, engine=Deafened(kind="inline", workers=2))
+
+    late = [e for e in events(result.directory) if isinstance(e, Late)]
+    assert {e.panel for e in late} >= {"reference", "finalists", "winner"}
+    assert all(93_000 < e.charged_ms < 94_000 for e in late)
+    assert found(result.directory) == found(finished)
+    assert fold(read(result.directory / LEDGER).records) == result.state
+
+
+def test_a_process_that_died_between_a_stop_rule_and_its_decision_says_neither_twice(
+    place: Path, search: Search, found: Found
+) -> None:
+    nothing = {"objective": "noise", "settings": {"dimension": 2}}
+    result = search(place, **nothing)
+    decided = result.state.decided
+    assert decided is not None
+    assert decided.grade == "no_go"
+    assert [fired.rule for fired in result.state.fired] in (["flat"], ["seed_luck"])
+    whole = found(result.directory)
+    number = next(n for n, e in enumerate(events(result.directory)) if isinstance(e, Decided))
+    cut(result.directory, number)
+
+    search(place, **nothing)
+
+    assert found(result.directory) == whole
+
+
+class Dawdling(InlineExecutor):
+    """Evaluates the reference last."""
+
+    def wait(self, timeout_seconds: float) -> list[Outcome]:
+        if self._queue and self._queue[0].directory.parent.parent.name.startswith("reference"):
+            self._queue.rotate(-1)
+        return super().wait(timeout_seconds)
+
+
+def test_the_winner_is_not_asked_for_before_the_reference_is_closed_too(
+    place: Path, finished: Path, search: Search, found: Found
+) -> None:
+    class Slowed(Engine):
+        def executor(self, slots: Slots, objective: Any, name: str) -> Dawdling:
+            return Dawdling(slots)
+
+    run = search(place, engine=Slowed(kind="inline", workers=2)).directory
+    number = max(
+        n for n, e in enumerate(events(run)) if isinstance(e, Settled) and e.panel == "finalists"
+    )
+    cut(run, number + 1)
+    reference, finalists = (fold(read(run / LEDGER).records).panel(name) for name in PANELS[:2])
+    assert reference is not None
+    assert finalists is not None
+    assert finalists.closed
+    assert reference.open_tries()
+    shutil.rmtree(run / "eval")  # so that they are owed again
+
+    search(place)
+
+    assert found(run) == found(finished)
+    assert verify(run).divergence is None
+
+
+def test_a_generation_is_never_asked_once_finalists_are(finished: Path) -> None:
+    kinds = [e for e in events(finished) if isinstance(e, GenerationAsked | PanelAsked)]
+    names = [e.panel if isinstance(e, PanelAsked) else None for e in kinds]
+    assert names == ["reference", None, None, "finalists", "winner", "rung"]
