@@ -146,13 +146,16 @@ def search_plan(
         )
     sizing = _sizing(request, devices.count)
     proxy, no_proxy = proxy_for(request, sizing.resolved, calibration)
+    thresholds = Thresholds.model_validate(request.thresholds)
+    confirmation = confirmation_for(request, succession)
+    no_go = why_no_go(sizing.resolved, confirmation, thresholds)
     return Plan(
         run_id=run_name(request),
         phase=request.phase,
         tier=request.tier,
         nominal=sizing.nominal,
         resolved=sizing.resolved,
-        reasons=(*sizing.reasons, *no_proxy),
+        reasons=(*sizing.reasons, *no_proxy, *no_go),
         search=_from_the_baseline(request) if succession is None else succession.search,
         evaluation_seed=request.evaluation_seed,
         limits=limits_for(request.limit_seconds, request.stall_seconds, devices, calibration),
@@ -161,12 +164,31 @@ def search_plan(
         devices=devices,
         calibration=calibration,
         parent=parent,
-        thresholds=Thresholds.model_validate(request.thresholds),
-        confirmation=confirmation_for(request, succession),
+        thresholds=thresholds,
+        confirmation=confirmation,
         proxy=proxy,
         source=None if succession is None else succession.source,
         **described(request.objective),
     )
+
+
+def why_no_go(
+    shape: Envelope, confirmation: Confirmation | None, thresholds: Thresholds
+) -> tuple[str, ...]:
+    """Why a search that is compared with the baseline cannot come to a Go, whatever it finds."""
+    if confirmation is None:
+        return ()
+    reasons = []
+    if confirmation.seeds < thresholds.go_seeds:
+        reasons.append(
+            f"no Go is possible: it needs {thresholds.go_seeds} fresh seeds (go_seeds), the "
+            f"comparison has {confirmation.seeds} (--confirm-seeds)"
+        )
+    if shape.generations < 2:
+        reasons.append(
+            "no Go is possible: one generation says nothing of what persists, a Go needs two"
+        )
+    return tuple(reasons)
 
 
 def _from_the_baseline(request: Request) -> SearchTerms:
