@@ -79,6 +79,12 @@ def title(grade: Grade, no_go: NoGo | None) -> str:
     return TITLES[grade] if no_go is None else f"{TITLES[grade]}, {NAMES[no_go]}"
 
 
+def is_settled(state: RunState) -> bool:
+    """Whether the winner has met the baseline: a bound watched while it grows is none."""
+    panels = (state.panel("reference"), state.panel("winner"))
+    return all(panel is not None and panel.closed for panel in panels)
+
+
 def findings(state: RunState) -> Findings | None:
     """What the run found; None of one that is not to be compared with the baseline."""
     plan, decided = state.plan, state.decided
@@ -90,16 +96,16 @@ def findings(state: RunState) -> Findings | None:
         no_go=None if decided is None else decided.no_go,
         asked=plan.thresholds.go_gain,
         arm=decided.arm or None if decided is not None else None,
-        gain=winner_gain(state),
+        gain=winner_gain(state) if is_settled(state) else None,
         finalists=tuple(
             Finalist(name=arm.name, gain=gain, is_winner=best is not None and arm.name == best.name)
             for arm, gain in picking_gains(state)
         ),
         controls=tuple(
             Control(name=name, gain=own, winner_gain=over)
-            for name, own, over in control_gains(state)
+            for name, own, over in (control_gains(state) if is_settled(state) else ())
         ),
-        incumbent=incumbent_gain(state),
+        incumbent=incumbent_gain(state) if is_settled(state) else None,
         rung=rung_gain(state),
         rung_label=None if rung is None else rung.varied.label,
         conditions=conditions(state),

@@ -9,16 +9,21 @@ from budgets.finalists import full_ones
 from budgets.gains import baseline_mean, baseline_scores
 from budgets.state import Generation, Panel, RunState
 
+LEAST_FREEDOM = 20
+"""Degrees of freedom with which a spread half as large again as the noise is seldom missed."""
+
 
 def spread(state: RunState) -> float | None:
     """Standard deviation of the candidates of one generation, over the first third of them.
 
-    There the search steps furthest. In the score's unit, of full evaluations; None where no
-    generation has two healthy candidates.
+    There the search steps furthest. In the score's unit, of full evaluations; None where fewer
+    than LEAST_FREEDOM candidates could differ: it would say too little.
     """
     full = full_ones(state)
     healthy = [_healthy(g) for g in full[: ceil(len(full) / 3)]]
     parts = [(variance(scores), len(scores) - 1) for scores in healthy if len(scores) > 1]
+    if sum(freedom for _, freedom in parts) < LEAST_FREEDOM:
+        return None
     return _pooled([(value * freedom, freedom) for value, freedom in parts])
 
 

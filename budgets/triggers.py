@@ -185,7 +185,10 @@ def _next_generation(state: RunState, calibration: Calibration) -> Needs:
 def _included(apart: Needs) -> str:
     if not apart.evaluations:
         return "its last attempt's whole limit included"
-    return f"with the {apart.evaluations} evaluations that the verdict will take"
+    return (
+        f"with the {apart.evaluations} evaluations that the verdict will take, and the last "
+        "attempts' whole limits"
+    )
 
 
 def out_of_budget(state: RunState) -> Trigger | None:
@@ -223,6 +226,8 @@ def disk_full(generation: int, why: str) -> Trigger:
 def refused(state: RunState, batch: Batch, refusal: Refusal) -> Trigger:
     """The stop that a refused reservation amounts to."""
     evidence, place = f"{name_of(batch)} cannot be finished: {refusal}", place_of(state, batch)
+    if batch.panel is None and (verdict := still_for_the_verdict(state)).evaluations:
+        evidence += f", when {verdict.device_hours:.4g} device-hours are left to the verdict"
     return Trigger(
         "budget", place, "stop", refusal.needed, refusal.free, evidence, overridable=False
     )

@@ -154,8 +154,8 @@ def _beginning(plan: Plan) -> list[str]:
     if plan.source is None:
         return []
     learned = (
-        "It begins at that one's recommendation, with the step size and the shape that its search "
-        "had in the end (`phase2` replays it)."
+        "It begins where that one's search stood, or at its recommendation if it has one, with the "
+        "step size and the shape of its end (`phase2` replays it)."
     )
     return [in_words(plan.source), learned, ""]
 

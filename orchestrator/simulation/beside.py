@@ -4,7 +4,15 @@ from collections.abc import Collection
 
 from budgets.accounts import MS_PER_HOUR
 from budgets.course import still_apart
-from budgets.events import Decided, Event, GenerationAsked, PanelAsked, Reserved, Settled
+from budgets.events import (
+    Decided,
+    Event,
+    Fired,
+    GenerationAsked,
+    PanelAsked,
+    Reserved,
+    Settled,
+)
 from budgets.state import Panel, RunState
 from orchestrator.simulation.journal import Evaluation
 from orchestrator.simulation.must import must
@@ -31,11 +39,20 @@ def observe(
                 _leaves_its_due(state)
         case Settled():
             _adds_up(state, in_flight, final)
+        case Fired() if event.decision == "stop":
+            must(not in_flight, f"{event.rule} stops the run, and its holds may be given back")
         case Decided():
             must(not in_flight, f"{sorted(in_flight, key=str)} are in flight, and it is decided")
             _is_decided(state, reference)
         case _:
             pass
+
+
+def stops(state: RunState) -> None:
+    """To be called when a cap has stopped the run. Raises InvariantError."""
+    is_comparable = state.plan.confirmation is not None and bool(state.told)
+    is_compared = state.panel("finalists") is not None
+    must(is_compared or not is_comparable, "it is stopped, and what it found is never compared")
 
 
 def ends(state: RunState, final: Collection[Evaluation], reference: Reference | None) -> None:

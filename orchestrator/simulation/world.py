@@ -24,6 +24,7 @@ from orchestrator.execution.server import EngineError
 from orchestrator.plan import Request, run_directory
 from orchestrator.recorded import Result
 from orchestrator.session import Session
+from orchestrator.simulation import beside
 from orchestrator.simulation.clock import SimulatedClock
 from orchestrator.simulation.disk import FaultyDisk
 from orchestrator.simulation.disturbance import Disturbance, draw
@@ -186,6 +187,8 @@ class Story:
         verdict = result.verdict
         if verdict.decision == "continue":  # it was interrupted
             return False
+        if verdict.decision == "stop":
+            beside.stops(result.state)
         if verdict.decision == "stop" and self.scenario.raised:
             return self._raise_caps(result.directory)
         if verdict.decision != "pause":

@@ -201,6 +201,22 @@ def test_an_attempt_of_a_panel_that_vanished_is_charged_in_full_and_run_again(
     assert verify(run).divergence is None
 
 
+def test_an_attempt_of_a_panel_that_a_lost_record_reserved_is_adopted_beside_one_in_flight(
+    run: Path, finished: Path, search: Search, found: Found
+) -> None:
+    """It is not taken for the candidate's that runs then."""
+    cut(run, 4)  # the first generation is asked
+    shutil.rmtree(run / "eval/gen_0000/cand_0003")
+
+    state = search(run.parent.parent).state
+
+    assert found(run) == found(finished)
+    assert state.accounts.lost_ms == 0
+    reference = state.panel("reference")
+    assert reference is not None
+    assert all(result.recovered for result in reference.results())
+
+
 class Deaf(InlineExecutor):
     """Gives first attempts at the panels' first arms up, and hears of them two outcomes later."""
 
@@ -297,6 +313,9 @@ def test_the_winner_is_not_asked_for_before_the_reference_is_closed_too(
 
     assert found(run) == found(finished)
     assert verify(run).divergence is None
+    told = events(run)
+    closed = max(n for n, e in enumerate(told) if isinstance(e, Settled) and e.panel == "reference")
+    assert isinstance(told[closed + 1], PanelAsked)
 
 
 def test_a_generation_is_never_asked_once_finalists_are(finished: Path) -> None:
