@@ -16,7 +16,7 @@ def advice(state: RunState) -> str | None:
     if decided is None:
         return None
     if decided.grade == "no_go":
-        return f"The baseline stays the recommendation. Next: {_AFTER[decided.no_go or ''](state)}."
+        return f"Next: {_AFTER[decided.no_go or ''](state)}."
     if state.plan.phase == "phase2":
         return f"Next: train with the recommendation (best.json).{_caution(state)}"
     follow = (

@@ -34,7 +34,7 @@ def to_markdown(report: BudgetReport, knobs: dict[str, float] | None = None) -> 
     if knobs is not None:
         lines += ["", *_recommendation_lines(report, knobs)]
     elif report.findings is not None and report.findings.grade == "no_go":
-        lines += ["", "## Recommendation", "", "Nothing was found: keep the baseline."]
+        lines += ["", "## Recommendation", "", "Nothing is recommended: keep the baseline."]
     for title, entries in (
         ("Rules that fired", report.triggers),
         ("Overrides", report.overrides),

@@ -255,8 +255,6 @@ def _verdict(plan: Plan) -> str:
         f"Then the best of {2 + confirmation.luckiest} finalists meets the baseline on "
         f"{confirmation.seeds} fresh seeds. A Go asks for a gain of {percent(limits.go_gain)}"
     )
-    if confirmation.seeds < limits.go_seeds:
-        return f"{said} on {limits.go_seeds} seeds or more, so there will be none."
     measured = noise(plan.calibration) if plan.calibration is not None else None
     if measured is None or measured.sd is None or not measured.mean:
         return f"{said}."

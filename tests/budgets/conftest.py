@@ -289,10 +289,22 @@ def told_of(
 ) -> Story:
     """A run as far as its outcomes are given; `decide` can follow, and `rung` is (baseline, best).
 
-    None: that panel was not asked. Every finalist's score may be one number for all seeds.
+    Without a plan it has one that fits the generations. None: that panel was not asked. Every
+    finalist's score may be one number for all seeds.
     """
-    earlier = None if incumbent is None else BETTER
-    story = Story(plan or confirmed_plan(confirmation=confirmation(incumbent=earlier)))
+    generations = tuple(generations)
+    if plan is None:
+        shape = Envelope(
+            population=len(generations[0]) if generations else 4,
+            generations=max(3, len(generations)),
+            seeds_per_candidate=1,
+        )
+        plan = confirmed_plan(
+            resolved=shape,
+            caps=Caps(evaluations=shape.evaluations),
+            confirmation=confirmation(incumbent=None if incumbent is None else BETTER),
+        )
+    story = Story(plan)
     confirmed = story.state.plan.confirmation
     fresh = FRESH[: 0 if confirmed is None else confirmed.seeds]
     arms, outcomes = [Arm(name="baseline", point=BASE)], [baseline]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 NAN = Status.NAN
 KEPT, LESS, GONE = (((1.0, 1.0), (s, s)) for s in (0.98, 0.995, 1.02))
 ALIVE = 3 * ((1.0, 1.2, 1.1, 1.3),)
-STAYS = "The baseline stays the recommendation. Next: "
+STAYS = "Next: "
 FOLLOW = (
     "Next: `python -m orchestrator phase2 --variant robust --tier min --from judged` with the same "
     "--objective and --set."
@@ -80,7 +80,7 @@ def test_after_a_phase_2_the_recommendation_is_used(
 
 
 def test_a_dead_space_wants_other_knobs(tell: "Tell") -> None:
-    near = 3 * ((1.0, 1.0001, 1.0002, 1.0),)
+    near = 3 * (6 * (1.0, 1.0001, 1.0002, 1.0),)
     said = advised(tell(generations=near, winner=noisy(1.0, 0.01)))
     assert said.startswith(f"{STAYS}tune other knobs: `orchestrator space check`")
 

@@ -146,12 +146,12 @@ def test_no_gain_in_a_space_that_moves_scores_is_below_noise(tell: "Tell") -> No
 
 
 def test_candidates_that_differ_by_chance_alone_are_of_a_dead_space(tell: "Tell") -> None:
-    near = 3 * ((1.0, 1.002, 1.001, 1.003),)
+    near = 3 * (6 * (1.0, 1.002, 1.001, 1.003),)
     rule, decided = verdict(tell(generations=near, winner=around(0.995)))
     assert (rule, decided.no_go) == ("flat", "dead_space")
     assert decided.arm == ""
     assert (
-        "; candidates of one generation differ by no more than chance (sd 0.00129, by chance "
+        "; candidates of one generation differ by no more than chance (sd 0.00114, by chance "
         in (decided.evidence)
     )
 
@@ -162,8 +162,8 @@ CHANCE = (sum(noise**2 for noise in NOISE) / 2 / 15) ** 0.5
 
 def spreading(sd: float) -> tuple[tuple[float, ...], ...]:
     """Generations whose candidates' scores have that standard deviation."""
-    own = sd * 3**0.5 / 2
-    return 3 * ((1.0 + own, 1.0 + own, 1.0 - own, 1.0 - own),)
+    own = sd * (23 / 24) ** 0.5
+    return 3 * (12 * (1.0 + own, 1.0 - own),)
 
 
 @pytest.mark.parametrize(("share", "no_go"), [(1.09, "dead_space"), (1.11, "below_noise")])
@@ -179,8 +179,8 @@ def test_candidates_on_three_seeds_spread_less_and_are_not_dead_for_it(
     make_confirmed_plan: "MakePlan", tell: "Tell", share: float, no_go: str
 ) -> None:
     """1.1 of the noise of a mean of three is 0.635 of that of one."""
-    shape = Envelope(population=4, generations=3, seeds_per_candidate=3)
-    plan = make_confirmed_plan(phase="phase2", resolved=shape, caps=Caps(evaluations=36))
+    shape = Envelope(population=24, generations=3, seeds_per_candidate=3)
+    plan = make_confirmed_plan(phase="phase2", resolved=shape, caps=Caps(evaluations=216))
     story = tell(plan, generations=spreading(share * CHANCE), winner=around(0.995))
     assert verdict(story)[1].no_go == no_go
 
@@ -190,7 +190,7 @@ def test_seeds_that_are_easy_or_hard_for_all_do_not_make_a_space_dead(tell: "Tel
     seeds = (0.0, 0.3, -0.3, 0.2, -0.2, 0.3, -0.3, 0.1, -0.1, 0.2, -0.2)
     winner = tuple(0.999 + s + 0.001 * n for s, n in zip(seeds[3:], (1, -1) * 4, strict=True))
     finalists = {"average": tuple(0.999 + s for s in seeds[:3])}
-    generations = 3 * ((1.00, 1.02, 1.01, 1.03),)
+    generations = 3 * (6 * (1.00, 1.02, 1.01, 1.03),)
     _, decided = verdict(
         tell(
             baseline=tuple(1.0 + s for s in seeds),
@@ -204,7 +204,7 @@ def test_seeds_that_are_easy_or_hard_for_all_do_not_make_a_space_dead(tell: "Tel
 
 def test_where_nothing_is_noisy_equal_candidates_are_of_a_dead_space(tell: "Tell") -> None:
     rule, decided = verdict(
-        tell(generations=3 * (4 * (1.0,),), winner=8 * (1.0,), finalists={"average": 1.0})
+        tell(generations=3 * (24 * (1.0,),), winner=8 * (1.0,), finalists={"average": 1.0})
     )
     assert (rule, decided.no_go) == ("flat", "dead_space")
 

@@ -200,9 +200,9 @@ def test_controls_that_are_beaten_need_no_remark(tell: "Tell") -> None:
     assert not any("is not shown to be better than" in line for line in lines)
 
 
-def test_a_control_that_the_winner_has_not_met_has_a_dash(tell: "Tell") -> None:
-    lines = lines_of(tell(control=5 * (0.99,)), is_decided=False)
-    assert line(lines, "| synapses off |").endswith("| - |")
+def test_a_control_that_failed_has_a_dash_and_no_remark(tell: "Tell") -> None:
+    lines = lines_of(tell(control=5 * (NAN,), winner=GAIN))
+    assert line(lines, "| synapses off |") == "| synapses off | not measurable (0 seeds) | - |"
     assert not any("is not shown to be better than" in line for line in lines)
 
 

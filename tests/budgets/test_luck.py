@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Tell = Callable[..., Story]
 
 NAN = Status.NAN
-WIDE, NARROW = (1.0, 1.1, 1.2, 1.3), (1.00, 1.01, 1.02, 1.03)
+WIDE, NARROW = 6 * (1.0, 1.1, 1.2, 1.3), 6 * (1.00, 1.01, 1.02, 1.03)
 
 
 # How far candidates differ
@@ -29,23 +29,25 @@ def test_the_spread_is_within_generations_of_the_first_third(tell: "Tell") -> No
     assert spread(story.state) == pytest.approx(stdev(WIDE))
 
 
-def test_generations_on_easy_and_hard_seeds_do_not_differ_by_that(
-    make_confirmed_plan: "MakePlan", tell: "Tell"
-) -> None:
-    shape = Envelope(population=4, generations=4, seeds_per_candidate=1)
-    plan = make_confirmed_plan(resolved=shape, caps=Caps(evaluations=16))
+def test_generations_on_easy_and_hard_seeds_do_not_differ_by_that(tell: "Tell") -> None:
     harder = tuple(score + 5.0 for score in NARROW)
-    story = tell(plan, generations=(NARROW, harder, WIDE, WIDE))
+    story = tell(generations=(NARROW, harder, WIDE, WIDE))
     assert spread(story.state) == pytest.approx(stdev(NARROW))
 
 
 def test_failed_candidates_have_no_part_in_it(tell: "Tell") -> None:
-    story = tell(generations=((1.0, NAN, 1.1, 1.3), WIDE, WIDE))
-    assert spread(story.state) == pytest.approx(stdev((1.0, 1.1, 1.3)))
+    story = tell(generations=((*WIDE, NAN), (*NARROW, NAN), (*NARROW, NAN)))
+    assert spread(story.state) == pytest.approx(stdev(WIDE))
+
+
+@pytest.mark.parametrize(("healthy", "is_told"), [(21, True), (20, False)])
+def test_few_candidates_say_too_little_of_it(tell: "Tell", healthy: int, is_told: bool) -> None:
+    own = (*WIDE[:healthy], *(24 - healthy) * (NAN,))
+    assert (spread(tell(generations=(own, WIDE, WIDE)).state) is not None) is is_told
 
 
 def test_one_healthy_candidate_spreads_over_nothing(tell: "Tell") -> None:
-    assert spread(tell(generations=((1.0, NAN, NAN, NAN),)).state) is None
+    assert spread(tell(generations=((1.0, *23 * (NAN,)),)).state) is None
     assert spread(tell(generations=()).state) is None
 
 

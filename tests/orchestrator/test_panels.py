@@ -35,15 +35,20 @@ SMALL = {"dimension": 2, "noise": 0.005}
 def judged(
     tmp_path_factory: pytest.TempPathFactory, run_search: RunSearch
 ) -> Callable[..., Result]:
-    """A whole run of three generations, compared on 5 fresh seeds."""
+    """A whole run of a few generations, compared on 5 fresh seeds."""
 
-    def judge(objective: str = "sphere", confirm: Confirm | None = None, **settings: Any) -> Result:
+    def judge(
+        objective: str = "sphere",
+        confirm: Confirm | None = None,
+        max_evals: int = 24,
+        **settings: Any,
+    ) -> Result:
         return run_search(
             tmp_path_factory.mktemp("judged"),
             objective,
             {**SMALL, **settings},
             tier="target",
-            max_evals=24,
+            max_evals=max_evals,
             confirm=confirm or Confirm(seeds=5),
         )
 
@@ -141,7 +146,7 @@ def test_pure_noise_is_no_go_and_the_rung_is_not_paid(no_go: Result) -> None:
 
 
 def test_knobs_that_do_nothing_at_all_are_a_dead_space(judged: Callable[..., Result]) -> None:
-    result = judged("noise", noise=0.0)
+    result = judged("noise", noise=0.0, max_evals=60)
     assert result.state.decided is not None
     assert result.state.decided.no_go == "dead_space"
 
