@@ -1,0 +1,251 @@
+"""What a run does next, and what that still needs."""
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from budgets.course import (
+    NOTHING,
+    at_work,
+    awaited,
+    expected,
+    length_apart,
+    next_step,
+    search_is_over,
+    still_apart,
+)
+from budgets.decision import decide
+from budgets.events import Concluded, Fired, PanelAsked, Status
+from budgets.terms import Arm, Calibration, Caps
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.budgets.conftest import MakePlan, MakeStory, Story
+
+    Tell = Callable[..., Story]
+
+NAN = Status.NAN
+GAIN = 8 * (0.98,)
+
+
+def ended(story: "Story", rule: str = "patience") -> None:
+    """A rule stops the search."""
+    story.say(
+        Fired(rule=rule, generation=1, decision="stop", observed=0.0, limit=0.0, evidence="enough")
+    )
+
+
+# What comes next
+
+
+def test_the_reference_is_asked_before_anything_else(
+    make_story: "MakeStory", make_confirmed_plan: "MakePlan"
+) -> None:
+    story = make_story(make_confirmed_plan())
+    assert next_step(story.state) == "reference"
+
+
+def test_a_confirmed_run_goes_from_panel_to_panel(tell: "Tell") -> None:
+    assert next_step(tell(generations=()).state) == "generation"
+    assert next_step(tell(generations=2 * ((1.0, 1.1, 1.2, 1.3),)).state) == "generation"
+    assert next_step(tell().state) == "finalists"
+    assert next_step(tell(finalists={"average": 0.98}).state) == "winner"
+    assert next_step(tell(winner=GAIN).state) == "rung"
+    assert next_step(tell(winner=GAIN, rung=((1.0, 1.0), (0.98, 0.98))).state) == "decide"
+
+
+def test_a_decided_run_is_over(tell: "Tell") -> None:
+    story = tell(winner=8 * (1.0,))
+    fired, decided = decide(story.state)
+    story.say(*fired, decided)
+    assert next_step(story.state) == "over"
+    story.say(Concluded(reason="it is decided"))
+    assert next_step(story.state) == "over"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"winner": 8 * (1.0,)},
+        {"winner": (NAN, NAN, *6 * (0.98,))},
+        {"winner": GAIN, "generations": 3 * ((1.0, 1.1, 1.2, NAN),)},
+        {"finalists": {"average": 1.1, "luckiest 1": 0.9}, "winner": GAIN, "best": "luckiest 1"},
+    ],
+    ids=["signal", "sanity", "stability", "persistence"],
+)
+def test_the_rung_is_only_for_what_is_a_go_here(tell: "Tell", fields: Any) -> None:
+    assert next_step(tell(**fields).state) == "decide"
+
+
+def test_without_a_winner_there_is_nothing_to_judge(tell: "Tell") -> None:
+    assert next_step(tell(finalists={"average": (NAN, NAN, NAN)}).state) == "decide"
+
+
+def test_a_plan_without_a_rung_has_none(tell: "Tell", make_confirmed_plan: "MakePlan") -> None:
+    confirmation = make_confirmed_plan().confirmation
+    assert confirmation is not None
+    plan = make_confirmed_plan(confirmation=confirmation.model_copy(update={"rung": None}))
+    assert next_step(tell(plan, winner=GAIN).state) == "decide"
+
+
+@pytest.mark.parametrize(("seconds", "step"), [(128.0, "rung"), (127.9, "decide")])
+def test_a_rung_that_no_cap_has_room_for_is_left_out(
+    tell: "Tell", make_confirmed_plan: "MakePlan", seconds: float, step: str
+) -> None:
+    """43 evaluations have taken 2 s each; one of the rung reserves 42 s."""
+    caps = Caps(evaluations=12, device_hours=seconds / 3600)
+    assert next_step(tell(make_confirmed_plan(caps=caps), winner=GAIN).state) == step
+
+
+def test_a_panel_that_is_not_settled_is_what_is_done(tell: "Tell") -> None:
+    story = tell()
+    story.say(panel("finalists", 3))
+    assert next_step(story.state) == "finalists"
+
+
+def test_a_reference_that_is_late_is_waited_for(
+    make_story: "MakeStory", make_confirmed_plan: "MakePlan"
+) -> None:
+    """It fills slots that the search leaves idle, and these may have been too few."""
+    story = make_story(make_confirmed_plan())
+    story.say(panel("reference"))
+    story.finish()
+    story.compare("finalists", [Arm(name="average", point=(0.4, 0.6))], [{11: 0.98}])
+    assert next_step(story.state) == "reference"
+
+
+def test_a_run_without_a_comparison_is_over_after_its_search(make_story: "MakeStory") -> None:
+    story = make_story()
+    assert next_step(story.state) == "generation"
+    assert next_step(story.finish()) == "over"
+
+
+# When a search is over
+
+
+def test_a_search_is_over_after_its_last_generation(tell: "Tell") -> None:
+    assert not search_is_over(tell(generations=2 * ((1.0, 1.1, 1.2, 1.3),)).state)
+    assert search_is_over(tell().state)
+
+
+def test_a_rule_ends_a_search_that_can_be_compared(tell: "Tell", make_story: "MakeStory") -> None:
+    compared = tell(generations=((1.0, 1.1, 1.2, 1.3),))
+    ended(compared)
+    assert search_is_over(compared.state)
+    assert next_step(compared.state) == "finalists"
+    plain = make_story()
+    plain.score(1.0, 1.1, 1.2, 1.3)
+    plain.tell()
+    ended(plain)
+    assert not search_is_over(plain.state)
+
+
+def test_before_a_generation_was_told_there_is_nothing_to_compare(tell: "Tell") -> None:
+    story = tell(generations=())
+    ended(story, "budget")
+    assert not search_is_over(story.state)
+
+
+def test_what_searches_nothing_is_never_over_by_that(make_story: "MakeStory") -> None:
+    story = make_story(phase="calibration", tier=None, search=None, calibration=None)
+    assert not search_is_over(story.state)
+
+
+# What is at work
+
+
+def panel(name: Any, count: int = 8) -> PanelAsked:
+    """So many evaluations of one arm."""
+    arm = Arm(name="average", point=(0.4, 0.6))
+    return PanelAsked(panel=name, arms=(arm,), seeds=(tuple(range(50, 50 + count)),))
+
+
+def test_the_generation_comes_before_what_fills_slots(
+    make_story: "MakeStory", make_confirmed_plan: "MakePlan"
+) -> None:
+    story = make_story(make_confirmed_plan())
+    story.say(panel("reference"))
+    story.ask()
+    assert [batch.panel for batch in at_work(story.state)] == [None, "reference"]
+    assert [batch.panel for batch in awaited(story.state)] == [None]
+
+
+def test_after_the_search_everything_is_waited_for(
+    make_story: "MakeStory", make_confirmed_plan: "MakePlan"
+) -> None:
+    story = make_story(make_confirmed_plan())
+    story.say(panel("reference"))
+    story.finish()
+    story.say(panel("finalists", 3))
+    assert [batch.panel for batch in awaited(story.state)] == ["reference", "finalists"]
+    assert next_step(story.state) == "finalists"
+
+
+def test_between_generations_nothing_is_waited_for(
+    make_story: "MakeStory", make_confirmed_plan: "MakePlan"
+) -> None:
+    story = make_story(make_confirmed_plan())
+    story.say(panel("reference"))
+    assert awaited(story.state) == []
+    assert [batch.panel for batch in at_work(story.state)] == ["reference"]
+
+
+# What it still takes
+
+
+@pytest.mark.parametrize(
+    ("count", "length", "devices", "hours"),
+    [
+        (4, 4.0, 1, 8 / 3600),
+        (4, 4.0, 4, 2 / 3600),
+        (5, 5.0, 4, 4 / 3600),  # the fifth in a round of its own
+        (4, 16.0, 2, 16 / 3600),  # four times as long each
+        (1, 0.25, 4, 0.5 / 3600),
+    ],
+)
+def test_evaluations_take_whole_rounds(
+    make_confirmed_plan: "MakePlan", count: int, length: float, devices: int, hours: float
+) -> None:
+    calibration = make_confirmed_plan().calibration
+    assert calibration is not None
+    needs = expected(count, length, calibration, devices)
+    assert needs == pytest.approx((count, length * 2 / 3600, hours))
+
+
+def test_the_verdict_is_set_aside_from_the_start(
+    make_story: "MakeStory", make_confirmed_plan: "MakePlan"
+) -> None:
+    """Reference 11 + 5, finalists 12, winner 8 + 5, rung 4 of four times the length; 2 s each."""
+    story = make_story(make_confirmed_plan())
+    needs = still_apart(story.state)
+    assert needs.evaluations == 16 + 12 + 13 + 4
+    assert length_apart(story.state) == 16 + 12 + 13 + 16
+    assert needs.device_hours == pytest.approx((57 * 2 + 12) / 3600)  # and a last reservation
+    assert needs.hours == pytest.approx(((8 + 6 + 7) * 2 + 2 * 8 + 12) / 3600)
+
+
+def test_what_is_settled_is_needed_no_more(tell: "Tell") -> None:
+    assert length_apart(tell(generations=()).state) == 12 + 13 + 16
+    assert length_apart(tell(winner=GAIN).state) == 16
+    assert still_apart(tell(winner=GAIN).state).evaluations == 4
+
+
+def test_a_decided_run_needs_nothing(tell: "Tell") -> None:
+    story = tell(winner=8 * (1.0,))
+    fired, decided = decide(story.state)
+    story.say(*fired, decided)
+    assert still_apart(story.state) == NOTHING
+    assert length_apart(story.state) == 0
+
+
+def test_without_any_time_nothing_is_set_aside(
+    make_story: "MakeStory", make_confirmed_plan: "MakePlan"
+) -> None:
+    assumed = make_confirmed_plan(calibration=Calibration(assumed_seconds=2.0))
+    assert still_apart(make_story(assumed).state).evaluations == 45
+    assert still_apart(make_story(make_confirmed_plan(calibration=None)).state) == NOTHING
+
+
+def test_a_run_without_a_comparison_sets_nothing_aside(story: "Story") -> None:
+    assert still_apart(story.state) == NOTHING
