@@ -8,7 +8,7 @@ from budgets.conditions import Condition, Rule, conditions
 from budgets.events import Decided, Fired, Grade, NoGo
 from budgets.finalists import winner
 from budgets.gains import baseline_scores, winner_gain
-from budgets.luck import luck, noise, promise, spread
+from budgets.luck import luck, noise, promise, spread, spread_freedom
 from budgets.state import RunState
 from budgets.terms import Arm
 
@@ -63,6 +63,8 @@ def _without_signal(
     if measured.is_shown:
         return (), _decided("no_go", "too_small", measured, evidence)
     seen, by_chance = spread(state), noise(state)
+    if spread_freedom(state) < limits.dead_freedom:  # too few candidates to say so
+        seen = None
     if seen is not None and by_chance is not None and seen <= limits.dead_spread * by_chance:
         evidence += (
             f"; candidates of one generation differ by no more than chance (sd {seen:.3g}, by "

@@ -103,9 +103,9 @@ def findings(state: RunState) -> Findings | None:
         ),
         controls=tuple(
             Control(name=name, gain=own, winner_gain=over)
-            for name, own, over in (control_gains(state) if is_settled(state) else ())
+            for name, own, over in control_gains(state)
         ),
-        incumbent=incumbent_gain(state) if is_settled(state) else None,
+        incumbent=incumbent_gain(state),
         rung=rung_gain(state),
         rung_label=None if rung is None else rung.varied.label,
         conditions=conditions(state),

@@ -9,22 +9,26 @@ from budgets.finalists import full_ones
 from budgets.gains import baseline_mean, baseline_scores
 from budgets.state import Generation, Panel, RunState
 
-LEAST_FREEDOM = 20
-"""Degrees of freedom with which a spread half as large again as the noise is seldom missed."""
-
 
 def spread(state: RunState) -> float | None:
     """Standard deviation of the candidates of one generation, over the first third of them.
 
-    There the search steps furthest. In the score's unit, of full evaluations; None where fewer
-    than LEAST_FREEDOM candidates could differ: it would say too little.
+    There the search steps furthest. In the score's unit, of full evaluations; None where no
+    generation has two healthy candidates.
     """
-    full = full_ones(state)
-    healthy = [_healthy(g) for g in full[: ceil(len(full) / 3)]]
-    parts = [(variance(scores), len(scores) - 1) for scores in healthy if len(scores) > 1]
-    if sum(freedom for _, freedom in parts) < LEAST_FREEDOM:
-        return None
+    parts = [(variance(scores), len(scores) - 1) for scores in _far_apart(state)]
     return _pooled([(value * freedom, freedom) for value, freedom in parts])
+
+
+def spread_freedom(state: RunState) -> int:
+    """Degrees of freedom that the spread is known with."""
+    return sum(len(scores) - 1 for scores in _far_apart(state))
+
+
+def _far_apart(state: RunState) -> list[list[float]]:
+    full = full_ones(state)
+    healthy = [_healthy(generation) for generation in full[: ceil(len(full) / 3)]]
+    return [scores for scores in healthy if len(scores) > 1]
 
 
 def noise(state: RunState) -> float | None:

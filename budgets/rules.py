@@ -181,6 +181,7 @@ GO = (
         "generation's candidates in that of chance alone: no more, and the knobs do nothing",
         "go_gain",
         "dead_spread",
+        "dead_freedom",
     ),
     _condition(
         "seed_luck",
