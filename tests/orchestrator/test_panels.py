@@ -45,6 +45,7 @@ def judged(
             tier="target",
             max_evals=24,
             confirm=confirm or Confirm(seeds=5),
+            thresholds={"dead_freedom": 7},  # of the one generation in the first third
         )
 
     return judge
