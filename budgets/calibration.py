@@ -5,9 +5,9 @@ from math import ceil
 from statistics import NormalDist
 
 from budgets.events import Settled, Status
-from budgets.rates import at_least, rate_interval
-from budgets.spread import sd_interval
 from budgets.state import RunState
+from budgets.statistics.rates import at_least, rate_interval
+from budgets.statistics.spread import sd_interval
 from budgets.terms import Calibration, Envelope, Sample
 
 
@@ -103,6 +103,11 @@ def forecast(envelope: Envelope, eval_seconds: float, devices: int, price: float
         barrier_hours=rounds * eval_seconds / 3600,
         cost=device_hours * price,
     )
+
+
+def best_exceeded(evaluations: int, share: float) -> float:
+    """What the best of so many standard normals exceeds with probability `share`, 0 < share < 1."""
+    return NormalDist().inv_cdf((1 - share) ** (1 / max(1, evaluations)))
 
 
 def best_of_noise(evaluations: int) -> float:

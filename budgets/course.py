@@ -9,10 +9,11 @@ from math import ceil
 from typing import Literal, NamedTuple
 
 from budgets.accounts import MS_PER_HOUR
-from budgets.decision import has_winner, is_promising
-from budgets.proxy import fidelity
+from budgets.proxy.certificate import fidelity
 from budgets.state import Batch, Panel, RunState
-from budgets.terms import Calibration, Confirmation
+from budgets.terms import Calibration, Confirmation, Rung
+from budgets.verdict.conditions import is_promising
+from budgets.verdict.finalists import has_winner
 
 Step = Literal["reference", "proxy", "generation", "finalists", "winner", "rung", "decide", "over"]
 
@@ -61,7 +62,15 @@ def _after_the_search(state: RunState, confirmation: Confirmation) -> Step:
         return "winner" if has_winner(state) else "decide"
     if state.panel("rung") is not None:
         return "decide" if _is_closed(state.panel("rung")) else "rung"
-    return "rung" if confirmation.rung is not None and is_promising(state) else "decide"
+    return "rung" if _fits(state, confirmation.rung) and is_promising(state) else "decide"
+
+
+def _fits(state: RunState, rung: Rung | None) -> bool:
+    """Whether there is a rung, and an attempt at it fits under every cap: it is no part of a Go."""
+    if rung is None:
+        return False
+    reserve_ms = state.plan.limits.stretched(rung.varied.length).reserve_ms
+    return state.accounts.refusal(reserve_ms, apart=True) is None
 
 
 def _is_paired(state: RunState) -> bool:
@@ -129,16 +138,26 @@ def awaited(state: RunState) -> list[Batch]:
 def still_apart(state: RunState) -> Needs:
     """What the panels still need, as far as they are planned and not settled.
 
-    The last attempt must find its whole reservation free, however short it will be. Nothing where
-    no time of an evaluation is known.
+    Nothing where no time of an evaluation is known.
     """
-    pairs = pairing(state)
-    own = [] if pairs is None else [_left(pairs)]
-    return _needs(state, [*own, *_for_the_verdict(state)])
+    pairs, calibration = pairing(state), state.plan.calibration
+    verdict = still_for_the_verdict(state)
+    if pairs is None or calibration is None:
+        return verdict
+    own = expected(*_left(pairs), calibration, state.plan.devices.count)
+    return Needs(
+        own.evaluations + verdict.evaluations,
+        own.device_hours + verdict.device_hours,
+        own.hours + verdict.hours,
+    )
 
 
 def still_for_the_verdict(state: RunState) -> Needs:
-    """The same without a proxy's panel, which leaves the others their due."""
+    """The same without a proxy's panel, which leaves the others their due.
+
+    The last attempt must find its whole reservation free, however short it will be; one of the
+    rung, which is longer, may not: the rung is left out then.
+    """
     return _needs(state, _for_the_verdict(state))
 
 
@@ -152,7 +171,7 @@ def _needs(state: RunState, left: list[tuple[int, float]]) -> Needs:
     if calibration is None or not left:
         return NOTHING
     parts = [expected(*panel, calibration, plan.devices.count) for panel in left]
-    last = plan.limits.stretched(_longest(state)).reserve_ms / MS_PER_HOUR
+    last = plan.limits.reserve_ms / MS_PER_HOUR
     return Needs(
         sum(part.evaluations for part in parts),
         sum(part.device_hours for part in parts) + last,
@@ -168,12 +187,6 @@ def _for_the_verdict(state: RunState) -> list[tuple[int, float]]:
     sizes = confirmation.sizes().items()
     parts = [whole if (p := state.panel(name)) is None else _left(p) for name, whole in sizes]
     return [part for part in parts if part[0]]
-
-
-def _longest(state: RunState) -> float:
-    confirmation = state.plan.confirmation
-    rung = confirmation.rung if confirmation is not None else None
-    return 1.0 if rung is None else rung.varied.length
 
 
 def expected(count: int, length: float, calibration: Calibration, devices: int) -> Needs:

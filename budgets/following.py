@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from budgets.events import Grade
-from budgets.rules import FOLLOWS_A_GO, UNPROVEN_KNOBS, Reading
+from budgets.rules.table import FOLLOWS_A_GO, UNPROVEN_KNOBS, Reading
 from budgets.terms import Source
 
 GOES: tuple[Grade, ...] = ("go", "go_persists")
@@ -34,7 +34,6 @@ def verdict(grade: str) -> str:
         "go_persists": "said Go that persists",
         "go": "said Go",
         "no_go": "said No-Go",
-        "plumbing": "could only say that the plumbing works",
     }
     return words.get(grade, f"said {grade}")
 

@@ -1,25 +1,14 @@
 """The budget report as Markdown for a person. No disk."""
 
-import re
 from collections.abc import Sequence
 
 from budgets.failures import Failures
-from budgets.finalists import IN_WORDS
-from budgets.findings_text import finding_lines
 from budgets.liveness_text import check_lines
-from budgets.proxy_text import proxy_lines
+from budgets.plain import plain
+from budgets.proxy.text import proxy_lines
 from budgets.report import Balance, BudgetReport, GenerationRow
-
-
-def printable(text: str) -> str:
-    """`text` as it can be shown: without characters that steer a terminal or turn text around."""
-    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
-
-
-def plain(text: str) -> str:
-    """One line that says `text` in Markdown, and is no HTML, link, image or code in it."""
-    line = " ".join(printable(text).split())
-    return re.sub(r"[\\`<\[\]|]", r"\\\g<0>", line)
+from budgets.verdict.finalists import IN_WORDS
+from budgets.verdict.findings_text import finding_lines
 
 
 def to_markdown(report: BudgetReport, knobs: dict[str, float] | None = None) -> str:
@@ -44,6 +33,8 @@ def to_markdown(report: BudgetReport, knobs: dict[str, float] | None = None) -> 
     ]
     if knobs is not None:
         lines += ["", *_recommendation_lines(report, knobs)]
+    elif report.findings is not None and report.findings.grade == "no_go":
+        lines += ["", "## Recommendation", "", "Nothing was found: keep the baseline."]
     for title, entries in (
         ("Rules that fired", report.triggers),
         ("Overrides", report.overrides),
@@ -132,8 +123,8 @@ def _evaluation_lines(report: BudgetReport) -> list[str]:
     if report.slot_hours:
         idle, whole = 3600 * report.idle_hours, 3600 * report.slot_hours
         lines.append(
-            f"Of {whole:.0f} device-seconds that the slots were there, {idle:.0f} passed idle "
-            f"({idle / whole:.0%}) and {3600 * report.wasted_hours:.0f} gave no score."
+            f"The slots were there for {whole:.1f} device-seconds: {idle:.1f} of them passed idle "
+            f"({idle / whole:.0%}), {3600 * report.wasted_hours:.1f} gave no score."
         )
     return lines
 
@@ -259,7 +250,7 @@ def _recommendation_lines(report: BudgetReport, knobs: dict[str, float]) -> list
 def _where_from(report: BudgetReport) -> list[str]:
     arm = report.findings.arm if report.findings is not None else None
     if arm is not None:
-        return [f"What won on fresh seeds: {IN_WORDS[arm.split()[0]]}."]
+        return [f"What won on fresh seeds: {IN_WORDS.get(arm.split()[0], plain(arm))}."]
     return [
         "The mean of the search distribution over its last third of generations. It has not been",
         "scored on fresh seeds.",

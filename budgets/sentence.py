@@ -1,12 +1,13 @@
 """Where a run stands, in one sentence that claims no more than was measured."""
 
 from budgets.course import next_step
-from budgets.findings import title
 from budgets.liveness import liveness
-from budgets.proxy_report import proxy_report
-from budgets.proxy_text import proxy_sentence
+from budgets.proxy.report import proxy_report
+from budgets.proxy.text import proxy_sentence
+from budgets.rules.triggers import Verdict
 from budgets.state import RunState
-from budgets.triggers import Verdict
+from budgets.verdict.findings import title
+from budgets.verdict.gains import incumbent_gain
 
 
 def sentence(state: RunState, verdict: Verdict) -> str:
@@ -28,6 +29,7 @@ def sentence(state: RunState, verdict: Verdict) -> str:
 
 
 _COMPARING = {
+    "reference": "evaluating the baseline on fresh seeds",
     "finalists": "comparing the finalists on fresh seeds",
     "winner": "comparing the winner with the baseline on further fresh seeds",
     "rung": "trying the winner on more FLOPs",
@@ -69,7 +71,7 @@ def _finished(state: RunState) -> str:
     if state.plan.phase == "check":
         return _checked(state)
     if (decided := state.decided) is not None:
-        return f"{title(decided.grade, decided.no_go)}: {decided.evidence}."
+        return f"{title(decided.grade, decided.no_go)}: {decided.evidence}.{_survival(state)}"
     plumbing = f"All {evaluations} evaluations are settled, {failed} of them failed."
     if state.plan.tier == "min":
         return f"{plumbing} The plumbing works. Tier min is too small to say Go."
@@ -77,6 +79,19 @@ def _finished(state: RunState) -> str:
         f"{plumbing} The recommendation has not been scored on fresh seeds against the baseline, "
         "so this is no Go yet."
     )
+
+
+def _survival(state: RunState) -> str:
+    """Whether the winner of the followed run is better than the baseline on fresh seeds too."""
+    found = incumbent_gain(state)
+    if found is None:
+        return ""
+    if found.is_shown:
+        return f" The winner of phase 1 survives on {found.pairs} fresh seeds."
+    why = f"its gain on {found.pairs} fresh seeds may be chance"
+    if not found.pairs:
+        why = "it has no score on fresh seeds"
+    return f" The winner of phase 1 does not survive: {why}."
 
 
 def _checked(state: RunState) -> str:

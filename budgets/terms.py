@@ -179,7 +179,7 @@ class Thresholds(Terms):
     nan_rate_pause: float = Field(default=0.10, ge=0, le=1)  # unexplained, of a generation
     nan_count_pause: int = Field(default=2, ge=1)  # ... and no fewer than this
     nan_generations_pause: int = Field(default=3, ge=1)  # one unexplained in each so many running
-    edge: float = Field(default=0.02, ge=0, le=0.5)  # of a knob's range: so near an end is extreme
+    edge: float = Field(default=0.005, ge=0, le=0.5)  # of a knob's range: so near an end is extreme
     far: float = Field(default=1.5, ge=0)  # beyond sqrt(dimension), Mahalanobis: an outlier
     time_drift_pause: float = Field(default=2.0, gt=0)  # times the calibrated median (CPU on a CPU)
     time_drift_floor_seconds: float = Field(default=1.0, ge=0)  # below this nothing runs away
@@ -198,6 +198,7 @@ class Thresholds(Terms):
     go_pathological: float = Field(default=0.20, ge=0, le=1)  # of the winner's runs, failed or sick
     persist_share: float = Field(default=0.5, ge=0, le=1)  # of the gain, kept on the rung
     dead_spread: float = Field(default=1.1, ge=0)  # candidates' sd in noise sds: no more is nothing
+    dead_freedom: int = Field(default=20, ge=1)  # ... known with these degrees of freedom or more
 
 
 class SearchTerms(Terms):

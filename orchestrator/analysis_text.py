@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from math import floor, log10
 
-from budgets.markdown import plain
+from budgets.plain import plain
 from orchestrator.analyze import Analysis
 from orchestrator.sensitivity import Coefficient, Estimate, KnobEstimate
 

@@ -7,14 +7,16 @@ import orjson
 
 from budgets.chain import LEDGER, read
 from budgets.events import GenerationTold
-from budgets.findings import findings as findings_of
 from budgets.fold import apply, begin
 from budgets.liveness import centre_of, moved
 from budgets.markdown import to_markdown
 from budgets.report import budget_report, recommendation
+from budgets.rules.triggers import Verdict
 from budgets.state import RunState
 from budgets.storage import write_aside
-from budgets.triggers import Verdict
+from budgets.verdict.finalists import winner
+from budgets.verdict.findings import Findings
+from budgets.verdict.findings import findings as findings_of
 from objectives.space import SearchSpace
 from orchestrator.export import COLUMNS, progress_rows, to_csv
 
@@ -88,17 +90,15 @@ def best(state: RunState) -> dict[str, Any]:
     space = SearchSpace.model_validate(state.plan.space)
     report, found = budget_report(state), findings_of(state)
     point, knobs = report.recommendation, recommended_knobs(state)
-    is_confirmed = found is not None and found.arm is not None
     return {
         "recommendation": None
         if point is None
         else {
             "point": point,
             "knobs": knobs,
-            "is_confirmed": is_confirmed,  # better than the baseline on fresh seeds
-            "arm": found.arm if found is not None else None,
-            "gain": found.gain.model_dump() if found is not None and found.gain else None,
+            "is_confirmed": found is not None and found.arm is not None,  # by a Go
         },
+        "winner": _winner(state, space, found),
         "verdict": None if found is None else {"grade": found.grade, "no_go": found.no_go},
         "baseline": {
             "point": space.baseline,
@@ -107,6 +107,19 @@ def best(state: RunState) -> dict[str, Any]:
         },
         "sentence": report.sentence,
         "ledger": {"records": report.records, "head": report.head},
+    }
+
+
+def _winner(state: RunState, space: SearchSpace, found: Findings | None) -> dict[str, Any] | None:
+    """What was compared with the baseline on fresh seeds, recommended or not."""
+    best = winner(state)
+    if best is None or found is None or found.gain is None:
+        return None
+    return {
+        "arm": best.name,
+        "point": best.point,
+        "knobs": space.decode(best.point),
+        "gain": found.gain.model_dump(),
     }
 
 

@@ -16,7 +16,8 @@ from budgets.chain import LedgerCorruptError
 from budgets.fold import ImpossibleEventError
 from budgets.ledger import LedgerStorageError
 from budgets.lock import LedgerLockedError
-from budgets.markdown import amount, printable
+from budgets.markdown import amount
+from budgets.plain import printable
 from budgets.report import budget_report
 from budgets.state import RunState
 from budgets.storage import FULL

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import orjson
 
 from budgets.events import Settled
-from budgets.markdown import printable
+from budgets.plain import printable
 from budgets.state import Batch, Panel, RunState
 from budgets.storage import write_aside
 from objectives.space import SearchSpace

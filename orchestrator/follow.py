@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 import orjson
 
 from budgets.following import BEGINNING, readings
-from budgets.report import recommendation
 from budgets.state import RunState
 from budgets.terms import Plan, SearchTerms, Source
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from objectives.space import SearchSpace
-from orchestrator.check import Known, known_knobs
+from orchestrator.check import Known, known_knobs, stands_for
 from orchestrator.plan import SIGMA0, Request, Succession, differing
 from orchestrator.recorded import find_run, load_state
 
@@ -135,13 +134,13 @@ def _added(run_id: str, plan: Plan, request: Request) -> tuple[str, ...]:
 
 
 def recommended(run_id: str, state: RunState, space: SearchSpace) -> tuple[float, ...]:
-    """The run's recommendation in a space that has its knobs; others are at their baseline."""
-    decided = None if state.decided is None else state.decided.point
-    point = recommendation(state) if decided is None else decided
+    """What the run stands for in a space that has its knobs; others are at their baseline.
+
+    That is its recommendation; where that is nothing, what its search stood for at last.
+    """
+    point = stands_for(state)
     if point is None:
-        raise ValueError(
-            f"--from: {run_id} has told no generation yet, so it recommends nothing to begin with"
-        )
+        raise ValueError(f"--from: {run_id} has told no generation yet: there is nothing to follow")
     names = (knob.name for knob in SearchSpace.model_validate(state.plan.space).knobs)
     known = dict(zip(names, point, strict=True))
     return tuple(

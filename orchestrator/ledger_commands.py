@@ -9,7 +9,7 @@ from typer import Option
 
 from budgets.chain import LEDGER, read
 from budgets.head import read_mark, records_lost
-from budgets.markdown import printable
+from budgets.plain import printable
 from budgets.report import budget_report
 from budgets.storage import unused
 from orchestrator.amend import Amendment

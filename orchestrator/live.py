@@ -26,11 +26,12 @@ from budgets.events import (
     Settled,
     Withdrawn,
 )
-from budgets.findings import title
 from budgets.liveness import label
-from budgets.markdown import amount, duration, printable
+from budgets.markdown import amount, duration
+from budgets.plain import printable
 from budgets.report import balances, remaining_hours
 from budgets.state import RunState
+from budgets.verdict.findings import title
 
 
 class Listener(Console):
@@ -169,8 +170,8 @@ def _panel(event: PanelAsked) -> str:
             f"Generation {event.number} short as well, to see if both agree: {count} evaluations."
         )
     names = ", ".join(arm.name for arm in event.arms)
-    idle = " in slots that would be idle" if event.panel == "reference" else ""
-    return f"On fresh seeds{idle}: {names}; {count} evaluations."
+    where = {"reference": ", in slots that would be idle", "rung": ", with more FLOPs"}
+    return f"On fresh seeds{where.get(event.panel, '')}: {names} ({count} evaluations)."
 
 
 def _where(state: RunState, event: Settled) -> str:

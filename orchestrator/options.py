@@ -118,19 +118,33 @@ StallSeconds = Annotated[
 
 
 ConfirmSeeds = Annotated[
-    int,
+    int | None,
     Option(
         "--confirm-seeds",
         min=0,
         max=MOST_SEEDS,
-        help="Fresh ones on which the winner meets the baseline; 0: no comparison, so no Go.",
+        help=(
+            "Fresh ones on which the winner meets the baseline; 0: no comparison, so no Go; "
+            f"default: {VERDICT_SEEDS}."
+        ),
     ),
 ]
 RungFactor = Annotated[
-    float,
-    Option("--rung", min=0, max=LARGEST, help="FLOPs on which a gain must persist; 0: not tried."),
+    float | None,
+    Option(
+        "--rung",
+        min=0,
+        max=LARGEST,
+        help=(
+            "Times the FLOPs, on which a gain must persist; 0: not tried; "
+            f"default: {RUNG_FACTOR:g}."
+        ),
+    ),
 ]
-RungSeeds = Annotated[int, Option("--rung-seeds", min=0, max=MOST_SEEDS, help="Of the rung.")]
+RungSeeds = Annotated[
+    int | None,
+    Option("--rung-seeds", min=0, max=MOST_SEEDS, help=f"Of the rung; default: {RUNG_SEEDS}."),
+]
 ThresholdsFile = Annotated[
     Path | None,
     Option("--thresholds", metavar="FILE", help="TOML with other limits; see: explain."),
@@ -219,9 +233,9 @@ def phase_command(act: Callable[[Asked], None], phase: Phase = "phase1") -> Call
         ] = None,
         override: Override = None,
         reason: Reason = "",
-        confirm_seeds: ConfirmSeeds = VERDICT_SEEDS,
-        rung_factor: RungFactor = RUNG_FACTOR,
-        rung_seeds: RungSeeds = RUNG_SEEDS,
+        confirm_seeds: ConfirmSeeds = None,
+        rung_factor: RungFactor = None,
+        rung_seeds: RungSeeds = None,
         thresholds: ThresholdsFile = None,
         patience: Patience = None,
         min_improve: MinImprove = None,

@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from statistics import median
 
-from budgets import decision
 from budgets.course import next_step
 from budgets.events import Decided, Fired, PanelAsked, Status
-from budgets.finalists import BASELINE, INCUMBENT, finalists, winner
-from budgets.proxy import paired_panel
+from budgets.proxy.certificate import paired_panel
 from budgets.state import Panel, RunState
 from budgets.terms import Arm, Confirmation, PanelName, Plan, Varied
+from budgets.verdict import decision
+from budgets.verdict.finalists import BASELINE, INCUMBENT, finalists, winner
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from objectives.space import SearchSpace
@@ -104,7 +104,8 @@ def _at_equal_seconds(plan: Plan, reference: Panel, place: int) -> Varied | None
     To two digits: what the clock says further on is no property of either. None where there is no
     time to compare, or the objective cannot be made longer or shorter.
     """
-    own, baseline = (_train_seconds(reference, candidate) for candidate in (place, 0))
+    on_cpu = plan.devices.kind == "cpu"
+    own, baseline = (_seconds(reference, candidate, on_cpu=on_cpu) for candidate in (place, 0))
     if not own or not baseline:
         return None
     arm, spec = reference.arms[place], ObjectiveSpec.model_validate(plan.objective)
@@ -118,13 +119,18 @@ def _at_equal_seconds(plan: Plan, reference: Panel, place: int) -> Varied | None
     return Varied(label=label, settings=settings, length=1.0)
 
 
-def _train_seconds(reference: Panel, candidate: int) -> float | None:
+def _seconds(reference: Panel, candidate: int, *, on_cpu: bool) -> float | None:
+    """The median training's: of the processor on a CPU, where neighbours stretch the others.
+
+    Of the whole evaluation where the objective does not measure its training's; start-up and
+    scoring then make a control seem slower than it is.
+    """
+    results = [r for r in reference.results() if r.candidate == candidate and r.status is Status.OK]
     seconds = [
-        r.train_seconds
-        for r in reference.results()
-        if r.candidate == candidate and r.status is Status.OK and r.train_seconds > 0
+        r.metrics.get("train_cpu_seconds", r.cpu_seconds) if on_cpu else r.train_seconds
+        for r in results
     ]
-    return median(seconds) if seconds else None
+    return median(seconds) if seconds and min(seconds) > 0 else None
 
 
 def _rung(state: RunState, confirmation: Confirmation) -> tuple[Arm, ...]:

@@ -54,11 +54,15 @@ RUNG_FACTOR, RUNG_SEEDS = 4.0, 2
 
 @dataclass(frozen=True)
 class Confirm:
-    """How a request wants its verdict reached; a smoke test never affords one."""
+    """How a request wants its verdict reached; a smoke test never affords one.
 
-    seeds: int = VERDICT_SEEDS  # 0: none, and so no Go
-    rung_factor: float = RUNG_FACTOR  # 0: no rung
-    rung_seeds: int = RUNG_SEEDS
+    `None` leaves it to the default: that is not the same as asking for what the default is, where
+    a recorded run has something else.
+    """
+
+    seeds: int | None = None  # 0: none, and so no Go
+    rung_factor: float | None = None  # 0: no rung
+    rung_seeds: int | None = None
 
 
 @dataclass(frozen=True)
@@ -142,13 +146,16 @@ def search_plan(
         )
     sizing = _sizing(request, devices.count)
     proxy, no_proxy = proxy_for(request, sizing.resolved, calibration)
+    thresholds = Thresholds.model_validate(request.thresholds)
+    confirmation = confirmation_for(request, succession)
+    no_go = why_no_go(sizing.resolved, confirmation, thresholds)
     return Plan(
         run_id=run_name(request),
         phase=request.phase,
         tier=request.tier,
         nominal=sizing.nominal,
         resolved=sizing.resolved,
-        reasons=(*sizing.reasons, *no_proxy),
+        reasons=(*sizing.reasons, *no_proxy, *no_go),
         search=_from_the_baseline(request) if succession is None else succession.search,
         evaluation_seed=request.evaluation_seed,
         limits=limits_for(request.limit_seconds, request.stall_seconds, devices, calibration),
@@ -157,12 +164,31 @@ def search_plan(
         devices=devices,
         calibration=calibration,
         parent=parent,
-        thresholds=Thresholds.model_validate(request.thresholds),
-        confirmation=confirmation_for(request, succession),
+        thresholds=thresholds,
+        confirmation=confirmation,
         proxy=proxy,
         source=None if succession is None else succession.source,
         **described(request.objective),
     )
+
+
+def why_no_go(
+    shape: Envelope, confirmation: Confirmation | None, thresholds: Thresholds
+) -> tuple[str, ...]:
+    """Why a search that is compared with the baseline cannot come to a Go, whatever it finds."""
+    if confirmation is None:
+        return ()
+    reasons = []
+    if confirmation.seeds < thresholds.go_seeds:
+        reasons.append(
+            f"no Go is possible: it needs {thresholds.go_seeds} fresh seeds (go_seeds), the "
+            f"comparison has {confirmation.seeds} (--confirm-seeds)"
+        )
+    if shape.generations < 2:
+        reasons.append(
+            "no Go is possible: one generation says nothing of what persists, a Go needs two"
+        )
+    return tuple(reasons)
 
 
 def _from_the_baseline(request: Request) -> SearchTerms:
@@ -196,19 +222,20 @@ def confirmation_for(request: Request, succession: Succession | None = None) -> 
     on fewer seeds than a comparison needs.
     """
     asked, objective = request.confirm, request.objective
+    seeds = VERDICT_SEEDS if asked.seeds is None else asked.seeds
     is_smoke_test = request.tier == "min" and succession is None
-    if is_smoke_test or asked.seeds == 0:
+    if is_smoke_test or seeds == 0:
         return None
-    if asked.seeds < 2:
+    if seeds < 2:
         raise ValueError(
-            f"--confirm-seeds: expected 2 or more (5 for a Go), or 0 for none, got {asked.seeds}"
+            f"--confirm-seeds: expected 2 or more (5 for a Go), or 0 for none, got {seeds}"
         )
     controls = tuple(Varied.model_validate(c.model_dump()) for c in objective.controls())
     return Confirmation(
-        seeds=asked.seeds,
+        seeds=seeds,
         picking_seeds=PICKING_SEEDS,
         luckiest=LUCKIEST,
-        control_seeds=min(CONTROL_SEEDS, asked.seeds) if controls else 0,
+        control_seeds=min(CONTROL_SEEDS, seeds) if controls else 0,
         controls=controls,
         incumbent=None if succession is None else succession.source.point,
         rung=_rung(objective, asked),
@@ -216,17 +243,17 @@ def confirmation_for(request: Request, succession: Succession | None = None) -> 
 
 
 def _rung(objective: Objective, asked: Confirm) -> Rung | None:
-    if asked.rung_factor == 0 or asked.rung_seeds == 0:
+    factor = RUNG_FACTOR if asked.rung_factor is None else asked.rung_factor
+    seeds = RUNG_SEEDS if asked.rung_seeds is None else asked.rung_seeds
+    if factor == 0 or seeds == 0:
         return None
-    if asked.rung_factor <= 1:
-        raise ValueError(
-            f"--rung: expected a factor above 1, or 0 for none, got {asked.rung_factor:g}"
-        )
-    varied = objective.rung(asked.rung_factor)
+    if factor <= 1:
+        raise ValueError(f"--rung: expected a factor above 1, or 0 for none, got {factor:g}")
+    varied = objective.rung(factor)
     if varied is None:
         return None
     longer = Varied.model_validate(varied.model_dump())
-    return Rung(factor=asked.rung_factor, seeds=asked.rung_seeds, varied=longer)
+    return Rung(factor=factor, seeds=seeds, varied=longer)
 
 
 def calibration_plan(

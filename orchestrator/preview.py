@@ -16,10 +16,11 @@ from budgets.calibration import (
     noise,
 )
 from budgets.course import expected
-from budgets.detectable import detectable
 from budgets.following import in_words
 from budgets.markdown import duration
-from budgets.proxy import outlook
+from budgets.proxy.certificate import outlook
+from budgets.statistics.comparison import percent
+from budgets.statistics.detectable import detectable
 from budgets.terms import Calibration, Devices, PanelName, Plan, Tier, Window
 from budgets.tiers import INTENT
 from orchestrator.plan import Request, Succession, search_plan
@@ -84,18 +85,18 @@ def priced(
     sizes: Mapping[PanelName, tuple[int, float]],
     without: PanelName | None = None,
 ) -> Forecast:
-    """What panels of these sizes take: evaluations, and their length in whole ones."""
-    chosen = [size for name, size in sizes.items() if name != without]
-    count, length = sum(n for n, _ in chosen), sum(whole for _, whole in chosen)
-    needs = expected(count, length, calibration, plan.devices.count)
+    """What panels of these sizes take, one after the other: evaluations, and their length."""
+    chosen = [size for name, size in sizes.items() if name != without and size[0]]
+    parts = [expected(*size, calibration, plan.devices.count) for size in chosen]
+    device_hours = sum(part.device_hours for part in parts)
     return Forecast(
-        evaluations=count,
+        evaluations=sum(part.evaluations for part in parts),
         eval_seconds=calibration.median_seconds,
         evals_per_hour=3600 / calibration.median_seconds,
-        device_hours=needs.device_hours,
-        ideal_hours=needs.device_hours / plan.devices.count,
-        barrier_hours=needs.hours,
-        cost=needs.device_hours * plan.price_per_device_hour,
+        device_hours=device_hours,
+        ideal_hours=device_hours / plan.devices.count,
+        barrier_hours=sum(part.hours for part in parts),
+        cost=device_hours * plan.price_per_device_hour,
     )
 
 
@@ -153,8 +154,8 @@ def _beginning(plan: Plan) -> list[str]:
     if plan.source is None:
         return []
     learned = (
-        "It begins at that one's recommendation, with the step size and the shape that its search "
-        "had in the end (`phase2` replays it)."
+        "It begins where that one's search stood, or at its recommendation if it has one, with the "
+        "step size and the shape of its end (`phase2` replays it)."
     )
     return [in_words(plan.source), learned, ""]
 
@@ -252,16 +253,22 @@ def _verdict(plan: Plan) -> str:
         return "No comparison on fresh seeds, so it can say that the plumbing works, and no more."
     said = (
         f"Then the best of {2 + confirmation.luckiest} finalists meets the baseline on "
-        f"{confirmation.seeds} fresh seeds; Go asks for {limits.go_gain:.1%}."
+        f"{confirmation.seeds} fresh seeds. A Go asks for a gain of {percent(limits.go_gain)}"
     )
+    if confirmation.seeds < limits.go_seeds:
+        return f"{said} on {limits.go_seeds} seeds or more, so there will be none."
     measured = noise(plan.calibration) if plan.calibration is not None else None
-    if measured is None or not measured.sd or not measured.mean:
-        return said
-    paired = sqrt(2) * measured.sd / abs(measured.mean)
-    least = detectable(paired, confirmation.seeds, limits.go_level)
+    if measured is None or measured.sd is None or not measured.mean:
+        return f"{said}."
+    if measured.sd == 0:
+        return f"{said}; the calibrated scores do not differ, so any would be seen."
+    sds = (measured.sd, measured.sd_low or 0.0, measured.sd_high or 0.0)
+    paired = (sqrt(2) * sd / abs(measured.mean) for sd in sds)
+    least, low, high = (detectable(sd, confirmation.seeds, limits.go_level) for sd in paired)
     return (
-        f"{said} With the calibrated noise a true gain of {least:.1%} is seen 8 times of 10 "
-        "(less where common seeds cancel noise)."
+        f"{said}; one of {least:.2%} would be seen 8 times of 10 with the noise that was "
+        f"calibrated. {measured.seeds} seeds leave {low:.2%} to {high:.2%} possible, and less "
+        "where a seed moves both scores alike."
     )
 
 

@@ -17,12 +17,12 @@ from budgets.chain import LEDGER, LedgerCorruptError
 from budgets.events import Owner
 from budgets.fold import ImpossibleEventError
 from budgets.ledger import BALLAST, Clock, Ledger, LedgerStorageError
+from budgets.rules.triggers import judge
 from budgets.state import Generation, RunState
 from budgets.storage import DISK, Storage, read_plain
-from budgets.terms import Calibration, Plan, Window
-from budgets.triggers import judge
+from budgets.terms import Calibration, Plan, Varied, Window
 from objectives import registry
-from objectives.api import Objective, ObjectiveSpec
+from objectives.api import Objective, ObjectiveSpec, SetupError
 from orchestrator import artifacts
 from orchestrator.calibrations import (
     CALIBRATION_SEEDS,
@@ -46,6 +46,7 @@ from orchestrator.plan import (
     run_directory,
     run_name,
     search_plan,
+    why_no_go,
 )
 from orchestrator.recorded import (
     Result,
@@ -183,8 +184,10 @@ class Session:
             begun = self._followed(request, devices.kind, overrides, accept_drift=accept_drift)
             succession, permits, overrides = begun
             # what cannot be planned is not calibrated either
-            search_plan(request, devices, None, None, succession)
+            outline = search_plan(request, devices, None, None, succession)
             refuse_the_past(request.window, self.clock)
+            for reason in why_no_go(outline.resolved, outline.confirmation, outline.thresholds):
+                self.say(f"Warning: {reason}.")
             if succession is None or not succession.source.added:
                 self._say_what_checks_found(request.objective, devices.kind)
             calibration = self._calibration(request, slots, assumed_seconds, overrides)
@@ -267,15 +270,15 @@ class Session:
         recorded = recorded_state(directory)
         if recorded is not None and recorded.concluded is not None:
             check_same_plan(directory, recorded, plan)
+            refuse_late_overrides(recorded, overrides)
             self._finish_off(directory, recorded)
             return Result(directory, recorded, judge(recorded))
         objective = registry.load(ObjectiveSpec.model_validate(plan.objective))
         for warning in objective.preflight():  # before there is anything to clean up
             self.say(f"Warning: {warning}.")
         if plan.proxy is not None:
-            shorter = registry.load(registry.varied(objective.spec, plan.proxy.varied.settings))
-            for warning in shorter.preflight():
-                self.say(f"Warning: {plan.proxy.varied.label}: {warning}.")
+            for warning in _preflight_when_short(objective, plan.proxy.varied):
+                self.say(f"Warning: {warning}.")
         check_place(directory, allow_network=self.allow_network_fs)
         make_directory(directory)
         with Ledger(directory, self.clock, self.storage) as ledger:
@@ -340,6 +343,25 @@ class Session:
         executor, self._executor, self._warnings_said = self._executor, None, 0
         if executor is not None:
             executor.__exit__(None, None, None)
+
+
+def _preflight_when_short(objective: Objective, shorter: Varied) -> tuple[str, ...]:
+    """The warnings of a proxy's evaluation. Raises SetupError, naming it, where it cannot be."""
+    short = registry.load(registry.varied(objective.spec, shorter.settings))
+    try:
+        return tuple(f"{shorter.label}: {warning}" for warning in short.preflight())
+    except SetupError as error:
+        raise SetupError(f"{shorter.label}: {error}") from error
+
+
+def refuse_late_overrides(state: RunState, overrides: Overrides) -> None:
+    """Raises ValueError on one that is not on record: nothing holds up a run that is over."""
+    known = {(overridden.rule, overridden.reason) for overridden in state.overridden}
+    for rule, reason in overrides:
+        if (rule, reason) not in known:
+            raise ValueError(
+                f"--override {rule}: {state.plan.run_id} is over, and no rule holds it up"
+            )
 
 
 def refuse_the_past(window: Window | None, clock: Clock) -> None:

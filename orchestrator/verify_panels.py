@@ -7,10 +7,10 @@ from typing import TypeVar
 
 from budgets.chain import Record
 from budgets.course import next_step
-from budgets.decision import decide
 from budgets.events import Decided, PanelAsked, Settled
 from budgets.fold import apply, begin
 from budgets.state import RunState
+from budgets.verdict.decision import decide
 from orchestrator.panels import Confirming
 
 Word = TypeVar("Word", Settled, PanelAsked, Decided)
@@ -71,9 +71,11 @@ def _compare_panels(record: Record, asked: PanelAsked, due: PanelAsked | None) -
 
 
 def _compare_decisions(record: Record, decided: Decided, state: RunState) -> None:
+    """All but the words: another version may say the same thing otherwise."""
     if next_step(state) != "decide":
         raise DivergedError(f"{at(record)} decides before everything planned is settled")
     fired, expected = decide(state)
+    expected = replace(expected, evidence=decided.evidence)
     numbers = ((decided.gain, expected.gain), (decided.lower, expected.lower))
     if all(_is_close(*pair) for pair in numbers):  # the last bits are another processor's
         expected = replace(expected, gain=decided.gain, lower=decided.lower)

@@ -120,6 +120,10 @@ def run_check() -> Callable[..., Result]:
     return run
 
 
+ENDS = ("patience", "flat", "seed_luck")
+"""Rules that speak of what was searched; others speak of the machine, or of one interruption."""
+
+
 def essence(state: RunState) -> dict[str, Any]:
     """What a run found, without how long it took or how often it was interrupted."""
     return {
@@ -142,7 +146,7 @@ def essence(state: RunState) -> dict[str, Any]:
             }
             for panel in state.panels.values()
         ],
-        "fired": state.fired,
+        "fired": [fired for fired in state.fired if fired.rule in ENDS],
         "decided": state.decided,
         "evaluations": (state.accounts.evaluations, state.accounts.apart),
         "open": len(state.accounts.holds),

@@ -23,7 +23,8 @@ from budgets.chain import LEDGER, read
 from budgets.events import Planned, Reserved, Status
 from budgets.head import HEAD
 from budgets.ledger import Ledger
-from budgets.markdown import plain, printable, to_markdown
+from budgets.markdown import to_markdown
+from budgets.plain import plain, printable
 from budgets.report import budget_report
 from budgets.terms import Limits
 from objectives import registry, secrets

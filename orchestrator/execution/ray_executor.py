@@ -110,11 +110,7 @@ class RayExecutor:
             self._leave()
 
     def free(self, avoid: str = "") -> int:
-        free = self._free_slots()
-        others = [slot for slot in free if not slot.is_on(avoid)]
-        if others or any(not slot.is_on(avoid) for slot in self._busy()):
-            return len(others)
-        return len(free)
+        return len(self._free_slots(avoid))
 
     def submit(self, attempt: Attempt) -> None:
         free = self._free_slots()
@@ -123,15 +119,15 @@ class RayExecutor:
         write_config(attempt)
         next((slot for slot in free if not slot.is_on(attempt.avoid)), free[0]).run(attempt)
 
-    def _free_slots(self) -> list[RaySlot]:
+    def _free_slots(self, avoid: str = "") -> list[RaySlot]:
         watch = self._look()
         while not (watch.busy() or watch.arrived):
             self._raise_if_hopeless(watch)
-            if free := watch.free():
+            if free := watch.free(avoid):
                 return free
             watch.sleep(LOOK_SECONDS)
             self._look()
-        return [] if self._is_cut_off() else watch.free()
+        return [] if self._is_cut_off() else watch.free(avoid)
 
     def cancel(self) -> None:
         """Ask every attempt in flight to end; their outcomes come through `wait`."""

@@ -50,8 +50,12 @@ class SlotWatch:
         actor = self._new_actor("", ())
         return RaySlot(self._terms, self._clock, actor, self._clock(), actor.ready.remote())
 
-    def free(self) -> list[RaySlot]:
-        return [slot for slot in self.slots if slot.is_free()]
+    def free(self, avoid: str = "") -> list[RaySlot]:
+        """Slots for an attempt that shall avoid a device: others, unless nothing runs there."""
+        free = [slot for slot in self.slots if slot.is_free()]
+        others = [slot for slot in free if not slot.is_on(avoid)]
+        are_coming = any(not slot.is_on(avoid) for slot in self.busy())
+        return others if others or are_coming else free
 
     def busy(self) -> list[RaySlot]:
         return [slot for slot in self.slots if slot.attempt is not None]

@@ -1,5 +1,6 @@
 """A small plan, runs told in memory and runs written to a disk, on a clock that tests turn."""
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,6 +18,7 @@ from budgets.events import (
     Opened,
     Overridden,
     Owner,
+    PanelAsked,
     Planned,
     Reserved,
     Settled,
@@ -26,14 +28,20 @@ from budgets.fold import apply, begin
 from budgets.ledger import Clock, Ledger
 from budgets.state import Generation, RunState
 from budgets.terms import (
+    Arm,
     Calibration,
     Caps,
+    Confirmation,
     Devices,
     Envelope,
     Limits,
+    PanelName,
     Plan,
+    Rung,
     Sample,
     SearchTerms,
+    Thresholds,
+    Varied,
 )
 
 Outcome = float | Status
@@ -86,6 +94,46 @@ def small_plan(**fields: Any) -> Plan:
         **fields,
     }
     return Plan.model_validate(values)
+
+
+PICKING, FRESH, ON_RUNG = (11, 12, 13), tuple(range(21, 29)), (31, 32)
+"""Seeds of a confirmation: to pick the winner on, to judge it on, and with more FLOPs."""
+
+OFF = Varied(label="synapses off", settings={"model": "gpt"})
+EQUAL = Varied(label="synapses off at equal seconds (1.5 x FLOPs)", settings={"model": "gpt"})
+LONGER = Varied(label="4 x FLOPs", settings={"factor": 4}, length=4.0)
+
+
+def confirmation(**fields: Any) -> Confirmation:
+    """Of 8 fresh seeds and 3 to pick on, with one control and a rung."""
+    values = {
+        "seeds": len(FRESH),
+        "picking_seeds": len(PICKING),
+        "luckiest": 2,
+        "control_seeds": 5,
+        "controls": (OFF,),
+        "rung": Rung(factor=4.0, seeds=len(ON_RUNG), varied=LONGER),
+        **fields,
+    }
+    return Confirmation.model_validate(values)
+
+
+def confirmed_plan(**fields: Any) -> Plan:
+    """P = 4, G = 3, tier target, compared on fresh seeds; the baseline scores 1, sd 0.005."""
+    scores = (0.995, 1.0, 1.005)
+    envelope = Envelope(population=4, generations=3, seeds_per_candidate=1)
+    values = {
+        "run_id": "judged",
+        "tier": "target",
+        "nominal": envelope,
+        "resolved": envelope,
+        "caps": Caps(evaluations=12),
+        "calibration": Calibration(samples=tuple(sample(score=s) for s in scores), ledger="c" * 32),
+        "confirmation": confirmation(),
+        "thresholds": Thresholds(dead_freedom=3),  # of the one generation in the first third
+        **fields,
+    }
+    return small_plan(**values)
 
 
 AT = "2030-01-01T00:00:00.000+00:00"
@@ -206,6 +254,90 @@ class Story:
             self.tell()
         return self.state
 
+    def compare(
+        self,
+        name: PanelName,
+        arms: Sequence[Arm],
+        outcomes: Sequence[Mapping[int, Outcome]],
+        **fields: Any,
+    ) -> RunState:
+        """A whole panel with these outcomes, of each arm by seed."""
+        self.say(PanelAsked(panel=name, arms=tuple(arms), seeds=tuple(map(tuple, outcomes))))
+        for candidate, own in enumerate(outcomes):
+            for seed, outcome in own.items():
+                reservation = reserved(candidate, panel=name, seed=seed)
+                self.say(reservation, settled(reservation, outcome, panel=name, **fields))
+        return self.state
+
+
+BASE, BETTER = (0.5, 0.5), (0.4, 0.6)
+GENERATIONS = ((1.00, 1.02, 1.01, 1.03), (0.99, 1.01, 1.00, 1.02), (0.98, 1.00, 0.99, 1.01))
+FINALISTS = {"average": 0.98, "mean": 0.985, "luckiest 1": 0.99, "luckiest 2": 0.995}
+
+
+def told_of(
+    plan: Plan | None = None,
+    *,
+    generations: Iterable[Sequence[Outcome]] = GENERATIONS,  # of each candidate, on every seed
+    baseline: Sequence[Outcome] = 11 * (1.0,),  # on the picking seeds, then on the fresh ones
+    control: Sequence[Outcome] | None = None,
+    incumbent: Sequence[Outcome] | None = None,
+    finalists: Mapping[str, tuple[Outcome, ...] | Outcome] | None = None,
+    winner: Sequence[Outcome] | None = None,
+    equal: Sequence[Outcome] | None = None,
+    rung: tuple[Sequence[Outcome], Sequence[Outcome]] | None = None,
+    best: str = "average",
+    metrics: Mapping[str, float] | None = None,  # of the winner's panel
+) -> Story:
+    """A run as far as its outcomes are given; `decide` can follow, and `rung` is (baseline, best).
+
+    None: that panel was not asked. Every finalist's score may be one number for all seeds.
+    """
+    earlier = None if incumbent is None else BETTER
+    story = Story(plan or confirmed_plan(confirmation=confirmation(incumbent=earlier)))
+    confirmed = story.state.plan.confirmation
+    fresh = FRESH[: 0 if confirmed is None else confirmed.seeds]
+    arms, outcomes = [Arm(name="baseline", point=BASE)], [baseline]
+    if incumbent is not None:
+        arms.append(Arm(name="incumbent", point=BETTER))
+        outcomes.append(incumbent)
+    if control is not None:
+        arms.append(Arm(name=OFF.label, point=BASE, settings=OFF.settings))
+        outcomes.append(control)
+    seeds = [(*PICKING, *fresh), *(fresh for _ in arms[1:])]
+    story.compare(
+        "reference",
+        arms,
+        [dict(zip(s, o, strict=False)) for s, o in zip(seeds, outcomes, strict=True)],
+    )
+    for own in generations:
+        story.ask(seeds=tuple(range(5, 5 + story.state.plan.resolved.seeds_per_candidate)))
+        for candidate, seed in story.current.evaluations():
+            story.evaluate(candidate, own[candidate], seed=seed)
+        story.tell(BETTER)
+    if finalists is None and winner is None:
+        return story
+    names = FINALISTS if finalists is None else finalists
+    compared = [Arm(name=n, point=(0.4, 0.6 + 0.01 * place)) for place, n in enumerate(names)]
+    given = [o if isinstance(o, tuple) else len(PICKING) * (o,) for o in names.values()]
+    story.compare("finalists", compared, [dict(zip(PICKING, o, strict=True)) for o in given])
+    if winner is None:
+        return story
+    arms = [next(arm for arm in compared if arm.name == best)]
+    outcomes = [winner]
+    if equal is not None:
+        arms.append(Arm(name=EQUAL.label, point=BASE, settings=EQUAL.settings))
+        outcomes.append(equal)
+    scores = [dict(zip(fresh, o, strict=False)) for o in outcomes]
+    story.compare("winner", arms, scores, metrics=dict(metrics or {}))
+    if rung is not None:
+        arms = [
+            Arm(name=n, point=BASE, settings=LONGER.settings, length=4.0)
+            for n in ("baseline", best)
+        ]
+        story.compare("rung", arms, [dict(zip(ON_RUNG, o, strict=True)) for o in rung])
+    return story
+
 
 class MakePlan(Protocol):
     def __call__(self, **fields: Any) -> Plan: ...
@@ -304,6 +436,17 @@ def make_story() -> MakeStory:
         return Story(plan or small_plan(**fields))
 
     return make
+
+
+@pytest.fixture(scope="session")
+def make_confirmed_plan() -> MakePlan:
+    return confirmed_plan
+
+
+@pytest.fixture(scope="session")
+def tell() -> Callable[..., Story]:
+    """`told_of`: a run that is compared with the baseline, as far as its outcomes are given."""
+    return told_of
 
 
 @pytest.fixture

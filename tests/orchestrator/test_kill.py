@@ -263,3 +263,25 @@ def test_status_sees_a_run_it_does_not_own(cli: Cli) -> None:
 
     assert (running["running"], dead["running"]) == (True, False)
     assert seconds_until_gone(run) < 5
+
+
+@pytest.mark.slow
+def test_a_phase_2_killed_again_and_again_ends_like_one_that_never_was(
+    cli: Cli, found: Found
+) -> None:
+    assert cli.run(*phase1(SPHERE, "inline", "runs")).returncode == 0
+    source = ("--variant", "robust", "--from", "run", "--override", "go", "--reason", "a test")
+    options = ("--tier", "min", "--max-evals", "48", "--runs-dir", "runs", "--workers", "2")
+    command = ("phase2", *source, *options, *SPHERE, "--assume-eval-seconds", "5")
+    undisturbed = cli.run(*command, "--executor", "inline", "--run-id", "whole")
+    assert undisturbed.returncode == 0, undisturbed.stderr
+
+    run = cli.cwd / "runs/phase2/killed"
+    killed = (*command, "--executor", "local", "--run-id", "killed")
+    for records in (1, 2, 3, 7, 50, 80, 110, 140):
+        kill_at(cli, killed, run, records)
+    assert cli.run(*killed).returncode == 0
+
+    whole = found(cli.cwd / "runs/phase2/whole")
+    assert found(run)["generations"] == whole["generations"]
+    assert cli.run("verify", str(run)).returncode == 0

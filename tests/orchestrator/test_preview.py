@@ -1,12 +1,14 @@
 """What a person reads before anything is spent."""
 
+from typing import Any
+
 import pytest
 
 from budgets.terms import Calibration, Devices, Sample
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.plan import Request
-from orchestrator.preview import calibration_lines, preview_tiers, to_markdown
+from orchestrator.plan import Confirm, Request
+from orchestrator.preview import Preview, calibration_lines, preview_tiers, to_markdown
 
 DEVICES = Devices(count=8, kind="cpu", name="some processor", threads=1, memory_bytes=1 << 30)
 
@@ -64,3 +66,110 @@ def test_every_tier_says_how_often_luck_alone_would_pause_it() -> None:
         "runs (1.1% of generations) where 1% of all evaluations fail, in 92.3% of runs (8.2% of "
         "generations) where 3% of all evaluations fail."
     ) in text
+
+
+# The verdict
+
+
+def previews(calibration: Calibration | None, **fields: Any) -> list[Preview]:
+    """Of the three tiers, of a sphere."""
+    objective = registry.load(ObjectiveSpec(name="sphere"))
+    return preview_tiers(Request("phase1", "min", objective, **fields), DEVICES, calibration)
+
+
+def rows(text: str, tier: str) -> list[str]:
+    """The tier's row, and those that belong to it."""
+    lines = text.splitlines()
+    at = next(n for n, line in enumerate(lines) if line.startswith(f"| {tier} |"))
+    after = [n for n, line in enumerate(lines) if n > at and not line.startswith("|  |")]
+    return lines[at : after[0]]
+
+
+def test_tier_min_has_no_comparison_and_says_so() -> None:
+    found = previews(calibrated(3.00, 3.02, 3.04))[0]
+    assert found.apart is found.rung is None
+    text = to_markdown([found])
+    assert "No comparison on fresh seeds, so it can say that the plumbing works, and no more." in (
+        text
+    )
+
+
+def test_the_comparison_and_the_rung_have_their_own_price() -> None:
+    found = previews(calibrated(3.00, 3.02, 3.04))[1]
+    assert found.apart is not None
+    assert found.rung is not None
+    assert (found.apart.evaluations, found.rung.evaluations) == (31, 4)
+    assert found.apart.device_hours == pytest.approx(31 * 3 / 3600)
+    assert found.rung.device_hours == pytest.approx(4 * 4 * 3 / 3600)  # each four times as long
+    own, apart, rung = rows(to_markdown([found]), "target")
+    assert own.startswith("| target | 16 x 7 x 1 | 112 |")
+    assert apart.startswith("|  | and the verdict | 31 |")
+    assert rung.startswith("|  | if Go: 4 x effort | 4 |")
+
+
+def test_panels_wait_for_each_other() -> None:
+    """On 8 devices: 11, 12 and 8 evaluations in two, two and one rounds of 3 s."""
+    found = previews(calibrated(3.00, 3.02, 3.04))[1]
+    assert found.apart is not None
+    assert found.rung is not None
+    assert found.apart.barrier_hours == pytest.approx(5 * 3 / 3600)
+    assert found.apart.ideal_hours == pytest.approx(31 * 3 / 8 / 3600)
+    assert found.rung.barrier_hours == pytest.approx(12 / 3600)
+
+
+def test_without_a_rung_there_is_no_price_of_one() -> None:
+    found = previews(calibrated(3.0, 3.1), confirm=Confirm(rung_factor=0))[1]
+    assert found.rung is None
+    assert len(rows(to_markdown([found]), "target")) == 2
+
+
+def test_without_a_comparison_only_the_search_has_a_price() -> None:
+    found = previews(calibrated(3.0, 3.1), confirm=Confirm(seeds=0))[1]
+    assert found.apart is found.rung is None
+    assert len(rows(to_markdown([found]), "target")) == 1
+
+
+def test_without_a_calibration_the_numbers_of_evaluations_are_known() -> None:
+    own, apart, rung = rows(to_markdown(previews(None)), "target")
+    assert own.endswith("| 112 | ? | ? | ? | ? |")
+    assert apart.endswith("| 31 | ? | ? | ? | ? |")
+    assert rung.endswith("| 4 | ? | ? | ? | ? |")
+
+
+@pytest.mark.parametrize(
+    ("calibration", "said"),
+    [
+        (
+            calibrated(1.00, 1.01, 0.99),
+            "A Go asks for a gain of 1%; one of 1.98% would be seen 8 times of 10 with the noise "
+            "that was calibrated. 3 seeds leave 1.03% to 12.44% possible, and less where a seed "
+            "moves both scores alike.",
+        ),
+        (calibrated(1.0, 1.0), "; the calibrated scores do not differ, so any would be seen."),
+        (calibrated(1.0), "A Go asks for a gain of 1%."),
+        (Calibration(assumed_seconds=2.0), "A Go asks for a gain of 1%."),
+        (None, "A Go asks for a gain of 1%."),
+    ],
+)
+def test_a_plan_says_what_gain_its_verdict_would_see(
+    calibration: Calibration | None, said: str
+) -> None:
+    text = to_markdown(previews(calibration)[1:2])
+    assert "Then the best of 4 finalists meets the baseline on 8 fresh seeds. A Go asks" in text
+    assert said in text
+    assert ("would be seen 8 times" in text) == ("would be seen 8 times" in said)
+
+
+def test_fewer_seeds_than_a_go_needs_are_said_to_be_so() -> None:
+    text = to_markdown(previews(calibrated(3.0, 3.1), confirm=Confirm(seeds=4))[1:2])
+    assert "on 4 fresh seeds. A Go asks for a gain of 1% on 5 seeds or more, so there will be" in (
+        text
+    )
+
+
+def test_a_program_gets_the_same_prices() -> None:
+    found = previews(calibrated(3.00, 3.02, 3.04))[1].as_dict()
+    assert found["expected_apart"]["evaluations"] == 31
+    assert found["rung"]["evaluations"] == 4
+    assert found["comparing"] is None
+    assert found["plan"]["confirmation"]["seeds"] == 8

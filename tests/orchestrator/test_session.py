@@ -27,6 +27,7 @@ from orchestrator.amend import Amendment, amend
 from orchestrator.engine import Engine
 from orchestrator.execution.evaluate import Outcome, Slots
 from orchestrator.execution.executors import InlineExecutor
+from orchestrator.plan import Confirm
 from orchestrator.recorded import Result
 from orchestrator.run import PlanChangedError
 from orchestrator.session import system_clock
@@ -71,6 +72,19 @@ def test_where_there_is_nothing_yet_nothing_is_forked(
     result = run_search(tmp_path, fork=True)
     assert result.state.plan.parent is None
     assert names(tmp_path) == ["min-sphere-s1"]
+
+
+def test_a_default_that_is_asked_for_is_not_what_the_run_was_begun_with(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    terms = {"tier": "target", "max_evals": 16}
+    begun = run_search(tmp_path, confirm=Confirm(seeds=4), **terms)
+    assert run_search(tmp_path, **terms).directory == begun.directory
+    with pytest.raises(PlanChangedError, match=r"confirmation\.seeds: 4 -> 8"):
+        run_search(tmp_path, confirm=Confirm(seeds=8), **terms)
+    child = run_search(tmp_path, confirm=Confirm(seeds=8), fork=True, **terms)
+    assert child.state.plan.confirmation is not None
+    assert child.state.plan.confirmation.seeds == 8
 
 
 @pytest.mark.parametrize(
@@ -250,7 +264,7 @@ def test_what_fails_for_want_of_room_is_nobodys_fault_and_owed_again(
 def test_a_pause_for_want_of_room_is_exit_8(run: Path) -> None:
     import typer
 
-    from budgets.triggers import Verdict, disk_full
+    from budgets.rules.triggers import Verdict, disk_full
     from orchestrator.live import Live
 
     state = state_of(run)

@@ -163,3 +163,15 @@ def test_patience_stops_a_search_that_does_not_get_better_and_can_be_overridden(
     again = command(*PHASE1, "--tier", "target", "--confirm-seeds", "0", *plateau, *onward)
     assert again.code == 4
     assert "Generation 3 of 15" in again.out
+
+
+def test_what_a_search_out_of_patience_found_is_compared_all_the_same(command: "Command") -> None:
+    plateau = ("--patience", "1", "--min-improve", "0.99")
+    answer = command("phase1", "--tier", "target", *SPHERE, "--set", "noise=0.01", *plateau)
+    assert answer.code == 0
+    assert "Rule patience: the mean score got" in answer.out
+    assert "Go that persists" in answer.out
+    rules = orjson.loads(command("explain", "target-sphere-s1", "--json").out)["rules"]
+    fires = {row["rule"]: row["seen"]["fires"] for row in rules if row["seen"] is not None}
+    assert [name for name in fires if fires[name]] == ["patience"]
+    assert {"signal", "stability", "persistence", "sanity", "rung"} <= set(fires)

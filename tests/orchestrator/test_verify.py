@@ -280,3 +280,37 @@ def test_an_unfinished_last_line_is_named_before_anything_mends_it(run: Path) ->
 
     assert divergence is not None
     assert "unfinished (15 bytes)" in divergence
+
+
+@pytest.fixture(scope="module")
+def decided(tmp_path_factory: pytest.TempPathFactory, run_search: RunSearch) -> Path:
+    root = tmp_path_factory.mktemp("decided")
+    settings = {"noise": 0.01}
+    return run_search(root, settings=settings, tier="target", max_evals=16).directory
+
+
+@pytest.mark.parametrize(("field", "value"), [("grade", "go"), ("lower", 0.5), ("arm", "mean")])
+def test_a_decision_that_does_not_follow_is_found(
+    decided: Path, tmp_path: Path, field: str, value: object
+) -> None:
+    run = Path(shutil.copytree(decided, tmp_path / decided.name))
+    lines = lines_of(run)
+    event = lines[numbers(lines, "decided")[0]]["event"]
+    assert event.get(field) != value
+    event[field] = value
+    seal_again(run, lines)
+
+    divergence = verify(run).divergence
+
+    assert divergence is not None
+    assert f"decides {field}" in divergence
+
+
+def test_a_decision_may_be_put_in_other_words(decided: Path, tmp_path: Path) -> None:
+    """Those of another version: an update damages no ledger."""
+    run = Path(shutil.copytree(decided, tmp_path / decided.name))
+    lines = lines_of(run)
+    lines[numbers(lines, "decided")[0]]["event"]["evidence"] = "as an earlier version said it"
+    seal_again(run, lines)
+
+    assert verify(run).divergence is None

@@ -155,3 +155,74 @@ def test_an_executor_withdraws_a_device_that_a_failed_attempt_left_in_use(
         with pytest.raises(EngineError, match=r"GPU-a: 9000 MiB.*GPU-b: 9000 MiB"):
             executor.free()
     assert [one.device for one in executor.withdrawn] == GPUS
+
+
+# Devices to avoid, devices that fail
+
+
+def test_another_device_is_taken_than_the_one_to_avoid() -> None:
+    devices = DevicePool(GPUS, 0.0, list)
+    assert devices.free("GPU-a") == 1
+    assert devices.take("GPU-a") == "GPU-b"
+    assert devices.free() == 1
+
+
+def test_the_device_to_avoid_is_not_offered_while_another_one_is_at_work() -> None:
+    devices = DevicePool(GPUS, 0.0, list)
+    devices.free()
+    other = devices.take("GPU-a")
+    assert devices.free("GPU-a") == 0
+    devices.give_back(other, ended_well=True)
+    assert devices.free("GPU-a") == 1
+
+
+def test_another_device_that_is_still_looked_at_is_waited_for() -> None:
+    answers = iter([[Gpu("1", "GPU-b", 9000, ())], [Gpu("1", "GPU-b", 9000, ())], []])
+    devices = DevicePool(GPUS, 60.0, lambda: next(answers, []))
+    assert devices.free("GPU-a") == 1
+    assert devices.take("GPU-a") == "GPU-b"
+
+
+@pytest.mark.parametrize("names", [[None, None], ["GPU-a"]])
+def test_the_only_device_is_used_although_it_is_to_be_avoided(names: list[str | None]) -> None:
+    devices = DevicePool(names, 0.0, list)
+    avoid = names[0] or "cpu"
+    assert devices.free(avoid) == len(names)
+    assert devices.take(avoid) == names[0]
+    assert devices.free(avoid) == len(names) - 1
+
+
+def test_a_device_to_avoid_that_is_withdrawn_leaves_the_others() -> None:
+    devices = DevicePool(GPUS, 0.0, list)
+    devices.free()
+    devices.give_up(devices.take(), "the device failed")
+    assert devices.free("GPU-a") == 1
+    assert devices.take("GPU-a") == "GPU-b"
+    assert devices.free("GPU-b") == 0
+
+
+def test_an_executor_withdraws_a_device_that_says_that_it_fails(
+    make_attempt: Make, nasty: Program
+) -> None:
+    cause = "torch.AcceleratorError: CUDA error: uncorrectable ECC error encountered"
+    said = f'{{"attempt_id": "ID", "status": "error", "cause": "{cause}"}}'
+    slots = Slots(2, "cuda", "a GPU", 1)
+    with LocalExecutor(slots, program=nasty, gpu_ids=GPUS) as executor:
+        executor.submit(make_attempt("write", content=said))
+        (outcome,) = executor.wait(20.0)
+        assert (outcome.status, outcome.device) == (Status.ERROR, "GPU-a")
+        assert executor.free() == 1
+        executor.submit(make_attempt("finish"))
+        (outcome,) = executor.wait(20.0)
+        assert (outcome.status, outcome.device) == (Status.OK, "GPU-b")
+    (gone,) = executor.withdrawn
+    assert (gone.device, gone.why) == ("GPU-a", f"the device failed: {cause}")
+
+
+def test_a_host_that_says_so_keeps_its_processors(make_attempt: Make, nasty: Program) -> None:
+    said = '{"attempt_id": "ID", "status": "error", "cause": "no CUDA-capable device"}'
+    with LocalExecutor(Slots(1, "cpu", "", 1), program=nasty) as executor:
+        executor.submit(make_attempt("write", content=said))
+        executor.wait(20.0)
+        assert executor.free() == 1
+    assert executor.withdrawn == ()

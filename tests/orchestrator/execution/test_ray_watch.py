@@ -74,18 +74,26 @@ class FakeRay:
         return self.actors[-1]
 
     def is_ready(self, actor: FakeActor, *withdrawn: Withdrawn) -> None:
-        said = Ready(node_id="n1", host="h1", niceness=0, clock=500.0, withdrawn=withdrawn)
+        said = Ready(
+            node_id="n1",
+            host="h1",
+            device=f"{[one is actor for one in self.actors].index(True)} on h1",
+            niceness=0,
+            clock=500.0,
+            withdrawn=withdrawn,
+        )
         self.answers[actor.last("ready")] = to_json(said)
 
 
 class Bench:
-    """One slot, watched."""
+    """Slots, watched; one unless there shall be more."""
 
-    def __init__(self) -> None:
+    def __init__(self, slots: int = 1) -> None:
         self.now = 1000.0
         self.ray = FakeRay()
-        self.watch = SlotWatch(self.ray, TERMS, 1, self.ray.new_actor, lambda: self.now)
-        self.ray.is_ready(self.actor)
+        self.watch = SlotWatch(self.ray, TERMS, slots, self.ray.new_actor, lambda: self.now)
+        for actor in self.ray.actors:
+            self.ray.is_ready(actor)
         self.look()
 
     @property
@@ -259,3 +267,17 @@ def test_an_actor_that_dies_again_and_again_is_the_engines_fault(bench: Bench) -
         bench.ray.answers[bench.actor.last("ready")] = DiedError()
     with pytest.raises(EngineError, match="died 4 times"):
         bench.look()
+
+
+def test_what_shall_avoid_a_device_finds_another_one_or_waits_for_it(make_attempt: Make) -> None:
+    bench = Bench(slots=2)
+    first, second = bench.watch.slots
+    assert bench.watch.free("0 on h1") == [second]
+    assert bench.watch.free("elsewhere") == [first, second]
+    second.run(make_attempt())
+    assert bench.watch.free() == [first]
+    assert bench.watch.free("0 on h1") == []  # the other one will be free
+
+
+def test_the_only_device_is_not_avoided(bench: Bench) -> None:
+    assert len(bench.watch.free("0 on h1")) == 1

@@ -1,0 +1,14 @@
+"""Text from anywhere, made fit to be shown."""
+
+import re
+
+
+def printable(text: str) -> str:
+    """`text` as it can be shown: without characters that steer a terminal or turn text around."""
+    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def plain(text: str) -> str:
+    """One line that says `text` in Markdown, and is no HTML, link, image or code in it."""
+    line = " ".join(printable(text).split())
+    return re.sub(r"[\\`<\[\]|]", r"\\\g<0>", line)

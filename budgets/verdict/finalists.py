@@ -1,0 +1,104 @@
+"""Who is compared with the baseline on fresh seeds, and who wins there.
+
+The finalists are the search distribution's mean, its average over the last generations, and the
+luckiest candidates. They are compared on the picking seeds; the best of them alone goes on to
+seeds that nobody was picked on, so that having picked it does not flatter it there.
+"""
+
+from math import ceil
+from statistics import fmean
+
+from budgets.state import Generation, RunState
+from budgets.terms import Arm
+
+Point = tuple[float, ...]
+
+BASELINE, INCUMBENT = "baseline", "incumbent"
+AVERAGE, MEAN, LUCKIEST = "average", "mean", "luckiest"
+
+IN_WORDS = {
+    AVERAGE: "the mean of the search distribution, averaged over its last third of generations",
+    MEAN: "the mean of the search distribution at the end",
+    LUCKIEST: "one of the luckiest candidates of the search",
+}
+
+
+def average(state: RunState) -> Point | None:
+    """The mean of the distribution, averaged over the last third of the generations."""
+    means = [g.told.favourite for g in _last_third(state.told) if g.told is not None]
+    if not means:
+        return None
+    return tuple(sum(units) / len(means) for units in zip(*means, strict=True))
+
+
+def _last_third(generations: list[Generation]) -> list[Generation]:
+    return generations[-ceil(len(generations) / 3) :]
+
+
+def finalists(state: RunState) -> tuple[Arm, ...]:
+    """The configurations to compare, none of them twice; those likelier to be good come first."""
+    confirmation, last = state.plan.confirmation, state.told[-1].told
+    assert confirmation is not None
+    mean = average(state)
+    assert last is not None
+    assert mean is not None
+    arms = [Arm(name=AVERAGE, point=mean), Arm(name=MEAN, point=last.favourite)]
+    for place, point in enumerate(luckiest(state, confirmation.luckiest), 1):
+        arms.append(Arm(name=f"{LUCKIEST} {place}", point=point))
+    points = [arm.point for arm in arms]
+    return tuple(arm for place, arm in enumerate(arms) if arm.point not in points[:place])
+
+
+def luckiest(state: RunState, count: int) -> list[Point]:
+    """Candidates of the last third of generations, furthest below their generation's mean first.
+
+    Scores of different generations, on other seeds, do not compare as they are; those of a proxy
+    not even so. Early generations spread more: theirs lie far below a mean that was worse.
+    """
+    ranked = sorted(
+        (score - mean, generation.number, candidate)
+        for generation in _last_third(full_ones(state))
+        if (mean := mean_score(generation)) is not None
+        for candidate, score in enumerate(generation.scores())
+        if score is not None
+    )
+    return [state.told[number].points[candidate] for _, number, candidate in ranked[:count]]
+
+
+def full_ones(state: RunState) -> list[Generation]:
+    """The generations told whose candidates were evaluated in full."""
+    return [generation for generation in state.told if generation.is_full]
+
+
+def mean_score(generation: Generation) -> float | None:
+    """Over its healthy candidates."""
+    healthy = [score for score in generation.scores() if score is not None]
+    return sum(healthy) / len(healthy) if healthy else None
+
+
+def winner(state: RunState) -> Arm | None:
+    """The finalist with the best mean score on the picking seeds; None before they are settled.
+
+    One that failed on more seeds than another is not it. Those that failed on other seeds each are
+    compared on the seeds that all of them have. None also where all failed everywhere.
+    """
+    panel = state.panel("finalists")
+    if panel is None or not panel.closed:
+        return None
+    scores = [panel.scores_by_seed(place) for place in range(len(panel.arms))]
+    most = max(map(len, scores))
+    left = [place for place, own in enumerate(scores) if len(own) == most]
+    if most == 0:
+        return None
+    shared = set.intersection(*(set(scores[place]) for place in left))
+
+    def mean(place: int) -> float:
+        return fmean(score for seed, score in scores[place].items() if seed in shared or not shared)
+
+    return panel.arms[min(left, key=mean)]
+
+
+def has_winner(state: RunState) -> bool:
+    """Whether a finalist has a score at all, or may still get one."""
+    panel = state.panel("finalists")
+    return panel is None or not panel.closed or winner(state) is not None
