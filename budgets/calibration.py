@@ -5,9 +5,9 @@ from math import ceil
 from statistics import NormalDist
 
 from budgets.events import Settled, Status
-from budgets.rates import at_least, rate_interval
-from budgets.spread import sd_interval
 from budgets.state import RunState
+from budgets.statistics.rates import at_least, rate_interval
+from budgets.statistics.spread import sd_interval
 from budgets.terms import Calibration, Envelope, Sample
 
 

@@ -9,11 +9,11 @@ from math import ceil
 from typing import Literal, NamedTuple
 
 from budgets.accounts import MS_PER_HOUR
-from budgets.conditions import is_promising
-from budgets.finalists import has_winner
-from budgets.proxy import fidelity
+from budgets.proxy.certificate import fidelity
 from budgets.state import Batch, Panel, RunState
 from budgets.terms import Calibration, Confirmation, Rung
+from budgets.verdict.conditions import is_promising
+from budgets.verdict.finalists import has_winner
 
 Step = Literal["reference", "proxy", "generation", "finalists", "winner", "rung", "decide", "over"]
 

@@ -34,7 +34,7 @@ from budgets.events import (
     Status,
     Withdrawn,
 )
-from budgets.proxy import paired_panel
+from budgets.proxy.certificate import paired_panel
 from budgets.state import Batch, Generation, Panel, RunState, Try
 from budgets.terms import Calibration, Parent, Window
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from budgets.events import Grade
-from budgets.rules import FOLLOWS_A_GO, UNPROVEN_KNOBS, Reading
+from budgets.rules.table import FOLLOWS_A_GO, UNPROVEN_KNOBS, Reading
 from budgets.terms import Source
 
 GOES: tuple[Grade, ...] = ("go", "go_persists")

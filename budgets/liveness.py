@@ -16,9 +16,9 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from budgets.events import Status
-from budgets.paired import chance, count_needed, discoveries, paired
 from budgets.state import Generation, RunState
-from budgets.students_t import two_sided_limit
+from budgets.statistics.paired import chance, count_needed, discoveries, paired
+from budgets.statistics.students_t import two_sided_limit
 from budgets.terms import Plan
 
 End = Literal["low", "high"]

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 from budgets.failures import Failures
-from budgets.finalists import IN_WORDS
-from budgets.findings_text import finding_lines
 from budgets.liveness_text import check_lines
 from budgets.plain import plain
-from budgets.proxy_text import proxy_lines
+from budgets.proxy.text import proxy_lines
 from budgets.report import Balance, BudgetReport, GenerationRow
+from budgets.verdict.finalists import IN_WORDS
+from budgets.verdict.findings_text import finding_lines
 
 
 def to_markdown(report: BudgetReport, knobs: dict[str, float] | None = None) -> str:

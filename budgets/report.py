@@ -14,14 +14,14 @@ from budgets.calibration import best_of_noise
 from budgets.course import length_apart, search_is_over
 from budgets.events import Amended, Settled, Status
 from budgets.failures import Failures, ends_by_evaluation, failures
-from budgets.finalists import average
-from budgets.findings import Findings, findings
 from budgets.liveness import Liveness, liveness
-from budgets.proxy_report import ProxyReport, proxy_report
+from budgets.proxy.report import ProxyReport, proxy_report
+from budgets.rules.triggers import Verdict, judge
 from budgets.sentence import sentence
 from budgets.state import Generation, RunState
-from budgets.triggers import Verdict, judge
 from budgets.usage import idle_hours, slot_hours, wasted_hours
+from budgets.verdict.finalists import average
+from budgets.verdict.findings import Findings, findings
 
 
 class _Part(BaseModel):

@@ -1,13 +1,13 @@
 """Where a run stands, in one sentence that claims no more than was measured."""
 
 from budgets.course import next_step
-from budgets.findings import title
-from budgets.gains import incumbent_gain
 from budgets.liveness import liveness
-from budgets.proxy_report import proxy_report
-from budgets.proxy_text import proxy_sentence
+from budgets.proxy.report import proxy_report
+from budgets.proxy.text import proxy_sentence
+from budgets.rules.triggers import Verdict
 from budgets.state import RunState
-from budgets.triggers import Verdict
+from budgets.verdict.findings import title
+from budgets.verdict.gains import incumbent_gain
 
 
 def sentence(state: RunState, verdict: Verdict) -> str:

@@ -198,6 +198,7 @@ class Thresholds(Terms):
     go_pathological: float = Field(default=0.20, ge=0, le=1)  # of the winner's runs, failed or sick
     persist_share: float = Field(default=0.5, ge=0, le=1)  # of the gain, kept on the rung
     dead_spread: float = Field(default=1.1, ge=0)  # candidates' sd in noise sds: no more is nothing
+    dead_freedom: int = Field(default=20, ge=1)  # ... known with these degrees of freedom or more
 
 
 class SearchTerms(Terms):

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from budgets.finalists import full_ones
 from budgets.report import recommendation
 from budgets.state import RunState
 from budgets.terms import SearchTerms
+from budgets.verdict.finalists import full_ones
 from objectives.space import SearchSpace
 from orchestrator.check import Around, stands_for
 from orchestrator.landscape import Landscape, Point

@@ -7,16 +7,16 @@ import orjson
 
 from budgets.chain import LEDGER, read
 from budgets.events import GenerationTold
-from budgets.finalists import winner
-from budgets.findings import Findings
-from budgets.findings import findings as findings_of
 from budgets.fold import apply, begin
 from budgets.liveness import centre_of, moved
 from budgets.markdown import to_markdown
 from budgets.report import budget_report, recommendation
+from budgets.rules.triggers import Verdict
 from budgets.state import RunState
 from budgets.storage import write_aside
-from budgets.triggers import Verdict
+from budgets.verdict.finalists import winner
+from budgets.verdict.findings import Findings
+from budgets.verdict.findings import findings as findings_of
 from objectives.space import SearchSpace
 from orchestrator.export import COLUMNS, progress_rows, to_csv
 

@@ -6,11 +6,11 @@ from math import copysign
 from pathlib import Path
 from typing import Protocol
 
-from budgets.finalists import average
 from budgets.liveness import Liveness, liveness
 from budgets.report import recommendation
 from budgets.state import RunState
 from budgets.terms import Calibration, Devices, Envelope, Parent, Plan
+from budgets.verdict.finalists import average
 from objectives.api import Objective
 from objectives.space import Knob, SearchSpace
 from orchestrator.plan import Request, caps_for, described, limits_for, short_hash

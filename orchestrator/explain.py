@@ -6,8 +6,8 @@ from rich.markdown import Markdown
 from typer import Argument
 
 from budgets.plain import plain
-from budgets.rules import TABLE
-from budgets.rules_text import as_dict, evidence_lines, rules_table, seen, seen_table
+from budgets.rules.table import TABLE
+from budgets.rules.text import as_dict, evidence_lines, rules_table, seen, seen_table
 from budgets.terms import Thresholds
 from orchestrator.options import DEFAULT_ROOT, Json, Root, ThresholdsFile
 from orchestrator.recorded import find_run, load_state

@@ -26,12 +26,12 @@ from budgets.events import (
     Settled,
     Withdrawn,
 )
-from budgets.findings import title
 from budgets.liveness import label
 from budgets.markdown import amount, duration
 from budgets.plain import printable
 from budgets.report import balances, remaining_hours
 from budgets.state import RunState
+from budgets.verdict.findings import title
 
 
 class Listener(Console):

@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from statistics import median
 
-from budgets import decision
 from budgets.course import next_step
 from budgets.events import Decided, Fired, PanelAsked, Status
-from budgets.finalists import BASELINE, INCUMBENT, finalists, winner
-from budgets.proxy import paired_panel
+from budgets.proxy.certificate import paired_panel
 from budgets.state import Panel, RunState
 from budgets.terms import Arm, Confirmation, PanelName, Plan, Varied
+from budgets.verdict import decision
+from budgets.verdict.finalists import BASELINE, INCUMBENT, finalists, winner
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from objectives.space import SearchSpace

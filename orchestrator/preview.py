@@ -15,12 +15,12 @@ from budgets.calibration import (
     forecast,
     noise,
 )
-from budgets.comparison import percent
 from budgets.course import expected
-from budgets.detectable import detectable
 from budgets.following import in_words
 from budgets.markdown import duration
-from budgets.proxy import outlook
+from budgets.proxy.certificate import outlook
+from budgets.statistics.comparison import percent
+from budgets.statistics.detectable import detectable
 from budgets.terms import Calibration, Devices, PanelName, Plan, Tier, Window
 from budgets.tiers import INTENT
 from orchestrator.plan import Request, Succession, search_plan

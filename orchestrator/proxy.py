@@ -2,7 +2,7 @@
 
 from statistics import median
 
-from budgets.proxy import LEAST_CANDIDATES
+from budgets.proxy.certificate import LEAST_CANDIDATES
 from budgets.terms import Calibration, Envelope, ProxyTerms, Varied
 from objectives.api import Objective
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from random import Random
 
-from budgets.proxy import LEAST_CANDIDATES
+from budgets.proxy.certificate import LEAST_CANDIDATES
 from budgets.report import recommendation
 from budgets.state import RunState
 from budgets.terms import Calibration, Caps, Devices, Envelope, Parent, Plan

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 from typer import Option
 
-from budgets.proxy import LEAST_CANDIDATES
+from budgets.proxy.certificate import LEAST_CANDIDATES
 from budgets.state import RunState
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec

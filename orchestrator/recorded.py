@@ -9,9 +9,9 @@ from pathlib import Path
 from budgets.chain import LEDGER
 from budgets.fold import fold
 from budgets.head import Marked
+from budgets.rules.triggers import Verdict, judge
 from budgets.state import RunState
 from budgets.terms import Phase, Plan
-from budgets.triggers import Verdict, judge
 
 SET_ASIDE = (".damaged", ".salvaged")
 """What the directories that `ledger salvage` speaks of end with: they are nobody's runs."""

@@ -20,10 +20,10 @@ from budgets.events import (
 )
 from budgets.fold import apply, begin, fold, ticked
 from budgets.ledger import Ledger
+from budgets.rules.triggers import refusal_from
 from budgets.state import Batch, RunState, Try
 from budgets.storage import unused
 from budgets.terms import Plan
-from budgets.triggers import refusal_from
 from objectives.space import SearchSpace
 from orchestrator.execution.attempts import (
     CONFIG,

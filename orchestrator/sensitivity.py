@@ -13,9 +13,9 @@ from math import ceil, inf
 import numpy as np
 import numpy.typing as npt
 
-from budgets.paired import discoveries
 from budgets.state import Generation
-from budgets.students_t import share_within, two_sided_limit
+from budgets.statistics.paired import discoveries
+from budgets.statistics.students_t import share_within, two_sided_limit
 
 Array = npt.NDArray[np.float64]
 

@@ -17,10 +17,10 @@ from budgets.chain import LEDGER, LedgerCorruptError
 from budgets.events import Owner
 from budgets.fold import ImpossibleEventError
 from budgets.ledger import BALLAST, Clock, Ledger, LedgerStorageError
+from budgets.rules.triggers import judge
 from budgets.state import Generation, RunState
 from budgets.storage import DISK, Storage, read_plain
 from budgets.terms import Calibration, Plan, Varied, Window
-from budgets.triggers import judge
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec, SetupError
 from orchestrator import artifacts

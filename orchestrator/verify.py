@@ -16,7 +16,7 @@ from budgets.events import Late, Opened, Reserved, Settled, Status
 from budgets.fold import ImpossibleEventError, fold, paid_ms
 from budgets.head import records_lost, rolled_back
 from budgets.liveness import centre_of, moved
-from budgets.proxy_replay import first_divergence
+from budgets.proxy.replay import first_divergence
 from budgets.report import BudgetReport
 from budgets.state import RunState
 from budgets.terms import Parent, Plan, Source

@@ -7,10 +7,10 @@ from typing import TypeVar
 
 from budgets.chain import Record
 from budgets.course import next_step
-from budgets.decision import decide
 from budgets.events import Decided, PanelAsked, Settled
 from budgets.fold import apply, begin
 from budgets.state import RunState
+from budgets.verdict.decision import decide
 from orchestrator.panels import Confirming
 
 Word = TypeVar("Word", Settled, PanelAsked, Decided)

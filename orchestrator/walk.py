@@ -22,10 +22,10 @@ from budgets.events import (
     Overridden,
     PanelAsked,
 )
-from budgets.proxy import length_of_next
-from budgets.rules import place_of
+from budgets.proxy.certificate import length_of_next
+from budgets.rules.table import place_of
+from budgets.rules.triggers import RULES, Trigger, Verdict, disk_full, judge, refused
 from budgets.state import Batch, Generation, RunState
-from budgets.triggers import RULES, Trigger, Verdict, disk_full, judge, refused
 from orchestrator.execution.evaluate import Executor
 from orchestrator.plan import evaluation_seeds
 from orchestrator.run import Run, has_begun, settle_one_abandoned

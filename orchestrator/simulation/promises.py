@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from budgets.rates import rate_interval
+from budgets.statistics.rates import rate_interval
 from orchestrator.simulation.instant import Machine
 from orchestrator.simulation.verdicts import Ending, Trial
 

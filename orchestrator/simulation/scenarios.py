@@ -33,6 +33,7 @@ class Scenario:
     raised: Mapping[str, Any] = field(default_factory=dict)  # when a cap stops it, by a person
     natures: Mapping[Nature, float] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)  # of the objective
+    assumed_seconds: float = 0.5  # of an evaluation: no calibration is made first
 
     def request(self, *, capped: bool = True) -> Request:
         settings = {"dimension": self.dimension, "noise": 0.01, **self.settings}

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from budgets.conditions import conditions
 from budgets.events import Grade, NoGo
-from budgets.finalists import BASELINE, winner
-from budgets.gains import winner_gain
 from budgets.state import Generation, Panel, RunState
 from budgets.terms import Tier
+from budgets.verdict.conditions import conditions
+from budgets.verdict.finalists import BASELINE, winner
+from budgets.verdict.gains import winner_gain
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.plan import Request

@@ -44,7 +44,6 @@ STORMY_SESSIONS = 5
 
 MOST_SESSIONS = STORMY_SESSIONS + 8
 NO_PID = 1 << 23  # beyond what Linux gives out: whoever had it is gone
-ASSUMED_SECONDS = 0.5  # of an evaluation: no calibration is made first
 
 MakeExecutor = Callable[[Slots, Machines, Weather], SimulatedExecutor]
 
@@ -96,8 +95,8 @@ class Story:
         self._begin()
         try:
             with self._opened() as session:
-                slots, overrides = self.scenario.slots, self._overrides
-                result = session.search(self.request, slots, ASSUMED_SECONDS, overrides)
+                slots, seconds = self.scenario.slots, self.scenario.assumed_seconds
+                result = session.search(self.request, slots, seconds, self._overrides)
         except (PowerCut, Killed):
             self._bury()
         except LedgerStorageError:

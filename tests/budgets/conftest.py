@@ -40,6 +40,7 @@ from budgets.terms import (
     Rung,
     Sample,
     SearchTerms,
+    Thresholds,
     Varied,
 )
 
@@ -129,6 +130,7 @@ def confirmed_plan(**fields: Any) -> Plan:
         "caps": Caps(evaluations=12),
         "calibration": Calibration(samples=tuple(sample(score=s) for s in scores), ledger="c" * 32),
         "confirmation": confirmation(),
+        "thresholds": Thresholds(dead_freedom=3),  # of the one generation in the first third
         **fields,
     }
     return small_plan(**values)

@@ -10,8 +10,8 @@ from budgets.events import Amended, Concluded
 from budgets.fold import ImpossibleEventError, fold
 from budgets.markdown import to_markdown
 from budgets.report import budget_report
+from budgets.rules.triggers import judge
 from budgets.terms import Caps, Envelope
-from budgets.triggers import judge
 
 if TYPE_CHECKING:
     from tests.budgets.conftest import MakeStory, Story

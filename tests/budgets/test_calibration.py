@@ -18,7 +18,7 @@ from budgets.calibration import (
     noise,
 )
 from budgets.events import Status
-from budgets.rules_failures import crash_rate
+from budgets.rules.failures import crash_rate
 from budgets.terms import Calibration, Caps, Envelope, Limits, Phase, Sample, Tier, percentile_90
 from budgets.tiers import TIERS
 

@@ -11,9 +11,9 @@ from budgets.events import Amended, Event, Overridden
 from budgets.fold import ImpossibleEventError, apply, fold
 from budgets.markdown import to_markdown
 from budgets.report import budget_report
+from budgets.rules.triggers import judge, unaffordable
 from budgets.state import RunState
 from budgets.terms import Calibration, Caps, Parent, Window
-from budgets.triggers import judge, unaffordable
 
 if TYPE_CHECKING:
     from tests.budgets.conftest import MakeStory, Story

@@ -7,8 +7,8 @@ import pytest
 from budgets.events import Overridden
 from budgets.following import BEGINNING, in_words, readings
 from budgets.report import budget_report
+from budgets.rules.triggers import RULES, judge
 from budgets.terms import Source
-from budgets.triggers import RULES, judge
 
 if TYPE_CHECKING:
     from tests.budgets.conftest import MakeStory

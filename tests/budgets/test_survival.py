@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from budgets.events import Decided, PanelAsked, Reserved, Settled, Status
-from budgets.finalists import BASELINE, INCUMBENT
-from budgets.findings import findings
-from budgets.findings_text import finding_lines
-from budgets.gains import gain_over_incumbent, incumbent_gain
+from budgets.rules.triggers import judge
 from budgets.sentence import sentence
 from budgets.state import RunState
 from budgets.terms import Arm, Confirmation, Source
-from budgets.triggers import judge
+from budgets.verdict.finalists import BASELINE, INCUMBENT
+from budgets.verdict.findings import findings
+from budgets.verdict.findings_text import finding_lines
+from budgets.verdict.gains import gain_over_incumbent, incumbent_gain
 
 if TYPE_CHECKING:
     from tests.budgets.conftest import MakeStory, Story

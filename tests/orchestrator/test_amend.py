@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from budgets.chain import LEDGER, read
-from budgets.events import Amended
+from budgets.events import Amended, PanelAsked
 from budgets.fold import fold
 from budgets.ledger import BALLAST, Ledger
 from budgets.terms import Caps, Window
@@ -232,3 +232,95 @@ def test_a_run_cut_short_and_given_back_ends_like_one_that_never_was(
     assert "more after all" in (run / "summary.md").read_text()
     assert command("verify", run.name).code == 0
     assert not (run / BALLAST).exists()
+
+
+# A search whose finds are compared
+
+
+CONFIRMED = (
+    *("phase1", "--tier", "target", "--population", "4", "--max-evals", "8"),
+    *("--objective", "sphere", "--set", "dimension=2", "--set", "noise=0.01"),
+    *("--confirm-seeds", "5", "--rung-seeds", "1", "--run-id", "confirmed"),
+    *("--executor", "inline", "--workers", "2", "--assume-eval-seconds", "1"),
+)
+
+
+@pytest.fixture
+def confirmed(command: "Command", tmp_path: Path) -> Path:
+    """A run that is decided."""
+    answer = command(*CONFIRMED)
+    assert answer.code == 0, answer.err
+    return tmp_path / "artifacts/cmaes/phase1/confirmed"
+
+
+def after(run: Path, panel: str) -> int:
+    """The number of records up to the one that asks for that panel."""
+    asked = (r for r in read(run / LEDGER).records if isinstance(r.event, PanelAsked))
+    return next(record.seq for record in asked if record.event.panel == panel) + 1  # type: ignore[union-attr]
+
+
+def test_caps_too_small_for_the_verdict_start_nothing_and_an_amendment_helps(
+    command: "Command", tmp_path: Path
+) -> None:
+    answer = command(*CONFIRMED, "--max-device-hours", "0.05")
+    assert answer.code == 4
+    said = " ".join(answer.out.split())
+    assert "Stopped: generation 0 is expected to need 0." in said
+    assert (
+        "(with the 27 evaluations that the verdict will take), 0.05 are free (--max-device-hours)."
+        in said
+    )
+    assert "To allow more: python -m orchestrator amend confirmed" in said
+    run = tmp_path / "artifacts/cmaes/phase1/confirmed"
+    assert not (run / "eval").exists()
+
+    assert command("amend", "confirmed", "--max-device-hours", "1", *WHY).code == 0
+    answer = command(*CONFIRMED, "--max-device-hours", "1")
+
+    assert answer.code == 0, answer.out
+    assert fold(read(run / LEDGER).records).decided is not None
+    assert command("verify", "confirmed").code == 0
+
+
+def test_a_search_that_is_being_compared_gets_no_more_generations(
+    confirmed: Path, command: "Command", cut: Callable[..., None]
+) -> None:
+    whole = fold(read(confirmed / LEDGER).records)
+    cut(confirmed, after(confirmed, "finalists"))
+    before = (confirmed / LEDGER).read_bytes()
+
+    answer = command("amend", "confirmed", "--max-evals", "12", *WHY)
+
+    assert answer.code == 2
+    assert "the search is over, what it found is being compared with the baseline" in answer.err
+    assert "its 2 generations stay, the other caps can change" in answer.err
+    assert (confirmed / LEDGER).read_bytes() == before
+
+    assert command("amend", "confirmed", "--max-hours", "9", *WHY).code == 0
+    assert command(*CONFIRMED).code == 0
+    assert fold(read(confirmed / LEDGER).records).decided == whole.decided
+    assert command("verify", "confirmed").code == 0
+
+
+def test_a_search_that_is_not_compared_yet_gets_more_generations(
+    confirmed: Path, command: "Command", cut: Callable[..., None]
+) -> None:
+    cut(confirmed, after(confirmed, "finalists") - 1)
+    assert command("amend", "confirmed", "--max-evals", "12", *WHY).code == 0
+    answer = command(*CONFIRMED)
+    assert answer.code == 0, answer.err
+    state = fold(read(confirmed / LEDGER).records)
+    assert (state.finished, state.decided is not None) == (3, True)
+    assert command("verify", "confirmed").code == 0
+
+
+@pytest.mark.parametrize("kept", [0, 1], ids=["concluded", "decided"])
+def test_a_run_that_is_decided_stays_so(
+    confirmed: Path, command: "Command", cut: Callable[..., None], kept: int
+) -> None:
+    if kept:
+        cut(confirmed, len(read(confirmed / LEDGER).records) - kept)
+    for caps in (("--max-evals", "12"), ("--max-hours", "9")):
+        answer = command("amend", "confirmed", *caps, *WHY)
+        assert answer.code == 2
+        assert "the search is over" in answer.err or "nothing more to do" in answer.err

@@ -12,10 +12,10 @@ import pytest
 
 from budgets.chain import LEDGER
 from budgets.events import Decided
-from budgets.finalists import average
 from budgets.head import HEAD
 from budgets.liveness import liveness
 from budgets.report import recommendation
+from budgets.verdict.finalists import average
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from objectives.space import Knob, SearchSpace

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
-from budgets.rules import TABLE
+from budgets.rules.table import TABLE
 from budgets.terms import Thresholds
 
 if TYPE_CHECKING:

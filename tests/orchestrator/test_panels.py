@@ -9,14 +9,14 @@ import typer
 
 from budgets.accounts import Accounts
 from budgets.chain import LEDGER, read
-from budgets.conditions import conditions
 from budgets.events import Reserved, Settled, Status
-from budgets.finalists import BASELINE, winner
 from budgets.fold import apply, begin, fold
 from budgets.markdown import to_markdown
 from budgets.report import BudgetReport, budget_report
 from budgets.state import Panel, RunState, Try
 from budgets.terms import Arm, Calibration, Devices, Plan
+from budgets.verdict.conditions import conditions
+from budgets.verdict.finalists import BASELINE, winner
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator import artifacts, terminal
@@ -50,6 +50,7 @@ def judged(
             tier="target",
             max_evals=max_evals,
             confirm=confirm or Confirm(seeds=5),
+            thresholds={"dead_freedom": 7},  # of the one generation in the first third
         )
 
     return judge

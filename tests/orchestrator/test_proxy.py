@@ -12,7 +12,7 @@ from budgets.chain import LEDGER, read
 from budgets.events import Reserved, Settled
 from budgets.fold import fold
 from budgets.head import HEAD
-from budgets.proxy_report import ProxyReport, proxy_report
+from budgets.proxy.report import ProxyReport, proxy_report
 from budgets.state import RunState
 from budgets.terms import Calibration, Devices, Sample
 from objectives import registry

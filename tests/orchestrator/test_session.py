@@ -264,7 +264,7 @@ def test_what_fails_for_want_of_room_is_nobodys_fault_and_owed_again(
 def test_a_pause_for_want_of_room_is_exit_8(run: Path) -> None:
     import typer
 
-    from budgets.triggers import Verdict, disk_full
+    from budgets.rules.triggers import Verdict, disk_full
     from orchestrator.live import Live
 
     state = state_of(run)

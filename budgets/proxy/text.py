@@ -1,0 +1,107 @@
+"""What a shorter evaluation is worth, as Markdown for a person."""
+
+from collections.abc import Iterator
+
+from budgets.proxy.certificate import LEAST_CANDIDATES, Certificate
+from budgets.proxy.report import Comparison, ProxyReport
+
+
+def proxy_sentence(found: ProxyReport) -> str:
+    """What a finished check amounts to."""
+    if not found.comparisons:
+        return f"{found.label}: nothing was compared."
+    own, enough = found.comparisons[-1].certificate, found.comparisons[-1].holds
+    verdict = "good enough to stand in for" if enough else "not good enough to stand in for"
+    return (
+        f"{found.label} is {verdict} the full evaluation: over {own.compared} candidates on the "
+        f"same seeds Kendall's tau-b is {in_words(own)} (asked of the lower bound: {own.asked:g}, "
+        f"over {LEAST_CANDIDATES} or more)."
+    )
+
+
+def in_words(own: Certificate) -> str:
+    """`0.79, 0.57 to 0.94 with 90% confidence`."""
+    if own.tau is None or own.lower is None or own.upper is None:
+        return "none: one of the two tells no candidates apart"
+    sure = f"{own.lower:.2f} to {own.upper:.2f} with {1 - own.level:.0%} confidence"
+    return f"{own.tau:.2f}, {sure}"
+
+
+def proxy_lines(found: ProxyReport) -> list[str]:
+    """The section on a plan's proxy."""
+    lines = ["## Proxy", "", _basis(found)]
+    if found.comparisons:
+        lines += ["", *_table(found.comparisons)]
+    if not found.is_check:
+        lines += ["", *_use(found)]
+    return lines
+
+
+def _basis(found: ProxyReport) -> str:
+    if found.is_check:
+        return (
+            f"{found.label}, a run of its own with its own schedule, beside the full evaluation of "
+            "the same candidates on the same seeds. Scores of the two are never ranked together."
+        )
+    return (
+        f"{found.label} stands in for the full evaluation of whole generations, as long as the "
+        "lower bound of Kendall's tau-b between the two, over a generation evaluated at both "
+        f"lengths, was {found.asked:g} or more. Scores of the two are never ranked together."
+    )
+
+
+def _table(comparisons: tuple[Comparison, ...]) -> list[str]:
+    return [
+        "| generation | tau-b | interval | agree | top half | top quarter | mean error | healthy | "
+        "time |",
+        "|--:|--:|---|---|--:|--:|--:|--:|--:|",
+        *(_row(one) for one in comparisons),
+    ]
+
+
+def _row(one: Comparison) -> str:
+    own = one.certificate
+    interval = "-" if own.lower is None else f"{own.lower:.2f} to {own.upper:.2f}"
+    cells = (
+        str(own.generation),
+        "-" if own.tau is None else f"{own.tau:.2f}",
+        interval,
+        "yes" if one.holds else "**no**",
+        "-" if own.top_half is None else f"{own.top_half:.0%}",
+        "-" if own.top_quarter is None else f"{own.top_quarter:.0%}",
+        "-" if own.error is None else f"{own.error:.3g}",
+        f"{own.healthy} of {own.candidates}",
+        "-" if own.seconds_ratio is None else f"{own.seconds_ratio:.0%}",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def _use(found: ProxyReport) -> Iterator[str]:
+    """Which generations were short and why no more of them, one comparison a line."""
+    for one in found.comparisons:
+        number = one.certificate.generation
+        if not one.holds:
+            yield f"- Generation {number} did not show agreement: full evaluations."
+            continue
+        said = f"- Generation {number} showed agreement: {_listed(one.short)} short"
+        yield f"{said}." if one.over is None else f"{said}; then {one.over}."
+    yield _savings(found)
+
+
+def _listed(numbers: tuple[int, ...]) -> str:
+    if not numbers:
+        return "none yet"
+    if len(numbers) == 1:
+        return f"generation {numbers[0]}"
+    return f"generations {numbers[0]} to {numbers[-1]}"
+
+
+def _savings(found: ProxyReport) -> str:
+    spent = f"Comparing took {found.comparing_seconds:,.1f} device-seconds"
+    if found.saved_seconds is None:
+        return f"- {spent}; nothing is saved yet."
+    what = "saved" if found.saved_seconds >= 0 else "lost"
+    return (
+        f"- {spent}. In all {abs(found.saved_seconds):,.1f} device-seconds are {what} against full "
+        "evaluations of the same candidates."
+    )

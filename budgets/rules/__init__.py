@@ -1,0 +1,1 @@
+"""What holds a run up, what ends it, and the table of all of it."""

@@ -1,0 +1,225 @@
+"""The rule about NaNs: whether an extreme region explains them, and what they have in common.
+
+A candidate is extreme where it lies near an end of a knob's range and the search's start does not,
+or where it is an outlier of the distribution it was drawn from. NaNs there are the landscape's, and
+the search learns to avoid them. NaNs elsewhere are a defect, or a region that nobody knew of.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from math import exp, sqrt
+from typing import NamedTuple
+
+from budgets.events import Status
+from budgets.rules.table import SUSTAINED_NAN, Reading
+from budgets.state import Generation, RunState
+from budgets.terms import Plan
+
+Point = tuple[float, ...]
+
+NAMED = 3
+"""Candidates that evidence names one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class NanCandidate:
+    """A candidate with NaN evaluations, and where it lies."""
+
+    candidate: int
+    evaluations: int  # that are NaN
+    distance: float | None  # from what it was drawn of, Mahalanobis; None in older ledgers
+    ends: tuple[str, ...]  # knobs near an end that the search's start is not near
+    shared_ends: tuple[str, ...]  # ... and those where the start is near it too
+    is_outlier: bool
+
+    @property
+    def is_explained(self) -> bool:
+        return bool(self.ends) or self.is_outlier
+
+    def __str__(self) -> str:
+        parts = [] if self.distance is None else [f"{self.distance:.1f} from the mean"]
+        parts += [f"{end} end" for end in self.ends]
+        parts += [f"{end} end, as the start" for end in self.shared_ends]
+        return f"{self.candidate} ({', '.join(parts)})" if parts else str(self.candidate)
+
+
+def nan_candidates(plan: Plan, generation: Generation) -> list[NanCandidate]:
+    """Candidates of the generation with a NaN among their final results, in their order."""
+    nans = [r.candidate for r in generation.results() if r.status is Status.NAN]
+    return [_placed(plan, generation, c, len(list(same))) for c, same in groupby(nans)]
+
+
+def _placed(plan: Plan, generation: Generation, candidate: int, evaluations: int) -> NanCandidate:
+    point, limits = generation.points[candidate], plan.thresholds
+    start = plan.search.start if plan.search is not None else generation.points[0]
+    common = _ends(start, limits.edge)
+    ends = _ends(point, limits.edge)
+    distance = generation.distances[candidate] if generation.distances else None
+    return NanCandidate(
+        candidate,
+        evaluations,
+        distance,
+        tuple(f"{_knob(plan, i)} near its {end}" for i, end in ends if (i, end) not in common),
+        tuple(f"{_knob(plan, i)} near its {end}" for i, end in ends if (i, end) in common),
+        distance is not None and distance > sqrt(len(point)) + limits.far,
+    )
+
+
+def _ends(point: Point, edge: float) -> list[tuple[int, str]]:
+    """Which coordinates of a point lie within `edge` of an end, and of which."""
+    low = [(i, "low") for i, unit in enumerate(point) if unit <= edge]
+    return low + [(i, "high") for i, unit in enumerate(point) if unit >= 1 - edge]
+
+
+def _knob(plan: Plan, place: int) -> str:
+    knobs = plan.space.get("knobs", ())
+    return str(knobs[place]["name"]) if place < len(knobs) else f"knob {place}"
+
+
+def sustained_nan(state: RunState, generation: Generation) -> Reading:
+    """NaNs that no extreme region explains: many in the generation, or some in several running.
+
+    Counted against all evaluations the generation will have, as soon as it can no longer be
+    avoided. Generations that an override let through do not count among those running.
+    """
+    limits, number = state.plan.thresholds, generation.number
+    nans = nan_candidates(state.plan, generation)
+    unexplained = [n for n in nans if not n.is_explained]
+    count, planned = sum(n.evaluations for n in unexplained), _planned(generation)
+    rate = count / planned
+    running = _running(state, generation)
+    if rate > limits.nan_rate_pause and count >= limits.nan_count_pause:
+        evidence = f"{_counted(count, planned, number)} ({rate:.1%}, limit "
+        evidence += f"{limits.nan_rate_pause:.0%}){_details(state, generation, nans)}"
+        return SUSTAINED_NAN.reads(number, rate, limits.nan_rate_pause, evidence, fires=True)
+    if running >= limits.nan_generations_pause:
+        evidence = (
+            f"each of the last {running} generations (limit {limits.nan_generations_pause}) has "
+            f"NaNs that no extreme region explains; {_counted(count, planned, number)}"
+            f"{_details(state, generation, nans)}"
+        )
+        limit = limits.nan_generations_pause
+        return SUSTAINED_NAN.reads(number, running, limit, evidence, fires=True)
+    explained = sum(n.evaluations for n in nans) - count
+    evidence = (
+        f"{_counted(count, planned, number)} ({rate:.1%}, limit {limits.nan_rate_pause:.0%}, "
+        f"{limits.nan_count_pause} at least), in {running} of as many generations running (limit "
+        f"{limits.nan_generations_pause}); {explained} more NaNs lie in an extreme region"
+    )
+    return SUSTAINED_NAN.reads(number, rate, limits.nan_rate_pause, evidence, fires=False)
+
+
+def _planned(generation: Generation) -> int:
+    return len(generation.points) * len(generation.seeds)
+
+
+def _counted(count: int, planned: int, number: int) -> str:
+    return (
+        f"{count} of {planned} evaluations of generation {number} are NaN where no extreme region "
+        "explains it"
+    )
+
+
+def _running(state: RunState, generation: Generation) -> int:
+    """Generations up to this one, without a gap, with a NaN that nothing explains: up to the limit.
+
+    None from before an override of an earlier one.
+    """
+    passed = (o.generation for o in state.overridden if o.rule == SUSTAINED_NAN.name)
+    first = max((n + 1 for n in passed if n < generation.number), default=0)
+    most = state.plan.thresholds.nan_generations_pause
+    count = 0
+    for number in range(generation.number, first - 1, -1):
+        nans = nan_candidates(state.plan, state.generation(number))
+        if count == most or all(n.is_explained for n in nans):
+            break
+        count += 1
+    return count
+
+
+def _details(state: RunState, generation: Generation, nans: Sequence[NanCandidate]) -> str:
+    """Which candidates, where they lie, and what tells them from the healthy ones."""
+    text = f": candidates {_listed([n for n in nans if not n.is_explained])}"
+    if explained := [n for n in nans if n.is_explained]:
+        text += f"; explained: {_listed(explained)}"
+    limit = state.plan.thresholds.nan_generations_pause
+    latest = range(max(0, generation.number + 1 - limit), generation.number + 1)
+    found = told_apart(*_points(state.generation(number) for number in latest))
+    if found is None:
+        return text
+    luck = " (so few that it may be luck)" if found.chance(len(generation.points[0])) > 0.05 else ""
+    return (
+        f"{text}. {_knob(state.plan, found.place)} tells them from the healthy ones best{luck}: "
+        f"{found.nans} of {found.all_nans} NaN candidates and {found.healthy} of "
+        f"{found.all_healthy} healthy ones lie {found.side} {found.cut:.2f} of its range"
+    )
+
+
+def _listed(nans: Sequence[NanCandidate]) -> str:
+    more = len(nans) - NAMED
+    return ", ".join(map(str, nans[:NAMED])) + (f" and {more} more" if more > 0 else "")
+
+
+def _points(generations: Iterable[Generation]) -> tuple[list[Point], list[Point]]:
+    """Of candidates with a NaN, and of those with nothing but healthy results so far."""
+    nans, healthy = [], []
+    for generation in generations:
+        by_candidate = groupby(generation.results(), key=lambda r: r.candidate)
+        for candidate, results in by_candidate:
+            statuses = {r.status for r in results}
+            if Status.NAN in statuses:
+                nans.append(generation.points[candidate])
+            elif statuses == {Status.OK}:
+                healthy.append(generation.points[candidate])
+    return nans, healthy
+
+
+class Apart(NamedTuple):
+    """A cut through one knob's range, and how many of either kind lie on its side."""
+
+    place: int
+    side: str  # "above" or "below"
+    cut: float
+    nans: int
+    all_nans: int
+    healthy: int
+    all_healthy: int
+
+    @property
+    def distance(self) -> float:
+        """By how much the shares differ, 1 at most."""
+        return self.nans / self.all_nans - self.healthy / self.all_healthy
+
+    def chance(self, knobs: int) -> float:
+        """How often luck alone shows so large a distance in one of so many knobs, at most.
+
+        exp(-2 D^2 n m / (n + m)) for a knob and a side, rather too often for small n and m: N.
+        Smirnov, "On the estimation of the discrepancy between empirical curves of distribution for
+        two independent samples", Bull. Math. Univ. Moscou 2 (1939) 3-14.
+        """
+        size = self.all_nans * self.all_healthy / (self.all_nans + self.all_healthy)
+        return min(1.0, 2 * knobs * exp(-2 * self.distance**2 * size))
+
+
+def told_apart(nans: Sequence[Point], healthy: Sequence[Point]) -> Apart | None:
+    """The cut through a knob that has most of the one and least of the other on its side.
+
+    None without points of both kinds, or where no knob has two values.
+    """
+    if not nans or not healthy:
+        return None
+    cuts = (cut for place in range(len(nans[0])) for cut in _cuts(place, nans, healthy))
+    return max(cuts, key=lambda cut: cut.distance, default=None)
+
+
+def _cuts(place: int, nans: Sequence[Point], healthy: Sequence[Point]) -> Iterator[Apart]:
+    """Every cut between two neighbouring values of a knob, from both sides."""
+    values = sorted([(p[place], True) for p in nans] + [(p[place], False) for p in healthy])
+    n, m, nans_below, healthy_below = len(nans), len(healthy), 0, 0
+    for (value, is_nan), (following, _) in pairwise(values):
+        nans_below, healthy_below = nans_below + is_nan, healthy_below + (not is_nan)
+        if value < following:
+            cut = (value + following) / 2
+            yield Apart(place, "below", cut, nans_below, n, healthy_below, m)
+            yield Apart(place, "above", cut, n - nans_below, n, m - healthy_below, m)

@@ -1,0 +1,233 @@
+"""Every rule that pauses or ends a run, as a pure function of its state.
+
+A rule returns a `Reading` with what it observes and its limit; one that fires is a `Trigger`.
+`judge` asks them all. `budgets.rules.table` has the table, `budgets.terms.Thresholds` the numbers.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from budgets import following
+from budgets.accounts import MS_PER_HOUR, Accounts, Refusal
+from budgets.course import (
+    Needs,
+    at_work,
+    awaited,
+    expected,
+    next_step,
+    pairing,
+    search_is_over,
+    still_apart,
+    still_for_the_verdict,
+)
+from budgets.proxy.certificate import fidelity_of_next
+from budgets.rules.failures import (
+    baseline_failed,
+    crash_rate,
+    keeps_getting_lost,
+    runaway_time,
+    too_few_healthy,
+)
+from budgets.rules.nan import sustained_nan
+from budgets.rules.progress import patience
+from budgets.rules.table import BUDGET, HOLDING_UP, Reading, name_of, place_of
+from budgets.state import Batch, RunState
+from budgets.terms import Calibration
+
+Decision = Literal["continue", "pause", "stop", "done"]
+
+RULES = tuple(rule.name for rule in HOLDING_UP)
+"""Every rule by name, as the ledger and `--override` know it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """A rule that fired, with its numbers."""
+
+    rule: str
+    generation: int
+    decision: Literal["pause", "stop"]
+    observed: float
+    limit: float
+    evidence: str
+    overridable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What happens next, and why."""
+
+    decision: Decision
+    triggers: tuple[Trigger, ...] = ()
+    reason: str = ""
+
+
+def judge(state: RunState) -> Verdict:
+    """What the recorded facts allow next. The same ledger always gets the same verdict."""
+    if state.concluded is not None:
+        return Verdict("done", (), state.concluded.reason)
+    triggers = tuple(t for t in _triggers(state) if not _waived(state, t))
+    for decision in ("pause", "stop"):
+        if fired := tuple(t for t in triggers if t.decision == decision):
+            return Verdict(decision, fired, "; ".join(t.evidence for t in fired))
+    if next_step(state) != "over":
+        return Verdict("continue")
+    if state.decided is not None:
+        return Verdict("done", (), state.decided.evidence)
+    evaluations = state.accounts.evaluations
+    return Verdict("done", (), f"all {evaluations} planned evaluations are settled")
+
+
+def _triggers(state: RunState) -> Iterator[Trigger]:
+    if state.decided is not None:
+        return
+    read = _of_the_run(state) if search_is_over(state) else readings(state)
+    yield from (_trigger(reading) for reading in read if reading.fires)
+
+
+def _trigger(reading: Reading) -> Trigger:
+    assert reading.observed is not None, "a rule fires on what it observed"
+    assert reading.limit is not None, "... beyond a limit"
+    return Trigger(
+        reading.rule,
+        reading.generation,
+        reading.decision,
+        reading.observed,
+        reading.limit,
+        reading.evidence,
+        reading.overridable,
+    )
+
+
+def readings(state: RunState) -> list[Reading]:
+    """What each rule observes in the run and its latest generation, whether it fires or not.
+
+    None of `storage`: no record says how full the disk is.
+    """
+    read, latest = _of_the_run(state), state.latest
+    if latest is None:
+        return read
+    if state.plan.phase == "check":  # an end of a range that fails or takes long is a finding
+        return read if state.plan.proxy is not None else [*read, baseline_failed(latest)]
+    read += [crash_rate(state, latest), sustained_nan(state, latest)]
+    read += [too_few_healthy(latest), runaway_time(state, latest)]
+    return read if state.plan.search is None else [*read, patience(state)]
+
+
+def _of_the_run(state: RunState) -> list[Reading]:
+    """Of the rules that apply also when the search is over."""
+    source = state.plan.source
+    founded = () if source is None else following.readings(source)
+    lost = (keeps_getting_lost(state, batch) for batch in at_work(state))
+    return [*founded, budget(state), *lost]
+
+
+def _waived(state: RunState, trigger: Trigger) -> bool:
+    return trigger.overridable and any(
+        o.rule == trigger.rule and o.generation == trigger.generation for o in state.overridden
+    )
+
+
+def budget(state: RunState) -> Reading:
+    """What comes next does not fit under a cap: a generation, or an evaluation of it."""
+    found = unaffordable(state) or out_of_budget(state)
+    if found is None:
+        why = "what comes next is expected to fit under every cap"
+        return BUDGET.reads(state.asked, None, None, why, fires=False)
+    return BUDGET.reads(found.generation, found.observed, found.limit, found.evidence, fires=True)
+
+
+def unaffordable(state: RunState) -> Trigger | None:
+    """The next generation, if there is one, is not expected to fit into what a cap leaves free.
+
+    Half a generation teaches the search nothing, so it is not begun. Its last attempt must still
+    find its whole reservation free, however short it will be, beside what the verdict will take.
+    """
+    plan, accounts = state.plan, state.accounts
+    if state.current is not None or plan.calibration is None or search_is_over(state):
+        return None
+    if pairing(state) is not None:  # it decides how long the next one's evaluations are
+        return None
+    needed, apart = _next_generation(state, plan.calibration), still_apart(state)
+    last = max(0.0, plan.limits.reserve_ms / MS_PER_HOUR - plan.calibration.median_seconds / 3600)
+    device_hours = needed.device_hours + last + apart.device_hours
+    hours = needed.hours + last + apart.hours
+    cost = device_hours * plan.price_per_device_hour
+    checks = (
+        ("device-hours", device_hours, accounts.device_hours_free, "--max-device-hours"),
+        ("hours", hours, accounts.hours_free, "--max-hours"),
+        ("of money", cost, accounts.cost_free, "--max-cost"),
+        ("hours", hours, accounts.window_hours_free, "--window"),
+    )
+    for unit, need, free, flag in checks:
+        if free is not None and need > free:
+            evidence = (
+                f"generation {state.asked} is expected to need {need:.4g} {unit} "
+                f"({_included(apart)}), {max(free, 0.0):.4g} are free ({flag})"
+            )
+            return Trigger("budget", state.asked, "stop", need, free, evidence, overridable=False)
+    return None
+
+
+def _next_generation(state: RunState, calibration: Calibration) -> Needs:
+    """What it is expected to take, with its short evaluations if it is to have any."""
+    plan, proxy, next_one = state.plan, state.plan.proxy, fidelity_of_next(state)
+    count, devices = plan.resolved.per_generation, plan.devices.count
+    short = count if proxy is None else count * proxy.varied.length
+    own = expected(count, short if next_one.short else count, calibration, devices)
+    if not next_one.paired:
+        return own
+    beside = expected(count, short, calibration, devices)
+    return Needs(count, own.device_hours + beside.device_hours, own.hours + beside.hours)
+
+
+def _included(apart: Needs) -> str:
+    if not apart.evaluations:
+        return "its last attempt's whole limit included"
+    return (
+        f"with the {apart.evaluations} evaluations that the verdict will take, and the last "
+        "attempts' whole limits"
+    )
+
+
+def out_of_budget(state: RunState) -> Trigger | None:
+    """What the run waits for has evaluations left, and no cap leaves room for another attempt."""
+    owed = next((b for b in awaited(state) if b.owed()), None)
+    if owed is None or state.accounts.holds:
+        return None
+    refusal = refusal_of(state, owed, owed.owed()[0][0])
+    return None if refusal is None else refused(state, owed, refusal)
+
+
+def refusal_of(state: RunState, batch: Batch, candidate: int) -> Refusal | None:
+    """Why an attempt at the candidate may not start now. The search leaves its due to the rest."""
+    return refusal_from(state.accounts, state, batch, candidate)
+
+
+def refusal_from(
+    accounts: Accounts, state: RunState, batch: Batch, candidate: int
+) -> Refusal | None:
+    """The same, by other accounts than the state's: those of a moment later."""
+    reserve_ms = state.plan.limits.stretched(batch.length(candidate)).reserve_ms
+    is_apart, is_proxy = batch.panel is not None, batch.panel == "proxy"
+    if (is_apart and not is_proxy) or state.plan.search is None:
+        return accounts.refusal(reserve_ms, apart=is_apart)
+    others = still_for_the_verdict(state) if is_proxy else still_apart(state)
+    aside = (others.device_hours, others.hours)
+    return accounts.refusal(reserve_ms, apart=is_apart, aside=aside)
+
+
+def disk_full(generation: int, why: str) -> Trigger:
+    """The pause that a disk without room for further results amounts to."""
+    return Trigger("storage", generation, "pause", 0, 0, why, overridable=False)
+
+
+def refused(state: RunState, batch: Batch, refusal: Refusal) -> Trigger:
+    """The stop that a refused reservation amounts to."""
+    evidence, place = f"{name_of(batch)} cannot be finished: {refusal}", place_of(state, batch)
+    if batch.panel is None and (verdict := still_for_the_verdict(state)).evaluations:
+        evidence += f", when {verdict.device_hours:.4g} device-hours are left to the verdict"
+    return Trigger(
+        "budget", place, "stop", refusal.needed, refusal.free, evidence, overridable=False
+    )

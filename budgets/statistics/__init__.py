@@ -1,0 +1,1 @@
+"""Statistics of few samples: exact, small, without a numeric library."""

@@ -1,0 +1,108 @@
+"""The recommended next step after a decision, in words."""
+
+from budgets.plain import plain
+from budgets.state import RunState
+from budgets.statistics.comparison import percent
+from budgets.statistics.detectable import detectable
+from budgets.verdict.gains import average_gain, rung_gain, winner_gain
+
+MOST_SEEDS = 64
+"""No verdict is advised to use more."""
+
+
+def advice(state: RunState) -> str | None:
+    """What to do next, as Markdown; None before the decision."""
+    decided = state.decided
+    if decided is None:
+        return None
+    if decided.grade == "no_go":
+        return f"Next: {_AFTER[decided.no_go or ''](state)}."
+    if state.plan.phase == "phase2":
+        return f"Next: train with the recommendation (best.json).{_caution(state)}"
+    follow = (
+        f"`python -m orchestrator phase2 --variant robust --tier min --from "
+        f"{plain(state.plan.run_id)}` with the same --objective and --set"
+    )
+    return f"Next: {follow}.{_caution(state)}"
+
+
+def _caution(state: RunState) -> str:
+    """What a Go that is not shown to persist leaves open."""
+    if state.decided is not None and state.decided.grade == "go_persists":
+        return ""
+    found = rung_gain(state)
+    why = "On more FLOPs too little of the gain was kept"
+    if found is None:
+        why = "It was not tried on more FLOPs"
+    elif found.mean is None:
+        why = "Its gain on more FLOPs could not be measured"
+    return f" {why}: search again at a larger target_flops before you rely on it there."
+
+
+def _other_knobs(_: RunState) -> str:
+    return (
+        "tune other knobs: `orchestrator space check` shows which move the score, and --set "
+        "space=... chooses another group"
+    )
+
+
+def _more_seeds_or_knobs(state: RunState) -> str:
+    """More seeds if they could show the gain that was asked; else something else must change."""
+    found, limits = winner_gain(state), state.plan.thresholds
+    if found is None or found.upper is None or found.sd is None or found.detectable is None:
+        return _other_knobs(state)
+    asked, few = percent(limits.go_gain), found.pairs < limits.go_seeds
+    if not few and min(found.upper, found.detectable) <= limits.go_gain:
+        return (
+            f"a gain of {asked} would have been seen, so more seeds will not help; "
+            f"{_other_knobs(state)}"
+        )
+    counts = range(max(found.pairs + 1, limits.go_seeds), MOST_SEEDS + 1)
+    enough = (n for n in counts if detectable(found.sd, n, found.level) <= limits.go_gain)
+    seeds = next(enough, None)
+    if seeds is None:
+        return (
+            f"the noise hides a gain of {asked}: raise target_flops, where seeds differ less, or "
+            "ask for a larger gain"
+        )
+    return (
+        f"more seeds. On about {seeds}, by the noise of these, a gain of {asked} would be seen: "
+        f"--confirm-seeds {seeds} in a run of its own, with another --eval-seed and --run-id, for "
+        "these seeds have been looked at. Or raise target_flops, where seeds differ less"
+    )
+
+
+def _persistence(state: RunState) -> str:
+    """It was lost on the rung, or was never the search's as a whole."""
+    found = average_gain(state)
+    if found is None or found.mean is None or found.mean <= 0:
+        return (
+            "search longer (--tier max), until the distribution's mean is where its best candidate "
+            "is"
+        )
+    return "search at the target_flops that you care about: what wins at a small one is lost there"
+
+
+def _look(_: RunState) -> str:
+    return (
+        "look into the failures (progress.csv, and the stderr.txt of each evaluation), narrow the "
+        "ranges that lead there, and search again"
+    )
+
+
+def _too_small(_: RunState) -> str:
+    return (
+        "find more with --tier max, other knobs or a larger target_flops. The gain is smaller than "
+        "asked; who takes it all the same finds the winner's knobs in best.json"
+    )
+
+
+_AFTER = {
+    "dead_space": _other_knobs,
+    "below_noise": _more_seeds_or_knobs,
+    "too_small": _too_small,
+    "does_not_persist": _persistence,
+    "pathological": _look,
+    "unstable": _look,
+    "": _other_knobs,
+}

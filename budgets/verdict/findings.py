@@ -1,0 +1,116 @@
+"""What a search found, as everything a verdict owes its reader: gains, controls, conditions."""
+
+from pydantic import BaseModel, ConfigDict
+
+from budgets.events import Grade, NoGo
+from budgets.state import RunState
+from budgets.statistics.comparison import Gain
+from budgets.verdict.advice import advice
+from budgets.verdict.conditions import Condition, conditions
+from budgets.verdict.finalists import winner
+from budgets.verdict.gains import (
+    control_gains,
+    gain_over_incumbent,
+    incumbent_gain,
+    picking_gains,
+    rung_gain,
+    winner_gain,
+)
+from budgets.verdict.luck import luck, promise
+
+TITLES: dict[Grade, str] = {
+    "go_persists": "Go that persists",
+    "go": "Go at this budget",
+    "no_go": "No-Go",
+}
+
+NAMES: dict[NoGo, str] = {
+    "dead_space": "dead space",
+    "below_noise": "below noise",
+    "too_small": "smaller than asked",
+    "does_not_persist": "does not persist",
+    "pathological": "pathological",
+    "unstable": "unstable",
+}
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Finalist(_Part):
+    """A configuration that was compared on the picking seeds."""
+
+    name: str
+    gain: Gain  # over the baseline, there
+    is_winner: bool
+
+
+class Control(_Part):
+    """The objective with something switched off, at the baseline's knobs."""
+
+    name: str
+    gain: Gain  # over the baseline
+    winner_gain: Gain  # of the winner over the control
+
+
+class Findings(_Part):
+    """What is known so far; most of it is None until its evaluations are settled."""
+
+    grade: Grade | None
+    no_go: NoGo | None
+    asked: float  # the gain a Go needs, relative to the baseline's score
+    arm: str | None  # that is recommended
+    gain: Gain | None  # the winner's over the baseline, on seeds nobody was picked on
+    finalists: tuple[Finalist, ...]
+    controls: tuple[Control, ...]
+    incumbent: Gain | None  # an earlier winner's over the baseline
+    rung: Gain | None  # the winner's over the baseline, on more FLOPs
+    rung_label: str | None
+    conditions: tuple[Condition, ...]
+    seemed: float | None  # gain that the search's best score promised
+    luck: float | None  # ... that the best of as many baselines would have
+    advice: str | None
+    over_incumbent: Gain | None = None  # the winner's over that earlier one
+
+
+def title(grade: Grade, no_go: NoGo | None) -> str:
+    """`Go at this budget`, `No-Go, below noise`."""
+    return TITLES[grade] if no_go is None else f"{TITLES[grade]}, {NAMES[no_go]}"
+
+
+def is_settled(state: RunState) -> bool:
+    """Whether the winner has met the baseline: a bound watched while it grows is none."""
+    panels = (state.panel("reference"), state.panel("winner"))
+    return all(panel is not None and panel.closed for panel in panels)
+
+
+def findings(state: RunState) -> Findings | None:
+    """What the run found; None of one that is not to be compared with the baseline."""
+    plan, decided = state.plan, state.decided
+    if plan.confirmation is None:
+        return None
+    best, rung = winner(state), plan.confirmation.rung
+    return Findings(
+        grade=None if decided is None else decided.grade,
+        no_go=None if decided is None else decided.no_go,
+        asked=plan.thresholds.go_gain,
+        arm=decided.arm or None if decided is not None else None,
+        gain=winner_gain(state) if is_settled(state) else None,
+        finalists=tuple(
+            Finalist(name=arm.name, gain=gain, is_winner=best is not None and arm.name == best.name)
+            for arm, gain in picking_gains(state)
+        ),
+        controls=tuple(
+            Control(name=name, gain=own, winner_gain=over)
+            for name, own, over in control_gains(state)
+        ),
+        incumbent=incumbent_gain(state),
+        rung=rung_gain(state),
+        rung_label=None if rung is None else rung.varied.label,
+        conditions=conditions(state),
+        seemed=promise(state),
+        luck=luck(state),
+        advice=advice(state),
+        over_incumbent=gain_over_incumbent(state),
+    )

@@ -1,0 +1,175 @@
+"""What a search found, as Markdown for a person."""
+
+from collections.abc import Iterator
+
+from budgets.plain import plain
+from budgets.statistics.comparison import Gain, better, percent
+from budgets.statistics.spread import sd_interval
+from budgets.verdict.finalists import IN_WORDS
+from budgets.verdict.findings import Findings
+
+
+def finding_lines(found: Findings) -> list[str]:
+    """The verdict's evidence: gains on fresh seeds, luck, conditions, controls, what to do next."""
+    parts = (
+        [f"- {line}" for line in _gain_lines(found)],
+        _condition_table(found),
+        _finalist_table(found),
+        _control_table(found),
+        [] if found.advice is None else [found.advice],
+    )
+    lines = ["## Verdict"]
+    for part in parts:
+        lines += ["", *part] if part else []
+    return lines
+
+
+def _gain_lines(found: Findings) -> Iterator[str]:
+    if found.gain is None:
+        yield _nothing_compared(found)
+    else:
+        yield f"The search's winner over the baseline: {in_words(found.gain)}."
+        yield from bar(found.gain)
+        yield from _detectable_line(found.gain, found.asked)
+    if found.rung is not None:
+        yield f"The same with {plain(found.rung_label or '')}: {in_words(found.rung)}."
+    if found.incumbent is not None:
+        yield _of_the_incumbent(found.incumbent, found.over_incumbent)
+    yield from luck_lines(found)
+    if found.gain is not None:
+        yield (
+            "A gain is a share of the other's score, on seeds that both have. The true one is "
+            "above the lower end of its range, and below the upper, each with "
+            f"{percent(1 - found.gain.level)} confidence."
+        )
+
+
+def _nothing_compared(found: Findings) -> str:
+    if found.grade is not None:
+        return "No finalist has a score on fresh seeds: nothing was compared with the baseline."
+    if found.finalists:
+        return "The winner has not been compared with the baseline on fresh seeds yet."
+    return "Nothing has been compared with the baseline on fresh seeds yet."
+
+
+def _detectable_line(gain: Gain, asked: float) -> Iterator[str]:
+    """The smallest gain to be seen; and as it rests on few pairs, how well it is known itself."""
+    if gain.detectable is None or gain.sd is None:
+        return
+    if gain.sd == 0:
+        yield f"The pairs do not differ, so any gain would show. A Go asks for {percent(asked)}."
+        return
+    low, high = (gain.detectable * sd / gain.sd for sd in sd_interval(gain.sd, gain.pairs))
+    yield (
+        f"Smallest gain that {gain.pairs} pairs show 8 times of 10: {gain.detectable:.2%}, by the "
+        f"noise of these pairs; so few leave {low:.2%} to {high:.2%} possible (95%). A Go asks for "
+        f"{percent(asked)}."
+    )
+
+
+def _of_the_incumbent(own: Gain, over: Gain | None) -> str:
+    survives = "survives" if own.is_shown else "does not survive"
+    line = f"The winner of phase 1 {survives}: {in_words(own)} over the baseline."
+    if over is None or over.mean is None:
+        return line
+    return f"{line} This search's winner over that one: {in_words(over)}."
+
+
+def in_words(gain: Gain) -> str:
+    """`+1.59% (+0.42% to +2.76%, 8 seeds)`."""
+    if gain.mean is None:
+        return f"not measurable ({seeds(gain)})"
+    if gain.lower is None or gain.upper is None:
+        return f"{gain.mean:+.2%} ({seeds(gain)})"
+    return f"{gain.mean:+.2%} ({gain.lower:+.2%} to {gain.upper:+.2%}, {seeds(gain)})"
+
+
+def seeds(gain: Gain) -> str:
+    """On how many it was seen."""
+    return "1 seed" if gain.pairs == 1 else f"{gain.pairs} seeds"
+
+
+def bar(gain: Gain, width: int = 25) -> Iterator[str]:
+    """The mean and its range on a line around 0: worse `·····│··├──●──┤······` better."""
+    if gain.mean is None or gain.lower is None or gain.upper is None:
+        return
+    reach = 1.1 * max(abs(gain.lower), abs(gain.upper)) or 1.0
+
+    def place(value: float) -> int:
+        return round((value / reach + 1) / 2 * (width - 1))
+
+    cells = ["·"] * width
+    low, high = place(gain.lower), place(gain.upper)
+    cells[low : high + 1] = ["─"] * (high - low + 1)
+    cells[place(0.0)] = "│"
+    cells[low], cells[high], cells[place(gain.mean)] = "├", "┤", "●"
+    yield f"worse `{''.join(cells)}` better"
+
+
+def _condition_table(found: Findings) -> list[str]:
+    if not found.conditions:
+        return []
+    lines = ["| a Go needs | met | observed |", "|---|---|---|"]
+    for one in found.conditions:
+        rule = "rung, to persist" if one.rule == "rung" else one.rule
+        lines.append(f"| {rule} | {'yes' if one.met else '**no**'} | {plain(one.evidence)} |")
+    return lines
+
+
+def _finalist_table(found: Findings) -> list[str]:
+    if not found.finalists:
+        return []
+    lines = [
+        "| finalist | what it is | gain on the picking seeds | goes on |",
+        "|---|---|--:|---|",
+    ]
+    for one in found.finalists:
+        what = IN_WORDS.get(one.name.split()[0], "")
+        mean = "-" if one.gain.mean is None else f"{one.gain.mean:+.2%}"
+        cells = (plain(one.name), what, f"{mean} ({seeds(one.gain)})", "yes" * one.is_winner)
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def _control_table(found: Findings) -> list[str]:
+    if not found.controls:
+        return []
+    rows = (
+        f"| {plain(one.name)} | {in_words(one.gain)} | "
+        f"{'-' if one.winner_gain.mean is None else in_words(one.winner_gain)} |"
+        for one in found.controls
+    )
+    return [
+        "| control | its gain over the baseline | the winner's gain over it |",
+        "|---|---|---|",
+        *rows,
+        *_beaten_by(found),
+    ]
+
+
+def _beaten_by(found: Findings) -> Iterator[str]:
+    """Controls that the winner is not shown to beat: a gain over a poor baseline is only repair."""
+    compared = [one for one in found.controls if one.winner_gain.mean is not None]
+    names = ", ".join(plain(one.name) for one in compared if not one.winner_gain.is_shown)
+    if names:
+        yield ""
+        yield (
+            f"The winner is not shown to be better than {names}: what was tuned is not shown to be "
+            "worth having."
+        )
+
+
+def luck_lines(found: Findings) -> Iterator[str]:
+    """What the best score of the search is worth as evidence: nothing, and how nothing looks."""
+    if found.seemed is None:
+        return
+    luck = "what luck alone would show is not known, for nobody measured the noise"
+    if found.luck is not None:
+        luck = (
+            "the best of as many baselines, each on seeds of its own, would seem "
+            f"{better(found.luck)}"
+        )
+    yield (
+        f"The best score of the search seemed {better(found.seemed)} than the baseline; {luck}. "
+        "A best score is no evidence."
+    )

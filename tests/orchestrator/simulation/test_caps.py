@@ -1,0 +1,162 @@
+"""Whatever a cap allows, a search leaves what its verdict needs, and what it found is compared.
+
+In simulated time: evaluations take 0.2 to 1 s, those of the rung four times as long.
+"""
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from budgets.chain import LEDGER, read
+from budgets.events import Fired
+from budgets.head import HEAD
+from budgets.state import RunState
+from budgets.terms import Window
+from orchestrator.plan import Confirm
+from orchestrator.simulation.disturbance import Disturbance
+from orchestrator.simulation.scenarios import CONFIRMED, Scenario
+from orchestrator.simulation.world import Story
+
+Tell = Callable[..., RunState]
+
+GENEROUS = Scenario("capped", terms={**CONFIRMED, "max_evals": 16}, assumed_seconds=1.1)
+"""Four generations, whose evaluations never take as long as is expected of them."""
+
+HASTY = Scenario(
+    "capped",
+    terms={**CONFIRMED, "confirm": Confirm(seeds=8, rung_factor=0)},
+    raised={"device_hours": 1.0},
+    assumed_seconds=0.05,
+)
+"""Two generations and many fresh seeds, and all takes longer than is expected, by far."""
+
+
+@pytest.fixture
+def tell(place: Path) -> Tell:
+    """The state that a run comes to whose sessions are disturbed by that alone."""
+
+    def told(
+        scenario: Scenario, *disturbances: Disturbance, name: str = "run", **caps: Any
+    ) -> RunState:
+        coming = iter(disturbances)
+        capped = replace(scenario, caps=caps)
+        story = Story(
+            capped,
+            capped.request(),
+            place / name,
+            np.random.default_rng(0),
+            disturb=lambda _: next(coming, Disturbance()),
+        )
+        return story.tell()
+
+    return told
+
+
+CAPS: list[tuple[str, Callable[[float], Any], tuple[int, ...]]] = [
+    ("max_device_hours", lambda seconds: seconds / 3600, (5, 71, 72, 74, 75, 78)),
+    ("max_cost", lambda seconds: 2 * seconds / 3600, (5, 74)),
+    ("max_hours", lambda seconds: seconds / 3600, (5, 53, 54, 55, 56, 58)),
+    (
+        "window",
+        lambda seconds: Window(hours=(seconds + 5) / 3600, margin_seconds=5),
+        (5, 54, 56),
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("cap", "of_seconds", "seconds"),
+    [(cap, of_seconds, s) for cap, of_seconds, many in CAPS for s in many],
+    ids=[f"{cap}-{s}" for cap, _, many in CAPS for s in many],
+)
+def test_under_any_cap_a_search_is_decided_or_never_begun(
+    tell: Tell, cap: str, of_seconds: Callable[[float], Any], seconds: int
+) -> None:
+    """That it never takes what is set aside is judged after each of its reservations."""
+    price = {"price_per_device_hour": 2.0} if cap == "max_cost" else {}
+    state = tell(GENEROUS, **{cap: of_seconds(seconds)}, **price)
+
+    assert (state.decided is not None) == bool(state.told)
+    assert (state.concluded is not None) == bool(state.told)
+    if not state.told:
+        (fired,) = state.fired
+        assert fired.rule == "budget"
+        assert "generation 0 is expected to need" in fired.evidence
+        assert "with the 25 evaluations that the verdict will take" in fired.evidence
+        assert state.accounts.device_ms == 0
+
+
+def test_caps_end_searches_after_more_and_more_generations(tell: Tell) -> None:
+    told = [
+        len(tell(GENEROUS, name=str(seconds), max_device_hours=seconds / 3600).told)
+        for seconds in (71, 72, 74, 75, 78)
+    ]
+    assert told == sorted(set(told))
+    assert (told[0], told[-1]) == (0, 4)
+
+
+def test_a_cap_reached_in_a_panel_names_it_and_once_raised_the_run_ends_as_if_it_never_was(
+    tell: Tell,
+) -> None:
+    whole = tell(HASTY, name="whole")
+    state = tell(HASTY, name="capped", max_device_hours=36 / 3600)
+
+    stops = [f.evidence for f in state.fired if f.rule == "budget"]
+    assert "the winner panel cannot be finished: device time" in stops[-1]
+    assert len(state.amended) == 1
+    assert state.decided == whole.decided
+    assert [p.arms for p in state.panels.values()] == [p.arms for p in whole.panels.values()]
+
+
+ENDED_EARLY = {"max_device_hours": 74 / 3600}
+
+
+@pytest.fixture(scope="module")
+def early(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run whose search a cap has ended, and whose finds were compared all the same."""
+    capped = replace(GENEROUS, caps=ENDED_EARLY)
+    root = tmp_path_factory.mktemp("early")
+    story = Story(
+        capped, capped.request(), root, np.random.default_rng(0), disturb=lambda _: Disturbance()
+    )
+    state = story.tell()
+    assert len(state.told) == 2
+    assert state.decided is not None
+    return story.judge.directory
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_a_run_that_a_cap_has_shortened_is_decided_wherever_it_is_cut(
+    early: Path, place: Path, tell: Tell, part: int
+) -> None:
+    records = read(early / LEDGER).records
+    for count in range(1 + part, len(records), 4):
+        run = place / f"cut-{count}" / early.relative_to(early.parent.parent)
+        shutil.copytree(early, run)
+        lines = (run / LEDGER).read_bytes().splitlines(keepends=True)
+        (run / LEDGER).write_bytes(b"".join(lines[:count]))
+        (run / HEAD).unlink()
+
+        state = tell(GENEROUS, name=f"cut-{count}", **ENDED_EARLY)
+
+        assert state.decided is not None, f"cut after {count} records"
+        kept = [r.event for r in read(run / LEDGER).records]
+        ends = [e for e in kept if isinstance(e, Fired) and e.rule == "budget"]
+        assert len(ends) == 1
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_a_search_that_is_interrupted_at_once_is_not_over_for_what_its_attempts_held(
+    early: Path, tell: Tell, part: int
+) -> None:
+    """Close to a cap an attempt waits until those in flight give back what they do not need."""
+    ended = next(r.seq for r in read(early / LEDGER).records if isinstance(r.event, Fired))
+    for count in range(3 + part, ended, 2):
+        interrupted = Disturbance("interrupted", interrupted_at=count, at_once=True)
+        state = tell(GENEROUS, interrupted, name=str(count), **ENDED_EARLY)
+        assert state.decided is not None, f"interrupted after {count} records"
