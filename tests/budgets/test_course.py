@@ -14,9 +14,9 @@ from budgets.course import (
     search_is_over,
     still_apart,
 )
-from budgets.decision import decide
 from budgets.events import Concluded, Fired, PanelAsked, Status
 from budgets.terms import Arm, Calibration, Caps
+from budgets.verdict.decision import decide
 
 if TYPE_CHECKING:
     from collections.abc import Callable

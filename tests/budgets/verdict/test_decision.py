@@ -185,6 +185,19 @@ def test_candidates_on_three_seeds_spread_less_and_are_not_dead_for_it(
     assert verdict(story)[1].no_go == no_go
 
 
+@pytest.mark.parametrize(("asked", "no_go"), [(23, "dead_space"), (24, "below_noise")])
+def test_few_candidates_do_not_make_a_space_dead(
+    make_confirmed_plan: "MakePlan", tell: "Tell", asked: int, no_go: str
+) -> None:
+    """24 of them have 23 degrees of freedom."""
+    shape = Envelope(population=24, generations=3, seeds_per_candidate=1)
+    plan = make_confirmed_plan(
+        resolved=shape, caps=Caps(evaluations=72), thresholds={"dead_freedom": asked}
+    )
+    story = tell(plan, generations=spreading(CHANCE), winner=around(0.995))
+    assert verdict(story)[1].no_go == no_go
+
+
 def test_seeds_that_are_easy_or_hard_for_all_do_not_make_a_space_dead(tell: "Tell") -> None:
     """The baseline's scores over seeds differ far more than candidates on one seed do."""
     seeds = (0.0, 0.3, -0.3, 0.2, -0.2, 0.3, -0.3, 0.1, -0.1, 0.2, -0.2)

@@ -55,7 +55,7 @@ def test_before_the_search_nothing_is_known(tell: "Tell") -> None:
 def test_each_panel_adds_what_it_tells(tell: "Tell") -> None:
     control = 5 * (0.97,)
     searched = found_in(tell(control=control))
-    assert searched.controls == ()  # they are shown beside the winner
+    assert [one.name for one in searched.controls] == ["synapses off"]
     assert searched.seemed == pytest.approx(0.02)
     picked = found_in(tell(control=control, finalists={"average": 0.98, "mean": 0.99}))
     assert [(one.name, one.is_winner) for one in picked.finalists] == [

@@ -8,7 +8,7 @@ import pytest
 from budgets.calibration import best_of_noise
 from budgets.events import Status
 from budgets.terms import Calibration, Caps, Envelope
-from budgets.verdict.luck import luck, noise, promise, spread
+from budgets.verdict.luck import luck, noise, promise, spread, spread_freedom
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,10 +40,13 @@ def test_failed_candidates_have_no_part_in_it(tell: "Tell") -> None:
     assert spread(story.state) == pytest.approx(stdev(WIDE))
 
 
-@pytest.mark.parametrize(("healthy", "is_told"), [(21, True), (20, False)])
-def test_few_candidates_say_too_little_of_it(tell: "Tell", healthy: int, is_told: bool) -> None:
+@pytest.mark.parametrize("healthy", [2, 20, 24])
+def test_a_spread_is_known_with_one_degree_of_freedom_less_than_candidates(
+    tell: "Tell", healthy: int
+) -> None:
     own = (*WIDE[:healthy], *(24 - healthy) * (NAN,))
-    assert (spread(tell(generations=(own, WIDE, WIDE)).state) is not None) is is_told
+    assert spread_freedom(tell(generations=(own, WIDE, WIDE)).state) == healthy - 1
+    assert spread_freedom(tell(generations=4 * (own,)).state) == 2 * (healthy - 1)
 
 
 def test_one_healthy_candidate_spreads_over_nothing(tell: "Tell") -> None:
