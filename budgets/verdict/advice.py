@@ -76,9 +76,9 @@ def _persistence(state: RunState) -> str:
     """It was lost on the rung, or was never the search's as a whole."""
     found = average_gain(state)
     if found is None or found.mean is None or found.mean <= 0:
+        longer = "" if state.plan.tier == "max" else " (--tier max)"
         return (
-            "search longer (--tier max), until the distribution's mean is where its best candidate "
-            "is"
+            f"search longer{longer}, until the distribution's mean is where its best candidate is"
         )
     return "search at the target_flops that you care about: what wins at a small one is lost there"
 
@@ -90,9 +90,10 @@ def _look(_: RunState) -> str:
     )
 
 
-def _too_small(_: RunState) -> str:
+def _too_small(state: RunState) -> str:
+    longer = "" if state.plan.tier == "max" else "--tier max, "
     return (
-        "find more with --tier max, other knobs or a larger target_flops. The gain is smaller than "
+        f"find more with {longer}other knobs or a larger target_flops. The gain is smaller than "
         "asked; who takes it all the same finds the winner's knobs in best.json"
     )
 

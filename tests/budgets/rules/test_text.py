@@ -13,7 +13,7 @@ from budgets.terms import Thresholds
 if TYPE_CHECKING:
     from tests.budgets.conftest import Story
 
-DOCUMENT = Path(__file__).parents[2] / "docs/rules.md"
+DOCUMENT = Path(__file__).parents[3] / "docs/rules.md"
 
 
 def row(table: list[str], name: str) -> str:

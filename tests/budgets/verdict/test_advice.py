@@ -171,3 +171,13 @@ def test_a_gain_that_is_one_candidates_wants_a_longer_search(tell: "Tell") -> No
 )
 def test_failures_are_to_be_looked_into(tell: "Tell", fields: Any) -> None:
     assert advised(tell(**fields)).startswith(f"{STAYS}look into the failures (progress.csv, and")
+
+
+def test_the_largest_tier_is_not_advised_to_be_larger(
+    tell: "Tell", make_confirmed_plan: "MakePlan"
+) -> None:
+    plan, finalists = make_confirmed_plan(tier="max"), {"average": 1.1, "luckiest 1": 0.9}
+    small = advised(tell(plan, generations=ALIVE, winner=8 * (0.995,)))
+    lone = advised(tell(plan, finalists=finalists, winner=8 * (0.98,), best="luckiest 1"))
+    assert small.startswith(f"{STAYS}find more with other knobs or a larger target_flops.")
+    assert lone.startswith(f"{STAYS}search longer, until the distribution's mean is")
