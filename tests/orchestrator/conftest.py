@@ -1,10 +1,12 @@
 """Runs to do harm to."""
 
+import hashlib
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import orjson
 import pytest
 
 from budgets.chain import LEDGER
@@ -94,3 +96,26 @@ def cut() -> Callable[..., None]:
 def resume(command: "Command") -> "Callable[..., Answer]":
     """The command of `run`, with more options."""
     return lambda *more: command(*RESUME, *more)
+
+
+Lines = list[dict[str, Any]]
+
+
+def tamper_with(run: Path, change: Callable[[Lines], Lines | None]) -> None:
+    """Change a ledger's lines and make its chain whole again: somebody knows the format."""
+    lines = [orjson.loads(line) for line in (run / LEDGER).read_bytes().splitlines()]
+    previous, data = "", b""
+    for seq, line in enumerate(change(lines) or lines):
+        fields = {name: value for name, value in line.items() if name != "h"}
+        body = orjson.dumps({**fields, "seq": seq})[:-1]
+        previous = hashlib.sha256(previous.encode() + body).hexdigest()[:32]
+        data += body + b',"h":"' + previous.encode() + b'"}\n'
+    (run / LEDGER).write_bytes(data)
+    (run / HEAD).unlink()
+    shutil.rmtree(run / "reports")
+
+
+@pytest.fixture(scope="session")
+def tamper() -> Callable[[Path, Callable[[Lines], Lines | None]], None]:
+    """`tamper(run, change)`: `change` gets the ledger's records as dictionaries."""
+    return tamper_with
