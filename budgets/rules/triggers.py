@@ -1,7 +1,7 @@
 """Every rule that pauses or ends a run, as a pure function of its state.
 
 A rule returns a `Reading` with what it observes and its limit; one that fires is a `Trigger`.
-`judge` asks them all. The table is in `budgets.rules.table`, the numbers in `budgets.terms.Thresholds`.
+`judge` asks them all. `budgets.rules.table` has the table, `budgets.terms.Thresholds` the numbers.
 """
 
 from collections.abc import Iterator
