@@ -1,14 +1,18 @@
 """Runs to do harm to."""
 
+import hashlib
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import orjson
 import pytest
 
 from budgets.chain import LEDGER
 from budgets.head import HEAD
+from orchestrator.engine import Engine
+from orchestrator.plan import Confirm
 from orchestrator.recorded import Result
 
 if TYPE_CHECKING:
@@ -30,6 +34,38 @@ def finished_run(
 ) -> Path:
     """A run of tier min that nobody disturbed: 39 records, 16 evaluations, a calibration."""
     return run_search(tmp_path_factory.mktemp("finished"), settings=NOISY).directory
+
+
+CONFIRMED: dict[str, Any] = {
+    "settings": {"dimension": 2, "noise": 0.01},
+    "tier": "target",
+    "population": 4,
+    "max_evals": 8,
+    "confirm": Confirm(seeds=2, rung_seeds=1),
+    "thresholds": {"go_seeds": 2, "go_level": 0.3},  # so that so little can show a Go
+    "assumed_seconds": 1.0,
+    "run_id": "confirmed",
+}
+"""A search of two generations whose finalists are compared on fresh seeds."""
+
+
+@pytest.fixture(scope="session")
+def search_confirmed(run_search: Callable[..., Result]) -> Callable[..., Result]:
+    """Runs, or resumes, such a search on two slots."""
+
+    def run(root: Path, **more: Any) -> Result:
+        engine = Engine(kind="inline", workers=2)
+        return run_search(root, **{"engine": engine, **CONFIRMED, **more})
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def confirmed_run(
+    tmp_path_factory: pytest.TempPathFactory, search_confirmed: Callable[..., Result]
+) -> Path:
+    """Such a run that nobody disturbed: every panel there is, and a Go that persists."""
+    return search_confirmed(tmp_path_factory.mktemp("confirmed")).directory
 
 
 @pytest.fixture
@@ -60,3 +96,26 @@ def cut() -> Callable[..., None]:
 def resume(command: "Command") -> "Callable[..., Answer]":
     """The command of `run`, with more options."""
     return lambda *more: command(*RESUME, *more)
+
+
+Lines = list[dict[str, Any]]
+
+
+def tamper_with(run: Path, change: Callable[[Lines], Lines | None]) -> None:
+    """Change a ledger's lines and make its chain whole again: somebody knows the format."""
+    lines = [orjson.loads(line) for line in (run / LEDGER).read_bytes().splitlines()]
+    previous, data = "", b""
+    for seq, line in enumerate(change(lines) or lines):
+        fields = {name: value for name, value in line.items() if name != "h"}
+        body = orjson.dumps({**fields, "seq": seq})[:-1]
+        previous = hashlib.sha256(previous.encode() + body).hexdigest()[:32]
+        data += body + b',"h":"' + previous.encode() + b'"}\n'
+    (run / LEDGER).write_bytes(data)
+    (run / HEAD).unlink()
+    shutil.rmtree(run / "reports")
+
+
+@pytest.fixture(scope="session")
+def tamper() -> Callable[[Path, Callable[[Lines], Lines | None]], None]:
+    """`tamper(run, change)`: `change` gets the ledger's records as dictionaries."""
+    return tamper_with

@@ -26,25 +26,13 @@ from orchestrator import artifacts
 from orchestrator.engine import Engine
 from orchestrator.execution.evaluate import Attempt, Outcome, Slots
 from orchestrator.execution.executors import InlineExecutor
-from orchestrator.plan import Confirm
 from orchestrator.recorded import Result
 from orchestrator.settle import attempt_place
 from orchestrator.verify import verify
 
-RunSearch = Callable[..., Result]
 Found = Callable[[Path], dict[str, Any]]
 Search = Callable[..., Result]
 
-CONFIRMED: dict[str, Any] = {
-    "settings": {"dimension": 2, "noise": 0.01},
-    "tier": "target",
-    "population": 4,
-    "max_evals": 8,
-    "confirm": Confirm(seeds=2, rung_seeds=1),
-    "thresholds": {"go_seeds": 2, "go_level": 0.3},  # so that so little can show a Go
-    "assumed_seconds": 1.0,
-    "run_id": "confirmed",
-}
 RECORDS = 64
 """Of such a run: plan, session, 2 x (ask, 4 x (reserve, settle), tell), 4 panels with 5 + 9 + 2 + 2
 evaluations, decision, conclusion."""
@@ -52,26 +40,14 @@ evaluations, decision, conclusion."""
 PANELS: tuple[PanelName, ...] = ("reference", "finalists", "winner", "rung")
 
 
-@pytest.fixture(scope="module")
-def search(run_search: RunSearch) -> Search:
-    """Runs, or resumes, such a search on two slots."""
-
-    def run(root: Path, **more: Any) -> Result:
-        engine = Engine(kind="inline", workers=2)
-        return run_search(root, **{"engine": engine, **CONFIRMED, **more})
-
-    return run
+@pytest.fixture
+def search(search_confirmed: Search) -> Search:
+    return search_confirmed
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory, search: Search) -> Path:
-    """A run that nobody disturbed, with every panel there is and a Go that persists."""
-    result = search(tmp_path_factory.mktemp("confirmed"))
-    assert result.state.records == RECORDS
-    assert result.state.decided is not None
-    assert result.state.decided.grade == "go_persists"
-    assert tuple(name for name, _ in result.state.panels) == PANELS
-    return result.directory
+@pytest.fixture
+def finished(confirmed_run: Path) -> Path:
+    return confirmed_run
 
 
 @pytest.fixture
@@ -95,6 +71,14 @@ def cut(run: Path, records: int, *, half_of_the_next: bool = False) -> None:
 def last_reserved(run: Path, panel: PanelName) -> int:
     """The number of the record that reserved the panel's last evaluation."""
     return max(n for n, e in enumerate(events(run)) if isinstance(e, Reserved) and e.panel == panel)
+
+
+def test_a_search_of_two_generations_is_compared_in_four_panels(finished: Path) -> None:
+    state = fold(read(finished / LEDGER).records)
+    assert state.records == RECORDS
+    assert state.decided is not None
+    assert state.decided.grade == "go_persists"
+    assert tuple(name for name, _ in state.panels) == PANELS
 
 
 def test_the_reference_fills_slots_that_a_generation_leaves_idle(finished: Path) -> None:

@@ -15,7 +15,14 @@ from budgets.events import Settled
 from budgets.fold import fold
 from budgets.state import RunState
 from orchestrator import export as exports
-from orchestrator.export import COLUMNS, columns_of, export, export_rows, to_csv
+from orchestrator.export import (
+    COLUMNS,
+    columns_of,
+    export,
+    export_rows,
+    progress_rows,
+    to_csv,
+)
 
 if TYPE_CHECKING:
     from tests.conftest import Command
@@ -24,6 +31,12 @@ if TYPE_CHECKING:
 @pytest.fixture
 def state(run: Path) -> RunState:
     return fold(read(run / LEDGER).records)
+
+
+@pytest.fixture
+def confirmed(confirmed_run: Path) -> RunState:
+    """A search whose finds were compared."""
+    return fold(read(confirmed_run / LEDGER).records)
 
 
 def as_text(row: dict[str, Any]) -> dict[str, str]:
@@ -48,7 +61,43 @@ def test_a_row_says_place_result_cost_and_knobs_in_their_units(state: RunState) 
     assert failed["cause"]
 
 
-def test_every_format_holds_the_same_rows(state: RunState, tmp_path: Path) -> None:
+def test_panels_come_after_the_generations_with_their_arms_and_the_knobs_of_those(
+    confirmed: RunState,
+) -> None:
+    rows = export_rows(confirmed)
+    assert [row["panel"] for row in rows] == (
+        [""] * 8 + ["reference"] * 5 + ["finalists"] * 9 + ["winner"] * 2 + ["rung"] * 2
+    )
+    assert {row["arm"] for row in rows[:8]} == {""}
+    assert {row["arm"] for row in rows[8:13]} == {"baseline"}
+    assert [row["arm"] for row in rows[-2:]] == ["baseline", rows[-3]["arm"]]
+    assert {row["knob.x0"] for row in rows[8:13]} == {0.0}
+    for batch in confirmed.batches():
+        for candidate, point in enumerate(batch.points):
+            found = [
+                row["knob.x0"]
+                for row in rows
+                if (row["panel"] or None, row["generation"], row["candidate"])
+                == (batch.panel, batch.number, candidate)
+            ]
+            assert found == [pytest.approx(2 * point[0] - 1)] * len(batch.seeds_of(candidate))
+
+
+def test_progress_has_the_panels_too(confirmed: RunState) -> None:
+    rows = list(csv.DictReader(io.StringIO(to_csv(progress_rows(confirmed), COLUMNS))))
+    assert len(rows) == 8 + 18
+    assert [(row["panel"], row["arm"]) for row in rows[7:9]] == [
+        ("", ""),
+        ("reference", "baseline"),
+    ]
+    assert list(rows[0])[:4] == ["panel", "arm", "generation", "candidate"]
+
+
+@pytest.mark.parametrize("of", ["state", "confirmed"])
+def test_every_format_holds_the_same_rows(
+    of: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    state: RunState = request.getfixturevalue(of)
     parquet = pytest.importorskip("pyarrow.parquet")
     some = export_rows(state)
     rows = [{name: row.get(name) for name in columns_of(some)} for row in some]

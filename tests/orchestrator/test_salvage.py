@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
-from budgets.chain import LEDGER, read
+from budgets.chain import LEDGER, Reader, Record, read
 from budgets.events import Reserved, Salvaged, Settled, Status
 from budgets.fold import fold
 from budgets.head import HEAD
 from budgets.ledger import Ledger
+from orchestrator.salvage import salvage
 from orchestrator.session import system_clock
 from orchestrator.settle import attempt_place
+from orchestrator.verify import verify
 
 if TYPE_CHECKING:
     from tests.conftest import Answer, Command
@@ -243,3 +245,48 @@ def test_a_salvaged_calibration_and_its_damaged_original_stop_no_search(
     out.rename(calibration)
     answer = resume("--run-id", "another")
     assert answer.code == 0, answer.err
+
+
+# A search whose finds are compared
+
+
+@pytest.mark.parametrize("panel", ["reference", "finalists", "winner", "rung"])
+@pytest.mark.parametrize("on_disk", [True, False], ids=["finished", "gone"])
+def test_open_reservations_of_a_panel_are_adopted_or_charged_and_the_run_ends_as_if_unharmed(
+    confirmed_run: Path,
+    search_confirmed: Callable[..., Any],
+    place: Path,
+    found: Found,
+    panel: str,
+    on_disk: bool,
+) -> None:
+    run = Path(shutil.copytree(confirmed_run, place / "phase1" / confirmed_run.name))
+    reserved = [
+        r for r in read(run / LEDGER).records
+        if isinstance(r.event, Reserved) and r.event.panel == panel
+    ]  # fmt: skip
+    last = reserved[-1]
+    (run / LEDGER).write_bytes(b"".join(lines(run)[: last.seq + 1]) + b"junk\n")
+    open_tries = fold(read_prefix(run)).open_tries()
+    if not on_disk:
+        for attempt in open_tries:
+            shutil.rmtree(run / "eval" / attempt_place(attempt.reserved))
+    out = place / "saved"
+
+    saved = salvage(run, out, system_clock())
+
+    count = len(open_tries)
+    assert (saved.adopted, saved.charged) == ((count, 0) if on_disk else (0, count))
+    assert not fold(read(out / LEDGER).records).open_tries()
+    assert panel in (out / "progress.csv").read_text()
+    run.rename(f"{run}.damaged")
+    out.rename(run)
+    search_confirmed(place)
+    assert found(run) == found(confirmed_run)
+    assert verify(run).divergence is None
+
+
+def read_prefix(run: Path) -> list[Record]:
+    """The records before the damage."""
+    whole = b"".join(line for line in lines(run) if line != b"junk\n")
+    return list(Reader(run / LEDGER, whole))
