@@ -66,11 +66,18 @@ def _after_the_search(state: RunState, confirmation: Confirmation) -> Step:
 
 
 def _fits(state: RunState, rung: Rung | None) -> bool:
-    """Whether there is a rung, and an attempt at it fits under every cap: it is no part of a Go."""
+    """Whether there is a rung, and all of it fits under every cap: it is no part of a Go.
+
+    The last attempt at it must find its whole reservation free.
+    """
     if rung is None:
         return False
-    reserve_ms = state.plan.limits.stretched(rung.varied.length).reserve_ms
-    return state.accounts.refusal(reserve_ms, apart=True) is None
+    plan, length = state.plan, rung.varied.length
+    others, needs = 2 * rung.seeds - 1, NOTHING
+    if plan.calibration is not None:
+        needs = expected(others, others * length, plan.calibration, plan.devices.count)
+    reserve_ms, aside = plan.limits.stretched(length).reserve_ms, (needs.device_hours, needs.hours)
+    return state.accounts.refusal(reserve_ms, apart=True, aside=aside) is None
 
 
 def _is_paired(state: RunState) -> bool:

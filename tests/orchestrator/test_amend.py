@@ -262,14 +262,12 @@ def after(run: Path, panel: str) -> int:
 def test_caps_too_small_for_the_verdict_start_nothing_and_an_amendment_helps(
     command: "Command", tmp_path: Path
 ) -> None:
-    answer = command(*CONFIRMED, "--max-device-hours", "0.05")
+    answer = command(*CONFIRMED, "--max-device-hours", "0.01")
     assert answer.code == 4
     said = " ".join(answer.out.split())
     assert "Stopped: generation 0 is expected to need 0." in said
-    assert (
-        "(with the 27 evaluations that the verdict will take), 0.05 are free (--max-device-hours)."
-        in said
-    )
+    assert "(with the 27 evaluations that the verdict will take, and the last" in said
+    assert "0.01 are free (--max-device-hours)." in said
     assert "To allow more: python -m orchestrator amend confirmed" in said
     run = tmp_path / "artifacts/cmaes/phase1/confirmed"
     assert not (run / "eval").exists()

@@ -57,54 +57,62 @@ def tell(place: Path) -> Tell:
     return told
 
 
-CAPS: list[tuple[str, Callable[[float], Any], tuple[int, ...]]] = [
-    ("max_device_hours", lambda seconds: seconds / 3600, (5, 71, 72, 74, 75, 78)),
-    ("max_cost", lambda seconds: 2 * seconds / 3600, (5, 74)),
-    ("max_hours", lambda seconds: seconds / 3600, (5, 53, 54, 55, 56, 58)),
-    (
-        "window",
-        lambda seconds: Window(hours=(seconds + 5) / 3600, margin_seconds=5),
-        (5, 54, 56),
-    ),
-]
+CAPS: dict[str, Callable[[float], Any]] = {
+    "max_device_hours": lambda hours: hours,
+    "max_cost": lambda hours: 2 * hours,
+    "max_hours": lambda hours: hours,
+    "window": lambda hours: Window(hours=hours + 5 / 3600, margin_seconds=5),
+}
+"""Each by the hours that it leaves a run."""
+
+PRICES = {"max_cost": {"price_per_device_hour": 2.0}}
 
 
-@pytest.mark.parametrize(
-    ("cap", "of_seconds", "seconds"),
-    [(cap, of_seconds, s) for cap, of_seconds, many in CAPS for s in many],
-    ids=[f"{cap}-{s}" for cap, _, many in CAPS for s in many],
-)
+def least(tell: Tell, cap: str) -> float:
+    """How many hours a run needs to begin at all."""
+    state = tell(GENEROUS, name="least", **{cap: CAPS[cap](5 / 3600)}, **PRICES.get(cap, {}))
+    assert state.accounts.device_ms == 0
+    (fired,) = state.fired
+    assert fired.rule == "budget"
+    assert "generation 0 is expected to need" in fired.evidence
+    assert "with the 25 evaluations that the verdict will take" in fired.evidence
+    return fired.observed / (2 if cap == "max_cost" else 1)
+
+
+@pytest.mark.parametrize("seconds", [-0.1, 0.1, 0.5, 1, 2, 3, 4, 6])
+@pytest.mark.parametrize("cap", CAPS)
 def test_under_any_cap_a_search_is_decided_or_never_begun(
-    tell: Tell, cap: str, of_seconds: Callable[[float], Any], seconds: int
+    tell: Tell, cap: str, seconds: float
 ) -> None:
     """That it never takes what is set aside is judged after each of its reservations."""
-    price = {"price_per_device_hour": 2.0} if cap == "max_cost" else {}
-    state = tell(GENEROUS, **{cap: of_seconds(seconds)}, **price)
+    hours = least(tell, cap) + seconds / 3600
+    state = tell(GENEROUS, **{cap: CAPS[cap](hours)}, **PRICES.get(cap, {}))
 
-    assert (state.decided is not None) == bool(state.told)
-    assert (state.concluded is not None) == bool(state.told)
+    assert bool(state.told) == (seconds > 0)
+    assert (state.decided is not None) == (seconds > 0)
+    assert (state.concluded is not None) == (seconds > 0)
     if not state.told:
-        (fired,) = state.fired
-        assert fired.rule == "budget"
-        assert "generation 0 is expected to need" in fired.evidence
-        assert "with the 25 evaluations that the verdict will take" in fired.evidence
         assert state.accounts.device_ms == 0
 
 
 def test_caps_end_searches_after_more_and_more_generations(tell: Tell) -> None:
-    told = [
-        len(tell(GENEROUS, name=str(seconds), max_device_hours=seconds / 3600).told)
-        for seconds in (71, 72, 74, 75, 78)
+    hours = least(tell, "max_device_hours")
+    states = [
+        tell(GENEROUS, name=str(seconds), max_device_hours=hours + seconds / 3600)
+        for seconds in (-0.1, 0.5, 2.5, 3.5, 8)
     ]
-    assert told == sorted(set(told))
+    told = [len(state.told) for state in states]
+    assert told == sorted(told)
     assert (told[0], told[-1]) == (0, 4)
+    assert len(set(told)) > 3
+    assert [bool(state.fired) for state in states] == [True, True, True, True, False]
 
 
 def test_a_cap_reached_in_a_panel_names_it_and_once_raised_the_run_ends_as_if_it_never_was(
     tell: Tell,
 ) -> None:
     whole = tell(HASTY, name="whole")
-    state = tell(HASTY, name="capped", max_device_hours=36 / 3600)
+    state = tell(HASTY, name="capped", max_device_hours=34 / 3600)
 
     stops = [f.evidence for f in state.fired if f.rule == "budget"]
     assert "the winner panel cannot be finished: device time" in stops[-1]
@@ -113,7 +121,7 @@ def test_a_cap_reached_in_a_panel_names_it_and_once_raised_the_run_ends_as_if_it
     assert [p.arms for p in state.panels.values()] == [p.arms for p in whole.panels.values()]
 
 
-ENDED_EARLY = {"max_device_hours": 74 / 3600}
+ENDED_EARLY = {"max_device_hours": 65 / 3600}
 
 
 @pytest.fixture(scope="module")
