@@ -261,6 +261,10 @@ class Rung(Terms):
     varied: Varied
 
 
+VERDICT_VERSION = 1
+"""Of who is a finalist and what makes a Go: raise it with any change of either."""
+
+
 class Confirmation(Terms):
     """How the verdict is reached, on fresh seeds: counted and priced apart from E.
 
@@ -274,6 +278,7 @@ class Confirmation(Terms):
     control_seeds: int = Field(ge=0)  # of `seeds`, for each control
     controls: tuple[Varied, ...] = ()  # each at equal FLOPs, and at equal seconds
     incumbent: tuple[float, ...] | None = None  # an earlier winner, compared on `seeds`
+    version: int = VERDICT_VERSION  # of the rules that it is reached by
     rung: Rung | None = None
 
     @model_validator(mode="after")

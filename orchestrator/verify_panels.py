@@ -10,6 +10,7 @@ from budgets.course import next_step
 from budgets.events import Decided, PanelAsked, Settled
 from budgets.fold import apply, begin
 from budgets.state import RunState
+from budgets.terms import VERDICT_VERSION
 from budgets.verdict.decision import decide
 from orchestrator.panels import Confirming
 
@@ -51,6 +52,9 @@ def fresh_seeds(state: RunState) -> int:
 def panels_and_decision(records: Sequence[Record]) -> str:
     """Each panel, and what was decided, is what the plan and the records before it give."""
     state = begin(records[0])
+    confirmation = state.plan.confirmation
+    if confirmation is not None and confirmation.version != VERDICT_VERSION:
+        return f"decision: by version {confirmation.version} of the rules, not replayed here"
     for record in records[1:]:
         event = record.event
         if isinstance(event, PanelAsked) and event.panel != "proxy":

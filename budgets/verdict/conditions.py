@@ -144,7 +144,8 @@ def rung(state: RunState) -> Condition | None:
             "is kept"
         )
     why = f"{where} {said} (to persist, {percent(asked)} or more must be)"
-    return _condition("rung", kept, asked, why, met=kept is not None and kept >= asked)
+    enough = found.pairs >= min(2, confirmation.rung.seeds)  # one that is left is a glimpse
+    return _condition("rung", kept, asked, why, met=enough and kept is not None and kept >= asked)
 
 
 def _condition(

@@ -93,7 +93,7 @@ def test_a_plan_without_a_rung_has_none(tell: "Tell", make_confirmed_plan: "Make
 def test_a_rung_that_no_cap_has_room_for_is_left_out(
     tell: "Tell", make_confirmed_plan: "MakePlan", seconds: float, step: str
 ) -> None:
-    """43 evaluations have taken 2 s each; of the rung three take 8 s, and the last reserves 42 s."""
+    """43 evaluations have taken 2 s each; three of the rung take 8 s, the last reserves 42 s."""
     caps = Caps(evaluations=12, device_hours=seconds / 3600)
     assert next_step(tell(make_confirmed_plan(caps=caps), winner=GAIN).state) == step
 

@@ -10,6 +10,7 @@ import pytest
 
 from budgets.chain import LEDGER, read
 from budgets.head import HEAD
+from orchestrator import verify_panels
 from orchestrator.recorded import Result
 from orchestrator.verify import verify
 
@@ -314,3 +315,12 @@ def test_a_decision_may_be_put_in_other_words(decided: Path, tmp_path: Path) -> 
     seal_again(run, lines)
 
     assert verify(run).divergence is None
+
+
+def test_a_decision_by_other_rules_is_not_replayed(
+    decided: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verify_panels, "VERDICT_VERSION", 2)
+    found = verify(decided)
+    assert found.divergence is None
+    assert "decision: by version 1 of the rules, not replayed here" in found.held

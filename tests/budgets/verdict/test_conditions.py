@@ -355,3 +355,12 @@ def test_only_a_go_at_this_budget_is_worth_the_rung(tell: "Tell") -> None:
     assert not is_promising(tell(winner=level(0.98, NAN, NAN)).state)
     assert not is_promising(tell().state)
     assert not is_promising(tell(generations=()).state)
+
+
+@pytest.mark.parametrize(("baseline", "met"), [((1.0, 1.0), True), ((1.0, NAN), False)])
+def test_one_seed_of_two_that_is_left_shows_nothing_that_persists(
+    tell: "Tell", baseline: Any, met: bool
+) -> None:
+    found = rung(tell(winner=8 * (0.98,), rung=(baseline, (0.98, 0.98))).state)
+    assert found is not None
+    assert found.met == met
