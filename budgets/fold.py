@@ -254,7 +254,7 @@ def _asked(state: RunState, event: GenerationAsked) -> None:
 
 
 def _require_search(state: RunState) -> None:
-    if state.decided is not None or state.panel("finalists") is not None:
+    if state.decided is not None or ("finalists", 0) in state.panels:
         raise ValueError("the search is over")
 
 
@@ -326,10 +326,10 @@ def _open_batch(state: RunState, event: Reserved | Settled) -> Batch:
 def _reserved(state: RunState, event: Reserved, elapsed_ms: int) -> None:
     if not state.opened:
         raise ValueError("no session is open to start an attempt")
-    if event.panel is None:
-        _require_search(state)
-    else:
+    if event.panel is not None:
         _require_undecided(state)
+    elif state.panels:  # without any a search ends with its generations
+        _require_search(state)
     batch = _open_batch(state, event)
     key = (event.candidate, event.seed)
     count = len(batch.points)
