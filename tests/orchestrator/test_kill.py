@@ -153,7 +153,7 @@ def test_ray_with_real_training_killed_mid_generation_ends_like_one_that_never_w
 
 def best(run: Path) -> Any:
     document = orjson.loads((run / "best.json").read_bytes())
-    return document["recommendation"], document["luckiest"]
+    return document["recommendation"], document["winner"]
 
 
 @pytest.mark.slow
