@@ -69,7 +69,7 @@ def run_all(tasks: list[Task], jobs: int, chunk: int = CHUNK) -> Iterator[list[R
             raise
 
 
-def missing(tasks: Iterable[Task], found: Iterable[Result]) -> list[Task]:
-    """Those without a result."""
-    there = {result.name for result in found}
+def missing(tasks: Iterable[Task], found: Iterable[Result], retry: bool = False) -> list[Task]:
+    """Those without a result; with `retry` also those that crashed."""
+    there = {result.name for result in found if not (retry and result.outcome.error)}
     return [task for task in tasks if task.name not in there]

@@ -33,6 +33,15 @@ def test_what_has_a_result_is_not_run_again() -> None:
     assert missing(tasks, [result()]) == tasks[1:]
 
 
+def test_what_crashed_is_run_again_if_that_is_asked(tmp_path: Path) -> None:
+    crashed, task = result(), Task("min", "ours", "own:sphere:1:0:white")
+    crashed.outcome.error = "TypeError: no"
+    assert missing([task], [crashed]) == []
+    assert missing([task], [crashed], retry=True) == [task]
+    Store(tmp_path).add([crashed, result()])
+    assert Store(tmp_path).read() == [result()]
+
+
 def test_a_run_is_the_same_in_another_process() -> None:
     tasks = [
         Task("min", name, f"own:kinks:{n}:1:shared") for n in (1, 2) for name in ("ours", "pycma")
