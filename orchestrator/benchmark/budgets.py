@@ -19,6 +19,7 @@ class Budget:
     evaluations: int
     workers: int
     population: int  # of a search that wants one: the tier's own
+    whole: str = ""  # the tier that it is a share of, whose reference it is measured against
 
     @property
     def rounds(self) -> int:
@@ -40,8 +41,8 @@ BUDGETS = {
         Budget("target", 120, 6, 12),
         Budget("max", 480, 8, 16),
         Budget("phase2", 720, 8, 24),
-        Budget("target40", 48, 6, 12),
-        Budget("target25", 30, 6, 10),
+        Budget("target40", 48, 6, 12, "target"),
+        Budget("target25", 30, 6, 10, "target"),
     )
 }
 """The tiers, and two shares of tier target: 40 % and 25 % of what it spends."""

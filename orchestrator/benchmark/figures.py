@@ -97,11 +97,10 @@ def row(contender: str, results: Sequence[Result], reference: Finals) -> Row:
     )
 
 
-def rows(results: Sequence[Result], reference: str) -> list[Row]:
+def rows(results: Sequence[Result], against: Finals) -> list[Row]:
     """Every contender of one tier, the lowest median over all first."""
     named: dict[str, list[Result]] = {}
     for result in results:
         named.setdefault(result.contender, []).append(result)
-    against = finals(named.get(reference, []))
     found = [row(contender, own, against) for contender, own in named.items()]
     return sorted(found, key=lambda row: row.over_all[1])

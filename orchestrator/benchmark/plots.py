@@ -51,7 +51,7 @@ def coloured(contenders: Iterable[str], reference: str) -> dict[str, Any]:
 
 def plot_finals(axis: Any, tier: str, results: Sequence[Result], reference: str) -> None:
     """Median and quartiles over every problem of the tier, the lowest median on top."""
-    found = rows(results, reference)[::-1]
+    found = rows(results, {})[::-1]
     for place, row in enumerate(found):
         low, middle, high = (max(LEAST, value) for value in row.over_all)
         colour = {OURS: "tab:red", reference: "black"}.get(row.contender, "tab:blue")

@@ -53,7 +53,8 @@ class Ratio:
 def ratio(own: Curves, reference: Curves, at: float = 1.0) -> Ratio | None:
     """What the reference needs for our median regret at spend `at`, as a multiple of `at`.
 
-    Above 1: ours is cheaper. Problems are resampled, for both at once.
+    Above 1: ours is cheaper. Instances are resampled, for both at once and with every noise that
+    they were met with.
     """
     shared = sorted(own.keys() & reference.keys())
     if not shared:
@@ -67,9 +68,23 @@ def ratio(own: Curves, reference: Curves, at: float = 1.0) -> Ratio | None:
         return reached(spends, middle, median(ours[rows].tolist())) / at
 
     rng = keyed("resampling", len(shared))
-    draws = sorted(once(rng.integers(len(shared), size=len(shared))) for _ in range(RESAMPLES))
+    places = instances(shared)
+
+    def resampled() -> float:
+        drawn = rng.integers(len(places), size=len(places))
+        return once(np.concatenate([places[place] for place in drawn]))
+
+    draws = sorted(resampled() for _ in range(RESAMPLES))
     low, high = draws[RESAMPLES // 40], draws[-RESAMPLES // 40]
     return Ratio(once(slice(None)), low, high, spends[-1] / at)
+
+
+def instances(problems: Sequence[str]) -> list[list[int]]:
+    """Places of those that are one instance of one function."""
+    found: dict[str, list[int]] = {}
+    for place, problem in enumerate(problems):
+        found.setdefault(":".join(problem.split(":")[:3]), []).append(place)
+    return list(found.values())
 
 
 def price(own: Curves, reference: Curves) -> Ratio | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from math import inf
 
 from orchestrator.benchmark import spend
-from orchestrator.benchmark.figures import Row, Wins, groups_of, rows
+from orchestrator.benchmark.figures import Finals, Row, Wins, groups_of, rows
 from orchestrator.benchmark.results import Result
 from orchestrator.benchmark.spend import Ratio
 
@@ -23,8 +23,11 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def regrets(tier: str, results: Sequence[Result], reference: str) -> Iterator[str]:
-    """Median and quartiles of a tier's final regrets, by noise, and how they were come by."""
+def regrets(tier: str, results: Sequence[Result], reference: str, against: Finals) -> Iterator[str]:
+    """Median and quartiles of a tier's final regrets, by noise, and how they were come by.
+
+    `against` is what the contender named `reference` ended with.
+    """
     groups = groups_of(results)
     yield f"**{tier}**: median regret [quartiles] by noise\n"
     yield (
@@ -32,7 +35,7 @@ def regrets(tier: str, results: Sequence[Result], reference: str) -> Iterator[st
         f"wins against {reference} | median against its | failed | idle | CPU s |"
     )
     yield "|---|--:|" + "--:|" * (len(groups) + 7)
-    for row in rows(results, reference):
+    for row in rows(results, against):
         yield regret_row(row, groups)
     yield ""
 
@@ -62,9 +65,9 @@ def won(wins: Wins | None) -> str:
     return "" if wins is None else f"{percent(wins.share)} of {wins.shared}"
 
 
-def crashes(results: Sequence[Result], reference: str) -> Iterator[str]:
+def crashes(results: Sequence[Result]) -> Iterator[str]:
     """Contenders that did not finish: counted above with what their users are left with."""
-    for row in rows(results, reference):
+    for row in rows(results, {}):
         if row.errors:
             words = ", ".join(sorted(set(row.errors)))
             yield f"{row.contender} crashed in {len(row.errors)} of {row.runs} runs: {words}"

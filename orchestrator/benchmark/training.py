@@ -13,7 +13,7 @@ from objectives.registry import load
 from orchestrator.benchmark.draws import seed_of
 from orchestrator.benchmark.problem import FAILED, Point
 
-SMALL = {"n_layer": 2, "n_embd": 32, "sequence_len": 64, "val_windows": 64, "target_flops": 4e9}
+SMALL = {"n_layer": 1, "n_embd": 32, "sequence_len": 64, "val_windows": 64, "num_batches": 80}
 SETTINGS = {
     "optimizer": SMALL | {"space": "optimizer", "model": "gpt"},
     "synaptic": SMALL | {"space": "synaptic"},

@@ -4,20 +4,20 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.benchmark.figures import Wins, groups_of, row, rows
+from orchestrator.benchmark.figures import Wins, finals, groups_of, row, rows
 from orchestrator.benchmark.plots import plot
 from orchestrator.benchmark.race import Outcome
 from orchestrator.benchmark.results import Result
-from orchestrator.benchmark.spend import Curves, price, ratio, reached
+from orchestrator.benchmark.spend import Curves, instances, price, ratio, reached
 from orchestrator.benchmark.tables import by_function, crashes, regrets, spends
 
 
-def some(contender: str, finals: Sequence[float], error: str = "") -> list[Result]:
+def some(contender: str, ends: Sequence[float], error: str = "") -> list[Result]:
     return [
         Result(
             "min", contender, f"own:f:{n}:0:white", "0", Outcome({0.5: 1.0, 1.0: r}, error=error)
         )
-        for n, r in enumerate(finals)
+        for n, r in enumerate(ends)
     ]
 
 
@@ -31,7 +31,7 @@ def test_a_row_has_quartiles_wins_and_who_is_worse_than_the_default() -> None:
 
 
 def test_contenders_are_ordered_by_their_median() -> None:
-    found = rows([*some("a", [0.5, 0.6]), *some("b", [0.1, 0.2])], "a")
+    found = rows([*some("a", [0.5, 0.6]), *some("b", [0.1, 0.2])], {})
     assert [row.contender for row in found] == ["b", "a"]
 
 
@@ -69,6 +69,11 @@ def test_a_search_twice_as_fast_costs_the_other_twice_the_spend() -> None:
     assert back.value == pytest.approx(0.5, rel=0.02)
 
 
+def test_an_instance_is_resampled_with_all_its_noise() -> None:
+    names = ["own:f:1:0:white", "own:f:1:1:white", "own:f:2:0:white", "own:g:1:0:white"]
+    assert instances(names) == [[0, 1], [2], [3]]
+
+
 def test_a_result_that_the_reference_never_has_is_beyond_what_was_seen() -> None:
     found = ratio(curves(5), curves(1))
     assert found is not None
@@ -78,10 +83,11 @@ def test_a_result_that_the_reference_never_has_is_beyond_what_was_seen() -> None
 
 def test_the_tables_name_every_contender_and_every_crash() -> None:
     results = [*some("ours", [0.1, 0.2]), *some("pycma", [0.3, 0.4]), *some("x", [1, 1], "E: no")]
-    table = "\n".join(regrets("min", results, "pycma"))
+    table = "\n".join(regrets("min", results, "pycma", finals(some("pycma", [0.3, 0.4]))))
+    assert "| 100 % of 2 | 0.150 / 0.350 |" in table
     assert "| ours | 2 | 0.150 [0.125, 0.175] |" in table
     assert "> 1 " in "\n".join(spends("min", results, "pycma"))
-    assert list(crashes(results, "pycma")) == ["x crashed in 2 of 2 runs: E: no"]
+    assert list(crashes(results)) == ["x crashed in 2 of 2 runs: E: no"]
     assert "| f | 0.200 | 0.400 | 1.000 |" in list(by_function(results))
 
 
