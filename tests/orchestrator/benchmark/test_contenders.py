@@ -5,7 +5,6 @@ import pytest
 
 from orchestrator.benchmark.budgets import BUDGETS, CHECKPOINTS
 from orchestrator.benchmark.contenders.api import Start
-from orchestrator.benchmark.contenders.ours import fitness
 from orchestrator.benchmark.contenders.registry import ENTRIES, REFERENCE
 from orchestrator.benchmark.contenders.with_lq import Surrogate
 from orchestrator.benchmark.own import OwnProblem
@@ -76,10 +75,3 @@ def test_the_surrogate_asks_what_the_library_s_own_loop_evaluates() -> None:
         ours.append(trial.point)
         search.tell([trial], [problem.regret(trial.point)])
     assert np.array(ours) == pytest.approx(np.array(theirs[:60]), abs=1e-9)
-
-
-def test_the_failed_rank_behind_the_healthy_in_their_order() -> None:
-    told = fitness([None, 1.0, None, 3.0])
-    assert told is not None
-    assert sorted(range(4), key=told.__getitem__) == [1, 3, 0, 2]
-    assert fitness([None, None]) is None
