@@ -12,7 +12,7 @@ from pydantic.dataclasses import dataclass
 
 from budgets.terms import Arm, Caps, PanelName, Plan, Terms
 
-SCHEMA = 3
+SCHEMA = 4
 """Version of these words, in every ledger's first record and in every session's (see `upcast`)."""
 
 
@@ -181,6 +181,15 @@ class Withdrawn:
     why: str
 
 
+class Guided(Terms):
+    """What a model of the scores advised the search after a generation, and it did."""
+
+    centre: tuple[float, ...]  # point of the unit cube that the mean was put at
+    sigma: float | None  # the step, if it was kept from shrinking
+    signal: float = Field(ge=0)  # spread of the generation's scores without noise, by the model
+    noise: float = Field(ge=0)  # standard deviation of an evaluation's own noise, by the model
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
 class GenerationTold:
     """The search learned the generation's fitness; where it stood afterwards."""
@@ -191,6 +200,8 @@ class GenerationTold:
     favourite: tuple[float, ...]  # the distribution's favourite point of the unit cube
     sigma: float
     axis_ratio: float
+    guided: Guided | None = None  # None: by no model
+    descent: int = Field(default=0, ge=0)  # how often the search had begun anew
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)

@@ -20,7 +20,7 @@ from budgets.rules.triggers import Verdict, judge
 from budgets.sentence import sentence
 from budgets.state import Generation, RunState
 from budgets.usage import idle_hours, slot_hours, wasted_hours
-from budgets.verdict.finalists import average
+from budgets.verdict.finalists import stood_for
 from budgets.verdict.findings import Findings, findings
 
 
@@ -119,7 +119,7 @@ def recommendation(state: RunState) -> tuple[float, ...] | None:
     """
     if state.decided is not None:
         return state.decided.point
-    return average(state)
+    return stood_for(state)
 
 
 def budget_report(state: RunState, verdict: Verdict | None = None) -> BudgetReport:

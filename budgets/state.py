@@ -1,6 +1,6 @@
 """What a run is, as its ledger tells it. Everything is derived by `fold`, nothing is stored."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from math import inf, nextafter
@@ -137,21 +137,25 @@ class Generation(Batch):
         return self.stretch
 
     def fitness(self) -> list[float]:
-        """What the search is told: scores, with the failed finite and worse than every healthy one.
+        """What the search is told, in candidate order. Raises ValueError when none is healthy."""
+        return fitness(self.scores())
 
-        The failed follow the worst healthy score in candidate order, each by the least step there
-        is: only ranks matter to the search. Raises ValueError when none is healthy.
-        """
-        scores = self.scores()
-        worst = max((s for s in scores if s is not None), default=None)
-        if worst is None:
-            raise ValueError("a generation without a healthy candidate has no fitness")
-        told = []
-        for score in scores:
-            if score is None:
-                worst = nextafter(worst, inf)
-            told.append(worst if score is None else score)
-        return told
+
+def fitness(scores: Sequence[float | None]) -> list[float]:
+    """Scores, with the failed finite and worse than every healthy one.
+
+    The failed follow the worst healthy score in candidate order, each by the least step there is:
+    only ranks matter to the search. Raises ValueError when none is healthy.
+    """
+    worst = max((s for s in scores if s is not None), default=None)
+    if worst is None:
+        raise ValueError("a generation without a healthy candidate has no fitness")
+    told = []
+    for score in scores:
+        if score is None:
+            worst = nextafter(worst, inf)
+        told.append(worst if score is None else score)
+    return told
 
 
 @dataclass(slots=True, kw_only=True)

@@ -201,17 +201,35 @@ class Thresholds(Terms):
     dead_freedom: int = Field(default=20, ge=1)  # ... known with these degrees of freedom or more
 
 
+SearchMethod = Literal["guided", "mirrored-orthogonal", "plain"]
+"""How candidates are proposed: `guided` draws mirrored orthogonal directions around where a model
+of all scores is lowest, `mirrored-orthogonal` around CMA-ES's own mean, `plain` is pycma's own."""
+
+
+class Inherited(Terms):
+    """The run whose end a search begins at, though it follows no verdict of it."""
+
+    run_id: str
+    head: str  # of its ledger, then
+    new: tuple[str, ...] = ()  # knobs that it did not search
+
+
 class SearchTerms(Terms):
     """How candidates are proposed, in the unit cube."""
 
-    method: Literal["mirrored-orthogonal"] = "mirrored-orthogonal"
+    method: SearchMethod = "mirrored-orthogonal"  # until schema 4 there was no other
     seed: PositiveSeed
     sigma0: float = Field(gt=0, le=0.3)
     start: tuple[float, ...]  # a point of the unit cube
     shape: tuple[tuple[float, ...], ...] | None = None  # covariance matrix, of mean diagonal 1
+    known: tuple[tuple[float, ...], ...] = ()  # good points: the first candidates there are
+    inherited: Inherited | None = None  # where start, sigma0 and shape come from
 
     @model_validator(mode="after")
     def _check(self) -> Self:
+        for point in self.known:
+            if len(point) != len(self.start) or not all(0 <= u <= 1 for u in point):
+                raise ValueError(f"known: expected points of the unit cube, got {point}")
         if self.shape is not None:
             _check_shape(self.shape, len(self.start))
         return self

@@ -3,8 +3,9 @@
 Schema 2 has the words `amended`, `late`, `withdrawn` and `salvaged`, a session's `schema_version`,
 a plan's `parent` and a cap's `window`. Schema 3 has `panel_asked` and `decided`, a `panel` in every
 word about an evaluation, `again` in a settlement, a generation's `distances`, `settings` and
-`length`; a plan's `confirmation`, `proxy` and `source`. All of them are absent from older records,
-where the defaults are true.
+`length`; a plan's `confirmation`, `proxy` and `source`. Schema 4 has `guided` and `descent` in what
+a search learned; the methods "plain" and "guided", settings `known` and an `inherited` run in its
+terms. All of them are absent from older records, where the defaults are true.
 """
 
 from collections.abc import Callable
@@ -28,11 +29,11 @@ def _from_1(event: Fields) -> Fields:
             return event
 
 
-def _from_2(event: Fields) -> Fields:
+def _as_it_is(event: Fields) -> Fields:
     return event
 
 
-_STEPS: dict[int, Callable[[Fields], Fields]] = {1: _from_1, 2: _from_2}
+_STEPS: dict[int, Callable[[Fields], Fields]] = {1: _from_1, 2: _as_it_is, 3: _as_it_is}
 """From each older schema to the next one."""
 
 

@@ -10,7 +10,7 @@ from budgets.liveness import Liveness, liveness
 from budgets.report import recommendation
 from budgets.state import RunState
 from budgets.terms import Calibration, Devices, Envelope, Parent, Plan
-from budgets.verdict.finalists import average
+from budgets.verdict.finalists import stood_for
 from objectives.api import Objective
 from objectives.space import Knob, SearchSpace
 from orchestrator.plan import Request, caps_for, described, limits_for, short_hash
@@ -116,7 +116,7 @@ def stands_for(state: RunState) -> Point | None:
 
     What is recommended; where that is nothing, what the search stood for at last.
     """
-    return recommendation(state) or average(state)
+    return recommendation(state) or stood_for(state)
 
 
 def _one_at_a_time(

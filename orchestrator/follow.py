@@ -17,7 +17,7 @@ from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from objectives.space import SearchSpace
 from orchestrator.check import Known, known_knobs, stands_for
-from orchestrator.plan import SIGMA0, Request, Succession, differing
+from orchestrator.plan import Request, Succession, differing, first_step
 from orchestrator.recorded import find_run, load_state
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def warm_start(followed: Followed, request: Request, seen: "Landscape") -> Succe
         _names(followed.state.plan),
         [knob.name for knob in request.objective.space.knobs],
         sigma=step,
-        sigma0=SIGMA0 if asked is None else asked,
+        sigma0=first_step(request),
     )
     return _succession(followed, request, begun.sigma0, begun.shape)
 
@@ -221,7 +221,7 @@ def warm_start(followed: Followed, request: Request, seen: "Landscape") -> Succe
 def foreseen(followed: Followed, request: Request) -> Succession:
     """The same as far as the records tell without replaying them: the shape is missing."""
     told = [g.told for g in followed.state.told if g.told is not None]
-    step = _within(told[-1].sigma if told else SIGMA0)
+    step = _within(told[-1].sigma if told else MOST_STEP)
     return _succession(followed, request, step if request.sigma0 is None else request.sigma0)
 
 
@@ -229,7 +229,11 @@ def _succession(
     followed: Followed, request: Request, sigma0: float, shape: "Matrix | None" = None
 ) -> Succession:
     terms = SearchTerms(
-        seed=request.search_seed, sigma0=sigma0, start=followed.source.point, shape=shape
+        method=request.method,
+        seed=request.search_seed,
+        sigma0=sigma0,
+        start=followed.source.point,
+        shape=shape,
     )
     return Succession(followed.source, terms)
 
@@ -253,7 +257,11 @@ def followed_again(request: Request, recorded: Plan) -> Succession | None:
         "run_id": Path(request.follows.run).resolve().name,
         "variant": request.follows.variant,
     }
-    terms = {"seed": request.search_seed, "sigma0": _sigma0_again(request.sigma0, recorded)}
+    terms = {
+        "method": request.method,
+        "seed": request.search_seed,
+        "sigma0": _sigma0_again(request.sigma0, recorded),
+    }
     return Succession(
         recorded.source.model_copy(update=asked), recorded.search.model_copy(update=terms)
     )

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from typer import Argument, BadParameter, Option
 
-from budgets.terms import Phase, Tier, VariantName, Window
+from budgets.terms import Phase, SearchMethod, Tier, VariantName, Window
 from objectives import registry, secrets
 from objectives.api import Objective, ObjectiveSpec
 from orchestrator.check import CHECK_SEEDS, LEAST_SEEDS, CheckRequest
@@ -50,6 +50,9 @@ Variant = Annotated[
     Option("--variant", help="The same knobs on 3 seeds each, or more knobs on one."),
 ]
 TierName = Annotated[Tier | None, Option("--tier", help="How much to spend.")]
+SearchMethodName = Annotated[
+    SearchMethod, Option("--search-method", help="How candidates are proposed: docs/search.md.")
+]
 ExecutorName = Annotated[
     Literal["ray", "local", "inline"], Option("--executor", help="How evaluations run.")
 ]
@@ -195,12 +198,16 @@ def phase_command(act: Callable[[Asked], None], phase: Phase = "phase1") -> Call
         root: Root = DEFAULT_ROOT,
         search_seed: Annotated[int, Option("--seed", "--search-seed", help="Of the search.")] = 1,
         evaluation_seed: EvaluationSeed = 123,
+        method: SearchMethodName = "guided",
         sigma0: Annotated[
             float | None,
             Option(
                 "--sigma0",
                 "--sigma",
-                help="First step, of each knob's range; default: 0.2, or the followed run's.",
+                help=(
+                    "First step, of each knob's range; default: 0.15 (plain: 0.2), or the followed "
+                    "run's."
+                ),
             ),
         ] = None,
         population: Annotated[
@@ -261,6 +268,7 @@ def phase_command(act: Callable[[Asked], None], phase: Phase = "phase1") -> Call
             run_id=run_id,
             search_seed=search_seed,
             evaluation_seed=evaluation_seed,
+            method=method,
             sigma0=sigma0,
             population=population,
             max_evals=max_evals,

@@ -21,6 +21,7 @@ from budgets.terms import (
     Plan,
     ProxyTerms,
     Rung,
+    SearchMethod,
     SearchTerms,
     Source,
     Thresholds,
@@ -35,8 +36,8 @@ from orchestrator.proxy import check_population, proxy_terms, what_leaves_it_out
 
 RUN_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
-SIGMA0 = 0.2
-"""Of a knob's range: the first step of a search that nothing is known about."""
+SIGMA0: dict[SearchMethod, float] = {"guided": 0.15, "mirrored-orthogonal": 0.15, "plain": 0.2}
+"""Of a knob's range: the first step of a search that nothing is known about (docs/search.md)."""
 
 LEAST_SIGMA0 = 1e-6
 """Of a knob's range: with less, rounding decides which points of a generation differ."""
@@ -91,6 +92,7 @@ class Request:
     run_id: str | None = None
     search_seed: int = 1
     evaluation_seed: int = 123
+    method: SearchMethod = "guided"
     sigma0: float | None = None
     population: int | None = None
     max_evals: int | None = None
@@ -193,10 +195,16 @@ def why_no_go(
 
 def _from_the_baseline(request: Request) -> SearchTerms:
     return SearchTerms(
+        method=request.method,
         seed=request.search_seed,
-        sigma0=SIGMA0 if request.sigma0 is None else request.sigma0,
+        sigma0=first_step(request),
         start=request.objective.space.baseline,
     )
+
+
+def first_step(request: Request) -> float:
+    """The one that was asked for, or the method's own."""
+    return SIGMA0[request.method] if request.sigma0 is None else request.sigma0
 
 
 def proxy_for(

@@ -2,7 +2,7 @@
 
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ from budgets.liveness import centre_of, moved
 from budgets.proxy.replay import first_divergence
 from budgets.report import BudgetReport
 from budgets.state import RunState
-from budgets.terms import Parent, Plan, Source
+from budgets.terms import Parent, Plan, SearchTerms, Source
 from objectives.space import SearchSpace
 from orchestrator.check import stands_for
 from orchestrator.execution.attempts import read_summary
@@ -62,9 +62,10 @@ def verify(directory: Path, *, accept_drift: bool = False) -> Verification:
         state = fold(records)
         held.append("story: every record can follow the ones before it, none reserves beyond a cap")
         held.append(_accounts(records, state))
-        held.append(_seeds(state))
-        if state.plan.search is not None:
-            held.append(_replay(state, accept_drift=accept_drift))
+        if state.plan.search is None:
+            held.append(_seeds(state, lambda number: number))
+        else:
+            held += _replay(state, state.plan.search, accept_drift=accept_drift)
         if state.plan.proxy is not None:
             held.append(_lengths(records, state))
         elif state.plan.phase == "check":
@@ -135,9 +136,10 @@ def _place(event: Reserved | Settled) -> Place:
     return event.panel, event.generation, event.candidate, event.seed, event.attempt
 
 
-def _seeds(state: RunState) -> str:
+def _seeds(state: RunState, seeded: Callable[[int], int]) -> str:
+    """`seeded` says which generation's seeds one is evaluated on."""
     for generation in state.generations:
-        expected = evaluation_seeds(state.plan, generation.number)
+        expected = evaluation_seeds(state.plan, seeded(generation.number))
         if generation.seeds != expected:
             raise DivergedError(
                 f"generation {generation.number} was evaluated on seeds {generation.seeds}, "
@@ -148,13 +150,17 @@ def _seeds(state: RunState) -> str:
     return f"evaluation seeds: {len(state.generations)} generations use the plan's{beside}"
 
 
-def _replay(state: RunState, *, accept_drift: bool) -> str:
-    assert state.plan.search is not None
-    search = Search(state.plan.search, state.plan.resolved.population)
-    search.replay(state.generations, accept_drift=accept_drift)
-    return (
-        f"search: {len(state.generations)} asks and {len(state.told)} state digests are what the "
-        "plan gives here"
+def _replay(state: RunState, terms: SearchTerms, *, accept_drift: bool) -> Iterator[str]:
+    search = Search(terms, state.plan.resolved.population)
+    seeded = []
+    for generation in state.generations:
+        seeded.append(search.seeded(generation.number))
+        search.replay([generation], accept_drift=accept_drift, with_models=True)
+    yield _seeds(state, seeded.__getitem__)
+    models = sum(g.told is not None and g.told.guided is not None for g in state.told)
+    yield (
+        f"search: {len(state.generations)} asks, {len(state.told)} state digests"
+        f"{f' and the advice of {models} models' if models else ''} are what the plan gives here"
     )
 
 

@@ -5,13 +5,16 @@ luckiest candidates. They are compared on the picking seeds; the best of them al
 seeds that nobody was picked on, so that having picked it does not flatter it there.
 """
 
-from math import ceil
+from math import ceil, inf
 from statistics import fmean
+from typing import TypeVar
 
+from budgets.events import GenerationTold
 from budgets.state import Generation, RunState
 from budgets.terms import Arm
 
 Point = tuple[float, ...]
+Item = TypeVar("Item")
 
 BASELINE, INCUMBENT = "baseline", "incumbent"
 AVERAGE, MEAN, LUCKIEST = "average", "mean", "luckiest"
@@ -25,24 +28,56 @@ IN_WORDS = {
 
 def average(state: RunState) -> Point | None:
     """The mean of the distribution, averaged over the last third of the generations."""
-    means = [g.told.favourite for g in _last_third(state.told) if g.told is not None]
+    means = [told.favourite for told in _last_third(standing(state))]
     if not means:
         return None
     return tuple(sum(units) / len(means) for units in zip(*means, strict=True))
 
 
-def _last_third(generations: list[Generation]) -> list[Generation]:
-    return generations[-ceil(len(generations) / 3) :]
+def stood_for(state: RunState) -> Point | None:
+    """What the search itself would recommend; None before a generation is told.
+
+    The mean of its distribution where a model put it, for the model has weighed all scores; its
+    average over the last generations where none did.
+    """
+    told = standing(state)
+    if told and told[-1].guided is not None:
+        return told[-1].favourite
+    return average(state)
+
+
+def standing(state: RunState) -> list[GenerationTold]:
+    """What was told of the descent that the search stands by, generation by generation.
+
+    That is its only one, unless it has begun anew: then the one whose last generation scored best
+    on average. One that has just begun still scores as badly as it spreads.
+    """
+    descents: dict[int, list[Generation]] = {}
+    for generation in full_ones(state) or state.told:
+        assert generation.told is not None, "it is among those told"
+        descents.setdefault(generation.told.descent, []).append(generation)
+    if not descents:
+        return []
+
+    def last_score(descent: int) -> float:
+        score = mean_score(descents[descent][-1])
+        return inf if score is None else score
+
+    best = min(descents, key=last_score)
+    return [g.told for g in state.told if g.told is not None and g.told.descent == best]
+
+
+def _last_third(items: list[Item]) -> list[Item]:
+    return items[-ceil(len(items) / 3) :]
 
 
 def finalists(state: RunState) -> tuple[Arm, ...]:
     """The configurations to compare, none of them twice; those likelier to be good come first."""
-    confirmation, last = state.plan.confirmation, state.told[-1].told
+    confirmation, mean = state.plan.confirmation, average(state)
     assert confirmation is not None
-    mean = average(state)
-    assert last is not None
     assert mean is not None
-    arms = [Arm(name=AVERAGE, point=mean), Arm(name=MEAN, point=last.favourite)]
+    last = standing(state)[-1].favourite
+    arms = [Arm(name=AVERAGE, point=mean), Arm(name=MEAN, point=last)]
     for place, point in enumerate(luckiest(state, confirmation.luckiest), 1):
         arms.append(Arm(name=f"{LUCKIEST} {place}", point=point))
     points = [arm.point for arm in arms]

@@ -15,7 +15,8 @@ from budgets.events import Reserved, Settled, Status
 from budgets.state import Generation, Try
 from budgets.terms import SearchTerms
 from orchestrator.landscape import rows
-from orchestrator.search import MirroredOrthogonal, Search, landscape_of_noise
+from orchestrator.search import Search, landscape_of_noise
+from orchestrator.search.directions import MirroredOrthogonal
 from orchestrator.walk import ReplayError
 
 TERMS = SearchTerms(seed=7, sigma0=0.2, start=(0.4,) * 10)
@@ -216,8 +217,8 @@ def test_distances_are_those_pycma_finds_for_the_genotypes_of_every_generation()
     search = Search(SHAPED, 12)
     for _ in range(12):
         search.ask()
-        es = search._es
-        steps = [es.sent_solutions[x]["geno"] - es.mean for x in search._asked]
+        es = search._strategy._es
+        steps = [es.sent_solutions[x]["geno"] - es.mean for x in search._strategy.ask()]
         assert search.distances() == pytest.approx([es.mahalanobis_norm(s) for s in steps])
         assert len(search.distances()) == 12
         search.tell(evaluated(search))

@@ -1,51 +1,64 @@
-"""The product's own search, as a run of its tier uses it."""
+"""The product's own search, asked and told as a run of its tier does it."""
 
 from collections.abc import Callable, Sequence
-from math import ceil, inf, nextafter
+from dataclasses import dataclass, field, replace
+from typing import cast
 
-from budgets.terms import SearchTerms
+from budgets.state import Generation, RunState
+from budgets.terms import SearchMethod, SearchTerms
+from budgets.verdict.finalists import stood_for
 from orchestrator.benchmark.contenders.api import Contender, Start, Trial
 from orchestrator.benchmark.problem import Point
+from orchestrator.plan import SIGMA0
 from orchestrator.search import Search
 
-SIGMA0 = 0.15
+
+@dataclass(slots=True, kw_only=True)
+class _Scored(Generation):
+    """Scores without attempts."""
+
+    found: tuple[float | None, ...]
+
+    def scores(self) -> list[float | None]:
+        return list(self.found)
+
+
+@dataclass(slots=True)
+class _Story:
+    """Of a run's state, what its recommendation is made from."""
+
+    told: list[Generation] = field(default_factory=list)
 
 
 class Ours:
-    """P candidates a generation on one seed; recommends the mean of the last third's means."""
+    """P candidates a generation, on one seed; recommends what the search stands for."""
 
-    def __init__(self, start: Start, sigma0: float) -> None:
-        terms = SearchTerms(seed=start.seed, sigma0=sigma0, start=start.default)
+    def __init__(self, start: Start, method: SearchMethod, sigma0: float) -> None:
+        terms = SearchTerms(method=method, seed=start.seed, sigma0=sigma0, start=start.default)
         self._search = Search(terms, start.budget.population)
-        self._favourites = [start.default]
+        self._default, self._story = start.default, _Story()
+        self._is_paused = False
 
     def ask(self) -> Sequence[Trial]:
-        return [Trial(point) for point in self._search.ask()]
+        if self._is_paused:
+            return ()
+        batch = self._search.seeded(self._search.generation)
+        return [Trial(point, batch=batch) for point in self._search.ask()]
 
-    def tell(self, trials: Sequence[Trial], scores: Sequence[float | None]) -> None:
-        told = fitness(scores)
-        if told is None:  # nothing healthy: a run would pause
-            told = [float(place) for place in range(len(trials))]
-        self._search._learn(told)
-        self._favourites.append(tuple(float(u) for u in self._search._es.result.xfavorite))
+    def tell(self, trials: Sequence[Trial], scores: Sequence[float | None], /) -> None:
+        if all(score is None for score in scores):
+            self._is_paused = True  # as a run is, when nothing of a generation is healthy
+            return
+        points, found = tuple(trial.point for trial in trials), tuple(scores)
+        number = self._search.generation
+        generation = _Scored(number=number, points=points, seeds=(1,), found=found)
+        told = self._search.tell(generation)
+        self._story.told.append(replace(generation, told=told))
 
     def recommend(self) -> Point:
-        told = self._favourites[1:] or self._favourites
-        last = told[-ceil(len(told) / 3) :]
-        return tuple(sum(units) / len(last) for units in zip(*last, strict=True))
+        return stood_for(cast("RunState", self._story)) or self._default
 
 
-def fitness(scores: Sequence[float | None]) -> list[float] | None:
-    """As a run's generation has it: the failed behind every healthy one, in their order."""
-    worst = max((score for score in scores if score is not None), default=None)
-    if worst is None:
-        return None
-    told = []
-    for score in scores:
-        worst = nextafter(worst, inf) if score is None else worst
-        told.append(worst if score is None else score)
-    return told
-
-
-def ours(*, sigma0: float = SIGMA0) -> Callable[[Start], Contender]:
-    return lambda start: Ours(start, sigma0)
+def ours(method: SearchMethod, sigma0: float | None = None) -> Callable[[Start], Contender]:
+    """By its method and first step; without one, the method's own."""
+    return lambda start: Ours(start, method, SIGMA0[method] if sigma0 is None else sigma0)

@@ -32,7 +32,9 @@ class Entry:
 
 
 ENTRIES: dict[str, Entry] = {
-    "ours": Entry(ours()),
+    "ours": Entry(ours("guided")),
+    "ours mirrored": Entry(ours("mirrored-orthogonal")),
+    "ours plain": Entry(ours("plain")),
     "pycma": Entry(pycma(), goes_on=True),
     "pycma best": Entry(pycma(best=True), goes_on=True),
     "pycma 0.1": Entry(pycma(sigma0=0.1), goes_on=True),

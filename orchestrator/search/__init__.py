@@ -1,0 +1,10 @@
+"""How candidates are proposed: CMA-ES by pycma, guided by a model of everything evaluated so far.
+
+`Search` is the whole of it for the rest of the program. `strategy` alone imports cma.
+"""
+
+from orchestrator.landscape import Point
+from orchestrator.search.replay import DRIFT_TOLERANCE, REPLAY_TOLERANCE
+from orchestrator.search.search import Search, landscape_of_noise
+
+__all__ = ["DRIFT_TOLERANCE", "REPLAY_TOLERANCE", "Point", "Search", "landscape_of_noise"]

@@ -1,0 +1,108 @@
+"""Where the candidates of a generation lie around its mean: standard normal directions.
+
+Called by pycma in place of `numpy.random.randn(rows, dimension)`. Every random number comes from a
+generator keyed by (seed, descent, generation or block): asking again gives the same directions.
+"""
+
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+
+
+class Directions(Protocol):
+    """Standard normal rows, generation by generation."""
+
+    def begin(self, generation: int) -> None:
+        """Draw for this generation from now on."""
+
+    def __call__(self, rows: int, dimension: int) -> Array: ...
+
+
+class Independent:
+    """Every row by itself: what pycma does without being told."""
+
+    def __init__(self, seed: int, descent: int = 0) -> None:
+        self._key = _key(seed, descent)
+        self.begin(0)
+
+    def begin(self, generation: int) -> None:
+        self._rng = _generator(self._key, generation)
+
+    def __call__(self, rows: int, dimension: int) -> Array:
+        return self._rng.standard_normal((rows, dimension))
+
+
+class MirroredOrthogonal:
+    """Mirrored pairs, orthogonal to each other while they can be.
+
+    Rows 2i and 2i+1 are z and -z; within a block of `dimension` pairs the z are orthogonal, each
+    with the length of its own normal draw, so every row alone is still standard normal. (Brockhoff
+    et al. 2010, "Mirrored Sampling"; Wang, Emmerich and Bäck 2014, "Mirrored Orthogonal Sampling".)
+    """
+
+    def __init__(self, seed: int, descent: int = 0) -> None:
+        self._key = _key(seed, descent)
+        self.begin(0)
+
+    def begin(self, generation: int) -> None:
+        self._rng = _generator(self._key, generation)
+
+    def __call__(self, rows: int, dimension: int) -> Array:
+        pairs = -(-rows // 2)
+        draws = self._rng.standard_normal((pairs, dimension))
+        blocks = [_orthogonal(draws[i : i + dimension]) for i in range(0, pairs, dimension)]
+        return _mirrored(np.concatenate(blocks), rows)
+
+
+class Chained:
+    """The same, with blocks that go on from one generation to the next.
+
+    A generation of fewer than `dimension` pairs looks along some directions only; the next one
+    begins with those that are left. Of 4 pairs in 10 dimensions every direction has been looked
+    along in the third generation, whatever was drawn. All generations must have as many rows.
+    """
+
+    def __init__(self, seed: int, descent: int = 0) -> None:
+        self._key = _key(seed, descent)
+        self.begin(0)
+
+    def begin(self, generation: int) -> None:
+        self._generation = generation
+
+    def __call__(self, rows: int, dimension: int) -> Array:
+        pairs = -(-rows // 2)
+        first = self._generation * pairs
+        blocks = range(first // dimension, (first + pairs - 1) // dimension + 1)
+        chain = np.concatenate([self._block(block, dimension) for block in blocks])
+        begin = first - blocks[0] * dimension
+        return _mirrored(chain[begin : begin + pairs], rows)
+
+    def _block(self, number: int, dimension: int) -> Array:
+        draws = _generator(self._key, number).standard_normal((dimension, dimension))
+        return _orthogonal(draws)
+
+
+def _key(seed: int, descent: int) -> list[int]:
+    return [seed, descent] if descent else [seed]
+
+
+def _generator(key: list[int], number: int) -> np.random.Generator:
+    return np.random.Generator(np.random.Philox(np.random.SeedSequence([*key, number])))
+
+
+def _orthogonal(block: Array) -> Array:
+    """The rows made orthogonal, uniformly over rotations, each keeping its length."""
+    q, r = np.linalg.qr(block.T)
+    signs = np.where(np.diag(r) < 0, -1.0, 1.0)
+    lengths = np.linalg.norm(block, axis=1, keepdims=True)
+    directions: Array = (q * signs).T * lengths
+    return directions
+
+
+def _mirrored(half: Array, rows: int) -> Array:
+    pairs, dimension = half.shape
+    mirrored: Array = np.stack([half, -half], axis=1).reshape(2 * pairs, dimension)
+    return mirrored[:rows]

@@ -1,0 +1,109 @@
+"""Where a model of all the scores would put the search's mean, and whether it should step shorter.
+
+CMA-ES learns from the ranks within each generation and forgets the scores. A Gaussian process over
+all of them says where the function is lowest with much less of their noise: after a generation is
+told, the mean of the distribution goes there. And where noise makes up most of what a generation's
+scores differ by, its step does not shrink: from nearer by, the same noise would hide more.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from budgets.events import Guided
+from budgets.state import Generation
+from orchestrator.search.directions import Array
+from orchestrator.search.strategy import Strategy
+from orchestrator.search.surrogate import fit, minimum
+
+MOST_POINTS = 250
+"""That a model is made of, the nearest to the mean: its cost grows with their third power."""
+
+REACH = 0.5
+"""How far the mean is moved at most, in standard deviations times the root of the dimension."""
+
+FIRST_STEP = 0.3
+"""In standard deviations: the first one down the model."""
+
+LEAST_SIGNAL = 2.0
+"""Spread of a generation's scores by their noise: with less the step is held."""
+
+LARGEST_HELD = 0.2
+"""A step beyond which holding it would not let it shrink."""
+
+
+def guided(
+    seen: Sequence[Generation], latest: int, strategy: Strategy, before: float
+) -> Guided | None:
+    """What a model of the generations `seen` advises after the `latest` so many candidates.
+
+    `before` is the step that they were drawn with. None where the scores are too few to say
+    anything. On one thread of the linear algebra: its bits do not depend on how many there are.
+    """
+    comparable = [generation for generation in seen if generation.is_full == seen[-1].is_full]
+    data = _data(comparable)
+    if data is None:
+        return None
+    with _THREADS.limit(limits=1):
+        return _advice(data, latest, strategy, before)
+
+
+_THREADS = ThreadpoolController()
+
+
+class _Data(NamedTuple):
+    points: Array  # (n, d)
+    scores: Array  # (n,), the failed known to be no better than any
+    generations: Array  # (n,), their numbers
+
+
+def _data(generations: Sequence[Generation]) -> _Data | None:
+    """None where a model would follow the noise."""
+    scores = [score for generation in generations for score in generation.scores()]
+    healthy = [score for score in scores if score is not None]
+    points = np.array([point for generation in generations for point in generation.points])
+    if len(healthy) < 2 * points.shape[1] + 4:
+        return None
+    return _Data(
+        points,
+        np.array([max(healthy) if score is None else score for score in scores]),
+        np.repeat([g.number for g in generations], [len(g.points) for g in generations]),
+    )
+
+
+def _advice(data: _Data, latest: int, strategy: Strategy, before: float) -> Guided:
+    centre = np.array(strategy.favourite)
+    axes = np.linalg.cholesky(strategy.covariance)
+
+    def whitened(where: Array) -> Array:
+        white: Array = np.linalg.solve(axes, (where - centre).T).T
+        return white
+
+    def unwhitened(where: Array) -> Array:
+        points: Array = centre + where @ axes.T
+        return points
+
+    def within(where: Array) -> Array:
+        """In reach, and in the cube."""
+        lengths = np.linalg.norm(where, axis=1, keepdims=True)
+        farthest = REACH * np.sqrt(where.shape[1])
+        near = where * np.minimum(1.0, farthest / np.maximum(lengths, 1e-300))
+        return whitened(np.clip(unwhitened(near), 0.0, 1.0))
+
+    white = whitened(data.points)
+    near = np.argsort(np.square(white).sum(axis=1), kind="stable")[:MOST_POINTS]
+    surrogate = fit(white[near], data.scores[near], data.generations[near])
+    last = white[-latest:]
+    starts = np.concatenate([np.zeros((1, len(centre))), last])
+    lowest = np.clip(unwhitened(minimum(surrogate, starts, within, FIRST_STEP)), 0.0, 1.0)
+    signal = float(surrogate(last)[0].std())
+    step = min(before, LARGEST_HELD)
+    is_held = signal < LEAST_SIGNAL * surrogate.noise and strategy.sigma < step
+    return Guided(
+        centre=tuple(float(u) for u in lowest),
+        sigma=step if is_held else None,
+        signal=signal,
+        noise=surrogate.noise,
+    )

@@ -1,0 +1,168 @@
+"""A Gaussian process over everything that was evaluated: what the scores say without their noise.
+
+Its kernel is the squared exponential of one length in the coordinates it is given, which are those
+in which the search's distribution is round, so the search has learned the scales and directions.
+Its few hyperparameters are taken from a grid by the likelihood, with no random start and no
+iteration: length, noise, how much of the noise the evaluations of a generation share (they are
+made on the same seeds), and how far the worse half of the scores is squashed.
+(Rasmussen and Williams, "Gaussian Processes for Machine Learning", 2006, chapters 2 and 5.)
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+
+LENGTHS = (0.5, 1.0, 2.0, 4.0, 8.0)
+"""In standard deviations of the search's distribution, times the root of the dimension."""
+
+NOISES = 10.0 ** np.arange(-10, 3.1, 0.5)
+"""Variance of an evaluation's own noise by that of the function."""
+
+SHARED = (0.0, 3.0)
+"""Variance of the noise that a generation's evaluations share by that of an evaluation's own."""
+
+SQUASHED = (None, 1.0, 3.0)
+"""Scores worse than the median grow as a logarithm, of so many times what lies below it."""
+
+LEVEL = 10.0
+"""Variance of the function's level, which nothing is known of: large beside its own of 1."""
+
+
+@dataclass(frozen=True)
+class Surrogate:
+    """The posterior mean of a function, in squashed scores; lower is better as in theirs."""
+
+    points: Array  # (n, d)
+    weights: Array  # (n,)
+    length: float  # in units of the coordinates
+    scale: float  # of the scores, by the function's standard deviation
+    noise: float  # standard deviation of an evaluation's own noise, in squashed scores
+
+    def __call__(self, points: Array) -> tuple[Array, Array]:
+        """Mean (m,) and its gradient (m, d) at `points` (m, d), but for a constant."""
+        steps = points[:, None] - self.points[None]
+        pulls = np.exp(-np.square(steps).sum(axis=2) / (2 * self.length**2)) * self.weights
+        slopes = (pulls[:, :, None] * steps).sum(axis=1) / self.length**2
+        return self.scale * pulls.sum(axis=1), -self.scale * slopes
+
+
+class _Likeliest(NamedTuple):
+    likelihood: float
+    weights: Array
+    scale: float
+    noise: float
+
+
+class _SharedNoise(NamedTuple):
+    """Of covariance I + shared * (same generation)."""
+
+    whiten: Callable[[Array], Array]
+    log_determinant: float
+
+
+class _Squashed(NamedTuple):
+    values: Array  # standardised
+    scale: float
+    log_slope: float  # sum over the values: likelihoods of different squashings compare
+
+
+def fit(points: Array, scores: Array, generations: Array) -> Surrogate:
+    """The likeliest surrogate of `scores` (n,) at `points` (n, d), made in `generations` (n,)."""
+    dimension = points.shape[1]
+    distances = np.square(points[:, None] - points[None]).sum(axis=2)
+    squashed = _squashings(scores)
+    noises = [_shared_noise(generations, shared) for shared in SHARED]
+    found: list[tuple[float, _Likeliest]] = []
+    for length in (float(np.sqrt(dimension)) * each for each in LENGTHS):
+        kernel = np.exp(-distances / (2 * length**2)) + LEVEL
+        found += [(length, _likeliest(kernel, noise, squashed)) for noise in noises]
+    length, best = max(found, key=lambda each: each[1].likelihood)
+    return Surrogate(points, best.weights, length, best.scale, best.noise)
+
+
+def _squashings(scores: Array) -> list[_Squashed]:
+    median = np.median(scores)
+    good = float(median - scores.min())
+    found = []
+    for times in SQUASHED:
+        if times is None:
+            found.append(_standardised(scores, 0.0))
+        elif good > 0:
+            excess = np.maximum(scores - median, 0.0) / (times * good)
+            values = np.minimum(scores, median) + times * good * np.log1p(excess)
+            found.append(_standardised(values, -float(np.log1p(excess).sum())))
+    return found
+
+
+def _standardised(values: Array, log_slope: float) -> _Squashed:
+    scale = float(values.std()) or 1.0
+    log_slope -= len(values) * float(np.log(scale))
+    return _Squashed((values - values.mean()) / scale, scale, log_slope)
+
+
+def _shared_noise(generations: Array, shared: float) -> _SharedNoise:
+    _, places, counts = np.unique(generations, return_inverse=True, return_counts=True)
+    members = np.eye(len(counts))[places]  # (n, generations)
+    shrunk = (1 - 1 / np.sqrt(1 + shared * counts)) / counts
+
+    def whiten(rows: Array) -> Array:
+        white: Array = rows - (members * shrunk) @ (members.T @ rows)
+        return white
+
+    return _SharedNoise(whiten, float(np.log1p(shared * counts).sum()))
+
+
+def _likeliest(kernel: Array, noise: _SharedNoise, squashed: list[_Squashed]) -> _Likeliest:
+    """Of all noises and squashings: one decomposition serves them all."""
+    count = len(kernel)
+    eigenvalues, axes = np.linalg.eigh(noise.whiten(noise.whiten(kernel).T))
+    variances = np.maximum(eigenvalues, 0)[None] + NOISES[:, None]
+    log_variances = np.log(variances).sum(axis=1) + noise.log_determinant
+    found = []
+    for each in squashed:
+        along = axes.T @ noise.whiten(each.values)
+        size = np.maximum((np.square(along) / variances).sum(axis=1) / count, 1e-300)
+        likelihoods = -(count * np.log(size) + log_variances) / 2 + each.log_slope
+        place = int(likelihoods.argmax())
+        found.append(
+            _Likeliest(
+                likelihood=float(likelihoods[place]),
+                weights=noise.whiten(axes @ (along / variances[place])),
+                scale=each.scale,
+                noise=each.scale * float(np.sqrt(size[place] * NOISES[place])),
+            )
+        )
+    return max(found, key=lambda each: each.likelihood)
+
+
+def minimum(
+    function: Callable[[Array], tuple[Array, Array]],
+    starts: Array,
+    allowed: Callable[[Array], Array],
+    first_step: float,
+    iterations: int = 60,
+) -> Array:
+    """The lowest point (d,) that descending from the `starts` (m, d) finds.
+
+    Each goes down its own gradient, projected by `allowed`, with a step that grows when it helped
+    and shrinks when it did not. Of equally low points the one from the earlier start.
+    """
+    points = allowed(starts)
+    values, slopes = function(points)
+    steps = np.full(len(points), first_step)
+    for _ in range(iterations):
+        lengths = np.linalg.norm(slopes, axis=1, keepdims=True)
+        moved = allowed(points - steps[:, None] * slopes / np.maximum(lengths, 1e-300))
+        there, slopes_there = function(moved)
+        better = there < values
+        points = np.where(better[:, None], moved, points)
+        slopes = np.where(better[:, None], slopes_there, slopes)
+        values = np.where(better, there, values)
+        steps = steps * np.where(better, 1.5, 0.4)
+    lowest: Array = points[int(values.argmin())]
+    return lowest
