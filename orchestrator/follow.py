@@ -17,7 +17,7 @@ from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from objectives.space import SearchSpace
 from orchestrator.check import Known, known_knobs, stands_for
-from orchestrator.plan import Request, Succession, differing, first_step
+from orchestrator.plan import Request, Succession, differing, first_step, method_of
 from orchestrator.recorded import find_run, load_state
 
 if TYPE_CHECKING:
@@ -229,7 +229,7 @@ def _succession(
     followed: Followed, request: Request, sigma0: float, shape: "Matrix | None" = None
 ) -> Succession:
     terms = SearchTerms(
-        method=request.method,
+        method=method_of(request),
         seed=request.search_seed,
         sigma0=sigma0,
         start=followed.source.point,
@@ -258,7 +258,7 @@ def followed_again(request: Request, recorded: Plan) -> Succession | None:
         "variant": request.follows.variant,
     }
     terms = {
-        "method": request.method,
+        "method": method_of(request),
         "seed": request.search_seed,
         "sigma0": _sigma0_again(request.sigma0, recorded),
     }

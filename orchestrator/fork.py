@@ -36,14 +36,26 @@ def forked(root: Path, request: Request) -> tuple[Request, Parent | None]:
 def planned_again(request: Request, recorded: Plan) -> Plan:
     """What `request` amounts to, with what the recorded plan has found out or inherited.
 
-    Thresholds that it does not name are the recorded ones, whatever the defaults have become.
+    A search method, a first step and thresholds that it does not name are the recorded ones,
+    whatever the defaults have become.
     """
+    request = _as_begun(request, recorded)
     succession = followed_again(request, recorded)
     plan = search_plan(request, recorded.devices, recorded.calibration, recorded.parent, succession)
     kept: dict[str, Any] = {"thresholds": recorded.thresholds.model_copy(update=request.thresholds)}
     if request.confirm == Confirm():  # whatever that has come to mean since
         kept["confirmation"] = recorded.confirmation
     return plan.model_copy(update=kept)
+
+
+def _as_begun(request: Request, recorded: Plan) -> Request:
+    """The request that names the method and the first step of the recorded search."""
+    search = recorded.search
+    if search is None or (request.method or search.method) != search.method:
+        return request
+    is_inherited = recorded.source is not None or search.inherited is not None
+    sigma0 = search.sigma0 if request.sigma0 is None and not is_inherited else request.sigma0
+    return replace(request, method=search.method, sigma0=sigma0)
 
 
 def parent_of(state: RunState) -> Parent:

@@ -51,7 +51,8 @@ Variant = Annotated[
 ]
 TierName = Annotated[Tier | None, Option("--tier", help="How much to spend.")]
 SearchMethodName = Annotated[
-    SearchMethod, Option("--search-method", help="How candidates are proposed: docs/search.md.")
+    SearchMethod | None,
+    Option("--search-method", help="How candidates are proposed: docs/search.md; default: guided."),
 ]
 ExecutorName = Annotated[
     Literal["ray", "local", "inline"], Option("--executor", help="How evaluations run.")
@@ -198,7 +199,7 @@ def phase_command(act: Callable[[Asked], None], phase: Phase = "phase1") -> Call
         root: Root = DEFAULT_ROOT,
         search_seed: Annotated[int, Option("--seed", "--search-seed", help="Of the search.")] = 1,
         evaluation_seed: EvaluationSeed = 123,
-        method: SearchMethodName = "guided",
+        method: SearchMethodName = None,
         sigma0: Annotated[
             float | None,
             Option(

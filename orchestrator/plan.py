@@ -36,6 +36,9 @@ from orchestrator.proxy import check_population, proxy_terms, what_leaves_it_out
 
 RUN_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
+METHOD: SearchMethod = "guided"
+"""How a search proposes its candidates where nobody says how (docs/search.md)."""
+
 SIGMA0: dict[SearchMethod, float] = {"guided": 0.15, "mirrored-orthogonal": 0.15, "plain": 0.2}
 """Of a knob's range: the first step of a search that nothing is known about (docs/search.md)."""
 
@@ -92,7 +95,7 @@ class Request:
     run_id: str | None = None
     search_seed: int = 1
     evaluation_seed: int = 123
-    method: SearchMethod = "guided"
+    method: SearchMethod | None = None  # guided, or that of the recorded run
     sigma0: float | None = None
     population: int | None = None
     max_evals: int | None = None
@@ -195,16 +198,20 @@ def why_no_go(
 
 def _from_the_baseline(request: Request) -> SearchTerms:
     return SearchTerms(
-        method=request.method,
+        method=method_of(request),
         seed=request.search_seed,
         sigma0=first_step(request),
         start=request.objective.space.baseline,
     )
 
 
+def method_of(request: Request) -> SearchMethod:
+    return METHOD if request.method is None else request.method
+
+
 def first_step(request: Request) -> float:
     """The one that was asked for, or the method's own."""
-    return SIGMA0[request.method] if request.sigma0 is None else request.sigma0
+    return SIGMA0[method_of(request)] if request.sigma0 is None else request.sigma0
 
 
 def proxy_for(

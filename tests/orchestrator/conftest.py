@@ -18,12 +18,15 @@ from orchestrator.recorded import Result
 if TYPE_CHECKING:
     from tests.conftest import Answer, Command
 
-NOISY = {"noise": 0.01, "failure_rate": 0.1}
+NOISY: dict[str, Any] = {
+    "settings": {"noise": 0.01, "failure_rate": 0.03},
+    "evaluation_seed": 6,
+}
 """Of a sphere one of whose first sixteen evaluations fails."""
 
 RESUME = (
     *("phase1", "--tier", "min", "--objective", "sphere", "--set", "noise=0.01"),
-    *("--set", "failure_rate=0.1", "--executor", "inline", "--workers", "1"),
+    *("--set", "failure_rate=0.03", "--eval-seed", "6", "--executor", "inline", "--workers", "1"),
 )
 """The command of such a run."""
 
@@ -33,7 +36,7 @@ def finished_run(
     tmp_path_factory: pytest.TempPathFactory, run_search: Callable[..., Result]
 ) -> Path:
     """A run of tier min that nobody disturbed: 39 records, 16 evaluations, a calibration."""
-    return run_search(tmp_path_factory.mktemp("finished"), settings=NOISY).directory
+    return run_search(tmp_path_factory.mktemp("finished"), **NOISY).directory
 
 
 CONFIRMED: dict[str, Any] = {

@@ -15,7 +15,7 @@ from budgets.events import Decided
 from budgets.head import HEAD
 from budgets.liveness import liveness
 from budgets.report import recommendation
-from budgets.verdict.finalists import average
+from budgets.verdict.finalists import stood_for
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from objectives.space import Knob, SearchSpace
@@ -66,7 +66,7 @@ def test_an_analysis_is_of_the_recommendation_and_of_the_replayed_distribution(
     assert analysis.recommendation == recommendation(state)
     assert analysis.landscape.sigma == state.generations[-1].told.sigma  # type: ignore[union-attr]
     assert analysis.landscape.favourite == state.generations[-1].told.favourite  # type: ignore[union-attr]
-    assert analysis.first.deviations == pytest.approx((0.2,) * 3, rel=1e-3)
+    assert analysis.first.deviations == pytest.approx((0.15,) * 3, rel=1e-3)
     assert analysis.head == state.head
 
 
@@ -140,7 +140,7 @@ def test_where_nothing_is_recommended_it_is_of_what_the_search_stood_for(searche
     state = load_state(searched)
     state.decided = Decided(grade="no_go", no_go="below_noise", evidence="too little")
     found = analyze(state)
-    assert (found.recommended, found.recommendation) == (False, average(state))
+    assert (found.recommended, found.recommendation) == (False, stood_for(state))
     assert "The run recommends nothing" in to_markdown(found)
 
 

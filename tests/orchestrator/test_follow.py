@@ -570,8 +570,8 @@ def test_more_knobs_begin_at_their_baseline_and_the_known_ones_where_they_stood(
     assert plan.source.point == (*(recommendation(phase1) or ()), *space.baseline[10:])
     assert plan.source.added == plan.source.unproven == tuple(k.name for k in space.knobs[10:])
     covariance = plan.search.sigma0**2 * np.array(plan.search.shape)
-    assert np.sqrt(np.diag(covariance)[10:]) == pytest.approx(np.full(9, 0.2))
-    assert np.sqrt(np.mean(np.diag(covariance)[:10])) < 0.2
+    assert np.sqrt(np.diag(covariance)[10:]) == pytest.approx(np.full(9, 0.15))
+    assert np.sqrt(np.mean(np.diag(covariance)[:10])) < 0.15
     assert np.count_nonzero(covariance[:10, 10:]) == 0
     assert np.count_nonzero(covariance[:10, :10]) == 100
     assert verify(result.directory).divergence is None

@@ -23,7 +23,10 @@ RunSearch = Callable[..., Result]
 Found = Callable[[Path], dict[str, Any]]
 Cut = Callable[..., None]
 
-NOISY = {"noise": 0.01, "failure_rate": 0.1}
+NOISY: dict[str, Any] = {
+    "settings": {"noise": 0.01, "failure_rate": 0.03},
+    "evaluation_seed": 6,
+}
 
 
 def events(run: Path) -> list[Event]:
@@ -90,7 +93,7 @@ def test_an_outcome_heard_again_is_heard_once(
 ) -> None:
     whole = found(run)
     shutil.rmtree(run)
-    result = run_search(run.parent.parent, settings=NOISY, engine=engine_of(Echo))
+    result = run_search(run.parent.parent, **NOISY, engine=engine_of(Echo))
     assert result.verdict.decision == "done"
     assert found(run) == whole
     assert result.state.records == 39
@@ -102,7 +105,7 @@ def test_an_outcome_of_an_attempt_given_up_is_charged_and_told_to_nobody(
 ) -> None:
     whole = found(run)
     shutil.rmtree(run)
-    result = run_search(run.parent.parent, settings=NOISY, engine=engine_of(Slow))
+    result = run_search(run.parent.parent, **NOISY, engine=engine_of(Slow))
 
     came = late(run)
     assert came
@@ -130,7 +133,7 @@ def lost_on_resume(run: Path, root: Path, run_search: RunSearch, cut: Cut) -> Re
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_search(root, settings=NOISY, engine=Dies(kind="inline", workers=1))
+        run_search(root, **NOISY, engine=Dies(kind="inline", workers=1))
     last = events(run)[-1]
     assert isinstance(last, Settled)
     assert last.status is Status.LOST
@@ -149,7 +152,7 @@ def test_a_result_left_by_an_attempt_given_up_is_noted_on_resume(
     rewrite(place, status=status, seconds=500.0)
     assert verify(run).divergence is None
 
-    run_search(root, settings=NOISY)
+    run_search(root, **NOISY)
 
     (came,) = late(run)
     assert (came.candidate, came.attempt, came.status) == (reserved.candidate, 1, status)
@@ -185,7 +188,7 @@ def test_what_settled_an_attempt_as_lost_is_not_noted_again(
 
 
 def cut_and_run(run: Path, run_search: RunSearch, records: int) -> None:
-    run_search(run.parent.parent, settings=NOISY)
+    run_search(run.parent.parent, **NOISY)
     lines = (run / LEDGER).read_bytes().splitlines(keepends=True)
     (run / LEDGER).write_bytes(b"".join(lines[:-1]))
     (run / "head.json").unlink()

@@ -8,6 +8,7 @@ import orjson
 import pytest
 
 from budgets.chain import LEDGER, read
+from budgets.events import SCHEMA
 from budgets.head import HEAD
 
 if TYPE_CHECKING:
@@ -86,11 +87,18 @@ def test_a_run_that_is_not_there_is_bad_input(command: "Command", verb: tuple[st
 def test_a_later_versions_ledger_is_bad_input_for_every_command(
     run: Path, command: "Command"
 ) -> None:
-    data = (run / LEDGER).read_bytes().replace(b'"schema_version":3', b'"schema_version":4', 1)
+    data = (
+        (run / LEDGER)
+        .read_bytes()
+        .replace(b'"schema_version":%d' % SCHEMA, b'"schema_version":%d' % (SCHEMA + 1), 1)
+    )
     (run / LEDGER).write_bytes(reseal_first(data))
     for verb in (("verify",), ("ledger", "head"), ("report",), ("ledger", "export")):
         answer = command(*verb, run.name)
-        assert (answer.code, "was written with ledger schema 4" in answer.err) == (2, True), verb
+        assert (answer.code, f"was written with ledger schema {SCHEMA + 1}" in answer.err) == (
+            2,
+            True,
+        ), verb
 
 
 def reseal_first(data: bytes) -> bytes:

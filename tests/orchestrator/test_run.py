@@ -25,7 +25,10 @@ from orchestrator.settle import attempt_place
 RunSearch = Callable[..., Result]
 Found = Callable[[Path], dict[str, Any]]
 
-NOISY = {"noise": 0.01, "failure_rate": 0.1}
+NOISY: dict[str, Any] = {
+    "settings": {"noise": 0.01, "failure_rate": 0.03},
+    "evaluation_seed": 6,
+}
 RECORDS = 39
 """Of such a run of tier min: plan, session, 2 x (ask, 8 x (reserve, settle), tell), conclusion."""
 
@@ -34,7 +37,7 @@ RECORDS = 39
 def finished(tmp_path_factory: pytest.TempPathFactory, run_search: RunSearch) -> Path:
     """A finished run of tier min, one evaluation of which failed, with its calibration."""
     root = tmp_path_factory.mktemp("finished")
-    result = run_search(root, settings=NOISY)
+    result = run_search(root, **NOISY)
     assert result.state.records == RECORDS
     assert sum(len(g.failed) for g in result.state.generations) == 1
     return result.directory
@@ -74,7 +77,7 @@ def test_a_run_cut_after_any_record_ends_like_the_one_that_was_never_cut(
     if evaluations_gone or records == 0:
         shutil.rmtree(run / "eval")
 
-    result = run_search(tmp_path, settings=NOISY)
+    result = run_search(tmp_path, **NOISY)
 
     assert found(run) == found(finished)
     assert result.verdict.decision == "done"
@@ -94,7 +97,7 @@ def test_a_finished_run_is_only_read_when_the_command_is_repeated(
     run = copy_run(finished, tmp_path)
     before = (run / LEDGER).read_bytes()
 
-    result = run_search(tmp_path, settings=NOISY)
+    result = run_search(tmp_path, **NOISY)
 
     assert result.verdict.decision == "done"
     assert (run / LEDGER).read_bytes() == before
@@ -126,7 +129,7 @@ def test_an_evaluation_that_finished_unheard_is_adopted_not_paid_again(
     last_reservation = max(n for n, e in enumerate(events(run)) if isinstance(e, Reserved))
     cut(run, last_reservation + 1, half_of_the_next=False)
 
-    result = run_search(tmp_path, settings=NOISY)
+    result = run_search(tmp_path, **NOISY)
 
     last = result.state.generations[-1].results()[-1]
     assert last.recovered
@@ -140,7 +143,7 @@ def test_an_older_copy_of_the_ledger_pays_for_nothing_that_is_still_on_disk(
     cut(run, 12, half_of_the_next=False)  # four settled, the fifth reserved
     before = {p: p.stat().st_mtime_ns for p in run.glob("eval/*/*/*/summary.json")}
 
-    state = run_search(tmp_path, settings=NOISY).state
+    state = run_search(tmp_path, **NOISY).state
 
     assert {p: p.stat().st_mtime_ns for p in run.glob("eval/*/*/*/summary.json")} == before
     assert len(before) == 16
@@ -158,7 +161,7 @@ def test_an_evaluation_that_vanished_is_charged_in_full_and_run_again(
     cut(run, number + 1, half_of_the_next=False)
     shutil.rmtree(run / "eval" / attempt_place(reserved))
 
-    state = run_search(tmp_path, settings=NOISY).state
+    state = run_search(tmp_path, **NOISY).state
 
     tries = state.generations[-1].tries[reserved.candidate, reserved.seed]
     assert [t.settled.status for t in tries if t.settled] == [Status.LOST, Status.OK]
@@ -172,8 +175,8 @@ def test_another_plan_in_a_used_directory_is_refused_and_says_what_differs(
     run = copy_run(finished, tmp_path)
     before = (run / LEDGER).read_bytes()
 
-    with pytest.raises(PlanChangedError, match=r"search\.sigma0: 0\.2 -> 0\.1.*--run-id"):
-        run_search(tmp_path, settings=NOISY, sigma0=0.1)
+    with pytest.raises(PlanChangedError, match=r"search\.sigma0: 0\.15 -> 0\.1.*--run-id"):
+        run_search(tmp_path, **NOISY, sigma0=0.1)
 
     assert (run / LEDGER).read_bytes() == before
 
@@ -209,7 +212,7 @@ def test_attempts_lost_to_the_infrastructure_are_tried_again_and_change_nothing(
     finished: Path, tmp_path: Path, run_search: RunSearch, found: Found
 ) -> None:
     engine = FlakyEngine(kind="inline", workers=1)
-    state = run_search(tmp_path, settings=NOISY, engine=engine).state
+    state = run_search(tmp_path, **NOISY, engine=engine).state
 
     lost = [
         t
@@ -324,7 +327,7 @@ def test_searches_can_share_a_calibration_that_somebody_is_reading(
     copy_run(finished, tmp_path)
     calibration = next((tmp_path / "calibration").iterdir())
     with Ledger(calibration, system_clock()):
-        result = run_search(tmp_path, settings=NOISY, run_id="other")
+        result = run_search(tmp_path, **NOISY, run_id="other")
 
     assert result.verdict.decision == "done"
 
@@ -369,8 +372,8 @@ def test_the_engine_failing_loses_nothing(
             return Flaky(fail)
 
     with pytest.raises(EngineError):
-        run_search(tmp_path, settings=NOISY, engine=Broken(kind="inline", workers=1))
-    run_search(tmp_path, settings=NOISY)
+        run_search(tmp_path, **NOISY, engine=Broken(kind="inline", workers=1))
+    run_search(tmp_path, **NOISY)
 
     assert (
         found(tmp_path / "phase1" / finished.name)["generations"] == found(finished)["generations"]
@@ -378,6 +381,6 @@ def test_the_engine_failing_loses_nothing(
 
 
 def test_the_state_in_memory_is_what_the_ledger_says(tmp_path: Path, run_search: RunSearch) -> None:
-    result = run_search(tmp_path, settings=NOISY)
+    result = run_search(tmp_path, **NOISY)
 
     assert result.state == fold(read(result.directory / LEDGER).records)

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 RunSearch = Callable[..., Result]
 Found = Callable[[Path], dict[str, Any]]
 Cut = Callable[..., None]
-NOISY = {"noise": 0.01, "failure_rate": 0.1}
+NOISY: dict[str, Any] = {
+    "settings": {"noise": 0.01, "failure_rate": 0.03},
+    "evaluation_seed": 6,
+}
 
 
 def settlements(run: Path) -> list[Settled]:
@@ -69,7 +72,7 @@ def test_attempts_that_a_lost_record_reserved_are_charged_or_adopted_and_never_d
         (second / name).write_text(text.replace(attempt_id(state, reserved), own))
     cut(run, 3)
 
-    result = run_search(run.parent.parent, settings=NOISY)
+    result = run_search(run.parent.parent, **NOISY)
 
     assert found(run) == whole
     first, adopted = [e for e in settlements(run) if e.candidate == 0 and e.generation == 0]
@@ -99,7 +102,7 @@ def test_files_of_another_attempt_are_moved_beside_and_kept(
         (place / name).write_text(text.replace(config.attempt_id, "0" * 32))
     cut(run, 3)
 
-    run_search(run.parent.parent, settings=NOISY)
+    run_search(run.parent.parent, **NOISY)
 
     assert found(run) == whole
     kept = place.with_name(f"{place.name}.other")
@@ -112,7 +115,7 @@ def test_a_result_without_its_config_is_adopted_all_the_same(
     whole, place = found(run), first_place(run)
     cut(run, 4)  # asked, and the first one reserved
     (place / CONFIG).unlink()
-    run_search(run.parent.parent, settings=NOISY)
+    run_search(run.parent.parent, **NOISY)
     assert found(run) == whole
     assert [e.attempt for e in settlements(run) if (e.generation, e.candidate) == (0, 0)] == [1]
 
@@ -149,7 +152,7 @@ def test_a_search_that_vouches_for_its_time_needs_no_calibration_that_is_damaged
 ) -> None:
     (calibration,) = (run.parent.parent / "calibration").iterdir()
     (calibration / LEDGER).write_bytes(b"junk\n")
-    result = run_search(run.parent.parent, settings=NOISY, run_id="other", assumed_seconds=1.0)
+    result = run_search(run.parent.parent, **NOISY, run_id="other", assumed_seconds=1.0)
     assert result.verdict.decision == "done"
     assert verify(run).divergence is None  # its own calibration is not readable any more
 
@@ -162,7 +165,7 @@ def test_what_a_process_died_before_writing_is_written_when_the_command_is_repea
     (run / "summary.md").write_text("of an older record")
     (run / BALLAST).write_bytes(b"left over")
 
-    run_search(run.parent.parent, settings=NOISY)
+    run_search(run.parent.parent, **NOISY)
 
     assert state.head in (run / "summary.md").read_text()
     assert len(list((run / "reports").iterdir())) == 4
@@ -175,7 +178,7 @@ def test_a_report_that_a_process_died_before_writing_is_written_when_the_run_goe
     told = next(r.seq for r in read(run / LEDGER).records if r.event.kind == "generation_told")
     cut(run, told + 1)
     shutil.rmtree(run / "reports", ignore_errors=True)
-    run_search(run.parent.parent, settings=NOISY)
+    run_search(run.parent.parent, **NOISY)
     assert len(list((run / "reports").iterdir())) == 4
 
 
@@ -185,6 +188,6 @@ def test_a_torn_end_of_a_concluded_run_is_mended_too(
     whole = found(run)
     with (run / LEDGER).open("ab") as file:
         file.write(b'{"seq":')
-    run_search(run.parent.parent, settings=NOISY)
+    run_search(run.parent.parent, **NOISY)
     assert found(run) == whole
     assert verify(run).divergence is None

