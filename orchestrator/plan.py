@@ -43,6 +43,9 @@ SIGMA0: dict[SearchMethod, float] = {"guided": 0.15, "mirrored-orthogonal": 0.15
 LEAST_SIGMA0 = 1e-6
 """Of a knob's range: with less, rounding decides which points of a generation differ."""
 
+LONGEST_SHOWN = 120
+"""Of a value that differs: a matrix of a hundred numbers tells nobody anything."""
+
 CALIBRATION_LIMIT_SECONDS = 600.0
 """How long a baseline may take before anything has been measured."""
 
@@ -464,4 +467,9 @@ def differing(name: str, recorded: Any, wanted: Any) -> Iterator[str]:
             inner = f"{name}.{key}" if name else key
             yield from differing(inner, recorded.get(key), wanted.get(key))
     elif recorded != wanted:
-        yield f"{name}: {recorded} -> {wanted}"
+        yield f"{name}: {_short(recorded)} -> {_short(wanted)}"
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
