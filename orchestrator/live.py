@@ -16,6 +16,7 @@ from budgets.events import (
     Fired,
     GenerationAsked,
     GenerationTold,
+    Guided,
     Late,
     Opened,
     Overridden,
@@ -195,13 +196,24 @@ def _generation(state: RunState, event: GenerationTold) -> str:
     baseline = calibration.mean_score if calibration else None
     against = "" if baseline is None or not generation.is_full else f", baseline {baseline:.5g}"
     short = "" if generation.is_full else ", short"
+    anew = f", descent {event.descent + 1}" if event.descent else ""
     spent = "; ".join(
         f"{amount(b, b.spent)}{'' if b.cap is None else f' of {amount(b, b.cap)}'} {b.currency}"
         for b in balances(state)
         if b.counts
     )
     return (
-        f"Generation {event.generation + 1} of {state.plan.resolved.generations}{short}: "
+        f"Generation {event.generation + 1} of {state.plan.resolved.generations}{short}{anew}: "
         f"best {best:.5g}, mean {mean:.5g}{against}, {len(generation.failed)} failed, "
-        f"step size {event.sigma:.3g}.\n  Spent: {spent}."
+        f"step size {event.sigma:.3g}{_by_the_model(event.guided)}.\n  Spent: {spent}."
+    )
+
+
+def _by_the_model(guided: Guided | None) -> str:
+    """How far the generation's scores tell its candidates apart, where a model can say."""
+    if guided is None:
+        return ""
+    held = ", so its step is held" if guided.sigma is not None else ""
+    return (
+        f"; by the model they truly spread by {guided.signal:.2g}, noise {guided.noise:.2g}{held}"
     )

@@ -4,6 +4,9 @@ from typing import Protocol
 
 Point = tuple[float, ...]
 
+VERSION = 1
+"""Of every problem and of the race: raise it with any change that moves a result."""
+
 FAILED = 2.0
 """The regret of a recommendation that fails: as bad again as the default."""
 

@@ -67,14 +67,15 @@ class Race:
             done = after
 
     def _evaluate(self, trials: Sequence[Trial]) -> list[float | None]:
-        scores = [
-            self._problem.score(t.point, seed_of("evaluation", self._asked, t.repeat))
-            for t in trials
-        ]
+        scores = [self._problem.score(trial.point, self._seed(trial)) for trial in trials]
         self._asked += 1
         self.outcome.evaluations += len(trials)
         self.outcome.failed += sum(score is None for score in scores)
         return scores
+
+    def _seed(self, trial: Trial) -> int:
+        batch = self._asked if trial.batch is None else trial.batch
+        return seed_of("evaluation", batch, trial.repeat)
 
     def _note(self, rounds: int) -> None:
         """The regret of what is recommended now, for each spend that is reached."""

@@ -17,6 +17,7 @@ class Result:
     problem: str  # a `Key` as text
     group: str  # its noise
     outcome: Outcome
+    version: str = ""  # of the contender
 
     @property
     def name(self) -> tuple[str, str, str]:
@@ -34,6 +35,7 @@ class Result:
             "contender": self.contender,
             "problem": self.problem,
             "group": self.group,
+            "version": self.version,
         }
         return json.dumps(given | self.outcome.as_json()) + "\n"
 
@@ -41,10 +43,10 @@ class Result:
     def parse(cls, line: str) -> "Result":
         read = json.loads(line)
         regrets = {float(spend): float(regret) for spend, regret in read.pop("regrets")}
-        tier, contender, problem, group = (
-            str(read.pop(field)) for field in ("tier", "contender", "problem", "group")
+        tier, contender, problem, group, version = (
+            str(read.pop(name)) for name in ("tier", "contender", "problem", "group", "version")
         )
-        return cls(tier, contender, problem, group, Outcome(regrets, **read))
+        return cls(tier, contender, problem, group, Outcome(regrets, **read), version)
 
 
 def _lines(path: Path) -> Iterator[Result]:

@@ -50,7 +50,7 @@ def run(task: Task) -> Result:
         outcome = Outcome(dict.fromkeys(spends, 1.0), error=words)
     else:
         outcome = Race(contender, problem, budget, spends).run()
-    return Result(task.tier, task.contender, task.problem, problem.group, outcome)
+    return Result(task.tier, task.contender, task.problem, problem.group, outcome, entry.version)
 
 
 def run_some(tasks: list[Task]) -> list[Result]:
@@ -70,6 +70,11 @@ def run_all(tasks: list[Task], jobs: int, chunk: int = CHUNK) -> Iterator[list[R
 
 
 def missing(tasks: Iterable[Task], found: Iterable[Result], retry: bool = False) -> list[Task]:
-    """Those without a result; with `retry` also those that crashed."""
-    there = {result.name for result in found if not (retry and result.outcome.error)}
+    """Those without a result of today's contender; with `retry` also those that crashed."""
+    versions = {name: entry.version for name, entry in ENTRIES.items() if entry.is_here}
+    there = {
+        result.name
+        for result in found
+        if result.version == versions.get(result.contender) and not (retry and result.outcome.error)
+    }
     return [task for task in tasks if task.name not in there]

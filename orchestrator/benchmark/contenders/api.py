@@ -8,10 +8,14 @@ from orchestrator.benchmark.problem import Point
 
 
 class Trial(NamedTuple):
-    """An evaluation that is asked for. Those of one ask with equal `repeat` share their seed."""
+    """An evaluation that is asked for. Those of one ask with equal `repeat` share their seed.
+
+    With `batch`, those of every ask that names the same one do.
+    """
 
     point: Point
     repeat: int = 0
+    batch: int | None = None
 
 
 class Start(NamedTuple):

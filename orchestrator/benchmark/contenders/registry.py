@@ -1,8 +1,11 @@
 """Every contender by its name."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from hashlib import sha256
+from importlib.metadata import version
 from importlib.util import find_spec
+from pathlib import Path
 
 from orchestrator.benchmark.contenders import sampling
 from orchestrator.benchmark.contenders.api import Contender, Start
@@ -12,6 +15,7 @@ from orchestrator.benchmark.contenders.with_lq import surrogate
 from orchestrator.benchmark.contenders.with_nevergrad import nevergrad
 from orchestrator.benchmark.contenders.with_optuna import optuna
 from orchestrator.benchmark.contenders.with_pycma import pycma
+from orchestrator.benchmark.problem import VERSION
 
 REFERENCE = "pycma"
 """The plain search that the others are measured against: pycma's mean."""
@@ -26,15 +30,38 @@ class Entry:
     goes_on: bool = False  # beyond its budget, so that its price for a result can be told
     alone: bool = False  # on one worker, where the same evaluations take W times as long
 
+    sources: tuple[str, ...] = ()  # modules and packages of ours that it consists of
+
+    @property
+    def version(self) -> str:
+        """What its results rest on: another is another contender."""
+        parts = [f"{self.needs} {version(self.needs)}", f"races {VERSION}"]
+        if self.sources:
+            digest = sha256(b"".join(path.read_bytes() for path in _files(self.sources)))
+            parts.append(f"ours {digest.hexdigest()[:8]}")
+        return ", ".join(parts)
+
     @property
     def is_here(self) -> bool:
         return find_spec(self.needs) is not None
 
 
+def _files(modules: tuple[str, ...]) -> Iterator[Path]:
+    """Their source files: of a package, those directly in it."""
+    for module in modules:
+        spec = find_spec(module)
+        assert spec is not None
+        assert spec.origin is not None
+        path = Path(spec.origin)
+        yield from sorted(path.parent.glob("*.py")) if path.name == "__init__.py" else [path]
+
+
+SEARCH = ("orchestrator.search", "budgets.verdict.finalists")
+
 ENTRIES: dict[str, Entry] = {
-    "ours": Entry(ours()),
-    "ours without model": Entry(ours("mirrored-orthogonal")),
-    "ours plain": Entry(ours("plain")),
+    "ours": Entry(ours("guided"), sources=SEARCH),
+    "ours mirrored": Entry(ours("mirrored-orthogonal"), sources=SEARCH),
+    "ours plain": Entry(ours("plain"), sources=SEARCH),
     "pycma": Entry(pycma(), goes_on=True),
     "pycma best": Entry(pycma(best=True), goes_on=True),
     "pycma 0.1": Entry(pycma(sigma0=0.1), goes_on=True),

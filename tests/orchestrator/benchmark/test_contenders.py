@@ -5,7 +5,6 @@ import pytest
 
 from orchestrator.benchmark.budgets import BUDGETS, CHECKPOINTS
 from orchestrator.benchmark.contenders.api import Start
-from orchestrator.benchmark.contenders.ours import fitness
 from orchestrator.benchmark.contenders.registry import ENTRIES, REFERENCE
 from orchestrator.benchmark.contenders.with_lq import Surrogate
 from orchestrator.benchmark.own import OwnProblem
@@ -41,7 +40,9 @@ def test_every_contender_lives_with_failed_evaluations(name: str) -> None:
     assert outcome.error == ""
 
 
-@pytest.mark.parametrize("name", ["ours", REFERENCE, "cmaes", "pycma best", "pycma lq alone"])
+@pytest.mark.parametrize(
+    "name", ["ours", "ours mirrored", REFERENCE, "cmaes", "pycma best", "pycma lq alone"]
+)
 def test_a_search_finds_most_of_what_an_easy_problem_has(name: str) -> None:
     assert raced(name, OwnProblem("sphere", 1), "target").regrets[1.0] < 0.5
 
@@ -78,8 +79,9 @@ def test_the_surrogate_asks_what_the_library_s_own_loop_evaluates() -> None:
     assert np.array(ours) == pytest.approx(np.array(theirs[:60]), abs=1e-9)
 
 
-def test_the_failed_rank_behind_the_healthy_in_their_order() -> None:
-    told = fitness([None, 1.0, None, 3.0])
-    assert told is not None
-    assert sorted(range(4), key=told.__getitem__) == [1, 3, 0, 2]
-    assert fitness([None, None]) is None
+def test_ours_asks_no_more_when_nothing_of_a_generation_is_healthy() -> None:
+    search = ENTRIES["ours"].make(Start((0.5,) * 10, BUDGETS["min"], 5))
+    trials = search.ask()
+    search.tell(trials, [None] * len(trials))
+    assert search.ask() == ()
+    assert search.recommend() == (0.5,) * 10

@@ -1,14 +1,16 @@
+from dataclasses import replace
 from pathlib import Path
 
+from orchestrator.benchmark.contenders.registry import ENTRIES
 from orchestrator.benchmark.race import Outcome
 from orchestrator.benchmark.results import Result, Store
 from orchestrator.benchmark.runs import Task, missing, run, run_all
 
 
 def result(contender: str = "ours", tier: str = "min") -> Result:
-    return Result(
-        tier, contender, "own:sphere:1:0:white", "0", Outcome({0.5: 0.25, 1.0: 0.125}, 16)
-    )
+    outcome = Outcome({0.5: 0.25, 1.0: 0.125}, 16)
+    version = ENTRIES[contender].version if ENTRIES[contender].is_here else ""
+    return Result(tier, contender, "own:sphere:1:0:white", "0", outcome, version)
 
 
 def test_what_was_added_is_read_again(tmp_path: Path) -> None:
@@ -31,6 +33,11 @@ def test_a_line_cut_off_is_run_again_and_spoils_no_other(tmp_path: Path) -> None
 def test_what_has_a_result_is_not_run_again() -> None:
     tasks = [Task("min", name, "own:sphere:1:0:white") for name in ("ours", "pycma")]
     assert missing(tasks, [result()]) == tasks[1:]
+
+
+def test_what_another_version_of_a_contender_did_is_run_again() -> None:
+    task = Task("min", "ours", "own:sphere:1:0:white")
+    assert missing([task], [replace(result(), version="ours 00000000")]) == [task]
 
 
 def test_what_crashed_is_run_again_if_that_is_asked(tmp_path: Path) -> None:
