@@ -164,7 +164,8 @@ def test_of_a_search_that_began_anew_the_descent_it_stands_by_is_taken(
     tmp_path: Path, run_search: RunSearch
 ) -> None:
     quiet = {"settings": {"dimension": 2}, "tier": "max", "confirm": Confirm(seeds=0)}
-    state = run_search(tmp_path, **quiet, assumed_seconds=1.0).state
+    size = {"population": 6, "max_evals": 144}
+    state = run_search(tmp_path, **quiet, **size, assumed_seconds=1.0).state
     told = [g.told for g in state.told if g.told is not None]
     assert told[-1].descent > 0
     seen = learned(state, accept_drift=False)
