@@ -28,7 +28,7 @@ class Directions(Protocol):
 class Independent:
     """Every row by itself: what pycma does without being told."""
 
-    leaves_mirrors = True
+    leaves_mirrors: ClassVar[bool] = True
 
     def __init__(self, seed: int, descent: int = 0) -> None:
         self._key = _key(seed, descent)
@@ -49,7 +49,7 @@ class MirroredOrthogonal:
     et al. 2010, "Mirrored Sampling"; Wang, Emmerich and Bäck 2014, "Mirrored Orthogonal Sampling".)
     """
 
-    leaves_mirrors = True
+    leaves_mirrors: ClassVar[bool] = True
 
     def __init__(self, seed: int, descent: int = 0) -> None:
         self._key = _key(seed, descent)
@@ -73,7 +73,7 @@ class Chained:
     along in the third generation, whatever was drawn. All generations must have as many rows.
     """
 
-    leaves_mirrors = False
+    leaves_mirrors: ClassVar[bool] = False
 
     def __init__(self, seed: int, descent: int = 0) -> None:
         self._key = _key(seed, descent)
