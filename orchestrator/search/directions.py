@@ -4,7 +4,7 @@ Called by pycma in place of `numpy.random.randn(rows, dimension)`. Every random 
 generator keyed by (seed, descent, generation or block): asking again gives the same directions.
 """
 
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,10 @@ Array = npt.NDArray[np.float64]
 class Directions(Protocol):
     """Standard normal rows, generation by generation."""
 
+    leaves_mirrors: ClassVar[bool]
+    """Whether pycma may take some rows less, and mirror its worst candidates instead: with a
+    population below 6 it does."""
+
     def begin(self, generation: int) -> None:
         """Draw for this generation from now on."""
 
@@ -23,6 +27,8 @@ class Directions(Protocol):
 
 class Independent:
     """Every row by itself: what pycma does without being told."""
+
+    leaves_mirrors = True
 
     def __init__(self, seed: int, descent: int = 0) -> None:
         self._key = _key(seed, descent)
@@ -42,6 +48,8 @@ class MirroredOrthogonal:
     with the length of its own normal draw, so every row alone is still standard normal. (Brockhoff
     et al. 2010, "Mirrored Sampling"; Wang, Emmerich and Bäck 2014, "Mirrored Orthogonal Sampling".)
     """
+
+    leaves_mirrors = True
 
     def __init__(self, seed: int, descent: int = 0) -> None:
         self._key = _key(seed, descent)
@@ -64,6 +72,8 @@ class Chained:
     begins with those that are left. Of 4 pairs in 10 dimensions every direction has been looked
     along in the third generation, whatever was drawn. All generations must have as many rows.
     """
+
+    leaves_mirrors = False
 
     def __init__(self, seed: int, descent: int = 0) -> None:
         self._key = _key(seed, descent)

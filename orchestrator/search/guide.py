@@ -27,6 +27,9 @@ REACH = 0.5
 FIRST_STEP = 0.3
 """In standard deviations: the first one down the model."""
 
+TRUSTED = 6
+"""Evaluations a knob that a model is followed all the way from; with fewer in proportion."""
+
 LEAST_SIGNAL = 2.0
 """Spread of a generation's scores by their noise: with less the step is held."""
 
@@ -97,12 +100,14 @@ def _advice(data: _Data, latest: int, strategy: Strategy, before: float) -> Guid
     surrogate = fit(white[near], data.scores[near], data.generations[near])
     last = white[-latest:]
     starts = np.concatenate([np.zeros((1, len(centre))), last])
-    lowest = np.clip(unwhitened(minimum(surrogate, starts, within, FIRST_STEP)), 0.0, 1.0)
+    lowest = minimum(surrogate, starts, within, FIRST_STEP)
+    trust = min(1.0, len(data.points) / (TRUSTED * len(centre)))
+    moved = np.clip(unwhitened(trust * lowest), 0.0, 1.0)
     signal = float(surrogate(last)[0].std())
     step = min(before, LARGEST_HELD)
     is_held = signal < LEAST_SIGNAL * surrogate.noise and strategy.sigma < step
     return Guided(
-        centre=tuple(float(u) for u in lowest),
+        centre=tuple(float(u) for u in moved),
         sigma=step if is_held else None,
         signal=signal,
         noise=surrogate.noise,

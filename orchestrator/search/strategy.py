@@ -37,11 +37,12 @@ class Strategy:
     ) -> None:
         """Raises ValueError unless the shape, if there is one, is positive definite."""
         self._directions = _Remembered(directions)
-        self._proposed = 0  # of the candidates asked: those that were not drawn
+        mirrors = {"CMA_mirrors": "popsize < 6" if directions.leaves_mirrors else 0}
         self._es: Any = cma.CMAEvolutionStrategy(
             list(start),
             sigma0,
             {
+                **mirrors,
                 "popsize": population,
                 "bounds": [0.0, 1.0],
                 "randn": self._directions,
@@ -75,7 +76,6 @@ class Strategy:
     def propose(self, points: Sequence[Point]) -> None:
         """Let these be the first candidates of the next generation, in place of drawn ones."""
         self._es.inject([self._unbent(point) for point in points], force=True)
-        self._proposed = len(points)
 
     def ask(self) -> list[Array]:
         """The generation's points of the unit cube. Asking twice gives the same points."""
@@ -90,15 +90,16 @@ class Strategy:
         The Mahalanobis distance: the length of the standard normal draw that the candidate was
         made of, sqrt(d) on average. The bounds bend points afterwards, so it is measured before.
         """
-        es, proposed = self._es, self.ask()[: self._proposed]
+        es, asked, drawn = self._es, self.ask(), self._directions.last
+        proposed = asked[: len(asked) - len(drawn)]  # by somebody, or by pycma in small populations
         steps = [es.sent_solutions[point]["geno"] - es.mean for point in proposed]
-        lengths = np.linalg.norm(self._directions.last, axis=1)
+        lengths = np.linalg.norm(drawn, axis=1)
         return (*(float(es.mahalanobis_norm(step)) for step in steps), *map(float, lengths))
 
     def tell(self, fitness: Sequence[float]) -> None:
         """Learn from the generation that was asked, once."""
         self._es.tell(self._asked, fitness)
-        self._asked, self._proposed = [], 0
+        self._asked = []
         self._generation += 1
 
     def move(self, point: Sequence[float]) -> None:
@@ -164,10 +165,11 @@ class _Remembered:
 
     def __init__(self, directions: Directions) -> None:
         self._directions = directions
-        self.last: Array = np.empty((0, 1))
+        self.begin(0)
 
     def begin(self, generation: int) -> None:
         self._directions.begin(generation)
+        self.last: Array = np.empty((0, 1))
 
     def __call__(self, rows: int, dimension: int) -> Array:
         self.last = self._directions(rows, dimension)

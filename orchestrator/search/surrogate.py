@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
 
-LENGTHS = (0.5, 1.0, 2.0, 4.0, 8.0)
+LENGTHS = (1.0, 2.0, 4.0, 8.0)
 """In standard deviations of the search's distribution, times the root of the dimension."""
 
 NOISES = 10.0 ** np.arange(-10, 3.1, 0.5)
