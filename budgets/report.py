@@ -108,7 +108,7 @@ class BudgetReport(_Part):
     wasted_hours: float = 0.0  # of attempts that gave no score
     clock_jumps_seconds: tuple[float, ...] = ()
     proxy: ProxyReport | None = None
-    follows: str | None = None  # of a phase 2: which run, and what is new
+    follows: str | None = None  # which run or known settings the search begins with
 
 
 def recommendation(state: RunState) -> tuple[float, ...] | None:
@@ -183,7 +183,7 @@ def budget_report(state: RunState, verdict: Verdict | None = None) -> BudgetRepo
         salvaged=tuple(f"{s.lost_records} records lost: {s.why}" for s in state.salvaged),
         clock_jumps_seconds=tuple(ms / 1000 for ms in state.clock_jumps_ms),
         proxy=proxy_report(state),
-        follows=None if plan.source is None else following.in_words(plan.source),
+        follows=following.beginning(plan),
     )
 
 

@@ -212,6 +212,7 @@ class Inherited(Terms):
     run_id: str
     head: str  # of its ledger, then
     new: tuple[str, ...] = ()  # knobs that it did not search
+    moved: tuple[str, ...] = ()  # knobs that had another range: the value is kept, not the step
 
 
 class SearchTerms(Terms):

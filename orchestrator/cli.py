@@ -71,6 +71,7 @@ from orchestrator.terminal import (
     print_json,
 )
 from orchestrator.walk import ReplayError
+from orchestrator.warm import start as warm
 
 EXIT_BAD_INPUT = 2
 EXIT_LOCKED, EXIT_ENGINE = 5, 7
@@ -110,17 +111,22 @@ def plan_phase(asked: Asked) -> None:
     else:
         found = find_calibration(asked.conduct.root, asked.request.objective, devices)
         calibration = None if found is None else measure(found.state)
-    succession = None
+    succession, notes = None, tuple[str, ...]()
     if asked.request.follows is not None:
         followed = follow(asked.conduct.root, asked.request, devices.kind)
         succession = foreseen(followed, asked.request)
         warnings = (*warnings, *followed.objections.values())
+    if asked.request.warm_start is not None:
+        start = warm.find_start(asked.conduct.root, asked.request)
+        succession, notes = warm.foreseen(start, asked.request), start.notes
     tiers = (asked.request.tier,) if asked.tier_given else get_args(Tier)
     previews = preview.preview_tiers(asked.request, devices, calibration, tiers, succession)
     if asked.conduct.as_json:
         print_json([p.as_dict() for p in previews])
     else:
         console().print(Markdown(preview.to_markdown(previews)))
+        for note in notes:
+            print(printable(f"Note: {note}."))
         for warning in warnings:
             print(printable(f"Warning: {warning}."))
 

@@ -3,9 +3,7 @@
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import isclose, sqrt
 from pathlib import Path
-from statistics import fmean
 from typing import TYPE_CHECKING
 
 import orjson
@@ -17,15 +15,12 @@ from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from objectives.space import SearchSpace
 from orchestrator.check import Known, known_knobs, stands_for
-from orchestrator.plan import Request, Succession, differing, first_step, method_of
+from orchestrator.plan import Request, Succession, differing, method_of
 from orchestrator.recorded import find_run, load_state
+from orchestrator.warm import distribution
 
 if TYPE_CHECKING:
-    from orchestrator.landscape import Landscape, Matrix
-
-LEAST_STEP, MOST_STEP = 0.05, 0.2
-"""Of a search that begins where another one ended: that one's last step size, within these. Below,
-the noise of a generation hides what its candidates differ in; above, what was learned is lost."""
+    from orchestrator.landscape import Landscape
 
 Overrides = Sequence[tuple[str, str]]
 """Rules that shall not hold the run up, each with the reason."""
@@ -203,47 +198,27 @@ def warm_start(followed: Followed, request: Request, seen: "Landscape") -> Succe
 
     --sigma0 is the first step of what is new: of the added knobs, or of all where none is.
     """
-    from orchestrator.warmstart import blocks  # imports numpy
-
-    source, step, asked = followed.source, _within(seen.scale), request.sigma0
-    if not source.added:
-        return _succession(followed, request, step if asked is None else asked, seen.shape)
-    begun = blocks(
-        seen.shape,
-        _names(followed.state.plan),
-        [knob.name for knob in request.objective.space.knobs],
-        sigma=step,
-        sigma0=first_step(request),
-    )
-    return _succession(followed, request, begun.sigma0, begun.shape)
+    source = followed.source
+    beginning = distribution.begin(seen, followed.state.plan, request, source.added)
+    return _succession(followed, request, beginning)
 
 
 def foreseen(followed: Followed, request: Request) -> Succession:
     """The same as far as the records tell without replaying them: the shape is missing."""
-    told = [g.told for g in followed.state.told if g.told is not None]
-    step = _within(told[-1].sigma if told else MOST_STEP)
-    return _succession(followed, request, step if request.sigma0 is None else request.sigma0)
+    return _succession(followed, request, distribution.foreseen(followed.state, request.sigma0))
 
 
 def _succession(
-    followed: Followed, request: Request, sigma0: float, shape: "Matrix | None" = None
+    followed: Followed, request: Request, beginning: distribution.Beginning
 ) -> Succession:
     terms = SearchTerms(
         method=method_of(request),
         seed=request.search_seed,
-        sigma0=sigma0,
+        sigma0=beginning.sigma0,
         start=followed.source.point,
-        shape=shape,
+        shape=beginning.shape,
     )
     return Succession(followed.source, terms)
-
-
-def _within(step: float) -> float:
-    return min(max(step, LEAST_STEP), MOST_STEP)
-
-
-def _names(plan: Plan) -> list[str]:
-    return [knob.name for knob in SearchSpace.model_validate(plan.space).knobs]
 
 
 def followed_again(request: Request, recorded: Plan) -> Succession | None:
@@ -257,27 +232,7 @@ def followed_again(request: Request, recorded: Plan) -> Succession | None:
         "run_id": Path(request.follows.run).resolve().name,
         "variant": request.follows.variant,
     }
-    terms = {
-        "method": method_of(request),
-        "seed": request.search_seed,
-        "sigma0": _sigma0_again(request.sigma0, recorded),
-    }
-    return Succession(
-        recorded.source.model_copy(update=asked), recorded.search.model_copy(update=terms)
-    )
-
-
-def _sigma0_again(asked: float | None, recorded: Plan) -> float:
-    """The scale of all knobs if the new ones had the first step asked for; as it is by default."""
-    source, search = recorded.source, recorded.search
-    assert source is not None
-    assert search is not None
-    if asked is None:
-        return search.sigma0
-    if not source.added or search.shape is None:
-        return asked
-    variances = [search.sigma0**2 * row[place] for place, row in enumerate(search.shape)]
-    new = [place for place, name in enumerate(_names(recorded)) if name in source.added]
-    if all(isclose(sqrt(variances[place]), asked) for place in new):
-        return search.sigma0
-    return sqrt(fmean(asked**2 if i in new else v for i, v in enumerate(variances)))
+    search, added = recorded.search, recorded.source.added
+    scale = distribution.scale_again(request.sigma0, recorded, search, added)
+    terms = {"method": method_of(request), "seed": request.search_seed, "sigma0": scale}
+    return Succession(recorded.source.model_copy(update=asked), search.model_copy(update=terms))

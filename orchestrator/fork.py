@@ -10,6 +10,7 @@ from budgets.terms import Parent, Plan
 from orchestrator.follow import followed_again
 from orchestrator.plan import Confirm, Request, differences, run_directory, run_name, search_plan
 from orchestrator.recorded import recorded_state
+from orchestrator.warm.start import started_again
 
 
 def forked(root: Path, request: Request) -> tuple[Request, Parent | None]:
@@ -40,7 +41,7 @@ def planned_again(request: Request, recorded: Plan) -> Plan:
     whatever the defaults have become.
     """
     request = _as_begun(request, recorded)
-    succession = followed_again(request, recorded)
+    succession = followed_again(request, recorded) or started_again(request, recorded)
     plan = search_plan(request, recorded.devices, recorded.calibration, recorded.parent, succession)
     kept: dict[str, Any] = {"thresholds": recorded.thresholds.model_copy(update=request.thresholds)}
     if request.confirm == Confirm():  # whatever that has come to mean since

@@ -16,6 +16,7 @@ from orchestrator.check import CHECK_SEEDS, LEAST_SEEDS, CheckRequest
 from orchestrator.engine import Engine
 from orchestrator.plan import RUNG_FACTOR, RUNG_SEEDS, VERDICT_SEEDS, Confirm, Follows, Request
 from orchestrator.thresholds import changes
+from orchestrator.warm.known import read_known
 from orchestrator.window import parse_window
 
 DEFAULT_ROOT = Path("artifacts/cmaes")
@@ -48,6 +49,14 @@ FollowedRun = Annotated[
 Variant = Annotated[
     VariantName,
     Option("--variant", help="The same knobs on 3 seeds each, or more knobs on one."),
+]
+WarmStart = Annotated[
+    str | None,
+    Option("--warm-start", metavar="RUN", help="Start where that search stood: id or directory."),
+]
+KnownFile = Annotated[
+    Path | None,
+    Option("--known", metavar="FILE", help="TOML or JSON with settings to evaluate first."),
 ]
 TierName = Annotated[Tier | None, Option("--tier", help="How much to spend.")]
 SearchMethodName = Annotated[
@@ -214,6 +223,8 @@ def phase_command(act: Callable[[Asked], None], phase: Phase = "phase1") -> Call
         population: Annotated[
             int | None, Option("--population", "--popsize", help="P; default: 2 x devices.")
         ] = None,
+        warm_start: WarmStart = None,
+        known: KnownFile = None,
         proxy: Annotated[
             float | None,
             Option(
@@ -262,10 +273,13 @@ def phase_command(act: Callable[[Asked], None], phase: Phase = "phase1") -> Call
         allow_network_fs: AllowNetworkFs = False,
         as_json: Json = False,
     ) -> None:
+        if warm_start is not None and phase == "phase2":
+            raise ValueError("--warm-start: a phase 2 starts where the run of its --from stood")
+        chosen = load_objective(objective, settings)
         request = Request(
             phase=phase,
             tier=tier or "target",
-            objective=load_objective(objective, settings),
+            objective=chosen,
             run_id=run_id,
             search_seed=search_seed,
             evaluation_seed=evaluation_seed,
@@ -284,6 +298,8 @@ def phase_command(act: Callable[[Asked], None], phase: Phase = "phase1") -> Call
             confirm=Confirm(confirm_seeds, rung_factor, rung_seeds),
             proxy=proxy,
             thresholds=changes(thresholds, patience, min_improve),
+            warm_start=warm_start,
+            known=None if known is None else read_known(known, chosen.space),
         )
         engine = Engine(executor, launcher, address, device, workers, threads)
         act(

@@ -33,6 +33,7 @@ from budgets.terms import (
 from budgets.tiers import Sizing, size, size_expanded
 from objectives.api import Objective
 from orchestrator.proxy import check_population, proxy_terms, what_leaves_it_out
+from orchestrator.warm.known import KnownSettings
 
 RUN_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
@@ -44,6 +45,9 @@ SIGMA0: dict[SearchMethod, float] = {"guided": 0.15, "mirrored-orthogonal": 0.15
 
 LEAST_SIGMA0 = 1e-6
 """Of a knob's range: with less, rounding decides which points of a generation differ."""
+
+LONGEST_SHOWN = 120
+"""Of a value that differs: a matrix of a hundred numbers tells nobody anything."""
 
 CALIBRATION_LIMIT_SECONDS = 600.0
 """How long a baseline may take before anything has been measured."""
@@ -79,9 +83,9 @@ class Follows:
 
 @dataclass(frozen=True)
 class Succession:
-    """What a run takes over from the one it follows."""
+    """What a run takes over from the one that it follows, or starts where that one stood."""
 
-    source: Source
+    source: Source | None  # of a phase 2
     search: SearchTerms
 
 
@@ -111,6 +115,8 @@ class Request:
     proxy: float | None = None  # the share of an evaluation's FLOPs that its stand-in has
     thresholds: Mapping[str, Any] = field(default_factory=dict)  # by field: other than the default
     follows: Follows | None = None  # of a phase 2
+    warm_start: str | None = None  # of a phase 1: the run where it starts, by id or directory
+    known: KnownSettings | None = None  # the first candidates
 
 
 def run_name(request: Request) -> str:
@@ -152,7 +158,8 @@ def search_plan(
     sizing = _sizing(request, devices.count)
     proxy, no_proxy = proxy_for(request, sizing.resolved, calibration)
     thresholds = Thresholds.model_validate(request.thresholds)
-    confirmation = confirmation_for(request, succession)
+    source = None if succession is None else succession.source
+    confirmation = confirmation_for(request, source)
     no_go = why_no_go(sizing.resolved, confirmation, thresholds)
     return Plan(
         run_id=run_name(request),
@@ -161,7 +168,7 @@ def search_plan(
         nominal=sizing.nominal,
         resolved=sizing.resolved,
         reasons=(*sizing.reasons, *no_proxy, *no_go),
-        search=_from_the_baseline(request) if succession is None else succession.search,
+        search=_search_terms(request, sizing.resolved, succession),
         evaluation_seed=request.evaluation_seed,
         limits=limits_for(request.limit_seconds, request.stall_seconds, devices, calibration),
         caps=caps_for(request, min(sizing.nominal.evaluations, request.max_evals or 2**31)),
@@ -172,7 +179,7 @@ def search_plan(
         thresholds=thresholds,
         confirmation=confirmation,
         proxy=proxy,
-        source=None if succession is None else succession.source,
+        source=source,
         **described(request.objective),
     )
 
@@ -194,6 +201,17 @@ def why_no_go(
             "no Go is possible: one generation says nothing of what persists, a Go needs two"
         )
     return tuple(reasons)
+
+
+def _search_terms(
+    request: Request, resolved: Envelope, succession: Succession | None
+) -> SearchTerms:
+    """From the baseline or where another run stood; the known settings first."""
+    terms = _from_the_baseline(request) if succession is None else succession.search
+    known: tuple[tuple[float, ...], ...] = ()
+    if request.known is not None:
+        known = request.known.points(request.objective.space, terms.start, resolved.population)
+    return terms.model_copy(update={"known": known})
 
 
 def _from_the_baseline(request: Request) -> SearchTerms:
@@ -230,7 +248,7 @@ def proxy_for(
     return terms, ()
 
 
-def confirmation_for(request: Request, succession: Succession | None = None) -> Confirmation | None:
+def confirmation_for(request: Request, source: Source | None = None) -> Confirmation | None:
     """How the verdict will be reached; None for a smoke test, and where nobody wants it.
 
     The winner of the run that this one follows is compared with the baseline too. Raises ValueError
@@ -238,7 +256,7 @@ def confirmation_for(request: Request, succession: Succession | None = None) -> 
     """
     asked, objective = request.confirm, request.objective
     seeds = VERDICT_SEEDS if asked.seeds is None else asked.seeds
-    is_smoke_test = request.tier == "min" and succession is None
+    is_smoke_test = request.tier == "min" and source is None
     if is_smoke_test or seeds == 0:
         return None
     if seeds < 2:
@@ -252,7 +270,7 @@ def confirmation_for(request: Request, succession: Succession | None = None) -> 
         luckiest=LUCKIEST,
         control_seeds=min(CONTROL_SEEDS, seeds) if controls else 0,
         controls=controls,
-        incumbent=None if succession is None else succession.source.point,
+        incumbent=None if source is None else source.point,
         rung=_rung(objective, asked),
     )
 
@@ -383,10 +401,13 @@ def limits_for(
 def evaluation_seeds(plan: Plan, generation: int) -> tuple[int, ...]:
     """S seeds that all candidates of the generation share, fresh in every generation.
 
-    Phases draw from different streams, so no search scores on the seeds it was calibrated with.
+    Phases draw from different streams, so no search scores on the seeds it was calibrated with. So
+    do searches that begin with what others found: none is judged on the seeds that this was chosen
+    on.
     """
+    stream = _stream(plan)
     return tuple(
-        _seed(f"{plan.evaluation_seed}/{plan.phase}/{generation}/{repeat}")
+        _seed(f"{stream}/{generation}/{repeat}")
         for repeat in range(plan.resolved.seeds_per_candidate)
     )
 
@@ -409,10 +430,18 @@ def confirmation_seeds(plan: Plan) -> ConfirmationSeeds:
     used = {seed for number in range(generations) for seed in evaluation_seeds(plan, number)}
     if plan.calibration is not None:
         used |= {sample.seed for sample in plan.calibration.samples}
-    seeds = _fresh(f"{plan.evaluation_seed}/{plan.phase}/confirm", used)
+    seeds = _fresh(f"{_stream(plan)}/confirm", used)
     rung = 0 if wanted.rung is None else wanted.rung.seeds
     counts = (wanted.picking_seeds, wanted.seeds, rung)
     return ConfirmationSeeds(*(tuple(islice(seeds, number)) for number in counts))
+
+
+def _stream(plan: Plan) -> str:
+    stream, search = f"{plan.evaluation_seed}/{plan.phase}", plan.search
+    if search is None or not (search.inherited or search.known):
+        return stream
+    head = "" if search.inherited is None else search.inherited.head
+    return f"{stream}/after {head}{search.known}"
 
 
 def _fresh(stream: str, used: set[int]) -> Iterator[int]:
@@ -445,4 +474,9 @@ def differing(name: str, recorded: Any, wanted: Any) -> Iterator[str]:
             inner = f"{name}.{key}" if name else key
             yield from differing(inner, recorded.get(key), wanted.get(key))
     elif recorded != wanted:
-        yield f"{name}: {recorded} -> {wanted}"
+        yield f"{name}: {_short(recorded)} -> {_short(wanted)}"
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."

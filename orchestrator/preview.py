@@ -16,7 +16,7 @@ from budgets.calibration import (
     noise,
 )
 from budgets.course import expected
-from budgets.following import in_words
+from budgets.following import beginning
 from budgets.markdown import duration
 from budgets.proxy.certificate import outlook
 from budgets.statistics.comparison import percent
@@ -150,14 +150,18 @@ def to_markdown(previews: Sequence[Preview]) -> str:
 
 
 def _beginning(plan: Plan) -> list[str]:
-    """What a phase 2 takes over."""
-    if plan.source is None:
+    """What the search takes over, and is told beforehand."""
+    said = beginning(plan)
+    if said is None:
         return []
+    search = plan.search
+    if plan.source is None and (search is None or search.inherited is None):
+        return [said, ""]
     learned = (
-        "It begins where that one's search stood, or at its recommendation if it has one, with the "
-        "step size and the shape of its end (`phase2` replays it)."
+        "It begins at that one's recommendation, or where its search stood if it has none, with "
+        f"the step size and the shape of its end (`{plan.phase}` replays it)."
     )
-    return [in_words(plan.source), learned, ""]
+    return [said, learned, ""]
 
 
 def _basis(calibration: Calibration | None) -> list[str]:

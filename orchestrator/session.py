@@ -63,6 +63,8 @@ from orchestrator.run import (
 )
 from orchestrator.signals import SignalStop
 from orchestrator.walk import Course, Given, Proposer, Stop, conclude, judge_on_record, override
+from orchestrator.warm.distribution import learned
+from orchestrator.warm.start import find_start, started
 
 if TYPE_CHECKING:
     from orchestrator.search import Search
@@ -183,12 +185,13 @@ class Session:
             devices = devices_of(slots)
             begun = self._followed(request, devices.kind, overrides, accept_drift=accept_drift)
             succession, permits, overrides = begun
+            source = None if succession is None else succession.source
             # what cannot be planned is not calibrated either
             outline = search_plan(request, devices, None, None, succession)
             refuse_the_past(request.window, self.clock)
             for reason in why_no_go(outline.resolved, outline.confirmation, outline.thresholds):
                 self.say(f"Warning: {reason}.")
-            if succession is None or not succession.source.added:
+            if source is None or not source.added:
                 self._say_what_checks_found(request.objective, devices.kind)
             calibration = self._calibration(request, slots, assumed_seconds, overrides)
             if isinstance(calibration, Result):
@@ -207,15 +210,21 @@ class Session:
     def _followed(
         self, request: Request, kind: str, overrides: Overrides, *, accept_drift: bool
     ) -> tuple[Succession | None, Overrides, Overrides]:
-        """What a new run takes over from the one it follows, if it does.
+        """What a new run takes over from the one it follows or starts from, if it does.
 
         Then the overrides that let it begin, and the others. Raises ValueError where it may not.
         """
+        if request.warm_start is not None:
+            start = find_start(self.root, request)
+            for note in start.notes:
+                self.say(f"Note: {note}.")
+            seen = learned(start.state, accept_drift=accept_drift)
+            return started(start, request, seen), (), overrides
         if request.follows is None:
             return None, (), overrides
         followed = follow(self.root, request, kind)
         permits, others = permitted(followed, overrides)
-        seen = replayed(followed.state, accept_drift=accept_drift).landscape()
+        seen = learned(followed.state, accept_drift=accept_drift)
         return warm_start(followed, request, seen), permits, others
 
     def _say_what_checks_found(self, objective: Objective, kind: str) -> None:

@@ -19,7 +19,7 @@ from budgets.liveness import centre_of, moved
 from budgets.proxy.replay import first_divergence
 from budgets.report import BudgetReport
 from budgets.state import RunState
-from budgets.terms import Parent, Plan, SearchTerms, Source
+from budgets.terms import Inherited, Parent, Plan, SearchTerms, Source
 from objectives.space import SearchSpace
 from orchestrator.check import stands_for
 from orchestrator.execution.attempts import read_summary
@@ -37,6 +37,7 @@ from orchestrator.verify_panels import (
     panels_and_decision,
 )
 from orchestrator.walk import ReplayError
+from orchestrator.warm.start import carried
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,8 @@ def verify(directory: Path, *, accept_drift: bool = False) -> Verification:
         held.append(_calibration(directory, state))
         if state.plan.source is not None:
             held.append(_source(directory, state.plan, state.plan.source))
+        if state.plan.search is not None and state.plan.search.inherited is not None:
+            held.append(_start(directory, state.plan, state.plan.search.inherited))
         held.append(_reports(directory, records))
     except (LedgerCorruptError, ImpossibleEventError, ReplayError, DivergedError) as error:
         return Verification(len(records), _head(records), tuple(held), str(error))
@@ -198,13 +201,19 @@ def _one_knob_each(directory: Path, state: RunState) -> str:
 
 def _recommended(directory: Path, parent: Parent, otherwise: Point) -> Point | None:
     """What the parent stood for when its ledger's head was that; `otherwise` if it is gone."""
-    for path in directory.absolute().parent.parent.glob(f"*/{parent.run_id}/{LEDGER}"):
+    then = _then(directory, parent.run_id, parent.head)
+    return otherwise if then is None else stands_for(then)
+
+
+def _then(directory: Path, run_id: str, head: str) -> RunState | None:
+    """The run of that name beside this one, as it stood when its ledger's head was that."""
+    for path in directory.absolute().parent.parent.glob(f"*/{run_id}/{LEDGER}"):
         with suppress(LedgerCorruptError, ValueError, OSError):
             records = read(path).records
             heads = [record.digest for record in records]
-            if parent.head in heads:
-                return stands_for(fold(records[: heads.index(parent.head) + 1]))
-    return otherwise
+            if head in heads:
+                return fold(records[: heads.index(head) + 1])
+    return None
 
 
 def _settlements(directory: Path, records: Sequence[Record], state: RunState) -> str:
@@ -273,6 +282,22 @@ def _source(directory: Path, plan: Plan, source: Source) -> str:
                 raise DivergedError(f"the plan's source is not what {path} says")
             return f"source: {source.run_id} recommends the point that the search begins at"
     return f"source: the ledger of {source.run_id} is not beside this run, or another one"
+
+
+def _start(directory: Path, plan: Plan, inherited: Inherited) -> str:
+    """The search starts where that run stood then, if that still has a ledger."""
+    then = _then(directory, inherited.run_id, inherited.head)
+    if then is None:
+        return f"start: the ledger of {inherited.run_id} is not beside this run, or another one"
+    assert plan.search is not None
+    space = SearchSpace.model_validate(plan.space)
+    try:
+        stood = carried(inherited.run_id, then, space)
+    except ValueError as error:
+        raise DivergedError(f"the search cannot have started there: {error}") from error
+    if stood != (inherited, plan.search.start):
+        raise DivergedError(f"the search does not start where {inherited.run_id} stood")
+    return f"start: {inherited.run_id} stood where the search starts"
 
 
 def _reports(directory: Path, records: Sequence[Record]) -> str:

@@ -177,16 +177,17 @@ def _fitness(parts: Sequence[Generation]) -> list[float]:
 
 
 def landscape_of_noise(terms: SearchTerms, population: int, generations: int) -> Landscape:
-    """What such a search would look like after so many generations if no knob did anything.
+    """The shape that such a search would have after so many generations if no knob did anything.
 
-    The fitness is drawn from a stream of the terms' seed that no direction comes from.
+    The fitness is drawn from a stream of the terms' seed that no direction comes from. No model is
+    made of it: it would move the mean and hold the step, and leave the shape as it is.
     """
     search = Search(terms, population)
     rng = np.random.Generator(np.random.Philox(np.random.SeedSequence([terms.seed, 0, 1])))
     for number in range(generations):
         points = search.ask()
         drawn = tuple(float(score) for score in rng.standard_normal(len(points)))
-        search.tell(_Noise(number, points, seeds=(), drawn=drawn))
+        search._tell(_Noise(number, points, seeds=(), drawn=drawn), lambda _: None)
     return search.landscape()
 
 

@@ -75,7 +75,7 @@ class Strategy:
 
     def propose(self, points: Sequence[Point]) -> None:
         """Let these be the first candidates of the next generation, in place of drawn ones."""
-        self._es.inject([self._es.gp.geno(list(point)) for point in points], force=True)
+        self._es.inject([self._unbent(point) for point in points], force=True)
 
     def ask(self) -> list[Array]:
         """The generation's points of the unit cube. Asking twice gives the same points."""
@@ -105,7 +105,12 @@ class Strategy:
     def move(self, point: Sequence[float]) -> None:
         """Put the mean of the distribution there, between two generations."""
         inside = np.clip(np.array(point), INSIDE, 1 - INSIDE)
-        self._es.mean = np.array(self._es.gp.geno(inside))
+        self._es.mean = self._unbent(inside)
+
+    def _unbent(self, point: Sequence[float] | Array) -> Array:
+        """What the bounds bend into this point of the unit cube."""
+        unbend = self._es.boundary_handler.inverse
+        return np.array(self._es.gp.geno(np.array(point), from_bounds=unbend))
 
     @property
     def sigma(self) -> float:

@@ -24,13 +24,14 @@ from orchestrator.engine import Engine
 from orchestrator.execution.attempts import locked, write_summary
 from orchestrator.execution.evaluate import Attempt, Outcome, Slots
 from orchestrator.execution.inline import InlineExecutor
-from orchestrator.follow import LEAST_STEP, MOST_STEP, follow
+from orchestrator.follow import follow
 from orchestrator.plan import Follows, Request
 from orchestrator.recorded import Result
 from orchestrator.run import PlanChangedError
 from orchestrator.search import Search
 from orchestrator.session import system_clock
 from orchestrator.verify import verify
+from orchestrator.warm.distribution import LEAST_STEP, MOST_STEP
 
 if TYPE_CHECKING:
     from tests.conftest import Answer, Command

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from orchestrator.warmstart import blocks
+from orchestrator.warm.blocks import blocks
 
 SHAPE = ((1.5, 0.3), (0.3, 0.5))
 

@@ -1,0 +1,1 @@
+"""What a search knows before it begins: where another one stood, settings known to be good."""

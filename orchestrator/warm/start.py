@@ -1,0 +1,196 @@
+"""A phase 1 that begins where an earlier search stood. Of that one's scores nothing is taken over.
+
+The earlier run may have had another tier, other settings and other knobs: what differs is said.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from budgets.state import RunState
+from budgets.terms import Inherited, Plan, SearchTerms
+from objectives.space import Knob, SearchSpace
+from orchestrator.check import Point, stands_for
+from orchestrator.plan import Request, Succession, differing, method_of
+from orchestrator.recorded import find_run, load_state
+from orchestrator.warm import distribution
+
+if TYPE_CHECKING:
+    from orchestrator.landscape import Landscape
+
+OPTION = "--warm-start"
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where a search begins, and which run that is taken from."""
+
+    state: RunState
+    inherited: Inherited
+    point: Point
+    notes: tuple[str, ...]  # what differs between then and now
+
+    @property
+    def unlearned(self) -> tuple[str, ...]:
+        return (*self.inherited.new, *self.inherited.moved)
+
+
+def find_start(root: Path, request: Request) -> Start:
+    """Where the run that `request` names stands. Raises ValueError where it gives nothing."""
+    assert request.warm_start is not None, "somebody asked for a warm start"
+    directory = find_run(request.warm_start, root)
+    return start_at(directory.resolve().name, load_state(directory), request)
+
+
+def start_at(run_id: str, state: RunState, request: Request) -> Start:
+    """The same of a run in hand."""
+    plan, objective = state.plan, request.objective
+    if plan.search is None:
+        raise ValueError(f"{OPTION}: expected a run that searched, {run_id} is a {plan.phase} run")
+    if plan.objective["name"] != objective.spec.name:
+        raise ValueError(
+            f"{OPTION}: expected a search of {objective.spec.name}, {run_id} searched "
+            f"{plan.objective['name']}"
+        )
+    earlier = SearchSpace.model_validate(plan.space)
+    inherited, point = carried(run_id, state, objective.space)
+    lines = _notes(run_id, plan, request, inherited, earlier)
+    return Start(state, inherited, point, tuple(lines))
+
+
+def carried(run_id: str, state: RunState, space: SearchSpace) -> tuple[Inherited, Point]:
+    """What the run stands for in another space, by the names of knobs, and which it does not have.
+
+    Raises ValueError where it stands for nothing, or shares no knob.
+    """
+    stands = stands_for(state)
+    if stands is None:
+        raise ValueError(f"{OPTION}: {run_id} has told no generation yet: it stands nowhere")
+    earlier = SearchSpace.model_validate(state.plan.space)
+    known = {knob.name: (knob, u) for knob, u in zip(earlier.knobs, stands, strict=True)}
+    inherited = Inherited(
+        run_id=run_id,
+        head=state.head,
+        new=tuple(k.name for k in space.knobs if k.name not in known),
+        moved=tuple(
+            k.name for k in space.knobs if k.name in known and not _same_scale(k, known[k.name][0])
+        ),
+    )
+    if len(inherited.new) == space.dimension:
+        raise ValueError(
+            f"{OPTION}: {run_id} searched other knobs, {', '.join(known)}: none of "
+            f"{', '.join(inherited.new)}"
+        )
+    return inherited, tuple(_unit(knob, known) for knob in space.knobs)
+
+
+def _unit(knob: Knob, known: Mapping[str, tuple[Knob, float]]) -> float:
+    """Where the knob begins: where it stood, at that value, or at its baseline."""
+    if knob.name not in known:
+        return knob.encode(knob.baseline)
+    earlier, unit = known[knob.name]
+    if _same_scale(knob, earlier):
+        return unit
+    value = min(max(earlier.decode(unit), knob.decode(0.0)), knob.decode(1.0))
+    return min(max(knob.encode(value), 0.0), 1.0)
+
+
+def _same_scale(knob: Knob, other: Knob) -> bool:
+    return (knob.kind, knob.low, knob.high, knob.step) == (
+        other.kind,
+        other.low,
+        other.high,
+        other.step,
+    )
+
+
+def _notes(
+    run_id: str, plan: Plan, request: Request, inherited: Inherited, earlier: SearchSpace
+) -> Iterator[str]:
+    changed = list(differing("", _circumstances(plan), _circumstances(request)))
+    if changed:
+        yield f"{run_id} was another search (there -> here): {'; '.join(changed)}"
+    elif plan.objective_fingerprint != request.objective.fingerprint:
+        yield f"the objective's code or knobs have changed since {run_id} was planned"
+    if inherited.new:
+        names = ", ".join(inherited.new)
+        yield f"{run_id} did not search {names}: at the baseline, with the usual first step"
+    if inherited.moved:
+        names = ", ".join(inherited.moved)
+        yield (
+            f"the range of {names} was another one in {run_id}: its value there, as far as it is "
+            "in the range, with the usual first step"
+        )
+    names_here = {knob.name for knob in request.objective.space.knobs}
+    if left := [knob.name for knob in earlier.knobs if knob.name not in names_here]:
+        yield f"{', '.join(left)}, which {run_id} searched too, are not searched here"
+
+
+def _circumstances(of: Plan | Request) -> dict[str, object]:
+    """What a score depends on beside the knobs, and how much was or is to be spent."""
+    if isinstance(of, Plan):
+        settings, provenance = of.objective["settings"], of.provenance
+    else:
+        settings, provenance = of.objective.spec.settings, dict(of.objective.provenance)
+    return {"phase": of.phase, "tier": of.tier, **settings, "provenance": provenance}
+
+
+def started(start: Start, request: Request, seen: "Landscape") -> Succession:
+    """The search that begins where the earlier one, whose landscape is `seen`, stood."""
+    beginning = distribution.begin(seen, start.state.plan, request, start.unlearned)
+    return _succession(start, request, beginning)
+
+
+def foreseen(start: Start, request: Request) -> Succession:
+    """The same as far as the records tell without replaying them: the shape is missing."""
+    return _succession(start, request, distribution.foreseen(start.state, request.sigma0))
+
+
+def _succession(start: Start, request: Request, beginning: distribution.Beginning) -> Succession:
+    terms = SearchTerms(
+        method=method_of(request),
+        seed=request.search_seed,
+        sigma0=beginning.sigma0,
+        start=start.point,
+        shape=beginning.shape,
+        inherited=start.inherited,
+    )
+    return Succession(None, terms)
+
+
+def started_again(request: Request, recorded: Plan) -> Succession | None:
+    """Where the recorded run began, under the names asked for now.
+
+    The run it started from may be gone since, or have gone on.
+    """
+    search = recorded.search
+    if search is None or search.inherited is None:
+        return None if request.warm_start is None else _unrecorded(request, recorded)
+    inherited = search.inherited
+    asked = None
+    if request.warm_start is not None:
+        name = Path(request.warm_start).resolve().name
+        asked = inherited.model_copy(update={"run_id": name})
+    unlearned = (*inherited.new, *inherited.moved)
+    terms = {
+        "method": method_of(request),
+        "seed": request.search_seed,
+        "sigma0": distribution.scale_again(request.sigma0, recorded, search, unlearned),
+        "inherited": asked,
+    }
+    return Succession(None, search.model_copy(update=terms))
+
+
+def _unrecorded(request: Request, recorded: Plan) -> Succession | None:
+    """A warm start of a run that began without: another plan, and that is all there is to say."""
+    assert request.warm_start is not None
+    if recorded.search is None:
+        return None
+    name = Path(request.warm_start).resolve().name
+    terms = {
+        "method": method_of(request),
+        "seed": request.search_seed,
+        "inherited": Inherited(run_id=name, head=""),
+    }
+    return Succession(None, recorded.search.model_copy(update=terms))
