@@ -5,6 +5,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from orchestrator.benchmark.budgets import BUDGETS
 from orchestrator.benchmark.figures import groups_of, rows
 from orchestrator.benchmark.results import Result
 
@@ -22,7 +23,7 @@ def plot(path: Path, results: Sequence[Result], reference: str) -> None:
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    tiers = list(dict.fromkeys(result.tier for result in results))
+    tiers = [tier for tier in BUDGETS if tier in {result.tier for result in results}]
     shown = "target" if "target" in tiers else tiers[0]
     course = [result for result in results if result.tier == shown]
     groups = groups_of(course)
