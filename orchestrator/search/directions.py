@@ -31,7 +31,7 @@ class Independent:
     leaves_mirrors: ClassVar[bool] = True
 
     def __init__(self, seed: int, descent: int = 0) -> None:
-        self._key = _key(seed, descent)
+        self._key = seed, descent
         self.begin(0)
 
     def begin(self, generation: int) -> None:
@@ -52,7 +52,7 @@ class MirroredOrthogonal:
     leaves_mirrors: ClassVar[bool] = True
 
     def __init__(self, seed: int, descent: int = 0) -> None:
-        self._key = _key(seed, descent)
+        self._key = seed, descent
         self.begin(0)
 
     def begin(self, generation: int) -> None:
@@ -76,7 +76,7 @@ class Chained:
     leaves_mirrors: ClassVar[bool] = False
 
     def __init__(self, seed: int, descent: int = 0) -> None:
-        self._key = _key(seed, descent)
+        self._key = seed, descent
         self.begin(0)
 
     def begin(self, generation: int) -> None:
@@ -95,12 +95,11 @@ class Chained:
         return _orthogonal(draws)
 
 
-def _key(seed: int, descent: int) -> list[int]:
-    return [seed, descent] if descent else [seed]
-
-
-def _generator(key: list[int], number: int) -> np.random.Generator:
-    return np.random.Generator(np.random.Philox(np.random.SeedSequence([*key, number])))
+def _generator(key: tuple[int, int], number: int) -> np.random.Generator:
+    seed, descent = key
+    # not one list: SeedSequence([seed, 1]) and SeedSequence([seed, 1, 0]) are the same
+    sequence = np.random.SeedSequence([seed, number], spawn_key=(descent,) if descent else ())
+    return np.random.Generator(np.random.Philox(sequence))
 
 
 def _orthogonal(block: Array) -> Array:

@@ -732,7 +732,7 @@ def test_plan_phase2_says_what_it_would_take_and_what_is_missing(
     assert answer.code == 0
     text = " ".join(answer.out.split())
     assert f"It follows {RUN}, which said Go, the same knobs on more seeds." in text
-    assert "begins where that one's search stood" in text
+    assert "It begins at that one's recommendation" in text
     assert "6 x 10 x 3" in text
     assert "min: whether the phase 1 winner survives several seeds. As written 12 x 5 x 3" in text
     assert "Warning" not in text

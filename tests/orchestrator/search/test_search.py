@@ -1,23 +1,22 @@
 """The search is a function of its terms and of what it was told."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from budgets.events import Reserved, Settled, Status
-from budgets.state import Generation, Try
+from budgets.state import Generation
 from budgets.terms import SearchTerms
 from orchestrator.landscape import rows
 from orchestrator.search import Search, landscape_of_noise
-from orchestrator.search.directions import MirroredOrthogonal
 from orchestrator.walk import ReplayError
+
+if TYPE_CHECKING:
+    from tests.orchestrator.search.conftest import Evaluated, Scored
 
 TERMS = SearchTerms(seed=7, sigma0=0.2, start=(0.4,) * 10)
 SHAPE = np.diag(np.linspace(0.2, 1.8, 10)) + 0.1 - 0.1 * np.eye(10)
@@ -25,49 +24,25 @@ SHAPE = np.diag(np.linspace(0.2, 1.8, 10)) + 0.1 - 0.1 * np.eye(10)
 SHAPED = TERMS.model_copy(update={"shape": rows(SHAPE)})
 
 
-def evaluated(search: Search, failing: frozenset[int] = frozenset()) -> Generation:
-    """The search's next generation, scored by the distance from 0.7; some candidates fail."""
-    points = search.ask()
-    scores = [sum((u - 0.7) ** 2 for u in point) for point in points]
-    return scored(
-        search.generation, points, [None if i in failing else s for i, s in enumerate(scores)]
-    )
+Run = Callable[..., list[Generation]]
 
 
-def scored(
-    number: int, points: tuple[tuple[float, ...], ...], scores: Sequence[float | None]
-) -> Generation:
-    """A closed generation with these scores; a candidate without one has failed."""
-    tries: dict[tuple[int, int], tuple[Try, ...]] = {}
-    for candidate, score in enumerate(scores):
-        place: dict[str, Any] = {
-            "generation": number,
-            "candidate": candidate,
-            "seed": 5,
-            "attempt": 1,
-        }
-        settled = Settled(
-            **place,
-            status=Status.ERROR if score is None else Status.OK,
-            score=score,
-            charged_ms=1,
-            seconds=0.001,
-        )
-        reserved = Reserved(**place, reserve_ms=1)
-        tries[candidate, 5] = (Try(0, reserved, settled),)
-    return Generation(number, points, tries, seeds=(5,))
+@pytest.fixture
+def run(evaluated: "Evaluated") -> Run:
+    """So many generations of a search one of whose candidates always fails, as they were told."""
+
+    def told(generations: int, population: int = 8, terms: SearchTerms = TERMS) -> list[Generation]:
+        search = Search(terms, population)
+        done = []
+        for _ in range(generations):
+            generation = evaluated(search, frozenset({1}))
+            done.append(replace(generation, told=search.tell(generation)))
+        return done
+
+    return told
 
 
-def run(generations: int, population: int = 8, terms: SearchTerms = TERMS) -> list[Generation]:
-    search = Search(terms, population)
-    done = []
-    for _ in range(generations):
-        generation = evaluated(search, frozenset({1}))
-        done.append(replace(generation, told=search.tell(generation)))
-    return done
-
-
-def test_the_same_terms_give_the_same_search_bit_for_bit() -> None:
+def test_the_same_terms_give_the_same_search_bit_for_bit(run: Run) -> None:
     assert run(8) == run(8)
 
 
@@ -76,7 +51,7 @@ def test_another_seed_gives_another_search() -> None:
     assert other.ask() != Search(TERMS, 8).ask()
 
 
-def test_foreign_use_of_the_global_generator_changes_nothing() -> None:
+def test_foreign_use_of_the_global_generator_changes_nothing(evaluated: "Evaluated") -> None:
     search = Search(TERMS, 8)
     np.random.seed(1)
     first = evaluated(search)
@@ -95,7 +70,7 @@ def test_making_a_search_leaves_the_global_generator_alone() -> None:
     assert np.array_equal(np.random.random(4), expected)
 
 
-def test_a_replay_arrives_where_the_search_was() -> None:
+def test_a_replay_arrives_where_the_search_was(run: Run, evaluated: "Evaluated") -> None:
     done = run(6)
     original = Search(TERMS, 8)
     for generation in done:
@@ -106,7 +81,7 @@ def test_a_replay_arrives_where_the_search_was() -> None:
     assert replayed.tell(evaluated(replayed)) == original.tell(evaluated(original))
 
 
-def test_a_replay_keeps_a_generation_that_was_asked_but_not_told() -> None:
+def test_a_replay_keeps_a_generation_that_was_asked_but_not_told(evaluated: "Evaluated") -> None:
     search = Search(TERMS, 8)
     asked = evaluated(search)
     search.replay([asked])
@@ -114,7 +89,7 @@ def test_a_replay_keeps_a_generation_that_was_asked_but_not_told() -> None:
     assert search.ask() == asked.points
 
 
-def test_a_replay_names_the_generation_whose_points_differ() -> None:
+def test_a_replay_names_the_generation_whose_points_differ(run: Run) -> None:
     done = run(4)
     moved = tuple((point[0] + 1e-6, *point[1:]) for point in done[2].points)
     done[2] = replace(done[2], points=moved)
@@ -122,7 +97,7 @@ def test_a_replay_names_the_generation_whose_points_differ() -> None:
         Search(TERMS, 8).replay(done)
 
 
-def test_other_last_bits_of_a_state_are_accepted_only_when_asked_for() -> None:
+def test_other_last_bits_of_a_state_are_accepted_only_when_asked_for(run: Run) -> None:
     done = run(4)
     told = done[3].told
     assert told is not None
@@ -134,7 +109,7 @@ def test_other_last_bits_of_a_state_are_accepted_only_when_asked_for() -> None:
     Search(TERMS, 8).replay(done, accept_drift=True)
 
 
-def test_another_state_is_never_accepted() -> None:
+def test_another_state_is_never_accepted(run: Run) -> None:
     done = run(4)
     told = done[3].told
     assert told is not None
@@ -144,14 +119,14 @@ def test_another_state_is_never_accepted() -> None:
         Search(TERMS, 8).replay(done, accept_drift=True)
 
 
-def test_the_favourite_is_a_point_of_the_cube_and_moves_towards_the_optimum() -> None:
+def test_the_favourite_is_a_point_of_the_cube_and_moves_towards_the_optimum(run: Run) -> None:
     told = run(30)[-1].told
     assert told is not None
     assert all(0.0 <= u <= 1.0 for u in told.favourite)
     assert sum((u - 0.7) ** 2 for u in told.favourite) < 0.1 * 10 * 0.3**2
 
 
-def test_a_failed_candidate_is_told_as_worse_than_every_healthy_one() -> None:
+def test_a_failed_candidate_is_told_as_worse_than_every_healthy_one(evaluated: "Evaluated") -> None:
     search = Search(TERMS, 8)
     generation = evaluated(search, frozenset({0, 3}))
     fitness = generation.fitness()
@@ -160,32 +135,8 @@ def test_a_failed_candidate_is_told_as_worse_than_every_healthy_one() -> None:
     assert fitness[0] < fitness[3]
 
 
-@given(rows=st.integers(1, 15).map(lambda n: 2 * n), dimension=st.integers(2, 12))
-def test_directions_are_mirrored_and_orthogonal(rows: int, dimension: int) -> None:
-    z = MirroredOrthogonal(11)(rows, dimension)
-    assert z.shape == (rows, dimension)
-    assert np.array_equal(z[0::2], -z[1::2])
-    block = z[0 : 2 * dimension : 2]
-    gram = block @ block.T
-    assert np.allclose(gram, np.diag(np.diag(gram)), atol=1e-9)
-
-
-def test_every_direction_alone_is_standard_normal() -> None:
-    randn = MirroredOrthogonal(5)
-    draws = []
-    for generation in range(2000):
-        randn.begin(generation)
-        draws.append(randn(8, 10))
-    rows = np.concatenate(draws)[::2]
-    assert abs(rows.mean()) < 0.02
-    assert abs(rows.std() - 1.0) < 0.02
-    lengths = (rows**2).sum(axis=1)
-    assert abs(lengths.mean() - 10.0) < 0.3  # chi-squared with 10 degrees of freedom
-    assert abs(lengths.var() - 20.0) < 2.0
-
-
 def test_nothing_is_written_to_the_working_directory_or_the_terminal(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], run: Run
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "cma_signals.in").write_text("{'timeout': 0}")
@@ -213,7 +164,9 @@ def test_a_distance_is_that_of_the_candidate_in_the_distribution_it_was_drawn_fr
     assert search.distances() == pytest.approx(expected, rel=1e-3)
 
 
-def test_distances_are_those_pycma_finds_for_the_genotypes_of_every_generation() -> None:
+def test_distances_are_those_pycma_finds_for_the_genotypes_of_every_generation(
+    evaluated: "Evaluated",
+) -> None:
     search = Search(SHAPED, 12)
     for _ in range(12):
         search.ask()
@@ -231,7 +184,7 @@ def test_distances_are_sqrt_d_on_average() -> None:
     assert np.mean(drawn) == pytest.approx(np.sqrt(10), rel=0.05)
 
 
-def test_looking_at_a_search_does_not_change_it() -> None:
+def test_looking_at_a_search_does_not_change_it(evaluated: "Evaluated") -> None:
     watched, left_alone = Search(TERMS, 8), Search(TERMS, 8)
     for _ in range(8):
         before = (watched.distances(), watched.landscape())
@@ -243,12 +196,12 @@ def test_looking_at_a_search_does_not_change_it() -> None:
 # Warm starts
 
 
-def test_a_search_with_a_shape_is_the_same_bit_for_bit_and_no_other() -> None:
+def test_a_search_with_a_shape_is_the_same_bit_for_bit_and_no_other(run: Run) -> None:
     assert run(8, terms=SHAPED) == run(8, terms=SHAPED)
     assert run(1, terms=SHAPED) != run(1)
 
 
-def test_a_search_with_a_shape_replays() -> None:
+def test_a_search_with_a_shape_replays(run: Run) -> None:
     done = run(6, terms=SHAPED)
     replayed = Search(SHAPED, 8)
     replayed.replay(done)
@@ -271,7 +224,7 @@ def test_a_search_begins_at_the_landscape_it_was_given() -> None:
     assert landscape.favourite == TERMS.start
 
 
-def test_the_landscape_of_one_search_is_the_shape_of_another() -> None:
+def test_the_landscape_of_one_search_is_the_shape_of_another(run: Run) -> None:
     learned = Search(TERMS, 8)
     learned.replay(run(10))
     first = learned.landscape()
@@ -282,7 +235,7 @@ def test_the_landscape_of_one_search_is_the_shape_of_another() -> None:
     assert second.condition == pytest.approx(first.condition, rel=1e-3)
 
 
-def test_a_warm_start_on_the_functions_own_shape_is_faster_than_none() -> None:
+def test_a_warm_start_on_the_functions_own_shape_is_faster_than_none(scored: "Scored") -> None:
     weights = 100.0 ** (np.arange(10) / 9)
     inverse = np.diag(1 / weights / np.mean(1 / weights))
 

@@ -1,0 +1,66 @@
+"""Generations to tell a search, and searches to tell them."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from budgets.events import Reserved, Settled, Status
+from budgets.state import Generation, Try
+from orchestrator.search import Point, Search
+
+Scored = Callable[..., Generation]
+Evaluated = Callable[..., Generation]
+
+
+def closed(
+    number: int, points: tuple[Point, ...], scores: Sequence[float | None], **more: Any
+) -> Generation:
+    """A closed generation with these scores; a candidate without one has failed.
+
+    `more` are fields of it: with `changed`, it is one of a proxy's.
+    """
+    tries: dict[tuple[int, int], tuple[Try, ...]] = {}
+    for candidate, score in enumerate(scores):
+        place: dict[str, Any] = {
+            "generation": number,
+            "candidate": candidate,
+            "seed": 5,
+            "attempt": 1,
+        }
+        settled = Settled(
+            **place,
+            status=Status.ERROR if score is None else Status.OK,
+            score=score,
+            charged_ms=1,
+            seconds=0.001,
+        )
+        reserved = Reserved(**place, reserve_ms=1)
+        tries[candidate, 5] = (Try(0, reserved, settled),)
+    return Generation(number, points, tries, seeds=(5,), **more)
+
+
+@pytest.fixture(scope="session")
+def scored() -> Scored:
+    """`scored(number, points, scores)`: a closed generation."""
+    return closed
+
+
+@pytest.fixture(scope="session")
+def evaluated() -> Evaluated:
+    """`evaluated(search, failing=(), score=...)`: its next generation, some of which fails.
+
+    Scored by the squared distance from 0.7 in every coordinate, unless told otherwise.
+    """
+
+    def evaluate(
+        search: Search,
+        failing: frozenset[int] = frozenset(),
+        score: Callable[[Point], float] = lambda point: sum((u - 0.7) ** 2 for u in point),
+        **more: Any,
+    ) -> Generation:
+        points = search.ask()
+        scores = [None if i in failing else score(point) for i, point in enumerate(points)]
+        return closed(search.generation, points, scores, **more)
+
+    return evaluate

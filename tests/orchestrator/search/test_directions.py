@@ -1,0 +1,82 @@
+"""Directions are standard normal, each a function of seed, descent and place alone."""
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.search.directions import Chained, Directions, Independent, MirroredOrthogonal
+
+EVERY = (Independent, MirroredOrthogonal, Chained)
+MIRRORED = (MirroredOrthogonal, Chained)
+
+
+def drawn(
+    directions: Directions, generations: int, rows: int, dimension: int
+) -> list[npt.NDArray[np.float64]]:
+    found = []
+    for number in range(generations):
+        directions.begin(number)
+        found.append(directions(rows, dimension))
+    return found
+
+
+def are_orthogonal(block: npt.NDArray[np.float64]) -> bool:
+    gram = block @ block.T
+    return np.allclose(gram, np.diag(np.diag(gram)), atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", MIRRORED)
+@given(rows=st.integers(1, 30), dimension=st.integers(1, 12))
+def test_directions_are_mirrored_and_orthogonal(
+    kind: type[Directions], rows: int, dimension: int
+) -> None:
+    z = kind(11)(rows, dimension)  # type: ignore[call-arg]
+    assert z.shape == (rows, dimension)
+    assert np.array_equal(z[0::2][: rows // 2], -z[1::2])
+    assert are_orthogonal(z[0 : 2 * dimension : 2])
+
+
+@given(pairs=st.integers(1, 9), dimension=st.integers(1, 8))
+def test_a_chain_looks_along_every_direction_before_it_looks_along_one_again(
+    pairs: int, dimension: int
+) -> None:
+    generations = drawn(Chained(11), 2 + 3 * dimension // pairs, 2 * pairs, dimension)
+    ends = np.concatenate([generation[::2] for generation in generations])
+    for block in (ends[i : i + dimension] for i in range(0, len(ends), dimension)):
+        assert are_orthogonal(block)
+    assert len(np.unique(ends, axis=0)) == len(ends)
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_every_direction_alone_is_standard_normal(
+    kind: type[Independent | MirroredOrthogonal | Chained],
+) -> None:
+    rows = np.concatenate(drawn(kind(5), 2000, 8, 10))[::2]
+    assert abs(rows.mean()) < 0.02
+    assert abs(rows.std() - 1.0) < 0.02
+    assert np.cov(rows.T) == pytest.approx(np.eye(10), abs=0.06)
+    lengths = (rows**2).sum(axis=1)
+    assert abs(lengths.mean() - 10.0) < 0.3  # chi-squared with 10 degrees of freedom
+    assert abs(lengths.var() - 20.0) < 2.0
+    assert abs((rows[:, 3] ** 4).mean() - 3.0) < 0.3
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_a_generation_has_its_directions_whatever_was_asked_before(
+    kind: type[Independent | MirroredOrthogonal | Chained],
+) -> None:
+    in_order, backwards = drawn(kind(5), 6, 4, 3), kind(5)
+    for number in (5, 2, 2, 0, 4):
+        backwards.begin(number)
+        assert np.array_equal(backwards(4, 3), in_order[number])
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_no_two_seeds_descents_or_generations_share_a_direction(
+    kind: type[Independent | MirroredOrthogonal | Chained],
+) -> None:
+    every = [drawn(kind(seed, descent), 5, 6, 3) for seed in (1, 2, 3) for descent in range(4)]
+    ends = np.concatenate([generation[::2] for one in every for generation in one])
+    assert len(np.unique(ends, axis=0)) == len(ends)
