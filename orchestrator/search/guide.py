@@ -6,6 +6,7 @@ told, the mean of the distribution goes there. And where noise makes up most of 
 scores differ by, its step does not shrink: from nearer by, the same noise would hide more.
 """
 
+import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ from budgets.events import Guided
 from budgets.state import Generation
 from orchestrator.search.directions import Array
 from orchestrator.search.strategy import Strategy
-from orchestrator.search.surrogate import fit, minimum
+from orchestrator.search.surrogate import Whole, fit, minimum
 
 MOST_POINTS = 250
 """That a model is made of, the nearest to the mean: its cost grows with their third power."""
@@ -59,7 +60,7 @@ _THREADS = ThreadpoolController()
 class _Data(NamedTuple):
     points: Array  # (n, d)
     scores: Array  # (n,), the failed known to be no better than any
-    generations: Array  # (n,), their numbers
+    generations: Whole  # (n,), their numbers
 
 
 def _data(generations: Sequence[Generation]) -> _Data | None:
@@ -89,11 +90,8 @@ def _advice(data: _Data, latest: int, strategy: Strategy, before: float) -> Guid
         return points
 
     def within(where: Array) -> Array:
-        """In reach, and in the cube."""
-        lengths = np.linalg.norm(where, axis=1, keepdims=True)
-        farthest = REACH * np.sqrt(where.shape[1])
-        near = where * np.minimum(1.0, farthest / np.maximum(lengths, 1e-300))
-        return whitened(np.clip(unwhitened(near), 0.0, 1.0))
+        """In the cube, and in reach: a side of the cube may lie farther off than what it cuts."""
+        return _near(whitened(np.clip(unwhitened(_near(where)), 0.0, 1.0)))
 
     white = whitened(data.points)
     near = np.argsort(np.square(white).sum(axis=1), kind="stable")[:MOST_POINTS]
@@ -103,12 +101,25 @@ def _advice(data: _Data, latest: int, strategy: Strategy, before: float) -> Guid
     lowest = minimum(surrogate, starts, within, FIRST_STEP)
     trust = min(1.0, len(data.points) / (TRUSTED * len(centre)))
     moved = np.clip(unwhitened(trust * lowest), 0.0, 1.0)
-    signal = float(surrogate(last)[0].std())
+    signal, noise = float(surrogate(last)[0].std()), surrogate.noise
     step = min(before, LARGEST_HELD)
-    is_held = signal < LEAST_SIGNAL * surrogate.noise and strategy.sigma < step
+    is_held = signal < LEAST_SIGNAL * noise and strategy.sigma < step
     return Guided(
         centre=tuple(float(u) for u in moved),
         sigma=step if is_held else None,
-        signal=signal,
-        noise=surrogate.noise,
+        signal=_finite(signal * surrogate.scale),
+        noise=_finite(noise * surrogate.scale),
     )
+
+
+def _near(where: Array) -> Array:
+    """Each on the way from the mean, as far as it is in reach."""
+    lengths = np.linalg.norm(where, axis=1, keepdims=True)
+    near: Array = where * np.minimum(
+        1.0, REACH * np.sqrt(where.shape[1]) / np.maximum(lengths, 1e-300)
+    )
+    return near
+
+
+def _finite(value: float) -> float:
+    return min(value, sys.float_info.max)

@@ -1,0 +1,225 @@
+"""A model's advice: where to put the mean, and when to keep the step."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from budgets.events import Guided
+from budgets.state import Generation
+from orchestrator.search import Point
+from orchestrator.search.directions import Chained
+from orchestrator.search.guide import LARGEST_HELD, MOST_POINTS, REACH, TRUSTED, guided
+from orchestrator.search.strategy import Strategy
+
+if TYPE_CHECKING:
+    from tests.orchestrator.search.conftest import Scored
+
+Score = Callable[[npt.NDArray[np.float64]], float | None]
+
+LOWEST = np.array([0.6, 0.45, 0.5])
+SIGMA = 0.1
+
+
+def bowl(point: npt.NDArray[np.float64]) -> float:
+    return float(((point - LOWEST) ** 2).sum())
+
+
+@pytest.fixture
+def strategy() -> Strategy:
+    """Around the middle of a cube of three dimensions, never told anything."""
+    return Strategy([0.5] * 3, SIGMA, 6, Chained(1))
+
+
+class Drawing:
+    """Generations of 6 candidates around the middle, whatever their scores."""
+
+    def __init__(self, scored: "Scored", dimension: int = 3) -> None:
+        self._scored, self._dimension = scored, dimension
+        self._rng = np.random.default_rng(7)
+
+    def __call__(self, count: int, score: Score = bowl, **more: Any) -> list[Generation]:
+        found = []
+        for number in range(count):
+            drawn = 0.5 + SIGMA * self._rng.standard_normal((6, self._dimension))
+            points = tuple(tuple(map(float, point)) for point in np.clip(drawn, 0, 1))
+            scores = [score(np.array(point)) for point in points]
+            found.append(self._scored(number, points, scores, **more))
+        return found
+
+
+@pytest.fixture
+def draw(scored: "Scored") -> Drawing:
+    return Drawing(scored)
+
+
+def whitened(point: Sequence[float], strategy: Strategy) -> float:
+    """How many standard deviations of the distribution the point is from its mean."""
+    step = np.array(point) - strategy.favourite
+    return float(np.sqrt(step @ np.linalg.solve(strategy.covariance, step)))
+
+
+def advised(generations: Sequence[Generation], strategy: Strategy, before: float = SIGMA) -> Guided:
+    advice = guided(generations, 6, strategy, before)
+    assert advice is not None
+    return advice
+
+
+# Where
+
+
+def test_the_mean_is_put_where_the_function_is_lowest(draw: Drawing, strategy: Strategy) -> None:
+    advice = advised(draw(6), strategy)
+    centre = np.array([0.5] * 3)
+    lowest_in_reach = centre + (LOWEST - centre) * min(
+        1.0, REACH * np.sqrt(3) * SIGMA / np.linalg.norm(LOWEST - centre)
+    )
+    assert advice.centre == pytest.approx(lowest_in_reach, abs=0.01)
+
+
+def test_of_few_evaluations_a_part_of_the_way(draw: Drawing, strategy: Strategy) -> None:
+    generations = draw(TRUSTED // 2)
+    whole = np.array(advised(draw(TRUSTED), strategy).centre) - 0.5
+    part = np.array(advised(generations, strategy).centre) - 0.5
+    share = sum(len(g.points) for g in generations) / (TRUSTED * 3)
+    assert share == 1.0 or np.linalg.norm(part) < np.linalg.norm(whole)
+
+
+def test_nothing_is_advised_of_fewer_than_two_healthy_scores_a_knob_and_four(
+    draw: Drawing, strategy: Strategy, scored: "Scored"
+) -> None:
+    first, second = draw(2)
+    scores = second.scores()
+    enough = [first, scored(1, second.points, [None, None, *scores[2:]])]
+    too_few = [first, scored(1, second.points, [None, None, None, *scores[3:]])]
+    assert guided(enough, 6, strategy, SIGMA) is not None
+    assert guided(too_few, 6, strategy, SIGMA) is None
+    assert guided([first], 6, strategy, SIGMA) is None
+
+
+@pytest.mark.parametrize("start", [(0.5, 0.5, 0.5), (0.02, 0.98, 0.5), (1e-9, 1e-9, 1e-9)])
+@pytest.mark.parametrize("slope", [1.0, -1.0])
+def test_the_mean_stays_within_reach_and_in_the_cube(
+    draw: Drawing, start: Point, slope: float
+) -> None:
+    strategy = Strategy(
+        start, SIGMA, 6, Chained(1), shape=((1.5, 0.9, 0), (0.9, 1, 0), (0, 0, 0.5))
+    )
+    advice = advised(draw(6, lambda point: slope * float(point.sum())), strategy)
+    assert all(0 <= u <= 1 for u in advice.centre)
+    assert 0 < whitened(advice.centre, strategy) <= REACH * np.sqrt(3) * (1 + 1e-9)
+
+
+def test_a_failure_is_known_to_be_no_better_than_any(
+    draw: Drawing, strategy: Strategy, scored: "Scored"
+) -> None:
+    """What fails on one side of the cube is not sought there, though no score says so."""
+
+    def failing(point: npt.NDArray[np.float64]) -> float | None:
+        return None if point[0] > 0.5 else float(((point[1:] - 0.5) ** 2).sum())
+
+    generations = draw(8, failing)
+    left_out = [
+        scored(
+            g.number,
+            tuple(p for p, score in zip(g.points, g.scores(), strict=True) if score is not None),
+            [score for score in g.scores() if score is not None],
+        )
+        for g in generations
+    ]
+    centre, heedless = (advised(some, strategy).centre for some in (generations, left_out))
+    assert centre[0] < min(0.47, heedless[0] - 0.05)
+
+
+def test_only_scores_of_the_same_fidelity_are_used(
+    draw: Drawing, strategy: Strategy, scored: "Scored"
+) -> None:
+    full = draw(4)
+    elsewhere = draw(4, lambda point: -1e3 * bowl(point), changed={"effort": 0.25})
+    expected = advised(full, strategy)
+    assert advised([*elsewhere, *full], strategy) == expected
+    assert advised([*full[:2], *elsewhere, *full[2:]], strategy) == expected
+    assert advised([*full, *elsewhere], strategy) != expected
+    assert guided([*elsewhere, full[0]], 6, strategy, SIGMA) is None
+
+
+def test_of_many_points_the_nearest_to_the_mean_are_used(
+    draw: Drawing, strategy: Strategy, scored: "Scored"
+) -> None:
+    far = [
+        scored(n, tuple((0.9 + 0.001 * n, 0.9, 0.1 + 0.01 * c) for c in range(6)), [-1.0] * 6)
+        for n in range(20)
+    ]
+    near = draw(-(-MOST_POINTS // 6))
+    assert advised([*far, *near], strategy).centre == advised(near, strategy).centre
+
+
+# How far it steps
+
+
+def test_without_noise_the_step_is_left_alone(draw: Drawing, strategy: Strategy) -> None:
+    strategy.sigma = 0.5 * SIGMA
+    advice = advised(draw(6), strategy)
+    assert advice.sigma is None
+    assert advice.signal > 2 * advice.noise
+
+
+def test_of_nothing_but_noise_the_step_does_not_shrink(draw: Drawing, strategy: Strategy) -> None:
+    rng = np.random.default_rng(2)
+    generations = draw(6, lambda _: float(rng.standard_normal()))
+    strategy.sigma = 0.9 * SIGMA
+    advice = advised(generations, strategy)
+    assert advice.sigma == SIGMA
+    assert advice.noise == pytest.approx(1.0, rel=0.4)
+    assert advice.signal < advice.noise
+
+
+def test_a_step_that_grows_is_not_held(draw: Drawing, strategy: Strategy) -> None:
+    rng = np.random.default_rng(2)
+    strategy.sigma = 1.1 * SIGMA
+    assert advised(draw(6, lambda _: float(rng.standard_normal())), strategy).sigma is None
+
+
+def test_no_step_is_held_beyond_the_largest(draw: Drawing, strategy: Strategy) -> None:
+    rng = np.random.default_rng(2)
+    generations = draw(6, lambda _: float(rng.standard_normal()))
+    strategy.sigma = 0.15
+    assert advised(generations, strategy, before=0.28).sigma == LARGEST_HELD
+    strategy.sigma = 0.25
+    assert advised(generations, strategy, before=0.28).sigma is None
+
+
+# Scores of any size
+
+
+@pytest.mark.parametrize("unit", [2.0**-900, 2.0**-60, 2.0**70, 2.0**900])
+def test_the_unit_of_the_scores_changes_nothing_but_what_is_said_of_them(
+    draw: Drawing, strategy: Strategy, scored: "Scored", unit: float
+) -> None:
+    generations = draw(6)
+    strategy.sigma = 0.5 * SIGMA
+    other = [
+        scored(g.number, g.points, [unit * (s or 0.0) for s in g.scores()]) for g in generations
+    ]
+    advice, expected = advised(other, strategy), advised(generations, strategy)
+    assert (advice.centre, advice.sigma) == (expected.centre, expected.sigma)
+    assert (advice.signal, advice.noise) == (unit * expected.signal, unit * expected.noise)
+
+
+def test_scores_as_far_apart_as_numbers_can_be_give_an_advice(
+    draw: Drawing, strategy: Strategy
+) -> None:
+    largest = float(np.finfo(np.float64).max)
+    advice = advised(draw(6, lambda point: largest if point[0] > 0.5 else -largest), strategy)
+    assert np.isfinite([*advice.centre, advice.signal, advice.noise]).all()
+    assert advice.centre[0] < 0.5
+
+
+def test_scores_that_are_all_equal_leave_the_mean_where_it_is(
+    draw: Drawing, strategy: Strategy
+) -> None:
+    advice = advised(draw(6, lambda _: 0.1), strategy)
+    assert advice.centre == pytest.approx(strategy.favourite, abs=1e-12)
+    assert advice.signal == 0

@@ -1,0 +1,218 @@
+"""A model of scores finds where a function is lowest, and how much of the scores is noise."""
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.search import surrogate
+from orchestrator.search.surrogate import Surrogate, fit, minimum
+
+Array = npt.NDArray[np.float64]
+
+LOWEST = np.array([0.6, -0.4, 0.2, 0.8])
+CURVES = np.array([1.0, 3.0, 0.3, 2.0])
+
+
+def quadratic(points: Array) -> Array:
+    values: Array = (CURVES * (points - LOWEST) ** 2).sum(axis=1)
+    return values
+
+
+class Scores:
+    """Points as a search draws them, in generations of 8, and what they scored."""
+
+    def __init__(self, count: int, noise: float = 0.0, seed: int = 1, dimension: int = 4) -> None:
+        rng = np.random.default_rng(seed)
+        self.points = rng.standard_normal((count, dimension))
+        self.generations = np.arange(count) // 8
+        self.scores = noise * rng.standard_normal(count)
+        if dimension == 4:
+            self.scores += quadratic(self.points)
+
+    def fit(self) -> Surrogate:
+        return fit(self.points, self.scores, self.generations)
+
+    def lowest(self) -> Array:
+        return lowest(self.fit())
+
+
+def near(points: Array) -> Array:
+    """In a ball of radius 1.5 around the middle of the points."""
+    lengths = np.linalg.norm(points, axis=1, keepdims=True)
+    inside: Array = points * np.minimum(1.0, 1.5 / np.maximum(lengths, 1e-300))
+    return inside
+
+
+def lowest(model: Surrogate, allowed: Callable[[Array], Array] = near) -> Array:
+    dimension = model.points.shape[1]
+    return minimum(
+        model, np.concatenate([np.zeros((1, dimension)), model.points[-8:]]), allowed, 0.3
+    )
+
+
+# What it finds
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_minimum_of_a_function_without_noise_is_found(seed: int) -> None:
+    assert Scores(48, seed=seed).lowest() == pytest.approx(LOWEST, abs=0.04)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_with_noise_it_is_found_far_better_than_by_the_best_score(seed: int) -> None:
+    scores = Scores(160, noise=1.0, seed=seed)
+    best = scores.points[scores.scores.argmin()]
+    found = quadratic(np.array([scores.lowest(), best]))
+    assert found[0] < 0.2
+    assert found[0] < 0.5 * found[1]
+
+
+@pytest.mark.parametrize("noise", [0.1, 0.5, 2.0])
+def test_the_noise_it_tells_is_that_of_an_evaluation(noise: float) -> None:
+    model = Scores(160, noise).fit()
+    assert model.noise * model.scale == pytest.approx(noise, rel=0.25)
+
+
+def test_what_a_generations_seeds_add_to_all_of_its_scores_is_told_from_an_evaluations_noise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    every = [Scores(120, noise=0.5, seed=seed) for seed in range(6)]
+    for seed, scores in enumerate(every):
+        shared = np.sqrt(3) * 0.5 * np.random.default_rng(seed + 100).standard_normal(15)
+        scores.scores += shared[scores.generations]
+    models = [scores.fit() for scores in every]
+    monkeypatch.setattr(surrogate, "SHARED", (0.0,))
+    unaware = [scores.fit() for scores in every]
+
+    assert [m.noise * m.scale for m in models] == pytest.approx([0.5] * 6, rel=0.3)
+    assert all(m.noise * m.scale > 0.7 for m in unaware)
+    regrets, theirs = (
+        np.mean([quadratic(lowest(model)[None])[0] for model in some]) for some in (models, unaware)
+    )
+    assert regrets < 0.5 * theirs
+
+
+def test_the_gradient_is_that_of_the_mean() -> None:
+    scores = Scores(40, noise=0.3)
+    model, where = scores.fit(), np.random.default_rng(2).standard_normal((5, 4))
+    _, slopes = model(where)
+    for axis, step in enumerate(1e-5 * np.eye(4)):
+        difference = (model(where + step)[0] - model(where - step)[0]) / 2e-5
+        assert slopes[:, axis] == pytest.approx(difference, rel=1e-4, abs=1e-7)
+
+
+def test_of_points_that_are_equally_low_the_earlier_start_wins() -> None:
+    def flat(points: Array) -> tuple[Array, Array]:
+        return np.zeros(len(points)), np.zeros(points.shape)
+
+    starts = np.array([[0.25, 0.5], [0.0, 0.0]])
+    assert np.array_equal(minimum(flat, starts, lambda points: points, 0.3), starts[0])
+
+
+def test_descending_never_leaves_what_is_allowed() -> None:
+    asked: list[Array] = []
+
+    def slope(points: Array) -> tuple[Array, Array]:
+        asked.append(points)
+        return points.sum(axis=1), np.ones(points.shape)
+
+    found = minimum(slope, np.array([[2.0, 0.5], [0.0, 0.0]]), lambda p: np.clip(p, -1, 1), 0.3)
+    assert found == pytest.approx([-1.0, -1.0], abs=1e-3)
+    assert np.abs(np.concatenate(asked)).max() <= 1.0
+
+
+# Scores that are no function's
+
+
+@pytest.mark.parametrize("level", [0.0, 0.1, -3.7, 1e300, 5e-324])
+def test_scores_that_are_all_equal_move_nothing(level: float) -> None:
+    scores = Scores(40)
+    scores.scores[:] = level
+    assert np.array_equal(scores.lowest(), np.zeros(4))
+    assert not scores.fit()(scores.points)[0].any()
+
+
+def test_scores_with_ties_are_modelled() -> None:
+    scores = Scores(120)
+    scores.scores = np.round(scores.scores / 2)
+    assert quadratic(scores.lowest()[None])[0] < 0.4
+
+
+@pytest.mark.parametrize("score", [1e3, 1e300])
+def test_one_huge_score_does_not_hide_the_function(score: float) -> None:
+    found = []
+    for seed in range(10):
+        scores = Scores(80, noise=0.1, seed=seed)
+        scores.scores[40] = score
+        found.append(quadratic(scores.lowest()[None])[0])
+    assert np.mean(found) < 0.25
+
+
+def test_a_score_far_off_is_as_good_as_one_a_little_less_far_off() -> None:
+    scores = Scores(40, noise=0.1)
+    found = []
+    for score in (1e9, 1e300):
+        scores.scores[7] = score
+        found.append(scores.lowest())
+    assert np.array_equal(found[0], found[1])
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-12, 1.0, 1e9, 1e300])
+@pytest.mark.parametrize("shift", [0.0, -1e3, 1e6])
+def test_the_unit_and_the_level_of_the_scores_do_not_matter(scale: float, shift: float) -> None:
+    scores = Scores(60, noise=0.1)
+    model = scores.fit()
+    other = fit(scores.points, scale * (scores.scores + shift), scores.generations)
+    assert lowest(other) == pytest.approx(lowest(model), abs=1e-3)
+    assert other.noise * other.scale == pytest.approx(scale * model.noise * model.scale, rel=1e-6)
+
+
+def test_a_power_of_two_does_not_even_change_a_bit() -> None:
+    scores = Scores(60, noise=0.1)
+    other = fit(scores.points, 2.0**-70 * scores.scores, scores.generations)
+    assert np.array_equal(lowest(other), scores.lowest())
+
+
+def test_one_coordinate_is_enough() -> None:
+    rng = np.random.default_rng(3)
+    points = rng.standard_normal((16, 1))
+    scores = (points[:, 0] - 0.5) ** 2 + 0.01 * rng.standard_normal(16)
+    assert lowest(fit(points, scores, np.arange(16) // 4)) == pytest.approx([0.5], abs=0.05)
+
+
+def test_a_point_evaluated_again_and_again_is_one_point() -> None:
+    points = np.repeat(np.random.default_rng(3).standard_normal((10, 2)), 6, axis=0)
+    scores = (points**2).sum(axis=1) + 0.1 * np.random.default_rng(4).standard_normal(60)
+    model = fit(points, scores, np.arange(60) // 6)
+    assert model.noise * model.scale == pytest.approx(0.1, rel=0.3)
+
+
+@given(
+    st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=8, max_size=16),
+    st.integers(1, 4),
+)
+def test_whatever_the_scores_the_lowest_point_is_a_point(scores: list[float], size: int) -> None:
+    points = np.random.default_rng(1).standard_normal((len(scores), 2))
+    model = fit(points, np.array(scores), np.arange(len(scores)) // size)
+    assert np.isfinite(lowest(model)).all()
+    assert np.isfinite([model.noise, model.scale]).all()
+
+
+def test_its_cost_does_not_depend_on_how_many_hyperparameters_are_tried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One decomposition for each length and share, however many noises and squashings."""
+    made = []
+    eigh = np.linalg.eigh
+
+    def counted(matrix: Array) -> object:
+        made.append(matrix.shape)
+        return eigh(matrix)
+
+    monkeypatch.setattr(np.linalg, "eigh", counted)
+    Scores(24).fit()
+    assert made == [(24, 24)] * len(surrogate.LENGTHS) * len(surrogate.SHARED)
