@@ -140,6 +140,11 @@ def to_markdown(previews: Sequence[Preview]) -> str:
         plan = preview.plan
         said = (_why(plan), *_proxy(plan), _verdict(plan), _bad_luck(plan))
         lines += [f"**{plan.tier}**: {' '.join(said)}", ""]
+    if plan.search is not None:
+        lines += [
+            f"Search: {plan.search.method}, first step {plan.search.sigma0:.3g} of each knob's range.",
+            "",
+        ]
     lines += [
         f"Reserved for each evaluation: {plan.limits.reserve_ms / 1000:.0f} device-seconds "
         f"(limit {plan.limits.wall_seconds:g} s and twice the grace of "
