@@ -140,6 +140,9 @@ def to_markdown(previews: Sequence[Preview]) -> str:
         plan = preview.plan
         said = (_why(plan), *_proxy(plan), _verdict(plan), _bad_luck(plan))
         lines += [f"**{plan.tier}**: {' '.join(said)}", ""]
+    if (search := plan.search) is not None:
+        step = f"{search.sigma0:.3g} of each knob's range"
+        lines += [f"Search: {search.method}, first step {step}.", ""]
     lines += [
         f"Reserved for each evaluation: {plan.limits.reserve_ms / 1000:.0f} device-seconds "
         f"(limit {plan.limits.wall_seconds:g} s and twice the grace of "

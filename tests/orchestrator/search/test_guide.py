@@ -7,15 +7,16 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from budgets.events import Guided
+from budgets.events import GenerationTold, Guided
 from budgets.state import Generation
-from orchestrator.search import Point
+from budgets.terms import SearchTerms
+from orchestrator.search import Point, Search
 from orchestrator.search.directions import Chained
 from orchestrator.search.guide import LARGEST_HELD, MOST_POINTS, REACH, TRUSTED, guided
 from orchestrator.search.strategy import Strategy
 
 if TYPE_CHECKING:
-    from tests.orchestrator.search.conftest import Scored
+    from tests.orchestrator.search.conftest import Evaluated, Scored
 
 Score = Callable[[npt.NDArray[np.float64]], float | None]
 
@@ -223,3 +224,37 @@ def test_scores_that_are_all_equal_leave_the_mean_where_it_is(
     advice = advised(draw(6, lambda _: 0.1), strategy)
     assert advice.centre == pytest.approx(strategy.favourite, abs=1e-12)
     assert advice.signal == 0
+
+
+# Followed
+
+
+def told(
+    evaluated: "Evaluated", generations: int, score: Callable[[Point], float]
+) -> list[GenerationTold]:
+    search = Search(SearchTerms(method="guided", seed=7, sigma0=0.15, start=(0.4,) * 4), 8)
+    return [search.tell(evaluated(search, score=score)) for _ in range(generations)]
+
+
+def test_a_search_goes_where_the_model_puts_it(evaluated: "Evaluated") -> None:
+    records = told(evaluated, 6, lambda point: sum((u - 0.6) ** 2 for u in point))
+    assert [record.guided is not None for record in records] == [False, *[True] * 5]
+    for record in records:
+        if record.guided is not None:
+            assert record.favourite == pytest.approx(record.guided.centre, abs=1e-8)
+    assert records[-1].favourite == pytest.approx([0.6] * 4, abs=0.005)
+
+
+def test_a_search_in_nothing_but_noise_keeps_its_step_and_one_without_any_does_not(
+    evaluated: "Evaluated",
+) -> None:
+    rng = np.random.default_rng(3)
+    hidden = told(evaluated, 8, lambda _: float(rng.standard_normal()))
+    clear = told(evaluated, 8, lambda point: sum((u - 0.6) ** 2 for u in point))
+    held = [record.guided.sigma for record in hidden if record.guided is not None]
+    assert any(step is not None and step <= LARGEST_HELD for step in held)
+    assert all(record.guided is None or record.guided.sigma is None for record in clear)
+    assert hidden[-1].sigma > 2 * clear[-1].sigma
+    for record in hidden:
+        if record.guided is not None and record.guided.sigma is not None:
+            assert record.sigma == record.guided.sigma
