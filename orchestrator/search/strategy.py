@@ -20,6 +20,9 @@ with warnings.catch_warnings():
 LARGEST_CONDITION = 1e10
 """Of a covariance matrix to begin with: beyond it, rounding decides its shortest axes."""
 
+LARGEST_STEP = 1 / 3
+"""Of a knob's range: pycma's own limit."""
+
 INSIDE = 1e-9
 """How far from an end of a range a mean stays that is put there."""
 
@@ -38,11 +41,13 @@ class Strategy:
         """Raises ValueError unless the shape, if there is one, is positive definite."""
         self._directions = _Remembered(directions)
         mirrors = {"CMA_mirrors": "popsize < 6" if directions.leaves_mirrors else 0}
+        limits = {"maxstd": np.inf} if len(start) == 1 else {}  # which it would fail at
         self._es: Any = cma.CMAEvolutionStrategy(
             list(start),
             sigma0,
             {
                 **mirrors,
+                **limits,
                 "popsize": population,
                 "bounds": [0.0, 1.0],
                 "randn": self._directions,
@@ -98,7 +103,10 @@ class Strategy:
 
     def tell(self, fitness: Sequence[float]) -> None:
         """Learn from the generation that was asked, once."""
-        self._es.tell(self._asked, fitness)
+        es = self._es
+        es.tell(self._asked, fitness)
+        if es.N == 1:
+            es.sigma = min(es.sigma, LARGEST_STEP / float(np.sqrt(es.sm.C[0, 0])))
         self._asked = []
         self._generation += 1
 

@@ -265,3 +265,18 @@ def test_the_landscape_of_noise_is_a_search_whose_knobs_do_nothing() -> None:
     assert found[0] == found[1] != found[2]
     assert landscape_of_noise(TERMS, 8, 0) == Search(TERMS, 8).landscape()
     assert 0.01 < max(abs(r) for r in found[0].correlations[0][1:]) < 0.9
+
+
+@pytest.mark.parametrize("method", ["guided", "mirrored-orthogonal", "plain"])
+@pytest.mark.parametrize("population", [4, 5, 9])
+@pytest.mark.parametrize("dimension", [1, 2])
+def test_small_spaces_and_populations_are_searched_too(
+    dimension: int, population: int, method: Any, evaluated: "Evaluated"
+) -> None:
+    terms = SearchTerms(method=method, seed=1, sigma0=0.15, start=(0.4,) * dimension)
+    search, done = Search(terms, population), []
+    for _ in range(20):
+        generation = evaluated(search)
+        done.append(replace(generation, told=search.tell(generation)))
+    assert min(min(each.fitness()) for each in done) < 1e-3
+    Search(terms, population).replay(done, with_models=True)
