@@ -66,6 +66,10 @@ def compare_guided(told: GenerationTold, replayed: Guided | None, *, accept_drif
         accept_drift=accept_drift,
         is_other=drift > GUIDE_TOLERANCE,
     )
+    steps = (recorded.sigma or 0.0, replayed.sigma or 0.0)
+    if abs(steps[0] - steps[1]) > DRIFT_TOLERANCE:
+        why = f"a step of {steps[0]:.3g} was held, says the record, and not {steps[1]:.3g}"
+        raise ReplayError(told.generation, why)
 
 
 def _check_drift(
