@@ -64,9 +64,8 @@ def run_all(tasks: list[Task], jobs: int, chunk: int = CHUNK) -> Iterator[list[R
         try:
             for done in as_completed([pool.submit(run_some, some) for some in chunks]):
                 yield done.result()
-        except BaseException:
+        finally:  # also where nobody wants the rest
             pool.shutdown(wait=False, cancel_futures=True)
-            raise
 
 
 def missing(tasks: Iterable[Task], found: Iterable[Result], retry: bool = False) -> list[Task]:

@@ -25,8 +25,8 @@ class Directions(Protocol):
     def __call__(self, rows: int, dimension: int) -> Array: ...
 
 
-class Independent:
-    """Every row by itself: what pycma does without being told."""
+class _ByGeneration:
+    """Draws every generation from a generator of its own."""
 
     leaves_mirrors: ClassVar[bool] = True
 
@@ -37,26 +37,21 @@ class Independent:
     def begin(self, generation: int) -> None:
         self._rng = _generator(self._key, generation)
 
+
+class Independent(_ByGeneration):
+    """Every row by itself: what pycma does without being told."""
+
     def __call__(self, rows: int, dimension: int) -> Array:
         return self._rng.standard_normal((rows, dimension))
 
 
-class MirroredOrthogonal:
+class MirroredOrthogonal(_ByGeneration):
     """Mirrored pairs, orthogonal to each other while they can be.
 
     Rows 2i and 2i+1 are z and -z; within a block of `dimension` pairs the z are orthogonal, each
     with the length of its own normal draw, so every row alone is still standard normal. (Brockhoff
     et al. 2010, "Mirrored Sampling"; Wang, Emmerich and Bäck 2014, "Mirrored Orthogonal Sampling".)
     """
-
-    leaves_mirrors: ClassVar[bool] = True
-
-    def __init__(self, seed: int, descent: int = 0) -> None:
-        self._key = seed, descent
-        self.begin(0)
-
-    def begin(self, generation: int) -> None:
-        self._rng = _generator(self._key, generation)
 
     def __call__(self, rows: int, dimension: int) -> Array:
         pairs = -(-rows // 2)
@@ -70,7 +65,8 @@ class Chained:
 
     A generation of fewer than `dimension` pairs looks along some directions only; the next one
     begins with those that are left. Of 4 pairs in 10 dimensions every direction has been looked
-    along in the third generation, whatever was drawn. All generations must have as many rows.
+    along in the third generation, whatever was drawn. Where a generation has fewer rows than the
+    others, because known settings take their place, some directions are left out or come twice.
     """
 
     leaves_mirrors: ClassVar[bool] = False

@@ -35,7 +35,7 @@ LEAST_SIGNAL = 2.0
 """Spread of a generation's scores by their noise: with less the step is held."""
 
 LARGEST_HELD = 0.2
-"""A step beyond which holding it would not let it shrink."""
+"""Of a knob's range: a longer step may shrink to this, whatever the noise."""
 
 
 def guided(

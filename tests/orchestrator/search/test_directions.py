@@ -30,9 +30,9 @@ def are_orthogonal(block: npt.NDArray[np.float64]) -> bool:
 @pytest.mark.parametrize("kind", MIRRORED)
 @given(rows=st.integers(1, 30), dimension=st.integers(1, 12))
 def test_directions_are_mirrored_and_orthogonal(
-    kind: type[Directions], rows: int, dimension: int
+    kind: type[MirroredOrthogonal | Chained], rows: int, dimension: int
 ) -> None:
-    z = kind(11)(rows, dimension)  # type: ignore[call-arg]
+    z = kind(11)(rows, dimension)
     assert z.shape == (rows, dimension)
     assert np.array_equal(z[0::2][: rows // 2], -z[1::2])
     assert are_orthogonal(z[0 : 2 * dimension : 2])
