@@ -10,7 +10,8 @@ from budgets.state import RunState
 from budgets.storage import read_plain
 from budgets.terms import Calibration, Caps, Devices, Plan
 from objectives.api import Objective
-from orchestrator.plan import Request, calibration_name, calibration_plan
+from orchestrator.planning.plan import calibration_name, calibration_plan
+from orchestrator.planning.request import Request
 from orchestrator.recorded import Result, finished_runs, recorded_runs
 
 CALIBRATION_SEEDS = 8

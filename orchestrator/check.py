@@ -13,7 +13,8 @@ from budgets.terms import Calibration, Devices, Envelope, Parent, Plan
 from budgets.verdict.finalists import stood_for
 from objectives.api import Objective
 from objectives.space import Knob, SearchSpace
-from orchestrator.plan import Request, caps_for, described, limits_for, short_hash
+from orchestrator.planning.plan import caps_for, described, limits_for, short_hash
+from orchestrator.planning.request import Request
 from orchestrator.recorded import finished_runs
 
 Point = tuple[float, ...]

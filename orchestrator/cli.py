@@ -23,7 +23,7 @@ from budgets.state import RunState
 from budgets.storage import FULL
 from budgets.terms import Calibration, Tier
 from objectives.api import SetupError
-from orchestrator import artifacts, preview
+from orchestrator import artifacts
 from orchestrator.analyze_command import analyze
 from orchestrator.calibrations import CALIBRATION_SEEDS, find_calibration
 from orchestrator.engine import Engine, devices_of
@@ -57,7 +57,8 @@ from orchestrator.options import (
     overrides_of,
     phase_command,
 )
-from orchestrator.plan import Request
+from orchestrator.planning.page import preview_tiers, to_markdown
+from orchestrator.planning.request import Request
 from orchestrator.proxy_commands import proxies
 from orchestrator.recorded import find_run, load_state
 from orchestrator.space_commands import spaces
@@ -120,11 +121,11 @@ def plan_phase(asked: Asked) -> None:
         start = warm.find_start(asked.conduct.root, asked.request)
         succession, notes = warm.foreseen(start, asked.request), start.notes
     tiers = (asked.request.tier,) if asked.tier_given else get_args(Tier)
-    previews = preview.preview_tiers(asked.request, devices, calibration, tiers, succession)
+    previews = preview_tiers(asked.request, devices, calibration, tiers, succession)
     if asked.conduct.as_json:
         print_json([p.as_dict() for p in previews])
     else:
-        console().print(Markdown(preview.to_markdown(previews)))
+        console().print(Markdown(to_markdown(previews)))
         for note in notes:
             print(printable(f"Note: {note}."))
         for warning in warnings:
@@ -188,7 +189,7 @@ def calibrate(
         if result.verdict.decision != "done":
             finish(result, session.stop, live, as_json)
         calibration = measure(result.state)
-        previews = preview.preview_tiers(
+        previews = preview_tiers(
             Request("phase1", "target", chosen), devices_of(slots), calibration
         )
     if as_json:
@@ -209,7 +210,7 @@ def calibrate(
             }
         )
     else:
-        console().print(Markdown(preview.to_markdown(previews)))
+        console().print(Markdown(to_markdown(previews)))
 
 
 @app.command()

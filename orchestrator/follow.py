@@ -15,7 +15,9 @@ from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from objectives.space import SearchSpace
 from orchestrator.check import Known, known_knobs, stands_for
-from orchestrator.plan import Request, Succession, differing, method_of
+from orchestrator.planning.differences import differing
+from orchestrator.planning.plan import Succession
+from orchestrator.planning.request import Request, method_of
 from orchestrator.recorded import find_run, load_state
 from orchestrator.warm import distribution
 

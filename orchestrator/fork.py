@@ -8,7 +8,9 @@ from typing import Any
 from budgets.state import RunState
 from budgets.terms import Parent, Plan
 from orchestrator.follow import followed_again
-from orchestrator.plan import Confirm, Request, differences, run_directory, run_name, search_plan
+from orchestrator.planning.differences import differences
+from orchestrator.planning.plan import search_plan
+from orchestrator.planning.request import Confirm, Request, run_directory, run_name
 from orchestrator.recorded import recorded_state
 from orchestrator.warm.start import started_again
 

@@ -14,10 +14,17 @@ from objectives import registry, secrets
 from objectives.api import Objective, ObjectiveSpec
 from orchestrator.check import CHECK_SEEDS, LEAST_SEEDS, CheckRequest
 from orchestrator.engine import Engine
-from orchestrator.plan import RUNG_FACTOR, RUNG_SEEDS, VERDICT_SEEDS, Confirm, Follows, Request
+from orchestrator.planning.request import (
+    RUNG_FACTOR,
+    RUNG_SEEDS,
+    VERDICT_SEEDS,
+    Confirm,
+    Follows,
+    Request,
+)
+from orchestrator.planning.window import parse_window
 from orchestrator.thresholds import changes
 from orchestrator.warm.known import read_known
-from orchestrator.window import parse_window
 
 DEFAULT_ROOT = Path("artifacts/cmaes")
 MOST_SEEDS = 1000  # of one point

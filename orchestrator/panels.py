@@ -13,7 +13,7 @@ from budgets.verdict.finalists import BASELINE, INCUMBENT, finalists, winner
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from objectives.space import SearchSpace
-from orchestrator.plan import ConfirmationSeeds, confirmation_seeds
+from orchestrator.planning.seeds import ConfirmationSeeds, confirmation_seeds
 
 AT_EQUAL_SECONDS = " at equal seconds"
 

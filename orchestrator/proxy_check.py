@@ -8,7 +8,8 @@ from budgets.report import recommendation
 from budgets.state import RunState
 from budgets.terms import Calibration, Caps, Devices, Envelope, Parent, Plan
 from orchestrator.check import Point, check_family
-from orchestrator.plan import Request, caps_for, described, limits_for, short_hash
+from orchestrator.planning.plan import caps_for, described, limits_for, short_hash
+from orchestrator.planning.request import Request
 from orchestrator.proxy import check_population, proxy_terms
 
 SIGMA = 0.1

@@ -38,7 +38,7 @@ from orchestrator.options import (
     load_objective,
     window_of,
 )
-from orchestrator.plan import Request
+from orchestrator.planning.request import Request
 from orchestrator.proxy_check import ProxyCheckRequest, near
 from orchestrator.recorded import find_run, load_state
 from orchestrator.terminal import conducting, finish

@@ -35,7 +35,7 @@ from orchestrator.execution.attempts import (
 )
 from orchestrator.execution.evaluate import Attempt, Outcome
 from orchestrator.execution.recovery import Unknown, Unstarted, recover
-from orchestrator.plan import differences
+from orchestrator.planning.differences import differences
 from orchestrator.settle import attempt_id, attempt_place, late, one_line, settled, settles
 from orchestrator.tries import avoided, before, form, judged, times_lighter
 

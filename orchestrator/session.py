@@ -39,15 +39,8 @@ from orchestrator.follow import Overrides, follow, permitted, warm_start
 from orchestrator.fork import forked, planned_again
 from orchestrator.panels import Confirming
 from orchestrator.place import check_place
-from orchestrator.plan import (
-    Request,
-    Succession,
-    calibration_plan,
-    run_directory,
-    run_name,
-    search_plan,
-    why_no_go,
-)
+from orchestrator.planning.plan import Succession, calibration_plan, search_plan, why_no_go
+from orchestrator.planning.request import Request, run_directory, run_name
 from orchestrator.recorded import (
     Result,
     recorded_plan,

@@ -24,7 +24,7 @@ from objectives.space import SearchSpace
 from orchestrator.check import stands_for
 from orchestrator.execution.attempts import read_summary
 from orchestrator.follow import recommended
-from orchestrator.plan import evaluation_seeds
+from orchestrator.planning.seeds import evaluation_seeds
 from orchestrator.recorded import is_set_aside, is_there
 from orchestrator.search import Point, Search
 from orchestrator.settle import attempt_id, attempt_place, settled, settles

@@ -27,7 +27,7 @@ from budgets.rules.table import place_of
 from budgets.rules.triggers import RULES, Trigger, Verdict, disk_full, judge, refused
 from budgets.state import Batch, Generation, RunState
 from orchestrator.execution.evaluate import Executor
-from orchestrator.plan import evaluation_seeds
+from orchestrator.planning.seeds import evaluation_seeds
 from orchestrator.run import Run, has_begun, settle_one_abandoned
 from orchestrator.tries import avoided, ends
 

@@ -23,7 +23,7 @@ from objectives.api import ObjectiveSpec
 from orchestrator import cli as command_line
 from orchestrator.check import Around, CheckRequest
 from orchestrator.engine import Engine
-from orchestrator.plan import Request
+from orchestrator.planning.request import Request
 from orchestrator.recorded import Result
 from orchestrator.session import Session, system_clock
 

@@ -17,7 +17,7 @@ from orchestrator.benchmark.own import DISTANCES, OwnProblem, reflected
 from orchestrator.benchmark.problem import Point
 from orchestrator.benchmark.race import Outcome, Race
 from orchestrator.benchmark.suites import Key
-from orchestrator.plan import SIGMA0
+from orchestrator.planning.request import SIGMA0
 from orchestrator.search import Search
 from orchestrator.warm.distribution import within
 

@@ -8,7 +8,7 @@ from budgets.terms import Window
 from objectives.analytic import AnalyticObjective
 from objectives.api import Variant
 from orchestrator.execution.evaluate import Slots
-from orchestrator.plan import Confirm, Request
+from orchestrator.planning.request import Confirm, Request
 from orchestrator.simulation.fates import Nature
 
 

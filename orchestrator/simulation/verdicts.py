@@ -22,7 +22,7 @@ from budgets.verdict.finalists import BASELINE, winner
 from budgets.verdict.gains import winner_gain
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.plan import Request
+from orchestrator.planning.request import Request
 from orchestrator.recorded import Result
 from orchestrator.run import Run
 from orchestrator.session import Session

@@ -21,7 +21,7 @@ from orchestrator.execution import processes
 from orchestrator.execution.attempts import CONFIG, SUMMARY, read, write_model
 from orchestrator.execution.evaluate import Attempt, Slots
 from orchestrator.execution.server import EngineError
-from orchestrator.plan import Request, run_directory
+from orchestrator.planning.request import Request, run_directory
 from orchestrator.recorded import Result
 from orchestrator.session import Session
 from orchestrator.simulation import beside

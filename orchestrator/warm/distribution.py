@@ -10,7 +10,7 @@ from budgets.state import RunState
 from budgets.terms import Plan, SearchTerms
 from budgets.verdict.finalists import standing
 from objectives.space import SearchSpace
-from orchestrator.plan import Request, first_step
+from orchestrator.planning.request import Request, first_step
 
 if TYPE_CHECKING:
     from orchestrator.landscape import Landscape, Matrix

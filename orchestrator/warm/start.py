@@ -12,7 +12,9 @@ from budgets.state import RunState
 from budgets.terms import Inherited, Plan, SearchTerms
 from objectives.space import Knob, SearchSpace
 from orchestrator.check import Point, stands_for
-from orchestrator.plan import Request, Succession, differing, method_of
+from orchestrator.planning.differences import differing
+from orchestrator.planning.plan import Succession
+from orchestrator.planning.request import Request, method_of
 from orchestrator.recorded import find_run, load_state
 from orchestrator.warm import distribution
 

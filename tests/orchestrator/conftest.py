@@ -12,7 +12,7 @@ import pytest
 from budgets.chain import LEDGER
 from budgets.head import HEAD
 from orchestrator.engine import Engine
-from orchestrator.plan import Confirm
+from orchestrator.planning.request import Confirm
 from orchestrator.recorded import Result
 
 if TYPE_CHECKING:

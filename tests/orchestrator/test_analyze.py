@@ -29,7 +29,7 @@ from orchestrator.check import (
     known_knobs,
     points_around,
 )
-from orchestrator.plan import Request
+from orchestrator.planning.request import Request
 from orchestrator.recorded import Result, load_state
 from orchestrator.verify import verify
 

@@ -28,7 +28,7 @@ from orchestrator.check import (
     together,
 )
 from orchestrator.engine import Engine
-from orchestrator.plan import Request
+from orchestrator.planning.request import Request
 from orchestrator.recorded import Result
 from orchestrator.verify import verify
 

@@ -12,7 +12,7 @@ import pytest
 
 from budgets.chain import LEDGER
 from budgets.terms import Devices
-from orchestrator.plan import limits_for
+from orchestrator.planning.plan import limits_for
 from orchestrator.recorded import Result
 
 Command = Callable[..., Any]

@@ -25,7 +25,7 @@ from orchestrator.execution.attempts import locked, write_summary
 from orchestrator.execution.evaluate import Attempt, Outcome, Slots
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.follow import follow
-from orchestrator.plan import Follows, Request
+from orchestrator.planning.request import Follows, Request
 from orchestrator.recorded import Result
 from orchestrator.run import PlanChangedError
 from orchestrator.search import Search

@@ -22,7 +22,9 @@ from objectives.api import ObjectiveSpec
 from orchestrator import artifacts, terminal
 from orchestrator.live import Live
 from orchestrator.panels import Confirming, panel
-from orchestrator.plan import Confirm, Request, confirmation_seeds, evaluation_seeds, search_plan
+from orchestrator.planning.plan import search_plan
+from orchestrator.planning.request import Confirm, Request
+from orchestrator.planning.seeds import confirmation_seeds, evaluation_seeds
 from orchestrator.recorded import Result
 
 RunSearch = Callable[..., Result]

@@ -18,8 +18,9 @@ from budgets.terms import Calibration, Devices, Sample
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator import artifacts
-from orchestrator.plan import Confirm, Request, search_plan
-from orchestrator.preview import preview_tiers, to_markdown
+from orchestrator.planning.page import preview_tiers, to_markdown
+from orchestrator.planning.plan import search_plan
+from orchestrator.planning.request import Confirm, Request
 from orchestrator.proxy import proxy_terms
 from orchestrator.proxy_check import ProxyCheckRequest, near
 from orchestrator.recorded import Result, load_state

@@ -27,7 +27,7 @@ from orchestrator.amend import Amendment, amend
 from orchestrator.engine import Engine
 from orchestrator.execution.evaluate import Outcome, Slots
 from orchestrator.execution.executors import InlineExecutor
-from orchestrator.plan import Confirm
+from orchestrator.planning.request import Confirm
 from orchestrator.recorded import Result
 from orchestrator.run import PlanChangedError
 from orchestrator.session import system_clock

@@ -9,7 +9,7 @@ from budgets.terms import SearchMethod, SearchTerms
 from budgets.verdict.finalists import stood_for
 from orchestrator.benchmark.contenders.api import Contender, Start, Trial
 from orchestrator.benchmark.problem import Point
-from orchestrator.plan import SIGMA0
+from orchestrator.planning.request import SIGMA0
 from orchestrator.search import Search
 
 

@@ -17,7 +17,7 @@ from budgets.events import Fired
 from budgets.head import HEAD
 from budgets.state import RunState
 from budgets.terms import Window
-from orchestrator.plan import Confirm
+from orchestrator.planning.request import Confirm
 from orchestrator.simulation.disturbance import Disturbance
 from orchestrator.simulation.scenarios import CONFIRMED, Scenario
 from orchestrator.simulation.world import Story

@@ -16,7 +16,8 @@ from budgets.ledger import Ledger
 from budgets.report import recommendation
 from budgets.state import RunState
 from objectives.space import Knob, SearchSpace
-from orchestrator.plan import Confirm, confirmation_seeds, evaluation_seeds
+from orchestrator.planning.request import Confirm
+from orchestrator.planning.seeds import confirmation_seeds, evaluation_seeds
 from orchestrator.recorded import Result
 from orchestrator.run import PlanChangedError
 from orchestrator.search import Search

@@ -23,7 +23,8 @@ from budgets.statistics.comparison import percent
 from budgets.statistics.detectable import detectable
 from budgets.terms import Calibration, Devices, PanelName, Plan, Tier, Window
 from budgets.tiers import INTENT
-from orchestrator.plan import Request, Succession, search_plan
+from orchestrator.planning.plan import Succession, search_plan
+from orchestrator.planning.request import Request
 
 SMALL_FAILURE_RATES = (0.01, 0.03)
 """Of evaluations whose knobs are not to blame: what a healthy system may have."""

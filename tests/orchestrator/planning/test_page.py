@@ -7,8 +7,8 @@ import pytest
 from budgets.terms import Calibration, Devices, Sample
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.plan import Confirm, Request
-from orchestrator.preview import Preview, calibration_lines, preview_tiers, to_markdown
+from orchestrator.planning.page import Preview, calibration_lines, preview_tiers, to_markdown
+from orchestrator.planning.request import Confirm, Request
 
 DEVICES = Devices(count=8, kind="cpu", name="some processor", threads=1, memory_bytes=1 << 30)
 

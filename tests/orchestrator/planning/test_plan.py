@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from pydantic import ValidationError
 
-from orchestrator.window import parse_hours, parse_window
+from orchestrator.planning.window import parse_hours, parse_window
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,7 @@
 
 import hashlib
 import math
-import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from itertools import count, islice
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 from budgets.terms import (
@@ -17,68 +13,34 @@ from budgets.terms import (
     Envelope,
     Limits,
     Parent,
-    Phase,
     Plan,
     ProxyTerms,
     Rung,
-    SearchMethod,
     SearchTerms,
     Source,
     Thresholds,
-    Tier,
-    VariantName,
     Varied,
-    Window,
 )
 from budgets.tiers import Sizing, size, size_expanded
 from objectives.api import Objective
+from orchestrator.planning.request import (
+    CONTROL_SEEDS,
+    LEAST_SIGMA0,
+    LUCKIEST,
+    PICKING_SEEDS,
+    RUNG_FACTOR,
+    RUNG_SEEDS,
+    VERDICT_SEEDS,
+    Confirm,
+    Request,
+    first_step,
+    method_of,
+    run_name,
+)
 from orchestrator.proxy import check_population, proxy_terms, what_leaves_it_out
-from orchestrator.warm.known import KnownSettings
-
-RUN_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
-
-METHOD: SearchMethod = "guided"
-"""How a search proposes its candidates where nobody says how (docs/search.md)."""
-
-SIGMA0: dict[SearchMethod, float] = {"guided": 0.15, "mirrored-orthogonal": 0.15, "plain": 0.2}
-"""Of a knob's range: the first step of a search that nothing is known about (docs/search.md)."""
-
-LEAST_SIGMA0 = 1e-6
-"""Of a knob's range: with less, rounding decides which points of a generation differ."""
-
-LONGEST_SHOWN = 120
-"""Of a value that differs: a matrix of a hundred numbers tells nobody anything."""
 
 CALIBRATION_LIMIT_SECONDS = 600.0
 """How long a baseline may take before anything has been measured."""
-
-
-VERDICT_SEEDS = 8
-"""Fresh, paired: a gain of 1.5 sd of the paired differences is then shown 8 times of 10."""
-
-PICKING_SEEDS, CONTROL_SEEDS, LUCKIEST = 3, 5, 2
-RUNG_FACTOR, RUNG_SEEDS = 4.0, 2
-
-
-@dataclass(frozen=True)
-class Confirm:
-    """How a request wants its verdict reached; a smoke test never affords one.
-
-    `None` leaves it to the default: that is not the same as asking for what the default is, where
-    a recorded run has something else.
-    """
-
-    seeds: int | None = None  # 0: none, and so no Go
-    rung_factor: float | None = None  # 0: no rung
-    rung_seeds: int | None = None
-
-
-@dataclass(frozen=True)
-class Follows:
-    """The run that a phase 2 follows, and how."""
-
-    run: str  # its id or directory
-    variant: VariantName
 
 
 @dataclass(frozen=True)
@@ -87,60 +49,6 @@ class Succession:
 
     source: Source | None  # of a phase 2
     search: SearchTerms
-
-
-@dataclass(frozen=True)
-class Request:
-    """What a person asked for; `None` is "decide for me"."""
-
-    phase: Phase
-    tier: Tier
-    objective: Objective
-    run_id: str | None = None
-    search_seed: int = 1
-    evaluation_seed: int = 123
-    method: SearchMethod | None = None  # guided, or that of the recorded run
-    sigma0: float | None = None
-    population: int | None = None
-    max_evals: int | None = None
-    max_device_hours: float | None = None
-    max_hours: float | None = None
-    max_cost: float | None = None
-    window: Window | None = None
-    price_per_device_hour: float = 0.0
-    limit_seconds: float | None = None
-    stall_seconds: float | None = None
-    fork: bool = False  # begin another run whose parent is the one of that name
-    confirm: Confirm = Confirm()
-    proxy: float | None = None  # the share of an evaluation's FLOPs that its stand-in has
-    thresholds: Mapping[str, Any] = field(default_factory=dict)  # by field: other than the default
-    follows: Follows | None = None  # of a phase 2
-    warm_start: str | None = None  # of a phase 1: the run where it starts, by id or directory
-    known: KnownSettings | None = None  # the first candidates
-
-
-def run_name(request: Request) -> str:
-    """The run's id: the one asked for, or variant, tier, objective and search seed."""
-    name = request.run_id
-    if name is None:
-        name = f"{request.tier}-{request.objective.spec.name}-s{request.search_seed}"
-        if request.follows is not None:
-            name = f"{request.follows.variant}-{name}"
-    check_run_id(name)
-    return name
-
-
-def check_run_id(name: str) -> None:
-    """Raises ValueError unless `name` is a plain file name of 1 to 64 safe characters."""
-    if not RUN_ID.fullmatch(name):
-        raise ValueError(
-            f"--run-id: expected 1 to 64 of a-z, 0-9, '.', '_', '-', beginning with a letter or "
-            f"digit, got {name!r}"
-        )
-
-
-def run_directory(root: Path, phase: Phase, run_id: str) -> Path:
-    return root / phase / run_id
 
 
 def search_plan(
@@ -221,15 +129,6 @@ def _from_the_baseline(request: Request) -> SearchTerms:
         sigma0=first_step(request),
         start=request.objective.space.baseline,
     )
-
-
-def method_of(request: Request) -> SearchMethod:
-    return METHOD if request.method is None else request.method
-
-
-def first_step(request: Request) -> float:
-    """The one that was asked for, or the method's own."""
-    return SIGMA0[method_of(request)] if request.sigma0 is None else request.sigma0
 
 
 def proxy_for(
@@ -396,87 +295,3 @@ def limits_for(
         stall_seconds=min(wall_seconds, 120.0 if stall_seconds is None else stall_seconds),
         memory_bytes=devices.memory_bytes,
     )
-
-
-def evaluation_seeds(plan: Plan, generation: int) -> tuple[int, ...]:
-    """S seeds that all candidates of the generation share, fresh in every generation.
-
-    Phases draw from different streams, so no search scores on the seeds it was calibrated with. So
-    do searches that begin with what others found: none is judged on the seeds that this was chosen
-    on.
-    """
-    stream = _stream(plan)
-    return tuple(
-        _seed(f"{stream}/{generation}/{repeat}")
-        for repeat in range(plan.resolved.seeds_per_candidate)
-    )
-
-
-@dataclass(frozen=True)
-class ConfirmationSeeds:
-    """Fresh seeds: none of the search's or the calibration's, none of one for another."""
-
-    picking: tuple[int, ...]
-    verdict: tuple[int, ...]
-    rung: tuple[int, ...]
-
-
-def confirmation_seeds(plan: Plan) -> ConfirmationSeeds:
-    """The seeds of a plan's confirmation, which it has."""
-    wanted = plan.confirmation
-    assert wanted is not None
-    most = plan.nominal.evaluations // plan.resolved.per_generation  # however it is amended
-    generations = max(plan.resolved.generations, most)
-    used = {seed for number in range(generations) for seed in evaluation_seeds(plan, number)}
-    if plan.calibration is not None:
-        used |= {sample.seed for sample in plan.calibration.samples}
-    seeds = _fresh(f"{_stream(plan)}/confirm", used)
-    rung = 0 if wanted.rung is None else wanted.rung.seeds
-    counts = (wanted.picking_seeds, wanted.seeds, rung)
-    return ConfirmationSeeds(*(tuple(islice(seeds, number)) for number in counts))
-
-
-def _stream(plan: Plan) -> str:
-    stream, search = f"{plan.evaluation_seed}/{plan.phase}", plan.search
-    if search is None or not (search.inherited or search.known):
-        return stream
-    head = "" if search.inherited is None else search.inherited.head
-    return f"{stream}/after {head}{search.known}"
-
-
-def _fresh(stream: str, used: set[int]) -> Iterator[int]:
-    """Seeds of the stream, each once and none that is used."""
-    known = set(used)
-    for number in count():
-        seed = _seed(f"{stream}/{number}")
-        if seed not in known:
-            known.add(seed)
-            yield seed
-
-
-def _seed(text: str) -> int:
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4]) % (2**31 - 1) + 1
-
-
-def differences(recorded: Plan, wanted: Plan) -> list[str]:
-    """Where two plans differ, as `field: recorded value -> wanted value`.
-
-    The reasons are left out: the envelopes say that they differ, and a run keeps its first reason.
-    """
-    plans = (plan.model_dump(mode="json", exclude={"reasons"}) for plan in (recorded, wanted))
-    return list(differing("", *plans))
-
-
-def differing(name: str, recorded: Any, wanted: Any) -> Iterator[str]:
-    """The same of two JSON values that are called `name`."""
-    if isinstance(recorded, dict) and isinstance(wanted, dict):
-        for key in {**recorded, **wanted}:
-            inner = f"{name}.{key}" if name else key
-            yield from differing(inner, recorded.get(key), wanted.get(key))
-    elif recorded != wanted:
-        yield f"{name}: {_short(recorded)} -> {_short(wanted)}"
-
-
-def _short(value: Any) -> str:
-    text = str(value)
-    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."

@@ -1,0 +1,35 @@
+"""Where two plans differ."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from budgets.terms import (
+    Plan,
+)
+
+LONGEST_SHOWN = 120
+"""Of a value that differs: a matrix of a hundred numbers tells nobody anything."""
+
+
+def differences(recorded: Plan, wanted: Plan) -> list[str]:
+    """Where two plans differ, as `field: recorded value -> wanted value`.
+
+    The reasons are left out: the envelopes say that they differ, and a run keeps its first reason.
+    """
+    plans = (plan.model_dump(mode="json", exclude={"reasons"}) for plan in (recorded, wanted))
+    return list(differing("", *plans))
+
+
+def differing(name: str, recorded: Any, wanted: Any) -> Iterator[str]:
+    """The same of two JSON values that are called `name`."""
+    if isinstance(recorded, dict) and isinstance(wanted, dict):
+        for key in {**recorded, **wanted}:
+            inner = f"{name}.{key}" if name else key
+            yield from differing(inner, recorded.get(key), wanted.get(key))
+    elif recorded != wanted:
+        yield f"{name}: {_short(recorded)} -> {_short(wanted)}"
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
