@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
-Phase = Literal["calibration", "check", "phase1", "phase2"]
+Phase = Literal["calibration", "check", "phase1", "phase2", "campaign"]
 Tier = Literal["min", "target", "max"]
 
 VariantName = Literal["robust", "expanded"]
@@ -345,6 +345,56 @@ class ProxyTerms(Terms):
     # the distance (root mean square) from it at which the candidates lay that showed agreement
 
 
+class Factor(Terms):
+    """Something that a campaign varies, and the names of its levels in their order."""
+
+    name: str
+    levels: tuple[str, ...] = Field(min_length=1)
+
+
+class Condition(Terms):
+    """One of the configurations that a campaign compares."""
+
+    name: str  # fit for a file
+    settings: dict[str, Any]  # to lay over the objective's
+    knobs: dict[str, float]  # with which it is evaluated: its own baseline
+    length: float = Field(default=1.0, gt=0)  # expected duration, relative to the objective's
+    levels: dict[str, str] = Field(default_factory=dict)  # of each factor; empty: no cell of them
+    control: bool = False  # what the others are compared with
+
+
+class CampaignTerms(Terms):
+    """Conditions, each evaluated on every seed."""
+
+    name: str
+    conditions: tuple[Condition, ...] = Field(min_length=1)
+    seeds: tuple[PositiveSeed, ...] = Field(min_length=1)
+    factors: tuple[Factor, ...] = ()  # whose full factorial the conditions with levels are
+    parallel: bool = True  # else one evaluation at a time
+    max_workers: int | None = Field(default=None, ge=1)  # evaluations at once, at most
+    stagger_seconds: float = Field(default=0.0, ge=0)  # between the first starts of a session
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        names = [condition.name for condition in self.conditions]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"conditions must have different names, got twice: {', '.join(twice)}")
+        if len(set(self.seeds)) < len(self.seeds):
+            raise ValueError(f"seeds must differ, got {', '.join(map(str, self.seeds))}")
+        return self
+
+    @property
+    def evaluations(self) -> int:
+        """conditions * seeds."""
+        return len(self.conditions) * len(self.seeds)
+
+    def workers(self, devices: int) -> int:
+        """How many evaluations run at once on so many devices."""
+        if not self.parallel:
+            return 1
+        return min(devices, self.evaluations, self.max_workers or devices)
+
+
 class Source(Terms):
     """The run whose Go a phase 2 run follows, and what it takes over from it."""
 
@@ -391,6 +441,7 @@ class Plan(Terms):
     confirmation: Confirmation | None = None  # None: no Go is possible
     proxy: ProxyTerms | None = None
     source: Source | None = None  # of a phase 2
+    campaign: CampaignTerms | None = None  # of a campaign
 
     @model_validator(mode="after")
     def _check(self) -> Self:
