@@ -33,7 +33,7 @@ class Difference(BaseModel):
 
 def difference(values: Sequence[float], reference: float | None, size: float) -> Difference:
     """That of one value a seed, in percent of `reference`. Scores are about as large as `size`."""
-    values = [0.0 if abs(value) <= TINY * size else value for value in values]
+    values = _without_rounding(values, TINY * size)
     mean = fmean(values) if values else None
     lower, upper = interval(values, LEVEL) or (None, None)
     is_enough = len(values) > 1
@@ -52,6 +52,14 @@ def difference(values: Sequence[float], reference: float | None, size: float) ->
         percent_lower=percent(lower),
         percent_upper=percent(upper),
     )
+
+
+def _without_rounding(values: Sequence[float], tiny: float) -> list[float]:
+    """Values that lie no further apart than rounding puts them are one, 0 if that is as near."""
+    kept = [0.0 if abs(value) <= tiny else value for value in values]
+    if kept and max(kept) - min(kept) <= tiny:
+        return [fmean(kept)] * len(kept)
+    return kept
 
 
 def judged_together(differences: Sequence[Difference], rate: float | None) -> list[Difference]:

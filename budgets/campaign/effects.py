@@ -16,7 +16,8 @@ from pydantic import BaseModel, ConfigDict
 from budgets.campaign.contrasts import Contrast, cells_of, contrasts, usable
 from budgets.campaign.controls import controls_of
 from budgets.campaign.differences import LEVEL, Difference, difference, judged_together
-from budgets.campaign.matrix import Matrix
+from budgets.campaign.matrix import Matrix, matrix_of
+from budgets.state import RunState
 from budgets.statistics.detectable import detectable
 from budgets.statistics.paired import interval
 from budgets.terms import CampaignTerms
@@ -91,6 +92,14 @@ class CampaignReport(_Part):
         """Effects that chance does not explain, the largest first."""
         known = (effect for effect in self.effects if effect.difference.is_found)
         return tuple(sorted(known, key=lambda e: (e.is_interaction, -abs(e.difference.mean or 0))))
+
+
+def campaign_of(state: RunState, *, is_over: bool) -> CampaignReport | None:
+    """The result of a campaign in one ledger; None of any other run. See `campaign_report`."""
+    if state.plan.campaign is None:
+        return None
+    rate = state.plan.thresholds.alive_level
+    return campaign_report(matrix_of(state), rate, is_over=is_over)
 
 
 def campaign_report(

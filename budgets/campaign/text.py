@@ -2,15 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 
-from budgets.campaign.effects import CampaignReport, Comparison, ConditionRow, Effect
-from budgets.campaign.words import chance_in_words, in_words, moves, name_of, with_level
+from budgets.campaign.conditions_text import condition_tables
+from budgets.campaign.effects import CampaignReport, Effect
+from budgets.campaign.words import chance_in_words, in_words, moves, name_of, number, with_level
 from budgets.plain import plain
 
 MOST_INTERACTIONS = 20
 """Those found are shown however many they are; of the rest the least likely by chance."""
-
-MOST_COLUMNS = 2
-"""So many controls have a column each."""
 
 MOST_CLAUSES = 3
 """Of the sentence."""
@@ -30,7 +28,7 @@ def campaign_sentence(found: CampaignReport) -> str:
     if more > 0:
         clauses = [*clauses[:MOST_CLAUSES], f"and {more} more"]
     said = "; ".join(clauses)
-    return f"{begins} {said[0].upper()}{said[1:]}." if said else f"{begins} {_nothing(found)}"
+    return f"{begins} {said}." if said else f"{begins} {_nothing(found)}"
 
 
 def _differing(found: CampaignReport) -> list[str]:
@@ -62,11 +60,12 @@ def _nothing(found: CampaignReport) -> str:
 
 def campaign_lines(found: CampaignReport) -> list[str]:
     """The conditions against the controls, the effects of the factors, and what they rest on."""
+    is_any = any(row.healthy for row in found.rows)
     parts = (
         ["## Conditions"],
         [_basis(found)],
-        _condition_table(found),
-        ["## Effects", "", *_effect_lines(found)] if found.effects else [],
+        *condition_tables(found),
+        ["## Effects", "", *_effect_lines(found)] if found.effects and is_any else [],
         [f"- {line}" for line in _notes(found)],
     )
     lines: list[str] = []
@@ -95,58 +94,17 @@ def _basis(found: CampaignReport) -> str:
     )
 
 
-def _condition_table(found: CampaignReport) -> list[str]:
-    named = [c for c in found.controls if any(_against(row, c) for row in found.rows)]
-    columns = named if len(named) <= MOST_COLUMNS else []
-    heads = [f"against {plain(control)}" for control in columns]
-    if named and not columns:
-        heads = ["against its controls"]
-    lines = [
-        "| condition | healthy | mean | sd " + "".join(f"| {head} " for head in heads) + "|",
-        "|---|--:|--:|--:" + "|--:" * len(heads) + "|",
-    ]
-    for row in found.rows:
-        compared = [_in_bold(_against(row, control)) for control in columns]
-        if named and not columns:
-            compared = ["; ".join(f"{plain(c.control)}: {_in_bold(c)}" for c in row.comparisons)]
-        name = f"{plain(row.name)} (control)" if row.is_control else plain(row.name)
-        cells = (name, _healthy(row, len(found.seeds)), _number(row.mean), _number(row.sd))
-        lines.append(f"| {' | '.join([*cells, *compared])} |")
-    return lines
-
-
-def _against(row: ConditionRow, control: str) -> Comparison | None:
-    return next((one for one in row.comparisons if one.control == control), None)
-
-
-def _in_bold(one: Comparison | None) -> str:
-    if one is None:
-        return ""
-    said = in_words(one.difference)
-    return f"**{said}**" if one.difference.is_found else said
-
-
-def _healthy(row: ConditionRow, seeds: int) -> str:
-    """`8 of 8`, `6 of 8 (2 oom)`."""
-    others = [f"{count} {status}" for status, count in row.statuses.items() if status != "ok"]
-    return f"{row.healthy} of {seeds}" + (f" ({', '.join(others)})" if others else "")
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.5g}"
-
-
 def _effect_lines(found: CampaignReport) -> list[str]:
     mains = [effect for effect in found.effects if not effect.is_interaction]
     others = [effect for effect in found.effects if effect.is_interaction]
     shown = _shown(others)
     lines = [
         f"Of moving a factor from its first level, averaged over all others; in percent of "
-        f"{plain(found.reference_of)}'s {_number(found.reference)}.",
+        f"{number(found.reference)}, the mean of {plain(found.reference_of)}.",
         "",
         "| effect | on the score | seeds | chance |",
         "|---|--:|--:|--:|",
-        *(_effect_row(effect) for effect in mains),
+        *(_effect_row(effect, found) for effect in mains),
     ]
     if shown:
         lines += [
@@ -155,7 +113,7 @@ def _effect_lines(found: CampaignReport) -> list[str]:
             "",
             "| two factors | on the score | seeds | chance |",
             "|---|--:|--:|--:|",
-            *(_effect_row(effect) for effect in shown),
+            *(_effect_row(effect, found) for effect in shown),
         ]
     if len(shown) < len(others):
         lines += ["", f"{len(others) - len(shown)} more of two factors are in effects.json."]
@@ -172,19 +130,20 @@ def _shown(interactions: Sequence[Effect]) -> list[Effect]:
     return [e for e in interactions if (e.factors, e.levels) in kept]
 
 
-def _effect_row(effect: Effect) -> str:
+def _effect_row(effect: Effect, found: CampaignReport) -> str:
     own = effect.difference
-    said = in_words(own) if effect.averaged and own.seeds else _why_not(effect)
+    said = in_words(own) if own.seeds else _why_not(effect, found)
     if own.is_found:
         said = f"**{said}**"
     return f"| {plain(name_of(effect))} | {said} | {own.seeds} | {chance_in_words(own)} |"
 
 
-def _why_not(effect: Effect) -> str:
+def _why_not(effect: Effect, found: CampaignReport) -> str:
     """Why it is not estimated."""
+    yet = "" if found.is_over else " yet"
     if not effect.averaged:
-        return "not estimated: a condition that it takes has no score"
-    return "not estimated: no seed has a score of all its conditions"
+        return f"not estimated: a condition that it takes has no score{yet}"
+    return f"not estimated: no seed has a score of all its conditions{yet}"
 
 
 def _notes(found: CampaignReport) -> Iterator[str]:

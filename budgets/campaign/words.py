@@ -16,7 +16,8 @@ def in_words(own: Difference) -> str:
     mean, lower, upper, unit = own.percent, own.percent_lower, own.percent_upper, "%"
     if mean is None:
         mean, lower, upper, unit = own.mean, own.lower, own.upper, ""
-    digits = _digits(mean if lower is None or upper is None else (upper - lower) / 2)
+    reach = 0.0 if lower is None or upper is None else (upper - lower) / 2
+    digits = _digits(reach or mean)
     size = f"{abs(mean):.{digits}f}"
     if not float(size):
         said, sign = f"{size}{unit} apart", 1
@@ -29,8 +30,8 @@ def in_words(own: Difference) -> str:
 
 
 def _digits(size: float) -> int:
-    """Behind the point, so that two digits of `size` are shown."""
-    return 2 if not size else min(max(1 - floor(log10(abs(size))), 0), 6)
+    """Behind the point: two, or more where `size` is too small to be seen in them."""
+    return 2 if not size else min(max(-floor(log10(abs(size))), 2), 6)
 
 
 def with_level(own: Difference, level: float) -> str:
@@ -42,6 +43,11 @@ def chance_in_words(own: Difference) -> str:
     if own.chance is None:
         return "-"
     return "<0.0001" if own.chance < 0.0001 else f"{own.chance:.2g}"
+
+
+def number(value: float | None) -> str:
+    """`3.1385`: five digits; `-` for none."""
+    return "-" if value is None else f"{value:.5g}"
 
 
 def name_of(effect: Effect) -> str:
