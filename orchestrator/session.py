@@ -4,7 +4,7 @@
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -23,7 +23,7 @@ from budgets.storage import DISK, Storage, read_plain
 from budgets.terms import Calibration, Plan, Varied, Window
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec, SetupError
-from orchestrator import artifacts
+from orchestrator import artifacts, metrics
 from orchestrator.calibrations import (
     CALIBRATION_SEEDS,
     calibration_again,
@@ -84,6 +84,7 @@ class Session:
     storage: Storage = DISK
     owner: Callable[[], Owner] = this_owner
     allow_network_fs: bool = False
+    source: Mapping[str, str] | None = None  # the file that describes a campaign
     _executor: Executor | None = None
     _warnings_said: int = 0
 
@@ -284,14 +285,15 @@ class Session:
         check_place(directory, allow_network=self.allow_network_fs)
         make_directory(directory)
         with Ledger(directory, self.clock, self.storage) as ledger:
-            run = open_run(ledger, plan, self.owner(), self.observe)
+            observe = metrics.recording(directory, self.observe)
+            run = open_run(ledger, plan, self.owner(), observe)
             for repair in ledger.repairs:
                 self.say(f"{ledger.path}: {repair}.")
             proposes = proposer(run.state)  # a search that diverges is refused before it writes
             run.record(opened(run.owner, slots))
             settle_abandoned(run)
             note_the_late(run)
-            artifacts.write_missing(directory, run.state)
+            artifacts.write_missing(directory, run.state, self.source)
             for rule, reason in overrides:
                 override(run, rule, reason)
             verdict = judge_on_record(run)
