@@ -41,7 +41,7 @@ def _metrics(state: RunState, event: Settled) -> dict[str, Any]:
         "score": event.score,
         "seconds": event.seconds,
         "step_time_s": trained / event.steps if event.steps else None,
-        "tokens_per_second": event.tokens / trained if trained else None,
+        "tokens_per_second": event.tokens / trained if event.tokens and trained else None,
         "steps": event.steps,
         "train_flops": event.train_flops,
         "peak_memory_bytes": event.peak_memory_bytes,

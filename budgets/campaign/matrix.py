@@ -8,8 +8,9 @@ from budgets.events import Status
 from budgets.state import Generation, RunState
 from budgets.terms import CampaignTerms
 
-PENDING, RUNNING = "pending", "running"
-"""Of a cell that has not ended; others have the `Status` that they ended with."""
+PENDING, RUNNING, PAUSED = "pending", "running", "paused"
+"""Of a cell that has not ended; others have the `Status` that they ended with, and a run of its own
+that ended before all was done is `stopped`."""
 
 
 class _Part(BaseModel):
@@ -29,7 +30,7 @@ class Cell(_Part):
 
     @property
     def is_over(self) -> bool:
-        return self.status not in {PENDING, RUNNING}
+        return self.status not in {PENDING, RUNNING, PAUSED}
 
 
 class Matrix(_Part):
@@ -46,7 +47,7 @@ class Matrix(_Part):
     def counts(self) -> dict[str, int]:
         """How many cells have each status, the healthy first and the pending last."""
         found = Counter(cell.status for cell in self.cells)
-        order = (Status.OK, *Status, RUNNING, PENDING)
+        order = (Status.OK, *Status, RUNNING, PAUSED, PENDING)
         known = {str(status): found[status] for status in order if found[status]}
         return {**known, **{status: n for status, n in found.items() if status not in known}}
 

@@ -14,15 +14,15 @@ MOST_CLAUSES = 3
 """Of the sentence."""
 
 
-def campaign_sentence(found: CampaignReport) -> str:
-    """What was found, claiming no more than chance leaves."""
+def campaign_sentence(found: CampaignReport, cells: str = "evaluations") -> str:
+    """What was found, claiming no more than chance leaves. `cells`: what it is made of."""
     settled = found.evaluations - found.unsettled
     if not found.is_over:
-        return f"Running: {settled} of {found.evaluations} evaluations settled."
+        return f"Running: {settled} of {found.evaluations} {cells} settled."
     failed = settled - found.statuses.get("ok", 0)
-    begins = f"All {settled} evaluations are settled, {failed} of them failed."
+    begins = f"All {settled} {cells} are settled, {failed} of them failed."
     if found.unsettled:
-        begins = f"{settled} of {found.evaluations} evaluations are settled, {failed} failed."
+        begins = f"{settled} of {found.evaluations} {cells} are settled, {failed} failed."
     clauses = [*moves(found.found, found.level), *_differing(found)]
     more = len(clauses) - MOST_CLAUSES
     if more > 0:
