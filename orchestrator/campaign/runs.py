@@ -101,14 +101,16 @@ def in_flight(matrix: Matrix, heard: Heard, now: datetime) -> Matrix:
     goes_on = heard.goes_on(now)
     rows = []
     for number, row in enumerate(matrix.rows):
-        cells = zip(matrix.terms.seeds, row, strict=True)
-        rows.append(
-            tuple(_timed(cell, heard, (number, seed), now, goes_on) for seed, cell in cells)
+        keys = [(number, seed) for seed in matrix.terms.seeds]
+        timed = (
+            _timed(cell, heard, key, now, goes_on=goes_on)
+            for key, cell in zip(keys, row, strict=True)
         )
+        rows.append(tuple(timed))
     return matrix.model_copy(update={"rows": tuple(rows)})
 
 
-def _timed(cell: Cell, heard: Heard, key: tuple[int, int], now: datetime, goes_on: bool) -> Cell:
+def _timed(cell: Cell, heard: Heard, key: tuple[int, int], now: datetime, *, goes_on: bool) -> Cell:
     if cell.status != RUNNING:
         return cell
     if not goes_on:

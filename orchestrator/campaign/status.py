@@ -1,5 +1,6 @@
-"""How a campaign stands, also while others carry it out: read from its ledger, or all of its runs."""
+"""How a campaign stands, also while others carry it out: from its ledger, or all of its runs."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -11,9 +12,9 @@ from budgets.campaign.matrix_text import matrix_lines
 from budgets.campaign.text import campaign_lines, campaign_sentence
 from budgets.chain import LEDGER, Reader
 from budgets.events import Planned
-from budgets.markdown import duration
+from budgets.markdown import amount, duration
 from budgets.plain import plain
-from budgets.report import budget_report, remaining_hours
+from budgets.report import BudgetReport, budget_report
 from budgets.storage import read_plain
 from budgets.terms import Thresholds
 from orchestrator.campaign.heard import Heard, hear
@@ -31,7 +32,7 @@ class Board:
     report: CampaignReport
     whose: str  # who carries it out
     sentence: str
-    left: str = ""  # how long it will take, where that is known
+    budget: tuple[str, ...] = ()  # what it has spent and what is to come, where one ledger knows
 
     def lines(self) -> list[str]:
         """For a terminal."""
@@ -39,7 +40,7 @@ class Board:
             f"{self.directory}: {self.whose}",
             "",
             *matrix_lines(self.matrix),
-            *filter(None, (self.left,)),
+            *self.budget,
             self.sentence,
         ]
 
@@ -88,17 +89,28 @@ def board_of_ledger(directory: Path, heard: Heard, now: datetime) -> Board:
     """A campaign of trainings."""
     report = budget_report(heard.state)
     assert report.campaign is not None, "it is a campaign's ledger"
-    hours = remaining_hours(heard.state) if report.decision == "continue" else None
     return Board(
         directory=directory,
         matrix=in_flight(matrix_of(heard.state), heard, now),
         report=report.campaign,
         whose=_whose(heard, now),
         sentence=report.sentence,
-        left=""
-        if not hours
-        else f"About {duration(3600 * hours)} of evaluations are still to run.",
+        budget=tuple(_budget(heard, report)),
     )
+
+
+def _budget(heard: Heard, report: BudgetReport) -> Iterator[str]:
+    spent = "; ".join(
+        f"{amount(b, b.spent)}{'' if b.cap is None else f' of {amount(b, b.cap)}'} {b.currency}"
+        for b in report.balances
+        if b.counts
+    )
+    yield f"Spent: {spent}."
+    if report.decision == "continue" and report.remaining_hours:
+        left = duration(3600 * report.remaining_hours)
+        yield f"About {left} of evaluations are still to run."
+    if report.decision == "continue" and heard.alive() == "no":
+        yield "Repeat the command that began it to go on."
 
 
 def _whose(heard: Heard, now: datetime) -> str:
