@@ -206,6 +206,16 @@ def _row(
     )
 
 
+def telling(interactions: Sequence[Effect], most: int) -> list[Effect]:
+    """At most so many, in their order: all that were found, and the least likely of the others."""
+    ranked = sorted(
+        interactions, key=lambda e: (not e.difference.is_found, e.difference.chance or 1.0)
+    )
+    count = max(most, sum(e.difference.is_found for e in interactions))
+    kept = {(e.factors, e.levels) for e in ranked[:count]}
+    return [e for e in interactions if (e.factors, e.levels) in kept]
+
+
 def _detectable_percent(effects: Sequence[Effect], reference: float | None) -> float | None:
     """For the main effect that is known least."""
     known = [

@@ -1,9 +1,9 @@
 """What a campaign found, as Markdown for a person."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from budgets.campaign.conditions_text import condition_tables
-from budgets.campaign.effects import CampaignReport, Effect
+from budgets.campaign.effects import CampaignReport, Effect, telling
 from budgets.campaign.words import chance_in_words, in_words, moves, name_of, number, with_level
 from budgets.plain import plain
 
@@ -97,7 +97,7 @@ def _basis(found: CampaignReport) -> str:
 def _effect_lines(found: CampaignReport) -> list[str]:
     mains = [effect for effect in found.effects if not effect.is_interaction]
     others = [effect for effect in found.effects if effect.is_interaction]
-    shown = _shown(others)
+    shown = telling(others, MOST_INTERACTIONS)
     lines = [
         f"Of moving a factor from its first level, averaged over all others; in percent of "
         f"{number(found.reference)}, the mean of {plain(found.reference_of)}.",
@@ -118,16 +118,6 @@ def _effect_lines(found: CampaignReport) -> list[str]:
     if len(shown) < len(others):
         lines += ["", f"{len(others) - len(shown)} more of two factors are in effects.json."]
     return lines
-
-
-def _shown(interactions: Sequence[Effect]) -> list[Effect]:
-    """In their order: those found, and the least likely of the others."""
-    ranked = sorted(
-        interactions, key=lambda e: (not e.difference.is_found, e.difference.chance or 1.0)
-    )
-    count = max(MOST_INTERACTIONS, sum(e.difference.is_found for e in interactions))
-    kept = {(e.factors, e.levels) for e in ranked[:count]}
-    return [e for e in interactions if (e.factors, e.levels) in kept]
 
 
 def _effect_row(effect: Effect, found: CampaignReport) -> str:
