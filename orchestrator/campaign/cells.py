@@ -1,7 +1,9 @@
 """The cells of a campaign that a configuration describes: conditions, factorial, controls."""
 
+import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from budgets.terms import CampaignTerms
@@ -61,7 +63,36 @@ def cells_of(resolved: Resolved) -> tuple[Cell, ...]:
     tables = (TRAINING,) if campaign.cell == "training" else OF_A_SEARCH
     for cell in own:
         _check_tables(cell, tables, campaign.cell)
-    return tuple(own)
+    return _without_twins(resolved, own)
+
+
+def _without_twins(resolved: Resolved, cells: Sequence[Cell]) -> tuple[Cell, ...]:
+    """Nothing is evaluated twice: a cell that is a control's configuration is that control.
+
+    Raises ValueError on two conditions of different names that are the same.
+    """
+    kept: dict[str, Cell] = {}
+    for cell in cells:
+        first = kept.setdefault(_identity(resolved, cell), cell)
+        if first is cell:
+            continue
+        if not cell.control:
+            raise ValueError(f"conditions {first.name} and {cell.name} are the same configuration")
+        kept[_identity(resolved, cell)] = replace(first, control=True)
+    return tuple(kept.values())
+
+
+def _identity(resolved: Resolved, cell: Cell) -> str:
+    """What is evaluated in the cell, in whatever words. Raises ValueError where nothing can be."""
+    start, spec = f"{TRAINING}.", resolved.objective.spec
+    own = {k.removeprefix(start): v for k, v in cell.settings.items() if k.startswith(start)}
+    aside = registry.named(spec.name).aside
+    try:
+        varied = registry.varied(spec, {k: v for k, v in own.items() if k not in aside})
+    except ValueError as error:
+        raise ValueError(f"condition {cell.name}: {error}") from error
+    others = {k: v for k, v in cell.settings.items() if not k.startswith(start)}
+    return json.dumps([varied.settings, others], sort_keys=True, default=str)
 
 
 def _written(number: int, entry: Mapping[str, Any]) -> Cell:
