@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 
+from budgets.campaign.effects import CampaignReport
 from budgets.chain import LEDGER, read
 from budgets.events import GenerationTold
 from budgets.fold import apply, begin
@@ -140,6 +141,14 @@ def _winner(state: RunState, space: SearchSpace, found: Findings | None) -> dict
         "knobs": space.decode(best.point),
         "gain": found.gain.model_dump(),
     }
+
+
+def campaign_report(state: RunState, verdict: Verdict | None = None) -> CampaignReport:
+    """What a campaign has to say. Raises ValueError on any other run."""
+    report = budget_report(state, verdict).campaign
+    if report is None:
+        raise ValueError(f"{state.plan.run_id} is no campaign: it is a {state.plan.phase}")
+    return report
 
 
 def effects(state: RunState) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import io
 import signal
 import sys
+from pathlib import Path
 from typing import Annotated, Any, get_args
 
 import typer
@@ -27,6 +28,9 @@ from orchestrator import artifacts
 from orchestrator.analyze_command import analyze
 from orchestrator.calibrations import CALIBRATION_SEEDS, find_calibration
 from orchestrator.campaign.commands import run_campaign
+from orchestrator.campaign.picture import PICTURE, can_draw
+from orchestrator.campaign.shown import draw_board, show_board, show_result
+from orchestrator.campaign.status import find_board
 from orchestrator.config.asked import Asked, Conduct
 from orchestrator.config.commands import init
 from orchestrator.engine import Engine, devices_of
@@ -62,6 +66,7 @@ from orchestrator.planning.page import preview_tiers, to_markdown
 from orchestrator.planning.request import Request
 from orchestrator.proxy_commands import proxies
 from orchestrator.recorded import find_run, load_state
+from orchestrator.session import system_clock
 from orchestrator.space_commands import spaces
 from orchestrator.terminal import (
     EXIT_CORRUPT,
@@ -228,7 +233,10 @@ def calibrate(
 
 @app.command()
 def status(run: RunName = None, root: Root = DEFAULT_ROOT, as_json: Json = False) -> None:
-    """How a run stands, also while another process runs it."""
+    """How a run or a campaign stands, also while another process runs it."""
+    if (board := find_board(run, root, system_clock().now())) is not None:
+        show_board(board, as_json=as_json)
+        return
     directory = find_run(run, root)
     state = load_state(directory)
     running = _is_running(state)
@@ -259,13 +267,24 @@ def report(
     rebuild: Annotated[
         bool, Option("--rebuild", help="Also write the run's report files again.")
     ] = False,
+    plot: Annotated[
+        Path | None, Option("--plot", help="Draw a campaign: FILE.png, FILE.svg or FILE.pdf.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """The budget report of a run as it stands."""
+    """The budget report of a run as it stands; the result of a campaign."""
+    board = find_board(run, root, system_clock().now())
+    if plot is not None:
+        draw_board(board, plot)
+    if board is not None and board.is_of_runs:
+        show_result(board, rebuild=rebuild, as_json=as_json)
+        return
     directory = find_run(run, root)
     state = load_state(directory)
     if rebuild:
         artifacts.rebuild(directory)
+        if board is not None and can_draw():
+            draw_board(board, directory / PICTURE)
     if as_json:
         print_json(budget_report(state).model_dump())
     else:

@@ -50,6 +50,7 @@ class Manifest(_Part):
 
     name: str
     kind: Kind = "training"
+    objective: str = ""  # whose scores these are
     file: str = ""  # it was described in, if in one
     sha256: str = ""  # of that file, when the campaign began
     total_runs: int
@@ -159,6 +160,7 @@ def manifest_of(state: RunState, source: Mapping[str, str]) -> Manifest:
         "training",
         source,
         {"records": state.records, "head": state.head},
+        state.plan.objective["name"],
     )
 
 
@@ -169,18 +171,20 @@ def _place(state: RunState, candidate: int, seed: int) -> str:
     return attempt_place(tries[-1].reserved if tries else first)
 
 
-def described(
+def described(  # noqa: PLR0913, PLR0917 - what a manifest says
     matrix: Matrix,
     directories: Mapping[tuple[int, int], str],
     kind: Kind,
     source: Mapping[str, str],
     ledger: Mapping[str, Any],
+    objective: str,
 ) -> Manifest:
     """The manifest of a campaign whose cells, by condition's number and seed, lie there."""
     terms = matrix.terms
     return Manifest(
         name=terms.name,
         kind=kind,
+        objective=objective,
         file=source.get("file", ""),
         sha256=source.get("sha256", ""),
         total_runs=terms.evaluations,
@@ -204,3 +208,18 @@ def described(
         statuses=matrix.counts,
         ledger=dict(ledger),
     )
+
+
+def with_statuses(manifest: Manifest, matrix: Matrix) -> Manifest:
+    """The same with how its runs stand now."""
+    terms = matrix.terms
+    stand = {
+        (condition.name, seed): cell.status
+        for condition, row in zip(terms.conditions, matrix.rows, strict=True)
+        for seed, cell in zip(terms.seeds, row, strict=True)
+    }
+    runs = tuple(
+        run.model_copy(update={"status": stand[run.condition, seed_of(run)]})
+        for run in manifest.runs
+    )
+    return manifest.model_copy(update={"runs": runs, "statuses": matrix.counts})

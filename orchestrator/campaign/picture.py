@@ -4,6 +4,7 @@ Only what draws imports matplotlib, and nothing of its global state is changed.
 """
 
 import io
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,17 @@ UNITS = {"nanochat": "held-out bits per byte"}
 MISSING = "a picture needs matplotlib: pip install 'cmaes-orchestrator[plots]'"
 
 _RAW = {"parse_math": False}  # a name may hold a dollar
+
+
+def can_draw() -> bool:
+    """Whether matplotlib is installed. Does not import it."""
+    return find_spec("matplotlib") is not None
+
+
+def unit_of(objective: str, measure: str) -> str:
+    """What an axis of scores is called: of searches, what stands for each."""
+    unit = UNITS.get(objective, "score")
+    return unit if measure == "score" else f"{unit}: {measure}"
 
 
 def draw(report: CampaignReport, path: Path, unit: str) -> None:

@@ -32,7 +32,13 @@ class Board:
     report: CampaignReport
     whose: str  # who carries it out
     sentence: str
+    objective: str
     budget: tuple[str, ...] = ()  # what it has spent and what is to come, where one ledger knows
+
+    @property
+    def is_of_runs(self) -> bool:
+        """Whether its cells are runs of their own, with ledgers of their own."""
+        return not self.budget
 
     def lines(self) -> list[str]:
         """For a terminal."""
@@ -95,6 +101,7 @@ def board_of_ledger(directory: Path, heard: Heard, now: datetime) -> Board:
         report=report.campaign,
         whose=_whose(heard, now),
         sentence=report.sentence,
+        objective=report.objective,
         budget=tuple(_budget(heard, report)),
     )
 
@@ -136,4 +143,5 @@ def board_of_runs(directory: Path, manifest: Manifest, now: datetime) -> Board:
         report=report,
         whose=f"{running} of {len(matrix.cells)} runs are being carried out",
         sentence=campaign_sentence(report, "runs"),
+        objective=manifest.objective,
     )
