@@ -1,0 +1,193 @@
+"""The facts that the checks judge, asked of this machine. What it does not say is None."""
+
+import os
+import re
+import shutil
+import time
+import tomllib
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib import metadata
+from pathlib import Path
+
+import psutil
+
+from orchestrator.doctor.clock import Reading
+from orchestrator.doctor.devices import Graphics, Times
+from orchestrator.doctor.disk import Room
+from orchestrator.doctor.isolation import Fences
+from orchestrator.doctor.sockets import Listener
+from orchestrator.doctor.versions import Requirement, required
+from orchestrator.execution.devices import visible_gpus
+from orchestrator.execution.occupancy import look_at_gpus
+
+DISTRIBUTION = "cmaes-orchestrator"
+CHECKOUT = Path(__file__).parents[2] / "pyproject.toml"
+CGROUPS = Path("/sys/fs/cgroup")
+RUNTIMES = ("docker", "podman", "apptainer")
+
+
+def reading() -> Reading:
+    """Both clocks, read one after the other."""
+    return Reading(time.monotonic(), time.time())
+
+
+def cpu_times(leave_out: frozenset[int] = frozenset()) -> Times:
+    """CPU seconds of every process that can be seen, without this one and those left out."""
+    found = {}
+    for process in psutil.process_iter():
+        if process.pid in leave_out or process.pid == os.getpid():
+            continue
+        with suppress(psutil.Error), process.oneshot():
+            used = process.cpu_times()
+            found[process.pid] = (process.name(), used.user + used.system)
+    return found
+
+
+def load() -> float | None:
+    """The load average of the last minute."""
+    try:
+        return os.getloadavg()[0]
+    except OSError:
+        return None
+
+
+def memory_bytes(cgroups: Path = CGROUPS) -> tuple[int, int]:
+    """(total, available) for this process: the machine's, or less in a container."""
+    found = psutil.virtual_memory()
+    total, available = int(found.total), int(found.available)
+    for limit, used in (("memory.max", "memory.current"), _MEMORY_V1):
+        with suppress(OSError, ValueError):
+            most = int((cgroups / limit).read_text())
+            if most < total:
+                left = most - int((cgroups / used).read_text())
+                return most, min(available, max(left, 0))
+    return total, available
+
+
+_MEMORY_V1 = ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes")
+
+
+def graphics(environment: Mapping[str, str]) -> Graphics:
+    """The GPUs and what is on them, by nvidia-smi."""
+    if shutil.which("nvidia-smi") is None:
+        return Graphics(program=False)
+    visible = tuple(visible_gpus(environment))
+    hidden = "CUDA_VISIBLE_DEVICES" in environment
+    return Graphics(True, visible, tuple(look_at_gpus()) if visible else (), hidden)
+
+
+def room(directory: Path) -> Room | None:
+    """Of the file system that an existing directory is on; None where it cannot be looked at."""
+    try:
+        found = os.statvfs(directory)
+    except OSError:
+        return None
+    return Room(
+        free_bytes=found.f_bavail * found.f_frsize,
+        total_bytes=found.f_blocks * found.f_frsize,
+        free_inodes=found.f_favail if found.f_files else None,
+        writable=os.access(directory, os.W_OK | os.X_OK) and not found.f_flag & os.ST_RDONLY,
+    )
+
+
+def nearest(directory: Path) -> Path:
+    """The directory itself, or the nearest one above it that exists."""
+    where = directory.absolute()
+    return next(path for path in (where, *where.parents) if os.path.lexists(path))
+
+
+def listeners(uid: int) -> list[Listener] | None:
+    """Sockets of this user's processes that accept TCP connections; None if nobody may know."""
+    try:
+        sockets = psutil.net_connections(kind="tcp")
+    except (psutil.Error, OSError):
+        return None
+    found = []
+    for one in sockets:
+        if one.status == psutil.CONN_LISTEN and one.pid is not None:
+            with suppress(psutil.Error):
+                process = psutil.Process(one.pid)
+                if process.uids().real == uid:
+                    found.append(_listener(process, *one.laddr))
+    return sorted(set(found), key=lambda one: (one.port, one.address))
+
+
+def _listener(process: psutil.Process, address: str, port: int) -> Listener:
+    token: bool | None = None
+    with suppress(psutil.Error, OSError):
+        token = process.environ().get("RAY_AUTH_MODE", "") == "token"
+    command = " ".join(process.cmdline()[:6])
+    return Listener(address, port, process.pid, process.name(), command, token)
+
+
+def fences(mounts: str | None = None) -> Fences:
+    """What there is beside process trees: control groups, containers."""
+    mount = _cgroup_mount(mounts)
+    own = Path(mount) / _own_cgroup() if mount else None
+    controllers: tuple[str, ...] = ()
+    if own is not None:
+        with suppress(OSError):
+            controllers = tuple((own / "cgroup.controllers").read_text().split())
+    return Fences(
+        cgroup_mount=mount,
+        cgroup="" if own is None else str(own),
+        controllers=controllers,
+        cgroup_writable=own is not None and os.access(own, os.W_OK),
+        container=_container(),
+        runtimes=tuple(name for name in RUNTIMES if shutil.which(name)),
+    )
+
+
+def _cgroup_mount(mounts: str | None) -> str:
+    if mounts is None:
+        path = Path("/proc/self/mountinfo")
+        mounts = path.read_text() if path.exists() else ""
+    found = re.search(r"^\S+ \S+ \S+ \S+ (\S+) .* - cgroup2 ", mounts, re.MULTILINE)
+    return found[1] if found else ""
+
+
+def _own_cgroup() -> str:
+    with suppress(OSError):
+        for line in Path("/proc/self/cgroup").read_text().splitlines():
+            if line.startswith("0::"):
+                return line.removeprefix("0::").lstrip("/")
+    return ""
+
+
+def _container() -> str:
+    signs = (Path("/.dockerenv"), Path("/run/.containerenv"), Path("/singularity"))
+    return next((str(sign) for sign in signs if sign.exists()), "")
+
+
+def installed(name: str) -> str | None:
+    """The version of an installed package."""
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def python_bound() -> str | None:
+    """What the project's metadata asks of Python; None if it is not installed."""
+    try:
+        return metadata.metadata(DISTRIBUTION).get("Requires-Python", "")
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def requirements_on_record() -> tuple[Requirement, ...] | None:
+    """What the installed project's metadata requires; None if it is not installed."""
+    try:
+        return required(metadata.requires(DISTRIBUTION) or ())
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def requirements_of_checkout(path: Path = CHECKOUT) -> tuple[Requirement, ...]:
+    """What the pyproject.toml beside the packages requires now; empty where there is none."""
+    try:
+        project = tomllib.loads(path.read_text()).get("project", {})
+    except (OSError, ValueError):
+        return ()
+    return required(project["dependencies"]) if project.get("name") == DISTRIBUTION else ()
