@@ -8,11 +8,14 @@ from orchestrator.doctor.versions import pip
 
 _INSTALL = re.compile(r"pip install ((?:--[\w-]+ )*(?:\"[^\"]+\"|\S+))")
 
+_EXTRA = re.compile(r"\"?cmaes-orchestrator(\[[\w,-]+\])\"?")
 
-def data(name: str, ask: Ask, options: str = "") -> tuple[Finding, ...]:
+
+def data(name: str, ask: Ask, options: str = "", checkout: str = "") -> tuple[Finding, ...]:
     """What objective `name` trains on and is scored on, read in a process of its own.
 
-    `options` are those of the command line that name the objective, for the commands that mend.
+    For the commands that mend: `options` are those of the command line that name the objective,
+    `checkout` is the directory that the project is installed from, if there is one.
     """
     again = f"{ME} doctor --objective {name}{options}"
     try:
@@ -21,7 +24,7 @@ def data(name: str, ask: Ask, options: str = "") -> tuple[Finding, ...]:
         return (Finding("data", "unknown", str(error), again),)
     if "failed" in answer:
         said = str(answer["failed"])
-        return (Finding("data", "missing", said, _mend(said, name)),)
+        return (Finding("data", "missing", said, _mend(said, name, checkout)),)
     fingerprint = str(answer["fingerprint"])
     seen = f"{name}, {answer['knobs']} knobs, sha256 {fingerprint[:16]}"
     found = [Finding("objective", "ok", seen), *_text(answer["provenance"], name)]
@@ -46,8 +49,8 @@ def _text(there: Answer, name: str) -> list[Finding]:
     ]
 
 
-def _mend(said: str, name: str) -> str:
+def _mend(said: str, name: str, checkout: str) -> str:
     """The command in an objective's own words, or how to name something else."""
     if install := _INSTALL.search(said):
-        return pip(install[1])
+        return pip(_EXTRA.sub(rf'-e "{checkout}\1"', install[1]) if checkout else install[1])
     return f"{ME} doctor --objective {name} --set data=PATH, with a PATH that is there"

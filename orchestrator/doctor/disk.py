@@ -91,8 +91,16 @@ def _basis(each: Footprint) -> str:
     return f"{kib}, assumed: nothing has run here yet"
 
 
-def writable(directory: Path, parent: Path, room: Room | None) -> Finding:
-    """Whether runs can be written there; `parent` is the nearest directory that exists."""
+def writable(
+    directory: Path, parent: Path, room: Room | None, in_the_way: Path | None = None
+) -> Finding:
+    """Whether runs can be written there; `parent` is the nearest directory that exists.
+
+    `in_the_way` is what has its name, or that of a directory above it, and is none.
+    """
+    if in_the_way is not None:
+        mend = f"mv {in_the_way} {in_the_way}.aside, or name another --runs-dir"
+        return Finding("writable", "missing", f"{in_the_way} is no directory", mend)
     if room is None:
         return Finding("writable", "unknown", f"{parent} cannot be looked at", f"ls -ld {parent}")
     there = "" if parent == directory else f" ({directory} would be made in it)"

@@ -69,7 +69,8 @@ def examine(subject: Subject) -> tuple[Section, ...]:
         room = Section("Disk", _disk(subject, runs_))
         heard = Section("Sockets", _sockets(subject.address))
         name = subject.objective.spec.name
-        text = Section("Data", data.data(name, questions.data, subject.options))
+        checkout = str(machine.CHECKOUT.parent) if machine.requirements_of_checkout() else ""
+        text = Section("Data", data.data(name, questions.data, subject.options, checkout))
         apart = Section("Isolation", _isolation(questions.tree))
         found = _versions(questions.imports, len(graphics.visible), subject)
     after = machine.reading()
@@ -144,7 +145,7 @@ def _disk(subject: Subject, runs_: list[Path]) -> tuple[Finding, ...]:
     tiers = {f"{phase} {tier}": sized for (phase, tier), sized in TIERS.items()}
     return (
         disk.disk(root, room, disk.needs(tiers, each), each),
-        disk.writable(root.absolute(), parent, room),
+        disk.writable(root.absolute(), parent, room, machine.in_the_way(root)),
         locks.place(root, allow_network=subject.allow_network_fs),
         locks.locks(parent),
     )

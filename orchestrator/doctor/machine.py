@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
 from importlib import metadata
+from os.path import isdir  # unlike Path.is_dir it never raises
 from pathlib import Path
 
 import psutil
@@ -32,11 +33,11 @@ def reading() -> Reading:
     return Reading(time.monotonic(), time.time())
 
 
-def cpu_times(leave_out: frozenset[int] = frozenset()) -> Times:
-    """CPU seconds of every process that can be seen, without this one and those left out."""
+def cpu_times() -> Times:
+    """CPU seconds of every process that can be seen, without this one."""
     found = {}
     for process in psutil.process_iter():
-        if process.pid in leave_out or process.pid == os.getpid():
+        if process.pid == os.getpid():
             continue
         with suppress(psutil.Error), process.oneshot():
             used = process.cpu_times()
@@ -94,7 +95,15 @@ def room(directory: Path) -> Room | None:
 def nearest(directory: Path) -> Path:
     """The directory itself, or the nearest one above it that exists."""
     where = directory.absolute()
-    return next(path for path in (where, *where.parents) if os.path.lexists(path))
+    return next((path for path in (where, *where.parents) if isdir(path)), Path("/"))
+
+
+def in_the_way(directory: Path) -> Path | None:
+    """What is no directory where one is to be made."""
+    where = directory.absolute()
+    there = (path for path in (where, *where.parents) if os.path.lexists(path))
+    first = next(there, None)
+    return first if first is not None and not isdir(first) else None
 
 
 def listeners(uid: int) -> list[Listener] | None:
@@ -171,7 +180,8 @@ def installed(name: str) -> str | None:
 def python_bound() -> str | None:
     """What the project's metadata asks of Python; None if it is not installed."""
     try:
-        return metadata.metadata(DISTRIBUTION).get("Requires-Python", "")
+        known = metadata.metadata(DISTRIBUTION)
+        return known["Requires-Python"] if "Requires-Python" in known else ""  # noqa: SIM401 - no dict
     except metadata.PackageNotFoundError:
         return None
 

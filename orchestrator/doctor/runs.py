@@ -13,6 +13,7 @@ from orchestrator.doctor.disk import ASSUMED, Footprint
 from orchestrator.doctor.finding import ME, Finding
 
 NOT_RUNS = ("eval", "reports")
+DEEPEST = 4  # below the runs directory: a phase, a campaign, its runs
 MOST_RUNS, MOST_EVALUATIONS = 8, 200  # looked at for what an evaluation takes: the newest
 BLOCK_BYTES = 512  # in which st_blocks counts
 _OWNER = re.compile(r"host (?P<host>[^,]*), pid (?P<pid>\d+), since (?P<since>\S+)")
@@ -30,9 +31,10 @@ class Holder:
 
 def run_directories(root: Path) -> list[Path]:
     """Every directory below `root` that a run has been opened in, those changed last first."""
-    found = []
+    found, most = [], len(root.parts) + DEEPEST
     for directory, folders, files in os.walk(root):
-        folders[:] = [name for name in folders if name not in NOT_RUNS]
+        deeper = len(Path(directory).parts) < most
+        folders[:] = [name for name in folders if deeper and name not in NOT_RUNS]
         if LOCK in files:
             found.append(Path(directory))
     return sorted(found, key=_changed, reverse=True)
@@ -82,7 +84,7 @@ def live(
 
     `still(pid, lock)` says whether that process of this machine has the lock's file open.
     """
-    named = [found for run in runs if (found := holder(run)) is not None]
+    named = [one for one in map(holder, runs) if one is not None]
     states = {one: _is_live(one, host, still) for one in named}
     found = [_live(one, host) for one, held in states.items() if held]
     unseen = [one for one, held in states.items() if held is None]

@@ -10,7 +10,7 @@ from orchestrator.doctor.finding import Finding
 from orchestrator.execution.server import EngineError
 
 CLUSTERS = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"  # where true, a local Ray listens to everybody
-_RAYS = ("gcs_server", "raylet", "ray::", "ray.dashboard", "/ray/dashboard/", "ray/_private")
+_RAYS = ("gcs_server", "raylet", "ray::", "ray-dashboard", "/ray/dashboard/", "ray/_private")
 SHOWN = 8
 
 
@@ -89,9 +89,11 @@ def private_ray(environment: Mapping[str, str]) -> Finding:
 def cluster(address: str | None, reach: Callable[[str], None]) -> Finding:
     """Whether the Ray that a run would join answers; `reach` raises EngineError if not."""
     item = "cluster"
-    if address in (None, "", "local"):
+    if not address or address == "local":
         return Finding(item, "ok", "none asked for: a run starts a Ray of its own")
-    assert address is not None
+    if address == "auto":
+        seen = "a run joins the Ray that it finds on this machine"
+        return Finding(item, "unknown", seen, "ray status")
     try:
         reach(address)
     except EngineError as error:
