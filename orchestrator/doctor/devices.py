@@ -129,4 +129,9 @@ def slots(slots_: Slots | str, graphics: Graphics) -> Finding:
         return Finding(item, "ok", seen)
     if len(troubled) < len(graphics.visible):
         return Finding(item, "ok", f"{seen}; {len(troubled)} not free would be withdrawn")
-    return Finding(item, "missing", f"{seen}, but no GPU is free", "say --device cpu, or end it")
+    return Finding(
+        item,
+        "missing",
+        f"{seen}, but no GPU is free",
+        "say --device cpu, or end what is on one of them",
+    )

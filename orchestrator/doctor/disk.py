@@ -20,6 +20,7 @@ class Room:
     total_bytes: int
     free_inodes: int | None  # None where it does not count them
     writable: bool
+    read_only: bool = False  # mounted so
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,10 @@ def needs(tiers: Mapping[str, Envelope], each: Footprint) -> tuple[Need, ...]:
 
 
 def disk(directory: Path, room: Room | None, needed: tuple[Need, ...], each: Footprint) -> Finding:
-    """Free bytes and inodes against what each tier takes; room for the least of them is needed."""
+    """Free bytes and inodes against what each tier takes; room for the least of them is needed.
+
+    `directory` exists, on that file system.
+    """
     item, look = "disk", f"df -h {directory}; df -i {directory}"
     if room is None:
         return Finding(item, "unknown", f"{directory} cannot be looked at", look)
@@ -107,4 +111,6 @@ def writable(
     if room.writable:
         return Finding("writable", "ok", f"{parent}{there}")
     mend = f"chmod u+rwx {parent} (as its owner), or name another --runs-dir"
+    if room.read_only:
+        mend = f"mount -o remount,rw {parent} (its mount point), or name another --runs-dir"
     return Finding("writable", "missing", f"{parent} takes no files of yours{there}", mend)

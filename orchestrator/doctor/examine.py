@@ -24,16 +24,16 @@ from orchestrator.doctor import (
     versions,
 )
 from orchestrator.doctor.asking import Ask, Asked
-from orchestrator.doctor.finding import Finding, Section
+from orchestrator.doctor.finding import ME, Finding, Section
 from orchestrator.execution import processes, ray_access
 from orchestrator.execution.devices import Offer, cpu_name, usable_cpus
 from orchestrator.execution.evaluate import Slots
 from orchestrator.execution.occupancy import process_name
 
-QUICK_SECONDS = 4.0  # for each question to another process; it takes half a second of a free CPU
 IMPORT_SECONDS, TREE_SECONDS = 120.0, 30.0
 DATA_SECONDS = 24 * 3600.0  # a large text is prepared once, however long that takes
-LEFT_OUT = Finding("imports", "unknown", "left out by --quick", "repeat it without --quick")
+QUICK_DATA_SECONDS = 5.0  # one that is prepared takes half a second of a free CPU
+LEFT_OUT = Finding("imports", "unknown", "left out by --quick", f"{ME} doctor (no --quick)")
 
 
 @dataclass(frozen=True)
@@ -96,12 +96,12 @@ def _asked(subject: Subject) -> Iterator[Questions]:
     with ExitStack() as stack:
 
         def ask(module: str, *arguments: str, limit_seconds: float, **more: dict[str, str]) -> Ask:
-            limit = QUICK_SECONDS if quick else limit_seconds
-            asked = Asked(f"{here}.{module}", *arguments, limit_seconds=limit, **more)
+            asked = Asked(f"{here}.{module}", *arguments, limit_seconds=limit_seconds, **more)
             return stack.enter_context(asked)
 
         tree = ask("orphaning", limit_seconds=TREE_SECONDS, environment=mark)
-        text = ask("reading", spec, limit_seconds=DATA_SECONDS)
+        patience = QUICK_DATA_SECONDS if quick else DATA_SECONDS
+        text = ask("reading", spec, limit_seconds=patience)
         slow = None
         if not quick:
             slow = ask("importing", *versions.NAMED, limit_seconds=IMPORT_SECONDS)
@@ -144,7 +144,7 @@ def _disk(subject: Subject, runs_: list[Path]) -> tuple[Finding, ...]:
     room, each = machine.room(parent), runs.footprint(runs_)
     tiers = {f"{phase} {tier}": sized for (phase, tier), sized in TIERS.items()}
     return (
-        disk.disk(root, room, disk.needs(tiers, each), each),
+        disk.disk(parent, room, disk.needs(tiers, each), each),
         disk.writable(root.absolute(), parent, room, machine.in_the_way(root)),
         locks.place(root, allow_network=subject.allow_network_fs),
         locks.locks(parent),

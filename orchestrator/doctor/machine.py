@@ -84,11 +84,13 @@ def room(directory: Path) -> Room | None:
         found = os.statvfs(directory)
     except OSError:
         return None
+    read_only = bool(found.f_flag & os.ST_RDONLY)
     return Room(
         free_bytes=found.f_bavail * found.f_frsize,
         total_bytes=found.f_blocks * found.f_frsize,
         free_inodes=found.f_favail if found.f_files else None,
-        writable=os.access(directory, os.W_OK | os.X_OK) and not found.f_flag & os.ST_RDONLY,
+        writable=os.access(directory, os.W_OK | os.X_OK) and not read_only,
+        read_only=read_only,
     )
 
 
@@ -123,11 +125,30 @@ def listeners(uid: int) -> list[Listener] | None:
 
 
 def _listener(process: psutil.Process, address: str, port: int) -> Listener:
-    token: bool | None = None
-    with suppress(psutil.Error, OSError):
-        token = process.environ().get("RAY_AUTH_MODE", "") == "token"
     command = " ".join(process.cmdline()[:6])
+    started_in = (_environment(one.pid) for one in (process, *process.parents()))
+    told = (wants_token(environment) for environment in started_in)
+    token = next((one for one in told if one is not None), None)  # its own, or its parent's
     return Listener(address, port, process.pid, process.name(), command, token)
+
+
+def _environment(pid: int) -> bytes:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/environ").read_bytes()
+    return b""
+
+
+def wants_token(environment: bytes) -> bool | None:
+    """Whether a Ray process started in this environment wants a token; None if it cannot be seen.
+
+    The environment is as /proc shows it: a process that gives itself a title may have written over
+    it, so that a variable that is not there may have been.
+    """
+    variables = [one.partition(b"=") for one in environment.split(b"\0")]
+    modes = [value for name, _, value in variables if name == b"RAY_AUTH_MODE"]
+    if modes:
+        return modes[0] == b"token"
+    return False if any(name == b"PATH" for name, _, _ in variables) else None
 
 
 def fences(mounts: str | None = None) -> Fences:

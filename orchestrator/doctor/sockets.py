@@ -10,8 +10,17 @@ from orchestrator.doctor.finding import Finding
 from orchestrator.execution.server import EngineError
 
 CLUSTERS = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"  # where true, a local Ray listens to everybody
-_RAYS = ("gcs_server", "raylet", "ray::", "ray-dashboard", "/ray/dashboard/", "ray/_private")
+_RAYS = (
+    "gcs_server",
+    "raylet",
+    "ray::",
+    "ray-dashboard",
+    "/ray/dashboard/",
+    "ray/_private",
+    "ray.util.client",
+)
 SHOWN = 8
+RESTART = "if it is needed: RAY_AUTH_MODE=token ray start --head --node-ip-address=127.0.0.1"
 
 
 @dataclass(frozen=True)
@@ -59,15 +68,18 @@ def listening(found: Sequence[Listener] | None) -> tuple[Finding, ...]:
 def _of_ray(rays: Sequence[Listener], inside: Sequence[Listener]) -> Finding:
     item = "Ray listens"
     if not rays:
-        seen = f"on loopback only: {_listed(inside)}" if inside else "no Ray of yours is running"
+        who = ", ".join(sorted({f"{one.name} (pid {one.pid})" for one in inside}))
+        seen = f"on loopback only: {who}" if inside else "no Ray of yours is running"
         return Finding(item, "ok", seen)
-    mend = "ray stop; then with RAY_AUTH_MODE=token: ray start --head --node-ip-address=127.0.0.1"
+    pids = " ".join(map(str, sorted({one.pid for one in rays})))
+    mend = f"kill {pids}; {RESTART}"
     naked = [one for one in rays if one.token is False]
     if naked:
         seen = f"asks nobody for a token: {_listed(naked)}"
         return Finding(item, "missing", seen, mend)
-    if any(one.token is None for one in rays):
-        return Finding(item, "unknown", f"perhaps without a token: {_listed(rays)}", mend)
+    unseen = [one for one in rays if one.token is None]
+    if unseen:
+        return Finding(item, "unknown", f"perhaps without a token: {_listed(unseen)}", mend)
     return Finding(item, "ok", f"with a token: {_listed(rays)}")
 
 

@@ -1,12 +1,16 @@
 """`doctor` as people call it, on this very machine."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
 import pytest
 
+from objectives import registry
+from objectives.api import ObjectiveSpec
 from orchestrator.doctor import examine
 from orchestrator.doctor.finding import STATES, Finding, Section
 from orchestrator.execution import ray_access
@@ -33,7 +37,7 @@ def test_all_that_a_run_needs_is_looked_at_and_nothing_is_touched(
     assert {one["state"] for one in found.values()} <= set(STATES)
     assert all(one["mend"] for one in found.values() if one["state"] in ("missing", "unknown"))
     assert answer.code == (0 if document["ready"] else 2)
-    for needed in ("CPUs", "torch", "ray", "cma", "numpy", "data", "file locks", "process tree"):
+    for needed in ("CPUs", "torch", "ray", "cma", "numpy", "file locks", "process tree"):
         assert found[needed]["state"] == "ok", found[needed]
     assert found["imports"]["seen"] == "left out by --quick"
     assert list(tmp_path.iterdir()) == []
@@ -113,9 +117,6 @@ def test_it_imports_neither_torch_nor_ray_nor_cma_nor_numpy(cli: "Cli", tmp_path
         "    heavy = [m for m in ('torch', 'ray', 'cma', 'numpy') if m in sys.modules]\n"
         "    print('heavy', heavy, file=sys.stderr)\n"
     )
-    import subprocess
-    import sys
-
     done = subprocess.run(
         [sys.executable, "look.py"],
         cwd=tmp_path,
@@ -130,14 +131,12 @@ def test_it_imports_neither_torch_nor_ray_nor_cma_nor_numpy(cli: "Cli", tmp_path
 
 
 def test_what_takes_seconds_is_asked_when_there_is_time(tmp_path: Path) -> None:
-    from objectives import registry
-    from objectives.api import ObjectiveSpec
-
     objective = registry.load(ObjectiveSpec(name="sphere"))
     subject = examine.Subject(objective, tmp_path / "runs", device="cpu")
     sections: tuple[Section, ...] = examine.examine(subject)
     found: dict[str, Finding] = {one.item: one for section in sections for one in section.findings}
     assert found["imports"].state == "ok"
+    assert (found["data"].state, found["data"].seen) == ("ok", "sphere needs none")
     assert found["CUDA"].state in ("ok", "absent")
     assert found["clocks"].state == "ok"
     assert os.listdir(tmp_path) == []

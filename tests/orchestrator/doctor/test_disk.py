@@ -66,6 +66,12 @@ def test_where_nothing_can_be_written_no_run_can_begin() -> None:
     assert "/data/runs would be made in it" in found.seen
 
 
+def test_a_file_system_that_is_mounted_to_be_read_only_wants_another_mount() -> None:
+    found = writable(RUNS, RUNS, Room(1, 1, None, writable=False, read_only=True))
+    assert found.state == "missing"
+    assert found.mend.startswith("mount -o remount,rw /data/runs")
+
+
 def test_a_file_with_the_directorys_name_is_in_the_way(tmp_path: Path) -> None:
     (tmp_path / "runs").write_text("")
     blocked = tmp_path / "runs/phase1"

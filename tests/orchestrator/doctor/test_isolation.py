@@ -96,7 +96,8 @@ def test_containers_are_told_and_never_needed(fences: Fences, state: str, words:
 
 
 def test_where_version_2_is_mounted_is_read_from_the_mounts() -> None:
-    mounts = "38 31 0:35 / /x rw - cgroup cgroup rw\n41 31 0:38 / /no/such rw,nosuid - cgroup2 cgroup2 rw\n"
+    version_1 = "38 31 0:35 / /x rw - cgroup cgroup rw"
+    mounts = f"{version_1}\n41 31 0:38 / /no/such rw,nosuid - cgroup2 cgroup2 rw\n"
     found = machine.fences(mounts)
     assert found.cgroup_mount == "/no/such"
     assert (found.controllers, found.cgroup_writable) == ((), False)

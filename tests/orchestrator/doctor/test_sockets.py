@@ -43,6 +43,7 @@ def test_loopback_is_told_from_the_rest(address: str, beyond: bool) -> None:
         ("raylet", "", True),
         ("ray::IDLE", "", True),
         ("python", "python -u /venv/ray/dashboard/dashboard.py", True),
+        ("python3", "python3 -m ray.util.client.server --port=10001", True),
         ("python", "python -m http.server", False),
         ("xray", "", False),
     ],
@@ -55,7 +56,7 @@ def test_others_that_listen_are_listed_and_fail_nothing() -> None:
     found = listening([WEB, ray("127.0.0.1", asks=True)])
     assert [one.state for one in found] == ["ok", "ok"]
     assert found[0].seen == "beyond loopback: python (pid 7) on 0.0.0.0:8080; on loopback: 1"
-    assert found[1].seen == "on loopback only: gcs_server (pid 42) on 127.0.0.1:6379"
+    assert found[1].seen == "on loopback only: gcs_server (pid 42)"
 
 
 @pytest.mark.parametrize(("asks", "state"), [(True, "ok"), (False, "missing"), (None, "unknown")])
@@ -64,6 +65,24 @@ def test_a_ray_that_others_can_reach_must_ask_for_a_token(asks: bool | None, sta
     assert (found.item, found.state) == ("Ray listens", state)
     assert "gcs_server (pid 42) on 10.0.0.5:6379" in found.seen
     assert "python" not in found.seen
+    assert found.mend.startswith("kill 42;") or asks
+
+
+@pytest.mark.parametrize(
+    ("environment", "wants"),
+    [
+        (b"PATH=/bin\0RAY_AUTH_MODE=token\0", True),
+        (b"PATH=/bin\0RAY_AUTH_MODE=disabled\0", False),
+        (b"PATH=/bin\0HOME=/root\0", False),
+        (b"\0\0\0\0RAY_AUTH_MODE=token\0", True),  # behind what a title has written over
+        (b"gent\0\0\0\0\0", None),
+        (b"", None),
+    ],
+)
+def test_whether_a_token_is_wanted_is_read_from_what_a_ray_was_started_with(
+    environment: bytes, wants: bool | None
+) -> None:
+    assert machine.wants_token(environment) is wants
 
 
 def test_one_ray_process_without_a_token_is_enough_to_say_so() -> None:
