@@ -1,0 +1,1 @@
+"""Conditions compared on the same seeds, on the engine and the ledger of a search."""
