@@ -33,6 +33,7 @@ from orchestrator.campaign.shown import draw_board, show_board, show_result
 from orchestrator.campaign.status import find_board
 from orchestrator.config.asked import Asked, Conduct
 from orchestrator.config.commands import init
+from orchestrator.doctor.command import doctor
 from orchestrator.engine import Engine, devices_of
 from orchestrator.execution import processes
 from orchestrator.execution.server import EngineError
@@ -169,6 +170,7 @@ app.command()(verify)
 app.command()(amend)
 app.command()(analyze)
 app.command()(explain)
+app.command()(doctor)
 
 
 @app.command()
