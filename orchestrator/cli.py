@@ -33,6 +33,7 @@ from orchestrator.campaign.shown import draw_board, show_board, show_result
 from orchestrator.campaign.status import find_board
 from orchestrator.config.asked import Asked, Conduct
 from orchestrator.config.commands import init
+from orchestrator.config.sections import MOST_SEEDS
 from orchestrator.doctor.command import doctor
 from orchestrator.engine import Engine, devices_of
 from orchestrator.execution import processes
@@ -42,7 +43,6 @@ from orchestrator.follow import follow, foreseen
 from orchestrator.ledger_commands import amend, ledgers, verify
 from orchestrator.options import (
     DEFAULT_ROOT,
-    MOST_SEEDS,
     Address,
     AllowNetworkFs,
     DeviceName,

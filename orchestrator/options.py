@@ -14,6 +14,7 @@ from objectives.api import Objective
 from orchestrator.check import CHECK_SEEDS, LEAST_SEEDS, CheckRequest
 from orchestrator.config.asked import FLAGS, Asked, Conduct, asked_of, conduct_of, request_of
 from orchestrator.config.resolve import Given, Resolved, resolve
+from orchestrator.config.sections import LARGEST, MOST_SEEDS
 from orchestrator.planning.request import RUNG_FACTOR, RUNG_SEEDS, VERDICT_SEEDS, Request
 from orchestrator.thresholds import read_changes
 
@@ -21,10 +22,6 @@ Flags = Mapping[str, tuple[Any, str]]
 """Values by dotted key, each with the name of its flag."""
 
 DEFAULT_ROOT = Path("artifacts/cmaes")
-MOST_SEEDS = 1000  # of one point
-
-LARGEST = 1e9
-"""Of any number of hours, seconds or money: a larger one is a slip, and no clock counts so far."""
 
 
 def _root(path: Path) -> Path:
