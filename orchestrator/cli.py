@@ -3,6 +3,7 @@
 import io
 import signal
 import sys
+from datetime import UTC, datetime
 from typing import Annotated, Any, get_args
 
 import typer
@@ -17,6 +18,8 @@ from budgets.fold import ImpossibleEventError
 from budgets.ledger import LedgerStorageError
 from budgets.lock import LedgerLockedError
 from budgets.markdown import amount
+from budgets.pace import pace
+from budgets.pace_text import pace_line
 from budgets.plain import printable
 from budgets.report import budget_report
 from budgets.state import RunState
@@ -220,9 +223,10 @@ def status(run: RunName = None, root: Root = DEFAULT_ROOT, as_json: Json = False
     state = load_state(directory)
     running = _is_running(state)
     report = budget_report(state)
+    found = pace(state, datetime.now(UTC)) if report.decision == "continue" else None
     if as_json:
         document = {"directory": str(directory), "running": running, **report.model_dump()}
-        print_json(document)
+        print_json({**document, "pace": None if found is None else found.model_dump()})
         return
     whose = f"running (pid {state.opened[-1].owner.pid})" if running else "not running"
     print(printable(f"{directory}: {whose}"))
@@ -235,6 +239,8 @@ def status(run: RunName = None, root: Root = DEFAULT_ROOT, as_json: Json = False
                 f"{amount(balance, balance.reserved)} reserved, "
                 f"{amount(balance, balance.free)}{free}"
             )
+    if found is not None:
+        print(printable(pace_line(found)))
     if report.decision == "continue" and not running:
         print("Repeat the command that began it to go on.")
 
