@@ -142,8 +142,8 @@ def _timing_lines(found: Timing) -> list[str]:
     said = (
         f"Estimated {duration(3600 * found.estimated_hours)} for what is done, it took "
         f"{duration(3600 * found.actual_hours)} (and {duration(3600 * found.startup_hours)} to "
-        f"start): accuracy {found.accuracy:.0f} %. Device-hours: {found.estimated_device_hours:.4f} "
-        f"estimated, {found.actual_device_hours:.4f} used."
+        f"start): accuracy {found.accuracy:.0f} %. Device-hours: "
+        f"{found.estimated_device_hours:.4f} estimated, {found.actual_device_hours:.4f} used."
     )
     if found.is_good:
         return [said]

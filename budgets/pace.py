@@ -237,6 +237,11 @@ def _own_ms(state: RunState) -> tuple[int, int]:
     return sum(own), sum(state.starts_ms.values())
 
 
+def last_seen(state: RunState) -> datetime:
+    """The moment of the last record, by the wall's clock."""
+    return _moment(_now_ms(state))
+
+
 def _now_ms(state: RunState) -> float:
     """By the wall's clock, at the last record."""
     if not state.opened:

@@ -39,6 +39,7 @@ from orchestrator.follow import Overrides, follow, permitted, warm_start
 from orchestrator.fork import forked, planned_again
 from orchestrator.panels import Confirming
 from orchestrator.place import check_place
+from orchestrator.planning.history import note
 from orchestrator.planning.plan import Succession, calibration_plan, search_plan, why_no_go
 from orchestrator.planning.request import Request, run_directory, run_name
 from orchestrator.recorded import (
@@ -274,7 +275,7 @@ class Session:
             check_same_plan(directory, recorded, plan)
             refuse_late_overrides(recorded, overrides)
             self._finish_off(directory, recorded)
-            return Result(directory, recorded, judge(recorded))
+            return self._noted(Result(directory, recorded, judge(recorded)))
         objective = registry.load(ObjectiveSpec.model_validate(plan.objective))
         for warning in objective.preflight():  # before there is anything to clean up
             self.say(f"Warning: {warning}.")
@@ -306,7 +307,12 @@ class Session:
                 settle_abandoned(run)
             conclude(run, verdict)
             artifacts.write_run(directory, run.state)
-            return Result(directory, run.state, verdict)
+            return self._noted(Result(directory, run.state, verdict))
+
+    def _noted(self, result: Result) -> Result:
+        """The result, once the history has what the run took."""
+        note(self.root, result.state, result.verdict, self.say)
+        return result
 
     def _finish_off(self, directory: Path, state: RunState) -> None:
         """Do what the process that concluded the run may have died before."""
