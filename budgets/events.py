@@ -12,7 +12,7 @@ from pydantic.dataclasses import dataclass
 
 from budgets.terms import Arm, Caps, PanelName, Plan, Terms
 
-SCHEMA = 4
+SCHEMA = 5
 """Version of these words, in every ledger's first record and in every session's (see `upcast`)."""
 
 

@@ -243,6 +243,9 @@ def _asked(state: RunState, event: GenerationAsked) -> None:
         raise ValueError(f"generation {pairs.number} is not compared with its short evaluations")
     if event.settings and (proxy is None or event.settings != proxy.varied.settings):
         raise ValueError("it has settings that are not those of the plan's proxy")
+    campaign = state.plan.campaign
+    if campaign is not None and event.seeds != campaign.seeds:
+        raise ValueError(f"seeds {event.seeds}, the campaign has {campaign.seeds}")
     state.current = Generation(
         event.generation,
         event.points,
@@ -250,6 +253,7 @@ def _asked(state: RunState, event: GenerationAsked) -> None:
         distances=event.distances,
         changed=event.settings,
         stretch=event.length,
+        conditions=() if campaign is None else campaign.conditions,
     )
 
 

@@ -115,7 +115,10 @@ def moved(plan: Plan, generation: Generation, candidate: int) -> tuple[int, End]
 
 
 def label(plan: Plan, generation: Generation, candidate: int) -> str:
-    """What a check's candidate is: `baseline`, or a knob's name and an end."""
+    """What a check's candidate is: `baseline`, or a knob's name and an end; of a campaign, which
+    condition."""
+    if plan.campaign is not None:
+        return plan.campaign.conditions[candidate].name
     place = moved(plan, generation, candidate)
     return centre_of(plan) if place is None else f"{_name(plan, place[0])} {place[1]}"
 

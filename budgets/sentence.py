@@ -15,7 +15,7 @@ def sentence(state: RunState, verdict: Verdict) -> str:
     match verdict.decision:
         case "continue":
             planned = state.plan.resolved
-            if state.plan.phase == "check":
+            if state.plan.phase in ("check", "campaign"):
                 settled = state.accounts.evaluations + state.accounts.apart
                 whole = planned.evaluations + state.plan.apart
                 return f"Running: {settled} of {whole} evaluations settled."
@@ -68,8 +68,8 @@ def _finished(state: RunState) -> str:
         if failed == evaluations:
             return f"Not calibrated: all {evaluations} evaluations of the baseline failed."
         return f"Calibrated: {evaluations - failed} healthy evaluations of the baseline."
-    if state.plan.phase == "check":
-        return _checked(state)
+    if state.plan.phase in ("check", "campaign"):
+        return _compared(state)
     if (decided := state.decided) is not None:
         return f"{title(decided.grade, decided.no_go)}: {decided.evidence}.{_survival(state)}"
     plumbing = f"All {evaluations} evaluations are settled, {failed} of them failed."
@@ -92,6 +92,16 @@ def _survival(state: RunState) -> str:
     if not found.pairs:
         why = "it has no score on fresh seeds"
     return f" The winner of phase 1 does not survive: {why}."
+
+
+def _compared(state: RunState) -> str:
+    if (campaign := state.plan.campaign) is None:
+        return _checked(state)
+    failed = sum(len(generation.failed) for generation in state.generations)
+    return (
+        f"All {campaign.evaluations} evaluations of {len(campaign.conditions)} conditions on "
+        f"{len(campaign.seeds)} seeds are settled, {failed} of them failed."
+    )
 
 
 def _checked(state: RunState) -> str:

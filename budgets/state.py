@@ -22,7 +22,7 @@ from budgets.events import (
     Status,
     Withdrawn,
 )
-from budgets.terms import Arm, PanelName, Plan
+from budgets.terms import Arm, Condition, PanelName, Plan
 
 
 class Try(NamedTuple):
@@ -114,12 +114,13 @@ class Batch:
 
 @dataclass(slots=True, kw_only=True)
 class Generation(Batch):
-    """Points that the search proposed, or that a calibration or a check consists of."""
+    """Points that the search proposed, or that a calibration, a check or a campaign consists of."""
 
     seeds: tuple[int, ...]  # shared by all candidates
     distances: tuple[float, ...] = ()
     changed: Mapping[str, Any] = field(default_factory=dict)  # of the objective: a proxy's settings
     stretch: float = 1.0
+    conditions: tuple[Condition, ...] = ()  # of a campaign: what each candidate is
     told: GenerationTold | None = None
 
     @property
@@ -130,11 +131,11 @@ class Generation(Batch):
     def seeds_of(self, candidate: int) -> tuple[int, ...]:  # noqa: ARG002
         return self.seeds
 
-    def settings(self, candidate: int) -> Mapping[str, Any]:  # noqa: ARG002
-        return self.changed
+    def settings(self, candidate: int) -> Mapping[str, Any]:
+        return self.conditions[candidate].settings if self.conditions else self.changed
 
-    def length(self, candidate: int) -> float:  # noqa: ARG002
-        return self.stretch
+    def length(self, candidate: int) -> float:
+        return self.conditions[candidate].length if self.conditions else self.stretch
 
     def fitness(self) -> list[float]:
         """What the search is told, in candidate order. Raises ValueError when none is healthy."""

@@ -450,6 +450,10 @@ class Plan(Terms):
                 f"the envelope's {self.resolved.evaluations} evaluations exceed the cap of "
                 f"{self.caps.evaluations}"
             )
+        if self.campaign is not None:
+            shape = (self.resolved.population, self.resolved.seeds_per_candidate)
+            if shape != (len(self.campaign.conditions), len(self.campaign.seeds)):
+                raise ValueError(f"{shape} is not the shape of the plan's campaign")
         if self.caps.cost is not None and self.price_per_device_hour == 0:
             raise ValueError("a cap on cost needs --price-per-device-hour")
         return self

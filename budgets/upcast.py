@@ -5,7 +5,8 @@ a plan's `parent` and a cap's `window`. Schema 3 has `panel_asked` and `decided`
 word about an evaluation, `again` in a settlement, a generation's `distances`, `settings` and
 `length`; a plan's `confirmation`, `proxy` and `source`. Schema 4 has `guided` and `descent` in what
 a search learned; the methods "plain" and "guided", settings `known` and an `inherited` run in its
-terms. All of them are absent from older records, where the defaults are true.
+terms. Schema 5 has the phase "campaign" and such a plan's `campaign`. All of them are absent from
+older records, where the defaults are true.
 """
 
 from collections.abc import Callable
@@ -33,7 +34,12 @@ def _as_it_is(event: Fields) -> Fields:
     return event
 
 
-_STEPS: dict[int, Callable[[Fields], Fields]] = {1: _from_1, 2: _as_it_is, 3: _as_it_is}
+_STEPS: dict[int, Callable[[Fields], Fields]] = {
+    1: _from_1,
+    2: _as_it_is,
+    3: _as_it_is,
+    4: _as_it_is,
+}
 """From each older schema to the next one."""
 
 

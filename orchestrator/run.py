@@ -153,7 +153,7 @@ class Run:
             attempt_id=self._attempt_id(reserved),
             directory=self.directory / "eval" / attempt_place(reserved),
             objective=made.objective,
-            knobs=SearchSpace.model_validate(plan.space).decode(batch.points[reserved.candidate]),
+            knobs=_knobs(plan, batch, reserved.candidate),
             seed=reserved.seed,
             limits=plan.limits.stretched(made.length),
             owner=self.owner,
@@ -162,6 +162,13 @@ class Run:
 
     def _attempt_id(self, reserved: Reserved | Settled) -> str:
         return attempt_id(self.state, reserved)
+
+
+def _knobs(plan: Plan, batch: Batch, candidate: int) -> dict[str, float]:
+    """Those of the candidate's point; a campaign's conditions have their own."""
+    if plan.campaign is not None:
+        return dict(plan.campaign.conditions[candidate].knobs)
+    return SearchSpace.model_validate(plan.space).decode(batch.points[candidate])
 
 
 def open_run(ledger: Ledger, plan: Plan, owner: Owner, observe: Observer) -> Run:

@@ -138,12 +138,12 @@ class Session:
         return self.carry_out(directory, plan, slots, lambda _: baseline, overrides)
 
     def check(self, request: Check, slots: Slots) -> Result:
-        """Begin or take up the check that `request` describes.
+        """Begin or take up the check or the campaign that `request` describes.
 
         A calibration there is gives it limits and the unit of noise. Raises ValueError on a request
         that cannot be planned.
         """
-        directory = run_directory(self.root, "check", request.name(slots.device))
+        directory = run_directory(self.root, request.terms.phase, request.name(slots.device))
         if (recorded := recorded_plan(directory)) is not None:
             plan = request.plan(recorded.devices, recorded.calibration)
             kept = {"thresholds": recorded.thresholds, "parent": recorded.parent}

@@ -45,7 +45,7 @@ def coloured(contenders: Iterable[str], reference: str) -> dict[str, Any]:
     """A colour for each, always the same ones for ours and for the reference."""
     import matplotlib as mpl
 
-    others = iter([c for c in mpl.colormaps["tab20"].colors if c[0] < 0.8 or c[1] > 0.4])
+    others = iter([c for c in mpl.colormaps["tab20"](range(20)) if c[0] < 0.8 or c[1] > 0.4])
     own = {OURS: "tab:red", reference: "black"}
     return {name: own.get(name) or next(others, "grey") for name in contenders}
 

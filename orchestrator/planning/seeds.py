@@ -17,6 +17,8 @@ def evaluation_seeds(plan: Plan, generation: int) -> tuple[int, ...]:
     do searches that begin with what others found: none is judged on the seeds that this was chosen
     on.
     """
+    if plan.campaign is not None:
+        return plan.campaign.seeds
     stream = _stream(plan)
     return tuple(
         _seed(f"{stream}/{generation}/{repeat}")

@@ -1,0 +1,164 @@
+"""From conditions and factors as people write them to what a campaign evaluates."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+from budgets.terms import Condition, Factor
+from objectives import registry
+from objectives.api import Objective
+
+Settings = Mapping[str, Any]
+
+SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+=-]{0,99}")
+"""A name that any file system takes, and no shell mistakes for an option or a pattern."""
+
+CONTROL = "_base"
+"""What the names of controls end with."""
+
+DEFAULT = "default"
+"""The control that is the configuration itself."""
+
+MOST_CELLS = 10_000
+
+
+@dataclass(frozen=True)
+class Level:
+    """One value of a factor: its name, and what it sets."""
+
+    name: str
+    settings: Settings
+
+
+@dataclass(frozen=True)
+class Varied:
+    """A factor with its levels in their order."""
+
+    name: str
+    levels: tuple[Level, ...]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A configuration by name, before it is looked at what the objective makes of it."""
+
+    name: str
+    settings: Settings
+    levels: Mapping[str, str] = field(default_factory=dict)
+    control: bool = False
+
+
+def factors_of(table: Mapping[str, Any]) -> tuple[Varied, ...]:
+    """The factors of a table `[factors]`.
+
+    A list holds values of the setting that the factor is named after; a table holds levels by name,
+    each a table of settings. Raises ValueError, naming the factor, on anything else.
+    """
+    return tuple(Varied(name, tuple(_levels(name, given))) for name, given in table.items())
+
+
+def _levels(factor: str, given: Any) -> Iterator[Level]:
+    if isinstance(given, list) and given:
+        for value in given:
+            if isinstance(value, list | dict):
+                raise ValueError(f"factors.{factor}: expected plain values, got {value!r}")
+            yield Level(_as_name(value), {factor: value})
+    elif isinstance(given, dict) and given:
+        for name, settings in given.items():
+            if not isinstance(settings, dict):
+                raise ValueError(
+                    f"factors.{factor}.{name}: expected a table of settings, got {settings!r}"
+                )
+            yield Level(name, settings)
+    else:
+        raise ValueError(
+            f"factors.{factor}: expected a list of values, or a table of levels, got {given!r}"
+        )
+
+
+def _as_name(value: Any) -> str:
+    """`true` as people write it, 0.5 as it is, 1e-05 without trailing digits."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def factorial(factors: Sequence[Varied]) -> tuple[Cell, ...]:
+    """Every combination of levels, the last factor varying fastest; none without factors.
+
+    Raises ValueError where two levels of a combination set the same thing.
+    """
+    if not factors:
+        return ()
+    return tuple(
+        _combined(factors, levels) for levels in product(*(factor.levels for factor in factors))
+    )
+
+
+def _combined(factors: Sequence[Varied], levels: Sequence[Level]) -> Cell:
+    settings: dict[str, Any] = {}
+    for factor, level in zip(factors, levels, strict=True):
+        if both := [name for name in level.settings if name in settings]:
+            raise ValueError(f"factors.{factor.name}: another factor sets {both[0]} too")
+        settings |= level.settings
+    pairs = [(f.name, level.name) for f, level in zip(factors, levels, strict=True)]
+    name = "_".join(f"{_leaf(factor)}{level}" for factor, level in pairs)
+    return Cell(name, settings, dict(pairs))
+
+
+def _leaf(name: str) -> str:
+    """The last word of a dotted name."""
+    return name.rpartition(".")[2]
+
+
+def controls(objective: Objective) -> tuple[Cell, ...]:
+    """The configuration itself, and each of the objective's own controls."""
+    own = (
+        Cell(f"{control.label.replace(' ', '-')}{CONTROL}", control.settings, control=True)
+        for control in objective.controls()
+    )
+    return (Cell(f"{DEFAULT}{CONTROL}", {}, control=True), *own)
+
+
+def check_names(cells: Sequence[Cell]) -> None:
+    """Raises ValueError on a name that is no file's, or that two have, as a file system sees it."""
+    seen: dict[str, str] = {}
+    for cell in cells:
+        if not SAFE.fullmatch(cell.name):
+            raise ValueError(
+                f"condition {cell.name!r}: expected a name of 1 to 100 letters, digits and . _ + = "
+                "-, beginning with a letter or digit"
+            )
+        other = seen.setdefault(cell.name.lower(), cell.name)
+        if other is not cell.name:
+            raise ValueError(
+                f"two conditions would be called {cell.name!r} (the other one is {other!r}): give "
+                "one of them another name"
+            )
+    if len(cells) > MOST_CELLS:
+        raise ValueError(f"{len(cells)} conditions: expected {MOST_CELLS} at most")
+
+
+def condition(objective: Objective, cell: Cell) -> Condition:
+    """The cell as the objective has it. Raises ValueError, naming the cell, where it cannot."""
+    try:
+        varied = registry.load(registry.varied(objective.spec, cell.settings))
+    except ValueError as error:
+        raise ValueError(f"condition {cell.name}: {error}") from error
+    return Condition(
+        name=cell.name,
+        settings=dict(cell.settings),
+        knobs=varied.space.decode(varied.space.baseline),
+        levels=dict(cell.levels),
+        control=cell.control,
+    )
+
+
+def agreed(factors: Sequence[Varied]) -> tuple[Factor, ...]:
+    """The factors as a campaign's terms have them."""
+    return tuple(
+        Factor(name=factor.name, levels=tuple(level.name for level in factor.levels))
+        for factor in factors
+    )

@@ -1,0 +1,68 @@
+"""A campaign of trainings as one run: its points, its plan, its name."""
+
+from dataclasses import dataclass
+
+from budgets.terms import Calibration, CampaignTerms, Devices, Envelope, Plan
+from orchestrator.check import Point
+from orchestrator.planning.plan import caps_for, described, limits_for
+from orchestrator.planning.request import Request, check_run_id
+
+
+@dataclass(frozen=True)
+class CampaignRequest:
+    """What shall be compared. The `terms` say on which objective and within what."""
+
+    terms: Request  # of phase "campaign"
+    campaign: CampaignTerms
+
+    def points(self) -> tuple[Point, ...]:
+        """One for each condition, which is told apart by its settings alone."""
+        return (self.terms.objective.space.baseline,) * len(self.campaign.conditions)
+
+    def name(self, kind: str) -> str:  # noqa: ARG002 - a person named it
+        """The run's id: the campaign's name. Raises ValueError where that is no run's."""
+        check_run_id(self.campaign.name)
+        return self.campaign.name
+
+    def plan(self, devices: Devices, calibration: Calibration | None) -> Plan:
+        """One generation whose candidates are the conditions.
+
+        Raises ValueError where a cap on evaluations does not pay for all of them: a campaign that
+        is cut short compares nothing.
+        """
+        shape = Envelope(
+            population=len(self.campaign.conditions),
+            generations=1,
+            seeds_per_candidate=len(self.campaign.seeds),
+        )
+        terms, wanted = self.terms, shape.evaluations
+        if terms.max_evals is not None and terms.max_evals < wanted:
+            raise ValueError(
+                f"--max-evals {terms.max_evals} does not pay for the campaign's {wanted} "
+                "evaluations: take fewer conditions or seeds"
+            )
+        return Plan(
+            run_id=self.name(devices.kind),
+            phase="campaign",
+            tier=None,
+            nominal=shape,
+            resolved=shape,
+            reasons=(),
+            search=None,
+            evaluation_seed=terms.evaluation_seed,
+            limits=limits_for(terms.limit_seconds, terms.stall_seconds, devices, calibration),
+            caps=caps_for(terms, wanted),
+            price_per_device_hour=terms.price_per_device_hour,
+            devices=devices,
+            calibration=calibration,
+            parent=None,
+            campaign=self.campaign,
+            **described(terms.objective),
+        )
+
+    def in_words(self, plan: Plan) -> str:
+        shape = plan.resolved
+        return (
+            f"Campaign {self.campaign.name}: {shape.population} conditions on "
+            f"{shape.seeds_per_candidate} seeds, {shape.evaluations} evaluations."
+        )
