@@ -4,6 +4,7 @@ import io
 import signal
 import sys
 from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated, Any, get_args
 
 import typer
@@ -24,18 +25,21 @@ from budgets.plain import printable
 from budgets.report import budget_report
 from budgets.state import RunState
 from budgets.storage import FULL
-from budgets.terms import Calibration, Tier
+from budgets.terms import Tier
 from objectives.api import SetupError
 from orchestrator import artifacts
 from orchestrator.analyze_command import analyze
-from orchestrator.calibrations import CALIBRATION_SEEDS, find_calibration
+from orchestrator.calibrations import CALIBRATION_SEEDS
 from orchestrator.config.asked import Asked, Conduct
 from orchestrator.engine import Engine, devices_of
 from orchestrator.execution import processes
 from orchestrator.execution.server import EngineError
 from orchestrator.explain import explain
+from orchestrator.fit_command import with_fit
 from orchestrator.follow import follow, foreseen
+from orchestrator.history_command import history
 from orchestrator.ledger_commands import amend, ledgers, verify
+from orchestrator.memory_command import MicroBatches, measure_micro_batches
 from orchestrator.options import (
     DEFAULT_ROOT,
     MOST_SEEDS,
@@ -60,6 +64,7 @@ from orchestrator.options import (
 )
 from orchestrator.planning.page import preview_tiers, to_markdown
 from orchestrator.planning.request import Request
+from orchestrator.planning.times import times_here
 from orchestrator.proxy_commands import proxies
 from orchestrator.recorded import find_run, load_state
 from orchestrator.space_commands import spaces
@@ -108,19 +113,16 @@ def plan_phase(asked: Asked) -> None:
     """Print what would be spent. Touches nothing."""
     devices = devices_of(asked.conduct.engine.slots())
     warnings = asked.request.objective.preflight()
-    if asked.assumed_seconds is not None:
-        calibration: Calibration | None = Calibration(assumed_seconds=asked.assumed_seconds)
-    else:
-        found = find_calibration(asked.conduct.root, asked.request.objective, devices)
-        calibration = None if found is None else measure(found.state)
-    succession, notes = None, tuple[str, ...]()
+    objective, root = asked.request.objective, asked.conduct.root
+    times = times_here(root, objective, devices, asked.assumed_seconds)
+    calibration, succession, notes = times.calibration, None, times.notes()
     if asked.request.follows is not None:
         followed = follow(asked.conduct.root, asked.request, devices.kind)
         succession = foreseen(followed, asked.request)
         warnings = (*warnings, *followed.objections.values())
     if asked.request.warm_start is not None:
         start = warm.find_start(asked.conduct.root, asked.request)
-        succession, notes = warm.foreseen(start, asked.request), start.notes
+        succession, notes = warm.foreseen(start, asked.request), (*notes, *start.notes)
     tiers = (asked.request.tier,) if asked.tier_given else get_args(Tier)
     previews = preview_tiers(asked.request, devices, calibration, tiers, succession)
     if asked.conduct.as_json:
@@ -139,10 +141,10 @@ app.command("phase2", help="Search on from a phase 1's Go; the same command resu
 )
 plans = typer.Typer(help="What would be spent, without spending it.", no_args_is_help=True)
 plans.command("phase1", help="What a phase 1 search would cost; all tiers without --tier.")(
-    phase_command(plan_phase, "phase1")
+    with_fit(phase_command(plan_phase, "phase1"), partial(phase_command, phase="phase1"))
 )
 plans.command("phase2", help="What a phase 2 search would cost; all tiers without --tier.")(
-    phase_command(plan_phase, "phase2")
+    with_fit(phase_command(plan_phase, "phase2"), partial(phase_command, phase="phase2"))
 )
 app.add_typer(plans, name="plan")
 app.add_typer(spaces, name="space")
@@ -152,6 +154,7 @@ app.command()(verify)
 app.command()(amend)
 app.command()(analyze)
 app.command()(explain)
+app.command()(history)
 
 
 @app.command()
@@ -173,6 +176,7 @@ def calibrate(
     again: Annotated[
         bool, Option("--again", help="Measure anew beside what there is; needs --reason.")
     ] = False,
+    micro_batches: MicroBatches = None,
     override: Override = None,
     reason: Reason = "",
     as_json: Json = False,
@@ -181,6 +185,9 @@ def calibrate(
     chosen = load_objective(objective, settings)
     engine = Engine(executor, launcher, address, device, workers, threads)
     how = Conduct(root, engine, drain_seconds, allow_network_fs, as_json)
+    if micro_batches is not None:
+        measure_micro_batches(how, chosen, micro_batches, repeats)
+        return
     slots, overrides = engine.slots(), overrides_of(override, reason, again=again)
     with conducting(how) as (session, live):
         if again:

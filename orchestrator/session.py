@@ -130,6 +130,18 @@ class Session:
             self.say(f"{plan.run_id} was made for this reason. Another reason calibrates anew.")
         return self._measured(plan, objective, slots, overrides)
 
+    def calibrate_aside(self, objective: Objective, slots: Slots, repeats: int) -> Result:
+        """What the baseline takes, on few seeds; no run is planned with it.
+
+        A whole calibration that there is serves as well.
+        """
+        devices = devices_of(slots)
+        if known := find_calibration(self.root, objective, devices):
+            return known
+        plan = calibration_plan(objective, devices, repeats)
+        aside = plan.model_copy(update={"run_id": f"memory-{plan.run_id}"})
+        return self._measured(aside, objective, slots, ())
+
     def _measured(
         self, plan: Plan, objective: Objective, slots: Slots, overrides: Overrides
     ) -> Result:

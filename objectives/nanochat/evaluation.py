@@ -128,7 +128,7 @@ def torch_set(threads: int, device: str) -> Iterator[None]:
     if device == "cuda":
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # or cuBLAS is not
         torch.use_deterministic_algorithms(True, warn_only=True)
-        if torch.cuda.is_initialized():  # an earlier evaluation in this process
+        if torch.cuda.memory_reserved():  # by an earlier evaluation in this process
             torch.cuda.reset_peak_memory_stats()
     try:
         yield
