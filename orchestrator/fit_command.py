@@ -11,6 +11,7 @@ from rich.markdown import Markdown
 from typer import Option
 
 from budgets.calibration import measure
+from budgets.markdown import duration
 from budgets.plain import printable
 from budgets.terms import Calibration, Devices
 from objectives.api import Objective
@@ -78,7 +79,7 @@ def room_of(request: Request, now: datetime) -> Room:
                 f"--window: expected more than the --safety-margin of {60 * margin:g} minutes "
                 f"ahead, got {60 * whole:g} minutes"
             )
-        text = f"a window of {whole:.4g} h less a margin of {60 * margin:g} min"
+        text = f"a window of {duration(3600 * whole)} less {duration(3600 * margin)}"
         rooms.append(Room(whole - margin, "--window", text))
     if hours is not None:
         rooms.append(Room(hours, "--max-hours", f"--max-hours {hours:g}"))

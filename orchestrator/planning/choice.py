@@ -68,6 +68,12 @@ class Choice:
     fewer: int  # evaluations than were asked for; negative: more
     smallest_gain: float | None  # that its verdict would see 8 times of 10
     no_go: tuple[str, ...]  # why it cannot come to a Go
+    slowdown: float = 1.0  # that its hours reckon with
+
+    @property
+    def search_hours(self) -> float:
+        """Of its generations, with what is lost between their evaluations."""
+        return self.hours.search * self.slowdown
 
     @property
     def go_is_possible(self) -> bool:
@@ -133,7 +139,7 @@ def weighed(
     known = wanted.times.calibration
     is_scaled = known is not None and bool(known.samples) and is_assumed
     to_calibrate = wanted.times.to_calibrate or is_scaled
-    hours = hours_of(plan, to_calibrate=to_calibrate)
+    hours = hours_of(plan, to_calibrate=to_calibrate, beside=wanted.times.lost)
     if hours is None:
         raise NoTimeError
     needed = hours.needed + wanted.spread(plan)
@@ -147,12 +153,13 @@ def weighed(
         fewer=0 if asked is None else asked.resolved.evaluations - plan.resolved.evaluations,
         smallest_gain=smallest_gain(plan),
         no_go=why_no_go(plan.resolved, plan.confirmation, plan.thresholds),
+        slowdown=wanted.times.lost.slowdown,
     )
 
 
 def generations_that_fit(choice: Choice, room: Room) -> int:
     """How many of its generations do; 0 where not even one does."""
     generations = choice.plan.resolved.generations
-    each = choice.hours.search / generations
-    left = room.hours - (choice.needed_hours - choice.hours.search)
+    each = choice.search_hours / generations
+    left = room.hours - (choice.needed_hours - choice.search_hours)
     return max(0, min(generations, floor(left / each + 1e-9)))

@@ -10,6 +10,7 @@ from budgets.proxy.certificate import outlook
 from budgets.statistics.detectable import detectable
 from budgets.terms import Plan
 from orchestrator.calibrations import CALIBRATION_SEEDS
+from orchestrator.planning.history import NOTHING_LOST, Lost
 
 
 @dataclass(frozen=True)
@@ -21,11 +22,12 @@ class Hours:
     rung: float  # set aside, and used after a Go only
     limits: float  # that must be free beyond these: last attempts' whole limits
     calibrating: float  # before all this, where nothing is calibrated yet
+    lost: float = 0.0  # beside evaluations, as earlier runs did
 
     @property
     def likely(self) -> float:
         """What the run is expected to take."""
-        return self.calibrating + self.search + self.verdict
+        return self.calibrating + self.search + self.verdict + self.lost
 
     @property
     def needed(self) -> float:
@@ -33,8 +35,8 @@ class Hours:
         return self.likely + self.rung + self.limits
 
 
-def hours_of(plan: Plan, *, to_calibrate: bool) -> Hours | None:
-    """By the forecast with barriers; None where no time is known."""
+def hours_of(plan: Plan, *, to_calibrate: bool, beside: Lost = NOTHING_LOST) -> Hours | None:
+    """By the forecast with barriers, and what is lost beside; None where no time is known."""
     calibration, devices = plan.calibration, plan.devices.count
     if calibration is None:
         return None
@@ -51,12 +53,14 @@ def hours_of(plan: Plan, *, to_calibrate: bool) -> Hours | None:
     rung = parts.pop("rung", 0.0)
     whole, typical = plan.limits.reserve_ms / MS_PER_HOUR, calibration.median_seconds / 3600
     rounds = ceil(CALIBRATION_SEEDS / devices) if to_calibrate else 0
+    verdict = sum(parts.values())
     return Hours(
         search=search,
-        verdict=sum(parts.values()),
+        verdict=verdict,
         rung=rung,
         limits=max(0.0, whole - typical) + (whole if parts else 0.0),
         calibrating=rounds * typical,
+        lost=beside.startup_hours + (beside.slowdown - 1) * (search + verdict),
     )
 
 

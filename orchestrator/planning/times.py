@@ -8,7 +8,7 @@ from budgets.calibration import measure
 from budgets.terms import Calibration, Devices
 from objectives.api import Objective
 from orchestrator.calibrations import find_calibration
-from orchestrator.planning.history import read_history
+from orchestrator.planning.history import NOTHING_LOST, Lost, lost, read_history
 from orchestrator.planning.priors import Prior, nearest, scaled_seconds
 
 
@@ -18,6 +18,7 @@ class Times:
 
     calibration: Calibration | None = None
     prior: Prior | None = None  # where the calibration is taken from an earlier run
+    lost: Lost = NOTHING_LOST  # beside evaluations
 
     @property
     def to_calibrate(self) -> bool:
@@ -34,7 +35,11 @@ class Times:
 
     def notes(self) -> tuple[str, ...]:
         """Where the times come from, if not from a calibration here."""
-        return () if self.prior is None else (self.prior.sentence(),)
+        notes = [] if self.prior is None else [self.prior.sentence()]
+        if self.lost.slowdown > 1:
+            runs = ", ".join(self.lost.runs)
+            notes.append(f"x {self.lost.slowdown:.3g}, as much longer than forecast took: {runs}")
+        return tuple(notes)
 
     def for_work(self, factor: float) -> Calibration | None:
         """The same of an evaluation with `factor` times the FLOPs: assumed, throughput x 0.7."""
@@ -50,9 +55,11 @@ def times_here(
     root: Path, objective: Objective, devices: Devices, assumed_seconds: float | None = None
 ) -> Times:
     """What is known of an evaluation of `objective` on such devices."""
+    history = read_history(root).entries
+    beside = lost(history, objective.fingerprint, devices)
     if assumed_seconds is not None:
-        return Times(Calibration(assumed_seconds=assumed_seconds))
+        return Times(Calibration(assumed_seconds=assumed_seconds), lost=beside)
     if (found := find_calibration(root, objective, devices)) is not None:
-        return Times(measure(found.state))
-    prior = nearest(read_history(root).entries, objective, devices)
-    return Times() if prior is None else Times(prior.calibration(), prior)
+        return Times(measure(found.state), lost=beside)
+    prior = nearest(history, objective, devices)
+    return Times() if prior is None else Times(prior.calibration(), prior, beside)
