@@ -327,10 +327,7 @@ def resolved_of(
 
     Only options that were really given count: the others leave the file its say.
     """
-    given: dict[str, tuple[Any, str]] = dict(flags or {})
-    if (file := options.get("thresholds")) is not None:
-        changed = read_changes(file).items()
-        given |= {f"thresholds.{name}": (value, f"--thresholds {file}") for name, value in changed}
+    given = {**(flags or {}), **limits_given(options.get("thresholds"))}
     for name, key in FLAGS.items():
         if name in options and _is_given(context, name):
             value = options[name]
@@ -344,6 +341,12 @@ def resolved_of(
             flags=given,
         )
     )
+
+
+def limits_given(file: Path | None) -> Flags:
+    """What `--thresholds FILE` says. Raises ValueError on what is no threshold."""
+    changed = {} if file is None else read_changes(file)
+    return {f"thresholds.{name}": (v, f"--thresholds {file}") for name, v in changed.items()}
 
 
 def _is_given(context: Context, name: str) -> bool:

@@ -159,8 +159,10 @@ class Session:
         directory = run_directory(self.root, request.terms.phase, request.name(slots.device))
         if (recorded := recorded_plan(directory)) is not None:
             plan = request.plan(recorded.devices, recorded.calibration)
-            kept = {"thresholds": recorded.thresholds, "parent": recorded.parent}
-            plan = plan.model_copy(update=kept)
+            limits = recorded.thresholds  # whatever the defaults have become
+            if plan.campaign is not None:
+                limits = limits.model_copy(update=dict(request.terms.thresholds))
+            plan = plan.model_copy(update={"thresholds": limits, "parent": recorded.parent})
         else:
             devices = devices_of(slots)
             known = self._known(request.terms.objective, devices, assumed_seconds)

@@ -22,6 +22,9 @@ TABLES = (TRAINING, *SECTIONS, THRESHOLDS, FACTORS, SLURM)
 LARGEST = 1 << 20
 """Bytes of such a file: a longer one is another file."""
 
+DEEPEST = 16
+"""Levels of tables and lists in a value: nothing that is asked for here has more than three."""
+
 LONGEST = 120
 """Characters of a value that a message repeats."""
 
@@ -34,6 +37,7 @@ def read_document(file: Path) -> Values:
     values = each_once(flattened(_parsed(file), str(file)), str(file))
     for key, value in values.items():
         check_key(key, str(file))
+        _check_depth(f"{file}: {key}", value)
         check_writable(f"{file}: {key}", value)
     return values
 
@@ -51,6 +55,14 @@ def _parsed(file: Path) -> dict[str, Any]:
         raise ValueError(f"{file} cannot be read: {error.strerror}") from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise ValueError(f"{file} is no TOML file: {error}") from error
+
+
+def _check_depth(place: str, value: Any, levels: int = DEEPEST) -> None:
+    if not levels:
+        raise ValueError(f"{place}: expected tables and lists of at most {DEEPEST} levels")
+    inner = value.values() if isinstance(value, dict) else value
+    for part in inner if isinstance(value, dict | list) else ():
+        _check_depth(place, part, levels - 1)
 
 
 def each_once(pairs: Iterable[tuple[str, Any]], place: str) -> Values:
@@ -88,10 +100,7 @@ def _factors(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def quoted(value: Any) -> str:
     """What came, for a message: as much of it as a line has room for."""
-    try:
-        text = repr(value)
-    except RecursionError:
-        return f"a {type(value).__name__}"
+    text = repr(value)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
@@ -141,6 +150,7 @@ def assigned(assignments: Sequence[str]) -> Values:
         if key in values:
             raise ValueError(f"--set: {name.strip()} is given twice")
         value = _json_or_text(name, text)
+        _check_depth(f"--set: {key}", value)
         if not key.startswith(f"{TRAINING}."):  # of those the objective says so itself
             check_writable(f"--set: {key}", value)
         values[key] = value

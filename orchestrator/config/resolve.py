@@ -132,7 +132,8 @@ def _layered(given: Given) -> tuple[Values, dict[str, str]]:
     flags = {key: value for key, (value, _) in given.flags.items()}
     own = {"preset": given.preset, "profile": given.profile}
     above = document | asked | flags | {key: name for key, name in own.items() if name is not None}
-    names = registry.named(str(above.get("objective", Top().objective)))
+    objective = above.get("objective", Top().objective)
+    names = registry.named(objective) if isinstance(objective, str) else registry.Named()
     for kind, known in (("preset", names.presets), ("profile", names.profiles)):
         if (name := above.get(kind)) is not None:
             if not isinstance(name, str) or name not in known:
@@ -142,7 +143,9 @@ def _layered(given: Given) -> tuple[Values, dict[str, str]]:
     lay("--set", asked)
     lay("flag", flags)
     sources.update({key: flag for key, (_, flag) in given.flags.items()})
-    lay("flag", {key: name for key, name in own.items() if name is not None})
+    for kind, name in own.items():
+        if name is not None:
+            lay(f"--{kind}", {kind: name})
     if given.cell is not None:  # whatever all of them have
         lay(f"condition {given.cell[0]}", given.cell[1])
     return values, sources
