@@ -3,7 +3,7 @@
 import io
 import signal
 import sys
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
 import typer
 from pydantic import ValidationError
@@ -21,16 +21,14 @@ from budgets.plain import printable
 from budgets.report import budget_report
 from budgets.state import RunState
 from budgets.storage import FULL
-from budgets.terms import Calibration, Tier
 from objectives.api import SetupError
 from orchestrator import artifacts
 from orchestrator.analyze_command import analyze
-from orchestrator.calibrations import CALIBRATION_SEEDS, find_calibration
-from orchestrator.engine import Engine, devices_of
+from orchestrator.calibrations import CALIBRATION_SEEDS
+from orchestrator.engine import Engine
 from orchestrator.execution import processes
 from orchestrator.execution.server import EngineError
 from orchestrator.explain import explain
-from orchestrator.follow import follow, foreseen
 from orchestrator.ledger_commands import amend, ledgers, verify
 from orchestrator.options import (
     DEFAULT_ROOT,
@@ -57,8 +55,7 @@ from orchestrator.options import (
     overrides_of,
     phase_command,
 )
-from orchestrator.planning.page import preview_tiers, to_markdown
-from orchestrator.planning.request import Request
+from orchestrator.planning.commands import page_of_calibration, plans, show
 from orchestrator.proxy_commands import proxies
 from orchestrator.recorded import find_run, load_state
 from orchestrator.space_commands import spaces
@@ -72,7 +69,6 @@ from orchestrator.terminal import (
     print_json,
 )
 from orchestrator.walk import ReplayError
-from orchestrator.warm import start as warm
 
 EXIT_BAD_INPUT = 2
 EXIT_LOCKED, EXIT_ENGINE = 5, 7
@@ -103,45 +99,9 @@ def run_phase(asked: Asked) -> None:
         finish(result, session.stop, live, asked.conduct.as_json)
 
 
-def plan_phase(asked: Asked) -> None:
-    """Print what would be spent. Touches nothing."""
-    devices = devices_of(asked.conduct.engine.slots())
-    warnings = asked.request.objective.preflight()
-    if asked.assumed_seconds is not None:
-        calibration: Calibration | None = Calibration(assumed_seconds=asked.assumed_seconds)
-    else:
-        found = find_calibration(asked.conduct.root, asked.request.objective, devices)
-        calibration = None if found is None else measure(found.state)
-    succession, notes = None, tuple[str, ...]()
-    if asked.request.follows is not None:
-        followed = follow(asked.conduct.root, asked.request, devices.kind)
-        succession = foreseen(followed, asked.request)
-        warnings = (*warnings, *followed.objections.values())
-    if asked.request.warm_start is not None:
-        start = warm.find_start(asked.conduct.root, asked.request)
-        succession, notes = warm.foreseen(start, asked.request), start.notes
-    tiers = (asked.request.tier,) if asked.tier_given else get_args(Tier)
-    previews = preview_tiers(asked.request, devices, calibration, tiers, succession)
-    if asked.conduct.as_json:
-        print_json([p.as_dict() for p in previews])
-    else:
-        console().print(Markdown(to_markdown(previews)))
-        for note in notes:
-            print(printable(f"Note: {note}."))
-        for warning in warnings:
-            print(printable(f"Warning: {warning}."))
-
-
 app.command("phase1", help="Search; the same command resumes.")(phase_command(run_phase))
 app.command("phase2", help="Search on from a phase 1's Go; the same command resumes.")(
     following_command(run_phase)
-)
-plans = typer.Typer(help="What would be spent, without spending it.", no_args_is_help=True)
-plans.command("phase1", help="What a phase 1 search would cost; all tiers without --tier.")(
-    phase_command(plan_phase)
-)
-plans.command("phase2", help="What a phase 2 search would cost; all tiers without --tier.")(
-    following_command(plan_phase)
 )
 app.add_typer(plans, name="plan")
 app.add_typer(spaces, name="space")
@@ -189,9 +149,7 @@ def calibrate(
         if result.verdict.decision != "done":
             finish(result, session.stop, live, as_json)
         calibration = measure(result.state)
-        previews = preview_tiers(
-            Request("phase1", "target", chosen), devices_of(slots), calibration
-        )
+        page = page_of_calibration(root, chosen, slots)
     if as_json:
         measured = {
             "median_seconds": calibration.median_seconds,
@@ -206,11 +164,11 @@ def calibrate(
             {
                 "directory": str(result.directory),
                 "calibration": {**calibration.model_dump(mode="json"), **measured},
-                "tiers": [p.as_dict() for p in previews],
+                "tiers": [tier.as_dict() for tier in page.tiers],
             }
         )
     else:
-        console().print(Markdown(to_markdown(previews)))
+        show(page)
 
 
 @app.command()
