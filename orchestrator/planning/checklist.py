@@ -185,7 +185,7 @@ def _caps(facts: Facts) -> Item:
 
 def _need(need: Need) -> str:
     needed = "?" if need.needed is None else f"{need.needed:.3g}"
-    return f"{need.name}: {needed} of {need.allowed:.3g} {need.unit}"
+    return f"{need.name}: {needed} of {need.allowed:.3g} {need.unit}".rstrip()
 
 
 def _disk(facts: Facts) -> Item:

@@ -73,7 +73,7 @@ def _needs(plan: Plan, simulated: Simulated | None, now: datetime) -> Iterator[N
     asked = (
         ("--max-device-hours", device, caps.device_hours, "device-hours"),
         ("--max-hours", hours, caps.hours, "hours"),
-        ("--max-cost", cost, caps.cost, "of cost"),
+        ("--max-cost", cost, caps.cost, ""),
         ("--window", hours, window_hours(plan, now), "hours"),
     )
     for name, needed, allowed, unit in asked:

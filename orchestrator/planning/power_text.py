@@ -56,7 +56,7 @@ def _words(page: Page) -> Iterator[str]:
         yield from _imagined(powers)
     else:
         yield (
-            "How probably a search finds what there is, `--power` imagines, in some 30 s a tier."
+            "How probably a search finds such a winner, `--power` imagines, in some 30 s a tier."
         )
 
 
@@ -105,7 +105,7 @@ def _imagined(powers: list[Power]) -> Iterator[str]:
     yield (
         f"The rows below each tier's first are imagined searches ({runs} of each gain): of "
         f"quadratics, the lowest point anywhere and better by so much; {matter:.0%} of the knobs "
-        f"matter ({said}), none at the other's cost, the steepest with "
+        f"matter ({said}), each by itself, the steepest with "
         f"{first.assumptions.conditioning:g} times the curvature of the flattest (assumed); "
         "nothing fails."
     )
