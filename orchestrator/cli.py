@@ -25,6 +25,9 @@ from objectives.api import SetupError
 from orchestrator import artifacts
 from orchestrator.analyze_command import analyze
 from orchestrator.calibrations import CALIBRATION_SEEDS
+from orchestrator.campaign.commands import run_campaign
+from orchestrator.config.asked import Asked, Conduct
+from orchestrator.config.commands import init
 from orchestrator.engine import Engine
 from orchestrator.execution import processes
 from orchestrator.execution.server import EngineError
@@ -35,8 +38,6 @@ from orchestrator.options import (
     MOST_SEEDS,
     Address,
     AllowNetworkFs,
-    Asked,
-    Conduct,
     DeviceName,
     DrainSeconds,
     ExecutorName,
@@ -50,7 +51,7 @@ from orchestrator.options import (
     Settings,
     Threads,
     Workers,
-    following_command,
+    file_command,
     load_objective,
     overrides_of,
     phase_command,
@@ -99,10 +100,22 @@ def run_phase(asked: Asked) -> None:
         finish(result, session.stop, live, asked.conduct.as_json)
 
 
-app.command("phase1", help="Search; the same command resumes.")(phase_command(run_phase))
+def run_file(asked: Asked) -> None:
+    """Run what the file describes, or go on with it."""
+    if asked.resolved.campaign is None:
+        run_phase(asked)
+    else:
+        run_campaign(asked)
+
+
+app.command("phase1", help="Search; the same command resumes.")(phase_command(run_phase, "phase1"))
 app.command("phase2", help="Search on from a phase 1's Go; the same command resumes.")(
-    following_command(run_phase)
+    phase_command(run_phase, "phase2")
 )
+app.command("run", help="Run what a file describes: a search, or a campaign; resumes likewise.")(
+    file_command(run_file)
+)
+app.command()(init)
 app.add_typer(plans, name="plan")
 app.add_typer(spaces, name="space")
 app.add_typer(proxies, name="proxy")

@@ -163,6 +163,8 @@ def _wall(facts: Facts) -> Item:
 def _knobs(facts: Facts) -> Item:
     question = "Are the knobs shown to be alive?"
     count = len(facts.alive) + len(facts.dead) + len(facts.untried)
+    if not count:
+        return Item(question, "unknown", "nobody knows of any")
     alive = f"{len(facts.alive)} of {count} moved the score when checked"
     if facts.dead:
         return Item(question, "fail", f"{alive}; {', '.join(facts.dead)} did not")

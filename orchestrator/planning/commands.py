@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
 from rich.markdown import Markdown
-from typer import Option
+from typer import Context, Option
 
 from budgets.chain import LedgerCorruptError
 from budgets.fold import ImpossibleEventError
@@ -19,10 +19,11 @@ from budgets.plain import printable
 from budgets.terms import Devices, Tier
 from objectives.api import Objective
 from orchestrator.check import Known, known_knobs
+from orchestrator.config.asked import Asked
 from orchestrator.engine import devices_of
 from orchestrator.execution.evaluate import Slots
 from orchestrator.follow import follow, foreseen
-from orchestrator.options import Asked, following_command, phase_command
+from orchestrator.options import phase_command
 from orchestrator.planning.plan import Succession
 from orchestrator.planning.request import Request
 from orchestrator.terminal import console, print_json
@@ -54,19 +55,20 @@ class Wanted:
 
 
 def plan_command(
-    command_for: Callable[[Callable[[Asked], None]], Callable[..., None]],
-    act: Callable[[Asked, Wanted], None],
+    act: Callable[[Asked, Wanted], None], phase: Literal["phase1", "phase2"]
 ) -> Callable[..., None]:
     """A phase command's signature with the options that only a plan has."""
 
-    def command(counts: DeviceCounts = None, power: WantsPower = False, **options: Any) -> None:
+    def command(
+        context: Context, counts: DeviceCounts = None, power: WantsPower = False, **options: Any
+    ) -> None:
         wanted = Wanted(device_counts(counts), power)
-        command_for(lambda asked: act(asked, wanted))(**options)
+        phase_command(lambda asked: act(asked, wanted), phase)(context, **options)
 
-    own = list(inspect.signature(command).parameters.values())[:2]
-    others = inspect.signature(command_for(lambda _: None)).parameters.values()
-    keywords = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (*others, *own)]
-    command.__signature__ = inspect.Signature(keywords)  # type: ignore[attr-defined]
+    own = list(inspect.signature(command).parameters.values())[1:-1]
+    others = inspect.signature(phase_command(lambda _: None, phase)).parameters.values()
+    signature = inspect.Signature([*others, *own])
+    command.__signature__ = signature  # type: ignore[attr-defined]  # where typer looks
     return command
 
 
@@ -171,8 +173,8 @@ def _progress(tier: Tier, done: int, of: int) -> None:
 
 
 plans.command("phase1", help="What a phase 1 search would cost; all tiers without --tier.")(
-    plan_command(phase_command, plan_phase)
+    plan_command(plan_phase, "phase1")
 )
 plans.command("phase2", help="What a phase 2 search would cost; all tiers without --tier.")(
-    plan_command(following_command, plan_phase)
+    plan_command(plan_phase, "phase2")
 )

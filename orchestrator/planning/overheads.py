@@ -73,8 +73,10 @@ def _around(records: Sequence[Record]) -> Iterator[float]:
             open_since = {}  # another clock, and nobody waited for what was in flight
         elif isinstance(event, Reserved):
             open_since[_attempt(event)] = record.elapsed_ms
-        elif isinstance(event, Settled) and (since := open_since.pop(_attempt(event), None)):
-            yield (record.elapsed_ms - since) / 1000 - event.seconds
+        elif isinstance(event, Settled):
+            since = open_since.pop(_attempt(event), None)
+            if since is not None:
+                yield (record.elapsed_ms - since) / 1000 - event.seconds
 
 
 def _attempt(event: Reserved | Settled) -> tuple[object, ...]:
