@@ -3,6 +3,8 @@
 import io
 import signal
 import sys
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -17,6 +19,8 @@ from budgets.fold import ImpossibleEventError
 from budgets.ledger import LedgerStorageError
 from budgets.lock import LedgerLockedError
 from budgets.markdown import amount
+from budgets.pace import pace
+from budgets.pace_text import pace_line
 from budgets.plain import printable
 from budgets.report import budget_report
 from budgets.state import RunState
@@ -26,13 +30,19 @@ from orchestrator import artifacts
 from orchestrator.analyze_command import analyze
 from orchestrator.calibrations import CALIBRATION_SEEDS
 from orchestrator.campaign.commands import run_campaign
+from orchestrator.campaign.picture import PICTURE, can_draw
+from orchestrator.campaign.shown import draw_board, show_board, show_result
+from orchestrator.campaign.status import find_board
 from orchestrator.config.asked import Asked, Conduct
 from orchestrator.config.commands import init
+from orchestrator.doctor.command import doctor
 from orchestrator.engine import Engine
 from orchestrator.execution import processes
 from orchestrator.execution.server import EngineError
 from orchestrator.explain import explain
+from orchestrator.history_command import history
 from orchestrator.ledger_commands import amend, ledgers, verify
+from orchestrator.memory_command import MicroBatches, measure_micro_batches
 from orchestrator.options import (
     DEFAULT_ROOT,
     MOST_SEEDS,
@@ -59,6 +69,7 @@ from orchestrator.options import (
 from orchestrator.planning.commands import page_of_calibration, plans, show
 from orchestrator.proxy_commands import proxies
 from orchestrator.recorded import find_run, load_state
+from orchestrator.session import system_clock
 from orchestrator.space_commands import spaces
 from orchestrator.terminal import (
     EXIT_CORRUPT,
@@ -124,6 +135,8 @@ app.command()(verify)
 app.command()(amend)
 app.command()(analyze)
 app.command()(explain)
+app.command()(doctor)
+app.command()(history)
 
 
 @app.command()
@@ -145,6 +158,7 @@ def calibrate(
     again: Annotated[
         bool, Option("--again", help="Measure anew beside what there is; needs --reason.")
     ] = False,
+    micro_batches: MicroBatches = None,
     override: Override = None,
     reason: Reason = "",
     as_json: Json = False,
@@ -153,6 +167,9 @@ def calibrate(
     chosen = load_objective(objective, settings)
     engine = Engine(executor, launcher, address, device, workers, threads)
     how = Conduct(root, engine, drain_seconds, allow_network_fs, as_json)
+    if micro_batches is not None:
+        measure_micro_batches(how, chosen, micro_batches, repeats)
+        return
     slots, overrides = engine.slots(), overrides_of(override, reason, again=again)
     with conducting(how) as (session, live):
         if again:
@@ -186,14 +203,18 @@ def calibrate(
 
 @app.command()
 def status(run: RunName = None, root: Root = DEFAULT_ROOT, as_json: Json = False) -> None:
-    """How a run stands, also while another process runs it."""
+    """How a run or a campaign stands, also while another process runs it."""
+    if (board := find_board(run, root, system_clock().now())) is not None:
+        show_board(board, as_json=as_json)
+        return
     directory = find_run(run, root)
     state = load_state(directory)
     running = _is_running(state)
     report = budget_report(state)
+    found = pace(state, datetime.now(UTC)) if report.decision == "continue" else None
     if as_json:
         document = {"directory": str(directory), "running": running, **report.model_dump()}
-        print_json(document)
+        print_json({**document, "pace": None if found is None else found.model_dump()})
         return
     whose = f"running (pid {state.opened[-1].owner.pid})" if running else "not running"
     print(printable(f"{directory}: {whose}"))
@@ -206,6 +227,8 @@ def status(run: RunName = None, root: Root = DEFAULT_ROOT, as_json: Json = False
                 f"{amount(balance, balance.reserved)} reserved, "
                 f"{amount(balance, balance.free)}{free}"
             )
+    if found is not None:
+        print(printable(pace_line(found)))
     if report.decision == "continue" and not running:
         print("Repeat the command that began it to go on.")
 
@@ -217,13 +240,24 @@ def report(
     rebuild: Annotated[
         bool, Option("--rebuild", help="Also write the run's report files again.")
     ] = False,
+    plot: Annotated[
+        Path | None, Option("--plot", help="Draw a campaign: FILE.png, FILE.svg or FILE.pdf.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """The budget report of a run as it stands."""
+    """The budget report of a run as it stands; the result of a campaign."""
+    board = find_board(run, root, system_clock().now())
+    if plot is not None:
+        draw_board(board, plot)
+    if board is not None and board.is_of_runs:
+        show_result(board, rebuild=rebuild, as_json=as_json)
+        return
     directory = find_run(run, root)
     state = load_state(directory)
     if rebuild:
         artifacts.rebuild(directory)
+        if board is not None and can_draw():
+            draw_board(board, directory / PICTURE)
     if as_json:
         print_json(budget_report(state).model_dump())
     else:

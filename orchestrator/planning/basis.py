@@ -17,7 +17,9 @@ from budgets.terms import Calibration, Devices, Plan
 from budgets.verdict import luck
 from objectives.api import Objective
 from orchestrator.calibrations import find_calibration
+from orchestrator.planning.history import read_history
 from orchestrator.planning.overheads import ASSUMED, Overheads, overheads
+from orchestrator.planning.priors import nearest
 from orchestrator.planning.room import bytes_of_evaluations
 from orchestrator.recorded import is_set_aside
 
@@ -100,7 +102,7 @@ def basis_of(
         return Basis("assumed", calibration, overheads=own, latest=latest, notes=notes)
     found = find_calibration(root, objective, devices)
     if found is None:
-        return Basis(latest=latest, notes=notes)
+        return _elsewhere(root, objective, devices, notes)
     own_records = read(found.directory / LEDGER).records
     ends = [r.event for r in (*own_records, *records) if isinstance(r.event, Settled)]
     return Basis(
@@ -114,6 +116,14 @@ def basis_of(
         latest=latest,
         notes=notes,
     )
+
+
+def _elsewhere(root: Path, objective: Objective, devices: Devices, notes: tuple[str, ...]) -> Basis:
+    """What an earlier run says of evaluations here; nothing where there is none."""
+    prior = nearest(read_history(root).entries, objective, devices)
+    if prior is None:
+        return Basis(notes=notes)
+    return Basis("prior", prior.calibration(), prior.sentence(), notes=notes)
 
 
 def _together(own: Overheads, latest: Latest | None) -> Overheads:

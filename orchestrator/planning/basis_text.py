@@ -20,8 +20,8 @@ def basis_lines(basis: Basis) -> list[str]:
         said = ["**Measured here.**", *calibration_lines(calibration)]
     elif basis.origin == "prior":
         said = [
-            f"**Estimated, not measured here**: {plain(basis.source)}: "
-            f"{calibration.median_seconds:.3g} s an evaluation."
+            f"**Estimated, not calibrated here**: {plain(basis.source)}. The run calibrates "
+            "first, which no figure here counts."
         ]
     else:
         said = [f"Assumed, not measured: {calibration.median_seconds:g} s an evaluation."]

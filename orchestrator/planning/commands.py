@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
@@ -22,6 +23,7 @@ from orchestrator.check import Known, known_knobs
 from orchestrator.config.asked import Asked
 from orchestrator.engine import devices_of
 from orchestrator.execution.evaluate import Slots
+from orchestrator.fit_command import with_fit
 from orchestrator.follow import follow, foreseen
 from orchestrator.options import phase_command
 from orchestrator.planning.plan import Succession
@@ -173,8 +175,8 @@ def _progress(tier: Tier, done: int, of: int) -> None:
 
 
 plans.command("phase1", help="What a phase 1 search would cost; all tiers without --tier.")(
-    plan_command(plan_phase, "phase1")
+    with_fit(plan_command(plan_phase, "phase1"), partial(phase_command, phase="phase1"))
 )
 plans.command("phase2", help="What a phase 2 search would cost; all tiers without --tier.")(
-    plan_command(plan_phase, "phase2")
+    with_fit(plan_command(plan_phase, "phase2"), partial(phase_command, phase="phase2"))
 )

@@ -95,7 +95,7 @@ def test_a_page_begins_with_what_it_rests_on(calibrated: Calibrated) -> None:
     prior = replace(
         based_on(Calibration(assumed_seconds=7.0)), origin="prior", source="run r x 2.5"
     )
-    assert "**Estimated, not measured here**: run r x 2.5: 7 s an evaluation." in to_markdown(
+    assert "**Estimated, not calibrated here**: run r x 2.5. The run calibrates" in to_markdown(
         page(prior)
     )
     word = to_markdown(page(based_on(Calibration(assumed_seconds=7.0))))
