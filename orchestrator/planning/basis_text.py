@@ -16,16 +16,24 @@ def basis_lines(basis: Basis) -> list[str]:
             "Not calibrated here, so no times. Measure with `orchestrator calibrate`, or say "
             "`--assume-eval-seconds X`."
         ]
+    notes = [f"Note: {plain(note)}." for note in basis.notes]
+    rest = [] if basis.origin != "measured" else calibration_lines(calibration)
+    return [
+        _origin(basis, calibration),
+        "",
+        *(f"- {one}" for one in (*rest, _beside(basis), *notes)),
+    ]
+
+
+def _origin(basis: Basis, calibration: Calibration) -> str:
     if basis.origin == "measured":
-        said = ["**Measured here.**", *calibration_lines(calibration)]
-    elif basis.origin == "prior":
-        said = [
-            f"**Estimated, not calibrated here**: {plain(basis.source)}. The run calibrates "
-            "first, which no figure here counts."
-        ]
-    else:
-        said = [f"Assumed, not measured: {calibration.median_seconds:g} s an evaluation."]
-    return [*said, _beside(basis), *(f"Note: {plain(note)}." for note in basis.notes)]
+        return "**Measured here:**"
+    if basis.origin == "prior":
+        return (
+            f"**Estimated, not calibrated here**: {plain(basis.source)}. The run calibrates first, "
+            "which no figure here counts."
+        )
+    return f"**Assumed, not measured**: {calibration.median_seconds:g} s an evaluation."
 
 
 def _beside(basis: Basis) -> str:

@@ -14,7 +14,7 @@ from budgets.calibration import noise
 from budgets.statistics.detectable import detectable
 from budgets.terms import Calibration, Devices, Plan, Tier
 from orchestrator.check import Known
-from orchestrator.planning.barrier import Simulated, simulate
+from orchestrator.planning.barrier import SEED, Simulated, simulate
 from orchestrator.planning.basis import Basis
 from orchestrator.planning.checklist import Item, checklist
 from orchestrator.planning.facts import facts_of
@@ -23,9 +23,6 @@ from orchestrator.planning.power import GAINS, Assumptions, Power, imagined_powe
 from orchestrator.planning.preview import Preview, preview_tiers
 from orchestrator.planning.request import Request
 from orchestrator.planning.room import Room, room
-
-SEED = 20_247
-"""Of the simulated runs: the same plan has the same page."""
 
 
 @dataclass(frozen=True)

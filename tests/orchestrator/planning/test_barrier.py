@@ -9,7 +9,8 @@ import pytest
 from budgets.terms import Calibration, Devices, Plan
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.planning.barrier import Simulated, simulate, stages
+from orchestrator.planning.barrier import Simulated, beyond_the_forecast, simulate, stages
+from orchestrator.planning.needs import hours_of
 from orchestrator.planning.overheads import NOTHING, Overheads
 from orchestrator.planning.plan import search_plan
 from orchestrator.planning.request import Confirm, Request
@@ -154,3 +155,23 @@ def test_a_proxy_that_holds_makes_short_generations() -> None:
 def test_the_same_draws_give_the_same_page(calibrated: Calibrated) -> None:
     calibration = calibrated((1.0, 1.1, 0.9))
     assert taken(plan(3), calibration) == taken(plan(3), calibration)
+
+
+def test_nine_in_ten_runs_stay_within_what_is_left_beyond_the_forecast(
+    calibrated: Calibrated,
+) -> None:
+    uneven = calibrated((1.0,) * 6, (50.0, 55.0, 58.0, 62.0, 66.0, 72.0))
+    own = plan(8).model_copy(update={"calibration": uneven})
+    hours = hours_of(own, to_calibrate=False)
+    assert hours is not None
+    beyond = beyond_the_forecast(own, np.random.default_rng(7))
+    found = taken(own, uneven)
+    assert hours.search + hours.verdict + beyond == pytest.approx(found.hours_p90)
+    assert beyond > 0
+
+
+def test_nothing_is_known_to_spread_where_nothing_was_measured() -> None:
+    rng = np.random.default_rng(7)
+    assert beyond_the_forecast(plan(8), rng) == 0.0
+    assumed = plan(8).model_copy(update={"calibration": MINUTE})
+    assert beyond_the_forecast(assumed, rng) == 0.0

@@ -89,7 +89,7 @@ def test_a_calibration_is_told_with_how_well_it_is_known(
 
 
 def test_a_page_begins_with_what_it_rests_on(calibrated: Calibrated) -> None:
-    assert "**Measured here.**\nAn evaluation takes 3.0 s" in to_markdown(
+    assert "**Measured here:**\n\n- An evaluation takes 3.0 s" in to_markdown(
         page(based_on(calibrated((3.0, 3.1, 3.2))))
     )
     prior = replace(
@@ -99,7 +99,7 @@ def test_a_page_begins_with_what_it_rests_on(calibrated: Calibrated) -> None:
         page(prior)
     )
     word = to_markdown(page(based_on(Calibration(assumed_seconds=7.0))))
-    assert "Assumed, not measured: 7 s an evaluation." in word
+    assert "**Assumed, not measured**: 7 s an evaluation." in word
 
 
 def test_overheads_that_nobody_measured_are_marked(calibrated: Calibrated) -> None:
