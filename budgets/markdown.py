@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from budgets.campaign.text import campaign_lines
 from budgets.failures import Failures
 from budgets.liveness_text import check_lines
 from budgets.pace import GOOD_ACCURACY, Timing
@@ -57,6 +58,8 @@ def to_markdown(report: BudgetReport, knobs: dict[str, float] | None = None) -> 
 
 def _evidence_lines(report: BudgetReport) -> list[str]:
     proxy = [] if report.proxy is None else proxy_lines(report.proxy)
+    if report.campaign is not None:
+        return campaign_lines(report.campaign)
     if report.phase == "check":
         return proxy or check_lines(report.check)
     scores = _score_table(report)

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from budgets import following
 from budgets.accounts import MS_PER_HOUR, Accounts
 from budgets.calibration import best_of_noise
+from budgets.campaign.effects import CampaignReport, campaign_of
 from budgets.events import Amended, Settled, Status
 from budgets.failures import Failures, ends_by_evaluation, failures
 from budgets.liveness import Liveness, liveness
@@ -108,6 +109,7 @@ class BudgetReport(_Part):
     clock_jumps_seconds: tuple[float, ...] = ()
     proxy: ProxyReport | None = None
     follows: str | None = None  # which run or known settings the search begins with
+    campaign: CampaignReport | None = None
     timing: Timing | None = None  # estimated and actual, where something was estimated
 
 
@@ -184,6 +186,7 @@ def budget_report(state: RunState, verdict: Verdict | None = None) -> BudgetRepo
         clock_jumps_seconds=tuple(ms / 1000 for ms in state.clock_jumps_ms),
         proxy=proxy_report(state),
         follows=following.beginning(plan),
+        campaign=campaign_of(state, is_over=verdict.decision in ("done", "stop")),
         timing=timing(state),
     )
 

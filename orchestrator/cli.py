@@ -5,6 +5,7 @@ import signal
 import sys
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any, get_args
 
 import typer
@@ -30,7 +31,13 @@ from objectives.api import SetupError
 from orchestrator import artifacts
 from orchestrator.analyze_command import analyze
 from orchestrator.calibrations import CALIBRATION_SEEDS
+from orchestrator.campaign.commands import run_campaign
+from orchestrator.campaign.picture import PICTURE, can_draw
+from orchestrator.campaign.shown import draw_board, show_board, show_result
+from orchestrator.campaign.status import find_board
 from orchestrator.config.asked import Asked, Conduct
+from orchestrator.config.commands import init
+from orchestrator.doctor.command import doctor
 from orchestrator.engine import Engine, devices_of
 from orchestrator.execution import processes
 from orchestrator.execution.server import EngineError
@@ -58,6 +65,7 @@ from orchestrator.options import (
     Settings,
     Threads,
     Workers,
+    file_command,
     load_objective,
     overrides_of,
     phase_command,
@@ -67,6 +75,7 @@ from orchestrator.planning.request import Request
 from orchestrator.planning.times import times_here
 from orchestrator.proxy_commands import proxies
 from orchestrator.recorded import find_run, load_state
+from orchestrator.session import system_clock
 from orchestrator.space_commands import spaces
 from orchestrator.terminal import (
     EXIT_CORRUPT,
@@ -109,6 +118,14 @@ def run_phase(asked: Asked) -> None:
         finish(result, session.stop, live, asked.conduct.as_json)
 
 
+def run_file(asked: Asked) -> None:
+    """Run what the file describes, or go on with it."""
+    if asked.resolved.campaign is None:
+        run_phase(asked)
+    else:
+        run_campaign(asked)
+
+
 def plan_phase(asked: Asked) -> None:
     """Print what would be spent. Touches nothing."""
     devices = devices_of(asked.conduct.engine.slots())
@@ -139,6 +156,10 @@ app.command("phase1", help="Search; the same command resumes.")(phase_command(ru
 app.command("phase2", help="Search on from a phase 1's Go; the same command resumes.")(
     phase_command(run_phase, "phase2")
 )
+app.command("run", help="Run what a file describes: a search, or a campaign; resumes likewise.")(
+    file_command(run_file)
+)
+app.command()(init)
 plans = typer.Typer(help="What would be spent, without spending it.", no_args_is_help=True)
 plans.command("phase1", help="What a phase 1 search would cost; all tiers without --tier.")(
     with_fit(phase_command(plan_phase, "phase1"), partial(phase_command, phase="phase1"))
@@ -154,6 +175,7 @@ app.command()(verify)
 app.command()(amend)
 app.command()(analyze)
 app.command()(explain)
+app.command()(doctor)
 app.command()(history)
 
 
@@ -223,7 +245,10 @@ def calibrate(
 
 @app.command()
 def status(run: RunName = None, root: Root = DEFAULT_ROOT, as_json: Json = False) -> None:
-    """How a run stands, also while another process runs it."""
+    """How a run or a campaign stands, also while another process runs it."""
+    if (board := find_board(run, root, system_clock().now())) is not None:
+        show_board(board, as_json=as_json)
+        return
     directory = find_run(run, root)
     state = load_state(directory)
     running = _is_running(state)
@@ -257,13 +282,24 @@ def report(
     rebuild: Annotated[
         bool, Option("--rebuild", help="Also write the run's report files again.")
     ] = False,
+    plot: Annotated[
+        Path | None, Option("--plot", help="Draw a campaign: FILE.png, FILE.svg or FILE.pdf.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """The budget report of a run as it stands."""
+    """The budget report of a run as it stands; the result of a campaign."""
+    board = find_board(run, root, system_clock().now())
+    if plot is not None:
+        draw_board(board, plot)
+    if board is not None and board.is_of_runs:
+        show_result(board, rebuild=rebuild, as_json=as_json)
+        return
     directory = find_run(run, root)
     state = load_state(directory)
     if rebuild:
         artifacts.rebuild(directory)
+        if board is not None and can_draw():
+            draw_board(board, directory / PICTURE)
     if as_json:
         print_json(budget_report(state).model_dump())
     else:
