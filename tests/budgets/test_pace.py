@@ -214,7 +214,7 @@ def test_a_run_that_waits_is_off_track_by_the_time_of_day(timed: Any) -> None:
 
 def test_a_run_without_a_time_has_no_track(timed: Any) -> None:
     found = pace(timed(calibration=None).story.state)
-    assert found.remaining_hours is found.eta is found.on_track is None
+    assert (found.remaining_hours, found.eta, found.on_track) == (None, None, None)
 
 
 def test_the_pace_is_one_line(timed: Any) -> None:
