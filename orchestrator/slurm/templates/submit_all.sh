@@ -18,7 +18,10 @@ while (($# > 0)); do
     chain="${2:-}"
     shift
     ;;
-  --chain=*) chain="${1#--chain=}" ;;
+  --chain=*)
+    chain="${1#--chain=}"
+    [[ -n $chain ]] || stop '--chain: expected afterok or afterany' 2
+    ;;
   -h | --help)
     usage
     exit 0
