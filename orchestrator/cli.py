@@ -26,6 +26,7 @@ from objectives.api import SetupError
 from orchestrator import artifacts
 from orchestrator.analyze_command import analyze
 from orchestrator.calibrations import CALIBRATION_SEEDS, find_calibration
+from orchestrator.config.asked import Asked, Conduct
 from orchestrator.engine import Engine, devices_of
 from orchestrator.execution import processes
 from orchestrator.execution.server import EngineError
@@ -37,8 +38,6 @@ from orchestrator.options import (
     MOST_SEEDS,
     Address,
     AllowNetworkFs,
-    Asked,
-    Conduct,
     DeviceName,
     DrainSeconds,
     ExecutorName,
@@ -52,7 +51,6 @@ from orchestrator.options import (
     Settings,
     Threads,
     Workers,
-    following_command,
     load_objective,
     overrides_of,
     phase_command,
@@ -132,16 +130,16 @@ def plan_phase(asked: Asked) -> None:
             print(printable(f"Warning: {warning}."))
 
 
-app.command("phase1", help="Search; the same command resumes.")(phase_command(run_phase))
+app.command("phase1", help="Search; the same command resumes.")(phase_command(run_phase, "phase1"))
 app.command("phase2", help="Search on from a phase 1's Go; the same command resumes.")(
-    following_command(run_phase)
+    phase_command(run_phase, "phase2")
 )
 plans = typer.Typer(help="What would be spent, without spending it.", no_args_is_help=True)
 plans.command("phase1", help="What a phase 1 search would cost; all tiers without --tier.")(
-    phase_command(plan_phase)
+    phase_command(plan_phase, "phase1")
 )
 plans.command("phase2", help="What a phase 2 search would cost; all tiers without --tier.")(
-    following_command(plan_phase)
+    phase_command(plan_phase, "phase2")
 )
 app.add_typer(plans, name="plan")
 app.add_typer(spaces, name="space")

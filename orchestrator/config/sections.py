@@ -1,0 +1,118 @@
+"""What may stand in a configuration file, table by table, with the defaults.
+
+What a value means is said where it is used; here is what it may be.
+"""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from budgets.terms import SearchMethod, Tier, VariantName
+
+
+class Section(BaseModel):
+    """A table of the file. A wrong type is a mistake, not something to convert."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    @classmethod
+    def keys(cls) -> dict[str, str]:
+        """The table's keys as people write them, and their fields."""
+        return {field.alias or name: name for name, field in cls.model_fields.items()}
+
+
+class Search(Section):
+    """Which search, and how it proposes."""
+
+    phase: Literal["phase1", "phase2"] = "phase1"
+    tier: Tier | None = None  # no search begins without it
+    run_id: str | None = None  # None: tier, objective and seed
+    seed: int = 1
+    method: SearchMethod | None = None  # None: guided
+    sigma0: float | None = None  # None: the method's
+    population: int | None = None  # None: 2 x devices
+    generations: int | None = Field(default=None, ge=1)  # None: what the tier pays for
+    seeds_per_candidate: int | None = Field(default=None, ge=1)  # None: the tier's
+    warm_start: str | None = None  # a run
+    known: str | None = None  # a file
+    follows: str | None = Field(default=None, alias="from")  # a run, of a phase 2
+    variant: VariantName | None = None  # of a phase 2
+    proxy: float | None = None  # a share of an evaluation's FLOPs
+
+
+class Budget(Section):
+    """What a run may never exceed."""
+
+    max_evals: int | None = Field(default=None, ge=1)
+    max_device_hours: float | None = None
+    max_hours: float | None = None
+    max_cost: float | None = None
+    price_per_device_hour: float = 0.0
+    window: str | None = None  # 12h, or a moment
+    safety_margin: str = "30m"
+
+
+class Evaluation(Section):
+    """How one evaluation is carried out."""
+
+    seed: int = 123  # of the evaluations' seeds
+    limit_seconds: float | None = None  # None: 6 x the calibrated p90
+    stall_seconds: float | None = None  # None: 120
+    assume_eval_seconds: float | None = None  # None: calibrate
+
+
+class Verdict(Section):
+    """How the winner is compared with the baseline."""
+
+    confirm_seeds: int | None = Field(default=None, ge=0)
+    rung: float | None = Field(default=None, ge=0)
+    rung_seeds: int | None = Field(default=None, ge=0)
+
+
+class Backend(Section):
+    """What evaluations run on."""
+
+    executor: Literal["ray", "local", "inline"] = "ray"
+    launcher: Literal["fork", "exec"] = "fork"
+    address: str | None = None  # of a Ray cluster
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    workers: int | None = Field(default=None, ge=1)  # None: GPUs, or CPUs
+    threads: int | None = Field(default=None, ge=1)
+    drain_seconds: float | None = Field(default=None, ge=0)  # None: let what runs finish
+    allow_network_fs: bool = False
+    max_concurrent: int | None = Field(default=None, ge=1)  # shared by all runs of a host
+    slots_dir: str | None = None  # where that is kept
+
+
+class Campaign(Section):
+    """Conditions on the same seeds. A file that has this table is a campaign."""
+
+    name: str | None = None  # None: the file's own
+    cell: Literal["training", "search"] = "training"
+    seeds: list[int] = Field(default=[1], min_length=1)  # of evaluations, or of searches
+    parallel: bool = True
+    max_workers: int | None = Field(default=None, ge=1)
+    stagger_seconds: float = Field(default=0.0, ge=0)
+    controls: bool = True  # the default configuration, and the objective's own controls
+    conditions: list[dict[str, Any]] = Field(default=[])
+
+
+SECTIONS: dict[str, type[Section]] = {
+    "search": Search,
+    "budget": Budget,
+    "evaluation": Evaluation,
+    "verdict": Verdict,
+    "backend": Backend,
+    "campaign": Campaign,
+}
+"""Tables with fixed keys. `[training]` has the objective's, `[thresholds]` those of the rules,
+`[factors]` whatever is varied."""
+
+
+class Top(Section):
+    """Keys above all tables."""
+
+    objective: str = "nanochat"
+    runs_dir: str = "artifacts/cmaes"
+    preset: str | None = None  # of training settings
+    profile: str | None = None  # of training settings
