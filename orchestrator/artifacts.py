@@ -32,6 +32,11 @@ def markdown(state: RunState, verdict: Verdict | None = None) -> str:
     return to_markdown(budget_report(state, verdict), recommended_knobs(state))
 
 
+def sentence(state: RunState, verdict: Verdict | None = None) -> str:
+    """What the run came to, in a sentence."""
+    return budget_report(state, verdict).sentence
+
+
 def write_generation(directory: Path, state: RunState) -> None:
     """`reports/gen_0000.{md,json}` for the generation that has just been closed."""
     reports = directory / "reports"

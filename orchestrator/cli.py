@@ -26,7 +26,9 @@ from objectives.api import SetupError
 from orchestrator import artifacts
 from orchestrator.analyze_command import analyze
 from orchestrator.calibrations import CALIBRATION_SEEDS, find_calibration
+from orchestrator.campaign.commands import run_campaign
 from orchestrator.config.asked import Asked, Conduct
+from orchestrator.config.commands import init
 from orchestrator.engine import Engine, devices_of
 from orchestrator.execution import processes
 from orchestrator.execution.server import EngineError
@@ -51,6 +53,7 @@ from orchestrator.options import (
     Settings,
     Threads,
     Workers,
+    file_command,
     load_objective,
     overrides_of,
     phase_command,
@@ -101,6 +104,14 @@ def run_phase(asked: Asked) -> None:
         finish(result, session.stop, live, asked.conduct.as_json)
 
 
+def run_file(asked: Asked) -> None:
+    """Run what the file describes, or go on with it."""
+    if asked.resolved.campaign is None:
+        run_phase(asked)
+    else:
+        run_campaign(asked)
+
+
 def plan_phase(asked: Asked) -> None:
     """Print what would be spent. Touches nothing."""
     devices = devices_of(asked.conduct.engine.slots())
@@ -134,6 +145,10 @@ app.command("phase1", help="Search; the same command resumes.")(phase_command(ru
 app.command("phase2", help="Search on from a phase 1's Go; the same command resumes.")(
     phase_command(run_phase, "phase2")
 )
+app.command("run", help="Run what a file describes: a search, or a campaign; resumes likewise.")(
+    file_command(run_file)
+)
+app.command()(init)
 plans = typer.Typer(help="What would be spent, without spending it.", no_args_is_help=True)
 plans.command("phase1", help="What a phase 1 search would cost; all tiers without --tier.")(
     phase_command(plan_phase, "phase1")

@@ -4,7 +4,7 @@
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -278,8 +278,8 @@ class Session:
         objective = registry.load(ObjectiveSpec.model_validate(plan.objective))
         for warning in objective.preflight():  # before there is anything to clean up
             self.say(f"Warning: {warning}.")
-        if plan.proxy is not None:
-            for warning in _preflight_when_short(objective, plan.proxy.varied):
+        for varied in _varied(plan):
+            for warning in _preflight_of(objective, varied):
                 self.say(f"Warning: {warning}.")
         check_place(directory, allow_network=self.allow_network_fs)
         make_directory(directory)
@@ -347,13 +347,21 @@ class Session:
             executor.__exit__(None, None, None)
 
 
-def _preflight_when_short(objective: Objective, shorter: Varied) -> tuple[str, ...]:
-    """The warnings of a proxy's evaluation. Raises SetupError, naming it, where it cannot be."""
-    short = registry.load(registry.varied(objective.spec, shorter.settings))
+def _varied(plan: Plan) -> Iterator[Varied]:
+    """What else than the objective itself the plan is sure to evaluate."""
+    if plan.proxy is not None:
+        yield plan.proxy.varied
+    for condition in () if plan.campaign is None else plan.campaign.conditions:
+        yield Varied(label=condition.name, settings=condition.settings)
+
+
+def _preflight_of(objective: Objective, varied: Varied) -> tuple[str, ...]:
+    """The warnings of such an evaluation. Raises SetupError, naming it, where it cannot be."""
+    other = registry.load(registry.varied(objective.spec, varied.settings))
     try:
-        return tuple(f"{shorter.label}: {warning}" for warning in short.preflight())
+        return tuple(f"{varied.label}: {warning}" for warning in other.preflight())
     except SetupError as error:
-        raise SetupError(f"{shorter.label}: {error}") from error
+        raise SetupError(f"{varied.label}: {error}") from error
 
 
 def refuse_late_overrides(state: RunState, overrides: Overrides) -> None:

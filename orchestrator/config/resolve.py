@@ -52,7 +52,7 @@ class Given:
 class Resolved:
     """Every value of a run."""
 
-    file: Path | None
+    given: Given
     top: Top
     training: Mapping[str, Any]  # the objective's settings, as far as they are given
     aside: Mapping[str, Any]  # of `[training]`: for a training by itself, no evaluation has them
@@ -66,6 +66,10 @@ class Resolved:
     factors: Mapping[str, Any]
     slurm: Mapping[str, Any]
     sources: Mapping[str, str]  # by dotted key, of what is no default
+
+    @property
+    def file(self) -> Path | None:
+        return self.given.file
 
     @property
     def objective(self) -> Objective:
@@ -86,7 +90,7 @@ def resolve(given: Given) -> Resolved:
         campaign = _section(Campaign, "campaign", values, sources)
     objective, aside = _training(top.objective, _of(TRAINING, values), sources)
     return Resolved(
-        file=given.file,
+        given=given,
         top=top,
         training=objective,
         aside=aside,
@@ -123,12 +127,12 @@ def _layered(given: Given) -> tuple[Values, dict[str, str]]:
                 raise unknown(kind, str(name), known)
             lay(f"{kind} {name}", {f"{TRAINING}.{key}": v for key, v in known[name].items()})
     lay(f"file {given.file}", document)
-    if given.cell is not None:
-        lay(f"condition {given.cell[0]}", given.cell[1])
     lay("--set", asked)
     lay("flag", flags)
     sources.update({key: flag for key, (_, flag) in given.flags.items()})
     lay("flag", {key: name for key, name in own.items() if name is not None})
+    if given.cell is not None:  # whatever all of them have
+        lay(f"condition {given.cell[0]}", given.cell[1])
     return values, sources
 
 

@@ -22,21 +22,38 @@ address="$head_ip:$((20000 + SLURM_JOB_ID % 10000))"
 
 # symmetric-run says neither how the orchestrator ended nor passes on signals: files do.
 # shellcheck disable=SC2016 # for the shell on the head
-on_head='"${@:2}" & echo "$!" >"$1/orchestrator.pid"; wait "$!"; echo "$?" >"$1/exit_code"'
+on_head='
+"${@:2}" >>"$1/run.out" 2>&1 &
+echo "$!" >"$1/orchestrator.pid"
+wait "$!"
+echo "$?" >"$1/exit_code"'
 pass_on() {
   local pid=''
   if [[ -s $run_dir/orchestrator.pid ]]; then pid="$(<"$run_dir/orchestrator.pid")"; fi
   kill -TERM "${pid:-$running}" 2>/dev/null # before there is an orchestrator: the whole step
 }
 
+# Once the run has ended nothing else matters, but other nodes would look for their head for a minute.
+end_step_after_run() {
+  until [[ -s $run_dir/exit_code ]]; do
+    kill -0 "$running" 2>/dev/null || return
+    sleep 2
+  done
+  sleep 5
+  kill -TERM "$running" 2>/dev/null
+}
+
 code=143
 if [[ -z $ending ]]; then
+  say "Ray is at $address on $nodes nodes and speaks in ray.out, the orchestrator in run.out."
   srun --nodes="$nodes" --ntasks="$nodes" --ntasks-per-node=1 --cpus-per-task="$cpus" \
+    --output="$run_dir/ray.out" --open-mode=append \
     ray symmetric-run --address "$address" --min-nodes "$nodes" \
-    --num-cpus="$cpus" --num-gpus="$gpus" \
+    --num-cpus="$cpus" --num-gpus="$gpus" --object-store-memory=83886080 \
     -- bash -c "$on_head" on_head "$run_dir" "${command[@]}" "--address=$address" &
   running=$!
   catch_up
+  end_step_after_run &
   wait_for "$running"
   code=$?
   running=''
