@@ -62,6 +62,7 @@ from orchestrator.planning.page import preview_tiers, to_markdown
 from orchestrator.planning.request import Request
 from orchestrator.proxy_commands import proxies
 from orchestrator.recorded import find_run, load_state
+from orchestrator.slurm.commands import exports
 from orchestrator.space_commands import spaces
 from orchestrator.terminal import (
     EXIT_CORRUPT,
@@ -160,6 +161,7 @@ app.add_typer(plans, name="plan")
 app.add_typer(spaces, name="space")
 app.add_typer(proxies, name="proxy")
 app.add_typer(ledgers, name="ledger")
+app.add_typer(exports, name="export")
 app.command()(verify)
 app.command()(amend)
 app.command()(analyze)

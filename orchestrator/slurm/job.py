@@ -31,6 +31,7 @@ class Job:
     seconds: float | None = None  # with 90 % probability it takes no longer; None: no estimate
     source: str = ""  # where that is known from
     device_seconds: float | None = None  # expected, of all its slots
+    run: str = ""  # the directory of its ledger, below its own one
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):

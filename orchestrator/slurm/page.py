@@ -1,9 +1,14 @@
 """What an export would write, for a person to look at first."""
 
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
 from budgets.markdown import duration
 from budgets.plain import plain
 from orchestrator.slurm.job import Export, Job
 from orchestrator.slurm.options import clock_text
+from orchestrator.slurm.resources import Resource, in_words
 
 SHOWN = 3
 """Directories of a tree that are drawn; of more, the rest is counted."""
@@ -108,10 +113,40 @@ def _examples(names: list[str]) -> str:
     return ", ".join(plain(name) for name in names[:SHOWN]) or "none"
 
 
-def preview(export: Export, resources: str, warnings: tuple[str, ...]) -> str:
+def as_dict(export: Export, found: Sequence[Resource], files: list[str]) -> dict[str, Any]:
+    """The same as JSON."""
+    return {
+        "name": export.name,
+        "directory": str(export.directory),
+        "total_runs": len(export.jobs),
+        "runs": [_job(export, job) for job in export.jobs],
+        "files": files,
+        "resources": [asdict(one) for one in found],
+    }
+
+
+def _job(export: Export, job: Job) -> dict[str, Any]:
+    nodes = export.options.nodes
+    return {
+        "name": job.name,
+        "condition": job.condition,
+        "seed": job.seed,
+        "control": job.control,
+        "levels": dict(job.levels),
+        "estimated_seconds": job.seconds,
+        "estimated_device_seconds": job.device_seconds,
+        "estimate_from": job.source,
+        "limit_seconds": export.time_seconds(job),
+        "nodes": nodes,
+        "gpus": nodes * export.gpus(job),
+        "cpus": nodes * export.cpus(job),
+    }
+
+
+def preview(export: Export, found: Sequence[Resource], notes: Sequence[str]) -> str:
     """Everything a person looks at before `--write`, as Markdown."""
     controls = sum(job.control for job in export.jobs)
-    noted = "".join(f"- {plain(warning)}\n" for warning in warnings)
+    noted = "\n".join(f"- note: {plain(note)}" for note in notes)
     return f"""# {plain(export.name)}: {len(export.jobs)} jobs
 
 {len(export.jobs) - controls} runs and {controls} controls.
@@ -132,7 +167,7 @@ def preview(export: Export, resources: str, warnings: tuple[str, ...]) -> str:
 
 ## Resources
 
-{resources}
+{in_words(found)}
 {noted}"""
 
 

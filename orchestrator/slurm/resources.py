@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -75,7 +75,7 @@ def _slurm(export: Export) -> Iterator[Resource]:
         yield Resource("partition", "unknown", "none given: the cluster's default")
 
 
-def in_words(found: tuple[Resource, ...]) -> str:
+def in_words(found: Sequence[Resource]) -> str:
     """As a Markdown list."""
     return "\n".join(
         f"- **{one.state}** {plain(one.name)}: {plain(one.said)}"

@@ -55,6 +55,7 @@ def described(job: Job) -> dict[str, object]:
     return {
         "name": job.name,
         "directory": job.name,
+        "run": f"{job.name}/{job.run}",
         "condition": job.condition,
         "seed": job.seed,
         "control": job.control,
