@@ -1,5 +1,6 @@
 """`export slurm FILE [DIR]`: the runs of a file as jobs of a cluster."""
 
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -91,6 +92,7 @@ def export_of(resolved: Resolved, directory: Path | None) -> Export:
         jobs=Jobs(resolved, place, options).all(),
         options=options,
         factors=tuple(factor.name for factor in factors_of(resolved.factors)),
+        objective=resolved.top.objective,
     )
 
 
@@ -98,7 +100,8 @@ def _name(resolved: Resolved) -> str:
     if resolved.campaign is not None:
         return campaign_name(resolved)
     assert resolved.file is not None, "the command has a file"
-    return resolved.search.run_id or resolved.file.stem
+    name = resolved.search.run_id or resolved.file.stem
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._") or "search"
 
 
 def _objectives(resolved: Resolved) -> tuple[Objective, ...]:

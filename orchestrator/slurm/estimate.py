@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, log
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from budgets.calibration import measure
 from budgets.chain import LEDGER
@@ -16,16 +16,15 @@ from orchestrator.config.asked import request_of
 from orchestrator.config.resolve import Resolved
 from orchestrator.follow import follow
 from orchestrator.follow import foreseen as following
+from orchestrator.planning.history import read_history
 from orchestrator.planning.page import Preview, preview_tiers
 from orchestrator.planning.plan import Succession
+from orchestrator.planning.priors import Nearness, Prior, nearest
 from orchestrator.planning.request import Request
 from orchestrator.recorded import finished_runs
 from orchestrator.warm import start as warm
 
 DeviceKind = Literal["cpu", "cuda"]
-
-SOMEWHERE = "a device of the cluster"
-"""The name of devices that nobody has seen yet."""
 
 
 @dataclass(frozen=True)
@@ -51,16 +50,20 @@ class Measured:
 
 
 def measured(resolved: Resolved, kind: DeviceKind) -> Measured | None:
-    """The time of an evaluation: as the file has it, or of the newest calibration on such devices.
+    """The time of an evaluation: as the file has it, of the newest calibration, or of a prior run.
 
-    Those on other kinds of CPU or GPU count too, by name: where jobs will run nobody knows yet.
+    Those on any CPU, or any GPU, count, and are named: where jobs will run nobody knows yet.
     """
     assumed = resolved.evaluation.assume_eval_seconds
     if assumed is not None:
         source = f"assumed, {assumed:g} s an evaluation ({resolved.source(_ASSUMED)})"
         return Measured(Calibration(assumed_seconds=assumed), source)
     root, objective = Path(resolved.top.runs_dir), resolved.objective
-    return max(_calibrated(root, objective, kind), key=lambda pair: pair[0], default=(0, None))[1]
+    newest = max(_calibrated(root, objective, kind), key=lambda pair: pair[0], default=None)
+    if newest is not None:
+        return newest[1]
+    prior = _prior(root, objective, kind)
+    return None if prior is None else Measured(prior.calibration(), prior.sentence())
 
 
 _ASSUMED = "evaluation.assume_eval_seconds"
@@ -79,6 +82,28 @@ def _calibrated(
                 f"{found.median_seconds:.3g} s an evaluation"
             )
             yield (result.directory / LEDGER).stat().st_mtime, Measured(found, source)
+
+
+def _prior(root: Path, objective: Objective, kind: DeviceKind) -> Prior | None:
+    """The nearest earlier run on any device of the kind."""
+    entries = [entry for entry in read_history(root).entries if entry.device_kind == kind]
+    places = {(entry.devices, entry.device_name, entry.threads) for entry in entries}
+    found = [
+        prior
+        for count, name, threads in sorted(places)
+        if (prior := nearest(entries, objective, _devices(kind, count, name, threads))) is not None
+    ]
+    order = get_args(Nearness)
+    return min(found, key=lambda p: (order.index(p.nearness), abs(log(p.factor))), default=None)
+
+
+def _devices(kind: DeviceKind, count: int, name: str, threads: int) -> Devices:
+    return Devices(count=count, kind=kind, name=name, threads=threads, memory_bytes=1)
+
+
+def unseen(kind: DeviceKind, count: int, threads: int) -> Devices:
+    """So many devices of a kind, of which nobody knows more."""
+    return _devices(kind, count, "a device of the cluster", threads)
 
 
 def of_evaluation(known: Measured | None) -> Estimate | None:

@@ -31,7 +31,6 @@ class Job:
     seconds: float | None = None  # with 90 % probability it takes no longer; None: no estimate
     source: str = ""  # where that is known from
     device_seconds: float | None = None  # expected, of all its slots
-    run: str = ""  # the directory of its ledger, below its own one
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
@@ -52,6 +51,7 @@ class Export:
     jobs: tuple[Job, ...]
     options: SlurmOptions
     factors: tuple[str, ...] = ()
+    objective: str = ""
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
@@ -81,6 +81,10 @@ class Export:
                 f"{job.threads} threads on a node need {wanted} CPUs, got {cpus}"
             )
         self.time_seconds(job)
+
+    @property
+    def jobs_in_words(self) -> str:
+        return "1 job" if len(self.jobs) == 1 else f"{len(self.jobs)} jobs"
 
     @property
     def uses_cluster(self) -> bool:

@@ -8,7 +8,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from budgets.terms import Devices, Phase
 from objectives.settings import unknown
 from orchestrator.campaign.cells import campaign_of, runs_of, terms_of
 from orchestrator.campaign.searches import SHARED, search_cells
@@ -18,12 +17,12 @@ from orchestrator.planning.request import run_name
 from orchestrator.recorded import find_run
 from orchestrator.slurm.config_text import to_toml
 from orchestrator.slurm.estimate import (
-    SOMEWHERE,
     DeviceKind,
     Estimate,
     measured,
     of_evaluation,
     of_search,
+    unseen,
 )
 from orchestrator.slurm.job import Job
 from orchestrator.slurm.options import SlurmOptions
@@ -135,9 +134,7 @@ class Jobs:
             if run is not None:  # by its directory: the job's own runs lie elsewhere
                 own[key] = str(find_run(run, root).absolute())
         known = measured(one, self.kind)
-        devices = Devices(
-            count=slots, kind=self.kind, name=SOMEWHERE, threads=threads, memory_bytes=1
-        )
+        devices = unseen(self.kind, slots, threads)
         return self._job(
             name,
             condition,
@@ -146,7 +143,6 @@ class Jobs:
             slots,
             threads,
             of_search(one, known, devices, root),
-            f"{request.phase}/{run_id}",
         )
 
     def _trainings(self) -> Iterator[Job]:
@@ -158,7 +154,6 @@ class Jobs:
         conditions = {one.name: one for one in terms_of(self.resolved).conditions}
         runs = list(runs_of(self.resolved))
         threads = self.resolved.backend.threads or 1
-        phase: Phase = "campaign"
         for cell, seed, name in runs:
             one = resolve(replace(self.resolved.given, cell=(cell.name, dict(cell.settings))))
             run_id = re.sub(r"[^a-z0-9._-]", "-", name.lower())[:64]
@@ -172,7 +167,7 @@ class Jobs:
             text = self._config(name, one, 1, threads, own)
             estimate = of_evaluation(measured(one, self.kind))
             assert cell.name in conditions, "every cell has been agreed on"
-            job = self._job(name, cell.name, text, seed, 1, threads, estimate, f"{phase}/{run_id}")
+            job = self._job(name, cell.name, text, seed, 1, threads, estimate)
             yield replace(job, control=cell.control, levels=cell.levels)
 
     def _shares(self, one: Resolved, runs: int) -> dict[str, Any]:
@@ -196,7 +191,6 @@ class Jobs:
         slots: int,
         threads: int,
         estimate: Estimate | None,
-        run: str,
     ) -> Job:
         return Job(
             name=name,
@@ -208,7 +202,6 @@ class Jobs:
             seconds=None if estimate is None else estimate.seconds,
             device_seconds=None if estimate is None else estimate.device_seconds,
             source="" if estimate is None else estimate.source,
-            run=run,
         )
 
     def _config(

@@ -94,7 +94,7 @@ def tree_text(export: Export) -> str:
         lines += [f"  {name}/", "    config.toml", "    run.slurm"]
     if len(shown) < len(names):
         lines.append(f"  ... {len(names) - len(shown)} more directories like these")
-    return "\n".join([*lines, "  submit_all.sh", "  README.md", "  manifest.json"])
+    return "\n".join([*lines, "  submit_all.sh", "  README.md", "  manifest.json", "  export.json"])
 
 
 def naming(export: Export) -> str:
@@ -147,9 +147,9 @@ def preview(export: Export, found: Sequence[Resource], notes: Sequence[str]) -> 
     """Everything a person looks at before `--write`, as Markdown."""
     controls = sum(job.control for job in export.jobs)
     noted = "\n".join(f"- note: {plain(note)}" for note in notes)
-    return f"""# {plain(export.name)}: {len(export.jobs)} jobs
+    return f"""# {plain(export.name)}: {export.jobs_in_words}
 
-{len(export.jobs) - controls} runs and {controls} controls.
+{len(export.jobs) - controls} to compare, {controls} controls.
 
 {table(export)}
 

@@ -13,7 +13,7 @@ def readme(export: Export) -> str:
     """Markdown, without a moment in it: the same export is the same file."""
     return Template(template("README.md")).substitute(
         name=plain(export.name),
-        count=len(export.jobs),
+        count=export.jobs_in_words,
         table=table(export),
         directory=shlex.quote(str(export.directory)),
         first=shlex.quote(export.jobs[0].name),

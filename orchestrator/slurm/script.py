@@ -88,7 +88,7 @@ def submit_script(export: Export) -> str:
     listed = "".join(f"  {quoted(job.name)}\n" for job in export.jobs)
     return (
         "#!/usr/bin/env bash\n"
-        f"# Submits the {len(export.jobs)} runs of {export.name} in turn and writes their job\n"
+        f"# Submits the {export.jobs_in_words} of {export.name} in turn and writes their\n"
         "# ids into submitted.tsv. It stops at the first that is refused; call it again to go on:\n"
         "# what is listed there is skipped.\n"
         "set -uo pipefail\n\n"

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Mapping
 from pathlib import PurePosixPath
+from typing import Any
 
 import orjson
 
@@ -11,6 +12,9 @@ from orchestrator.slurm.readme import readme
 from orchestrator.slurm.script import run_script, submit_script
 
 MANIFEST, README, SUBMIT, SUBMITTED = "manifest.json", "README.md", "submit_all.sh", "submitted.tsv"
+EXPORT = "export.json"
+"""What was written, by hash: the manifest belongs to whoever says how the runs stand."""
+
 CONFIG, SCRIPT = "config.toml", "run.slurm"
 EXECUTABLE = frozenset((SUBMIT,))
 
@@ -18,11 +22,11 @@ Tree = Mapping[PurePosixPath, str]
 
 
 def files_of(export: Export) -> dict[PurePosixPath, str]:
-    """All files, the manifest with everybody's hash as the last.
+    """All files; the last one holds the others' hashes.
 
     Raises ValueError where a run is called like one of the files beside it.
     """
-    own = (MANIFEST, README, SUBMIT, SUBMITTED)
+    own = (MANIFEST, README, SUBMIT, SUBMITTED, EXPORT)
     for job in export.jobs:
         if job.name.lower() in (name.lower() for name in own):
             raise ValueError(f"run {job.name}: a file of the export has that name")
@@ -33,34 +37,41 @@ def files_of(export: Export) -> dict[PurePosixPath, str]:
     for job in export.jobs:
         files[PurePosixPath(job.name, CONFIG)] = job.config_text
         files[PurePosixPath(job.name, SCRIPT)] = run_script(export, job)
-    return {**files, PurePosixPath(MANIFEST): manifest(export, files)}
+    hashes = {str(path): digest(text) for path, text in files.items()}
+    files[PurePosixPath(MANIFEST)] = manifest(export)
+    return {**files, PurePosixPath(EXPORT): _json({"kind": "slurm", "files": hashes})}
 
 
-def manifest(export: Export, files: Tree) -> str:
-    """What the runs are and which files were written, as JSON."""
-    document = {
-        "name": export.name,
-        "kind": "slurm",
-        "total_runs": len(export.jobs),
-        "conditions": list(dict.fromkeys(job.condition for job in export.jobs)),
-        "seeds": list(dict.fromkeys(job.seed for job in export.jobs if job.seed is not None)),
-        "runs": [described(job) for job in export.jobs],
-        "files": {str(path): digest(text) for path, text in files.items()},
-    }
-    return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
+def manifest(export: Export) -> str:
+    """What the runs are and where they lie, as JSON; `status DIR` reads it."""
+    return _json(
+        {
+            "name": export.name,
+            "kind": "slurm",
+            "objective": export.objective,
+            "total_runs": len(export.jobs),
+            "conditions": list(dict.fromkeys(job.condition for job in export.jobs)),
+            "seeds": list(dict.fromkeys(job.seed for job in export.jobs if job.seed is not None)),
+            "controls": list(dict.fromkeys(job.condition for job in export.jobs if job.control)),
+            "runs": [described(job) for job in export.jobs],
+        }
+    )
 
 
-def described(job: Job) -> dict[str, object]:
+def described(job: Job) -> dict[str, Any]:
     """One run in the manifest."""
     return {
         "name": job.name,
         "directory": job.name,
-        "run": f"{job.name}/{job.run}",
         "condition": job.condition,
         "seed": job.seed,
         "control": job.control,
         "levels": dict(job.levels),
     }
+
+
+def _json(document: Any) -> str:
+    return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
 
 
 def digest(text: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 import orjson
 
 from budgets.storage import write_aside
-from orchestrator.slurm.tree import EXECUTABLE, MANIFEST, SUBMITTED, Tree, digest
+from orchestrator.slurm.tree import EXECUTABLE, EXPORT, MANIFEST, SUBMITTED, Tree, digest
 
 
 @dataclass(frozen=True)
@@ -55,31 +55,31 @@ def recorded_files(directory: Path) -> dict[PurePosixPath, str]:
     Raises ValueError where it holds no export.
     """
     try:
-        manifest = orjson.loads((directory / MANIFEST).read_bytes())
-        if manifest["kind"] != "slurm":
-            raise ValueError(manifest["kind"])
-        recorded = {PurePosixPath(path): str(sha) for path, sha in manifest["files"].items()}
+        written = orjson.loads((directory / EXPORT).read_bytes())
+        if written["kind"] != "slurm":
+            raise ValueError(written["kind"])
+        recorded = {PurePosixPath(path): str(sha) for path, sha in written["files"].items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(
             f"{directory} holds other things than an export: name a directory that is not there "
             "yet, or an empty one"
         ) from error
     if outside := [path for path in recorded if path.is_absolute() or ".." in path.parts]:
-        raise ValueError(f"{directory / MANIFEST} names files outside of it: {outside[0]}")
+        raise ValueError(f"{directory / EXPORT} names files outside of it: {outside[0]}")
     return recorded
 
 
 def differences(
     directory: Path, files: Tree, recorded: dict[PurePosixPath, str]
 ) -> Iterator[Difference]:
-    """What is not as this export would write it. The manifest follows from the others."""
+    """What is not as this export would write it. What others go on writing need only be there."""
     for path, text in files.items():
-        if str(path) == MANIFEST:
-            continue
         place = directory / path
         if not place.is_file():
             said = "was taken away since" if path in recorded else "is not there"
             yield Difference(path, said)
+            continue
+        if str(path) in (MANIFEST, EXPORT):
             continue
         there = place.read_bytes().decode(errors="replace")
         if there != text:
@@ -106,7 +106,7 @@ def _begun(directory: Path, recorded: dict[PurePosixPath, str]) -> Iterator[str]
         yield SUBMITTED
     for run in dict.fromkeys(path.parts[0] for path in recorded if len(path.parts) > 1):
         ledger = next((directory / run).glob("*/*/ledger.jsonl"), None)
-        log = next((directory / run).glob("slurm-*.out"), None)
+        log = next((directory / run).glob("*.out"), None)
         if (found := ledger or log) is not None:
             yield str(found.relative_to(directory))
 
@@ -139,7 +139,7 @@ def _write_over(directory: Path, files: Tree, recorded: dict[PurePosixPath, str]
 
 
 def _put(directory: Path, files: Tree) -> None:
-    """The manifest comes last: where it is, the others are."""
+    """The hashes come last: where they are, the files are."""
     for path, text in files.items():
         place = directory / path
         place.parent.mkdir(parents=True, exist_ok=True)

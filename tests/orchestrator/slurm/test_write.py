@@ -32,6 +32,7 @@ def test_each_run_gets_a_directory_and_the_scripts_are_there(written: Written) -
         "a_s1/run.slurm",
         "a_s2/config.toml",
         "a_s2/run.slurm",
+        "export.json",
         "manifest.json",
         "submit_all.sh",
     ]
@@ -69,6 +70,7 @@ def test_what_the_runs_have_left_there_is_no_difference(make: "Make") -> None:
     write(export.directory, files_of(export))
     (export.directory / "submitted.tsv").write_text("a\t1\tnow\n")
     (export.directory / "a" / "slurm-1.out").write_text("said")
+    (export.directory / "manifest.json").write_text("{}")  # with how the runs stand
     assert not write(export.directory, files_of(export))
 
 
@@ -86,10 +88,12 @@ def test_a_directory_that_holds_other_things_is_left_alone(make: "Make") -> None
     "manifest",
     ["", "[]", "{}", '{"kind": "campaign", "files": {}}', '{"kind": "slurm", "files": 1}'],
 )
-def test_another_manifest_makes_no_export_of_a_directory(make: "Make", manifest: str) -> None:
+def test_another_file_of_that_name_makes_no_export_of_a_directory(
+    make: "Make", manifest: str
+) -> None:
     export = make("a")
     export.directory.mkdir()
-    (export.directory / "manifest.json").write_text(manifest)
+    (export.directory / "export.json").write_text(manifest)
     with pytest.raises(ValueError, match="holds other things"):
         write(export.directory, files_of(export), replace=True)
 
@@ -156,7 +160,7 @@ def test_a_manifest_that_names_files_elsewhere_deletes_none(make: "Make", tmp_pa
     write(export.directory, files_of(export))
     victim = tmp_path / "victim"
     victim.write_text("mine")
-    manifest = export.directory / "manifest.json"
+    manifest = export.directory / "export.json"
     document = orjson.loads(manifest.read_bytes())
     document["files"]["../victim"] = "0"
     manifest.write_bytes(orjson.dumps(document))
@@ -174,7 +178,9 @@ def test_a_write_that_fails_leaves_nothing_behind(make: "Make", tmp_path: Path) 
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["manifest.json", "README.md", "SUBMIT_ALL.sh", "submitted.tsv"])
+@pytest.mark.parametrize(
+    "name", ["manifest.json", "export.json", "README.md", "SUBMIT_ALL.sh", "submitted.tsv"]
+)
 def test_a_run_may_not_be_called_like_a_file_beside_it(make: "Make", name: str) -> None:
     with pytest.raises(ValueError, match="has that name"):
         files_of(make(name))
