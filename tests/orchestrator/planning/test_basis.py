@@ -13,6 +13,7 @@ from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from orchestrator.engine import Engine, devices_of
 from orchestrator.planning.basis import Basis, Latest, basis_of
+from orchestrator.planning.history import Entry, append
 from orchestrator.planning.overheads import ASSUMED, NOTHING
 from orchestrator.recorded import Result
 
@@ -70,6 +71,20 @@ def test_what_was_measured_elsewhere_or_of_something_else_does_not_count(
     root: Path, objective: Objective, devices: Devices
 ) -> None:
     assert basis_of(root, objective, devices) == Basis()
+
+
+def test_an_earlier_run_stands_in_for_a_calibration_and_is_named(
+    tmp_path: Path, make_entry: Callable[..., Entry]
+) -> None:
+    here = one_device()
+    there = {"device_kind": here.kind, "device_name": here.name, "threads": here.threads}
+    earlier = make_entry(fingerprint=sphere().fingerprint, devices=here.count, **there)
+    append(tmp_path, [earlier])
+    found = basis_of(tmp_path, sphere(), here)
+    assert found.origin == "prior"
+    assert found.calibration == Calibration(assumed_seconds=10.0)
+    assert "earlier" in found.source
+    assert found.overheads == ASSUMED
 
 
 def test_somebodys_word_comes_before_a_measurement(root: Path) -> None:
