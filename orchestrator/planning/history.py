@@ -175,7 +175,7 @@ def read_history(root: Path) -> History:
     """
     try:
         data = read_plain(root / HISTORY)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return History(())
     latest: dict[str, Entry] = {}
     left_out = 0
