@@ -31,6 +31,7 @@ from orchestrator.analyze_command import analyze
 from orchestrator.calibrations import CALIBRATION_SEEDS
 from orchestrator.campaign.commands import run_campaign
 from orchestrator.campaign.picture import PICTURE, can_draw
+from orchestrator.campaign.plan_command import plan_campaign
 from orchestrator.campaign.shown import draw_board, show_board, show_result
 from orchestrator.campaign.status import find_board
 from orchestrator.config.asked import Asked, Conduct
@@ -128,6 +129,9 @@ app.command("run", help="Run what a file describes: a search, or a campaign; res
     file_command(run_file)
 )
 app.command()(init)
+plans.command("campaign", help="What a campaign would take: every run, times, a checklist.")(
+    file_command(plan_campaign)
+)
 app.add_typer(plans, name="plan")
 app.add_typer(spaces, name="space")
 app.add_typer(proxies, name="proxy")
