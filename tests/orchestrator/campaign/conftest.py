@@ -2,57 +2,82 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-FACTORIAL = """
-objective = "sphere"
-runs_dir = "{root}"
+from budgets.chain import LEDGER, read
+from budgets.events import Owner
+from budgets.head import HEAD
+from budgets.terms import CampaignTerms
+from objectives import registry
+from objectives.api import ObjectiveSpec
+from orchestrator.campaign.conditions import agreed, condition, controls, factorial, factors_of
+from orchestrator.campaign.request import CampaignRequest
+from orchestrator.engine import Engine
+from orchestrator.planning.request import Request
+from orchestrator.recorded import Result
+from orchestrator.session import Session
+from orchestrator.signals import SignalStop
 
-[training]
-dimension = 2
-noise = 0.01
+FACTORS: dict[str, Any] = {"noise": [0.01, 0.02], "dimension": [2, 3]}
 
-[campaign]
-name = "toy"
-seeds = [1, 2, 3]
 
-[factors]
-failure_rate = [0.0, {failing}]
-noise = [0.01, 0.02]
+class Uninterrupted(SignalStop):
+    """This process's signal handlers stay as they are."""
 
-[backend]
-executor = "inline"
-workers = 1
-"""
+    def install(self) -> None:
+        pass
 
-SEARCHES = """
-objective = "sphere"
-runs_dir = "{root}"
 
-[training]
-dimension = 2
-noise = 0.01
+def trained(
+    root: Path,
+    factors: Mapping[str, Any] = FACTORS,
+    seeds: Sequence[int] = (1, 2, 3),
+    owner: Owner | None = None,
+    name: str = "toy",
+) -> Result:
+    """A campaign of noisy spheres and its control; or taken up again."""
+    objective = registry.load(ObjectiveSpec(name="sphere", settings={"dimension": 2}))
+    varied = factors_of(factors)
+    cells = (*factorial(varied), *controls(objective))
+    terms = CampaignTerms(
+        name=name,
+        conditions=tuple(condition(objective, cell) for cell in cells),
+        seeds=tuple(seeds),
+        factors=agreed(varied),
+    )
+    session = Session(
+        root,
+        Engine(kind="inline", workers=1),
+        observe=lambda state, event: None,
+        say=lambda text: None,
+        stop=Uninterrupted(),
+    )
+    if owner is not None:
+        session.owner = lambda: owner
+    request = CampaignRequest(Request("campaign", "min", objective), terms)
+    with session:
+        return session.check(request, session.engine.slots())
 
-[search]
-tier = "min"
-population = 4
 
-[evaluation]
-assume_eval_seconds = 1.0
+@pytest.fixture
+def train() -> Callable[..., Result]:
+    return trained
 
-[campaign]
-name = "searches"
-cell = "search"
-controls = false
-seeds = [1, 2]
 
-[factors.step]
-small = {{ "search.sigma0" = 0.05 }}
-large = {{ "search.sigma0" = 0.3 }}
+def shortened(directory: Path, settled: int) -> None:
+    """Its ledger as it was when so many evaluations were settled and one more was in flight."""
+    kept, ends = b"", 0
+    for record in read(directory / LEDGER).records:
+        kept += record.line + b"\n"
+        ends += record.event.kind == "settled"
+        if ends == settled and record.event.kind == "reserved":
+            break
+    (directory / LEDGER).write_bytes(kept)
+    (directory / HEAD).unlink()
 
-[backend]
-executor = "inline"
-workers = 1
-"""
+
+@pytest.fixture
+def cut() -> Callable[[Path, int], None]:
+    return shortened
