@@ -36,11 +36,13 @@ def trained(
     seeds: Sequence[int] = (1, 2, 3),
     owner: Owner | None = None,
     name: str = "toy",
+    *,
+    control: bool = True,
 ) -> Result:
     """A campaign of noisy spheres and its control; or taken up again."""
     objective = registry.load(ObjectiveSpec(name="sphere", settings={"dimension": 2}))
     varied = factors_of(factors)
-    cells = (*factorial(varied), *controls(objective))
+    cells = (*factorial(varied), *(controls(objective) if control else ()))
     terms = CampaignTerms(
         name=name,
         conditions=tuple(condition(objective, cell) for cell in cells),

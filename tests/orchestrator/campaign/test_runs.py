@@ -65,26 +65,21 @@ def test_a_training_in_its_own_runs_directory_is_a_cell_with_its_score(
     train: Train, tmp_path: Path
 ) -> None:
     directory = written(tmp_path / "ranks")
-    result = train(tmp_path / "elsewhere", {"noise": [0.01]}, seeds=[2])
-    alone = tmp_path / "alone"
-    _one_cell(train, alone)
-    shutil.copytree(alone, directory / "rank64_s2" / "runs")
-    assert result.state.accounts.evaluations == 2
+    root = directory / "rank64_s2" / "runs"
+    result = train(root, {"noise": [0.01]}, seeds=[2], control=False)
     cell = board_of(directory).matrix.rows[1][1]
     assert cell.status == "ok"
-    assert cell.score is not None
+    assert cell.score == result.state.generations[0].score(0)
 
 
-def _one_cell(train: Train, root: Path) -> None:
-    from orchestrator.campaign import conditions
-
-    before = conditions.controls
-    try:
-        conditions_module: Any = train.__globals__  # type: ignore[attr-defined]
-        conditions_module["controls"] = lambda objective: ()
-        train(root, {"noise": [0.01]}, seeds=[7])
-    finally:
-        conditions_module["controls"] = before
+def test_a_whole_campaign_is_no_cell(train: Train, tmp_path: Path) -> None:
+    directory = written(tmp_path / "ranks")
+    train(directory / "rank4_s1")
+    cell = board_of(directory).matrix.rows[0][0]
+    assert (cell.status, cell.note) == (
+        "unreadable",
+        "a campaign of 15 cells in the place of one",
+    )
 
 
 def test_a_search_is_a_cell_with_how_far_it_is(

@@ -55,7 +55,7 @@ def test_one_that_runs_shows_what_is_in_flight_and_since_when(
     cell = board.matrix.rows[1][1]
     assert (cell.status, cell.seconds) == ("running", 41.0)
     assert cell.since == last(directory).isoformat()
-    assert "> 41s" in board.lines()[3]
+    assert "> 41s" in board.lines()[4]
     assert board.matrix.counts == {"ok": 4, "running": 1, "pending": 10}
     assert not board.report.is_over
 
