@@ -76,6 +76,7 @@ from orchestrator.planning.times import times_here
 from orchestrator.proxy_commands import proxies
 from orchestrator.recorded import find_run, load_state
 from orchestrator.session import system_clock
+from orchestrator.slurm.commands import exports
 from orchestrator.space_commands import spaces
 from orchestrator.terminal import (
     EXIT_CORRUPT,
@@ -171,6 +172,7 @@ app.add_typer(plans, name="plan")
 app.add_typer(spaces, name="space")
 app.add_typer(proxies, name="proxy")
 app.add_typer(ledgers, name="ledger")
+app.add_typer(exports, name="export")
 app.command()(verify)
 app.command()(amend)
 app.command()(analyze)
