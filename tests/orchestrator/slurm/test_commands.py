@@ -155,10 +155,10 @@ def test_a_configuration_that_is_read_back_is_the_same(export: Export, tmp_path:
 
 
 def test_set_reaches_the_jobs(export: Export, tmp_path: Path) -> None:
-    export(SEARCH, "--set", "slurm.time=3h", "--set", "noise=0.5", "--write")
+    export(SEARCH, "--set", "slurm.time=3h", "--set", "noise=0.05", "--write")
     run = tmp_path / "file" / "min-sphere-s1"
     assert "#SBATCH --time=03:00:00" in (run / "run.slurm").read_text()
-    assert config_of(run)["training"]["noise"] == 0.5
+    assert config_of(run)["training"]["noise"] == 0.05
 
 
 def test_a_campaign_of_searches_becomes_a_job_for_each(export: Export, tmp_path: Path) -> None:
