@@ -13,7 +13,7 @@ from typer import Option
 from budgets.calibration import measure
 from budgets.markdown import duration
 from budgets.plain import printable
-from budgets.terms import Calibration, Devices
+from budgets.terms import Calibration, Devices, Plan
 from objectives.api import Objective
 from orchestrator.calibrations import find_calibration
 from orchestrator.config.asked import Asked
@@ -103,6 +103,8 @@ def with_fit(plan: Command, phase_command: Callable[[Act], Command]) -> Command:
             return
         fitted = phase_command(lambda asked: fit_phase(asked, fitting))
         known = inspect.signature(fitted).parameters
+        if any(value for name, value in options.items() if name not in known):
+            raise ValueError("--fit has a page of its own: plan without it for --gpus or --power")
         fitted(**{name: value for name, value in options.items() if name in known})
 
     own = [p for p in inspect.signature(command).parameters.values() if p.name != "options"]
@@ -125,6 +127,7 @@ def fit_phase(asked: Asked, fitting: Fitting) -> None:
         room,
         _succession(asked, devices.kind),
         calibrated=lambda objective: _calibrated(root, objective, devices),
+        spread=_spread,
     )
     found = choices(wanted)
     changes = None if fitting.file is None else _applied(asked, fitting, found, room)
@@ -155,6 +158,14 @@ def _succession(asked: Asked, kind: Literal["cpu", "cuda"]) -> Succession | None
     if request.warm_start is not None:
         return warm.foreseen(warm.find_start(root, request), request)
     return None
+
+
+def _spread(plan: Plan) -> float:
+    import numpy as np
+
+    from orchestrator.planning.barrier import SEED, beyond_the_forecast
+
+    return beyond_the_forecast(plan, np.random.default_rng(SEED))
 
 
 def _calibrated(root: Path, objective: Objective, devices: Devices) -> Calibration | None:

@@ -8,10 +8,11 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import IO, Any
 
 Answer = Mapping[str, Any]
 Ask = Callable[[], Answer]
@@ -28,7 +29,7 @@ class Asked:
     """A module run as a program of its own: it prints one JSON object last.
 
     It runs from the start on, beside others. Use as a context manager: whatever is still running is
-    ended. `environment` is laid over this process's own.
+    ended. `said` is JSON on its stdin, `environment` is laid over this process's own.
     """
 
     def __init__(
@@ -36,18 +37,27 @@ class Asked:
         module: str,
         *arguments: str,
         limit_seconds: float,
+        said: Any = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
         self._limit_seconds = limit_seconds
         self._began = time.monotonic()
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", module, *arguments],
-            stdin=subprocess.DEVNULL,
+        with tempfile.TemporaryFile() as file:  # a pipe might not take it all at once
+            file.write(json.dumps(said).encode())
+            file.seek(0)
+            self._process = self._start(file, [module, *arguments], environment or {})
+
+    def _start(
+        self, stdin: IO[bytes], command: list[str], environment: Mapping[str, str]
+    ) -> "subprocess.Popen[str]":
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", *command],
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             errors="replace",
-            env={**os.environ, **(environment or {})},
+            env={**os.environ, **environment},
             start_new_session=True,
         )
 

@@ -1,27 +1,32 @@
 """`doctor`: everything that a run needs, looked at, with the command that mends it."""
 
-import shlex
 from typing import Annotated
 
 import typer
 from rich.markdown import Markdown
-from typer import Option
+from typer import Context, Option
 
-from orchestrator.doctor.examine import Subject, examine
+from orchestrator.doctor.examine import examine
 from orchestrator.doctor.finding import as_dict, nothing_is_missing
+from orchestrator.doctor.subject import subject_of
 from orchestrator.doctor.text import to_markdown
 from orchestrator.options import (
     DEFAULT_ROOT,
     Address,
     AllowNetworkFs,
+    ConfigFile,
     DeviceName,
+    ExecutorName,
     Json,
     ObjectiveName,
+    Preset,
+    Profile,
     Root,
     Settings,
     Threads,
+    TierName,
     Workers,
-    load_objective,
+    resolved_of,
 )
 from orchestrator.terminal import console, print_json
 
@@ -29,9 +34,15 @@ EXIT_MISSING = 2
 
 
 def doctor(
+    context: Context,
+    config: ConfigFile = None,
+    preset: Preset = None,
+    profile: Profile = None,
     objective: ObjectiveName = "nanochat",
     settings: Settings = None,
+    tier: TierName = None,
     root: Root = DEFAULT_ROOT,
+    executor: ExecutorName = "ray",
     address: Address = None,
     device: DeviceName = "auto",
     workers: Workers = None,
@@ -46,18 +57,8 @@ def doctor(
 
     Exit code 2 when something needed is missing.
     """
-    subject = Subject(
-        objective=load_objective(objective, settings),
-        root=root,
-        device=device,
-        workers=workers,
-        threads=threads,
-        address=address,
-        allow_network_fs=allow_network_fs,
-        options="".join(f" --set {shlex.quote(setting)}" for setting in settings or ()),
-        quick=quick,
-    )
-    sections = examine(subject)
+    resolved = resolved_of(context, context.params)
+    sections = examine(subject_of(resolved, as_json=as_json, quick=quick))
     if as_json:
         print_json(as_dict(sections))
     else:

@@ -3,7 +3,7 @@
 import re
 
 from orchestrator.doctor.asking import Answer, Ask, NoAnswerError
-from orchestrator.doctor.finding import ME, Finding
+from orchestrator.doctor.finding import ME, Finding, Section, nothing_is_missing
 from orchestrator.doctor.versions import pip
 
 _INSTALL = re.compile(r"pip install ((?:--[\w-]+ )*(?:\"[^\"]+\"|\S+))")
@@ -14,21 +14,33 @@ _EXTRA = re.compile(r"\"?cmaes-orchestrator(\[[\w,-]+\])\"?")
 def data(name: str, ask: Ask, options: str = "", checkout: str = "") -> tuple[Finding, ...]:
     """What objective `name` trains on and is scored on, read in a process of its own.
 
-    For the commands that mend: `options` are those of the command line that name the objective,
+    The answer has the objective's own part under "", and one for each condition of a campaign. For
+    the commands that mend: `options` are those of the command line that name what is evaluated,
     `checkout` is the directory that the project is installed from, if there is one.
     """
-    again = f"{ME} doctor --objective {name}{options}"
     try:
         answer = ask()
     except NoAnswerError as error:
-        return (Finding("data", "unknown", str(error), again),)
+        return (Finding("data", "unknown", str(error), f"{ME} doctor{options}"),)
+    found = [one for part in answer for one in _read(name, part, answer[part], checkout)]
+    if len(answer) > 1 and nothing_is_missing([Section("", tuple(found))]):
+        texts = {part["provenance"].get("data_sha256") for part in answer.values()}
+        on = f" on {len(texts)} texts" if len(texts) > 1 else ""
+        found.append(Finding("conditions", "ok", f"{len(answer) - 1} can be evaluated{on}"))
+    return tuple(found)
+
+
+def _read(name: str, condition: str, answer: Answer, checkout: str) -> tuple[Finding, ...]:
+    """Of a condition only what stands in its way, or should be known."""
+    of = f" of {condition}" if condition else ""
     if "failed" in answer:
         said = str(answer["failed"])
-        return (Finding("data", "missing", said, _mend(said, name, checkout)),)
-    fingerprint = str(answer["fingerprint"])
-    seen = f"{name}, {answer['knobs']} knobs, sha256 {fingerprint[:16]}"
-    found = [Finding("objective", "ok", seen), *_text(answer["provenance"], name)]
-    return (*found, *(Finding("warning", "ok", str(said)) for said in answer["warnings"]))
+        return (Finding(f"data{of}", "missing", said, _mend(said, checkout, condition)),)
+    warnings = [Finding(f"warning{of}", "ok", str(said)) for said in answer["warnings"]]
+    if condition:
+        return tuple(warnings)
+    seen = f"{name}, {answer['knobs']} knobs, sha256 {str(answer['fingerprint'])[:16]}"
+    return (Finding("objective", "ok", seen), *_text(answer["provenance"], name), *warnings)
 
 
 def _text(there: Answer, name: str) -> list[Finding]:
@@ -49,8 +61,10 @@ def _text(there: Answer, name: str) -> list[Finding]:
     ]
 
 
-def _mend(said: str, name: str, checkout: str) -> str:
+def _mend(said: str, checkout: str, condition: str) -> str:
     """The command in an objective's own words, or how to name something else."""
     if install := _INSTALL.search(said):
         return pip(_EXTRA.sub(rf'-e "{checkout}\1"', install[1]) if checkout else install[1])
-    return f"{ME} doctor --objective {name} --set data=PATH, with a PATH that is there"
+    if condition:
+        return f"name data that is there in the condition {condition} of the file"
+    return f"{ME} doctor --set data=PATH, with a PATH that is there"

@@ -1,11 +1,10 @@
-"""Whether the file system of the runs directory takes what a search writes."""
+"""Whether the file system of the runs directory takes what a run writes."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from budgets.ledger import BALLAST_BYTES, LEAST_FREE_BYTES
-from budgets.terms import Envelope
 from orchestrator.doctor.finding import Finding, gib
 
 LEDGER_BYTES = 2048
@@ -38,10 +37,9 @@ ASSUMED = Footprint(largest_bytes=64 << 10, inodes=16, measured=0)
 
 @dataclass(frozen=True)
 class Need:
-    """What a tier writes."""
+    """What so many evaluations write."""
 
-    tier: str
-    evaluations: int
+    name: str
     size_bytes: int
     inodes: int
 
@@ -50,22 +48,21 @@ class Need:
         return enough and room.free_bytes >= self.size_bytes
 
 
-def needs(tiers: Mapping[str, Envelope], each: Footprint) -> tuple[Need, ...]:
-    """The need of each tier, the room that a run keeps free for its ledger included."""
+def needs(evaluations: Mapping[str, int], each: Footprint) -> tuple[Need, ...]:
+    """The need of each, by its name, with the room that a run keeps free for its ledger."""
     beside = BALLAST_BYTES + LEAST_FREE_BYTES
     return tuple(
         Need(
-            tier=tier,
-            evaluations=sized.evaluations,
-            size_bytes=beside + sized.evaluations * (each.largest_bytes + LEDGER_BYTES),
-            inodes=sized.evaluations * each.inodes,
+            name=name,
+            size_bytes=beside + count * (each.largest_bytes + LEDGER_BYTES),
+            inodes=count * each.inodes,
         )
-        for tier, sized in tiers.items()
+        for name, count in evaluations.items()
     )
 
 
 def disk(directory: Path, room: Room | None, needed: tuple[Need, ...], each: Footprint) -> Finding:
-    """Free bytes and inodes against what each tier takes; room for the least of them is needed.
+    """Free bytes and inodes against what each takes; room for the least of them is needed.
 
     `directory` exists, on that file system.
     """
@@ -82,7 +79,7 @@ def disk(directory: Path, room: Room | None, needed: tuple[Need, ...], each: Foo
 
 def _rows(needed: Iterable[Need], room: Room) -> str:
     rows = (
-        f"{need.tier} takes {gib(need.size_bytes)}" + ("" if need.fits(room) else ": too much")
+        f"{need.name} takes {gib(need.size_bytes)}" + ("" if need.fits(room) else ": too much")
         for need in needed
     )
     return ", ".join(rows)

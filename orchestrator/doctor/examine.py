@@ -7,10 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
-from budgets.tiers import TIERS
-from objectives.api import Objective
 from orchestrator.doctor import (
     clock,
     data,
@@ -25,6 +23,8 @@ from orchestrator.doctor import (
 )
 from orchestrator.doctor.asking import Ask, Asked
 from orchestrator.doctor.finding import ME, Finding, Section
+from orchestrator.doctor.subject import Subject
+from orchestrator.engine import Engine
 from orchestrator.execution import processes, ray_access
 from orchestrator.execution.devices import Offer, cpu_name, usable_cpus
 from orchestrator.execution.evaluate import Slots
@@ -34,21 +34,6 @@ IMPORT_SECONDS, TREE_SECONDS = 120.0, 30.0
 DATA_SECONDS = 24 * 3600.0  # a large text is prepared once, however long that takes
 QUICK_DATA_SECONDS = 5.0  # one that is prepared takes half a second of a free CPU
 LEFT_OUT = Finding("imports", "unknown", "left out by --quick", f"{ME} doctor (no --quick)")
-
-
-@dataclass(frozen=True)
-class Subject:
-    """What is to be looked at: the run that somebody has in mind."""
-
-    objective: Objective
-    root: Path
-    device: Literal["auto", "cpu", "cuda"] = "auto"
-    workers: int | None = None
-    threads: int | None = None
-    address: str | None = None
-    allow_network_fs: bool = False
-    options: str = ""  # of the command line, that name the objective
-    quick: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,14 +50,14 @@ def examine(subject: Subject) -> tuple[Section, ...]:
     before, times = machine.reading(), machine.cpu_times()
     with _asked(subject) as questions:
         graphics = machine.graphics(os.environ)
-        runs_ = runs.run_directories(subject.root)
+        runs_ = runs.run_directories(subject.conduct.root)
         room = Section("Disk", _disk(subject, runs_))
-        heard = Section("Sockets", _sockets(subject.address))
+        heard = Section("Sockets", _sockets(subject.conduct.engine))
         name = subject.objective.spec.name
         checkout = str(machine.CHECKOUT.parent) if machine.requirements_of_checkout() else ""
         text = Section("Data", data.data(name, questions.data, subject.options, checkout))
         apart = Section("Isolation", _isolation(questions.tree))
-        found = _versions(questions.imports, len(graphics.visible), subject)
+        found = _versions(questions.imports, len(graphics.visible), subject.conduct.engine.device)
     after = machine.reading()
     seconds = after.monotonic - before.monotonic
     busy = devices.busy(times, machine.cpu_times(), seconds)
@@ -91,17 +76,17 @@ def examine(subject: Subject) -> tuple[Section, ...]:
 def _asked(subject: Subject) -> Iterator[Questions]:
     """The questions, all of them being answered at once."""
     here, quick = "orchestrator.doctor", subject.quick
-    spec = subject.objective.spec.model_dump_json()
+    specs = {name: one.spec.model_dump() for name, one in subject.objectives.items()}
     mark = {processes.MARK: f"doctor-{os.getpid()}"}
     with ExitStack() as stack:
 
-        def ask(module: str, *arguments: str, limit_seconds: float, **more: dict[str, str]) -> Ask:
+        def ask(module: str, *arguments: str, limit_seconds: float, **more: Any) -> Ask:
             asked = Asked(f"{here}.{module}", *arguments, limit_seconds=limit_seconds, **more)
             return stack.enter_context(asked)
 
         tree = ask("orphaning", limit_seconds=TREE_SECONDS, environment=mark)
         patience = QUICK_DATA_SECONDS if quick else DATA_SECONDS
-        text = ask("reading", spec, limit_seconds=patience)
+        text = ask("reading", said=specs, limit_seconds=patience)
         slow = None
         if not quick:
             slow = ask("importing", *versions.NAMED, limit_seconds=IMPORT_SECONDS)
@@ -111,11 +96,12 @@ def _asked(subject: Subject) -> Iterator[Questions]:
 def _devices(
     subject: Subject, graphics: devices.Graphics, runs_: list[Path], busy: tuple[devices.Busy, ...]
 ) -> tuple[Finding, ...]:
+    engine = subject.conduct.engine
     names = sorted({name for _, name in graphics.visible})
     offer = Offer(usable_cpus(), cpu_name(), len(graphics.visible), " + ".join(names))
     asked: Slots | str
     try:
-        asked = offer.slots(subject.device, subject.workers, subject.threads)
+        asked = offer.slots(engine.device, engine.workers, engine.threads)
     except ValueError as error:
         asked = str(error)
     return (
@@ -127,10 +113,10 @@ def _devices(
     )
 
 
-def _versions(imports: Ask | None, gpus: int, subject: Subject) -> tuple[Finding, ...]:
+def _versions(imports: Ask | None, gpus: int, device: str) -> tuple[Finding, ...]:
     now, known = machine.requirements_of_checkout(), machine.requirements_on_record()
     checkout = str(machine.CHECKOUT.parent)
-    slow = (LEFT_OUT,) if imports is None else versions.imports(imports, gpus, subject.device)
+    slow = (LEFT_OUT,) if imports is None else versions.imports(imports, gpus, device)
     return (
         versions.python(platform.python_version(), machine.python_bound(), checkout),
         *versions.packages(now or known or (), machine.installed),
@@ -140,24 +126,25 @@ def _versions(imports: Ask | None, gpus: int, subject: Subject) -> tuple[Finding
 
 
 def _disk(subject: Subject, runs_: list[Path]) -> tuple[Finding, ...]:
-    root, parent = subject.root, machine.nearest(subject.root)
-    room, each = machine.room(parent), runs.footprint(runs_)
-    tiers = {f"{phase} {tier}": sized for (phase, tier), sized in TIERS.items()}
+    root = subject.conduct.root
+    parent, each = machine.nearest(root), runs.footprint(runs_)
+    room = machine.room(parent)
     return (
-        disk.disk(parent, room, disk.needs(tiers, each), each),
+        disk.disk(parent, room, disk.needs(subject.evaluations, each), each),
         disk.writable(root.absolute(), parent, room, machine.in_the_way(root)),
-        locks.place(root, allow_network=subject.allow_network_fs),
+        locks.place(root, allow_network=subject.conduct.allow_network_fs),
         locks.locks(parent),
     )
 
 
-def _sockets(address: str | None) -> tuple[Finding, ...]:
+def _sockets(engine: Engine) -> tuple[Finding, ...]:
     environment, uid = os.environ, os.getuid()
+    address = engine.address or environment.get("RAY_ADDRESS") if engine.kind == "ray" else None
     reach: Callable[[str], None] = ray_access.check_address
     return (
         *sockets.listening(machine.listeners(uid)),
         sockets.private_ray(environment),
-        sockets.cluster(address or environment.get("RAY_ADDRESS"), reach),
+        sockets.cluster(address, reach),
         sockets.token(ray_access.token_path(), uid, environment),
     )
 

@@ -102,7 +102,7 @@ def cluster(address: str | None, reach: Callable[[str], None]) -> Finding:
     """Whether the Ray that a run would join answers; `reach` raises EngineError if not."""
     item = "cluster"
     if not address or address == "local":
-        return Finding(item, "ok", "none asked for: a run starts a Ray of its own")
+        return Finding(item, "ok", "none asked for: a run joins no other Ray")
     if address == "auto":
         seen = "a run joins the Ray that it finds on this machine"
         return Finding(item, "unknown", seen, "ray status")

@@ -148,7 +148,7 @@ def weighed(
         plan=plan,
         hours=hours,
         needed_hours=needed,
-        fits=needed <= wanted.room.hours,
+        fits=needed <= wanted.room.hours * (1 + 1e-9),  # sums of the same parts may differ so
         is_assumed=is_assumed,
         fewer=0 if asked is None else asked.resolved.evaluations - plan.resolved.evaluations,
         smallest_gain=smallest_gain(plan),

@@ -17,8 +17,8 @@ from orchestrator.config.resolve import Resolved
 from orchestrator.follow import follow
 from orchestrator.follow import foreseen as following
 from orchestrator.planning.history import read_history
-from orchestrator.planning.page import Preview, preview_tiers
 from orchestrator.planning.plan import Succession
+from orchestrator.planning.preview import Preview, preview_tiers
 from orchestrator.planning.priors import Nearness, Prior, nearest
 from orchestrator.planning.request import Request
 from orchestrator.recorded import finished_runs

@@ -9,14 +9,15 @@ from orchestrator.doctor.asking import Asked, NoAnswerError
 from orchestrator.execution import processes
 
 PROGRAMS = {
+    "echoes": "import json, sys\nprint(json.dumps({'heard': json.load(sys.stdin)}))",
     "says": "print('first')\nprint('{\"a\": 1}')",
     "mumbles": "print('no json')",
     "lists": "print('[1]')",
     "dies": "import sys\nsys.exit('torch is broken')",
     "sleeps": "import time\ntime.sleep(600)",
     "tidies": (
-        "import pathlib, sys, time\npath = pathlib.Path(sys.argv[1])\npath.write_text('')\n"
-        "try:\n    time.sleep(600)\nfinally:\n    path.unlink()"
+        "import pathlib, sys, time\npath = pathlib.Path(sys.argv[1])\n"
+        "try:\n    path.write_text('')\n    time.sleep(600)\nfinally:\n    path.unlink()"
     ),
 }
 
@@ -35,6 +36,12 @@ def asked(name: str, *arguments: str, limit_seconds: float = 60.0) -> Asked:
 def test_the_last_line_is_the_answer() -> None:
     with asked("says") as ask:
         assert ask() == {"a": 1}
+
+
+def test_what_is_said_is_heard_however_long_it_is() -> None:
+    long = ["x" * 200_000]
+    with Asked("probe_echoes", limit_seconds=60.0, said=long) as ask:
+        assert ask() == {"heard": long}
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
-from objectives import registry
-from objectives.api import ObjectiveSpec
-from orchestrator.doctor import examine
-from orchestrator.doctor.finding import STATES, Finding, Section
+from orchestrator.doctor.finding import STATES
 from orchestrator.execution import ray_access
 
 if TYPE_CHECKING:
@@ -85,6 +82,22 @@ def test_a_cluster_where_nobody_answers_is_missing(command: "Command") -> None:
     assert "no Ray control service answers" in items(answer)["cluster"]["seen"]
 
 
+def test_a_file_is_looked_at_with_every_condition_it_has(
+    command: "Command", tmp_path: Path
+) -> None:
+    (tmp_path / "campaign.toml").write_text(
+        'runs_dir = "runs"\n[campaign]\nname = "trial"\nseeds = [1, 2]\n'
+        '[[campaign.conditions]]\nname = "own"\ntraining.data = "no/such/text"\n'
+    )
+    answer = command("doctor", "--quick", "--config", "campaign.toml", "--json")
+    assert answer.code == 2
+    found = items(answer)
+    assert found["data of own"]["state"] == "missing"
+    assert found["data"]["state"] == "ok"
+    assert "campaign trial takes" in found["disk"]["seen"]
+    assert not (tmp_path / "runs").exists()
+
+
 def test_an_exposed_token_is_missing_and_left_as_it_is(
     command: "Command", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,13 +143,10 @@ def test_it_imports_neither_torch_nor_ray_nor_cma_nor_numpy(cli: "Cli", tmp_path
     assert orjson.loads(done.stdout)["sections"]
 
 
-def test_what_takes_seconds_is_asked_when_there_is_time(tmp_path: Path) -> None:
-    objective = registry.load(ObjectiveSpec(name="sphere"))
-    subject = examine.Subject(objective, tmp_path / "runs", device="cpu")
-    sections: tuple[Section, ...] = examine.examine(subject)
-    found: dict[str, Finding] = {one.item: one for section in sections for one in section.findings}
-    assert found["imports"].state == "ok"
-    assert (found["data"].state, found["data"].seen) == ("ok", "sphere needs none")
-    assert found["CUDA"].state in ("ok", "absent")
-    assert found["clocks"].state == "ok"
+def test_what_takes_seconds_is_asked_when_there_is_time(command: "Command", tmp_path: Path) -> None:
+    found = items(command("doctor", "--objective", "sphere", "--device", "cpu", "--json"))
+    assert found["imports"]["state"] == "ok"
+    assert found["CUDA"]["state"] in ("ok", "absent")
+    assert found["clocks"]["state"] == "ok"
+    assert (found["data"]["state"], found["data"]["seen"]) == ("ok", "sphere needs none")
     assert os.listdir(tmp_path) == []

@@ -5,16 +5,12 @@ from pathlib import Path
 import pytest
 
 from budgets.ledger import BALLAST_BYTES, LEAST_FREE_BYTES
-from budgets.terms import Envelope
 from orchestrator.doctor import machine
 from orchestrator.doctor.disk import ASSUMED, LEDGER_BYTES, Footprint, Room, disk, needs, writable
 
 RUNS = Path("/data/runs")
 EACH = Footprint(largest_bytes=1 << 20, inodes=10, measured=7)
-TIERS = {
-    "min": Envelope(population=8, generations=2, seeds_per_candidate=1),
-    "max": Envelope(population=16, generations=30, seeds_per_candidate=1),
-}
+TIERS = {"phase1 min": 16, "phase1 max": 480}
 NEEDS = needs(TIERS, EACH)
 
 
@@ -24,7 +20,7 @@ def room(free: int, inodes: int | None = 10**6, *, may_write: bool = True) -> Ro
 
 def test_a_tier_takes_its_evaluations_and_the_room_that_a_run_keeps_free() -> None:
     beside = BALLAST_BYTES + LEAST_FREE_BYTES
-    assert [need.evaluations for need in NEEDS] == [16, 480]
+    assert [need.name for need in NEEDS] == ["phase1 min", "phase1 max"]
     assert NEEDS[0].size_bytes == beside + 16 * ((1 << 20) + LEDGER_BYTES)
     assert NEEDS[1].inodes == 4800
 
