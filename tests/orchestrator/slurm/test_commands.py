@@ -248,14 +248,13 @@ def test_a_calibration_gives_estimate_and_limit_and_is_named(
     assert run["estimated_seconds"] > 0.04
     assert run["limit_seconds"] == 1200
     assert "measured by sphere-" in run["estimate_from"]
-    assert "start-up and report" not in run["estimate_from"]
 
 
 def test_an_assumed_time_counts_the_search_without_a_calibration(export: Export) -> None:
     text = SEARCH + "[evaluation]\nassume_eval_seconds = 60.0\n"
     run = json.loads(export(text, "--json").out)["runs"][0]
-    assert run["estimated_seconds"] == 4 * 60.0  # 2 generations of 8 on 4 slots
-    assert run["estimated_device_seconds"] == 16 * 60.0
+    assert 240 < run["estimated_seconds"] < 300  # 2 generations of 8 on 4 slots, and a start
+    assert run["estimated_device_seconds"] == pytest.approx(16 * 60.0, rel=0.01)
     assert "assumed, 60 s an evaluation" in run["estimate_from"]
 
 
