@@ -1,5 +1,7 @@
 """Where a run stands, in one sentence that claims no more than was measured."""
 
+from budgets.campaign.effects import campaign_of
+from budgets.campaign.text import campaign_sentence
 from budgets.course import next_step
 from budgets.liveness import liveness
 from budgets.proxy.report import proxy_report
@@ -95,13 +97,8 @@ def _survival(state: RunState) -> str:
 
 
 def _compared(state: RunState) -> str:
-    if (campaign := state.plan.campaign) is None:
-        return _checked(state)
-    failed = sum(len(generation.failed) for generation in state.generations)
-    return (
-        f"All {campaign.evaluations} evaluations of {len(campaign.conditions)} conditions on "
-        f"{len(campaign.seeds)} seeds are settled, {failed} of them failed."
-    )
+    found = campaign_of(state, is_over=True)
+    return _checked(state) if found is None else campaign_sentence(found)
 
 
 def _checked(state: RunState) -> str:

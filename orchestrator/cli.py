@@ -3,6 +3,9 @@
 import io
 import signal
 import sys
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
 from typing import Annotated, Any, get_args
 
 import typer
@@ -17,24 +20,33 @@ from budgets.fold import ImpossibleEventError
 from budgets.ledger import LedgerStorageError
 from budgets.lock import LedgerLockedError
 from budgets.markdown import amount
+from budgets.pace import pace
+from budgets.pace_text import pace_line
 from budgets.plain import printable
 from budgets.report import budget_report
 from budgets.state import RunState
 from budgets.storage import FULL
-from budgets.terms import Calibration, Tier
+from budgets.terms import Tier
 from objectives.api import SetupError
 from orchestrator import artifacts
 from orchestrator.analyze_command import analyze
-from orchestrator.calibrations import CALIBRATION_SEEDS, find_calibration
+from orchestrator.calibrations import CALIBRATION_SEEDS
 from orchestrator.campaign.commands import run_campaign
+from orchestrator.campaign.picture import PICTURE, can_draw
+from orchestrator.campaign.shown import draw_board, show_board, show_result
+from orchestrator.campaign.status import find_board
 from orchestrator.config.asked import Asked, Conduct
 from orchestrator.config.commands import init
+from orchestrator.doctor.command import doctor
 from orchestrator.engine import Engine, devices_of
 from orchestrator.execution import processes
 from orchestrator.execution.server import EngineError
 from orchestrator.explain import explain
+from orchestrator.fit_command import with_fit
 from orchestrator.follow import follow, foreseen
+from orchestrator.history_command import history
 from orchestrator.ledger_commands import amend, ledgers, verify
+from orchestrator.memory_command import MicroBatches, measure_micro_batches
 from orchestrator.options import (
     DEFAULT_ROOT,
     MOST_SEEDS,
@@ -60,8 +72,11 @@ from orchestrator.options import (
 )
 from orchestrator.planning.page import preview_tiers, to_markdown
 from orchestrator.planning.request import Request
+from orchestrator.planning.times import times_here
 from orchestrator.proxy_commands import proxies
 from orchestrator.recorded import find_run, load_state
+from orchestrator.session import system_clock
+from orchestrator.slurm.commands import exports
 from orchestrator.space_commands import spaces
 from orchestrator.terminal import (
     EXIT_CORRUPT,
@@ -116,19 +131,16 @@ def plan_phase(asked: Asked) -> None:
     """Print what would be spent. Touches nothing."""
     devices = devices_of(asked.conduct.engine.slots())
     warnings = asked.request.objective.preflight()
-    if asked.assumed_seconds is not None:
-        calibration: Calibration | None = Calibration(assumed_seconds=asked.assumed_seconds)
-    else:
-        found = find_calibration(asked.conduct.root, asked.request.objective, devices)
-        calibration = None if found is None else measure(found.state)
-    succession, notes = None, tuple[str, ...]()
+    objective, root = asked.request.objective, asked.conduct.root
+    times = times_here(root, objective, devices, asked.assumed_seconds)
+    calibration, succession, notes = times.calibration, None, times.notes()
     if asked.request.follows is not None:
         followed = follow(asked.conduct.root, asked.request, devices.kind)
         succession = foreseen(followed, asked.request)
         warnings = (*warnings, *followed.objections.values())
     if asked.request.warm_start is not None:
         start = warm.find_start(asked.conduct.root, asked.request)
-        succession, notes = warm.foreseen(start, asked.request), start.notes
+        succession, notes = warm.foreseen(start, asked.request), (*notes, *start.notes)
     tiers = (asked.request.tier,) if asked.tier_given else get_args(Tier)
     previews = preview_tiers(asked.request, devices, calibration, tiers, succession)
     if asked.conduct.as_json:
@@ -151,19 +163,22 @@ app.command("run", help="Run what a file describes: a search, or a campaign; res
 app.command()(init)
 plans = typer.Typer(help="What would be spent, without spending it.", no_args_is_help=True)
 plans.command("phase1", help="What a phase 1 search would cost; all tiers without --tier.")(
-    phase_command(plan_phase, "phase1")
+    with_fit(phase_command(plan_phase, "phase1"), partial(phase_command, phase="phase1"))
 )
 plans.command("phase2", help="What a phase 2 search would cost; all tiers without --tier.")(
-    phase_command(plan_phase, "phase2")
+    with_fit(phase_command(plan_phase, "phase2"), partial(phase_command, phase="phase2"))
 )
 app.add_typer(plans, name="plan")
 app.add_typer(spaces, name="space")
 app.add_typer(proxies, name="proxy")
 app.add_typer(ledgers, name="ledger")
+app.add_typer(exports, name="export")
 app.command()(verify)
 app.command()(amend)
 app.command()(analyze)
 app.command()(explain)
+app.command()(doctor)
+app.command()(history)
 
 
 @app.command()
@@ -185,6 +200,7 @@ def calibrate(
     again: Annotated[
         bool, Option("--again", help="Measure anew beside what there is; needs --reason.")
     ] = False,
+    micro_batches: MicroBatches = None,
     override: Override = None,
     reason: Reason = "",
     as_json: Json = False,
@@ -193,6 +209,9 @@ def calibrate(
     chosen = load_objective(objective, settings)
     engine = Engine(executor, launcher, address, device, workers, threads)
     how = Conduct(root, engine, drain_seconds, allow_network_fs, as_json)
+    if micro_batches is not None:
+        measure_micro_batches(how, chosen, micro_batches, repeats)
+        return
     slots, overrides = engine.slots(), overrides_of(override, reason, again=again)
     with conducting(how) as (session, live):
         if again:
@@ -228,14 +247,18 @@ def calibrate(
 
 @app.command()
 def status(run: RunName = None, root: Root = DEFAULT_ROOT, as_json: Json = False) -> None:
-    """How a run stands, also while another process runs it."""
+    """How a run or a campaign stands, also while another process runs it."""
+    if (board := find_board(run, root, system_clock().now())) is not None:
+        show_board(board, as_json=as_json)
+        return
     directory = find_run(run, root)
     state = load_state(directory)
     running = _is_running(state)
     report = budget_report(state)
+    found = pace(state, datetime.now(UTC)) if report.decision == "continue" else None
     if as_json:
         document = {"directory": str(directory), "running": running, **report.model_dump()}
-        print_json(document)
+        print_json({**document, "pace": None if found is None else found.model_dump()})
         return
     whose = f"running (pid {state.opened[-1].owner.pid})" if running else "not running"
     print(printable(f"{directory}: {whose}"))
@@ -248,6 +271,8 @@ def status(run: RunName = None, root: Root = DEFAULT_ROOT, as_json: Json = False
                 f"{amount(balance, balance.reserved)} reserved, "
                 f"{amount(balance, balance.free)}{free}"
             )
+    if found is not None:
+        print(printable(pace_line(found)))
     if report.decision == "continue" and not running:
         print("Repeat the command that began it to go on.")
 
@@ -259,13 +284,24 @@ def report(
     rebuild: Annotated[
         bool, Option("--rebuild", help="Also write the run's report files again.")
     ] = False,
+    plot: Annotated[
+        Path | None, Option("--plot", help="Draw a campaign: FILE.png, FILE.svg or FILE.pdf.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """The budget report of a run as it stands."""
+    """The budget report of a run as it stands; the result of a campaign."""
+    board = find_board(run, root, system_clock().now())
+    if plot is not None:
+        draw_board(board, plot)
+    if board is not None and board.is_of_runs:
+        show_result(board, rebuild=rebuild, as_json=as_json)
+        return
     directory = find_run(run, root)
     state = load_state(directory)
     if rebuild:
         artifacts.rebuild(directory)
+        if board is not None and can_draw():
+            draw_board(board, directory / PICTURE)
     if as_json:
         print_json(budget_report(state).model_dump())
     else:

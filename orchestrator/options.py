@@ -91,6 +91,13 @@ Override = Annotated[
 ]
 Reason = Annotated[str, Option("--reason", help="Why; goes on record.")]
 Threads = Annotated[int | None, Option("--threads", min=1, help="CPU threads each.")]
+Generations = Annotated[
+    int | None, Option("--generations", min=1, help="At most so many; default: what the tier pays.")
+]
+SeedsPerCandidate = Annotated[
+    int | None,
+    Option("--seeds-per-candidate", min=1, max=MOST_SEEDS, help="S; default: the tier's."),
+]
 EvaluationSeed = Annotated[int, Option("--eval-seed", help="Of the evaluations.")]
 MaxEvals = Annotated[int | None, Option("--max-evals", min=1, help="Never more evaluations.")]
 MaxDeviceHours = Annotated[
@@ -210,6 +217,8 @@ def _phase_options(
     population: Annotated[
         int | None, Option("--population", "--popsize", help="P; default: 2 x devices.")
     ] = None,
+    generations: Generations = None,
+    seeds_per_candidate: SeedsPerCandidate = None,
     warm_start: WarmStart = None,
     known: KnownFile = None,
     proxy: Annotated[

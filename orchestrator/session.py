@@ -4,7 +4,7 @@
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -23,7 +23,7 @@ from budgets.storage import DISK, Storage, read_plain
 from budgets.terms import Calibration, Plan, Varied, Window
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec, SetupError
-from orchestrator import artifacts
+from orchestrator import artifacts, metrics
 from orchestrator.calibrations import (
     CALIBRATION_SEEDS,
     calibration_again,
@@ -39,6 +39,7 @@ from orchestrator.follow import Overrides, follow, permitted, warm_start
 from orchestrator.fork import forked, planned_again
 from orchestrator.panels import Confirming
 from orchestrator.place import check_place
+from orchestrator.planning.history import note
 from orchestrator.planning.plan import Succession, calibration_plan, search_plan, why_no_go
 from orchestrator.planning.request import Request, run_directory, run_name
 from orchestrator.recorded import (
@@ -84,6 +85,7 @@ class Session:
     storage: Storage = DISK
     owner: Callable[[], Owner] = this_owner
     allow_network_fs: bool = False
+    source: Mapping[str, str] | None = None  # the file that describes a campaign
     _executor: Executor | None = None
     _warnings_said: int = 0
 
@@ -128,6 +130,18 @@ class Session:
         if recorded is not None and recorded.concluded is not None:
             self.say(f"{plan.run_id} was made for this reason. Another reason calibrates anew.")
         return self._measured(plan, objective, slots, overrides)
+
+    def calibrate_aside(self, objective: Objective, slots: Slots, repeats: int) -> Result:
+        """What the baseline takes, on few seeds; no run is planned with it.
+
+        A whole calibration that there is serves as well.
+        """
+        devices = devices_of(slots)
+        if known := find_calibration(self.root, objective, devices):
+            return known
+        plan = calibration_plan(objective, devices, repeats)
+        aside = plan.model_copy(update={"run_id": f"memory-{plan.run_id}"})
+        return self._measured(aside, objective, slots, ())
 
     def _measured(
         self, plan: Plan, objective: Objective, slots: Slots, overrides: Overrides
@@ -274,7 +288,7 @@ class Session:
             check_same_plan(directory, recorded, plan)
             refuse_late_overrides(recorded, overrides)
             self._finish_off(directory, recorded)
-            return Result(directory, recorded, judge(recorded))
+            return self._noted(Result(directory, recorded, judge(recorded)))
         objective = registry.load(ObjectiveSpec.model_validate(plan.objective))
         for warning in objective.preflight():  # before there is anything to clean up
             self.say(f"Warning: {warning}.")
@@ -284,14 +298,15 @@ class Session:
         check_place(directory, allow_network=self.allow_network_fs)
         make_directory(directory)
         with Ledger(directory, self.clock, self.storage) as ledger:
-            run = open_run(ledger, plan, self.owner(), self.observe)
+            observe = metrics.recording(directory, self.observe)
+            run = open_run(ledger, plan, self.owner(), observe)
             for repair in ledger.repairs:
                 self.say(f"{ledger.path}: {repair}.")
             proposes = proposer(run.state)  # a search that diverges is refused before it writes
             run.record(opened(run.owner, slots))
             settle_abandoned(run)
             note_the_late(run)
-            artifacts.write_missing(directory, run.state)
+            artifacts.write_missing(directory, run.state, self.source)
             for rule, reason in overrides:
                 override(run, rule, reason)
             verdict = judge_on_record(run)
@@ -306,7 +321,12 @@ class Session:
                 settle_abandoned(run)
             conclude(run, verdict)
             artifacts.write_run(directory, run.state)
-            return Result(directory, run.state, verdict)
+            return self._noted(Result(directory, run.state, verdict))
+
+    def _noted(self, result: Result) -> Result:
+        """The result, once the history has what the run took."""
+        note(self.root, result.state, result.verdict, self.say)
+        return result
 
     def _finish_off(self, directory: Path, state: RunState) -> None:
         """Do what the process that concluded the run may have died before."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from budgets.terms import Condition, Factor
 from objectives import registry
-from objectives.api import Objective
+from objectives.api import Objective, SetupError
 
 Settings = Mapping[str, Any]
 
@@ -151,9 +151,24 @@ def condition(objective: Objective, cell: Cell) -> Condition:
         name=cell.name,
         settings=dict(cell.settings),
         knobs=varied.space.decode(varied.space.baseline),
+        length=_length(objective, varied),
         levels=dict(cell.levels),
         control=cell.control,
     )
+
+
+def _length(objective: Objective, varied: Objective) -> float:
+    """How long an evaluation of `varied` takes, in evaluations of `objective`, by exact FLOPs.
+
+    1 where FLOPs do not say it, or hang on data that is not there.
+    """
+    try:
+        own, base = varied.flops(), objective.flops()
+    except SetupError:
+        return 1.0
+    if own is None or base is None or not base.total or not own.total:
+        return 1.0
+    return own.total / base.total
 
 
 def agreed(factors: Sequence[Varied]) -> tuple[Factor, ...]:

@@ -69,6 +69,8 @@ class Request:
     method: SearchMethod | None = None  # guided, or that of the recorded run
     sigma0: float | None = None
     population: int | None = None
+    generations: int | None = None  # at most
+    seeds_per_candidate: int | None = None
     max_evals: int | None = None
     max_device_hours: float | None = None
     max_hours: float | None = None
