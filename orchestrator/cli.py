@@ -31,10 +31,12 @@ from orchestrator.analyze_command import analyze
 from orchestrator.calibrations import CALIBRATION_SEEDS
 from orchestrator.campaign.commands import run_campaign
 from orchestrator.campaign.picture import PICTURE, can_draw
+from orchestrator.campaign.plan_command import plan_campaign
 from orchestrator.campaign.shown import draw_board, show_board, show_result
 from orchestrator.campaign.status import find_board
 from orchestrator.config.asked import Asked, Conduct
 from orchestrator.config.commands import init
+from orchestrator.config.sections import MOST_SEEDS
 from orchestrator.doctor.command import doctor
 from orchestrator.engine import Engine
 from orchestrator.execution import processes
@@ -45,7 +47,6 @@ from orchestrator.ledger_commands import amend, ledgers, verify
 from orchestrator.memory_command import MicroBatches, measure_micro_batches
 from orchestrator.options import (
     DEFAULT_ROOT,
-    MOST_SEEDS,
     Address,
     AllowNetworkFs,
     DeviceName,
@@ -128,6 +129,9 @@ app.command("run", help="Run what a file describes: a search, or a campaign; res
     file_command(run_file)
 )
 app.command()(init)
+plans.command("campaign", help="What a campaign would take: every run, times, a checklist.")(
+    file_command(plan_campaign)
+)
 app.add_typer(plans, name="plan")
 app.add_typer(spaces, name="space")
 app.add_typer(proxies, name="proxy")

@@ -47,6 +47,7 @@ class Facts:
 
     smoke: bool  # whether it is too small to decide anything
     limit_seconds: float
+    purpose: str = "full: it ends with a verdict"  # what it is otherwise
     longest_seconds: float | None = None  # of the evaluations that were measured
     attempts: int = 0
     timeouts: int = 0
@@ -69,22 +70,17 @@ class Facts:
     disk_measured: bool = False
 
 
-def checklist(facts: Facts) -> tuple[Item, ...]:
-    """Every question with its answer, in the order in which a person would ask them."""
-    return (
-        _smoke(facts),
-        _limit(facts),
-        _parallel(facts),
-        _pilot(facts),
-        _wall(facts),
-        _knobs(facts),
-        _caps(facts),
-        _disk(facts),
-    )
+def checklist(facts: Facts, *, searches: bool = True) -> tuple[Item, ...]:
+    """Every question with its answer, in the order in which a person would ask them.
+
+    Only what `searches` is asked about knobs.
+    """
+    questions = (_smoke, _limit, _parallel, _pilot, _wall, _knobs, _caps, _disk)
+    return tuple(ask(facts) for ask in questions if searches or ask is not _knobs)
 
 
 def _smoke(facts: Facts) -> Item:
-    said = "a smoke test: it decides nothing" if facts.smoke else "full: it ends with a verdict"
+    said = "a smoke test: it decides nothing" if facts.smoke else facts.purpose
     return Item("Smoke test or full run?", "pass", said)
 
 
