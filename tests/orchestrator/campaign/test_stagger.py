@@ -15,7 +15,7 @@ class Watch:
 
 
 def in_flight(count: int) -> Any:
-    return cast(Any, SimpleNamespace(accounts=SimpleNamespace(holds=dict.fromkeys(range(count)))))
+    return cast("Any", SimpleNamespace(accounts=SimpleNamespace(holds=dict.fromkeys(range(count)))))
 
 
 def test_one_more_is_admitted_every_so_many_seconds() -> None:
