@@ -36,6 +36,7 @@ from orchestrator.campaign.shown import draw_board, show_board, show_result
 from orchestrator.campaign.status import find_board
 from orchestrator.config.asked import Asked, Conduct
 from orchestrator.config.commands import init
+from orchestrator.config.sections import MOST_SEEDS
 from orchestrator.doctor.command import doctor
 from orchestrator.engine import Engine
 from orchestrator.execution import processes
@@ -46,7 +47,6 @@ from orchestrator.ledger_commands import amend, ledgers, verify
 from orchestrator.memory_command import MicroBatches, measure_micro_batches
 from orchestrator.options import (
     DEFAULT_ROOT,
-    MOST_SEEDS,
     Address,
     AllowNetworkFs,
     DeviceName,

@@ -20,7 +20,6 @@ from orchestrator.config.asked import Asked
 from orchestrator.config.resolve import all_keys
 from orchestrator.engine import devices_of
 from orchestrator.follow import follow, foreseen
-from orchestrator.planning import apply
 from orchestrator.planning.choice import Choice, Room, Wanted
 from orchestrator.planning.fit import best, choices, too_short
 from orchestrator.planning.fit_text import to_markdown
@@ -175,6 +174,8 @@ def _calibrated(root: Path, objective: Objective, devices: Devices) -> Calibrati
 
 def _applied(asked: Asked, fitting: Fitting, found: list[Choice], room: Room) -> str:
     """Write the choice; what changes in the file. Raises ValueError where nothing fits."""
+    from orchestrator.planning import apply  # imports tomlkit
+
     path, choice = fitting.file, best(found)
     assert path is not None, "only where a file is named"
     if fitting.number is not None:
