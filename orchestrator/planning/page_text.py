@@ -107,12 +107,25 @@ def _times(page: Page) -> list[str]:
         "|---|--:|--:|--:|--:|--:|--:|--:|",
         *rows,
         "",
-        f"From {page.tiers[0].simulated.runs} simulated runs of each tier, evaluation by "
-        "evaluation, from the first one's wait for the engine on. Each run believes another "
-        "resample of the calibration, so that its few samples count as few. Assumed: candidates "
-        "take as long as the baseline does, independently of each other; one that fails, as often "
-        "as the calibration leaves possible, is evaluated once more.",
+        _simulation(page),
     ]
+
+
+def _simulation(page: Page) -> str:
+    first, calibration = page.tiers[0].simulated, page.basis.calibration
+    assert first is not None
+    said = "Evaluation by evaluation, from the first one's wait for the engine on. "
+    if calibration is None or len(calibration.samples) < 2:
+        return (
+            f"{said}One time of an evaluation is known, and nothing of its spread: as if all took "
+            "as long, and none failed."
+        )
+    return (
+        f"{said}From {first.runs} simulated runs of each tier. Each believes another resample of "
+        "the calibration, so that its few samples count as few. Assumed: candidates take as long "
+        "as the baseline does, independently of each other, on a machine that is as busy as it was "
+        "then; one that fails, as often as the calibration leaves possible, is evaluated once more."
+    )
 
 
 def _time(tier: TierPage) -> str:

@@ -1,7 +1,7 @@
 """The first starts of a campaign are apart from each other."""
 
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 from orchestrator.campaign.stagger import Staggered
 
@@ -15,7 +15,8 @@ class Watch:
 
 
 def in_flight(count: int) -> Any:
-    return cast(Any, SimpleNamespace(accounts=SimpleNamespace(holds=dict.fromkeys(range(count)))))
+    holds = dict.fromkeys(range(count))
+    return SimpleNamespace(accounts=SimpleNamespace(holds=holds))
 
 
 def test_one_more_is_admitted_every_so_many_seconds() -> None:

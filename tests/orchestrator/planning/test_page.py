@@ -193,6 +193,13 @@ def test_half_and_nine_in_ten_of_the_runs_are_told_with_idle_time_and_money(
     assert "| tier | half end within | nine in ten within | idle | device-hours |" in text
 
 
+def test_a_time_without_a_spread_is_no_simulation_of_luck(calibrated: Calibrated) -> None:
+    assert "nothing of its spread" in to_markdown(page(based_on(Calibration(assumed_seconds=3.0))))
+    assert "From 400 simulated runs of each tier" in to_markdown(
+        page(based_on(calibrated((3.0, 3.1, 3.2))))
+    )
+
+
 def test_other_numbers_of_devices_stand_side_by_side(calibrated: Calibrated) -> None:
     found = page(based_on(calibrated((3.0, 3.1, 3.2))), ("target",), counts=(1, 4, 64))
     assert [tier.plan.devices.count for tier in found.elsewhere] == [1, 4, 64]
