@@ -236,10 +236,11 @@ def _settlements(directory: Path, records: Sequence[Record], state: RunState) ->
         own = reserved[_place(event)]
         place = directory / "eval" / attempt_place(own)
         outcome = read_file(Outcome, place / SUMMARY)
-        if outcome is None:
+        is_own = outcome is not None and outcome.attempt_id == attempt_id(state, own)
+        if outcome is None or (not is_own and event.status is Status.LOST):
             missing += 1
             continue
-        if outcome.attempt_id != attempt_id(state, own):  # the same name, of another plan or point
+        if not is_own:  # it was settled by a file of that name, under another plan
             raise DivergedError(f"{at(record)}: {place / SUMMARY} is of another attempt")
         compared += 1
         end = settled(own, outcome, recovered=event.recovered)

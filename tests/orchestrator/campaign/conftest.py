@@ -83,3 +83,9 @@ def shortened(directory: Path, settled: int) -> None:
 @pytest.fixture
 def cut() -> Callable[[Path, int], None]:
     return shortened
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished campaign of two levels of noise and the control on two seeds. Untouched."""
+    return trained(tmp_path_factory.mktemp("made"), {"noise": [0.01, 0.02]}, (1, 2)).directory

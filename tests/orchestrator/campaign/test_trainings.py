@@ -253,14 +253,6 @@ workers = 1
 # Verification
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished campaign."""
-    from tests.orchestrator.campaign.conftest import trained
-
-    return trained(tmp_path_factory.mktemp("made"), {"noise": [0.01, 0.02]}, (1, 2)).directory
-
-
 @pytest.fixture
 def copy(made: Path, tmp_path: Path) -> Path:
     """To do harm to."""
