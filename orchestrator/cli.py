@@ -4,9 +4,8 @@ import io
 import signal
 import sys
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
 import typer
 from pydantic import ValidationError
@@ -26,30 +25,28 @@ from budgets.plain import printable
 from budgets.report import budget_report
 from budgets.state import RunState
 from budgets.storage import FULL
-from budgets.terms import Tier
 from objectives.api import SetupError
 from orchestrator import artifacts
 from orchestrator.analyze_command import analyze
 from orchestrator.calibrations import CALIBRATION_SEEDS
 from orchestrator.campaign.commands import run_campaign
 from orchestrator.campaign.picture import PICTURE, can_draw
+from orchestrator.campaign.plan_command import plan_campaign
 from orchestrator.campaign.shown import draw_board, show_board, show_result
 from orchestrator.campaign.status import find_board
 from orchestrator.config.asked import Asked, Conduct
 from orchestrator.config.commands import init
+from orchestrator.config.sections import MOST_SEEDS
 from orchestrator.doctor.command import doctor
-from orchestrator.engine import Engine, devices_of
+from orchestrator.engine import Engine
 from orchestrator.execution import processes
 from orchestrator.execution.server import EngineError
 from orchestrator.explain import explain
-from orchestrator.fit_command import with_fit
-from orchestrator.follow import follow, foreseen
 from orchestrator.history_command import history
 from orchestrator.ledger_commands import amend, ledgers, verify
 from orchestrator.memory_command import MicroBatches, measure_micro_batches
 from orchestrator.options import (
     DEFAULT_ROOT,
-    MOST_SEEDS,
     Address,
     AllowNetworkFs,
     DeviceName,
@@ -70,9 +67,7 @@ from orchestrator.options import (
     overrides_of,
     phase_command,
 )
-from orchestrator.planning.page import preview_tiers, to_markdown
-from orchestrator.planning.request import Request
-from orchestrator.planning.times import times_here
+from orchestrator.planning.commands import page_of_calibration, plans, show
 from orchestrator.proxy_commands import proxies
 from orchestrator.recorded import find_run, load_state
 from orchestrator.session import system_clock
@@ -88,7 +83,6 @@ from orchestrator.terminal import (
     print_json,
 )
 from orchestrator.walk import ReplayError
-from orchestrator.warm import start as warm
 
 EXIT_BAD_INPUT = 2
 EXIT_LOCKED, EXIT_ENGINE = 5, 7
@@ -127,32 +121,6 @@ def run_file(asked: Asked) -> None:
         run_campaign(asked)
 
 
-def plan_phase(asked: Asked) -> None:
-    """Print what would be spent. Touches nothing."""
-    devices = devices_of(asked.conduct.engine.slots())
-    warnings = asked.request.objective.preflight()
-    objective, root = asked.request.objective, asked.conduct.root
-    times = times_here(root, objective, devices, asked.assumed_seconds)
-    calibration, succession, notes = times.calibration, None, times.notes()
-    if asked.request.follows is not None:
-        followed = follow(asked.conduct.root, asked.request, devices.kind)
-        succession = foreseen(followed, asked.request)
-        warnings = (*warnings, *followed.objections.values())
-    if asked.request.warm_start is not None:
-        start = warm.find_start(asked.conduct.root, asked.request)
-        succession, notes = warm.foreseen(start, asked.request), (*notes, *start.notes)
-    tiers = (asked.request.tier,) if asked.tier_given else get_args(Tier)
-    previews = preview_tiers(asked.request, devices, calibration, tiers, succession)
-    if asked.conduct.as_json:
-        print_json([p.as_dict() for p in previews])
-    else:
-        console().print(Markdown(to_markdown(previews)))
-        for note in notes:
-            print(printable(f"Note: {note}."))
-        for warning in warnings:
-            print(printable(f"Warning: {warning}."))
-
-
 app.command("phase1", help="Search; the same command resumes.")(phase_command(run_phase, "phase1"))
 app.command("phase2", help="Search on from a phase 1's Go; the same command resumes.")(
     phase_command(run_phase, "phase2")
@@ -161,12 +129,8 @@ app.command("run", help="Run what a file describes: a search, or a campaign; res
     file_command(run_file)
 )
 app.command()(init)
-plans = typer.Typer(help="What would be spent, without spending it.", no_args_is_help=True)
-plans.command("phase1", help="What a phase 1 search would cost; all tiers without --tier.")(
-    with_fit(phase_command(plan_phase, "phase1"), partial(phase_command, phase="phase1"))
-)
-plans.command("phase2", help="What a phase 2 search would cost; all tiers without --tier.")(
-    with_fit(phase_command(plan_phase, "phase2"), partial(phase_command, phase="phase2"))
+plans.command("campaign", help="What a campaign would take: every run, times, a checklist.")(
+    file_command(plan_campaign)
 )
 app.add_typer(plans, name="plan")
 app.add_typer(spaces, name="space")
@@ -221,9 +185,7 @@ def calibrate(
         if result.verdict.decision != "done":
             finish(result, session.stop, live, as_json)
         calibration = measure(result.state)
-        previews = preview_tiers(
-            Request("phase1", "target", chosen), devices_of(slots), calibration
-        )
+        page = page_of_calibration(root, chosen, slots)
     if as_json:
         measured = {
             "median_seconds": calibration.median_seconds,
@@ -238,11 +200,11 @@ def calibrate(
             {
                 "directory": str(result.directory),
                 "calibration": {**calibration.model_dump(mode="json"), **measured},
-                "tiers": [p.as_dict() for p in previews],
+                "tiers": [tier.as_dict() for tier in page.tiers],
             }
         )
     else:
-        console().print(Markdown(to_markdown(previews)))
+        show(page)
 
 
 @app.command()

@@ -20,7 +20,7 @@ from budgets.ledger import BALLAST, Clock, Ledger, LedgerStorageError
 from budgets.rules.triggers import judge
 from budgets.state import Generation, RunState
 from budgets.storage import DISK, Storage, read_plain
-from budgets.terms import Calibration, Plan, Varied, Window
+from budgets.terms import Calibration, Devices, Plan, Varied, Window
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec, SetupError
 from orchestrator import artifacts, metrics
@@ -150,25 +150,35 @@ class Session:
         baseline = Given((objective.space.baseline,))
         return self.carry_out(directory, plan, slots, lambda _: baseline, overrides)
 
-    def check(self, request: Check, slots: Slots) -> Result:
+    def check(self, request: Check, slots: Slots, assumed_seconds: float | None = None) -> Result:
         """Begin or take up the check or the campaign that `request` describes.
 
-        A calibration there is gives it limits and the unit of noise. Raises ValueError on a request
-        that cannot be planned.
+        A calibration there is gives it limits and the unit of noise, unless a time is assumed.
+        Raises ValueError on a request that cannot be planned.
         """
         directory = run_directory(self.root, request.terms.phase, request.name(slots.device))
         if (recorded := recorded_plan(directory)) is not None:
             plan = request.plan(recorded.devices, recorded.calibration)
-            kept = {"thresholds": recorded.thresholds, "parent": recorded.parent}
-            plan = plan.model_copy(update=kept)
+            limits = recorded.thresholds  # whatever the defaults have become
+            if plan.campaign is not None:
+                limits = limits.model_copy(update=dict(request.terms.thresholds))
+            plan = plan.model_copy(update={"thresholds": limits, "parent": recorded.parent})
         else:
             devices = devices_of(slots)
-            found = find_calibration(self.root, request.terms.objective, devices)
-            plan = request.plan(devices, None if found is None else measure(found.state))
+            known = self._known(request.terms.objective, devices, assumed_seconds)
+            plan = request.plan(devices, known)
             self.say(request.in_words(plan))
         proposer = Given(request.points())
         same_bits = replace(slots, threads=plan.devices.threads)
         return self.carry_out(directory, plan, same_bits, lambda _: proposer)
+
+    def _known(
+        self, objective: Objective, devices: Devices, assumed_seconds: float | None
+    ) -> Calibration | None:
+        if assumed_seconds is not None:
+            return Calibration(assumed_seconds=assumed_seconds)
+        found = find_calibration(self.root, objective, devices)
+        return None if found is None else measure(found.state)
 
     def search(
         self,

@@ -14,12 +14,14 @@ from orchestrator.campaign.conditions import (
     check_names,
     condition,
     controls,
+    dotted,
     factorial,
     factors_of,
 )
-from orchestrator.config.document import TABLES, TRAINING, check_key, flattened
+from orchestrator.config.document import TRAINING, check_key, quoted
 from orchestrator.config.resolve import Resolved
 from orchestrator.config.sections import Campaign
+from orchestrator.planning.request import check_run_id
 
 OF_A_SEARCH = (TRAINING, "search", "evaluation", "verdict", "thresholds")
 """Tables that the conditions of searches may change."""
@@ -36,11 +38,12 @@ def campaign_of(resolved: Resolved) -> Campaign:
 
 
 def campaign_name(resolved: Resolved) -> str:
-    """The campaign's own name, or that of its file."""
+    """Its own name, or that of its file. Raises ValueError where no directory has such a name."""
     name = campaign_of(resolved).name
     if name is None:
         stem = "campaign" if resolved.file is None else resolved.file.stem.lower()
         name = re.sub(r"[^a-z0-9._-]+", "-", stem).strip("-._") or "campaign"
+    check_run_id(name, "[campaign] name")
     return name
 
 
@@ -52,13 +55,13 @@ def cells_of(resolved: Resolved) -> tuple[Cell, ...]:
     campaign = campaign_of(resolved)
     written = tuple(_written(number, entry) for number, entry in enumerate(campaign.conditions, 1))
     crossed = factorial(factors_of(resolved.factors))
-    own = [_dotted(cell) for cell in (*written, *crossed)]
+    own = [*written, *crossed]
     if not own:
         raise ValueError(
             "a campaign needs conditions: [[campaign.conditions]] with a name each, or [factors]"
         )
     if campaign.controls:
-        own += [_dotted(cell) for cell in controls(resolved.objective)]
+        own += controls(resolved.objective)
     check_names(own)
     tables = (TRAINING,) if campaign.cell == "training" else OF_A_SEARCH
     for cell in own:
@@ -100,18 +103,8 @@ def _written(number: int, entry: Mapping[str, Any]) -> Cell:
     place = f"campaign.conditions, entry {number}"
     name = entry.get("name")
     if not isinstance(name, str):
-        raise ValueError(f"{place}: expected a name, got {name!r}")
-    settings = dict(flattened({k: v for k, v in entry.items() if k != "name"}, place))
-    return Cell(name, settings)
-
-
-def _dotted(cell: Cell) -> Cell:
-    """The same with full keys: one without a table is of `[training]`."""
-    settings: dict[str, Any] = {}
-    for key, value in cell.settings.items():
-        table = key.partition(".")[0]
-        settings[key if table in TABLES else f"{TRAINING}.{key}"] = value
-    return Cell(cell.name, settings, cell.levels, cell.control)
+        raise ValueError(f"{place}: expected a name, got {quoted(name)}")
+    return Cell(name, dotted({k: v for k, v in entry.items() if k != "name"}, place))
 
 
 def _check_tables(cell: Cell, tables: tuple[str, ...], kind: str) -> None:

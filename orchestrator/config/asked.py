@@ -7,6 +7,7 @@ from typing import Any
 
 from budgets.terms import Phase, Window
 from objectives.api import Objective
+from orchestrator.config.document import quoted
 from orchestrator.config.resolve import Resolved
 from orchestrator.config.sections import Backend
 from orchestrator.engine import Engine
@@ -101,19 +102,29 @@ def _follows(resolved: Resolved, phase: Phase) -> Follows | None:
         for key, value in (("from", run), ("variant", variant)):
             if value is not None:
                 source = resolved.source(f"search.{key}")
-                raise ValueError(f"--{key}: only a phase2 follows a run, got {value!r} ({source})")
+                raise ValueError(
+                    f"--{key}: only a phase2 follows a run, got {quoted(value)} ({source})"
+                )
         return None
     if run is None:
-        raise ValueError("--from: which phase 1 shall it follow? Give its id or directory")
+        raise ValueError(
+            "--from: which phase 1 shall it follow? Give its id or directory (from, in [search])"
+        )
     if variant is None:
-        raise ValueError("--variant: expected robust (the same knobs) or expanded (more of them)")
+        raise ValueError(
+            "--variant: expected robust (the same knobs) or expanded (more of them; in a file "
+            "variant, in [search])"
+        )
     return Follows(run, variant)
 
 
 def _warm_start(resolved: Resolved, phase: Phase) -> str | None:
     run = resolved.search.warm_start
     if run is not None and phase == "phase2":
-        raise ValueError("--warm-start: a phase 2 starts where the run of its --from stood")
+        raise ValueError(
+            "--warm-start: a phase 2 starts where the run of its --from stood, got "
+            f"{quoted(run)} ({resolved.source('search.warm_start')})"
+        )
     return run
 
 
