@@ -26,6 +26,8 @@ from objectives.api import SetupError
 from orchestrator import artifacts
 from orchestrator.analyze_command import analyze
 from orchestrator.calibrations import CALIBRATION_SEEDS, find_calibration
+from orchestrator.capacity.sweep import LEAST_EVALUATIONS
+from orchestrator.capacity.sweep_command import SweepWorkers, WorkerCounts, sweep_workers
 from orchestrator.engine import Engine, devices_of
 from orchestrator.execution import processes
 from orchestrator.execution.server import EngineError
@@ -159,8 +161,16 @@ def calibrate(
     settings: Settings = None,
     root: Root = DEFAULT_ROOT,
     repeats: Annotated[
-        int, Option("--repeats", min=1, max=MOST_SEEDS, help="Seeds.")
-    ] = CALIBRATION_SEEDS,
+        int | None,
+        Option(
+            "--repeats",
+            min=1,
+            max=MOST_SEEDS,
+            help=f"Seeds; default: {CALIBRATION_SEEDS}, of a sweep {LEAST_EVALUATIONS} a level.",
+        ),
+    ] = None,
+    sweep: SweepWorkers = False,
+    counts: WorkerCounts = None,
     executor: ExecutorName = "ray",
     launcher: LauncherName = "fork",
     address: Address = None,
@@ -181,6 +191,12 @@ def calibrate(
     engine = Engine(executor, launcher, address, device, workers, threads)
     how = Conduct(root, engine, drain_seconds, allow_network_fs, as_json)
     slots, overrides = engine.slots(), overrides_of(override, reason, again=again)
+    if counts is not None and not sweep:
+        raise ValueError("--worker-counts: expected --sweep-workers beside it, got it alone")
+    if sweep:
+        sweep_workers(how, chosen, counts, repeats, reason if again else "")
+        return
+    repeats = CALIBRATION_SEEDS if repeats is None else repeats
     with conducting(how) as (session, live):
         if again:
             result = session.calibrate_again(chosen, slots, repeats, overrides, reason)

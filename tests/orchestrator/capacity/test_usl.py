@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.capacity.fitted import Fit, Level, fit
+from orchestrator.capacity.fitted import Fit, Level
+from orchestrator.capacity.least_squares import fit
 from orchestrator.capacity.usl import NEAR_MOST, Law
 
 WORKERS = (1, 2, 4, 8, 16, 32)
