@@ -54,8 +54,8 @@ def _in_words(fit: Fit) -> list[str]:
     law = fit.law
     said = (
         f"X(N) = {_figure(law.one)} N / (1 + {law.contention:.3g} (N-1) + "
-        f"{law.coherency:.3g} N (N-1)) an hour: contention sigma = {law.contention:.3g}, coherency kappa = {law.coherency:.3g}, "
-        f"residual {fit.residual:.1%}."
+        f"{law.coherency:.3g} N (N-1)) an hour: contention sigma = "
+        f"{law.contention:.3g}, coherency kappa = {law.coherency:.3g}, residual {fit.residual:.1%}."
     )
     if fit.optimum is None:
         return [said, f"Untold: {'; '.join(fit.untold)}."]
