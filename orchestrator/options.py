@@ -3,7 +3,7 @@
 import inspect
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -12,6 +12,7 @@ from typer import Argument, BadParameter, Option
 from budgets.terms import Phase, SearchMethod, Tier, VariantName, Window
 from objectives import registry, secrets
 from objectives.api import Objective, ObjectiveSpec
+from orchestrator.capacity.terms import Backpressure, Pacing
 from orchestrator.check import CHECK_SEEDS, LEAST_SEEDS, CheckRequest
 from orchestrator.engine import Engine
 from orchestrator.planning.request import (
@@ -116,6 +117,17 @@ DrainSeconds = Annotated[
         help="After SIGINT or SIGTERM, kill what still runs; default: let it finish.",
     ),
 ]
+MaxConcurrent = Annotated[
+    int | None,
+    Option("--max-concurrent", min=1, help="Evaluations at once of all that share the slots."),
+]
+SlotsDir = Annotated[
+    Path | None,
+    Option("--slots-dir", help="Where they are shared; default: by all of yours on this host."),
+]
+BackpressureOn = Annotated[
+    bool, Option("--backpressure", help="Fewer at once while more would do less together.")
+]
 AllowNetworkFs = Annotated[
     bool, Option("--allow-network-fs", help="Keep the ledger on a network file system.")
 ]
@@ -188,6 +200,7 @@ class Conduct:
     drain_seconds: float | None
     allow_network_fs: bool
     as_json: bool
+    pacing: Pacing = field(default_factory=Pacing)
 
 
 @dataclass(frozen=True)
@@ -276,6 +289,9 @@ def phase_command(act: Callable[[Asked], None], phase: Phase = "phase1") -> Call
         device: DeviceName = "auto",
         workers: Workers = None,
         threads: Threads = None,
+        max_concurrent: MaxConcurrent = None,
+        slots_dir: SlotsDir = None,
+        backpressure: BackpressureOn = False,
         drain_seconds: DrainSeconds = None,
         allow_network_fs: AllowNetworkFs = False,
         as_json: Json = False,
@@ -309,10 +325,15 @@ def phase_command(act: Callable[[Asked], None], phase: Phase = "phase1") -> Call
             known=None if known is None else read_known(known, chosen.space),
         )
         engine = Engine(executor, launcher, address, device, workers, threads)
+        pacing = Pacing(
+            max_concurrent=max_concurrent,
+            slots_dir=slots_dir,
+            backpressure=Backpressure(enabled=backpressure),
+        )
         act(
             Asked(
                 request=request,
-                conduct=Conduct(root, engine, drain_seconds, allow_network_fs, as_json),
+                conduct=Conduct(root, engine, drain_seconds, allow_network_fs, as_json, pacing),
                 assumed_seconds=assumed_seconds,
                 overrides=overrides_of(override, reason),
                 accept_drift=accept_drift,

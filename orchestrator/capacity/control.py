@@ -176,9 +176,9 @@ def _next_up(control: Control, found: Fit) -> int:
     own, levels = control.pressure.allowed, control.levels
     _, most = control.terms.bounds(control.devices)
     fewer = [n for n in levels if n < own]
-    notably = [n for n in fewer if n <= NOTABLY_FEWER * own]
-    gains = not fewer or _does_more(control, own, max(notably, default=min(fewer)))
-    if not gains or not is_stable(control.window, control.terms.tolerance):
+    if not is_stable(control.window, control.terms.tolerance):
+        return own
+    if fewer and not _does_more(control, own, _compared(fewer, own, found)):
         return own
     is_linear = not fewer or found.regime(own) == "linear"
     wanted = min(most, 2 * own if is_linear else own + max(1, own // 4))
@@ -188,3 +188,13 @@ def _next_up(control: Control, found: Fit) -> int:
     if refused:
         wanted = min(wanted, (own + min(refused)) // 2)
     return own if wanted in levels else max(own, wanted)
+
+
+def _compared(fewer: list[int], own: int, found: Fit) -> int:
+    """The fewer workers that more must have gained against: notably fewer, for a gain to show.
+
+    Beyond the optimum, if the law has one, the next fewer: the last step itself must have gained.
+    """
+    notably = [n for n in fewer if n <= NOTABLY_FEWER * own]
+    is_beyond = found.optimum is not None and own >= found.optimum
+    return max(fewer) if is_beyond or not notably else max(notably)

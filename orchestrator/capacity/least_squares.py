@@ -104,7 +104,8 @@ def _linear(data: _Data, free: NDArray[np.bool_]) -> Vector | None:
     parts[free] = solved
     if parts[0] <= 0 or parts.min() < -ROUNDING:
         return None
-    return np.array([1.0, *np.maximum(parts[1:], 0.0)]) / parts[0]
+    law: Vector = np.array([1.0, *np.maximum(parts[1:], 0.0)]) / parts[0]
+    return law
 
 
 def _refined(data: _Data, start: Vector, free: NDArray[np.bool_]) -> tuple[float, Vector]:
@@ -137,18 +138,19 @@ def _squares(data: _Data, law: Vector) -> float:
 
 def _residuals(data: _Data, law: Vector) -> Vector:
     """X(N) / measured - 1."""
-    return law[0] * _each(data, law) / data.measured - 1
+    residuals: Vector = law[0] * _each(data, law) / data.measured - 1
+    return residuals
 
 
 def _slopes(data: _Data, law: Vector) -> Vector:
     """The residuals' derivatives by lambda, sigma and kappa."""
     each = _each(data, law) / data.measured
-    slopes = -(law[0] * each**2 * data.measured / data.workers)[:, None] * data.columns
+    slopes: Vector = -(law[0] * each**2 * data.measured / data.workers)[:, None] * data.columns
     slopes[:, 0] = each
     return slopes
 
 
 def _each(data: _Data, law: Vector) -> Vector:
     """X(N) / lambda."""
-    load: Vector = data.columns @ np.array([1.0, law[1], law[2]])
-    return data.workers / load
+    each: Vector = data.workers / (data.columns @ np.array([1.0, law[1], law[2]]))
+    return each

@@ -2,10 +2,14 @@
 
 from collections.abc import Callable
 
+from budgets.chain import read
 from orchestrator.capacity.pace import Pace, Together
 from orchestrator.capacity.terms import Pacing
 from orchestrator.execution.evaluate import Slots
 from orchestrator.run import Run
+
+MEASURES = ("calibration",)
+"""Phases whose evaluations are timed: back-pressure would change what they measure."""
 
 
 class Paces:
@@ -16,8 +20,20 @@ class Paces:
         self._say = say
 
     def of(self, run: Run, slots: Slots, own: Pace | None = None) -> Pace:
-        """The run's pace, on so many devices: its `own` beside what the session says."""
-        return Together([pace for pace in (own,) if pace is not None])
+        """The pace of an open run on these devices: its `own`, beside what was said."""
+        paces = [] if own is None else [own]
+        if self._pacing.backpressure.enabled and run.state.plan.phase not in MEASURES:
+            paces.append(self._controlled(run, slots))
+        return Together(paces)
+
+    def _controlled(self, run: Run, slots: Slots) -> Pace:
+        from orchestrator.capacity.backpressure import Controlled  # imports numpy
+
+        terms = self._pacing.backpressure
+        controlled = Controlled(terms, slots.count, run.directory, self._say)
+        controlled.replay(read(run.ledger.path).records)
+        run.watch(controlled.follow)
+        return controlled
 
     def close(self) -> None:
         """Give back what is held."""
