@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from budgets.chain import read
 from orchestrator.capacity.pace import Pace, Together
+from orchestrator.capacity.slots import HostSlots
 from orchestrator.capacity.terms import Pacing
 from orchestrator.execution.evaluate import Slots
 from orchestrator.run import Run
@@ -18,13 +19,21 @@ class Paces:
     def __init__(self, pacing: Pacing, say: Callable[[str], None]) -> None:
         self._pacing = pacing
         self._say = say
+        self._slots: HostSlots | None = None
 
     def of(self, run: Run, slots: Slots, own: Pace | None = None) -> Pace:
         """The pace of an open run on these devices: its `own`, beside what was said."""
         paces = [] if own is None else [own]
         if self._pacing.backpressure.enabled and run.state.plan.phase not in MEASURES:
             paces.append(self._controlled(run, slots))
+        if self._pacing.max_concurrent is not None:
+            paces.append(self._shared(self._pacing.max_concurrent))  # asked last: it takes a slot
         return Together(paces)
+
+    def _shared(self, limit: int) -> HostSlots:
+        if self._slots is None:
+            self._slots = HostSlots(limit, self._say, self._pacing.slots_dir)
+        return self._slots
 
     def _controlled(self, run: Run, slots: Slots) -> Pace:
         from orchestrator.capacity.backpressure import Controlled  # imports numpy
@@ -36,4 +45,7 @@ class Paces:
         return controlled
 
     def close(self) -> None:
-        """Give back what is held."""
+        """Give back what is held. Nothing may be in flight any more."""
+        if self._slots is not None:
+            self._slots.close()
+            self._slots = None

@@ -102,12 +102,13 @@ class World:
         self,
         observe: Callable[[RunState, Event], None] = lambda *_: None,
         pacing: Pacing | None = None,
+        say: Callable[[str], None] | None = None,
     ) -> Session:
         return Session(
             self.root,
             SimulatedEngine(kind="inline", make=self._machine),
             observe=observe,
-            say=self.said.append,
+            say=say or self.said.append,
             clock=self.clock.clock,
             stop=Person(),
             pacing=pacing or Pacing(),
