@@ -346,7 +346,10 @@ def _reserved(state: RunState, event: Reserved, elapsed_ms: int) -> None:
         raise ValueError(f"expected attempt {len(tries) + 1}, got {event.attempt}")
     place, apart = (event.panel, event.generation, *key), event.panel is not None
     state.accounts = state.accounts.reserve(place, event.reserve_ms, elapsed_ms, apart=apart)
-    batch.tries[key] = (*tries, Try(len(state.opened) - 1, event))
+    session = len(state.opened) - 1
+    batch.tries[key] = (*tries, Try(session, event))
+    if session not in state.starts_ms:
+        state.starts_ms[session] = elapsed_ms
 
 
 def _settled(state: RunState, event: Settled, elapsed_ms: int) -> None:

@@ -2,13 +2,21 @@
 
 from collections.abc import Sequence
 
+from budgets.campaign.text import campaign_lines
 from budgets.failures import Failures
 from budgets.liveness_text import check_lines
+from budgets.pace import GOOD_ACCURACY, Timing
 from budgets.plain import plain
 from budgets.proxy.text import proxy_lines
 from budgets.report import Balance, BudgetReport, GenerationRow
 from budgets.verdict.finalists import IN_WORDS
 from budgets.verdict.findings_text import finding_lines
+
+RECALIBRATE = (
+    'Recalibrate: `orchestrator calibrate --again --reason "..."` with the same --objective and '
+    "--set."
+)
+"""What mends an estimate."""
 
 
 def to_markdown(report: BudgetReport, knobs: dict[str, float] | None = None) -> str:
@@ -26,6 +34,7 @@ def to_markdown(report: BudgetReport, knobs: dict[str, float] | None = None) -> 
         *_budget_table(report),
         "",
         *_evaluation_lines(report),
+        *([] if report.timing is None else _timing_lines(report.timing)),
         *_notes(report),
         *_failure_table(report),
         "",
@@ -49,6 +58,8 @@ def to_markdown(report: BudgetReport, knobs: dict[str, float] | None = None) -> 
 
 def _evidence_lines(report: BudgetReport) -> list[str]:
     proxy = [] if report.proxy is None else proxy_lines(report.proxy)
+    if report.campaign is not None:
+        return campaign_lines(report.campaign)
     if report.phase == "check":
         return proxy or check_lines(report.check)
     scores = _score_table(report)
@@ -127,6 +138,24 @@ def _evaluation_lines(report: BudgetReport) -> list[str]:
             f"({idle / whole:.0%}), {3600 * report.wasted_hours:.1f} gave no score."
         )
     return lines
+
+
+def _timing_lines(found: Timing) -> list[str]:
+    """Estimated, actual and accuracy; and what to do where the accuracy is out of bounds."""
+    said = (
+        f"Estimated {duration(3600 * found.estimated_hours)} for what is done, it took "
+        f"{duration(3600 * found.actual_hours)} (and {duration(3600 * found.startup_hours)} to "
+        f"start): accuracy {found.accuracy:.0f} %. Device-hours: "
+        f"{found.estimated_device_hours:.4f} estimated, {found.actual_device_hours:.4f} used."
+    )
+    if found.is_good:
+        return [said]
+    low, high = GOOD_ACCURACY
+    said += f" Good is {low:.0f} to {high:.0f} %. {RECALIBRATE}"
+    device_accuracy = found.estimated_device_hours / (found.actual_device_hours or 1.0) * 100
+    if low <= device_accuracy <= high:
+        said += " The evaluations themselves took what was estimated: time was lost beside them."
+    return [said]
 
 
 def _rate_lines(found: Failures) -> list[str]:

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from math import ceil
 from statistics import median
 
 from pydantic import BaseModel, ConfigDict
@@ -11,10 +10,11 @@ from pydantic import BaseModel, ConfigDict
 from budgets import following
 from budgets.accounts import MS_PER_HOUR, Accounts
 from budgets.calibration import best_of_noise
-from budgets.course import length_apart, search_is_over
+from budgets.campaign.effects import CampaignReport, campaign_of
 from budgets.events import Amended, Settled, Status
 from budgets.failures import Failures, ends_by_evaluation, failures
 from budgets.liveness import Liveness, liveness
+from budgets.pace import Timing, remaining_hours, timing
 from budgets.proxy.report import ProxyReport, proxy_report
 from budgets.rules.triggers import Verdict, judge
 from budgets.sentence import sentence
@@ -109,6 +109,8 @@ class BudgetReport(_Part):
     clock_jumps_seconds: tuple[float, ...] = ()
     proxy: ProxyReport | None = None
     follows: str | None = None  # which run or known settings the search begins with
+    campaign: CampaignReport | None = None
+    timing: Timing | None = None  # estimated and actual, where something was estimated
 
 
 def recommendation(state: RunState) -> tuple[float, ...] | None:
@@ -129,6 +131,7 @@ def budget_report(state: RunState, verdict: Verdict | None = None) -> BudgetRepo
     """
     plan, accounts, verdict = state.plan, state.accounts, verdict or judge(state)
     results = [r for g in state.generations for r in g.results()]
+    campaign = campaign_of(state, is_over=verdict.decision in ("done", "stop"))
     calibration = plan.calibration
     mean = calibration.mean_score if calibration else None
     sd = calibration.sd_score if calibration else None
@@ -142,7 +145,7 @@ def budget_report(state: RunState, verdict: Verdict | None = None) -> BudgetRepo
         objective=plan.objective["name"],
         devices=f"{plan.devices.count} x {plan.devices.name}",
         decision=verdict.decision,
-        sentence=sentence(state, verdict),
+        sentence=sentence(state, verdict, campaign),
         generations_finished=state.finished,
         generations_planned=plan.resolved.generations,
         evaluations_by_status=dict(Counter(str(r.status) for r in results)),
@@ -184,6 +187,8 @@ def budget_report(state: RunState, verdict: Verdict | None = None) -> BudgetRepo
         clock_jumps_seconds=tuple(ms / 1000 for ms in state.clock_jumps_ms),
         proxy=proxy_report(state),
         follows=following.beginning(plan),
+        campaign=campaign,
+        timing=timing(state),
     )
 
 
@@ -246,32 +251,6 @@ def balances(state: RunState) -> tuple[Balance, ...]:
             cap=caps.cost,
         ),
     )
-
-
-def remaining_hours(state: RunState) -> float | None:
-    """Wall clock that the evaluations still owed will take, from the median seen of late.
-
-    Generations to come count as full.
-    """
-    plan = state.plan
-    recent = (*state.told[-3:], *filter(None, (state.current,)))
-    seconds = [r.seconds / g.stretch for g in recent for r in g.results()]
-    if seconds:
-        expected = median(seconds)
-    elif plan.calibration is not None:
-        expected = plan.calibration.median_seconds
-    else:
-        return None
-    per_round = state.opened[-1].workers if state.opened else plan.devices.count
-    begun = state.asked
-    owed, length = 0, 1.0
-    if (current := state.current) is not None:
-        owed = sum(current.result(*key) is None for key in current.evaluations())
-        length = current.stretch
-    generations = 0 if search_is_over(state) else plan.resolved.generations - begun
-    later = generations * ceil(plan.resolved.per_generation / per_round)
-    rounds = length * ceil(owed / per_round) + later + length_apart(state) / per_round
-    return rounds * expected / 3600
 
 
 def _settlements(state: RunState) -> Iterator[Settled]:

@@ -1,5 +1,7 @@
 """Where a run stands, in one sentence that claims no more than was measured."""
 
+from budgets.campaign.effects import CampaignReport
+from budgets.campaign.text import campaign_sentence
 from budgets.course import next_step
 from budgets.liveness import liveness
 from budgets.proxy.report import proxy_report
@@ -10,8 +12,8 @@ from budgets.verdict.findings import title
 from budgets.verdict.gains import incumbent_gain
 
 
-def sentence(state: RunState, verdict: Verdict) -> str:
-    """The verdict in words that claim no more than was measured."""
+def sentence(state: RunState, verdict: Verdict, campaign: CampaignReport | None = None) -> str:
+    """The verdict in words that claim no more than was measured; of a campaign, its report's."""
     match verdict.decision:
         case "continue":
             planned = state.plan.resolved
@@ -25,7 +27,7 @@ def sentence(state: RunState, verdict: Verdict) -> str:
         case "stop":
             return f"Stopped: {verdict.reason}.{_way_on(verdict)}{_way_to_more(state, verdict)}"
         case "done":
-            return _finished(state)
+            return _finished(state) if campaign is None else campaign_sentence(campaign)
 
 
 _COMPARING = {
@@ -68,8 +70,8 @@ def _finished(state: RunState) -> str:
         if failed == evaluations:
             return f"Not calibrated: all {evaluations} evaluations of the baseline failed."
         return f"Calibrated: {evaluations - failed} healthy evaluations of the baseline."
-    if state.plan.phase in ("check", "campaign"):
-        return _compared(state)
+    if state.plan.phase == "check":
+        return _checked(state)
     if (decided := state.decided) is not None:
         return f"{title(decided.grade, decided.no_go)}: {decided.evidence}.{_survival(state)}"
     plumbing = f"All {evaluations} evaluations are settled, {failed} of them failed."
@@ -92,16 +94,6 @@ def _survival(state: RunState) -> str:
     if not found.pairs:
         why = "it has no score on fresh seeds"
     return f" The winner of phase 1 does not survive: {why}."
-
-
-def _compared(state: RunState) -> str:
-    if (campaign := state.plan.campaign) is None:
-        return _checked(state)
-    failed = sum(len(generation.failed) for generation in state.generations)
-    return (
-        f"All {campaign.evaluations} evaluations of {len(campaign.conditions)} conditions on "
-        f"{len(campaign.seeds)} seeds are settled, {failed} of them failed."
-    )
 
 
 def _checked(state: RunState) -> str:

@@ -206,6 +206,7 @@ class RunState:
     late: list[Late] = field(default_factory=list)
     wall_offset_ms: int = 0  # of the wall's clock against the session's own, when last compared
     clock_jumps_ms: list[int] = field(default_factory=list)
+    starts_ms: dict[int, int] = field(default_factory=dict)  # by session: to its first attempt
     concluded: Concluded | None = None
 
     @property

@@ -133,6 +133,9 @@ class AnalyticObjective:
             return None
         return Variant(label="half the memory", settings={"halvings": halvings})
 
+    def flops(self) -> None:
+        """It waits; it does not train."""
+
     def preflight(self) -> tuple[str, ...]:
         """Warns if nothing is left to tell two candidates apart, or to be lucky with."""
         warnings = []

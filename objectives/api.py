@@ -71,6 +71,20 @@ class Variant(BaseModel):
     length: float = Field(default=1.0, gt=0, allow_inf_nan=False)  # duration over the objective's
 
 
+@dataclass(frozen=True)
+class Flops:
+    """What one evaluation of the baseline computes, by formula, before it is run."""
+
+    train: float  # forward and backward
+    score: float  # outside the training target
+    steps: int  # optimiser steps
+    tokens: int  # trained on
+
+    @property
+    def total(self) -> float:
+        return self.train + self.score
+
+
 def require_factor(factor: float) -> None:
     """Raises ValueError unless training can be made `factor` times as long."""
     if not 0 < factor < math.inf:
@@ -144,6 +158,12 @@ class Objective(Protocol):
         """The same evaluation in about half the memory, its score equal but for rounding.
 
         None if there is no such.
+        """
+
+    def flops(self) -> Flops | None:
+        """What an evaluation of the baseline computes, exactly; None if FLOPs do not say it.
+
+        Raises SetupError when that hangs on data that cannot be read.
         """
 
     def preflight(self) -> tuple[str, ...]:

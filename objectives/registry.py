@@ -1,8 +1,9 @@
 """From a name and settings to an objective."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
+from objectives.analytic_settings import AnalyticSettings
 from objectives.api import Objective, ObjectiveSpec
 from objectives.settings import unknown
 
@@ -27,6 +28,29 @@ _BUILDERS: dict[str, Callable[[Mapping[str, Any]], Objective]] = {
     "nanochat": _nanochat,
     **{name: _analytic(name) for name in ANALYTIC},
 }
+
+
+class Named(NamedTuple):
+    """What may be said of an objective's settings besides their values."""
+
+    presets: Mapping[str, Mapping[str, Any]] = {}  # settings by the name of all of them
+    profiles: Mapping[str, Mapping[str, Any]] = {}
+    settings: tuple[str, ...] = ()  # that it has
+    aside: tuple[str, ...] = ()  # that only its training by itself has
+
+
+def named(name: str) -> Named:
+    """What the objective of that name has. Raises ValueError on an unknown one."""
+    if name not in _BUILDERS:
+        raise unknown("objective", name, _BUILDERS)
+    if name in ANALYTIC:
+        return Named(settings=tuple(AnalyticSettings.model_fields))
+    from objectives.nanochat.config import NanochatConfig
+    from objectives.nanochat.program.presets import PRESETS, PROFILES
+    from objectives.nanochat.program.settings import ProgramConfig
+
+    settings, aside = tuple(NanochatConfig.model_fields), tuple(ProgramConfig.model_fields)
+    return Named(PRESETS, PROFILES, settings, aside)
 
 
 def load(spec: ObjectiveSpec) -> Objective:

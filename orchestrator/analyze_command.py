@@ -9,14 +9,14 @@ from budgets.state import RunState
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from orchestrator.check import LEAST_SEEDS, CheckRequest
+from orchestrator.config.asked import Conduct, window_of
+from orchestrator.config.sections import MOST_SEEDS
 from orchestrator.engine import Engine
 from orchestrator.options import (
     DEFAULT_ROOT,
-    MOST_SEEDS,
     AcceptDrift,
     Address,
     AllowNetworkFs,
-    Conduct,
     DeviceName,
     DrainSeconds,
     EvaluationSeed,
@@ -36,7 +36,6 @@ from orchestrator.options import (
     Threads,
     WindowText,
     Workers,
-    window_of,
 )
 from orchestrator.planning.request import Request
 from orchestrator.recorded import find_run, load_state

@@ -1,16 +1,18 @@
 """The files people read beside a ledger. All of them can be deleted and rebuilt from it."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import orjson
 
+from budgets.campaign.effects import CampaignReport
 from budgets.chain import LEDGER, read
 from budgets.events import GenerationTold
 from budgets.fold import apply, begin
 from budgets.liveness import centre_of, moved
 from budgets.markdown import to_markdown
-from budgets.report import budget_report, recommendation
+from budgets.report import BudgetReport, budget_report, recommendation
 from budgets.rules.triggers import Verdict
 from budgets.state import RunState
 from budgets.storage import write_aside
@@ -18,6 +20,8 @@ from budgets.verdict.finalists import winner
 from budgets.verdict.findings import Findings
 from budgets.verdict.findings import findings as findings_of
 from objectives.space import SearchSpace
+from orchestrator import metrics
+from orchestrator.campaign import manifest
 from orchestrator.export import COLUMNS, progress_rows, to_csv
 
 
@@ -32,6 +36,11 @@ def markdown(state: RunState, verdict: Verdict | None = None) -> str:
     return to_markdown(budget_report(state, verdict), recommended_knobs(state))
 
 
+def sentence(state: RunState, verdict: Verdict | None = None) -> str:
+    """What the run came to, in a sentence."""
+    return budget_report(state, verdict).sentence
+
+
 def write_generation(directory: Path, state: RunState) -> None:
     """`reports/gen_0000.{md,json}` for the generation that has just been closed."""
     reports = directory / "reports"
@@ -41,22 +50,34 @@ def write_generation(directory: Path, state: RunState) -> None:
     write_aside(reports / f"{name}.json", _json(budget_report(state).model_dump()))
 
 
-def write_run(directory: Path, state: RunState) -> None:
+def write_run(directory: Path, state: RunState, source: Mapping[str, str] | None = None) -> None:
     """`run.json`, `progress.csv` and `summary.md` for the run as it stands; and what it found.
 
-    That is `best.json` of a search, `check.json` of a check.
+    That is `best.json` of a search, `check.json` of a check, `effects.json` of a campaign, whose
+    `manifest.json` names its `source`. `metrics.jsonl` is there already but for what was missed.
     """
+    metrics.complete(directory, state)
     write_aside(directory / "run.json", _json(state.plan.model_dump(mode="json")))
     write_aside(directory / "progress.csv", progress_csv(state).encode())
-    write_aside(directory / "summary.md", markdown(state).encode())
+    report = budget_report(state)
+    text = to_markdown(report, recommended_knobs(state))
+    write_aside(directory / "summary.md", text.encode())
     if state.plan.search is not None:
         write_aside(directory / "best.json", _json(best(state)))
     if state.plan.phase == "check":
         write_aside(directory / "check.json", _json(findings(state)))
+    if state.plan.campaign is not None:
+        manifest.refresh(directory, state, source)
+        write_aside(directory / "effects.json", _json(effects(report)))
 
 
-def write_missing(directory: Path, state: RunState) -> None:
-    """Write the reports that a process died before writing."""
+def write_missing(
+    directory: Path, state: RunState, source: Mapping[str, str] | None = None
+) -> None:
+    """Write the reports that a process died before writing; and what a campaign consists of."""
+    metrics.complete(directory, state)
+    if state.plan.campaign is not None:
+        manifest.refresh(directory, state, source)
     last = directory / f"reports/gen_{state.finished - 1:04d}.json"
     if state.plan.search is not None and state.finished and not last.exists():
         rebuild(directory)
@@ -77,6 +98,7 @@ def rebuild(directory: Path) -> None:
         apply(state, record)
         if isinstance(record.event, GenerationTold):
             write_generation(directory, state)
+    metrics.write(directory, records)
     write_run(directory, state)
 
 
@@ -120,6 +142,23 @@ def _winner(state: RunState, space: SearchSpace, found: Findings | None) -> dict
         "point": best.point,
         "knobs": space.decode(best.point),
         "gain": found.gain.model_dump(),
+    }
+
+
+def campaign_report(state: RunState, verdict: Verdict | None = None) -> CampaignReport:
+    """What a campaign has to say. Raises ValueError on any other run."""
+    report = budget_report(state, verdict).campaign
+    if report is None:
+        raise ValueError(f"{state.plan.run_id} is no campaign: it is a {state.plan.phase}")
+    return report
+
+
+def effects(report: BudgetReport) -> dict[str, Any]:
+    """What a campaign found: its conditions against the controls, and its factors' effects."""
+    return {
+        "sentence": report.sentence,
+        "campaign": None if report.campaign is None else report.campaign.model_dump(),
+        "ledger": {"records": report.records, "head": report.head},
     }
 
 

@@ -3,7 +3,9 @@
 import io
 import signal
 import sys
-from typing import Annotated, Any, get_args
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 from pydantic import ValidationError
@@ -17,30 +19,38 @@ from budgets.fold import ImpossibleEventError
 from budgets.ledger import LedgerStorageError
 from budgets.lock import LedgerLockedError
 from budgets.markdown import amount
+from budgets.pace import pace
+from budgets.pace_text import pace_line
 from budgets.plain import printable
 from budgets.report import budget_report
 from budgets.state import RunState
 from budgets.storage import FULL
-from budgets.terms import Calibration, Tier
 from objectives.api import SetupError
 from orchestrator import artifacts
 from orchestrator.analyze_command import analyze
-from orchestrator.calibrations import CALIBRATION_SEEDS, find_calibration
+from orchestrator.calibrations import CALIBRATION_SEEDS
+from orchestrator.campaign.commands import run_campaign
+from orchestrator.campaign.picture import PICTURE, can_draw
+from orchestrator.campaign.plan_command import plan_campaign
+from orchestrator.campaign.shown import draw_board, show_board, show_result
+from orchestrator.campaign.status import find_board
 from orchestrator.capacity.sweep import LEAST_EVALUATIONS
 from orchestrator.capacity.sweep_command import SweepWorkers, WorkerCounts, sweep_workers
-from orchestrator.engine import Engine, devices_of
+from orchestrator.config.asked import Asked, Conduct
+from orchestrator.config.commands import init
+from orchestrator.config.sections import MOST_SEEDS
+from orchestrator.doctor.command import doctor
+from orchestrator.engine import Engine
 from orchestrator.execution import processes
 from orchestrator.execution.server import EngineError
 from orchestrator.explain import explain
-from orchestrator.follow import follow, foreseen
+from orchestrator.history_command import history
 from orchestrator.ledger_commands import amend, ledgers, verify
+from orchestrator.memory_command import MicroBatches, measure_micro_batches
 from orchestrator.options import (
     DEFAULT_ROOT,
-    MOST_SEEDS,
     Address,
     AllowNetworkFs,
-    Asked,
-    Conduct,
     DeviceName,
     DrainSeconds,
     ExecutorName,
@@ -54,15 +64,16 @@ from orchestrator.options import (
     Settings,
     Threads,
     Workers,
-    following_command,
+    file_command,
     load_objective,
     overrides_of,
     phase_command,
 )
-from orchestrator.planning.page import preview_tiers, to_markdown
-from orchestrator.planning.request import Request
+from orchestrator.planning.commands import page_of_calibration, plans, show
 from orchestrator.proxy_commands import proxies
 from orchestrator.recorded import find_run, load_state
+from orchestrator.session import system_clock
+from orchestrator.slurm.commands import exports
 from orchestrator.space_commands import spaces
 from orchestrator.terminal import (
     EXIT_CORRUPT,
@@ -74,7 +85,6 @@ from orchestrator.terminal import (
     print_json,
 )
 from orchestrator.walk import ReplayError
-from orchestrator.warm import start as warm
 
 EXIT_BAD_INPUT = 2
 EXIT_LOCKED, EXIT_ENGINE = 5, 7
@@ -105,54 +115,36 @@ def run_phase(asked: Asked) -> None:
         finish(result, session.stop, live, asked.conduct.as_json)
 
 
-def plan_phase(asked: Asked) -> None:
-    """Print what would be spent. Touches nothing."""
-    devices = devices_of(asked.conduct.engine.slots())
-    warnings = asked.request.objective.preflight()
-    if asked.assumed_seconds is not None:
-        calibration: Calibration | None = Calibration(assumed_seconds=asked.assumed_seconds)
+def run_file(asked: Asked) -> None:
+    """Run what the file describes, or go on with it."""
+    if asked.resolved.campaign is None:
+        run_phase(asked)
     else:
-        found = find_calibration(asked.conduct.root, asked.request.objective, devices)
-        calibration = None if found is None else measure(found.state)
-    succession, notes = None, tuple[str, ...]()
-    if asked.request.follows is not None:
-        followed = follow(asked.conduct.root, asked.request, devices.kind)
-        succession = foreseen(followed, asked.request)
-        warnings = (*warnings, *followed.objections.values())
-    if asked.request.warm_start is not None:
-        start = warm.find_start(asked.conduct.root, asked.request)
-        succession, notes = warm.foreseen(start, asked.request), start.notes
-    tiers = (asked.request.tier,) if asked.tier_given else get_args(Tier)
-    previews = preview_tiers(asked.request, devices, calibration, tiers, succession)
-    if asked.conduct.as_json:
-        print_json([p.as_dict() for p in previews])
-    else:
-        console().print(Markdown(to_markdown(previews)))
-        for note in notes:
-            print(printable(f"Note: {note}."))
-        for warning in warnings:
-            print(printable(f"Warning: {warning}."))
+        run_campaign(asked)
 
 
-app.command("phase1", help="Search; the same command resumes.")(phase_command(run_phase))
+app.command("phase1", help="Search; the same command resumes.")(phase_command(run_phase, "phase1"))
 app.command("phase2", help="Search on from a phase 1's Go; the same command resumes.")(
-    following_command(run_phase)
+    phase_command(run_phase, "phase2")
 )
-plans = typer.Typer(help="What would be spent, without spending it.", no_args_is_help=True)
-plans.command("phase1", help="What a phase 1 search would cost; all tiers without --tier.")(
-    phase_command(plan_phase)
+app.command("run", help="Run what a file describes: a search, or a campaign; resumes likewise.")(
+    file_command(run_file)
 )
-plans.command("phase2", help="What a phase 2 search would cost; all tiers without --tier.")(
-    following_command(plan_phase)
+app.command()(init)
+plans.command("campaign", help="What a campaign would take: every run, times, a checklist.")(
+    file_command(plan_campaign)
 )
 app.add_typer(plans, name="plan")
 app.add_typer(spaces, name="space")
 app.add_typer(proxies, name="proxy")
 app.add_typer(ledgers, name="ledger")
+app.add_typer(exports, name="export")
 app.command()(verify)
 app.command()(amend)
 app.command()(analyze)
 app.command()(explain)
+app.command()(doctor)
+app.command()(history)
 
 
 @app.command()
@@ -182,6 +174,7 @@ def calibrate(
     again: Annotated[
         bool, Option("--again", help="Measure anew beside what there is; needs --reason.")
     ] = False,
+    micro_batches: MicroBatches = None,
     override: Override = None,
     reason: Reason = "",
     as_json: Json = False,
@@ -190,13 +183,17 @@ def calibrate(
     chosen = load_objective(objective, settings)
     engine = Engine(executor, launcher, address, device, workers, threads)
     how = Conduct(root, engine, drain_seconds, allow_network_fs, as_json)
-    slots, overrides = engine.slots(), overrides_of(override, reason, again=again)
     if counts is not None and not sweep:
         raise ValueError("--worker-counts: expected --sweep-workers beside it, got it alone")
     if sweep:
+        overrides_of(override, reason, again=again)
         sweep_workers(how, chosen, counts, repeats, reason if again else "")
         return
     repeats = CALIBRATION_SEEDS if repeats is None else repeats
+    if micro_batches is not None:
+        measure_micro_batches(how, chosen, micro_batches, repeats)
+        return
+    slots, overrides = engine.slots(), overrides_of(override, reason, again=again)
     with conducting(how) as (session, live):
         if again:
             result = session.calibrate_again(chosen, slots, repeats, overrides, reason)
@@ -205,9 +202,7 @@ def calibrate(
         if result.verdict.decision != "done":
             finish(result, session.stop, live, as_json)
         calibration = measure(result.state)
-        previews = preview_tiers(
-            Request("phase1", "target", chosen), devices_of(slots), calibration
-        )
+        page = page_of_calibration(root, chosen, slots)
     if as_json:
         measured = {
             "median_seconds": calibration.median_seconds,
@@ -222,23 +217,27 @@ def calibrate(
             {
                 "directory": str(result.directory),
                 "calibration": {**calibration.model_dump(mode="json"), **measured},
-                "tiers": [p.as_dict() for p in previews],
+                "tiers": [tier.as_dict() for tier in page.tiers],
             }
         )
     else:
-        console().print(Markdown(to_markdown(previews)))
+        show(page)
 
 
 @app.command()
 def status(run: RunName = None, root: Root = DEFAULT_ROOT, as_json: Json = False) -> None:
-    """How a run stands, also while another process runs it."""
+    """How a run or a campaign stands, also while another process runs it."""
+    if (board := find_board(run, root, system_clock().now())) is not None:
+        show_board(board, as_json=as_json)
+        return
     directory = find_run(run, root)
     state = load_state(directory)
     running = _is_running(state)
     report = budget_report(state)
+    found = pace(state, datetime.now(UTC)) if report.decision == "continue" else None
     if as_json:
         document = {"directory": str(directory), "running": running, **report.model_dump()}
-        print_json(document)
+        print_json({**document, "pace": None if found is None else found.model_dump()})
         return
     whose = f"running (pid {state.opened[-1].owner.pid})" if running else "not running"
     print(printable(f"{directory}: {whose}"))
@@ -251,6 +250,8 @@ def status(run: RunName = None, root: Root = DEFAULT_ROOT, as_json: Json = False
                 f"{amount(balance, balance.reserved)} reserved, "
                 f"{amount(balance, balance.free)}{free}"
             )
+    if found is not None:
+        print(printable(pace_line(found)))
     if report.decision == "continue" and not running:
         print("Repeat the command that began it to go on.")
 
@@ -262,13 +263,24 @@ def report(
     rebuild: Annotated[
         bool, Option("--rebuild", help="Also write the run's report files again.")
     ] = False,
+    plot: Annotated[
+        Path | None, Option("--plot", help="Draw a campaign: FILE.png, FILE.svg or FILE.pdf.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """The budget report of a run as it stands."""
+    """The budget report of a run as it stands; the result of a campaign."""
+    board = find_board(run, root, system_clock().now())
+    if plot is not None:
+        draw_board(board, plot)
+    if board is not None and board.is_of_runs:
+        show_result(board, rebuild=rebuild, as_json=as_json)
+        return
     directory = find_run(run, root)
     state = load_state(directory)
     if rebuild:
         artifacts.rebuild(directory)
+        if board is not None and can_draw():
+            draw_board(board, directory / PICTURE)
     if as_json:
         print_json(budget_report(state).model_dump())
     else:

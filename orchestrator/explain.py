@@ -1,5 +1,6 @@
 """`explain`: every rule, its limits, and what it sees in a run."""
 
+from pathlib import Path
 from typing import Annotated
 
 from rich.markdown import Markdown
@@ -9,22 +10,50 @@ from budgets.plain import plain
 from budgets.rules.table import TABLE
 from budgets.rules.text import as_dict, evidence_lines, rules_table, seen, seen_table
 from budgets.terms import Thresholds
-from orchestrator.options import DEFAULT_ROOT, Json, Root, ThresholdsFile
+from orchestrator.config.commands import explain_file
+from orchestrator.config.resolve import Given, resolve
+from orchestrator.options import (
+    DEFAULT_ROOT,
+    Json,
+    Preset,
+    Profile,
+    Root,
+    Settings,
+    ThresholdsFile,
+    limits_given,
+)
 from orchestrator.recorded import find_run, load_state
 from orchestrator.terminal import console, print_json
 from orchestrator.thresholds import changes
 
 
 def explain(
-    run: Annotated[str | None, Argument(help="Run id or directory, to see what fires.")] = None,
+    run: Annotated[
+        str | None,
+        Argument(
+            metavar="[RUN|FILE]", help="A run, to see what fires; or a configuration, its values."
+        ),
+    ] = None,
+    settings: Settings = None,
+    preset: Preset = None,
+    profile: Profile = None,
     root: Root = DEFAULT_ROOT,
     thresholds: ThresholdsFile = None,
     as_json: Json = False,
 ) -> None:
-    """Every rule: what it looks at, its limits, what it leads to. Touches nothing.
+    """Every rule: what it looks at, its limits, what it leads to; or, of a configuration file,
+    every value and where it is from. Touches nothing.
 
-    With --thresholds: as those would have it.
+    With --thresholds: the rules as those would have it. With --set, --preset, --profile: the file
+    with these.
     """
+    if run is not None and _is_a_configuration(Path(run)):
+        flags = limits_given(thresholds)
+        given = Given(Path(run), preset, profile, settings or (), flags)
+        explain_file(resolve(given), as_json=as_json)
+        return
+    if settings or preset or profile:
+        raise ValueError(f"--set, --preset, --profile are for a configuration file, got {run!r}")
     asked = changes(thresholds)
     if run is None:
         limits = Thresholds.model_validate(asked)
@@ -45,3 +74,8 @@ def explain(
         print_json({"directory": where, "rules": rows})
     else:
         console().print(Markdown("\n".join(lines)))
+
+
+def _is_a_configuration(named: Path) -> bool:
+    """Also one that is not there, by its name: a run has no such id."""
+    return named.is_file() or (named.suffix == ".toml" and not named.is_dir())

@@ -14,6 +14,7 @@ from budgets.report import budget_report
 from budgets.storage import unused
 from orchestrator.amend import Amendment
 from orchestrator.amend import amend as amend_run
+from orchestrator.config.asked import window_of
 from orchestrator.export import Format
 from orchestrator.export import export as export_run
 from orchestrator.options import (
@@ -29,7 +30,6 @@ from orchestrator.options import (
     RunName,
     SafetyMargin,
     WindowText,
-    window_of,
 )
 from orchestrator.recorded import find_run, load_state
 from orchestrator.session import system_clock

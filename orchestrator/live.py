@@ -29,8 +29,10 @@ from budgets.events import (
 )
 from budgets.liveness import label
 from budgets.markdown import amount, duration
+from budgets.pace import pace
+from budgets.pace_text import pace_line
 from budgets.plain import printable
-from budgets.report import balances, remaining_hours
+from budgets.report import balances
 from budgets.state import RunState
 from budgets.verdict.findings import title
 
@@ -139,8 +141,11 @@ class Live:
 
 
 def _left(state: RunState) -> str:
-    hours = remaining_hours(state)
-    return "" if hours is None else f"{duration(3600 * hours)} left"
+    found = pace(state)
+    if found.remaining_hours is None:
+        return ""
+    off = f", off track ({found.binding})" if found.on_track is False else ""
+    return f"{duration(3600 * found.remaining_hours)} left{off}"
 
 
 def _evaluation(state: RunState, event: Settled) -> str:
@@ -206,6 +211,7 @@ def _generation(state: RunState, event: GenerationTold) -> str:
         f"Generation {event.generation + 1} of {state.plan.resolved.generations}{short}{anew}: "
         f"best {best:.5g}, mean {mean:.5g}{against}, {len(generation.failed)} failed, "
         f"step size {event.sigma:.3g}{_by_the_model(event.guided)}.\n  Spent: {spent}."
+        f"\n  {pace_line(pace(state))}"
     )
 
 

@@ -1,37 +1,27 @@
 """The options of the command line, each named once, and what they amount to."""
 
 import inspect
-import json
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from typer import Argument, BadParameter, Option
+from typer import Argument, BadParameter, Context, Option
 
-from budgets.terms import Phase, SearchMethod, Tier, VariantName, Window
-from objectives import registry, secrets
-from objectives.api import Objective, ObjectiveSpec
-from orchestrator.capacity.terms import Backpressure, Pacing
+from budgets.terms import SearchMethod, Tier, VariantName
+from objectives import secrets
+from objectives.api import Objective
 from orchestrator.check import CHECK_SEEDS, LEAST_SEEDS, CheckRequest
-from orchestrator.engine import Engine
-from orchestrator.planning.request import (
-    RUNG_FACTOR,
-    RUNG_SEEDS,
-    VERDICT_SEEDS,
-    Confirm,
-    Follows,
-    Request,
-)
-from orchestrator.planning.window import parse_window
-from orchestrator.thresholds import changes
-from orchestrator.warm.known import read_known
+from orchestrator.config.asked import FLAGS, Asked, Conduct, asked_of, conduct_of, request_of
+from orchestrator.config.resolve import Given, Resolved, resolve
+from orchestrator.config.sections import LARGEST, MOST_SEEDS
+from orchestrator.planning.request import RUNG_FACTOR, RUNG_SEEDS, VERDICT_SEEDS, Request
+from orchestrator.thresholds import read_changes
+
+Flags = Mapping[str, tuple[Any, str]]
+"""Values by dotted key, each with the name of its flag."""
 
 DEFAULT_ROOT = Path("artifacts/cmaes")
-MOST_SEEDS = 1000  # of one point
-
-LARGEST = 1e9
-"""Of any number of hours, seconds or money: a larger one is a slip, and no clock counts so far."""
 
 
 def _root(path: Path) -> Path:
@@ -51,11 +41,20 @@ ObjectiveName = Annotated[str, Option("--objective", help="What to tune.")]
 Settings = Annotated[
     list[str] | None, Option("--set", metavar="KEY=VALUE", help="An objective's setting.")
 ]
+ConfigurationFile = Annotated[Path, Argument(metavar="FILE", help="A configuration in TOML.")]
+ConfigFile = Annotated[
+    Path | None, Option("--config", metavar="FILE", help="TOML; see: init, explain.")
+]
+Preset = Annotated[str | None, Option("--preset", help="Named training settings.")]
+Profile = Annotated[
+    str | None, Option("--profile", help="Training settings cut to the memory: fast, balanced, ...")
+]
 FollowedRun = Annotated[
-    str, Option("--from", metavar="RUN", help="The phase 1 whose Go it follows: id or directory.")
+    str | None,
+    Option("--from", metavar="RUN", help="The phase 1 whose Go it follows: id or directory."),
 ]
 Variant = Annotated[
-    VariantName,
+    VariantName | None,
     Option("--variant", help="The same knobs on 3 seeds each, or more knobs on one."),
 ]
 WarmStart = Annotated[
@@ -89,6 +88,13 @@ Override = Annotated[
 ]
 Reason = Annotated[str, Option("--reason", help="Why; goes on record.")]
 Threads = Annotated[int | None, Option("--threads", min=1, help="CPU threads each.")]
+Generations = Annotated[
+    int | None, Option("--generations", min=1, help="At most so many; default: what the tier pays.")
+]
+SeedsPerCandidate = Annotated[
+    int | None,
+    Option("--seeds-per-candidate", min=1, max=MOST_SEEDS, help="S; default: the tier's."),
+]
 EvaluationSeed = Annotated[int, Option("--eval-seed", help="Of the evaluations.")]
 MaxEvals = Annotated[int | None, Option("--max-evals", min=1, help="Never more evaluations.")]
 MaxDeviceHours = Annotated[
@@ -191,174 +197,179 @@ MinImprove = Annotated[
 ]
 
 
-@dataclass(frozen=True)
-class Conduct:
-    """How a command that evaluates goes about it, whatever it evaluates."""
+def _phase_options(
+    config: ConfigFile = None,
+    preset: Preset = None,
+    profile: Profile = None,
+    tier: TierName = None,
+    objective: ObjectiveName = "nanochat",
+    settings: Settings = None,
+    run_id: Annotated[
+        str | None, Option("--run-id", help="Its name; default: tier, objective, seed.")
+    ] = None,
+    root: Root = DEFAULT_ROOT,
+    search_seed: Annotated[int, Option("--seed", "--search-seed", help="Of the search.")] = 1,
+    evaluation_seed: EvaluationSeed = 123,
+    method: SearchMethodName = None,
+    sigma0: Annotated[
+        float | None,
+        Option(
+            "--sigma0",
+            "--sigma",
+            help=(
+                "First step, of each knob's range; default: 0.15 (plain: 0.2), or the followed "
+                "run's."
+            ),
+        ),
+    ] = None,
+    population: Annotated[
+        int | None, Option("--population", "--popsize", help="P; default: 2 x devices.")
+    ] = None,
+    generations: Generations = None,
+    seeds_per_candidate: SeedsPerCandidate = None,
+    warm_start: WarmStart = None,
+    known: KnownFile = None,
+    proxy: Annotated[
+        float | None,
+        Option(
+            "--proxy",
+            metavar="FRACTION",
+            help="Evaluate shorter, by this much, while both are shown to agree.",
+        ),
+    ] = None,
+    max_evals: MaxEvals = None,
+    max_device_hours: MaxDeviceHours = None,
+    max_hours: MaxHours = None,
+    max_cost: MaxCost = None,
+    window: WindowText = None,
+    safety_margin: SafetyMargin = "30m",
+    price: Price = 0.0,
+    limit_seconds: LimitSeconds = None,
+    stall_seconds: StallSeconds = None,
+    assumed_seconds: Annotated[
+        float | None,
+        Option(
+            "--assume-eval-seconds",
+            max=LARGEST,
+            help="Do not calibrate: an evaluation takes this long.",
+        ),
+    ] = None,
+    override: Override = None,
+    reason: Reason = "",
+    confirm_seeds: ConfirmSeeds = None,
+    rung_factor: RungFactor = None,
+    rung_seeds: RungSeeds = None,
+    thresholds: ThresholdsFile = None,
+    patience: Patience = None,
+    min_improve: MinImprove = None,
+    accept_drift: AcceptDrift = False,
+    fork_run: Annotated[
+        bool,
+        Option("--fork-run", help="Begin another run whose parent is the one of that name."),
+    ] = False,
+    executor: ExecutorName = "ray",
+    launcher: LauncherName = "fork",
+    address: Address = None,
+    device: DeviceName = "auto",
+    workers: Workers = None,
+    threads: Threads = None,
+    max_concurrent: MaxConcurrent = None,
+    slots_dir: SlotsDir = None,
+    backpressure: BackpressureOn = False,
+    drain_seconds: DrainSeconds = None,
+    allow_network_fs: AllowNetworkFs = False,
+    as_json: Json = False,
+) -> None:
+    """What every command about a phase takes; `_parsed` reads them."""
 
-    root: Path
-    engine: Engine
-    drain_seconds: float | None
-    allow_network_fs: bool
-    as_json: bool
-    pacing: Pacing = field(default_factory=Pacing)
+
+def _following_options(run: FollowedRun = None, variant: Variant = None) -> None:
+    """What only a phase 2 takes besides, or a file says."""
 
 
-@dataclass(frozen=True)
-class Asked:
-    """A phase command's options, parsed."""
-
-    request: Request
-    conduct: Conduct
-    assumed_seconds: float | None
-    overrides: tuple[tuple[str, str], ...]
-    accept_drift: bool
-    tier_given: bool
-
-
-def phase_command(act: Callable[[Asked], None], phase: Phase = "phase1") -> Callable[..., None]:
+def phase_command(
+    act: Callable[[Asked], None], phase: Literal["phase1", "phase2"]
+) -> Callable[..., None]:
     """One signature for every command about a phase: they cannot drift apart."""
 
-    def command(
-        tier: TierName = None,
-        objective: ObjectiveName = "nanochat",
-        settings: Settings = None,
-        run_id: Annotated[
-            str | None, Option("--run-id", help="Its name; default: tier, objective, seed.")
-        ] = None,
-        root: Root = DEFAULT_ROOT,
-        search_seed: Annotated[int, Option("--seed", "--search-seed", help="Of the search.")] = 1,
-        evaluation_seed: EvaluationSeed = 123,
-        method: SearchMethodName = None,
-        sigma0: Annotated[
-            float | None,
-            Option(
-                "--sigma0",
-                "--sigma",
-                help=(
-                    "First step, of each knob's range; default: 0.15 (plain: 0.2), or the followed "
-                    "run's."
-                ),
-            ),
-        ] = None,
-        population: Annotated[
-            int | None, Option("--population", "--popsize", help="P; default: 2 x devices.")
-        ] = None,
-        warm_start: WarmStart = None,
-        known: KnownFile = None,
-        proxy: Annotated[
-            float | None,
-            Option(
-                "--proxy",
-                metavar="FRACTION",
-                help="Evaluate shorter, by this much, while both are shown to agree.",
-            ),
-        ] = None,
-        max_evals: MaxEvals = None,
-        max_device_hours: MaxDeviceHours = None,
-        max_hours: MaxHours = None,
-        max_cost: MaxCost = None,
-        window: WindowText = None,
-        safety_margin: SafetyMargin = "30m",
-        price: Price = 0.0,
-        limit_seconds: LimitSeconds = None,
-        stall_seconds: StallSeconds = None,
-        assumed_seconds: Annotated[
-            float | None,
-            Option(
-                "--assume-eval-seconds",
-                max=LARGEST,
-                help="Do not calibrate: an evaluation takes this long.",
-            ),
-        ] = None,
-        override: Override = None,
-        reason: Reason = "",
-        confirm_seeds: ConfirmSeeds = None,
-        rung_factor: RungFactor = None,
-        rung_seeds: RungSeeds = None,
-        thresholds: ThresholdsFile = None,
-        patience: Patience = None,
-        min_improve: MinImprove = None,
-        accept_drift: AcceptDrift = False,
-        fork_run: Annotated[
-            bool,
-            Option("--fork-run", help="Begin another run whose parent is the one of that name."),
-        ] = False,
-        executor: ExecutorName = "ray",
-        launcher: LauncherName = "fork",
-        address: Address = None,
-        device: DeviceName = "auto",
-        workers: Workers = None,
-        threads: Threads = None,
-        max_concurrent: MaxConcurrent = None,
-        slots_dir: SlotsDir = None,
-        backpressure: BackpressureOn = False,
-        drain_seconds: DrainSeconds = None,
-        allow_network_fs: AllowNetworkFs = False,
-        as_json: Json = False,
-    ) -> None:
-        if warm_start is not None and phase == "phase2":
-            raise ValueError("--warm-start: a phase 2 starts where the run of its --from stood")
-        chosen = load_objective(objective, settings)
-        request = Request(
-            phase=phase,
-            tier=tier or "target",
-            objective=chosen,
-            run_id=run_id,
-            search_seed=search_seed,
-            evaluation_seed=evaluation_seed,
-            method=method,
-            sigma0=sigma0,
-            population=population,
-            max_evals=max_evals,
-            max_device_hours=max_device_hours,
-            max_hours=max_hours,
-            max_cost=max_cost,
-            window=window_of(window, safety_margin),
-            price_per_device_hour=price,
-            limit_seconds=limit_seconds,
-            stall_seconds=stall_seconds,
-            fork=fork_run,
-            confirm=Confirm(confirm_seeds, rung_factor, rung_seeds),
-            proxy=proxy,
-            thresholds=changes(thresholds, patience, min_improve),
-            warm_start=warm_start,
-            known=None if known is None else read_known(known, chosen.space),
-        )
-        engine = Engine(executor, launcher, address, device, workers, threads)
-        pacing = Pacing(
-            max_concurrent=max_concurrent,
-            slots_dir=slots_dir,
-            backpressure=Backpressure(enabled=backpressure),
-        )
-        act(
-            Asked(
-                request=request,
-                conduct=Conduct(root, engine, drain_seconds, allow_network_fs, as_json, pacing),
-                assumed_seconds=assumed_seconds,
-                overrides=overrides_of(override, reason),
-                accept_drift=accept_drift,
-                tier_given=tier is not None,
+    def command(context: Context, **options: Any) -> None:
+        asked = _asked(context, options, {"search.phase": (phase, phase)})
+        if asked.resolved.campaign is not None:
+            raise ValueError(
+                f"{asked.resolved.file} describes a campaign, not a search: orchestrator run FILE"
             )
-        )
+        act(asked)
 
-    return command
+    own = (_following_options,) if phase == "phase2" else ()
+    return _taking(command, *own, _phase_options)
 
 
-def following_command(act: Callable[[Asked], None]) -> Callable[..., None]:
-    """The same signature for a phase 2, with the run that it follows and how."""
+def file_command(act: Callable[[Asked], None]) -> Callable[..., None]:
+    """The same signature for what a file describes, whichever phase or campaign it is."""
 
-    def command(variant: Variant, run: FollowedRun, **options: Any) -> None:
-        def follow(asked: Asked) -> None:
-            request = replace(asked.request, follows=Follows(run, variant))
-            act(replace(asked, request=request))
+    def command(context: Context, file: ConfigurationFile, **options: Any) -> None:
+        if options["config"] is not None:
+            raise ValueError(f"--config: the file is {file}, give it once")
+        act(_asked(context, {**options, "config": file}, {}))
 
-        phase_command(follow, "phase2")(**options)
+    return _taking(command, _following_options, _phase_options)
 
-    own = list(inspect.signature(command).parameters.values())[:2]
-    others = inspect.signature(phase_command(act)).parameters.values()
+
+def _taking(command: Callable[..., None], *options: Callable[..., None]) -> Callable[..., None]:
+    """The command with its own parameters, then those of each of `options`."""
+    own = [p for p in inspect.signature(command).parameters.values() if p.name != "options"]
+    others = [p for taken in options for p in inspect.signature(taken).parameters.values()]
     signature = inspect.Signature([*own, *others])
     command.__signature__ = signature  # type: ignore[attr-defined]  # where typer looks
     return command
+
+
+def _asked(context: Context, options: Mapping[str, Any], flags: Flags) -> Asked:
+    return asked_of(
+        resolved_of(context, options, flags),
+        overrides=overrides_of(options["override"], options["reason"]),
+        accept_drift=options["accept_drift"],
+        fork=options["fork_run"],
+        as_json=options["as_json"],
+    )
+
+
+def resolved_of(
+    context: Context, options: Mapping[str, Any], flags: Flags | None = None
+) -> Resolved:
+    """The file with everything that is said beside it. Raises ValueError on what cannot be.
+
+    Only options that were really given count: the others leave the file its say.
+    """
+    given = {**(flags or {}), **limits_given(options.get("thresholds"))}
+    for name, key in FLAGS.items():
+        if name in options and _is_given(context, name):
+            value = options[name]
+            given[key] = (str(value) if isinstance(value, Path) else value, _flag(context, name))
+    return resolve(
+        Given(
+            file=options.get("config"),
+            preset=options.get("preset"),
+            profile=options.get("profile"),
+            assignments=options.get("settings") or (),
+            flags=given,
+        )
+    )
+
+
+def limits_given(file: Path | None) -> Flags:
+    """What `--thresholds FILE` says. Raises ValueError on what is no threshold."""
+    changed = {} if file is None else read_changes(file)
+    return {f"thresholds.{name}": (v, f"--thresholds {file}") for name, v in changed.items()}
+
+
+def _is_given(context: Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _flag(context: Context, name: str) -> str:
+    return next((p.opts[0] for p in context.command.params if p.name == name), name)
 
 
 @dataclass(frozen=True)
@@ -369,64 +380,63 @@ class AskedCheck:
     conduct: Conduct
 
 
+def _check_options(
+    config: ConfigFile = None,
+    objective: ObjectiveName = "nanochat",
+    settings: Settings = None,
+    root: Root = DEFAULT_ROOT,
+    seeds: Annotated[
+        int,
+        Option("--seeds", min=LEAST_SEEDS, max=MOST_SEEDS, help="Evaluations of every point."),
+    ] = CHECK_SEEDS,
+    knobs: Annotated[
+        str | None, Option("--knobs", metavar="A,B", help="Only these; default: all.")
+    ] = None,
+    evaluation_seed: EvaluationSeed = 123,
+    max_evals: MaxEvals = None,
+    max_device_hours: MaxDeviceHours = None,
+    max_hours: MaxHours = None,
+    max_cost: MaxCost = None,
+    window: WindowText = None,
+    safety_margin: SafetyMargin = "30m",
+    price: Price = 0.0,
+    limit_seconds: LimitSeconds = None,
+    stall_seconds: StallSeconds = None,
+    executor: ExecutorName = "ray",
+    launcher: LauncherName = "fork",
+    address: Address = None,
+    device: DeviceName = "auto",
+    workers: Workers = None,
+    threads: Threads = None,
+    drain_seconds: DrainSeconds = None,
+    allow_network_fs: AllowNetworkFs = False,
+    as_json: Json = False,
+) -> None:
+    """What `space check` takes."""
+
+
 def check_command(act: Callable[[AskedCheck], None]) -> Callable[..., None]:
     """The signature of `space check`."""
 
-    def command(
-        objective: ObjectiveName = "nanochat",
-        settings: Settings = None,
-        root: Root = DEFAULT_ROOT,
-        seeds: Annotated[
-            int,
-            Option("--seeds", min=LEAST_SEEDS, max=MOST_SEEDS, help="Evaluations of every point."),
-        ] = CHECK_SEEDS,
-        knobs: Annotated[
-            str | None, Option("--knobs", metavar="A,B", help="Only these; default: all.")
-        ] = None,
-        evaluation_seed: EvaluationSeed = 123,
-        max_evals: MaxEvals = None,
-        max_device_hours: MaxDeviceHours = None,
-        max_hours: MaxHours = None,
-        max_cost: MaxCost = None,
-        window: WindowText = None,
-        safety_margin: SafetyMargin = "30m",
-        price: Price = 0.0,
-        limit_seconds: LimitSeconds = None,
-        stall_seconds: StallSeconds = None,
-        executor: ExecutorName = "ray",
-        launcher: LauncherName = "fork",
-        address: Address = None,
-        device: DeviceName = "auto",
-        workers: Workers = None,
-        threads: Threads = None,
-        drain_seconds: DrainSeconds = None,
-        allow_network_fs: AllowNetworkFs = False,
-        as_json: Json = False,
-    ) -> None:
-        terms = Request(
-            phase="check",
-            tier="min",
-            objective=load_objective(objective, settings),
-            evaluation_seed=evaluation_seed,
-            max_evals=max_evals,
-            max_device_hours=max_device_hours,
-            max_hours=max_hours,
-            max_cost=max_cost,
-            window=window_of(window, safety_margin),
-            price_per_device_hour=price,
-            limit_seconds=limit_seconds,
-            stall_seconds=stall_seconds,
-        )
+    def command(context: Context, **options: Any) -> None:
+        resolved = resolved_of(context, options)
+        knobs = options["knobs"]
         names = tuple(name.strip() for name in knobs.split(",")) if knobs is not None else ()
-        engine = Engine(executor, launcher, address, device, workers, threads)
-        conduct = Conduct(root, engine, drain_seconds, allow_network_fs, as_json)
-        act(AskedCheck(CheckRequest(terms, seeds, names), conduct))
+        conduct = conduct_of(resolved, as_json=options["as_json"])
+        act(AskedCheck(CheckRequest(terms_of(resolved), options["seeds"], names), conduct))
 
-    return command
+    return _taking(command, _check_options)
 
 
-def window_of(window: str | None, safety_margin: str) -> Window | None:
-    return None if window is None else parse_window(window, safety_margin)
+def terms_of(resolved: Resolved) -> Request:
+    """On what terms something is evaluated beside any search."""
+    return replace(request_of(resolved), phase="check", tier="min")
+
+
+def load_objective(name: str, settings: list[str] | None) -> Objective:
+    """The objective with its `KEY=VALUE` settings. Raises ValueError, naming what is wrong."""
+    given = Given(assignments=settings or (), flags={"objective": (name, "--objective")})
+    return resolve(given).objective
 
 
 def overrides_of(
@@ -450,36 +460,3 @@ def overrides_of(
             f"--reason goes on record: expected one printable line without secrets, got {reason!r}"
         )
     return tuple((rule, reason) for rule in rules or ())
-
-
-def load_objective(name: str, settings: list[str] | None) -> Objective:
-    """The objective with its `KEY=VALUE` settings. Raises ValueError, naming what is wrong."""
-    parsed: dict[str, Any] = {}
-    for setting in settings or ():
-        key, equals, value = setting.partition("=")
-        if not equals or not key:
-            raise ValueError(f"--set: expected KEY=VALUE, got {setting!r}")
-        if key in parsed:
-            raise ValueError(f"--set: {key} is given twice")
-        parsed[key] = _json_or_text(key, value)
-    return registry.load(ObjectiveSpec(name=name, settings=parsed))
-
-
-def _json_or_text(key: str, value: str) -> Any:
-    """What `value` says as JSON, or itself. Raises ValueError on an object with a key twice."""
-
-    def each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        if len(dict(pairs)) < len(pairs):
-            raise _TwinKeysError(f"--set: {key} names a key twice: {value}")
-        return dict(pairs)
-
-    try:
-        return json.loads(value, object_pairs_hook=each_key_once, parse_constant=str)
-    except _TwinKeysError:
-        raise
-    except (ValueError, RecursionError):  # no JSON, or none that anybody means
-        return value
-
-
-class _TwinKeysError(ValueError):
-    """JSON that says two things about one key."""

@@ -9,13 +9,13 @@ from budgets.proxy.certificate import LEAST_CANDIDATES
 from budgets.state import RunState
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
+from orchestrator.config.asked import Conduct, window_of
+from orchestrator.config.sections import MOST_SEEDS
 from orchestrator.engine import Engine
 from orchestrator.options import (
     DEFAULT_ROOT,
-    MOST_SEEDS,
     Address,
     AllowNetworkFs,
-    Conduct,
     DeviceName,
     DrainSeconds,
     EvaluationSeed,
@@ -36,7 +36,6 @@ from orchestrator.options import (
     WindowText,
     Workers,
     load_objective,
-    window_of,
 )
 from orchestrator.planning.request import Request
 from orchestrator.proxy_check import ProxyCheckRequest, near

@@ -4,7 +4,7 @@
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -20,10 +20,10 @@ from budgets.ledger import BALLAST, Clock, Ledger, LedgerStorageError
 from budgets.rules.triggers import judge
 from budgets.state import Generation, RunState
 from budgets.storage import DISK, Storage, read_plain
-from budgets.terms import Calibration, Plan, Varied, Window
+from budgets.terms import Calibration, Devices, Plan, Varied, Window
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec, SetupError
-from orchestrator import artifacts
+from orchestrator import artifacts, metrics
 from orchestrator.calibrations import (
     CALIBRATION_SEEDS,
     calibration_again,
@@ -42,6 +42,7 @@ from orchestrator.follow import Overrides, follow, permitted, warm_start
 from orchestrator.fork import forked, planned_again
 from orchestrator.panels import Confirming
 from orchestrator.place import check_place
+from orchestrator.planning.history import note
 from orchestrator.planning.plan import Succession, calibration_plan, search_plan, why_no_go
 from orchestrator.planning.request import Request, run_directory, run_name
 from orchestrator.recorded import (
@@ -87,6 +88,7 @@ class Session:
     storage: Storage = DISK
     owner: Callable[[], Owner] = this_owner
     allow_network_fs: bool = False
+    source: Mapping[str, str] | None = None  # the file that describes a campaign
     pacing: Pacing = field(default_factory=Pacing)
     _executor: Executor | None = None
     _warnings_said: int = 0
@@ -138,6 +140,18 @@ class Session:
             self.say(f"{plan.run_id} was made for this reason. Another reason calibrates anew.")
         return self._measured(plan, objective, slots, overrides)
 
+    def calibrate_aside(self, objective: Objective, slots: Slots, repeats: int) -> Result:
+        """What the baseline takes, on few seeds; no run is planned with it.
+
+        A whole calibration that there is serves as well.
+        """
+        devices = devices_of(slots)
+        if known := find_calibration(self.root, objective, devices):
+            return known
+        plan = calibration_plan(objective, devices, repeats)
+        aside = plan.model_copy(update={"run_id": f"memory-{plan.run_id}"})
+        return self._measured(aside, objective, slots, ())
+
     def _measured(
         self, plan: Plan, objective: Objective, slots: Slots, overrides: Overrides
     ) -> Result:
@@ -145,25 +159,35 @@ class Session:
         baseline = Given((objective.space.baseline,))
         return self.carry_out(directory, plan, slots, lambda _: baseline, overrides)
 
-    def check(self, request: Check, slots: Slots) -> Result:
+    def check(self, request: Check, slots: Slots, assumed_seconds: float | None = None) -> Result:
         """Begin or take up the check or the campaign that `request` describes.
 
-        A calibration there is gives it limits and the unit of noise. Raises ValueError on a request
-        that cannot be planned.
+        A calibration there is gives it limits and the unit of noise, unless a time is assumed.
+        Raises ValueError on a request that cannot be planned.
         """
         directory = run_directory(self.root, request.terms.phase, request.name(slots.device))
         if (recorded := recorded_plan(directory)) is not None:
             plan = request.plan(recorded.devices, recorded.calibration)
-            kept = {"thresholds": recorded.thresholds, "parent": recorded.parent}
-            plan = plan.model_copy(update=kept)
+            limits = recorded.thresholds  # whatever the defaults have become
+            if plan.campaign is not None:
+                limits = limits.model_copy(update=dict(request.terms.thresholds))
+            plan = plan.model_copy(update={"thresholds": limits, "parent": recorded.parent})
         else:
             devices = devices_of(slots)
-            found = find_calibration(self.root, request.terms.objective, devices)
-            plan = request.plan(devices, None if found is None else measure(found.state))
+            known = self._known(request.terms.objective, devices, assumed_seconds)
+            plan = request.plan(devices, known)
             self.say(request.in_words(plan))
         proposer = Given(request.points())
         same_bits = replace(slots, threads=plan.devices.threads)
         return self.carry_out(directory, plan, same_bits, lambda _: proposer)
+
+    def _known(
+        self, objective: Objective, devices: Devices, assumed_seconds: float | None
+    ) -> Calibration | None:
+        if assumed_seconds is not None:
+            return Calibration(assumed_seconds=assumed_seconds)
+        found = find_calibration(self.root, objective, devices)
+        return None if found is None else measure(found.state)
 
     def search(
         self,
@@ -286,24 +310,25 @@ class Session:
             check_same_plan(directory, recorded, plan)
             refuse_late_overrides(recorded, overrides)
             self._finish_off(directory, recorded)
-            return Result(directory, recorded, judge(recorded))
+            return self._noted(Result(directory, recorded, judge(recorded)))
         objective = registry.load(ObjectiveSpec.model_validate(plan.objective))
         for warning in objective.preflight():  # before there is anything to clean up
             self.say(f"Warning: {warning}.")
-        if plan.proxy is not None:
-            for warning in _preflight_when_short(objective, plan.proxy.varied):
+        for varied in _varied(plan):
+            for warning in _preflight_of(objective, varied):
                 self.say(f"Warning: {warning}.")
         check_place(directory, allow_network=self.allow_network_fs)
         make_directory(directory)
         with Ledger(directory, self.clock, self.storage) as ledger:
-            run = open_run(ledger, plan, self.owner(), self.observe)
+            observe = metrics.recording(directory, self.observe)
+            run = open_run(ledger, plan, self.owner(), observe)
             for repair in ledger.repairs:
                 self.say(f"{ledger.path}: {repair}.")
             proposes = proposer(run.state)  # a search that diverges is refused before it writes
             run.record(opened(run.owner, slots))
             settle_abandoned(run)
             note_the_late(run)
-            artifacts.write_missing(directory, run.state)
+            artifacts.write_missing(directory, run.state, self.source)
             for rule, reason in overrides:
                 override(run, rule, reason)
             verdict = judge_on_record(run)
@@ -320,7 +345,12 @@ class Session:
             paces.look(run.state)
             conclude(run, verdict)
             artifacts.write_run(directory, run.state)
-            return Result(directory, run.state, verdict)
+            return self._noted(Result(directory, run.state, verdict))
+
+    def _noted(self, result: Result) -> Result:
+        """The result, once the history has what the run took."""
+        note(self.root, result.state, result.verdict, self.say)
+        return result
 
     def _finish_off(self, directory: Path, state: RunState) -> None:
         """Do what the process that concluded the run may have died before."""
@@ -361,13 +391,21 @@ class Session:
             executor.__exit__(None, None, None)
 
 
-def _preflight_when_short(objective: Objective, shorter: Varied) -> tuple[str, ...]:
-    """The warnings of a proxy's evaluation. Raises SetupError, naming it, where it cannot be."""
-    short = registry.load(registry.varied(objective.spec, shorter.settings))
+def _varied(plan: Plan) -> Iterator[Varied]:
+    """What else than the objective itself the plan is sure to evaluate."""
+    if plan.proxy is not None:
+        yield plan.proxy.varied
+    for condition in () if plan.campaign is None else plan.campaign.conditions:
+        yield Varied(label=condition.name, settings=condition.settings)
+
+
+def _preflight_of(objective: Objective, varied: Varied) -> tuple[str, ...]:
+    """The warnings of such an evaluation. Raises SetupError, naming it, where it cannot be."""
+    other = registry.load(registry.varied(objective.spec, varied.settings))
     try:
-        return tuple(f"{shorter.label}: {warning}" for warning in short.preflight())
+        return tuple(f"{varied.label}: {warning}" for warning in other.preflight())
     except SetupError as error:
-        raise SetupError(f"{shorter.label}: {error}") from error
+        raise SetupError(f"{varied.label}: {error}") from error
 
 
 def refuse_late_overrides(state: RunState, overrides: Overrides) -> None:

@@ -11,8 +11,8 @@ from rich.console import Console
 
 from budgets.report import budget_report
 from orchestrator import artifacts
+from orchestrator.config.asked import Conduct
 from orchestrator.live import Listener, Live
-from orchestrator.options import Conduct
 from orchestrator.recorded import Result
 from orchestrator.session import Session
 from orchestrator.signals import SignalStop

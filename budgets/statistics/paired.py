@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from math import sqrt
 from statistics import fmean, stdev
 
-from budgets.statistics.students_t import share_within
+from budgets.statistics.students_t import share_within, two_sided_limit
 
 
 def paired(differences: Sequence[float]) -> tuple[float | None, float | None, float | None]:
@@ -56,3 +56,19 @@ def count_needed(t: float, count: int, level: float, most: int) -> int | None:
         enough = _beyond_chance(t * sqrt(middle / count), middle, level)
         low, high = (low, middle) if enough else (middle, high)
     return high if high <= most else None
+
+
+def believed(chances: Sequence[float | None], rate: float) -> list[bool]:
+    """Which of several findings may be believed together (see `discoveries`); None never may."""
+    known = sorted(p for p in chances if p is not None)
+    found = discoveries(known, rate)
+    return [bool(found) and p is not None and p <= known[found - 1] for p in chances]
+
+
+def interval(values: Sequence[float], level: float) -> tuple[float, float] | None:
+    """Where the mean lies but for probability `level`, by Student's t; None below two values."""
+    if len(values) < 2:
+        return None
+    mean, error = fmean(values), stdev(values) / sqrt(len(values))
+    reach = two_sided_limit(level, len(values) - 1) * error
+    return mean - reach, mean + reach

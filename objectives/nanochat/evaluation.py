@@ -10,7 +10,7 @@ import torch
 
 from objectives.api import Context, Measurement, OutOfMemoryError
 from objectives.nanochat.config import NanochatConfig
-from objectives.nanochat.flops import optimizer_flops, require_steps
+from objectives.nanochat.flops import INITIAL_SHARE, optimizer_flops, require_steps
 from objectives.nanochat.health import diagnose
 from objectives.nanochat.text import data
 from objectives.nanochat.train import Trainer
@@ -18,7 +18,6 @@ from objectives.nanochat.train import Trainer
 HEARTBEAT_STEPS = 10
 HEARTBEAT_SECONDS = 1.0
 NO_MEMORY = ("can't allocate memory", "CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
-INITIAL_SHARE = 8  # the untrained model is scored on every 8th window
 
 
 def evaluate(config: NanochatConfig, seed: int, context: Context) -> Measurement:
@@ -76,6 +75,7 @@ def _measure(trainer: Trainer, pulse: _Pulse, began: float) -> Measurement:
         "tokens_per_second": (tokens - config.tokens_per_step) / (seconds - first_seconds),
         "train_cpu_seconds": cpu_seconds,
         "epochs": tokens / len(trainer.corpus.train),
+        **_gpu_memory(trainer.device),
     }
     windows = len(few.tokens) + len(trainer.val.tokens)
     return Measurement(
@@ -87,6 +87,16 @@ def _measure(trainer: Trainer, pulse: _Pulse, began: float) -> Measurement:
         eval_flops=windows * bought.eval_flops_per_window,
         metrics={name: value for name, value in metrics.items() if math.isfinite(value)},
     )
+
+
+def _gpu_memory(device: torch.device) -> dict[str, float]:
+    """What this evaluation took of the GPU's memory at most, and what there is; empty on a CPU."""
+    if device.type != "cuda":
+        return {}
+    return {
+        "gpu_peak_bytes": float(torch.cuda.max_memory_reserved(device)),
+        "gpu_memory_bytes": float(torch.cuda.get_device_properties(device).total_memory),
+    }
 
 
 def _train(trainer: Trainer, pulse: _Pulse) -> None:
@@ -118,6 +128,8 @@ def torch_set(threads: int, device: str) -> Iterator[None]:
     if device == "cuda":
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # or cuBLAS is not
         torch.use_deterministic_algorithms(True, warn_only=True)
+        if torch.cuda.memory_reserved():  # by an earlier evaluation in this process
+            torch.cuda.reset_peak_memory_stats()
     try:
         yield
     except (torch.OutOfMemoryError, MemoryError) as error:

@@ -16,6 +16,7 @@ from objectives.nanochat.config import BLOCK, MUON_ITERATIONS, NanochatConfig
 MIN_STEPS = 20  # below, the score is that of an untrained model
 GOOD_STEPS = 200  # below, the score hardly tells candidates apart
 MAX_EPOCHS = 4.0  # beyond, repeated text teaches little
+INITIAL_SHARE = 8  # the untrained model is scored on every 8th window
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,11 @@ def plan(config: NanochatConfig, train_tokens: int) -> Plan:
         steps, paid_by = config.num_epochs * train_tokens // config.tokens_per_step, "num_epochs"
     window = cost.forward * config.sequence_len
     return Plan(int(steps), per_step, window, paid_by)
+
+
+def scored_windows(config: NanochatConfig) -> int:
+    """Windows that an evaluation scores: all when it is trained, every 8th before."""
+    return config.val_windows + math.ceil(config.val_windows / INITIAL_SHARE)
 
 
 def require_steps(bought: Plan) -> None:

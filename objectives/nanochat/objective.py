@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from objectives.api import (
     Context,
+    Flops,
     Knobs,
     Measurement,
     ObjectiveSpec,
@@ -18,7 +19,13 @@ from objectives.api import (
 )
 from objectives.nanochat import groups
 from objectives.nanochat.config import NanochatConfig
-from objectives.nanochat.flops import GOOD_STEPS, MAX_EPOCHS, plan, require_steps
+from objectives.nanochat.flops import (
+    GOOD_STEPS,
+    MAX_EPOCHS,
+    plan,
+    require_steps,
+    scored_windows,
+)
 from objectives.nanochat.text import data
 from objectives.space import SearchSpace
 
@@ -101,6 +108,19 @@ class NanochatObjective:
         }
         label = f"micro-batches of {micro // parts}"
         return Variant(label=label, settings=settings, length=parts)
+
+    def flops(self) -> Flops:
+        """As `evaluate` would report them, whatever the knobs that shape nothing."""
+        config, train_tokens = self.config, 0
+        if config.target_flops is None and config.num_batches is None:
+            train_tokens = len(data.load(config.data, config.tokenizer).train)
+        bought = plan(config, train_tokens)
+        return Flops(
+            train=bought.train_flops,
+            score=scored_windows(config) * bought.eval_flops_per_window,
+            steps=bought.steps,
+            tokens=bought.steps * config.tokens_per_step,
+        )
 
     def preflight(self) -> tuple[str, ...]:
         corpus = data.load(self.config.data, self.config.tokenizer)

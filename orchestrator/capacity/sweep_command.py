@@ -14,7 +14,7 @@ from orchestrator.capacity.sweep import (
     worker_counts,
 )
 from orchestrator.capacity.sweep_text import as_document, to_markdown
-from orchestrator.options import Conduct
+from orchestrator.config.asked import Conduct
 from orchestrator.terminal import conducting, console, finish, print_json
 
 SweepWorkers = Annotated[

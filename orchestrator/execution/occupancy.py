@@ -21,6 +21,7 @@ class Gpu:
     uuid: str
     used_mib: int
     pids: tuple[int, ...]  # with a CUDA context on it
+    users: tuple[tuple[int, int | None], ...] = ()  # each pid's MiB, where the driver tells
 
     def is_meant_by(self, device: str) -> bool:
         """Whether that entry of CUDA_VISIBLE_DEVICES names it."""
@@ -29,7 +30,7 @@ class Gpu:
     def trouble(self) -> str:
         """What is on it that is nobody's here, in words; empty when it is free."""
         if self.pids:
-            found = ", ".join(f"{pid} ({_name(pid)})" for pid in self.pids)
+            found = ", ".join(f"{pid} ({process_name(pid)})" for pid in self.pids)
             return f"used by process {found}, {self.used_mib} MiB in all"
         if self.used_mib > LEFTOVER_MIB:
             return f"{self.used_mib} MiB are in use, although no process is on it"
@@ -42,9 +43,14 @@ def look_at_gpus() -> list[Gpu]:
     apps = _ask("--query-compute-apps=gpu_uuid,pid,used_memory")
     found = []
     for index, uuid, used in (row for row in memory if len(row) == 3):
-        pids = sorted({int(row[1]) for row in apps if row[0] == uuid and row[1].isdigit()})
+        users = {
+            int(row[1]): int(row[-1]) if len(row) == 3 and row[-1].isdigit() else None
+            for row in apps
+            if row[0] == uuid and row[1].isdigit()
+        }
         if used.isdigit():
-            found.append(Gpu(index, uuid, int(used), tuple(pids)))
+            ordered = sorted(users.items())
+            found.append(Gpu(index, uuid, int(used), tuple(pid for pid, _ in ordered), (*ordered,)))
     return found
 
 
@@ -63,7 +69,8 @@ def _ask(query: str) -> list[list[str]]:
     return [row for row in rows if len(row) > 1]
 
 
-def _name(pid: int) -> str:
+def process_name(pid: int) -> str:
+    """What the process is called, or that it cannot be seen (another namespace, or gone)."""
     try:
         return psutil.Process(pid).name()
     except psutil.Error:

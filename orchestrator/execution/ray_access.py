@@ -125,7 +125,7 @@ def prepare_to_join(address: str, ask_seconds: float = ASK_SECONDS) -> None:
         os.environ["RAY_AUTH_MODE"] = "token"
         return
     demanded = os.environ.get("RAY_AUTH_MODE", "")
-    has_token = _token_path().exists() or "RAY_AUTH_TOKEN" in os.environ
+    has_token = token_path().exists() or "RAY_AUTH_TOKEN" in os.environ
     modes = ("disabled", "token") if has_token else ("disabled",)
     with ThreadPoolExecutor() as both:  # an answer takes nearly a second
         answers = list(both.map(lambda mode: _ask(address, mode, ask_seconds), modes))
@@ -148,7 +148,7 @@ def _check_open(address: str, demanded: str, answer: tuple[str, str]) -> None:
 
 def _check_token(address: str, demanded: str, answer: tuple[str, str] | None) -> None:
     """Raises EngineError unless the token here, if there is one, opens the cluster."""
-    copy = f"copy {_token_path()} from the cluster's head, readable by you alone (chmod 600)"
+    copy = f"copy {token_path()} from the cluster's head, readable by you alone (chmod 600)"
     if demanded not in ("", "token"):
         raise EngineError(
             f"the cluster at {address} wants a token, but RAY_AUTH_MODE={demanded} is set here: "
@@ -192,13 +192,14 @@ def _ask(address: str, mode: str, seconds: float) -> tuple[str, str]:
     return refusal, said
 
 
-def _token_path() -> Path:
+def token_path() -> Path:
+    """Where this user's token for Ray lies, if there is one."""
     return Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token")
 
 
 def _make_token() -> None:
     """A local Ray gets a token of this user's, where he has none yet."""
-    token = _token_path()
+    token = token_path()
     if not token.exists() and "RAY_AUTH_TOKEN" not in os.environ:
         token.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with suppress(FileExistsError):

@@ -79,7 +79,7 @@ def search_plan(
         search=_search_terms(request, sizing.resolved, succession),
         evaluation_seed=request.evaluation_seed,
         limits=limits_for(request.limit_seconds, request.stall_seconds, devices, calibration),
-        caps=caps_for(request, min(sizing.nominal.evaluations, request.max_evals or 2**31)),
+        caps=caps_for(request, _most_evaluations(request, sizing)),
         price_per_device_hour=request.price_per_device_hour,
         devices=devices,
         calibration=calibration,
@@ -259,6 +259,8 @@ def _sizing(request: Request, devices: int) -> Sizing:
         sizing = size_expanded(request.tier, dimension, devices, population)
     else:
         sizing = size(request.phase, request.tier, dimension, devices, population)
+    sizing = _on_seeds(sizing, request.seeds_per_candidate)
+    sizing = _of_generations(sizing, request.generations)
     resolved, most = sizing.resolved, request.max_evals
     if most is None or resolved.evaluations <= most:
         return sizing
@@ -268,9 +270,50 @@ def _sizing(request: Request, devices: int) -> Sizing:
             f"--max-evals {most} does not pay for one generation of "
             f"{resolved.per_generation} evaluations"
         )
-    fewer = resolved.model_copy(update={"generations": generations})
     reason = f"--max-evals {most} pays for {generations} of {resolved.generations} generations"
-    return Sizing(sizing.nominal, fewer, (*sizing.reasons, reason))
+    return _resized(sizing, reason, generations=generations)
+
+
+def _on_seeds(sizing: Sizing, seeds: int | None) -> Sizing:
+    """Each candidate on so many seeds: fewer are fewer evaluations, for more there are fewer
+    generations within the tier's E."""
+    resolved, most = sizing.resolved, sizing.nominal.evaluations
+    if seeds is None or seeds == resolved.seeds_per_candidate:
+        return sizing
+    affordable = most // (resolved.population * seeds) if seeds > 0 else 0
+    if affordable < 1:
+        raise ValueError(
+            f"--seeds-per-candidate: expected 1 to {most // resolved.population} (one generation "
+            f"of {resolved.population} within the tier's {most} evaluations), got {seeds}"
+        )
+    reason = f"{seeds} instead of {resolved.seeds_per_candidate} seeds a candidate were asked for"
+    if affordable < resolved.generations:
+        reason += f", so {affordable} of {resolved.generations} generations"
+    generations = min(resolved.generations, affordable)
+    return _resized(sizing, reason, generations=generations, seeds_per_candidate=seeds)
+
+
+def _of_generations(sizing: Sizing, most: int | None) -> Sizing:
+    """At most so many generations."""
+    if most is None or most >= sizing.resolved.generations:
+        return sizing
+    if most < 1:
+        raise ValueError(f"--generations: expected 1 or more, got {most}")
+    reason = f"{most} of {sizing.resolved.generations} generations were asked for"
+    return _resized(sizing, reason, generations=most)
+
+
+def _resized(sizing: Sizing, reason: str, **fields: int) -> Sizing:
+    resolved = sizing.resolved.model_copy(update=fields)
+    return Sizing(sizing.nominal, resolved, (*sizing.reasons, reason))
+
+
+def _most_evaluations(request: Request, sizing: Sizing) -> int:
+    """The cap on evaluations: the tier's E, or what was asked for instead."""
+    asked = [request.max_evals or 2**31, sizing.nominal.evaluations]
+    if request.generations is not None:  # an amendment that raises it pays for more of them
+        asked.append(request.generations * sizing.resolved.per_generation)
+    return min(asked)
 
 
 def limits_for(

@@ -8,7 +8,8 @@ from budgets.chain import read
 from budgets.events import Event, Fired, Overridden, Status
 from budgets.fold import fold
 from budgets.markdown import amount, duration, to_markdown
-from budgets.report import BudgetReport, balances, budget_report, recommendation, remaining_hours
+from budgets.pace import remaining_hours
+from budgets.report import BudgetReport, balances, budget_report, recommendation
 from budgets.terms import Calibration, Caps, Envelope
 
 if TYPE_CHECKING:

@@ -143,7 +143,7 @@ def test_a_count_that_is_none_is_refused(
         ((*CHECK, "--knobs=,"), "--knobs"),
         ((*CHECK, "--seeds=1001"), "--seeds"),
         (("phase3",), "Did you mean 'phase2'"),
-        (("phase2",), "Missing option '--variant'"),
+        (("phase2",), "--from: which phase 1"),
         (("phase1", "extra"), "extra"),
         (("verify",), "'run'"),
         (("status", ""), "no run ''"),

@@ -106,11 +106,17 @@ def test_evaluations_beside_the_search_are_counted_apart_and_on_seeds_of_their_o
 
 
 @pytest.mark.parametrize(
-    ("half_of_the_next", "evaluations_gone"),
-    [(True, False), (False, True)],
-    ids=["torn", "clean, evaluations gone"],
+    ("half_of_the_next", "evaluations_gone", "records"),
+    [
+        pytest.param(
+            *(torn, not torn, records),
+            id=f"{records}-{'torn' if torn else 'clean, evaluations gone'}",
+            marks=() if torn == bool(records % 2) else pytest.mark.slow,
+        )
+        for records in range(RECORDS)
+        for torn in (True, False)
+    ],
 )
-@pytest.mark.parametrize("records", range(RECORDS))
 def test_a_confirmed_run_cut_after_any_record_ends_like_the_one_that_was_never_cut(
     records: int,
     half_of_the_next: bool,

@@ -703,8 +703,8 @@ def test_phase2_without_a_go_is_one_line_with_both_ways_on(root: Path, command: 
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        (("phase2", "--from", RUN), "Missing option '--variant'. Choose from: robust, expanded"),
-        (("phase2", "--variant", "robust"), "Missing option '--from'"),
+        (("phase2", "--from", RUN), "--variant: expected robust (the same knobs) or expanded"),
+        (("phase2", "--variant", "robust"), "--from: which phase 1"),
         (("phase2", "--variant", "robust", "--from", RUN), "orchestrator plan phase2"),
         (("phase2", "--variant", "both", "--from", RUN), "'both' is not one of 'robust'"),
         (("plan", "phase2", "--variant", "robust", "--from", "x"), "no phase1 run 'x'"),

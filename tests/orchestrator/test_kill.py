@@ -16,7 +16,8 @@ from budgets.events import Settled
 
 Found = Callable[[Path], dict[str, Any]]
 SPHERE = ("--objective", "sphere", "--set", "noise=0.01", "--set", "seconds=0.1")
-TINY = ("--objective", "nanochat", "--set", "target_flops=3e9", "--set", "val_windows=32")
+SHAPE = ("--set", "n_layer=1", "--set", "n_embd=16", "--set", "sequence_len=64")
+TINY = ("--objective", "nanochat", *SHAPE, "--set", "target_flops=3e8", "--set", "val_windows=8")
 
 
 class Cli(Protocol):
@@ -98,12 +99,15 @@ def whole(tmp_path_factory: pytest.TempPathFactory, cli_in: Callable[[Path], Cli
     return run
 
 
+@pytest.mark.parametrize(
+    "kills", [(3, 11, 24), pytest.param((1, 3, 6, 11, 20, 24, 33), marks=pytest.mark.slow)]
+)
 def test_a_run_killed_again_and_again_ends_like_one_that_never_was(
-    cli: Cli, found: Found, whole: Whole
+    cli: Cli, found: Found, whole: Whole, kills: tuple[int, ...]
 ) -> None:
     run = cli.cwd / "killed/phase1/run"
     command = phase1(SPHERE, "local", "killed")
-    for records in (1, 3, 6, 11, 20, 24, 33):
+    for records in kills:
         kill_at(cli, command, run, records)
 
     assert cli.run(*command).returncode == 0

@@ -11,7 +11,8 @@ import torch
 from rich.filesize import decimal
 
 from objectives.api import ObjectiveError
-from objectives.nanochat.evaluation import INITIAL_SHARE, torch_set
+from objectives.nanochat.evaluation import torch_set
+from objectives.nanochat.flops import INITIAL_SHARE
 from objectives.nanochat.program.forecast import Forecast, forecast, warnings
 from objectives.nanochat.program.identity import Identity
 from objectives.nanochat.program.options import Resolved

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from objectives.api import Context, Measurement
 from objectives.nanochat.objective import NanochatObjective
@@ -19,6 +20,15 @@ TINY = {
     "micro_batch_size": 2,
     "val_windows": 32,
 }
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_thread() -> Iterator[None]:
+    """As the programs train: two threads of so small a model mostly wait for each other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="session")

@@ -37,13 +37,11 @@ def main() -> None:
         while not slots.admits(flying(0)):
             slots.look(flying(0))
         began = time.monotonic_ns()
-        if mode == "fork" and os.fork() == 0:
-            os.close(1)
+        if mode != "rounds" and (mode == "hold" or os.fork() == 0):
+            say("held")  # of the two after a fork the child, so that it is on its way
+        if mode != "rounds":
             time.sleep(60)
             os._exit(0)
-        if mode != "rounds":
-            say("held")
-            time.sleep(60)
         time.sleep(0.02)
         say(f"{began} {time.monotonic_ns()}")
         slots.look(flying(0))

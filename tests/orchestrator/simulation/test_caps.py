@@ -24,6 +24,9 @@ from orchestrator.simulation.world import Story
 
 Tell = Callable[..., RunState]
 
+PARTS = [0, *(pytest.param(part, marks=pytest.mark.slow) for part in (1, 2, 3))]
+"""Every fourth record of a run; every run of the tests goes through the first of them."""
+
 GENEROUS = Scenario("capped", terms={**CONFIRMED, "max_evals": 16}, assumed_seconds=1.1)
 """Four generations, whose evaluations never take as long as is expected of them."""
 
@@ -138,7 +141,7 @@ def early(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return story.judge.directory
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", PARTS)
 def test_a_run_that_a_cap_has_shortened_is_decided_wherever_it_is_cut(
     early: Path, place: Path, tell: Tell, part: int
 ) -> None:
@@ -158,13 +161,13 @@ def test_a_run_that_a_cap_has_shortened_is_decided_wherever_it_is_cut(
         assert len(ends) == 1
 
 
-@pytest.mark.parametrize("part", range(2))
+@pytest.mark.parametrize("part", PARTS)
 def test_a_search_that_is_interrupted_at_once_is_not_over_for_what_its_attempts_held(
     early: Path, tell: Tell, part: int
 ) -> None:
     """Close to a cap an attempt waits until those in flight give back what they do not need."""
     ended = next(r.seq for r in read(early / LEDGER).records if isinstance(r.event, Fired))
-    for count in range(3 + part, ended, 2):
+    for count in range(3 + part, ended, 4):
         interrupted = Disturbance("interrupted", interrupted_at=count, at_once=True)
         state = tell(GENEROUS, interrupted, name=str(count), **ENDED_EARLY)
         assert state.decided is not None, f"interrupted after {count} records"

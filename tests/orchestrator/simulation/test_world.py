@@ -24,8 +24,8 @@ from orchestrator.simulation.reference import Reference
 from orchestrator.simulation.scenarios import SCENARIOS
 from orchestrator.simulation.world import StoryError, World, tell
 
-STORIES, BLOCK = 160, 20
-"""How many seeds every run of the tests tells, and in one test."""
+STORIES, USUAL, BLOCK = 160, 40, 20
+"""How many seeds all tests tell, every run of the tests tells, and one test."""
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,13 @@ def world(place: Path, references: dict[str, Reference]) -> World:
     return World(place, SCENARIOS, references=references)
 
 
-@pytest.mark.parametrize("first", range(0, STORIES, BLOCK))
+@pytest.mark.parametrize(
+    "first",
+    [
+        *range(0, USUAL, BLOCK),
+        *(pytest.param(n, marks=pytest.mark.slow) for n in range(USUAL, STORIES, BLOCK)),
+    ],
+)
 def test_whatever_happens_a_run_ends_as_if_nothing_had(world: World, first: int) -> None:
     for seed in range(first, first + BLOCK):
         tell(world, seed)

@@ -1,0 +1,1 @@
+"""What a campaign has evaluated, and which of its factors move the score."""

@@ -1,0 +1,90 @@
+"""A campaign's conditions against its controls, as Markdown tables."""
+
+from collections.abc import Iterator, Sequence
+
+from budgets.campaign.effects import CampaignReport, Comparison, ConditionRow
+from budgets.campaign.names import shortened
+from budgets.campaign.words import in_words, number
+from budgets.plain import plain
+
+MOST_NAME = 24
+"""Characters: with longer names a line has room for one control."""
+
+NAME_WIDTH = 50
+"""Characters that a line has for a name beside one control."""
+
+
+def condition_tables(report: CampaignReport) -> Iterator[list[str]]:
+    """One, or as many as it takes to have the controls fit on the lines."""
+    found = _with_short_names(report)
+    per_table = 2 if max(len(row.name) for row in found.rows) <= MOST_NAME else 1
+    named = [c for c in found.controls if any(_against(row, c) for row in found.rows)]
+    yield _condition_table(found, named[:per_table])
+    for start in range(per_table, len(named), per_table):
+        yield _further_table(found, named[start : start + per_table])
+
+
+def _condition_table(found: CampaignReport, controls: Sequence[str]) -> list[str]:
+    heads = "".join(f" against {plain(control)} |" for control in controls)
+    return [
+        f"| condition | healthy | mean | sd |{heads}",
+        "|---|--:|--:|--:|" + "--:|" * len(controls),
+        *(_line(row, _own(row, len(found.seeds)), controls) for row in found.rows),
+    ]
+
+
+def _further_table(found: CampaignReport, controls: Sequence[str]) -> list[str]:
+    """Of the conditions that are compared with any of these controls."""
+    heads = "".join(f" against {plain(control)} |" for control in controls)
+    rows = [row for row in found.rows if any(_against(row, control) for control in controls)]
+    return [
+        f"| condition |{heads}",
+        "|---|" + "--:|" * len(controls),
+        *(_line(row, (), controls) for row in rows),
+    ]
+
+
+def _line(row: ConditionRow, own: Sequence[str], controls: Sequence[str]) -> str:
+    compared = (
+        "(control)" if row.name == control else _in_bold(_against(row, control))
+        for control in controls
+    )
+    return f"| {' | '.join([plain(row.name), *own, *compared])} |"
+
+
+def _own(row: ConditionRow, seeds: int) -> tuple[str, ...]:
+    """`6 of 8 (2 oom)`, mean and sd."""
+    others = [f"{count} {status}" for status, count in row.statuses.items() if status != "ok"]
+    healthy = f"{row.healthy} of {seeds}" + (f" ({', '.join(others)})" if others else "")
+    return healthy, number(row.mean), "-" if row.sd is None else f"{row.sd:.3g}"
+
+
+def _against(row: ConditionRow, control: str) -> Comparison | None:
+    return next((one for one in row.comparisons if one.control == control), None)
+
+
+def _in_bold(one: Comparison | None) -> str:
+    if one is None:
+        return ""
+    said = in_words(one.difference)
+    return f"**{said}**" if one.difference.is_found else said
+
+
+def _with_short_names(found: CampaignReport) -> CampaignReport:
+    names = [row.name for row in found.rows]
+    short = dict(zip(names, shortened(names, NAME_WIDTH), strict=True))
+    if all(name == cut for name, cut in short.items()):
+        return found
+    rows = (
+        row.model_copy(
+            update={
+                "name": short[row.name],
+                "comparisons": tuple(
+                    one.model_copy(update={"control": short[one.control]})
+                    for one in row.comparisons
+                ),
+            }
+        )
+        for row in found.rows
+    )
+    return found.model_copy(update={"rows": tuple(rows)})

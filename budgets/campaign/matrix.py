@@ -1,0 +1,94 @@
+"""A campaign as a matrix, condition by seed: what is settled, in flight and to come."""
+
+from collections import Counter
+
+from pydantic import BaseModel, ConfigDict
+
+from budgets.events import Status
+from budgets.state import Generation, RunState
+from budgets.terms import CampaignTerms
+
+PENDING, RUNNING, PAUSED = "pending", "running", "paused"
+"""Of a cell that has not ended; others have the `Status` that they ended with, and a run of its own
+that ended before all was done is `stopped`."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Cell(_Part):
+    """One condition on one seed: an evaluation, or a run of its own."""
+
+    status: str
+    score: float | None = None
+    seconds: float | None = None  # that it took
+    since: str | None = None  # the moment at which one in flight began, ISO 8601
+    settled: int = 0  # evaluations, of `planned`
+    planned: int = 1
+    note: str = ""  # why it failed, where it runs, what was found
+
+    @property
+    def is_over(self) -> bool:
+        return self.status not in {PENDING, RUNNING, PAUSED}
+
+
+class Matrix(_Part):
+    """A row of cells for each condition, a cell for each seed, in the order of the terms."""
+
+    terms: CampaignTerms
+    rows: tuple[tuple[Cell, ...], ...]
+
+    @property
+    def cells(self) -> list[Cell]:
+        return [cell for row in self.rows for cell in row]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many cells have each status, the healthy first and the pending last."""
+        found = Counter(cell.status for cell in self.cells)
+        order = (Status.OK, *Status, RUNNING, PAUSED, PENDING)
+        known = {str(status): found[status] for status in order if found[status]}
+        return {**known, **{status: n for status, n in found.items() if status not in known}}
+
+    @property
+    def unsettled(self) -> int:
+        return sum(not cell.is_over for cell in self.cells)
+
+    def scores(self, condition: int) -> dict[int, float]:
+        """Healthy scores by seed."""
+        row = zip(self.terms.seeds, self.rows[condition], strict=True)
+        return {seed: cell.score for seed, cell in row if cell.score is not None}
+
+
+def matrix_of(state: RunState) -> Matrix:
+    """That of a campaign in one ledger. Raises ValueError on any other run."""
+    terms = state.plan.campaign
+    if terms is None:
+        raise ValueError(f"{state.plan.run_id} is no campaign: it is a {state.plan.phase}")
+    generation = state.generations[0] if state.generations else None
+    return Matrix(
+        terms=terms,
+        rows=tuple(
+            tuple(_cell(generation, candidate, seed) for seed in terms.seeds)
+            for candidate in range(len(terms.conditions))
+        ),
+    )
+
+
+def _cell(generation: Generation | None, candidate: int, seed: int) -> Cell:
+    if generation is None:
+        return Cell(status=PENDING)
+    tries = generation.tries.get((candidate, seed), ())
+    result = generation.result(candidate, seed)
+    if result is None:
+        flying = bool(tries) and tries[-1].settled is None
+        again = "" if len(tries) <= flying else f"attempt {len(tries) + (not flying)}"
+        return Cell(status=RUNNING if flying else PENDING, note=again)
+    return Cell(
+        status=str(result.status),
+        score=result.score,
+        seconds=result.seconds,
+        settled=1,
+        note=result.cause,
+    )

@@ -1,0 +1,252 @@
+"""How a run keeps to its plan: hours expected, hours taken, when it will be over, on track or not.
+
+Everything is as of the run's last record, by the clocks that its records carry.
+"""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from math import ceil
+from statistics import median
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from budgets.accounts import MS_PER_HOUR
+from budgets.course import length_apart, search_is_over
+from budgets.fold import paid_ms
+from budgets.state import Batch, RunState
+
+GOOD_ACCURACY = (85.0, 115.0)
+"""Per cent: an estimate within these is good; beyond them the calibration is out of date."""
+
+Binding = Literal["forecast", "--window", "--max-hours"]
+"""What leaves a run the least time: its plan's forecast, its window, its cap on hours."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Timing(_Part):
+    """What the plan said for what is done so far, and what that took."""
+
+    estimated_hours: float  # wall clock of the evaluations done, with their barriers
+    actual_hours: float  # that the run was open, without `startup_hours`
+    startup_hours: float  # of its sessions, until each began its first evaluation
+    estimated_device_hours: float
+    actual_device_hours: float
+    accuracy: float  # estimated / actual * 100, of wall clock
+
+    @property
+    def is_good(self) -> bool:
+        return GOOD_ACCURACY[0] <= self.accuracy <= GOOD_ACCURACY[1]
+
+    def metrics(self) -> dict[str, float]:
+        """By the names under which trackers know them."""
+        return {
+            "optimization/estimated_hours": self.estimated_hours,
+            "optimization/actual_hours": self.actual_hours,
+            "optimization/time_accuracy": self.accuracy,
+        }
+
+
+class Pace(_Part):
+    """Where a run stands in time."""
+
+    elapsed_hours: float  # that it was open
+    remaining_hours: float | None  # None: no evaluation's time is known yet
+    progress: float  # share of what is planned that is done, 0 to 1, in evaluations' lengths
+    evals_per_hour: float | None  # since its evaluations began, all devices together
+    eta: datetime | None  # when it will be over if it goes on like this
+    planned_hours: float | None  # by the plan: for what is done and for what is left
+    on_track: bool | None
+    binding: Binding | None  # what leaves the least time ...
+    slack_hours: float | None  # ... and how much beyond what is still needed; negative: too little
+
+    def metrics(self) -> dict[str, float]:
+        """By the names under which trackers know them."""
+        found = {
+            "training/elapsed_hours": self.elapsed_hours,
+            "training/remaining_hours": self.remaining_hours,
+            "training/on_track": None if self.on_track is None else float(self.on_track),
+        }
+        return {name: value for name, value in found.items() if value is not None}
+
+
+def timing(state: RunState) -> Timing | None:
+    """Estimated and actual hours of what is done; None without an estimate or a settled attempt."""
+    calibration = state.plan.calibration
+    actual_ms, startup_ms = _own_ms(state)
+    actual_hours = (actual_ms - startup_ms) / MS_PER_HOUR
+    if calibration is None or actual_hours <= 0 or not _done_length(state):
+        return None
+    plan_seconds = calibration.median_seconds
+    estimated_hours = _lengths_in_a_row(state) * plan_seconds / 3600
+    before = paid_ms(state.planned.calibration) + paid_ms(state.planned.parent)
+    return Timing(
+        estimated_hours=estimated_hours,
+        actual_hours=actual_hours,
+        startup_hours=startup_ms / MS_PER_HOUR,
+        estimated_device_hours=_done_length(state) * plan_seconds / 3600,
+        actual_device_hours=(state.accounts.device_ms - before) / MS_PER_HOUR,
+        accuracy=100 * estimated_hours / actual_hours,
+    )
+
+
+def pace(state: RunState, now: datetime | None = None) -> Pace:
+    """Where the run stands as of its last record; what is still to come begins `now`, or then."""
+    now_ms = _now_ms(state) if now is None else max(_now_ms(state), 1000 * now.timestamp())
+    own_ms, startup_ms = _own_ms(state)
+    elapsed, remaining = own_ms / MS_PER_HOUR, remaining_hours(state)
+    at_work_hours = (own_ms - startup_ms) / MS_PER_HOUR
+    done, left = _done_length(state), _left_length(state)
+    count = sum(len(batch.results()) for batch in state.batches())
+    planned = _planned_hours(state)
+    slacks = dict(_slacks(state, now_ms, elapsed, remaining, planned))
+    binding = min(slacks, key=lambda name: slacks[name], default=None)
+    slack = None if binding is None else slacks[binding]
+    return Pace(
+        elapsed_hours=elapsed,
+        remaining_hours=remaining,
+        progress=done / (done + left) if done + left else 1.0,
+        evals_per_hour=count / at_work_hours if count and at_work_hours > 0 else None,
+        eta=None if remaining is None else _moment(now_ms + remaining * MS_PER_HOUR),
+        planned_hours=planned,
+        on_track=None if slack is None else slack >= 0,
+        binding=binding,
+        slack_hours=slack,
+    )
+
+
+def remaining_hours(state: RunState) -> float | None:
+    """Wall clock that the evaluations still owed will take, from the median seen of late.
+
+    Generations to come count as full.
+    """
+    plan = state.plan
+    recent = (*state.told[-3:], *filter(None, (state.current,)))
+    seconds = [r.seconds / g.stretch for g in recent for r in g.results()]
+    if seconds:
+        expected = median(seconds)
+    elif plan.calibration is not None:
+        expected = plan.calibration.median_seconds
+    else:
+        return None
+    return _rounds_left(state) * expected / 3600
+
+
+def hours_aside(state: RunState) -> float:
+    """What must be free beyond the time that is needed, or a rule ends the run: whole limits.
+
+    The last attempt of a generation must find its whole reservation free, and so must the last one
+    of the comparison that follows the search (see `budgets.rules.triggers`).
+    """
+    plan, calibration = state.plan, state.plan.calibration
+    whole = plan.limits.reserve_ms / MS_PER_HOUR
+    typical = 0.0 if calibration is None else calibration.median_seconds / 3600
+    last = max(0.0, whole - typical)
+    is_compared = bool(length_apart(state)) and not search_is_over(state)
+    return last + whole if is_compared else last
+
+
+def _slacks(
+    state: RunState,
+    now_ms: float,
+    elapsed: float,
+    remaining: float | None,
+    planned: float | None,
+) -> Iterator[tuple[Binding, float]]:
+    """What each limit leaves beyond what is still needed, in hours."""
+    if remaining is None:
+        return
+    if planned is not None:
+        yield "forecast", 100 * planned / GOOD_ACCURACY[0] - elapsed - remaining
+    needed = remaining + (hours_aside(state) if remaining else 0.0)
+    accounts = state.accounts
+    if accounts.calendar is not None:
+        from_ms = max(now_ms, accounts.calendar.now_ms)
+        yield "--window", (accounts.calendar.deadline_ms - from_ms) / MS_PER_HOUR - needed
+    if accounts.caps.hours is not None:
+        yield "--max-hours", accounts.caps.hours - accounts.wall_ms / MS_PER_HOUR - needed
+
+
+def _planned_hours(state: RunState) -> float | None:
+    """By the plan's own time of an evaluation: what is done, what is left, and the start-up."""
+    calibration = state.plan.calibration
+    if calibration is None:
+        return None
+    rounds = _lengths_in_a_row(state) + _rounds_left(state)
+    startup_hours = _own_ms(state)[1] / MS_PER_HOUR
+    return rounds * calibration.median_seconds / 3600 + startup_hours
+
+
+def _rounds_left(state: RunState) -> float:
+    """Evaluations one after the other that the run still needs, on the devices of its session."""
+    plan, workers = state.plan, _workers(state)
+    owed, length = 0, 1.0
+    if (current := state.current) is not None:
+        owed, length = _owed(current), current.stretch
+    generations = 0 if search_is_over(state) else plan.resolved.generations - state.asked
+    later = generations * ceil(plan.resolved.per_generation / workers)
+    return length * ceil(owed / workers) + later + length_apart(state) / workers
+
+
+def _lengths_in_a_row(state: RunState) -> float:
+    """Evaluations one after the other that what is done should have taken on the plan's devices.
+
+    A generation waits for its last evaluation; what is compared beside it fills slots that it
+    leaves idle.
+    """
+    workers, rounds, idle = state.plan.devices.count, 0.0, 0.0
+    for generation in state.generations:
+        done = len(generation.results())
+        rounds += generation.stretch * ceil(done / workers)
+        idle += generation.stretch * (-done % workers)
+    for panel in state.panels.values():
+        length = sum(panel.length(result.candidate) for result in panel.results())
+        filling = min(idle, length) if panel.name in ("reference", "proxy") else 0.0
+        idle -= filling
+        rounds += (length - filling) / workers
+    return rounds
+
+
+def _done_length(state: RunState) -> float:
+    return sum(batch.length(r.candidate) for batch in state.batches() for r in batch.results())
+
+
+def _left_length(state: RunState) -> float:
+    current, plan = state.current, state.plan
+    owed = 0.0 if current is None else current.stretch * _owed(current)
+    generations = 0 if search_is_over(state) else plan.resolved.generations - state.asked
+    return owed + generations * plan.resolved.per_generation + length_apart(state)
+
+
+def _owed(batch: Batch) -> int:
+    return sum(batch.result(*key) is None for key in batch.evaluations())
+
+
+def _workers(state: RunState) -> int:
+    return state.opened[-1].workers if state.opened else state.plan.devices.count
+
+
+def _own_ms(state: RunState) -> tuple[int, int]:
+    """How long the run's own sessions were open, and how much of it they took to start."""
+    sessions = state.accounts.sessions_ms
+    own = sessions[len(sessions) - len(state.opened) :]  # not of what led to the run
+    return sum(own), sum(state.starts_ms.values())
+
+
+def last_seen(state: RunState) -> datetime:
+    """The moment of the last record, by the wall's clock."""
+    return _moment(_now_ms(state))
+
+
+def _now_ms(state: RunState) -> float:
+    """By the wall's clock, at the last record."""
+    if not state.opened:
+        return state.began_ms
+    return state.wall_offset_ms + state.accounts.sessions_ms[-1]
+
+
+def _moment(ms: float) -> datetime:
+    return datetime.fromtimestamp(ms / 1000, UTC)

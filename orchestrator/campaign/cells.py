@@ -1,0 +1,150 @@
+"""The cells of a campaign that a configuration describes: conditions, factorial, controls."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from budgets.terms import CampaignTerms
+from objectives import registry
+from orchestrator.campaign.conditions import (
+    Cell,
+    agreed,
+    check_names,
+    condition,
+    controls,
+    dotted,
+    factorial,
+    factors_of,
+)
+from orchestrator.config.document import TRAINING, check_key, quoted
+from orchestrator.config.resolve import Resolved
+from orchestrator.config.sections import Campaign
+from orchestrator.planning.request import check_run_id
+
+OF_A_SEARCH = (TRAINING, "search", "evaluation", "verdict", "thresholds")
+"""Tables that the conditions of searches may change."""
+
+IS_ITS_NAME = ("search.run_id", "search.seed", "search.phase")
+"""What tells cells apart already."""
+
+
+def campaign_of(resolved: Resolved) -> Campaign:
+    """The table of that name. Raises ValueError where there is none."""
+    if resolved.campaign is None:
+        raise ValueError(f"{resolved.file} describes no campaign: it has no table [campaign]")
+    return resolved.campaign
+
+
+def campaign_name(resolved: Resolved) -> str:
+    """Its own name, or that of its file. Raises ValueError where no directory has such a name."""
+    name = campaign_of(resolved).name
+    if name is None:
+        stem = "campaign" if resolved.file is None else resolved.file.stem.lower()
+        name = re.sub(r"[^a-z0-9._-]+", "-", stem).strip("-._") or "campaign"
+    check_run_id(name, "[campaign] name")
+    return name
+
+
+def cells_of(resolved: Resolved) -> tuple[Cell, ...]:
+    """Conditions as they are written, then the full factorial, then the controls.
+
+    What each sets is by dotted key. Raises ValueError on what no campaign can be made of.
+    """
+    campaign = campaign_of(resolved)
+    written = tuple(_written(number, entry) for number, entry in enumerate(campaign.conditions, 1))
+    crossed = factorial(factors_of(resolved.factors))
+    own = [*written, *crossed]
+    if not own:
+        raise ValueError(
+            "a campaign needs conditions: [[campaign.conditions]] with a name each, or [factors]"
+        )
+    if campaign.controls:
+        own += controls(resolved.objective)
+    check_names(own)
+    tables = (TRAINING,) if campaign.cell == "training" else OF_A_SEARCH
+    for cell in own:
+        _check_tables(cell, tables, campaign.cell)
+    return _without_twins(resolved, own)
+
+
+def _without_twins(resolved: Resolved, cells: Sequence[Cell]) -> tuple[Cell, ...]:
+    """Nothing is evaluated twice: a cell that is a control's configuration is that control.
+
+    Raises ValueError on two conditions of different names that are the same.
+    """
+    kept: dict[str, Cell] = {}
+    for cell in cells:
+        first = kept.setdefault(_identity(resolved, cell), cell)
+        if first is cell:
+            continue
+        if not cell.control:
+            raise ValueError(f"conditions {first.name} and {cell.name} are the same configuration")
+        kept[_identity(resolved, cell)] = replace(first, control=True)
+    return tuple(kept.values())
+
+
+def _identity(resolved: Resolved, cell: Cell) -> str:
+    """What is evaluated in the cell, in whatever words. Raises ValueError where nothing can be."""
+    start, spec = f"{TRAINING}.", resolved.objective.spec
+    own = {k.removeprefix(start): v for k, v in cell.settings.items() if k.startswith(start)}
+    aside = registry.named(spec.name).aside
+    try:
+        varied = registry.varied(spec, {k: v for k, v in own.items() if k not in aside})
+    except ValueError as error:
+        raise ValueError(f"condition {cell.name}: {error}") from error
+    others = {k: v for k, v in cell.settings.items() if not k.startswith(start)}
+    return json.dumps([varied.settings, others], sort_keys=True, default=str)
+
+
+def _written(number: int, entry: Mapping[str, Any]) -> Cell:
+    """A condition as the file has it: a name, and tables."""
+    place = f"campaign.conditions, entry {number}"
+    name = entry.get("name")
+    if not isinstance(name, str):
+        raise ValueError(f"{place}: expected a name, got {quoted(name)}")
+    return Cell(name, dotted({k: v for k, v in entry.items() if k != "name"}, place))
+
+
+def _check_tables(cell: Cell, tables: tuple[str, ...], kind: str) -> None:
+    for key in cell.settings:
+        check_key(key, f"condition {cell.name}")
+        if key.partition(".")[0] not in tables or key in IS_ITS_NAME:
+            raise ValueError(
+                f"condition {cell.name}: {key} is the same for all cells of a campaign of "
+                f"{kind} runs: expected keys of {', '.join(f'[{table}]' for table in tables)}"
+            )
+
+
+def terms_of(resolved: Resolved) -> CampaignTerms:
+    """What a campaign of trainings agrees on. Raises ValueError, naming the cell, if it cannot."""
+    campaign, objective = campaign_of(resolved), resolved.objective
+    cells = cells_of(resolved)
+    return CampaignTerms(
+        name=campaign_name(resolved),
+        conditions=tuple(condition(objective, _of_the_objective(resolved, c)) for c in cells),
+        seeds=tuple(campaign.seeds),
+        factors=agreed(factors_of(resolved.factors)),
+        parallel=campaign.parallel,
+        max_workers=campaign.max_workers,
+        stagger_seconds=campaign.stagger_seconds,
+    )
+
+
+def _of_the_objective(resolved: Resolved, cell: Cell) -> Cell:
+    """The cell with the objective's settings by their own names."""
+    aside = registry.named(resolved.top.objective).aside
+    settings = {key.removeprefix(f"{TRAINING}."): value for key, value in cell.settings.items()}
+    if outside := [name for name in settings if name in aside]:
+        raise ValueError(
+            f"condition {cell.name}: {outside[0]} is for a training by itself, no evaluation has it"
+        )
+    return Cell(cell.name, settings, cell.levels, cell.control)
+
+
+def runs_of(resolved: Resolved) -> Iterator[tuple[Cell, int, str]]:
+    """Each cell on each seed, and the name of that run."""
+    for cell in cells_of(resolved):
+        for seed in campaign_of(resolved).seeds:
+            yield cell, seed, f"{cell.name}_s{seed}"

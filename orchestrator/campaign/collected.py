@@ -1,0 +1,106 @@
+"""What a command leaves of a whole campaign: `effects.json`, `effects.png`, `manifest.json`."""
+
+from collections.abc import Callable
+from datetime import datetime
+from os.path import relpath
+from pathlib import Path
+
+import orjson
+
+from budgets.campaign.effects import CampaignReport
+from budgets.campaign.matrix import PENDING, Cell, Matrix
+from budgets.chain import LEDGER
+from budgets.storage import write_aside
+from budgets.terms import CampaignTerms, Condition
+from orchestrator.campaign import picture
+from orchestrator.campaign.cells import campaign_name, campaign_of, cells_of
+from orchestrator.campaign.conditions import agreed, factors_of
+from orchestrator.campaign.manifest import (
+    Manifest,
+    described,
+    read_manifest,
+    source_of,
+    with_statuses,
+    write_manifest,
+)
+from orchestrator.campaign.searches import SearchCell, campaign_directory
+from orchestrator.campaign.status import Board, board_of_runs
+from orchestrator.config.asked import request_of
+from orchestrator.config.resolve import Resolved
+from orchestrator.planning.request import run_directory
+from orchestrator.recorded import is_there
+from orchestrator.session import make_directory
+
+
+def begin_searches(root: Path, resolved: Resolved, cells: tuple[SearchCell, ...]) -> Path:
+    """Write the manifest of a campaign of searches; its directory.
+
+    Raises ValueError where that belongs to a campaign of trainings.
+    """
+    directory = campaign_directory(root, resolved)
+    if is_there(directory / LEDGER):
+        raise ValueError(
+            f"{directory} is a campaign of trainings: give this one another name in [campaign]"
+        )
+    make_directory(directory)
+    write_manifest(directory, manifest_of_searches(root, directory, resolved, cells))
+    return directory
+
+
+def manifest_of_searches(
+    root: Path, directory: Path, resolved: Resolved, cells: tuple[SearchCell, ...]
+) -> Manifest:
+    """With all of them pending."""
+    terms = CampaignTerms(
+        name=campaign_name(resolved),
+        conditions=tuple(
+            Condition(
+                name=cell.name,
+                settings=dict(cell.settings),
+                knobs={},
+                levels=dict(cell.levels),
+                control=cell.control,
+            )
+            for cell in cells_of(resolved)
+        ),
+        seeds=tuple(campaign_of(resolved).seeds),
+        factors=agreed(factors_of(resolved.factors)),
+    )
+    numbers = {condition.name: number for number, condition in enumerate(terms.conditions)}
+    places = {
+        (numbers[cell.condition], cell.seed): relpath(
+            run_directory(root, request_of(cell.resolved).phase, cell.run_id), directory
+        )
+        for cell in cells
+    }
+    row = (Cell(status=PENDING),) * len(terms.seeds)
+    matrix = Matrix(terms=terms, rows=(row,) * len(terms.conditions))
+    source = {} if resolved.file is None else source_of(resolved.file)
+    return described(matrix, places, "search", source, {}, resolved.top.objective)
+
+
+def collect_runs(directory: Path, now: datetime, say: Callable[[str], None]) -> Board:
+    """Write what is said of a campaign whose cells are runs, as they stand. Raises ValueError."""
+    manifest = read_manifest(directory)
+    if manifest is None:
+        raise ValueError(f"{directory} holds no campaign: it has no manifest.json")
+    board = board_of_runs(directory, manifest, now)
+    write_manifest(directory, with_statuses(manifest, board.matrix))
+    document = {"sentence": board.sentence, "campaign": board.report.model_dump()}
+    options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+    write_aside(directory / "effects.json", orjson.dumps(document, option=options))
+    draw_beside(directory, board.report, board.objective, say)
+    return board
+
+
+def draw_beside(
+    directory: Path, report: CampaignReport, objective: str, say: Callable[[str], None]
+) -> None:
+    """`effects.png` in the campaign's directory, if there is anything to draw it with."""
+    path = directory / picture.PICTURE
+    try:
+        picture.draw(report, path, picture.unit_of(objective, report.measure))
+    except ImportError:
+        say(f"No {path}: {picture.MISSING}.")
+    else:
+        say(f"Picture: {path}")

@@ -1,0 +1,84 @@
+"""All runs of a campaign before any of them is paid: what varies, names, and how many there are."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from budgets.plain import plain
+from orchestrator.campaign.cells import campaign_name, campaign_of, cells_of, runs_of, terms_of
+from orchestrator.campaign.conditions import factors_of
+from orchestrator.campaign.searches import search_cells
+from orchestrator.config.asked import request_of
+from orchestrator.config.explain import shown
+from orchestrator.config.resolve import Resolved
+
+
+def check(resolved: Resolved) -> None:
+    """Raises ValueError, naming the cell, unless the campaign could be begun."""
+    if campaign_of(resolved).cell == "training":
+        terms_of(resolved)
+        return
+    for cell in search_cells(resolved):
+        request_of(cell.resolved)
+
+
+def as_dict(resolved: Resolved) -> dict[str, Any]:
+    """The campaign as JSON."""
+    campaign, cells = campaign_of(resolved), cells_of(resolved)
+    return {
+        "name": campaign_name(resolved),
+        "cell": campaign.cell,
+        "design": design(resolved),
+        "total_runs": len(cells) * len(campaign.seeds),
+        "conditions": [
+            {
+                "name": cell.name,
+                "settings": dict(cell.settings),
+                "levels": dict(cell.levels),
+                "control": cell.control,
+            }
+            for cell in cells
+        ],
+        "seeds": list(campaign.seeds),
+        "runs": [name for _, _, name in runs_of(resolved)],
+    }
+
+
+def design(resolved: Resolved) -> str:
+    """`2x2 factorial`, `3 conditions`, or both."""
+    campaign, factors = campaign_of(resolved), factors_of(resolved.factors)
+    parts = []
+    if factors:
+        parts.append(f"{'x'.join(str(len(factor.levels)) for factor in factors)} factorial")
+    if campaign.conditions:
+        parts.append(f"{len(campaign.conditions)} conditions")
+    return " and ".join(parts)
+
+
+def to_markdown(resolved: Resolved) -> Iterator[str]:
+    """The plan of all runs, as a person reads it."""
+    campaign, cells = campaign_of(resolved), cells_of(resolved)
+    controls, seeds = sum(cell.control for cell in cells), len(campaign.seeds)
+    yield from ("## All runs", "")
+    yield (
+        f"{plain(campaign_name(resolved))}: {design(resolved)}, {len(cells)} conditions "
+        f"({controls} of them controls) on {seeds} seeds = {len(cells) * seeds} "
+        f"{'searches' if campaign.cell == 'search' else 'evaluations'}."
+    )
+    factors = [factor.name for factor in factors_of(resolved.factors)]
+    head = " | ".join(plain(name) for name in (*factors, "sets"))
+    yield from (
+        "",
+        f"| # | condition | {head} | type |",
+        f"|--:|---|{'---|' * len(factors)}---|---|",
+    )
+    for number, cell in enumerate(cells, 1):
+        levels = [cell.levels.get(name, "-") for name in factors]
+        sets = ", ".join(f"{key} = {shown(value)}" for key, value in cell.settings.items()) or "-"
+        kind = "control" if cell.control else "run"
+        row = " | ".join(plain(text) for text in (cell.name, *levels, sets))
+        yield f"| {number} | {row} | {kind} |"
+    first = next(runs_of(resolved))[2]
+    yield from (
+        "",
+        f"Seeds: {', '.join(map(str, campaign.seeds))}. A run is called {plain(first)}.",
+    )

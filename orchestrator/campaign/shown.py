@@ -1,0 +1,43 @@
+"""A campaign's board and result, printed and drawn."""
+
+from pathlib import Path
+
+from rich.markdown import Markdown
+
+from budgets.plain import printable
+from orchestrator.campaign import picture
+from orchestrator.campaign.status import Board
+from orchestrator.session import system_clock
+from orchestrator.terminal import console, print_json, print_line
+
+
+def show_board(board: Board, *, as_json: bool) -> None:
+    """The matrix, condition by seed."""
+    if as_json:
+        print_json(board.as_dict())
+        return
+    for line in board.lines():
+        print_line(printable(line))
+
+
+def show_result(board: Board, *, rebuild: bool, as_json: bool) -> None:
+    """The result of a campaign whose cells are runs; `rebuild` writes its files again too."""
+    if rebuild:
+        from orchestrator.campaign.collected import collect_runs
+
+        board = collect_runs(board.directory, system_clock().now(), lambda _: None)
+    if as_json:
+        print_json(board.as_dict())
+    else:
+        console().print(Markdown(board.markdown()))
+
+
+def draw_board(board: Board | None, path: Path) -> None:
+    """Write the picture. Raises ValueError where there is no campaign, or nothing to draw with."""
+    if board is None:
+        raise ValueError("--plot: only a campaign has effects to draw")
+    unit = picture.unit_of(board.objective, board.report.measure)
+    try:
+        picture.draw(board.report, path, unit)
+    except ImportError:
+        raise ValueError(f"--plot: {picture.MISSING}") from None

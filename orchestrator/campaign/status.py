@@ -1,0 +1,147 @@
+"""How a campaign stands, also while others carry it out: from its ledger, or all of its runs."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from budgets.campaign.effects import CampaignReport, campaign_report
+from budgets.campaign.matrix import Matrix, matrix_of
+from budgets.campaign.matrix_text import matrix_lines
+from budgets.campaign.text import campaign_lines, campaign_sentence
+from budgets.chain import LEDGER, Reader
+from budgets.events import Planned
+from budgets.markdown import amount, duration
+from budgets.plain import plain
+from budgets.report import BudgetReport, budget_report
+from budgets.storage import read_plain
+from budgets.terms import Thresholds
+from orchestrator.campaign.heard import Heard, hear
+from orchestrator.campaign.manifest import Manifest, read_manifest
+from orchestrator.campaign.runs import in_flight, matrix_of_runs
+from orchestrator.recorded import find_run, is_there
+
+
+@dataclass(frozen=True)
+class Board:
+    """A campaign as it stands."""
+
+    directory: Path
+    matrix: Matrix
+    report: CampaignReport
+    whose: str  # who carries it out
+    sentence: str
+    objective: str
+    budget: tuple[str, ...] = ()  # what it has spent and what is to come, where one ledger knows
+
+    @property
+    def is_of_runs(self) -> bool:
+        """Whether its cells are runs of their own, with ledgers of their own."""
+        return not self.budget
+
+    def lines(self) -> list[str]:
+        """For a terminal."""
+        return [
+            f"{self.directory}: {self.whose}",
+            "",
+            *matrix_lines(self.matrix),
+            *self.budget,
+            self.sentence,
+        ]
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "directory": str(self.directory),
+            "whose": self.whose,
+            "sentence": self.sentence,
+            "statuses": self.matrix.counts,
+            "matrix": self.matrix.model_dump(mode="json"),
+            "campaign": self.report.model_dump(mode="json"),
+        }
+
+    def markdown(self) -> str:
+        """The result as a report of its own, of a campaign whose cells are runs."""
+        lines = [f"# {plain(self.report.name)}: campaign", "", f"**{plain(self.sentence)}**", ""]
+        return "\n".join([*lines, *campaign_lines(self.report), ""])
+
+
+def find_board(run: str | None, root: Path, now: datetime) -> Board | None:
+    """The campaign of that name or in that directory; None where it names a run of another kind.
+
+    Raises ValueError where there is nothing, or what there is cannot be read.
+    """
+    for place in () if run is None else (Path(run), root / "campaign" / run):
+        if not is_there(place / LEDGER) and (manifest := read_manifest(place)) is not None:
+            return board_of_runs(place, manifest, now)
+    directory = find_run(run, root)
+    if not _is_campaign(directory / LEDGER):
+        return None
+    heard = hear(directory)
+    return None if heard is None else board_of_ledger(directory, heard, now)
+
+
+def _is_campaign(ledger: Path) -> bool:
+    """By its first record alone."""
+    first = next(iter(Reader(ledger, read_plain(ledger))), None)
+    return (
+        first is not None
+        and isinstance(first.event, Planned)
+        and first.event.plan.campaign is not None
+    )
+
+
+def board_of_ledger(directory: Path, heard: Heard, now: datetime) -> Board:
+    """A campaign of trainings."""
+    report = budget_report(heard.state)
+    assert report.campaign is not None, "it is a campaign's ledger"
+    return Board(
+        directory=directory,
+        matrix=in_flight(matrix_of(heard.state), heard, now),
+        report=report.campaign,
+        whose=_whose(heard, now),
+        sentence=report.sentence,
+        objective=report.objective,
+        budget=tuple(_budget(heard, report)),
+    )
+
+
+def _budget(heard: Heard, report: BudgetReport) -> Iterator[str]:
+    spent = "; ".join(
+        f"{amount(b, b.spent)}{'' if b.cap is None else f' of {amount(b, b.cap)}'} {b.currency}"
+        for b in report.balances
+        if b.counts
+    )
+    yield f"Spent: {spent}."
+    if report.decision == "continue" and report.remaining_hours:
+        left = duration(3600 * report.remaining_hours)
+        yield f"About {left} of evaluations are still to run."
+    if report.decision == "continue" and heard.alive() == "no":
+        yield "Repeat the command that began it to go on."
+
+
+def _whose(heard: Heard, now: datetime) -> str:
+    alive = heard.alive()
+    if alive == "yes":
+        return f"running (pid {heard.state.opened[-1].owner.pid})"
+    if alive == "no":
+        return "not running"
+    ago = duration(max(0.0, (now - heard.last).total_seconds()))
+    return f"begun on {heard.state.opened[-1].host}, which was last heard of {ago} ago"
+
+
+def board_of_runs(directory: Path, manifest: Manifest, now: datetime) -> Board:
+    """A campaign whose cells are runs of their own."""
+    matrix, measure = matrix_of_runs(directory, manifest, now)
+    report = campaign_report(
+        matrix, Thresholds().alive_level, is_over=not matrix.unsettled, measure=measure
+    )
+    running = matrix.counts.get("running", 0)
+    return Board(
+        directory=directory,
+        matrix=matrix,
+        report=report,
+        whose=f"{running} of {len(matrix.cells)} runs are being carried out",
+        sentence=campaign_sentence(report, "runs"),
+        objective=manifest.objective,
+    )

@@ -1,0 +1,223 @@
+"""What a configuration amounts to: a request, an engine, and how a command goes about it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from budgets.terms import Phase, Window
+from objectives.api import Objective
+from orchestrator.capacity.terms import Pacing
+from orchestrator.config.document import quoted
+from orchestrator.config.resolve import Resolved
+from orchestrator.config.sections import Backend
+from orchestrator.engine import Engine
+from orchestrator.planning.request import Confirm, Follows, Request
+from orchestrator.planning.window import parse_window
+from orchestrator.warm.known import read_known
+
+
+@dataclass(frozen=True)
+class Conduct:
+    """How a command that evaluates goes about it, whatever it evaluates."""
+
+    root: Path
+    engine: Engine
+    drain_seconds: float | None
+    allow_network_fs: bool
+    as_json: bool
+    pacing: Pacing = field(default_factory=Pacing)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A command's options and file, parsed."""
+
+    request: Request
+    conduct: Conduct
+    assumed_seconds: float | None
+    overrides: tuple[tuple[str, str], ...]
+    accept_drift: bool
+    tier_given: bool
+    resolved: Resolved
+
+
+def asked_of(
+    resolved: Resolved,
+    *,
+    overrides: tuple[tuple[str, str], ...] = (),
+    accept_drift: bool = False,
+    fork: bool = False,
+    as_json: bool = False,
+) -> Asked:
+    """Raises ValueError on what cannot be asked for, naming flag or key."""
+    return Asked(
+        request=request_of(resolved, fork=fork),
+        conduct=conduct_of(resolved, as_json=as_json),
+        assumed_seconds=resolved.evaluation.assume_eval_seconds,
+        overrides=overrides,
+        accept_drift=accept_drift,
+        tier_given=resolved.search.tier is not None,
+        resolved=resolved,
+    )
+
+
+def request_of(resolved: Resolved, *, fork: bool = False) -> Request:
+    """The request of the search that is described; of a campaign, on what terms it is made."""
+    search, budget, verdict = resolved.search, resolved.budget, resolved.verdict
+    is_trained = resolved.campaign is not None and resolved.campaign.cell == "training"
+    phase: Phase = "campaign" if is_trained else search.phase
+    objective = resolved.objective
+    return Request(
+        phase=phase,
+        tier=search.tier or "target",
+        objective=objective,
+        run_id=search.run_id,
+        search_seed=search.seed,
+        evaluation_seed=resolved.evaluation.seed,
+        method=search.method,
+        sigma0=search.sigma0,
+        population=search.population,
+        generations=search.generations,
+        seeds_per_candidate=search.seeds_per_candidate,
+        max_evals=budget.max_evals,
+        max_device_hours=budget.max_device_hours,
+        max_hours=budget.max_hours,
+        max_cost=budget.max_cost,
+        window=window_of(budget.window, budget.safety_margin),
+        price_per_device_hour=budget.price_per_device_hour,
+        limit_seconds=resolved.evaluation.limit_seconds,
+        stall_seconds=resolved.evaluation.stall_seconds,
+        fork=fork,
+        confirm=Confirm(verdict.confirm_seeds, verdict.rung, verdict.rung_seeds),
+        proxy=search.proxy,
+        thresholds=resolved.thresholds,
+        follows=_follows(resolved, phase),
+        warm_start=_warm_start(resolved, phase),
+        known=_known(resolved, objective),
+    )
+
+
+def _follows(resolved: Resolved, phase: Phase) -> Follows | None:
+    run, variant = resolved.search.follows, resolved.search.variant
+    if phase != "phase2":
+        for key, value in (("from", run), ("variant", variant)):
+            if value is not None:
+                source = resolved.source(f"search.{key}")
+                raise ValueError(
+                    f"--{key}: only a phase2 follows a run, got {quoted(value)} ({source})"
+                )
+        return None
+    if run is None:
+        raise ValueError(
+            "--from: which phase 1 shall it follow? Give its id or directory (from, in [search])"
+        )
+    if variant is None:
+        raise ValueError(
+            "--variant: expected robust (the same knobs) or expanded (more of them; in a file "
+            "variant, in [search])"
+        )
+    return Follows(run, variant)
+
+
+def _warm_start(resolved: Resolved, phase: Phase) -> str | None:
+    run = resolved.search.warm_start
+    if run is not None and phase == "phase2":
+        raise ValueError(
+            "--warm-start: a phase 2 starts where the run of its --from stood, got "
+            f"{quoted(run)} ({resolved.source('search.warm_start')})"
+        )
+    return run
+
+
+def _known(resolved: Resolved, objective: Objective) -> Any:
+    file = resolved.search.known
+    return None if file is None else read_known(Path(file), objective.space)
+
+
+def conduct_of(resolved: Resolved, *, as_json: bool) -> Conduct:
+    """Where runs live and what they run on."""
+    backend = resolved.backend
+    root = Path(resolved.top.runs_dir)
+    return Conduct(
+        root,
+        engine_of(backend),
+        backend.drain_seconds,
+        backend.allow_network_fs,
+        as_json,
+        pacing_of(resolved),
+    )
+
+
+def pacing_of(resolved: Resolved) -> Pacing:
+    """How many evaluations run at once, where it is not simply one a device."""
+    backend = resolved.backend
+    return Pacing(
+        max_concurrent=backend.max_concurrent,
+        slots_dir=None if backend.slots_dir is None else Path(backend.slots_dir),
+        backpressure=resolved.backpressure,
+    )
+
+
+def engine_of(backend: Backend) -> Engine:
+    """What evaluations run on."""
+    return Engine(
+        backend.executor,
+        backend.launcher,
+        backend.address,
+        backend.device,
+        backend.workers,
+        backend.threads,
+    )
+
+
+def window_of(window: str | None, safety_margin: str) -> Window | None:
+    """Raises ValueError on what is no window."""
+    return None if window is None else parse_window(window, safety_margin)
+
+
+FLAGS: Mapping[str, str] = {
+    "objective": "objective",
+    "root": "runs_dir",
+    "tier": "search.tier",
+    "run_id": "search.run_id",
+    "search_seed": "search.seed",
+    "method": "search.method",
+    "sigma0": "search.sigma0",
+    "population": "search.population",
+    "generations": "search.generations",
+    "seeds_per_candidate": "search.seeds_per_candidate",
+    "warm_start": "search.warm_start",
+    "known": "search.known",
+    "proxy": "search.proxy",
+    "run": "search.from",
+    "variant": "search.variant",
+    "evaluation_seed": "evaluation.seed",
+    "limit_seconds": "evaluation.limit_seconds",
+    "stall_seconds": "evaluation.stall_seconds",
+    "assumed_seconds": "evaluation.assume_eval_seconds",
+    "max_evals": "budget.max_evals",
+    "max_device_hours": "budget.max_device_hours",
+    "max_hours": "budget.max_hours",
+    "max_cost": "budget.max_cost",
+    "window": "budget.window",
+    "safety_margin": "budget.safety_margin",
+    "price": "budget.price_per_device_hour",
+    "confirm_seeds": "verdict.confirm_seeds",
+    "rung_factor": "verdict.rung",
+    "rung_seeds": "verdict.rung_seeds",
+    "patience": "thresholds.patience_generations",
+    "min_improve": "thresholds.patience_improve",
+    "executor": "backend.executor",
+    "launcher": "backend.launcher",
+    "address": "backend.address",
+    "device": "backend.device",
+    "workers": "backend.workers",
+    "threads": "backend.threads",
+    "max_concurrent": "backend.max_concurrent",
+    "slots_dir": "backend.slots_dir",
+    "backpressure": "backpressure.enabled",
+    "drain_seconds": "backend.drain_seconds",
+    "allow_network_fs": "backend.allow_network_fs",
+}
+"""Which key each option of the commands is a value of."""

@@ -1,0 +1,63 @@
+"""Every value of a configuration, and where it is from, for a person and as JSON."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from budgets.plain import plain
+from orchestrator.config.resolve import Resolved, all_keys
+
+LONGEST = 60
+"""Of a value that is shown: a list of a hundred conditions has a table of its own."""
+
+
+def as_dict(resolved: Resolved) -> dict[str, Any]:
+    """Each key with value and source."""
+    return {
+        key: {"value": value, "source": resolved.source(key)}
+        for key, value in all_keys(resolved).items()
+    }
+
+
+def to_markdown(resolved: Resolved) -> Iterator[str]:
+    """A table for each table of the file; what is set first, then the defaults."""
+    tables: dict[str, dict[str, Any]] = {}
+    for key, value in all_keys(resolved).items():
+        table, dot, _ = key.partition(".")
+        tables.setdefault(table if dot else "", {})[key] = value
+    for table, values in tables.items():
+        yield from ("", f"## [{table}]" if table else "## Above all tables", "")
+        yield from ("| key | value | from |", "|---|---|---|")
+        yield from (_row(resolved, key, value) for key, value in _set_first(resolved, values))
+
+
+def _set_first(resolved: Resolved, values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for wanted in (False, True):
+        for key, value in values.items():
+            if (resolved.source(key) == "default") is wanted:
+                yield key, value
+
+
+def _row(resolved: Resolved, key: str, value: Any) -> str:
+    name = key.rpartition(".")[2] if key.count(".") == 1 else key
+    source = plain(resolved.source(key))
+    return f"| {plain(name)} | {plain(shown(value))} | {source}{_note(resolved, key)} |"
+
+
+def _note(resolved: Resolved, key: str) -> str:
+    """Where something is set that nothing here has."""
+    table, _, name = key.partition(".")
+    if table == "training" and name in resolved.aside:
+        return ", for a training by itself"
+    is_trained = resolved.campaign is not None and resolved.campaign.cell == "training"
+    if is_trained and table in ("search", "verdict") and resolved.source(key) != "default":
+        return ", for a search: this campaign makes none"
+    return ""
+
+
+def shown(value: Any) -> str:
+    """The value as a person reads it; `-` where nothing is set."""
+    if value is None or value == "":
+        return "-"
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."

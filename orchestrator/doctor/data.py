@@ -1,0 +1,70 @@
+"""Whether an objective can be evaluated: its data, how it is split, and the hash of it."""
+
+import re
+
+from orchestrator.doctor.asking import Answer, Ask, NoAnswerError
+from orchestrator.doctor.finding import ME, Finding, Section, nothing_is_missing
+from orchestrator.doctor.versions import pip
+
+_INSTALL = re.compile(r"pip install ((?:--[\w-]+ )*(?:\"[^\"]+\"|\S+))")
+
+_EXTRA = re.compile(r"\"?cmaes-orchestrator(\[[\w,-]+\])\"?")
+
+
+def data(name: str, ask: Ask, options: str = "", checkout: str = "") -> tuple[Finding, ...]:
+    """What objective `name` trains on and is scored on, read in a process of its own.
+
+    The answer has the objective's own part under "", and one for each condition of a campaign. For
+    the commands that mend: `options` are those of the command line that name what is evaluated,
+    `checkout` is the directory that the project is installed from, if there is one.
+    """
+    try:
+        answer = ask()
+    except NoAnswerError as error:
+        return (Finding("data", "unknown", str(error), f"{ME} doctor{options}"),)
+    found = [one for part in answer for one in _read(name, part, answer[part], checkout)]
+    if len(answer) > 1 and nothing_is_missing([Section("", tuple(found))]):
+        texts = {part["provenance"].get("data_sha256") for part in answer.values()}
+        on = f" on {len(texts)} texts" if len(texts) > 1 else ""
+        found.append(Finding("conditions", "ok", f"{len(answer) - 1} can be evaluated{on}"))
+    return tuple(found)
+
+
+def _read(name: str, condition: str, answer: Answer, checkout: str) -> tuple[Finding, ...]:
+    """Of a condition only what stands in its way, or should be known."""
+    of = f" of {condition}" if condition else ""
+    if "failed" in answer:
+        said = str(answer["failed"])
+        return (Finding(f"data{of}", "missing", said, _mend(said, checkout, condition)),)
+    warnings = [Finding(f"warning{of}", "ok", str(said)) for said in answer["warnings"]]
+    if condition:
+        return tuple(warnings)
+    seen = f"{name}, {answer['knobs']} knobs, sha256 {str(answer['fingerprint'])[:16]}"
+    return (Finding("objective", "ok", seen), *_text(answer["provenance"], name), *warnings)
+
+
+def _text(there: Answer, name: str) -> list[Finding]:
+    """What is on record of a text; an objective may need none."""
+    if "data_sha256" not in there:
+        listed = ", ".join(f"{key} {value}" for key, value in there.items())
+        return [Finding("data", "ok", listed or f"{name} needs none")]
+    train, val = there["train_tokens"], there["val_tokens"]
+    tokenizer = str(there["tokenizer"])
+    if there["tokenizer_sha256"]:
+        tokenizer += f", sha256 {str(there['tokenizer_sha256'])[:16]}"
+    source = f"{there['data']}: {there['documents']:,} documents, sha256 {there['data_sha256']}"
+    split = f"{train:,} tokens to train on, {val:,} held out ({val / (train + val):.1%})"
+    return [
+        Finding("data", "ok", source),
+        Finding("split", "ok", split),
+        Finding("tokenizer", "ok", tokenizer),
+    ]
+
+
+def _mend(said: str, checkout: str, condition: str) -> str:
+    """The command in an objective's own words, or how to name something else."""
+    if install := _INSTALL.search(said):
+        return pip(_EXTRA.sub(rf'-e "{checkout}\1"', install[1]) if checkout else install[1])
+    if condition:
+        return f"name data that is there in the condition {condition} of the file"
+    return f"{ME} doctor --set data=PATH, with a PATH that is there"

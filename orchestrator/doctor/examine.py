@@ -1,0 +1,162 @@
+"""All checks, on this machine: facts in, findings out. What takes long is asked in the meantime."""
+
+import os
+import platform
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from orchestrator.doctor import (
+    clock,
+    data,
+    devices,
+    disk,
+    isolation,
+    locks,
+    machine,
+    runs,
+    sockets,
+    versions,
+)
+from orchestrator.doctor.asking import Ask, Asked
+from orchestrator.doctor.finding import ME, Finding, Section
+from orchestrator.doctor.subject import Subject
+from orchestrator.engine import Engine
+from orchestrator.execution import processes, ray_access
+from orchestrator.execution.devices import Offer, cpu_name, usable_cpus
+from orchestrator.execution.evaluate import Slots
+from orchestrator.execution.occupancy import process_name
+
+IMPORT_SECONDS, TREE_SECONDS = 120.0, 30.0
+DATA_SECONDS = 24 * 3600.0  # a large text is prepared once, however long that takes
+QUICK_DATA_SECONDS = 5.0  # one that is prepared takes half a second of a free CPU
+LEFT_OUT = Finding("imports", "unknown", "left out by --quick", f"{ME} doctor (no --quick)")
+
+
+@dataclass(frozen=True)
+class Questions:
+    """What other processes are asked."""
+
+    data: Ask
+    tree: Ask
+    imports: Ask | None
+
+
+def examine(subject: Subject) -> tuple[Section, ...]:
+    """Every finding, by section. Starts processes and ends them, leaves nothing behind."""
+    before, times = machine.reading(), machine.cpu_times()
+    with _asked(subject) as questions:
+        graphics = machine.graphics(os.environ)
+        runs_ = runs.run_directories(subject.conduct.root)
+        room = Section("Disk", _disk(subject, runs_))
+        heard = Section("Sockets", _sockets(subject.conduct.engine))
+        name = subject.objective.spec.name
+        checkout = str(machine.CHECKOUT.parent) if machine.requirements_of_checkout() else ""
+        text = Section("Data", data.data(name, questions.data, subject.options, checkout))
+        apart = Section("Isolation", _isolation(questions.tree))
+        found = _versions(questions.imports, len(graphics.visible), subject.conduct.engine.device)
+    after = machine.reading()
+    seconds = after.monotonic - before.monotonic
+    busy = devices.busy(times, machine.cpu_times(), seconds)
+    return (
+        Section("Devices", _devices(subject, graphics, runs_, busy)),
+        Section("Versions", found),
+        text,
+        room,
+        heard,
+        apart,
+        Section("Clock", _clock(before, after, runs_)),
+    )
+
+
+@contextmanager
+def _asked(subject: Subject) -> Iterator[Questions]:
+    """The questions, all of them being answered at once."""
+    here, quick = "orchestrator.doctor", subject.quick
+    specs = {name: one.spec.model_dump() for name, one in subject.objectives.items()}
+    mark = {processes.MARK: f"doctor-{os.getpid()}"}
+    with ExitStack() as stack:
+
+        def ask(module: str, *arguments: str, limit_seconds: float, **more: Any) -> Ask:
+            asked = Asked(f"{here}.{module}", *arguments, limit_seconds=limit_seconds, **more)
+            return stack.enter_context(asked)
+
+        tree = ask("orphaning", limit_seconds=TREE_SECONDS, environment=mark)
+        patience = QUICK_DATA_SECONDS if quick else DATA_SECONDS
+        text = ask("reading", said=specs, limit_seconds=patience)
+        slow = None
+        if not quick:
+            slow = ask("importing", *versions.NAMED, limit_seconds=IMPORT_SECONDS)
+        yield Questions(text, tree, slow)
+
+
+def _devices(
+    subject: Subject, graphics: devices.Graphics, runs_: list[Path], busy: tuple[devices.Busy, ...]
+) -> tuple[Finding, ...]:
+    engine = subject.conduct.engine
+    names = sorted({name for _, name in graphics.visible})
+    offer = Offer(usable_cpus(), cpu_name(), len(graphics.visible), " + ".join(names))
+    asked: Slots | str
+    try:
+        asked = offer.slots(engine.device, engine.workers, engine.threads)
+    except ValueError as error:
+        asked = str(error)
+    return (
+        devices.cpus(offer, machine.load(), busy),
+        devices.memory(*machine.memory_bytes(), asked if isinstance(asked, Slots) else None),
+        *devices.gpus(graphics, process_name),
+        devices.slots(asked, graphics),
+        *runs.live(runs_, platform.node()),
+    )
+
+
+def _versions(imports: Ask | None, gpus: int, device: str) -> tuple[Finding, ...]:
+    now, known = machine.requirements_of_checkout(), machine.requirements_on_record()
+    checkout = str(machine.CHECKOUT.parent)
+    slow = (LEFT_OUT,) if imports is None else versions.imports(imports, gpus, device)
+    return (
+        versions.python(platform.python_version(), machine.python_bound(), checkout),
+        *versions.packages(now or known or (), machine.installed),
+        versions.metadata(known, now, checkout),
+        *slow,
+    )
+
+
+def _disk(subject: Subject, runs_: list[Path]) -> tuple[Finding, ...]:
+    root = subject.conduct.root
+    parent, each = machine.nearest(root), runs.footprint(runs_)
+    room = machine.room(parent)
+    return (
+        disk.disk(parent, room, disk.needs(subject.evaluations, each), each),
+        disk.writable(root.absolute(), parent, room, machine.in_the_way(root)),
+        locks.place(root, allow_network=subject.conduct.allow_network_fs),
+        locks.locks(parent),
+    )
+
+
+def _sockets(engine: Engine) -> tuple[Finding, ...]:
+    environment, uid = os.environ, os.getuid()
+    address = engine.address or environment.get("RAY_ADDRESS") if engine.kind == "ray" else None
+    reach: Callable[[str], None] = ray_access.check_address
+    return (
+        *sockets.listening(machine.listeners(uid)),
+        sockets.private_ray(environment),
+        sockets.cluster(address, reach),
+        sockets.token(ray_access.token_path(), uid, environment),
+    )
+
+
+def _isolation(tree: Ask) -> tuple[Finding, ...]:
+    found = isolation.tree(tree, sys.platform)
+    return (isolation.level(found), *found, *isolation.kernel_fences(machine.fences()))
+
+
+def _clock(before: clock.Reading, after: clock.Reading, runs_: list[Path]) -> tuple[Finding, ...]:
+    return (
+        clock.agree(before, after),
+        clock.date(after.wall, runs.newest_change(runs_)),
+        clock.boot(processes.boot_id),
+    )

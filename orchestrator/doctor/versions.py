@@ -1,0 +1,191 @@
+"""Whether the installed packages are those that the project asks for."""
+
+import re
+import shlex
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from orchestrator.doctor.asking import Answer, Ask, NoAnswerError
+from orchestrator.doctor.finding import Finding
+
+NAMED = ("torch", "ray", "cma", "numpy")
+"""Those whose version decides the last bits of points and scores: each has a finding of its own."""
+
+
+PYPI = "https://pypi.org/simple"  # whose torch for Linux brings CUDA
+
+_REQUIREMENT = re.compile(r"\s*([A-Za-z0-9._-]+)\s*(?:\[[^]]*\])?\s*\(?([^;()]*)\)?\s*(;.*)?$")
+_CLAUSE = re.compile(r"(>=|<=|>|<|==|!=)\s*(v?\d+(?:\.\d+)*)$")
+_VERSION = re.compile(
+    r"v?(\d+(?:\.\d+)*)(?:[._-]?(a|b|c|rc|alpha|beta|pre|preview|dev|post|rev|r)[._-]?\d*)?"
+    r"(\.(?:dev|post)\d+)?(?:\+.*)?$"
+)
+_LATER = ("post", "rev", "r")
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """A package and what its version must satisfy, as a package's metadata writes it."""
+
+    name: str
+    clauses: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return self.name + ",".join(self.clauses)
+
+    def allows(self, version: str) -> bool | None:
+        """Whether it does; None where version or bounds are written in a way not read here."""
+        verdicts = [_holds(clause, version) for clause in self.clauses]
+        if False in verdicts:
+            return False
+        return None if None in verdicts else True
+
+
+def pip(arguments: str) -> str:
+    """The command that installs into the environment of this very interpreter."""
+    return f"{shlex.quote(sys.executable)} -m pip install {arguments}"
+
+
+def required(lines: Iterable[str]) -> tuple[Requirement, ...]:
+    """What is needed by everybody: requirements under a condition (extras) are left out."""
+    matches = (_REQUIREMENT.match(line) for line in lines)
+    return tuple(
+        Requirement(found[1].lower(), _clauses(found[2]))
+        for found in matches
+        if found and not found[3]
+    )
+
+
+def _clauses(text: str) -> tuple[str, ...]:
+    clauses = (clause.replace(" ", "") for clause in text.split(","))
+    return tuple(sorted(filter(None, clauses), reverse=True))  # from below to above
+
+
+def _holds(clause: str, version: str) -> bool | None:
+    bound, found = _CLAUSE.match(clause), _VERSION.match(version)
+    if bound is None or found is None:
+        return None
+    wanted, there = _release(bound[2]), _release(found[1])
+    rank = _rank(found)  # a candidate for 2.0 comes before 2.0, and is not below 2.0 either
+    holds = {
+        ">=": (there, rank) >= (wanted, 0),
+        "<=": (there, rank) <= (wanted, 0),
+        ">": there > wanted,
+        "<": there < wanted,
+        "==": (there, rank) == (wanted, 0),
+        "!=": (there, rank) != (wanted, 0),
+    }
+    return holds[bound[1]]
+
+
+def _release(text: str) -> tuple[int, ...]:
+    numbers = [int(part) for part in text.lstrip("v").split(".")]
+    while len(numbers) > 1 and numbers[-1] == 0:
+        numbers.pop()
+    return tuple(numbers)
+
+
+def _rank(version: re.Match[str]) -> int:
+    if version[2] is None and version[3] is None:
+        return 0
+    return 1 if (version[2] in _LATER or (version[3] or "").startswith(".post")) else -1
+
+
+def python(version: str, bound: str | None, checkout: str) -> Finding:
+    """This interpreter against `Requires-Python`; None: the project is not installed.
+
+    `checkout` is the directory to install the project from.
+    """
+    if bound is None:
+        return Finding(
+            "python",
+            "unknown",
+            f"{version}; the project is not installed, so nothing says what it needs",
+            pip(f"-e {checkout}"),
+        )
+    wanted = Requirement("python", _clauses(bound))
+    return _judged(wanted, version, f"make the environment anew with python{bound}")
+
+
+def packages(
+    requirements: Sequence[Requirement], installed: Callable[[str], str | None]
+) -> tuple[Finding, ...]:
+    """One finding for each that is named or not ok, and one for all others together."""
+    found = [_package(one, installed(one.name)) for one in requirements]
+    shown = [one for one in found if one.item in NAMED or one.state != "ok"]
+    others = [one for one in found if one not in shown]
+    if others:
+        listed = ", ".join(f"{one.item} {one.seen.split(' ')[0]}" for one in others)
+        shown.append(Finding("other packages", "ok", listed))
+    return tuple(shown)
+
+
+def _package(wanted: Requirement, version: str | None) -> Finding:
+    mend = pip(f'"{wanted}"')
+    if version is None:
+        return Finding(wanted.name, "missing", f"not installed, expected {wanted}", mend)
+    return _judged(wanted, version, mend)
+
+
+def _judged(wanted: Requirement, version: str, mend: str) -> Finding:
+    bounds = ",".join(wanted.clauses) or "any"
+    verdict = wanted.allows(version)
+    if verdict is None:
+        seen = f"{version}, which could not be compared with {bounds}"
+        return Finding(wanted.name, "unknown", seen, mend)
+    if verdict:
+        return Finding(wanted.name, "ok", f"{version} ({bounds})")
+    return Finding(wanted.name, "missing", f"{version}, expected {bounds}", mend)
+
+
+def metadata(
+    installed: Sequence[Requirement] | None, now: Sequence[Requirement], checkout: str
+) -> Finding:
+    """Whether what pip knows of a checkout is what its pyproject.toml says now."""
+    mend = pip(f"-e {checkout}")
+    if installed is None:
+        return Finding("install", "absent", "runs from a checkout that is not installed", mend)
+    here, there = set(now), set(installed)
+    if not now or here == there:
+        return Finding("install", "ok", f"{len(there)} requirements on record")
+    differ = ", ".join(sorted({one.name for one in here ^ there}))
+    return Finding(
+        "install", "absent", f"made from an older pyproject.toml: {differ} differ since", mend
+    )
+
+
+def imports(ask: Ask, gpus: int, device: str = "auto") -> tuple[Finding, ...]:
+    """Whether each named package can be imported, and torch sees the GPUs that the driver names.
+
+    `gpus` is how many this process may use by the driver's account.
+    """
+    try:
+        answer = ask()
+    except NoAnswerError as error:
+        mend = f'python -c "import {", ".join(NAMED)}"'
+        return (Finding("imports", "unknown", str(error), mend),)
+    broken = {name: str(answer["failed"][name]) for name in NAMED if name in answer["failed"]}
+    found = [
+        Finding(f"import {name}", "missing", said, pip(f"--force-reinstall {name}"))
+        for name, said in broken.items()
+    ]
+    whole = [name for name in NAMED if name not in broken]
+    if whole:
+        seconds = f"in {answer['seconds']:.1f} s, in a process of its own"
+        found.append(Finding("imports", "ok", f"{', '.join(whole)} {seconds}"))
+    if "torch" in whole:
+        found.append(_cuda(answer, gpus, device))
+    return tuple(found)
+
+
+def _cuda(answer: Answer, gpus: int, device: str) -> Finding:
+    sees, built = int(answer["cuda_devices"]), answer["cuda_built"]
+    build = f"torch built for CUDA {built}" if built else "torch built without CUDA"
+    seen = f"{build}, sees {sees} of {gpus} GPU{'s' * (gpus != 1)}"
+    if sees >= gpus:
+        return Finding("CUDA", "ok" if gpus else "absent", seen)
+    mend = pip(f"--force-reinstall --index-url {PYPI} torch") + ", or say --device cpu"
+    if built:
+        mend = "nvidia-smi (does the driver serve that CUDA?), or say --device cpu"
+    return Finding("CUDA", "absent" if device == "cpu" else "missing", seen, mend)

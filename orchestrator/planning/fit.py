@@ -1,0 +1,177 @@
+"""What fits into a window, in the order in which one would give something up; and what it costs.
+
+Fewer generations before a lower tier, that before fewer seeds a candidate, that before less to
+train. Where a lot of the window would stay unused: what could be had besides. Nothing is written.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from math import sqrt
+from typing import get_args
+
+from budgets.markdown import duration
+from budgets.terms import Plan, Tier
+from budgets.tiers import INTENT
+from objectives import registry
+from objectives.api import SetupError
+from orchestrator.planning.choice import (
+    Choice,
+    Idea,
+    Lever,
+    Room,
+    Wanted,
+    generations_that_fit,
+    weighed,
+)
+from orchestrator.planning.plan import limits_for
+from orchestrator.planning.request import VERDICT_SEEDS, Request
+
+A_LOT = 0.5
+"""Share of the window: with so much unused, more could be had."""
+
+FACTORS = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01)
+"""Of the FLOPs, that are tried."""
+
+MORE_CONFIRM_SEEDS = (32, 24, 16, 12)
+
+
+def choices(wanted: Wanted) -> list[Choice]:
+    """What was asked for first, then what could be instead: ranked, the first that fits is best.
+
+    Raises NoTimeError without a time, ValueError on a request that cannot be planned.
+    """
+    asked = weighed(wanted, Idea("as asked", "as asked", wanted.request))
+    if asked.fits:
+        is_short = asked.needed_hours < (1 - A_LOT) * wanted.room.hours
+        return [asked, *(_more(wanted, asked) if is_short else ())]
+    found = [asked, *_generations(wanted, asked), *_tiers(wanted, asked), *_seeds(wanted, asked)]
+    found += _flops(wanted, asked, wanted.request, "flops")
+    if any(choice.fits for choice in found):
+        return found
+    least = replace(wanted.request, tier="min", generations=2, seeds_per_candidate=1)
+    return [*found, *_flops(wanted, asked, least, "all of these")]
+
+
+def best(found: Sequence[Choice]) -> Choice | None:
+    """The first that fits and takes no more than was asked for."""
+    return next((choice for choice in found if choice.fits and choice.idea.lever != "more"), None)
+
+
+def too_short(found: Sequence[Choice], room: Room) -> str:
+    """What it means that nothing fits, and the least that would."""
+    least = min(found, key=lambda choice: choice.needed_hours)
+    return (
+        f"nothing fits into {duration(3600 * room.hours)} ({room.text}): the least, "
+        f"{least.idea.what}, needs {duration(3600 * least.needed_hours)}. Give a longer {room.flag}"
+    )
+
+
+def _fewer(wanted: Wanted, asked: Choice, whole: Choice, lever: Lever) -> Choice:
+    """`whole`, or with as many of its generations as fit, two at least."""
+    most = whole.plan.resolved.generations
+    generations = max(2, generations_that_fit(whole, wanted.room))
+    if whole.fits or generations >= most:
+        return whole
+    fewer = _cut(wanted, asked, whole, lever, generations)
+    while not fewer.fits and generations > 2:
+        generations -= 1
+        fewer = _cut(wanted, asked, whole, lever, generations)
+    return fewer
+
+
+def _cut(wanted: Wanted, asked: Choice, whole: Choice, lever: Lever, generations: int) -> Choice:
+    """`whole` with so many of its generations."""
+    what = f"{generations} of {whole.plan.resolved.generations} generations"
+    idea = replace(
+        whole.idea,
+        lever=lever,
+        what=what if whole is asked else f"{whole.idea.what}, {what}",
+        request=replace(whole.idea.request, generations=generations),
+        price=(*whole.idea.price, "the search goes less far"),
+    )
+    return weighed(wanted, idea, asked.plan)
+
+
+def _generations(wanted: Wanted, asked: Choice) -> Iterator[Choice]:
+    if (fewer := _fewer(wanted, asked, asked, "generations")) is not asked:
+        yield fewer
+
+
+def _tiers(wanted: Wanted, asked: Choice) -> Iterator[Choice]:
+    """The lower ones, the highest first."""
+    request, tiers = wanted.request, get_args(Tier)
+    for tier in reversed(tiers[: tiers.index(request.tier)]):
+        price = (INTENT[request.phase, tier],)
+        idea = Idea("tier", f"tier {tier}", replace(request, tier=tier), price)
+        yield _fewer(wanted, asked, weighed(wanted, idea, asked.plan), "tier")
+
+
+def _seeds(wanted: Wanted, asked: Choice) -> Iterator[Choice]:
+    """The most seeds a candidate that fit; with one seed fewer generations too."""
+    most = asked.plan.resolved.seeds_per_candidate
+    for seeds in range(most - 1, 0, -1):
+        request = replace(wanted.request, seeds_per_candidate=seeds)
+        price = (f"a candidate's score is {sqrt(most / seeds):.2g} times as noisy",)
+        idea = Idea("seeds", f"{seeds} of {most} seeds a candidate", request, price)
+        whole = weighed(wanted, idea, asked.plan)
+        if whole.fits or seeds == 1:
+            yield _fewer(wanted, asked, whole, "seeds")
+            return
+
+
+def _flops(wanted: Wanted, asked: Choice, request: Request, lever: Lever) -> list[Choice]:
+    """The most FLOPs an evaluation with which it fits; else the least that can be trained."""
+    plan, last = wanted.plan(request), None
+    for factor in FACTORS:
+        less = _with_flops(wanted, asked, request, plan, factor, lever)
+        last = less or last
+        if less is None or less.fits:
+            break
+    return [] if last is None else [last]
+
+
+def _with_flops(  # noqa: PLR0913, PLR0917 - what it is laid over
+    wanted: Wanted, asked: Choice, request: Request, plan: Plan, factor: float, lever: Lever
+) -> Choice | None:
+    """None where so little cannot be trained."""
+    objective = request.objective
+    if (varied := objective.rung(factor)) is None:
+        return None
+    shorter = registry.load(registry.varied(objective.spec, varied.settings))
+    try:
+        shorter.preflight()
+    except SetupError:
+        return None
+    before, after = objective.flops(), shorter.flops()
+    work, steps = varied.length, ""
+    if before is not None and after is not None:
+        work, steps = after.total / before.total, f" ({after.steps} of {before.steps} steps)"
+    what = varied.label
+    if lever == "all of these":
+        what = f"tier {plan.tier}, {plan.resolved.generations} generations, {what}"
+    price = (
+        f"{factor:g} x the training{steps}: what is best for a short one need not be for the whole",
+        "its noise is not known before it is calibrated",
+    )
+    idea = Idea(lever, what, replace(request, objective=shorter), price, varied)
+    calibration = wanted.calibrated(shorter) or wanted.times.for_work(work)
+    limits = limits_for(request.limit_seconds, request.stall_seconds, wanted.devices, calibration)
+    changed = {"calibration": calibration, "limits": limits}
+    return weighed(wanted, idea, asked.plan, plan.model_copy(update=changed))
+
+
+def _more(wanted: Wanted, asked: Choice) -> Iterator[Choice]:
+    """The next tiers, whole or in part, and more seeds for the verdict."""
+    request, tiers = wanted.request, get_args(Tier)
+    for tier in tiers[tiers.index(request.tier) + 1 :]:
+        idea = Idea("more", f"tier {tier}", replace(request, tier=tier, generations=None))
+        above = _fewer(wanted, asked, weighed(wanted, idea, asked.plan), "more")
+        if above.fits and above.fewer < 0:
+            yield above
+    confirmation, planned = asked.plan.confirmation, request.confirm.seeds or VERDICT_SEEDS
+    for seeds in MORE_CONFIRM_SEEDS if confirmation is not None else ():
+        confirm = replace(request.confirm, seeds=seeds)
+        idea = Idea("more", f"{seeds} confirmation seeds", replace(request, confirm=confirm))
+        if seeds > planned and (found := weighed(wanted, idea, asked.plan)).fits:
+            yield found
+            return

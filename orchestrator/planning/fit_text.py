@@ -1,0 +1,58 @@
+"""What fits into a window, as text."""
+
+from collections.abc import Sequence
+
+from budgets.markdown import duration
+from budgets.plain import plain
+from orchestrator.planning.choice import Choice, Room
+from orchestrator.planning.fit import best, too_short
+
+
+def to_markdown(found: Sequence[Choice], room: Room) -> str:
+    """The choices side by side, ranked, and which one a run would take."""
+    lines = [
+        f"# What fits into {duration(3600 * room.hours)} ({room.text})",
+        "",
+        "| | choice | P x G x S | evaluations | takes | must be free | fits |",
+        "|--:|---|---|--:|--:|--:|---|",
+        *(_row(number, choice) for number, choice in enumerate(found, 1)),
+        "",
+        *(_price(number, choice) for number, choice in enumerate(found, 1)),
+        "",
+        f"**{plain(_verdict(found, room))}**",
+        "",
+        "More must be free than a choice takes: the last evaluations' whole limits "
+        "(--limit-seconds), so that none is begun that could end too late; the rung that follows a "
+        "Go; and what nine in ten simulated runs stay within.",
+    ]
+    if any(choice.is_assumed for choice in found):
+        lines += ["", "*assumed*: by a throughput that was not measured here, of which 0.7 counts."]
+    return "\n".join(lines)
+
+
+def _row(number: int, choice: Choice) -> str:
+    shape, hours = choice.plan.resolved, choice.hours
+    size = f"{shape.population} x {shape.generations} x {shape.seeds_per_candidate}"
+    assumed = ", assumed" if choice.is_assumed else ""
+    return (
+        f"| {number} | {plain(choice.idea.what)} | {size} | {shape.evaluations} | "
+        f"{duration(3600 * hours.likely)}{assumed} | {duration(3600 * choice.needed_hours)} | "
+        f"{'yes' if choice.fits else 'no'} |"
+    )
+
+
+def _price(number: int, choice: Choice) -> str:
+    said = "; ".join(choice.price()) or "what was asked for"
+    return f"{number}. {plain(said)}."
+
+
+def _verdict(found: Sequence[Choice], room: Room) -> str:
+    chosen = best(found)
+    if chosen is None:
+        return f"{too_short(found, room)}.".capitalize()
+    number = found.index(chosen) + 1
+    said = f"Choice {number} fits: {chosen.idea.what}."
+    unused = room.hours - chosen.needed_hours
+    if any(choice.idea.lever == "more" for choice in found):
+        said += f" {duration(3600 * unused)} stay unused: more could be had, see below it."
+    return f"{said} --apply FILE writes it into a configuration; --choice N another one."

@@ -1,0 +1,77 @@
+"""How many hours a plan takes, and how many must be free so that no rule ends it early."""
+
+from dataclasses import dataclass
+from math import ceil, sqrt
+
+from budgets.accounts import MS_PER_HOUR
+from budgets.calibration import noise
+from budgets.course import expected
+from budgets.proxy.certificate import outlook
+from budgets.statistics.detectable import detectable
+from budgets.terms import Plan
+from orchestrator.calibrations import CALIBRATION_SEEDS
+from orchestrator.planning.lost import NOTHING_LOST, Lost
+
+
+@dataclass(frozen=True)
+class Hours:
+    """Of a plan, on its devices, with the barrier between generations."""
+
+    search: float
+    verdict: float  # the comparison on fresh seeds, without the rung
+    rung: float  # set aside, and used after a Go only
+    limits: float  # that must be free beyond these: last attempts' whole limits
+    calibrating: float  # before all this, where nothing is calibrated yet
+    lost: float = 0.0  # beside evaluations, as earlier runs did
+
+    @property
+    def likely(self) -> float:
+        """What the run is expected to take."""
+        return self.calibrating + self.search + self.verdict + self.lost
+
+    @property
+    def needed(self) -> float:
+        """With so much free the last generation may begin, and all of the verdict after it."""
+        return self.likely + self.rung + self.limits
+
+
+def hours_of(plan: Plan, *, to_calibrate: bool, beside: Lost = NOTHING_LOST) -> Hours | None:
+    """By the forecast with barriers, and what is lost beside; None where no time is known."""
+    calibration, devices = plan.calibration, plan.devices.count
+    if calibration is None:
+        return None
+    count, shape = plan.resolved.per_generation, plan.resolved
+    search = shape.generations * expected(count, count, calibration, devices).hours
+    if plan.proxy is not None:
+        paired, _ = outlook(plan.proxy, shape.generations)
+        short = count * plan.proxy.varied.length
+        search += paired * expected(count, short, calibration, devices).hours
+    sizes = {} if plan.confirmation is None else plan.confirmation.sizes()
+    parts = {
+        name: expected(*size, calibration, devices).hours for name, size in sizes.items() if size[0]
+    }
+    rung = parts.pop("rung", 0.0)
+    whole, typical = plan.limits.reserve_ms / MS_PER_HOUR, calibration.median_seconds / 3600
+    rounds = ceil(CALIBRATION_SEEDS / devices) if to_calibrate else 0
+    verdict = sum(parts.values())
+    return Hours(
+        search=search,
+        verdict=verdict,
+        rung=rung,
+        limits=max(0.0, whole - typical) + (whole if parts else 0.0),
+        calibrating=rounds * typical,
+        lost=beside.startup_hours + (beside.slowdown - 1) * (search + verdict),
+    )
+
+
+def smallest_gain(plan: Plan) -> float | None:
+    """The relative gain that the verdict would see 8 times of 10, by the calibrated noise.
+
+    None without a verdict, and where no noise was measured.
+    """
+    confirmation, calibration = plan.confirmation, plan.calibration
+    measured = None if calibration is None else noise(calibration)
+    if confirmation is None or measured is None or measured.sd is None or not measured.mean:
+        return None
+    paired = sqrt(2) * measured.sd / abs(measured.mean)
+    return detectable(paired, confirmation.seeds, plan.thresholds.go_level) if paired else 0.0

@@ -1,0 +1,144 @@
+"""How long a run would take on its slots, from what was measured: no measurement, no number."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from math import ceil, log
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+
+from budgets.calibration import measure
+from budgets.chain import LEDGER
+from budgets.terms import Calibration, Devices
+from objectives.api import Objective
+from orchestrator.calibrations import CALIBRATION_SEEDS
+from orchestrator.config.asked import request_of
+from orchestrator.config.resolve import Resolved
+from orchestrator.follow import follow
+from orchestrator.follow import foreseen as following
+from orchestrator.planning.barrier import SEED, simulate
+from orchestrator.planning.history import read_history
+from orchestrator.planning.overheads import ASSUMED
+from orchestrator.planning.plan import Succession, search_plan
+from orchestrator.planning.preview import Preview
+from orchestrator.planning.priors import Nearness, Prior, nearest
+from orchestrator.planning.request import Request
+from orchestrator.recorded import finished_runs
+from orchestrator.warm import start as warm
+
+DeviceKind = Literal["cpu", "cuda"]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a run would take."""
+
+    seconds: float  # wall clock that 9 in 10 such runs stay within
+    device_seconds: float  # expected
+    source: str
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What is known of one evaluation, and from where."""
+
+    calibration: Calibration
+    source: str
+
+
+def measured(resolved: Resolved, kind: DeviceKind) -> Measured | None:
+    """The time of an evaluation: as the file has it, of the newest calibration, or of a prior run.
+
+    Those on any CPU, or any GPU, count, and are named: where jobs will run nobody knows yet.
+    """
+    assumed = resolved.evaluation.assume_eval_seconds
+    if assumed is not None:
+        source = f"assumed, {assumed:g} s an evaluation ({resolved.source(_ASSUMED)})"
+        return Measured(Calibration(assumed_seconds=assumed), source)
+    root, objective = Path(resolved.top.runs_dir), resolved.objective
+    newest = max(_calibrated(root, objective, kind), key=lambda pair: pair[0], default=None)
+    if newest is not None:
+        return newest[1]
+    prior = _prior(root, objective, kind)
+    return None if prior is None else Measured(prior.calibration(), prior.sentence())
+
+
+_ASSUMED = "evaluation.assume_eval_seconds"
+
+
+def _calibrated(
+    root: Path, objective: Objective, kind: DeviceKind
+) -> Iterator[tuple[float, Measured]]:
+    """Each calibration with a healthy evaluation, and when it was last written to."""
+    family = f"{objective.spec.name}-{objective.fingerprint[:10]}-{kind}"
+    for result in finished_runs(root, "calibration", family):
+        with suppress(ValueError):
+            found, devices = measure(result.state), result.state.plan.devices
+            source = (
+                f"measured by {result.directory.name} on {devices.count} x {devices.name}, median "
+                f"{found.median_seconds:.3g} s an evaluation"
+            )
+            yield (result.directory / LEDGER).stat().st_mtime, Measured(found, source)
+
+
+def _prior(root: Path, objective: Objective, kind: DeviceKind) -> Prior | None:
+    """The nearest earlier run on any device of the kind."""
+    entries = [entry for entry in read_history(root).entries if entry.device_kind == kind]
+    places = {(entry.devices, entry.device_name, entry.threads) for entry in entries}
+    found = [
+        prior
+        for count, name, threads in sorted(places)
+        if (prior := nearest(entries, objective, _devices(kind, count, name, threads))) is not None
+    ]
+    order = get_args(Nearness)
+    return min(found, key=lambda p: (order.index(p.nearness), abs(log(p.factor))), default=None)
+
+
+def _devices(kind: DeviceKind, count: int, name: str, threads: int) -> Devices:
+    return Devices(count=count, kind=kind, name=name, threads=threads, memory_bytes=1)
+
+
+def unseen(kind: DeviceKind, count: int, threads: int) -> Devices:
+    """So many devices of a kind, of which nobody knows more."""
+    return _devices(kind, count, "a device of the cluster", threads)
+
+
+def of_evaluation(known: Measured | None) -> Estimate | None:
+    """One evaluation by itself."""
+    if known is None:
+        return None
+    return Estimate(known.calibration.p90_seconds, known.calibration.median_seconds, known.source)
+
+
+def of_search(
+    resolved: Resolved, known: Measured | None, devices: Devices, root: Path
+) -> Estimate | None:
+    """A whole search, simulated, with its comparison and rung, and the calibration it begins with.
+
+    A file that assumes a time needs none.
+    """
+    if known is None:
+        return None
+    request = request_of(resolved)
+    succession = _succession(request, devices.kind, root)
+    plan = search_plan(request, devices, known.calibration, None, succession)
+    found = simulate(plan, known.calibration, ASSUMED, np.random.default_rng(SEED))
+    rung = Preview(plan, None).rung
+    device_hours = found.device_hours_p50 + (0.0 if rung is None else rung.device_hours)
+    calibrates = 0 if resolved.evaluation.assume_eval_seconds is not None else CALIBRATION_SEEDS
+    return Estimate(
+        3600 * (found.hours_p90 + found.rung_hours_p90)
+        + ceil(calibrates / devices.count) * known.calibration.p90_seconds,
+        3600 * device_hours + calibrates * known.calibration.median_seconds,
+        known.source,
+    )
+
+
+def _succession(request: Request, kind: DeviceKind, root: Path) -> Succession | None:
+    if request.follows is not None:
+        return following(follow(root, request, kind), request)
+    if request.warm_start is not None:
+        return warm.foreseen(warm.find_start(root, request), request)
+    return None

@@ -1,0 +1,22 @@
+"""What a person finds beside the scripts: what the runs are, and what to type."""
+
+import shlex
+from string import Template
+
+from budgets.plain import plain
+from orchestrator.slurm.job import Export
+from orchestrator.slurm.page import table
+from orchestrator.slurm.script import template
+
+
+def readme(export: Export) -> str:
+    """Markdown, without a moment in it: the same export is the same file."""
+    return Template(template("README.md")).substitute(
+        name=plain(export.name),
+        count=export.jobs_in_words,
+        table=table(export),
+        directory=shlex.quote(str(export.directory)),
+        first=shlex.quote(export.jobs[0].name),
+        lead=export.options.lead_seconds,
+        requeues=export.options.max_requeues,
+    )

@@ -1,0 +1,72 @@
+"""Which conditions an effect weighs against which."""
+
+from budgets.campaign.contrasts import cells_of, contrasts, usable
+from budgets.terms import Condition, Factor
+
+FACTORS = (
+    Factor(name="A", levels=("a0", "a1")),
+    Factor(name="B", levels=("b0", "b1", "b2")),
+    Factor(name="C", levels=("c0", "c1")),
+)
+
+
+def condition(name: str, *, control: bool = False, **levels: str) -> Condition:
+    return Condition(name=name, settings={}, knobs={}, levels=levels, control=control)
+
+
+def whole() -> dict[tuple[str, ...], int]:
+    conditions = [
+        condition(a + b + c, A=a, B=b, C=c)
+        for a in FACTORS[0].levels
+        for b in FACTORS[1].levels
+        for c in FACTORS[2].levels
+    ]
+    return cells_of(FACTORS, conditions)
+
+
+def test_the_weights_of_every_contrast_add_up_to_nothing() -> None:
+    found = list(contrasts(FACTORS, whole()))
+    assert len(found) == (1 + 2 + 1) + (2 + 1 + 2)
+    for contrast in found:
+        assert abs(sum(contrast.weights.values())) < 1e-12
+
+
+def test_a_contrast_gives_no_weight_to_effects_of_other_factors() -> None:
+    """Orthogonal to them: every level of a factor that is not moved has weights that cancel."""
+    cells = whole()
+    for contrast in contrasts(FACTORS, cells):
+        for place, factor in enumerate(FACTORS):
+            if factor.name in contrast.factors:
+                continue
+            for level in factor.levels:
+                own = [contrast.weights.get(n, 0) for at, n in cells.items() if at[place] == level]
+                assert abs(sum(own)) < 1e-12
+
+
+def test_a_factor_of_one_level_has_no_effect() -> None:
+    factors = (Factor(name="A", levels=("a0",)), Factor(name="B", levels=("b0", "b1")))
+    cells = cells_of(factors, [condition("x", A="a0", B="b0"), condition("y", A="a0", B="b1")])
+    assert [contrast.factors for contrast in contrasts(factors, cells)] == [("B",)]
+
+
+def test_a_control_is_a_cell_only_where_no_condition_has_its_levels() -> None:
+    factors = (Factor(name="A", levels=("a0", "a1")),)
+    own = [
+        condition("a0_base", control=True, A="a0"),
+        condition("a0", A="a0"),
+        condition("a1_base", control=True, A="a1"),
+        condition("default_base", control=True),
+    ]
+    assert cells_of(factors, own) == {("a0",): 1, ("a1",): 2}
+
+
+def test_a_campaign_without_factors_has_no_cells_and_no_contrasts() -> None:
+    assert cells_of((), [condition("x"), condition("y")]) == {}
+    assert list(contrasts((), {})) == []
+
+
+def test_a_cell_is_usable_with_half_of_the_seeds_of_the_fullest() -> None:
+    scores = {0: {1: 1.0, 2: 1.0, 3: 1.0, 4: 1.0}, 1: {1: 1.0, 2: 1.0}, 2: {1: 1.0}, 3: {}}
+    cells: dict[tuple[str, ...], int] = {("a",): 0, ("b",): 1, ("c",): 2, ("d",): 3}
+    assert usable(cells, scores) == {("a",): 0, ("b",): 1}
+    assert usable({("d",): 3}, scores) == {}

@@ -1,0 +1,184 @@
+"""A window that is too short ends a run in time, with everything saved; one that fits does not."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import orjson
+import pytest
+import typer
+
+from budgets.chain import LEDGER, read
+from budgets.events import Settled
+from budgets.terms import Calibration, Window
+from objectives import registry
+from objectives.api import ObjectiveSpec
+from orchestrator.amend import Amendment, amend
+from orchestrator.engine import devices_of
+from orchestrator.fit_command import room_of
+from orchestrator.live import Live
+from orchestrator.planning.choice import Wanted
+from orchestrator.planning.fit import choices
+from orchestrator.planning.history import read_history
+from orchestrator.planning.request import Confirm, Request
+from orchestrator.planning.times import Times, times_here
+from orchestrator.recorded import Result, load_state
+from orchestrator.session import Session
+from orchestrator.simulation.clock import BEGAN, SimulatedClock
+from orchestrator.simulation.instant import InstantExecutor, Machine
+from orchestrator.simulation.session import Person, SimulatedEngine
+from orchestrator.terminal import console, finish
+
+if TYPE_CHECKING:
+    from tests.conftest import Command
+
+MACHINE = Machine(devices=2, seconds=59.9, spread=0.0)  # and 0.1 s to start
+SECONDS = 60.0
+HOUR = 3600.0
+MARGIN = 120.0
+
+Search = Callable[..., Result]
+
+
+@pytest.fixture
+def clock() -> SimulatedClock:
+    return SimulatedClock()
+
+
+def request(**fields: Any) -> Request:
+    """Eight candidates a generation on two devices, 60 s each: 4 minutes, and 300 s reserved."""
+    values: dict[str, Any] = {
+        "phase": "phase1",
+        "tier": "min",
+        "objective": registry.load(ObjectiveSpec(name="sphere", settings={"noise": 0.01})),
+        "limit_seconds": 290.0,
+        **fields,
+    }
+    return Request(**values)
+
+
+def within(seconds: float) -> Window:
+    return Window(hours=seconds / HOUR, margin_seconds=MARGIN)
+
+
+@pytest.fixture
+def search(tmp_path: Path, clock: SimulatedClock) -> Search:
+    """Runs or takes up a search in simulated time."""
+
+    def run(asked: Request) -> Result:
+        rng = np.random.default_rng(1)
+        engine = SimulatedEngine("inline", make=lambda _: InstantExecutor(MACHINE, clock, rng))
+        session = Session(
+            tmp_path, engine, lambda *_: None, lambda _: None, clock.clock, stop=Person()
+        )
+        with session:
+            return session.search(asked, MACHINE.slots, assumed_seconds=SECONDS)
+
+    return run
+
+
+def last_end(directory: Path) -> timedelta:
+    """When the last evaluation was settled, after the run began."""
+    ends = [r.at for r in read(directory / LEDGER).records if isinstance(r.event, Settled)]
+    return datetime.fromisoformat(max(ends)) - BEGAN
+
+
+def needed_seconds(asked: Request) -> float:
+    """So much `plan --fit` says must be free."""
+    devices = devices_of(MACHINE.slots)
+    times = Times(Calibration(assumed_seconds=SECONDS))
+    roomy = replace(asked, window=within(1e6))
+    found = choices(Wanted(roomy, devices, times, room_of(roomy, BEGAN)))
+    return HOUR * found[0].needed_hours
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        request(),
+        request(tier="target", generations=3),
+        request(tier="target", generations=2, confirm=Confirm(rung_factor=0)),
+    ],
+    ids=["smoke test", "with a verdict and a rung", "with a verdict"],
+)
+def test_a_window_that_fit_says_suffices_does_and_a_shorter_one_does_not(
+    search: Search, clock: SimulatedClock, asked: Request
+) -> None:
+    enough = needed_seconds(asked) + MARGIN
+    whole = search(replace(asked, window=within(enough + 1), run_id="enough"))
+    assert whole.verdict.decision == "done"
+    assert len(whole.state.told) == whole.state.plan.resolved.generations
+    clock.advance_to(clock.seconds + 1)
+    short = search(replace(asked, window=within(enough - 1), run_id="short"))
+    assert len(short.state.told) == whole.state.plan.resolved.generations - 1
+    assert any(fired.rule == "budget" for fired in short.state.fired)
+
+
+def test_a_window_that_is_too_short_ends_the_run_in_time_with_everything_saved(
+    search: Search, tmp_path: Path
+) -> None:
+    result = search(request(window=within(780)))  # one generation of 240 s, not two and 240 more
+    assert (result.verdict.decision, len(result.state.told)) == ("stop", 1)
+    assert last_end(result.directory) <= timedelta(seconds=780 - MARGIN)
+    for name in ("run.json", "progress.csv", "best.json", "summary.md", "reports/gen_0000.md"):
+        assert (result.directory / name).stat().st_size > 0
+    assert "--window" in (result.directory / "summary.md").read_text()
+    kept = read_history(tmp_path).entries[-1]
+    assert (kept.decision, kept.evaluations, kept.evaluations_planned) == ("stop", 8, 16)
+    assert kept.accuracy == pytest.approx(100)
+    assert kept.actual_hours == pytest.approx(240 / HOUR)
+    with pytest.raises(typer.Exit) as left, Live(console()) as live:
+        finish(result, Person(), live, as_json=False)
+    assert left.value.exit_code == 4
+
+
+def test_a_later_window_lets_it_go_on(search: Search, clock: SimulatedClock) -> None:
+    asked = request(window=within(780))
+    stopped = search(asked)
+    amend(stopped.directory, Amendment("more time", window=within(5000)), clock.clock)
+    result = search(asked)
+    assert result.verdict.decision == "done"
+    assert len(result.state.told) == 2
+    assert result.state.accounts.evaluations == 16
+
+
+def test_the_next_plan_learns_what_the_run_took(search: Search, tmp_path: Path) -> None:
+    asked = request()
+    search(replace(asked, run_id="first"))
+    times = times_here(tmp_path, asked.objective, devices_of(MACHINE.slots))
+    assert times.prior is not None
+    assert times.prior.entry.run_id == "first"
+    assert times.calibration is not None
+    assert times.calibration.median_seconds == pytest.approx(SECONDS)
+
+
+def test_from_the_command_line_it_ends_with_code_4_and_goes_on_when_amended(
+    command: "Command", tmp_path: Path
+) -> None:
+    """70 s are reserved for an attempt, and a window of 65 s has no room for one."""
+    what = ("phase1", "--tier", "min", "--objective", "sphere", "--assume-eval-seconds", "1")
+    asked = (*what, "--executor", "inline", "--workers", "1")
+    answer = command(*asked, "--window", "65s", "--safety-margin", "0s")
+    assert answer.code == 4
+    run = tmp_path / "artifacts/cmaes/phase1/min-sphere-s1"
+    assert load_state(run).accounts.evaluations == 0
+    amended = ("--window", "10m", "--safety-margin", "0s", "--reason", "more time")
+    assert command("amend", "min-sphere-s1", *amended).code == 0
+    answer = command(*asked, "--window", "65s", "--safety-margin", "0s")
+    assert answer.code == 0
+    assert answer.out.count("On track: ") == 2  # one a generation
+    assert "evaluations an hour." in answer.out
+    assert "accuracy" in answer.out
+    assert load_state(run).accounts.evaluations == 16
+
+
+def test_status_tells_the_pace_of_a_run_that_is_not_over(
+    command: "Command", search: Search, tmp_path: Path
+) -> None:
+    stopped = search(request(window=within(780)))
+    found = orjson.loads(command("status", str(stopped.directory), "--json").out)
+    assert found["pace"] is None  # it was stopped: nothing goes on
+    assert found["timing"]["accuracy"] == pytest.approx(100)
