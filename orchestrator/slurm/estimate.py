@@ -7,8 +7,6 @@ from math import ceil, log
 from pathlib import Path
 from typing import Literal, get_args
 
-import numpy as np
-
 from budgets.calibration import measure
 from budgets.chain import LEDGER
 from budgets.terms import Calibration, Devices
@@ -18,7 +16,6 @@ from orchestrator.config.asked import request_of
 from orchestrator.config.resolve import Resolved
 from orchestrator.follow import follow
 from orchestrator.follow import foreseen as following
-from orchestrator.planning.barrier import SEED, simulate
 from orchestrator.planning.history import read_history
 from orchestrator.planning.overheads import ASSUMED
 from orchestrator.planning.plan import Succession, search_plan
@@ -37,6 +34,7 @@ class Estimate:
 
     seconds: float  # wall clock that 9 in 10 such runs stay within
     device_seconds: float  # expected
+    eval_seconds: float  # of one evaluation, which 9 in 10 stay within
     source: str
 
 
@@ -109,7 +107,8 @@ def of_evaluation(known: Measured | None) -> Estimate | None:
     """One evaluation by itself."""
     if known is None:
         return None
-    return Estimate(known.calibration.p90_seconds, known.calibration.median_seconds, known.source)
+    p90 = known.calibration.p90_seconds
+    return Estimate(p90, known.calibration.median_seconds, p90, known.source)
 
 
 def of_search(
@@ -119,6 +118,10 @@ def of_search(
 
     A file that assumes a time needs none.
     """
+    import numpy as np
+
+    from orchestrator.planning.barrier import SEED, simulate
+
     if known is None:
         return None
     request = request_of(resolved)
@@ -132,6 +135,7 @@ def of_search(
         3600 * (found.hours_p90 + found.rung_hours_p90)
         + ceil(calibrates / devices.count) * known.calibration.p90_seconds,
         3600 * device_hours + calibrates * known.calibration.median_seconds,
+        known.calibration.p90_seconds,
         known.source,
     )
 

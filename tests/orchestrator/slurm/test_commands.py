@@ -265,6 +265,43 @@ def test_a_cell_is_estimated_from_an_assumed_time(export: Export) -> None:
     assert {run["limit_seconds"] for run in shown["runs"]} == {5400}
 
 
+def assuming(text: str, seconds: float) -> str:
+    return f"{text}[evaluation]\nassume_eval_seconds = {seconds}\n"
+
+
+def test_a_search_is_told_to_end_an_evaluation_before_its_limit(
+    export: Export, tmp_path: Path
+) -> None:
+    export(assuming(SEARCH.replace("1h", "4h"), 1200.0), "--write")
+    run = tmp_path / "file" / "min-sphere-s1"
+    assert "--signal=B:USR1@1560" in (run / "run.slurm").read_text()  # 20 min x 1.25 + 1 min
+    assert config_of(run)["backend"]["drain_seconds"] == 1530
+
+
+def test_an_evaluation_that_no_job_could_finish_is_refused(export: Export) -> None:
+    refused = export(assuming(FACTORIAL, 3590.0))
+    assert refused.code == 2
+    assert "less than one evaluation of dimension2_size1B_s1 takes, 59 min 50 s" in refused.err
+
+
+def test_a_search_that_its_limit_cuts_is_foretold(export: Export) -> None:
+    notes = json.loads(export(assuming(SEARCH, 1500.0), "--json").out)["notes"]
+    assert "1 of 1 runs need more than one start, min-sphere-s1 some 5" in notes
+    assert not any("raise slurm.time" in note for note in notes)
+    few = SEARCH + "max_requeues = 1\n"
+    notes = json.loads(export(assuming(few, 1500.0), "--json").out)["notes"]
+    assert "min-sphere-s1 is requeued 1 times at most: raise slurm.time" in notes
+
+
+def test_only_a_search_is_requeued_where_nobody_says(export: Export, tmp_path: Path) -> None:
+    export(SEARCH, "--write")
+    export(FACTORIAL, "--write")
+    search = tmp_path / "file" / "min-sphere-s1" / "run.slurm"
+    cell = tmp_path / "two-by-two" / "default_base_s1" / "run.slurm"
+    assert "max_requeues=10\n" in search.read_text()
+    assert "max_requeues=0\n" in cell.read_text()
+
+
 def test_a_followed_run_is_named_by_its_directory(
     export: Export, run_search: Callable[..., Result], tmp_path: Path
 ) -> None:
