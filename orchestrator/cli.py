@@ -34,6 +34,8 @@ from orchestrator.campaign.picture import PICTURE, can_draw
 from orchestrator.campaign.plan_command import plan_campaign
 from orchestrator.campaign.shown import draw_board, show_board, show_result
 from orchestrator.campaign.status import find_board
+from orchestrator.capacity.sweep import LEAST_EVALUATIONS
+from orchestrator.capacity.sweep_command import SweepWorkers, WorkerCounts, sweep_workers
 from orchestrator.config.asked import Asked, Conduct
 from orchestrator.config.commands import init
 from orchestrator.config.sections import MOST_SEEDS
@@ -151,8 +153,16 @@ def calibrate(
     settings: Settings = None,
     root: Root = DEFAULT_ROOT,
     repeats: Annotated[
-        int, Option("--repeats", min=1, max=MOST_SEEDS, help="Seeds.")
-    ] = CALIBRATION_SEEDS,
+        int | None,
+        Option(
+            "--repeats",
+            min=1,
+            max=MOST_SEEDS,
+            help=f"Seeds; default: {CALIBRATION_SEEDS}, of a sweep {LEAST_EVALUATIONS} a level.",
+        ),
+    ] = None,
+    sweep: SweepWorkers = False,
+    counts: WorkerCounts = None,
     executor: ExecutorName = "ray",
     launcher: LauncherName = "fork",
     address: Address = None,
@@ -173,6 +183,13 @@ def calibrate(
     chosen = load_objective(objective, settings)
     engine = Engine(executor, launcher, address, device, workers, threads)
     how = Conduct(root, engine, drain_seconds, allow_network_fs, as_json)
+    if counts is not None and not sweep:
+        raise ValueError("--worker-counts: expected --sweep-workers beside it, got it alone")
+    if sweep:
+        overrides_of(override, reason, again=again)
+        sweep_workers(how, chosen, counts, repeats, reason if again else "")
+        return
+    repeats = CALIBRATION_SEEDS if repeats is None else repeats
     if micro_batches is not None:
         measure_micro_batches(how, chosen, micro_batches, repeats)
         return

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -20,13 +20,15 @@ from orchestrator.config.asked import Asked
 from orchestrator.config.resolve import all_keys
 from orchestrator.engine import devices_of
 from orchestrator.follow import follow, foreseen
+from orchestrator.planning.basis import basis_of
 from orchestrator.planning.choice import Choice, Room, Wanted
 from orchestrator.planning.fit import best, choices, too_short
 from orchestrator.planning.fit_text import to_markdown
+from orchestrator.planning.lost import Lost
 from orchestrator.planning.plan import Succession
 from orchestrator.planning.profiles import current_profile, profile_reports
 from orchestrator.planning.request import Request
-from orchestrator.planning.times import times_here
+from orchestrator.planning.times import Times, times_here
 from orchestrator.terminal import console, print_json, print_line
 from orchestrator.warm import start as warm
 
@@ -118,7 +120,7 @@ def fit_phase(asked: Asked, fitting: Fitting) -> None:
     now = datetime.now(UTC)
     request, root = asked.request, asked.conduct.root
     devices, room = devices_of(asked.conduct.engine.slots()), room_of(request, now)
-    times = times_here(root, request.objective, devices, asked.assumed_seconds)
+    times = _with_gaps(root, asked, devices)
     wanted = Wanted(
         request,
         devices,
@@ -157,6 +159,19 @@ def _succession(asked: Asked, kind: Literal["cpu", "cuda"]) -> Succession | None
     if request.warm_start is not None:
         return warm.foreseen(warm.find_start(root, request), request)
     return None
+
+
+def _with_gaps(root: Path, asked: Asked, devices: Devices) -> Times:
+    """The times; where no run of this objective says what is lost beside evaluations, with the
+    start-up and the gaps that its calibration measured, or what is assumed of them."""
+    objective, assumed = asked.request.objective, asked.assumed_seconds
+    times = times_here(root, objective, devices, assumed)
+    if times.lost.runs or times.calibration is None:
+        return times
+    beside = basis_of(root, objective, devices, assumed).overheads
+    startup_hours = max(times.lost.startup_hours, beside.startup_seconds / 3600)
+    slowdown = 1 + beside.gap_seconds / times.calibration.median_seconds
+    return replace(times, lost=Lost(startup_hours, slowdown))
 
 
 def _spread(plan: Plan) -> float:

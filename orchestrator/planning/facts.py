@@ -2,18 +2,26 @@
 
 from collections.abc import Iterator
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from budgets.accounts import MS_PER_HOUR
 from budgets.terms import Plan
 from orchestrator.check import Known
-from orchestrator.planning.barrier import Simulated
 from orchestrator.planning.basis import Basis
 from orchestrator.planning.checklist import Facts, Need
 from orchestrator.planning.room import Room
 
+if TYPE_CHECKING:
+    from orchestrator.planning.barrier import Simulated  # imports numpy
+
 
 def facts_of(  # noqa: PLR0913, PLR0917 - one a thing that is known
-    plan: Plan, basis: Basis, simulated: Simulated | None, space: Room, known: Known, now: datetime
+    plan: Plan,
+    basis: Basis,
+    simulated: "Simulated | None",
+    space: Room,
+    known: Known,
+    now: datetime,
 ) -> Facts:
     """The facts of one tier's plan; `now` dates the calibration and measures a deadline."""
     measured = basis.calibration
@@ -64,7 +72,7 @@ def window_hours(plan: Plan, now: datetime) -> float | None:
     return max(0.0, hours - window.margin_seconds / 3600)
 
 
-def _needs(plan: Plan, simulated: Simulated | None, now: datetime) -> Iterator[Need]:
+def _needs(plan: Plan, simulated: "Simulated | None", now: datetime) -> Iterator[Need]:
     """Nine runs in ten need no more: the last attempt must find its whole reservation free."""
     caps, reserve = plan.caps, plan.limits.reserve_ms / MS_PER_HOUR
     hours = None if simulated is None else simulated.hours_p90 + reserve

@@ -37,7 +37,7 @@ class Times:
     def notes(self) -> tuple[str, ...]:
         """Where the times come from, if not from a calibration here."""
         notes = [] if self.prior is None else [self.prior.sentence()]
-        if self.lost.slowdown > 1:
+        if self.lost.runs and self.lost.slowdown > 1:
             runs = ", ".join(self.lost.runs)
             notes.append(f"x {self.lost.slowdown:.3g}, as much longer than forecast took: {runs}")
         return tuple(notes)

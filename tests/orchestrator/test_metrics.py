@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from budgets.chain import LEDGER, read
-from budgets.events import Reserved
+from budgets.events import Reserved, Settled, Status
 from budgets.head import HEAD
 from orchestrator import metrics
 from orchestrator.recorded import Result, load_state
@@ -116,8 +116,9 @@ def test_an_attempt_that_was_lost_has_no_line_and_is_made_up_for(
     (result.directory / HEAD).unlink()
     shutil.rmtree(result.directory / "eval")
     run_search(tmp_path, assumed_seconds=1.0)
-    ends = [r.event for r in read(result.directory / LEDGER).records if r.event.kind == "settled"]
-    assert [end.status for end in ends].count("lost") == 1
+    events = [record.event for record in read(result.directory / LEDGER).records]
+    lost = [e for e in events if isinstance(e, Settled) and e.status is Status.LOST]
+    assert len(lost) == 1
     assert len(lines_of(result.directory)) == 16
     written = (result.directory / metrics.METRICS).read_bytes()
     assert written == b"".join(metrics.lines(read(result.directory / LEDGER).records))
