@@ -159,8 +159,14 @@ class Session:
         baseline = Given((objective.space.baseline,))
         return self.carry_out(directory, plan, slots, lambda _: baseline, overrides)
 
-    def check(self, request: Check, slots: Slots, assumed_seconds: float | None = None) -> Result:
-        """Begin or take up the check or the campaign that `request` describes.
+    def check(
+        self,
+        request: Check,
+        slots: Slots,
+        assumed_seconds: float | None = None,
+        pace: Pace | None = None,
+    ) -> Result:
+        """Begin or take up the check or the campaign that `request` describes, at its own `pace`.
 
         A calibration there is gives it limits and the unit of noise, unless a time is assumed.
         Raises ValueError on a request that cannot be planned.
@@ -179,7 +185,7 @@ class Session:
             self.say(request.in_words(plan))
         proposer = Given(request.points())
         same_bits = replace(slots, threads=plan.devices.threads)
-        return self.carry_out(directory, plan, same_bits, lambda _: proposer)
+        return self.carry_out(directory, plan, same_bits, lambda _: proposer, pace=pace)
 
     def _known(
         self, objective: Objective, devices: Devices, assumed_seconds: float | None
