@@ -132,7 +132,8 @@ SlotsDir = Annotated[
     Option("--slots-dir", help="Where they are shared; default: by all of yours on this host."),
 ]
 BackpressureOn = Annotated[
-    bool, Option("--backpressure", help="Fewer at once while more would do less together.")
+    bool,
+    Option("--backpressure/--no-backpressure", help="Fewer at once while more would do less."),
 ]
 AllowNetworkFs = Annotated[
     bool, Option("--allow-network-fs", help="Keep the ledger on a network file system.")
