@@ -90,11 +90,13 @@ class Controlled:
 
 def in_words(pressure: Pressure) -> str:
     """A change, for people."""
-    peak = "" if pressure.p_star is None else f", optimum {pressure.p_star:.3g}"
-    measured = (
-        "" if pressure.throughput is None else f", {pressure.throughput:.3g} evaluations an hour"
-    )
-    return (
-        f"Back-pressure: {pressure.action} to {pressure.allowed} at once "
-        f"({pressure.regime or 'unknown'}{peak}{measured} before)."
-    )
+    why: str = pressure.regime or "nothing is known yet"
+    if pressure.action == "throttle" and pressure.regime != "retrograde":
+        why = f"{why}: are fewer as quick?"
+    peak = "" if pressure.p_star is None else f"; optimum {pressure.p_star:.3g}"
+    rate = "" if pressure.throughput is None else f"; {_figure(pressure.throughput)} an hour before"
+    return f"Back-pressure: {pressure.action} to {pressure.allowed} at once ({why}{peak}{rate})."
+
+
+def _figure(number: float) -> str:
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"

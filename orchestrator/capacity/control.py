@@ -145,12 +145,12 @@ def _wanted(control: Control, found: Fit) -> tuple[int, bool]:
     more = [n for n in levels if n > own and _does_more(control, n, own) and _is_free(control, n)]
     if more:
         return max(more, key=lambda n: (levels[n].throughput, -n)), False
-    least, _ = control.terms.bounds(control.devices)
+    least, most = control.terms.bounds(control.devices)
     upwards = _next_up(control, found)
     if upwards > own:
         return upwards, False
-    is_lowest = own == min(levels)
-    if is_lowest and own > least and len(levels) > 1:  # more did not do more: perhaps fewer do
+    goes_no_higher = own == most or len(levels) > 1  # more cannot be, or did not do more
+    if goes_no_higher and own == min(levels) and own > least:  # perhaps fewer do
         return own - 1, False
     return own, False
 

@@ -22,9 +22,10 @@ from orchestrator.capacity.fitted import Level
 from orchestrator.capacity.pace import AtMost
 from orchestrator.engine import devices_of
 from orchestrator.execution.evaluate import Slots
+from orchestrator.follow import Overrides
 from orchestrator.planning.plan import calibration_name, calibration_plan, short_hash
 from orchestrator.planning.request import run_directory
-from orchestrator.recorded import Result, finished_runs
+from orchestrator.recorded import Result, finished_runs, recorded_state
 from orchestrator.walk import Given
 
 if TYPE_CHECKING:
@@ -62,18 +63,18 @@ def worker_counts(devices: int) -> tuple[int, ...]:
     return tuple(sorted({*(n for n in powers if n <= devices), devices}))
 
 
-def parse_worker_counts(text: str, devices: int) -> tuple[int, ...]:
-    """`1,2,4`, each once, in their order. Raises ValueError on another text, and on more than
-    there are devices."""
+def parse_worker_counts(text: str, most: int) -> tuple[int, ...]:
+    """`1,2,4`, each once, in their order. Raises ValueError on another text, and on more."""
     try:
         counts = sorted({int(part) for part in text.split(",")})
     except ValueError:
         counts = []
     if not counts or counts[0] < 1:
         raise ValueError(f"--worker-counts: expected whole numbers such as 1,2,4, got {text!r}")
-    if counts[-1] > devices:
+    if counts[-1] > most:
         raise ValueError(
-            f"--worker-counts: expected {devices} at most, as there are devices, got {counts[-1]}"
+            f"--worker-counts: expected {most} at most, as devices or max_concurrent allow, got "
+            f"{counts[-1]}"
         )
     return tuple(counts)
 
@@ -92,6 +93,7 @@ class Sweep:
     counts: tuple[int, ...]
     least: int = LEAST_EVALUATIONS  # at each number of workers
     reason: str = ""  # to sweep again, although that was done
+    overrides: Overrides = ()  # of the level that a rule holds up
 
     def carry_out(self, session: "Session") -> Iterator[Result]:
         """How each level ended, fewest workers first: measured, or what was begun taken up.
@@ -102,9 +104,16 @@ class Sweep:
         for workers in self.counts:
             plan = self.plan(workers)
             directory = run_directory(session.root, "calibration", plan.run_id)
+            recorded = recorded_state(directory)
+            is_held_up = recorded is not None and recorded.concluded is None
             session.say(f"Throughput of {workers} at once: {plan.resolved.evaluations} seeds.")
             yield session.carry_out(
-                directory, plan, self.slots, lambda _: baseline, pace=AtMost(workers)
+                directory,
+                plan,
+                self.slots,
+                lambda _: baseline,
+                self.overrides if is_held_up else (),
+                pace=AtMost(workers),
             )
 
     def plan(self, workers: int) -> Plan:

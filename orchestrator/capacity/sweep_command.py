@@ -27,20 +27,23 @@ WorkerCounts = Annotated[
 ]
 
 
-def sweep_workers(
-    how: Conduct, objective: Objective, counts: str | None, least: int | None, reason: str
-) -> None:
-    """Evaluate the baseline at each number of workers, and print what that says.
+def sweep_of(how: Conduct, objective: Objective, counts: str | None, least: int | None) -> Sweep:
+    """The sweep of these numbers of workers (1,2,4), or of the usual ones, on what there is.
 
-    The same command takes up what was begun. `least` is of the evaluations at each, and with a
-    `reason` all is measured again.
+    `least` is of the evaluations at each. Raises ValueError on numbers that cannot be.
     """
     slots = how.engine.slots()
-    levels = (
-        worker_counts(slots.count) if counts is None else parse_worker_counts(counts, slots.count)
-    )
-    wanted = Sweep(objective, slots, levels, least or LEAST_EVALUATIONS, reason)
-    found = []
+    most = min(slots.count, how.pacing.max_concurrent or slots.count)
+    levels = worker_counts(most) if counts is None else parse_worker_counts(counts, most)
+    return Sweep(objective, slots, levels, least or LEAST_EVALUATIONS)
+
+
+def sweep_workers(how: Conduct, wanted: Sweep) -> None:
+    """Evaluate the baseline at each number of workers, and print what that says.
+
+    The same command takes up what was begun.
+    """
+    objective, slots, found = wanted.objective, wanted.slots, []
     with conducting(how) as (session, live):
         for result in wanted.carry_out(session):
             if result.verdict.decision != "done":

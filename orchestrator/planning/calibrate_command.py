@@ -1,5 +1,6 @@
 """`calibrate`: the baseline measured, before anything is searched."""
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 from typer import Context, Option
@@ -9,7 +10,7 @@ from budgets.terms import Calibration
 from objectives.api import Objective
 from orchestrator.calibrations import CALIBRATION_SEEDS
 from orchestrator.capacity.sweep import LEAST_EVALUATIONS
-from orchestrator.capacity.sweep_command import SweepWorkers, WorkerCounts, sweep_workers
+from orchestrator.capacity.sweep_command import SweepWorkers, WorkerCounts, sweep_of, sweep_workers
 from orchestrator.config.asked import Conduct, conduct_of
 from orchestrator.config.sections import MOST_SEEDS
 from orchestrator.follow import Overrides
@@ -82,8 +83,11 @@ def calibrate(
     overrides = overrides_of(override, reason, again=again)
     if counts is not None and not sweep:
         raise ValueError("--worker-counts: expected --sweep-workers beside it, got it alone")
+    if sweep and micro_batches is not None:
+        raise ValueError("--sweep-workers and --micro-batches: expected one, got both")
     if sweep:
-        sweep_workers(how, chosen, counts, repeats, reason if again else "")
+        wanted = sweep_of(how, chosen, counts, repeats)
+        sweep_workers(how, replace(wanted, reason=reason if again else "", overrides=overrides))
     elif micro_batches is not None:
         measure_micro_batches(how, chosen, micro_batches, repeats or CALIBRATION_SEEDS)
     else:

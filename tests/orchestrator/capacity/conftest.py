@@ -11,9 +11,10 @@ import pytest
 from budgets.events import Event, Status, Withdrawn
 from budgets.state import RunState
 from objectives import registry
-from objectives.api import Context, Objective, ObjectiveSpec
+from objectives.api import Context, Objective, ObjectiveError, ObjectiveSpec
 from orchestrator.capacity.terms import Pacing
 from orchestrator.capacity.usl import Law
+from orchestrator.execution import child
 from orchestrator.execution.evaluate import Attempt, Outcome, Slots
 from orchestrator.session import Session
 from orchestrator.simulation.clock import SimulatedClock
@@ -74,15 +75,21 @@ class SharedMachine:
 
     def _outcome(self, flight: _Flight) -> Outcome:
         attempt = flight.attempt
-        context = Context(attempt.directory, "cpu", 1, lambda _: None)
-        measured = registry.load(attempt.objective).evaluate(attempt.knobs, attempt.seed, context)
         seconds = self.clock.seconds - flight.began
+        context = Context(attempt.directory, "cpu", 1, lambda _: None)
+        status, cause, measured = Status.OK, "", None
+        try:
+            found = registry.load(attempt.objective).evaluate(attempt.knobs, attempt.seed, context)
+            measured = found.model_copy(update={"train_seconds": seconds})
+        except ObjectiveError as error:
+            status, cause = child.classify(error), child.in_one_line(error)
         return Outcome(
             attempt_id=attempt.attempt_id,
-            status=Status.OK,
+            status=status,
+            cause=cause,
             seconds=seconds,
             cpu_seconds=1.0,
-            measurement=measured.model_copy(update={"train_seconds": seconds}),
+            measurement=measured,
         )
 
 

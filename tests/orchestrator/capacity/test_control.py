@@ -148,6 +148,14 @@ def test_more_workers_that_do_less_are_throttled_and_called_retrograde() -> None
     assert throttles[0].allowed < 4
 
 
+@pytest.mark.parametrize(("law", "rests_at"), [(Law(120, 0.1, 0.0), 2), (Law(120, 0.0, 2.0), 1)])
+def test_on_two_devices_one_is_tried_once(law: Law, rests_at: int) -> None:
+    control, pressures = run(Busy(law), 100, devices=2)
+    assert control.pressure.allowed == rests_at
+    assert 1 in {p.allowed for p in pressures}
+    assert sum(p.action != "hold" for p in pressures[20:]) <= 2 * (rests_at == 1) + 2
+
+
 def test_workers_that_slow_down_together_are_fewer_soon() -> None:
     world = Busy(Law(120, 0.02, 0.001))
     control, _ = run(world, 600)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -10,7 +11,8 @@ import pytest
 from budgets.chain import LEDGER, read
 from budgets.events import Event, Reserved, Settled
 from budgets.state import RunState
-from objectives.api import Objective
+from objectives import registry
+from objectives.api import Objective, ObjectiveSpec
 from orchestrator.calibrations import find_calibration
 from orchestrator.capacity.least_squares import fit
 from orchestrator.capacity.sweep import (
@@ -21,9 +23,12 @@ from orchestrator.capacity.sweep import (
     swept,
     worker_counts,
 )
+from orchestrator.capacity.sweep_command import sweep_of
 from orchestrator.capacity.sweep_text import as_document, to_markdown
+from orchestrator.capacity.terms import Pacing
 from orchestrator.capacity.usl import Law
-from orchestrator.engine import devices_of
+from orchestrator.config.asked import Conduct
+from orchestrator.engine import Engine, devices_of
 from orchestrator.execution.evaluate import Slots
 from orchestrator.recorded import Result
 from orchestrator.verify import verify
@@ -255,6 +260,30 @@ def test_worker_counts_without_a_sweep_are_refused(command: "Command") -> None:
     answer = command("calibrate", "--worker-counts", "1", "--objective", "sphere")
     assert answer.code == 2
     assert "--sweep-workers" in answer.err
+
+
+def test_an_override_is_of_the_level_that_a_rule_holds_up(
+    make_world: MakeWorld, sphere: Sphere
+) -> None:
+    world = make_world(LAW)
+    failing = sphere(failure_rate=1.0)
+    [first] = measure(world, Sweep(failing, world.slots, (1,)))
+    assert first.verdict.decision == "pause"
+    rules = tuple((t.rule, "let it fail") for t in first.verdict.triggers)
+    again = measure(world, Sweep(failing, world.slots, (1,), overrides=rules))
+    assert {o.rule for o in again[0].state.overridden} == {rule for rule, _ in rules}
+
+
+def test_a_sweep_of_workers_and_of_memory_are_two_commands(command: "Command") -> None:
+    answer = command(*SWEEP, "--micro-batches", "1,2")
+    assert answer.code == 2
+    assert "expected one, got both" in answer.err
+
+
+def test_a_sweep_keeps_to_the_slots_that_it_shares() -> None:
+    engine = Engine(kind="inline", device="cpu", workers=1)
+    how = Conduct(Path(), engine, None, False, True, Pacing(max_concurrent=1))
+    assert sweep_of(how, registry.load(ObjectiveSpec(name="sphere")), None, None).counts == (1,)
 
 
 def test_unequal_evaluations_make_a_level_doubtful(make_world: MakeWorld, sphere: Sphere) -> None:
