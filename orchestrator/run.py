@@ -171,7 +171,7 @@ class Run:
             attempt_id=self._attempt_id(reserved),
             directory=self.directory / "eval" / attempt_place(reserved),
             objective=made.objective,
-            knobs=_knobs(plan, batch, reserved.candidate),
+            knobs=knobs_of(plan, batch, reserved.candidate),
             seed=reserved.seed,
             limits=plan.limits.stretched(made.length),
             owner=self.owner,
@@ -182,7 +182,7 @@ class Run:
         return attempt_id(self.state, reserved)
 
 
-def _knobs(plan: Plan, batch: Batch, candidate: int) -> dict[str, float]:
+def knobs_of(plan: Plan, batch: Batch, candidate: int) -> dict[str, float]:
     """Those of the candidate's point; a campaign's conditions have their own."""
     if plan.campaign is not None:
         return dict(plan.campaign.conditions[candidate].knobs)

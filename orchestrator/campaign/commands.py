@@ -10,7 +10,12 @@ from budgets.rules.triggers import judge
 from budgets.state import RunState
 from orchestrator import artifacts
 from orchestrator.campaign.cells import campaign_of, terms_of
-from orchestrator.campaign.collected import begin_searches, collect_runs, draw_beside
+from orchestrator.campaign.collected import (
+    begin_searches,
+    collect_runs,
+    draw_beside,
+    refuse_searches,
+)
 from orchestrator.campaign.manifest import source_of
 from orchestrator.campaign.request import CampaignRequest
 from orchestrator.campaign.searches import SearchCell, search_cells
@@ -51,6 +56,7 @@ def run_trainings(asked: Asked) -> None:
     campaign = terms_of(asked.resolved)
     slots = asked.conduct.engine.slots()
     slots = replace(slots, count=campaign.workers(slots.count))
+    refuse_searches(run_directory(asked.conduct.root, "campaign", campaign.name))
     file = asked.resolved.file
     with conducting(asked.conduct) as (session, live):
         session.source = None if file is None else source_of(file)
