@@ -19,6 +19,7 @@ from orchestrator.campaign.collected import (
 from orchestrator.campaign.manifest import source_of
 from orchestrator.campaign.request import CampaignRequest
 from orchestrator.campaign.searches import SearchCell, search_cells
+from orchestrator.campaign.stagger import Staggered
 from orchestrator.config.asked import Asked, request_of
 from orchestrator.execution.evaluate import Slots
 from orchestrator.follow import Overrides
@@ -60,7 +61,8 @@ def run_trainings(asked: Asked) -> None:
     with conducting(asked.conduct) as (session, live):
         session.source = None if file is None else source_of(file)
         request = CampaignRequest(asked.request, campaign)
-        result = session.check(request, slots, asked.assumed_seconds)
+        pace = Staggered(campaign.stagger_seconds, session.clock.monotonic)
+        result = session.check(request, slots, asked.assumed_seconds, pace)
         report = artifacts.campaign_report(result.state, result.verdict)
         draw_beside(result.directory, report, asked.resolved.top.objective, live.say)
         finish(result, session.stop, live, asked.conduct.as_json)

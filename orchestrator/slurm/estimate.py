@@ -7,8 +7,6 @@ from math import ceil, log
 from pathlib import Path
 from typing import Literal, get_args
 
-import numpy as np
-
 from budgets.calibration import measure
 from budgets.chain import LEDGER
 from budgets.terms import Calibration, Devices
@@ -18,7 +16,6 @@ from orchestrator.config.asked import request_of
 from orchestrator.config.resolve import Resolved
 from orchestrator.follow import follow
 from orchestrator.follow import foreseen as following
-from orchestrator.planning.barrier import SEED, simulate
 from orchestrator.planning.history import read_history
 from orchestrator.planning.overheads import ASSUMED
 from orchestrator.planning.plan import Succession, search_plan
@@ -121,6 +118,10 @@ def of_search(
 
     A file that assumes a time needs none.
     """
+    import numpy as np
+
+    from orchestrator.planning.barrier import SEED, simulate
+
     if known is None:
         return None
     request = request_of(resolved)

@@ -123,7 +123,7 @@ def test_a_disk_that_fills_up_in_mid_run_is_exit_8_and_the_same_command_finishes
     namespace.sh("rm disk/filler")
     code, said = namespace.finished(*command)
     assert code == 0, said
-    undisturbed = (*PHASE1, "--set", "seconds=0.3", "--executor", "inline")
+    undisturbed = (*PHASE1, "--executor", "inline")
     assert namespace.finished(*undisturbed, "--runs-dir", str(tmp_path / "w"))[0] == 0
     assert found(seen)["generations"] == found(run_of(tmp_path / "w"))["generations"]
     final = [r.event for r in read(seen / LEDGER).records if isinstance(r.event, Settled)]

@@ -71,7 +71,7 @@ KNOBS = [
 def test_every_knob_changes_the_score_between_its_bounds(
     group: str, knob: Knob, objective: Build, evaluate: Evaluate
 ) -> None:
-    subject = objective(25, n_layer=2, space=group, weight_decay=0.1, lambda_loge=3.0)
+    subject = objective(40, n_layer=2, space=group, weight_decay=0.1, lambda_loge=3.0)
     low, high = (evaluate(subject, **{knob.name: knob.decode(unit)}).score for unit in (0.0, 1.0))
     assert abs(low - high) > 1e-4
 

@@ -40,7 +40,15 @@ with RayExecutor(Slots(1, "cpu", "", 1), program=program, address="local") as ex
 
 
 @pytest.fixture(scope="module")
-def local_ray(_importable: None) -> Iterator[None]:
+def _python_interrupts() -> Iterator[None]:
+    """SIGINT is Python's, also where the tests were started in the background, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(scope="module")
+def local_ray(_importable: None, _python_interrupts: None) -> Iterator[None]:
     """One Ray for all tests of this module but those that need their own."""
     with connected("local", "tests"):
         yield
