@@ -25,6 +25,7 @@ from budgets.report import budget_report
 from budgets.state import RunState
 from budgets.storage import FULL
 from objectives.api import SetupError
+from objectives.keeping import keeping
 from orchestrator import artifacts
 from orchestrator.analyze_command import analyze
 from orchestrator.campaign.commands import run_campaign
@@ -221,7 +222,8 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal's charset stops no run
     try:
-        sys.exit(app(standalone_mode=False) or 0)
+        with keeping(allowed=False):  # but where something is evaluated
+            sys.exit(app(standalone_mode=False) or 0)
     except tuple(_EXIT_BY_ERROR) as error:
         code = next(code for kind, code in _EXIT_BY_ERROR.items() if isinstance(error, kind))
         if message := printable(_in_words(error)):
