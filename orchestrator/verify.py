@@ -21,6 +21,7 @@ from budgets.report import BudgetReport
 from budgets.state import RunState
 from budgets.terms import Inherited, Parent, Plan, SearchTerms, Source
 from objectives.space import SearchSpace
+from orchestrator.campaign.verify import conditions
 from orchestrator.check import stands_for
 from orchestrator.execution.attempts import read_summary
 from orchestrator.follow import recommended
@@ -67,6 +68,8 @@ def verify(directory: Path, *, accept_drift: bool = False) -> Verification:
             held.append(_seeds(state, lambda number: number))
         else:
             held += _replay(state, state.plan.search, accept_drift=accept_drift)
+        if state.plan.campaign is not None:
+            held.append(conditions(directory, state))
         if state.plan.proxy is not None:
             held.append(_lengths(records, state))
         elif state.plan.phase == "check":
