@@ -13,7 +13,6 @@ from pydantic_core import ErrorDetails
 from rich.markdown import Markdown
 from typer import Option
 
-from budgets.calibration import eval_seconds, measure, noise
 from budgets.chain import LedgerCorruptError
 from budgets.fold import ImpossibleEventError
 from budgets.ledger import LedgerStorageError
@@ -29,46 +28,29 @@ from objectives.api import SetupError
 from objectives.keeping import keeping
 from orchestrator import artifacts
 from orchestrator.analyze_command import analyze
-from orchestrator.calibrations import CALIBRATION_SEEDS
 from orchestrator.campaign.commands import run_campaign
 from orchestrator.campaign.picture import PICTURE, can_draw
 from orchestrator.campaign.plan_command import plan_campaign
 from orchestrator.campaign.shown import draw_board, show_board, show_result
 from orchestrator.campaign.status import find_board
-from orchestrator.config.asked import Asked, Conduct
+from orchestrator.config.asked import Asked
 from orchestrator.config.commands import init
-from orchestrator.config.sections import MOST_SEEDS
 from orchestrator.doctor.command import doctor
-from orchestrator.engine import Engine
 from orchestrator.execution import processes
 from orchestrator.execution.server import EngineError
 from orchestrator.explain import explain
 from orchestrator.history_command import history
 from orchestrator.ledger_commands import amend, ledgers, verify
-from orchestrator.memory_command import MicroBatches, measure_micro_batches
 from orchestrator.options import (
     DEFAULT_ROOT,
-    Address,
-    AllowNetworkFs,
-    DeviceName,
-    DrainSeconds,
-    ExecutorName,
     Json,
-    LauncherName,
-    ObjectiveName,
-    Override,
-    Reason,
     Root,
     RunName,
-    Settings,
-    Threads,
-    Workers,
     file_command,
-    load_objective,
-    overrides_of,
     phase_command,
 )
-from orchestrator.planning.commands import page_of_calibration, plans, show
+from orchestrator.planning.calibrate_command import calibrate
+from orchestrator.planning.commands import plans
 from orchestrator.proxy_commands import proxies
 from orchestrator.recorded import find_run, load_state
 from orchestrator.session import system_clock
@@ -130,6 +112,7 @@ app.command("run", help="Run what a file describes: a search, or a campaign; res
     file_command(run_file)
 )
 app.command()(init)
+app.command()(calibrate)
 plans.command("campaign", help="What a campaign would take: every run, times, a checklist.")(
     file_command(plan_campaign)
 )
@@ -144,68 +127,6 @@ app.command()(analyze)
 app.command()(explain)
 app.command()(doctor)
 app.command()(history)
-
-
-@app.command()
-def calibrate(
-    objective: ObjectiveName = "nanochat",
-    settings: Settings = None,
-    root: Root = DEFAULT_ROOT,
-    repeats: Annotated[
-        int, Option("--repeats", min=1, max=MOST_SEEDS, help="Seeds.")
-    ] = CALIBRATION_SEEDS,
-    executor: ExecutorName = "ray",
-    launcher: LauncherName = "fork",
-    address: Address = None,
-    device: DeviceName = "auto",
-    workers: Workers = None,
-    threads: Threads = None,
-    drain_seconds: DrainSeconds = None,
-    allow_network_fs: AllowNetworkFs = False,
-    again: Annotated[
-        bool, Option("--again", help="Measure anew beside what there is; needs --reason.")
-    ] = False,
-    micro_batches: MicroBatches = None,
-    override: Override = None,
-    reason: Reason = "",
-    as_json: Json = False,
-) -> None:
-    """Measure the baseline: time, memory, FLOPs, and the score's spread over seeds."""
-    chosen = load_objective(objective, settings)
-    engine = Engine(executor, launcher, address, device, workers, threads)
-    how = Conduct(root, engine, drain_seconds, allow_network_fs, as_json)
-    if micro_batches is not None:
-        measure_micro_batches(how, chosen, micro_batches, repeats)
-        return
-    slots, overrides = engine.slots(), overrides_of(override, reason, again=again)
-    with conducting(how) as (session, live):
-        if again:
-            result = session.calibrate_again(chosen, slots, repeats, overrides, reason)
-        else:
-            result = session.calibrate(chosen, slots, repeats, overrides)
-        if result.verdict.decision != "done":
-            finish(result, session.stop, live, as_json)
-        calibration = measure(result.state)
-        page = page_of_calibration(root, chosen, slots)
-    if as_json:
-        measured = {
-            "median_seconds": calibration.median_seconds,
-            "p90_seconds": calibration.p90_seconds,
-            "evals_per_hour": 3600 / calibration.median_seconds,
-            "mean_score": calibration.mean_score,
-            "sd_score": calibration.sd_score,
-            "noise": noise(calibration),
-            "eval_seconds": eval_seconds(calibration),
-        }
-        print_json(
-            {
-                "directory": str(result.directory),
-                "calibration": {**calibration.model_dump(mode="json"), **measured},
-                "tiers": [tier.as_dict() for tier in page.tiers],
-            }
-        )
-    else:
-        show(page)
 
 
 @app.command()

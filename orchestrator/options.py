@@ -123,6 +123,18 @@ DrainSeconds = Annotated[
         help="After SIGINT or SIGTERM, kill what still runs; default: let it finish.",
     ),
 ]
+MaxConcurrent = Annotated[
+    int | None,
+    Option("--max-concurrent", min=1, help="Evaluations at once of all that share the slots."),
+]
+SlotsDir = Annotated[
+    Path | None,
+    Option("--slots-dir", help="Where they are shared; default: by all of yours on this host."),
+]
+BackpressureOn = Annotated[
+    bool,
+    Option("--backpressure/--no-backpressure", help="Fewer at once while more would do less."),
+]
 AllowNetworkFs = Annotated[
     bool, Option("--allow-network-fs", help="Keep the ledger on a network file system.")
 ]
@@ -262,6 +274,9 @@ def _phase_options(
     device: DeviceName = "auto",
     workers: Workers = None,
     threads: Threads = None,
+    max_concurrent: MaxConcurrent = None,
+    slots_dir: SlotsDir = None,
+    backpressure: BackpressureOn = False,
     drain_seconds: DrainSeconds = None,
     allow_network_fs: AllowNetworkFs = False,
     as_json: Json = False,

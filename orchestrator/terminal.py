@@ -37,6 +37,7 @@ def conducting(how: Conduct) -> Iterator[tuple[Session, Live]]:
             live.say,
             stop=SignalStop(how.drain_seconds),
             allow_network_fs=how.allow_network_fs,
+            pacing=how.pacing,
         ) as session,
     ):
         yield session, live

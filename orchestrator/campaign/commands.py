@@ -10,10 +10,16 @@ from budgets.rules.triggers import judge
 from budgets.state import RunState
 from orchestrator import artifacts
 from orchestrator.campaign.cells import campaign_of, terms_of
-from orchestrator.campaign.collected import begin_searches, collect_runs, draw_beside
+from orchestrator.campaign.collected import (
+    begin_searches,
+    collect_runs,
+    draw_beside,
+    refuse_searches,
+)
 from orchestrator.campaign.manifest import source_of
 from orchestrator.campaign.request import CampaignRequest
 from orchestrator.campaign.searches import SearchCell, search_cells
+from orchestrator.campaign.stagger import Staggered
 from orchestrator.config.asked import Asked, request_of
 from orchestrator.execution.evaluate import Slots
 from orchestrator.follow import Overrides
@@ -50,11 +56,13 @@ def run_trainings(asked: Asked) -> None:
     campaign = terms_of(asked.resolved)
     slots = asked.conduct.engine.slots()
     slots = replace(slots, count=campaign.workers(slots.count))
+    refuse_searches(run_directory(asked.conduct.root, "campaign", campaign.name))
     file = asked.resolved.file
     with conducting(asked.conduct) as (session, live):
         session.source = None if file is None else source_of(file)
         request = CampaignRequest(asked.request, campaign)
-        result = session.check(request, slots, asked.assumed_seconds)
+        pace = Staggered(campaign.stagger_seconds, session.clock.monotonic)
+        result = session.check(request, slots, asked.assumed_seconds, pace)
         report = artifacts.campaign_report(result.state, result.verdict)
         draw_beside(result.directory, report, asked.resolved.top.objective, live.say)
         finish(result, session.stop, live, asked.conduct.as_json)

@@ -170,13 +170,14 @@ def check_names(cells: Sequence[Cell]) -> None:
 
 def condition(objective: Objective, cell: Cell) -> Condition:
     """The cell as the objective has it. Raises ValueError, naming the cell, where it cannot."""
+    settings = {key.removeprefix(f"{TRAINING}."): value for key, value in cell.settings.items()}
     try:
-        varied = registry.load(registry.varied(objective.spec, cell.settings))
+        varied = registry.load(registry.varied(objective.spec, settings))
     except ValueError as error:
         raise ValueError(f"condition {cell.name}: {error}") from error
     return Condition(
         name=cell.name,
-        settings=dict(cell.settings),
+        settings=settings,
         knobs=varied.space.decode(varied.space.baseline),
         length=_length(objective, varied),
         levels=dict(cell.levels),

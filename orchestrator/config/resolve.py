@@ -27,6 +27,7 @@ from orchestrator.config.document import (
 from orchestrator.config.sections import (
     SECTIONS,
     Backend,
+    Backpressure,
     Budget,
     Campaign,
     Evaluation,
@@ -64,6 +65,7 @@ class Resolved:
     evaluation: Evaluation
     verdict: Verdict
     backend: Backend
+    backpressure: Backpressure
     thresholds: Mapping[str, Any]  # other than the default
     campaign: Campaign | None
     factors: Mapping[str, Any]
@@ -111,6 +113,7 @@ def resolve(given: Given) -> Resolved:
         evaluation=_section(Evaluation, "evaluation", values, sources),
         verdict=_section(Verdict, "verdict", values, sources),
         backend=_section(Backend, "backend", values, sources),
+        backpressure=_section(Backpressure, "backpressure", values, sources),
         thresholds=_thresholds(_of(THRESHOLDS, values), sources),
         campaign=campaign,
         factors=_of(FACTORS, values),

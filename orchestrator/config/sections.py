@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from budgets.terms import PositiveSeed, SearchMethod, Tier, VariantName
+from orchestrator.capacity.terms import Backpressure as Controller
 
 LARGEST = 1e9
 """Of any number of hours, seconds or money: a larger one is a slip, and no clock counts so far."""
@@ -101,6 +102,19 @@ class Backend(Section):
     max_concurrent: int | None = Field(default=None, ge=1)  # shared by all runs of a host
     slots_dir: str | None = None  # where that is kept
 
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.slots_dir is not None and self.max_concurrent is None:
+            raise ValueError(
+                f"slots_dir {self.slots_dir} needs max_concurrent (--max-concurrent): how many "
+                "slots there are"
+            )
+        return self
+
+
+class Backpressure(Controller, Section):
+    """Fewer evaluations at once where more do less together."""
+
 
 def _different(seeds: list[int]) -> list[int]:
     if twice := sorted({seed for seed in seeds if seeds.count(seed) > 1}):
@@ -129,6 +143,7 @@ SECTIONS: dict[str, type[Section]] = {
     "evaluation": Evaluation,
     "verdict": Verdict,
     "backend": Backend,
+    "backpressure": Backpressure,
     "campaign": Campaign,
 }
 """Tables with fixed keys. `[training]` has the objective's, `[thresholds]` those of the rules,

@@ -127,12 +127,20 @@ def _elsewhere(root: Path, objective: Objective, devices: Devices, notes: tuple[
 
 
 def _together(own: Overheads, latest: Latest | None) -> Overheads:
-    """The calibration's, with the time between generations from a run that has any."""
-    if latest is None or "between generations" in latest.overheads.assumed:
+    """The calibration's, with what a search adds: time between generations, a longer start-up.
+
+    A run that was calibrated by the same command found its workers started: that is not shorter.
+    """
+    if latest is None:
+        return own
+    there = latest.overheads
+    if "start-up" not in there.assumed:
+        own = replace(own, startup_seconds=max(own.startup_seconds, there.startup_seconds))
+    if "between generations" in there.assumed:
         return own
     return replace(
         own,
-        generation_seconds=latest.overheads.generation_seconds,
+        generation_seconds=there.generation_seconds,
         assumed=tuple(name for name in own.assumed if name != "between generations"),
     )
 

@@ -125,7 +125,7 @@ def surroundings(
 
 def seen(place: Path) -> Seen:
     """Every file as it is; of temporary ones whether there are any, for they may come and go."""
-    found: Seen = {path: (0, 0, b"") for path in (place / "tmp").iterdir()}
+    found: Seen = dict.fromkeys((place / "tmp").iterdir(), (0, 0, b""))
     for path in {place, *place.rglob("*")} - {place / "tmp"}:
         own = path.lstat()
         content = path.read_bytes() if path.is_file() else b""

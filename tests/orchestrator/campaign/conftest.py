@@ -1,6 +1,7 @@
 """Small campaigns, carried out in this process."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,14 @@ from budgets.head import HEAD
 from budgets.terms import CampaignTerms
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.campaign.conditions import agreed, condition, controls, factorial, factors_of
+from orchestrator.campaign.conditions import (
+    Cell,
+    agreed,
+    condition,
+    controls,
+    factorial,
+    factors_of,
+)
 from orchestrator.campaign.request import CampaignRequest
 from orchestrator.engine import Engine
 from orchestrator.planning.request import Request
@@ -30,6 +38,12 @@ class Uninterrupted(SignalStop):
         pass
 
 
+def plain(cell: Cell) -> Cell:
+    """With the settings by the objective's own names."""
+    settings = {key.removeprefix("training."): value for key, value in cell.settings.items()}
+    return replace(cell, settings=settings)
+
+
 def trained(
     root: Path,
     factors: Mapping[str, Any] = FACTORS,
@@ -42,7 +56,7 @@ def trained(
     """A campaign of noisy spheres and its control; or taken up again."""
     objective = registry.load(ObjectiveSpec(name="sphere", settings={"dimension": 2}))
     varied = factors_of(factors)
-    cells = (*factorial(varied), *(controls(objective) if control else ()))
+    cells = (*map(plain, factorial(varied)), *(controls(objective) if control else ()))
     terms = CampaignTerms(
         name=name,
         conditions=tuple(condition(objective, cell) for cell in cells),
@@ -83,3 +97,9 @@ def shortened(directory: Path, settled: int) -> None:
 @pytest.fixture
 def cut() -> Callable[[Path, int], None]:
     return shortened
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished campaign of two levels of noise and the control on two seeds. Untouched."""
+    return trained(tmp_path_factory.mktemp("made"), {"noise": [0.01, 0.02]}, (1, 2)).directory

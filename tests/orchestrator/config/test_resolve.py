@@ -138,8 +138,13 @@ launcher = "exec"
 device = "cpu"
 workers = 2
 threads = 1
+max_concurrent = 3
+slots_dir = "shared"
 drain_seconds = 30.0
 allow_network_fs = true
+[backpressure]
+enabled = true
+max_workers = 5
 """
 """Every key that an option has too, away from its default; but those that exclude each other."""
 
@@ -181,6 +186,8 @@ OPTIONS: dict[str, tuple[str, Any]] = {
     "device": ("auto", "auto"),
     "workers": ("1", 1),
     "threads": ("2", 2),
+    "max_concurrent": ("48", 48),
+    "slots_dir": ("49", "49"),
     "drain_seconds": ("47", 47.0),
 }
 """Of every option that takes a value: what is typed, and what it is."""
@@ -206,7 +213,7 @@ def flag_of(name: str) -> str:
 
 def test_every_option_is_a_value_of_a_key_or_known_to_be_none() -> None:
     assert set(options()) == {*FLAGS, *NO_VALUES}
-    assert set(FLAGS) == {*OPTIONS, "allow_network_fs"}
+    assert set(FLAGS) == {*OPTIONS, "allow_network_fs", "backpressure"}
 
 
 def test_every_key_that_an_option_sets_is_one_of_the_file() -> None:
@@ -237,6 +244,9 @@ def test_options_that_are_not_given_leave_the_file_its_say(
     )
     assert (conduct.engine.device, conduct.engine.workers, conduct.engine.threads) == ("cpu", 2, 1)
     assert (conduct.drain_seconds, conduct.allow_network_fs) == (30.0, True)
+    assert (conduct.pacing.max_concurrent, conduct.pacing.slots_dir) == (3, Path("shared"))
+    assert conduct.pacing.backpressure.enabled
+    assert conduct.pacing.backpressure.max_workers == 5
     assert request.objective.spec.name == "ellipsoid"
     assert request.thresholds == {"patience_generations": 27, "patience_improve": 0.28}
     assert asked.assumed_seconds == 16.0
@@ -269,6 +279,14 @@ def test_an_option_that_is_given_its_own_default_goes_before_the_file_too(
 
     assert asked.resolved.source(FLAGS[name]) == flag_of(name)
     assert str(as_dict(asked.resolved)[FLAGS[name]]["value"]).removesuffix(".0") == text
+
+
+def test_back_pressure_that_a_file_turns_on_can_be_turned_off(
+    write: Callable[..., Path], typed: Typed
+) -> None:
+    asked = typed(write(FILE), "--no-backpressure")
+    assert not asked.conduct.pacing.backpressure.enabled
+    assert asked.conduct.pacing.backpressure.max_workers == 5
 
 
 def test_what_a_phase_2_follows_may_be_in_the_file_or_typed(

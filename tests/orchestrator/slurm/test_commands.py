@@ -286,7 +286,7 @@ def test_an_evaluation_that_no_job_could_finish_is_refused(export: Export) -> No
 
 def test_a_search_that_its_limit_cuts_is_foretold(export: Export) -> None:
     notes = json.loads(export(assuming(SEARCH, 1500.0), "--json").out)["notes"]
-    assert "1 of 1 runs need more than one start, min-sphere-s1 some 5" in notes
+    assert "1 of 1 runs need more than one start, min-sphere-s1 some 4" in notes
     assert not any("raise slurm.time" in note for note in notes)
     few = SEARCH + "max_requeues = 1\n"
     notes = json.loads(export(assuming(few, 1500.0), "--json").out)["notes"]
