@@ -39,7 +39,6 @@ from orchestrator.doctor.command import doctor
 from orchestrator.execution import processes
 from orchestrator.execution.server import EngineError
 from orchestrator.explain import explain
-from orchestrator.history_command import history
 from orchestrator.ledger_commands import amend, ledgers, verify
 from orchestrator.options import (
     DEFAULT_ROOT,
@@ -51,6 +50,7 @@ from orchestrator.options import (
 )
 from orchestrator.planning.calibrate_command import calibrate
 from orchestrator.planning.commands import plans
+from orchestrator.planning.history_command import history
 from orchestrator.proxy_commands import proxies
 from orchestrator.recorded import find_run, load_state
 from orchestrator.session import system_clock

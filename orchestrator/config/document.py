@@ -15,10 +15,9 @@ Values = dict[str, Any]
 """By dotted key, `search.tier`; one above all tables has no dot."""
 
 TRAINING, FACTORS, THRESHOLDS, SLURM = "training", "factors", "thresholds", "slurm"
-FREE = (TRAINING, FACTORS, SLURM)
-"""Tables whose keys others know."""
 
 TABLES = (TRAINING, *SECTIONS, THRESHOLDS, FACTORS, SLURM)
+
 LARGEST = 1 << 20
 """Bytes of such a file: a longer one is another file."""
 

@@ -14,7 +14,6 @@ from orchestrator.capacity.sweep_command import SweepWorkers, WorkerCounts, swee
 from orchestrator.config.asked import Conduct, conduct_of
 from orchestrator.config.sections import MOST_SEEDS
 from orchestrator.follow import Overrides
-from orchestrator.memory_command import MicroBatches, measure_micro_batches
 from orchestrator.options import (
     DEFAULT_ROOT,
     Address,
@@ -38,6 +37,7 @@ from orchestrator.options import (
     resolved_of,
 )
 from orchestrator.planning.commands import page_of_calibration, show
+from orchestrator.planning.memory_command import MicroBatches, measure_micro_batches
 from orchestrator.recorded import Result
 from orchestrator.terminal import conducting, finish, print_json
 

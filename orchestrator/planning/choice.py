@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 from budgets.terms import Calibration, Devices, Plan
 from objectives.api import Objective, Variant
-from orchestrator.planning.needs import Hours, hours_of, smallest_gain
+from orchestrator.planning.gains import smallest_gain
+from orchestrator.planning.needs import Hours, hours_of
 from orchestrator.planning.plan import Succession, search_plan, why_no_go
 from orchestrator.planning.request import Request
 from orchestrator.planning.times import Times
@@ -142,7 +143,7 @@ def weighed(
     hours = hours_of(plan, to_calibrate=to_calibrate, beside=wanted.times.lost)
     if hours is None:
         raise NoTimeError
-    needed = hours.needed + wanted.spread(plan)
+    needed, seen = hours.needed + wanted.spread(plan), smallest_gain(plan)
     return Choice(
         idea=idea,
         plan=plan,
@@ -151,7 +152,7 @@ def weighed(
         fits=needed <= wanted.room.hours * (1 + 1e-9),  # sums of the same parts may differ so
         is_assumed=is_assumed,
         fewer=0 if asked is None else asked.resolved.evaluations - plan.resolved.evaluations,
-        smallest_gain=smallest_gain(plan),
+        smallest_gain=None if seen is None else seen.gain,
         no_go=why_no_go(plan.resolved, plan.confirmation, plan.thresholds),
         slowdown=wanted.times.lost.slowdown,
     )

@@ -23,9 +23,9 @@ from orchestrator.check import Known, known_knobs
 from orchestrator.config.asked import Asked
 from orchestrator.engine import devices_of
 from orchestrator.execution.evaluate import Slots
-from orchestrator.fit_command import with_fit
 from orchestrator.follow import follow, foreseen
 from orchestrator.options import phase_command
+from orchestrator.planning.fit_command import with_fit
 from orchestrator.planning.plan import Succession
 from orchestrator.planning.request import Request
 from orchestrator.terminal import console, print_json

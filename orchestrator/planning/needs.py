@@ -1,13 +1,11 @@
 """How many hours a plan takes, and how many must be free so that no rule ends it early."""
 
 from dataclasses import dataclass
-from math import ceil, sqrt
+from math import ceil
 
 from budgets.accounts import MS_PER_HOUR
-from budgets.calibration import noise
 from budgets.course import expected
 from budgets.proxy.certificate import outlook
-from budgets.statistics.detectable import detectable
 from budgets.terms import Plan
 from orchestrator.calibrations import CALIBRATION_SEEDS
 from orchestrator.planning.lost import NOTHING_LOST, Lost
@@ -62,16 +60,3 @@ def hours_of(plan: Plan, *, to_calibrate: bool, beside: Lost = NOTHING_LOST) -> 
         calibrating=rounds * typical,
         lost=beside.startup_hours + (beside.slowdown - 1) * (search + verdict),
     )
-
-
-def smallest_gain(plan: Plan) -> float | None:
-    """The relative gain that the verdict would see 8 times of 10, by the calibrated noise.
-
-    None without a verdict, and where no noise was measured.
-    """
-    confirmation, calibration = plan.confirmation, plan.calibration
-    measured = None if calibration is None else noise(calibration)
-    if confirmation is None or measured is None or measured.sd is None or not measured.mean:
-        return None
-    paired = sqrt(2) * measured.sd / abs(measured.mean)
-    return detectable(paired, confirmation.seeds, plan.thresholds.go_level) if paired else 0.0

@@ -4,35 +4,23 @@ to begin. No side effects."""
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from math import sqrt
 from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
 
-from budgets.calibration import noise
-from budgets.statistics.detectable import detectable
-from budgets.terms import Calibration, Devices, Plan, Tier
+from budgets.terms import Devices, Plan, Tier
 from orchestrator.check import Known
 from orchestrator.planning.barrier import SEED, Simulated, simulate
 from orchestrator.planning.basis import Basis
 from orchestrator.planning.checklist import Item, checklist
 from orchestrator.planning.facts import facts_of
+from orchestrator.planning.gains import Smallest, smallest_gain
 from orchestrator.planning.plan import Succession
 from orchestrator.planning.power import GAINS, Assumptions, Power, imagined_power, of_the_comparison
 from orchestrator.planning.preview import Preview, preview_tiers
 from orchestrator.planning.request import Request
 from orchestrator.planning.room import Room, room
-
-
-@dataclass(frozen=True)
-class Smallest:
-    """The smallest true gain that a verdict shows 8 times of 10, and what the calibration leaves
-    possible: relative to the baseline's score."""
-
-    gain: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -144,24 +132,10 @@ def _tier(preview: Preview, under: Circumstances) -> TierPage:
         preview,
         simulated,
         space,
-        smallest_gain(plan, calibration),
+        smallest_gain(plan),
         _comparison(plan, basis),
         checklist(facts),
     )
-
-
-def smallest_gain(plan: Plan, calibration: Calibration | None) -> Smallest | None:
-    """What the plan's comparison can see; None without one, and where no noise is known.
-
-    As if two points on one seed shared none of their noise, which is the worst.
-    """
-    measured = None if calibration is None else noise(calibration)
-    confirmation, level = plan.confirmation, plan.thresholds.go_level
-    if confirmation is None or measured is None or measured.sd is None or not measured.mean:
-        return None
-    sds = (measured.sd, measured.sd_low or 0.0, measured.sd_high or 0.0)
-    paired = (sqrt(2) * sd / abs(measured.mean) for sd in sds)
-    return Smallest(*(detectable(sd, confirmation.seeds, level) for sd in paired))
 
 
 def _comparison(plan: Plan, basis: Basis) -> tuple[Compared, ...]:

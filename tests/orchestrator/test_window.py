@@ -18,10 +18,10 @@ from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.amend import Amendment, amend
 from orchestrator.engine import devices_of
-from orchestrator.fit_command import room_of
 from orchestrator.live import Live
 from orchestrator.planning.choice import Wanted
 from orchestrator.planning.fit import choices
+from orchestrator.planning.fit_command import room_of
 from orchestrator.planning.history import read_history
 from orchestrator.planning.request import Confirm, Request
 from orchestrator.planning.times import Times, times_here

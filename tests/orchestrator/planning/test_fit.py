@@ -13,9 +13,9 @@ import pytest
 from budgets.terms import Calibration, Devices, Sample, Window
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
-from orchestrator.fit_command import room_of
 from orchestrator.planning.choice import Choice, NoTimeError, Room, Wanted
 from orchestrator.planning.fit import best, choices, too_short
+from orchestrator.planning.fit_command import room_of
 from orchestrator.planning.fit_text import to_markdown
 from orchestrator.planning.lost import Lost
 from orchestrator.planning.plan import search_plan

@@ -11,13 +11,13 @@ from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from orchestrator.calibrations import find_calibration
 from orchestrator.engine import Engine, devices_of
-from orchestrator.memory_command import memory_of, to_markdown
 from orchestrator.planning.memory import (
     measured_peaks,
     memory_line,
     parse_sizes,
     with_micro_batch,
 )
+from orchestrator.planning.memory_command import memory_of, to_markdown
 
 if TYPE_CHECKING:
     from tests.conftest import Command
