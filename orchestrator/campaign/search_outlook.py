@@ -1,7 +1,7 @@
 """What a campaign of searches would take: each as its own plan has it, one after the other."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from budgets.markdown import duration
@@ -29,14 +29,20 @@ class ExpectedSearch:
 
 
 def expected_searches(cells: Sequence[SearchCell], slots: Slots) -> Iterator[ExpectedSearch]:
-    """One for each cell, in their order. Raises ValueError where one cannot be planned."""
+    """One for each cell, in their order; the engine starts once, before the first.
+
+    Raises ValueError where one cannot be planned.
+    """
     from orchestrator.planning.page import page_of  # imports numpy
 
-    for cell in cells:
+    for number, cell in enumerate(cells):
         request = request_of(cell.resolved)
         root = conduct_of(cell.resolved, as_json=False).root
         assumed = cell.resolved.evaluation.assume_eval_seconds
         under, _ = circumstances(root, request.objective, devices_of(slots), assumed)
+        if number:
+            started = replace(under.basis.overheads, startup_seconds=0.0)
+            under = replace(under, basis=replace(under.basis, overheads=started))
         yield _expected(cell, page_of(request, under, (request.tier,)).tiers[0])
 
 

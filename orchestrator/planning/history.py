@@ -48,8 +48,8 @@ class Typical(BaseModel):
     cpu_seconds: float = Field(ge=0)
     steps: float = 0.0
     tokens: float = 0.0
-    train_flops: float = 0.0
-    eval_flops: float = 0.0
+    train_flops: float = Field(default=0.0, ge=0)
+    eval_flops: float = Field(default=0.0, ge=0)
     tokens_per_second: float | None = None  # of training
     peak_memory_bytes: int = 0  # on the GPU where it ran on one that says so, otherwise resident
     memory_bytes: int = 0  # that there was for it

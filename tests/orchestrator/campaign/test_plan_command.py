@@ -76,3 +76,34 @@ def test_a_campaign_claims_no_share_of_simulated_runs(
     items = plan(1.0, "--assume-eval-seconds", "5")["checklist"]
     wall = next(item for item in items if item["question"] == "Is the wall time acceptable?")
     assert wall["why"].startswith("by median times it ends within 27 s")
+
+
+SEARCHES = """
+objective = "sphere"
+[training]
+dimension = 2
+[search]
+tier = "min"
+[factors]
+noise = [0.01, 0.02]
+[campaign]
+cell = "search"
+seeds = [1, 2]
+controls = false
+[evaluation]
+assume_eval_seconds = 1.0
+[backend]
+workers = 1
+"""
+
+
+def test_searches_one_after_the_other_start_the_engine_once(
+    command: "Command", tmp_path: Path
+) -> None:
+    (tmp_path / "file.toml").write_text(SEARCHES)
+    answer = command("plan", "campaign", "file.toml", "--json")
+    assert answer.code == 0, answer.err
+    found = orjson.loads(answer.out)
+    first, *others = [one["hours"] for one in found["searches"]]
+    assert others == [pytest.approx(first - 10 / 3600)] * 3  # assumed of a start: 10 s
+    assert found["hours"] == pytest.approx(first + sum(others))
