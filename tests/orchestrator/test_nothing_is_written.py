@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 import typer
 
+from objectives.keeping import keeping, keeps
 from orchestrator.cli import app
+from orchestrator.config.asked import Conduct
+from orchestrator.engine import Engine
+from orchestrator.terminal import conducting
 
 if TYPE_CHECKING:
     from tests.conftest import Command
@@ -160,3 +164,10 @@ def test_every_command_is_one_that_looks_or_one_that_is_there_to_write() -> None
     }
     assert looks | RUNS_OR_WRITES == set(names(app))
     assert not looks & RUNS_OR_WRITES
+
+
+def test_what_evaluates_may_keep_what_it_prepares(tmp_path: Path) -> None:
+    engine = Engine(kind="inline", workers=1)
+    how = Conduct(tmp_path, engine, drain_seconds=None, allow_network_fs=False, as_json=True)
+    with keeping(allowed=False), conducting(how):
+        assert keeps()

@@ -86,6 +86,16 @@ def test_torn_and_foreign_lines_are_counted_and_left_out(
     assert found.left_out == 3
 
 
+def test_an_evaluation_of_less_than_no_work_is_nobodys(
+    tmp_path: Path, make_entry: "MakeEntry"
+) -> None:
+    append(tmp_path, [make_entry()])
+    forged = lines(tmp_path)[0]
+    forged["evaluation"]["train_flops"] = -1e12
+    (tmp_path / HISTORY).write_bytes(orjson.dumps(forged) + b"\n")
+    assert read_history(tmp_path).left_out == 1
+
+
 def test_a_field_of_a_later_version_is_passed_over(tmp_path: Path, make_entry: "MakeEntry") -> None:
     append(tmp_path, [make_entry()])
     later = {**lines(tmp_path)[0], "version": 2, "colour": "blue"}

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from objectives.api import SetupError
+from objectives.keeping import keeping
 from objectives.nanochat.text import data
 from objectives.nanochat.text.encode import encode
 
@@ -293,3 +294,11 @@ def test_a_text_without_a_window_is_refused(tmp_path: Path) -> None:
 def test_numpy_is_not_imported_before_it_is_needed() -> None:
     code = "import sys, objectives.nanochat.text.data; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_what_may_not_be_kept_is_the_same_text(cache: Path, text: Path) -> None:
+    with keeping(allowed=False):
+        found = data.load(str(text))
+    assert not cache.exists()
+    assert same(found, data.load(str(text)))
+    assert list(cache.glob("*.tokens"))
