@@ -185,8 +185,7 @@ def _rounds_left(state: RunState) -> float:
     plan, workers = state.plan, _workers(state)
     owed, length = 0, 1.0
     if (current := state.current) is not None:
-        owed = sum(current.result(*key) is None for key in current.evaluations())
-        length = current.stretch
+        owed, length = _owed(current), current.stretch
     generations = 0 if search_is_over(state) else plan.resolved.generations - state.asked
     later = generations * ceil(plan.resolved.per_generation / workers)
     return length * ceil(owed / workers) + later + length_apart(state) / workers

@@ -131,6 +131,7 @@ def budget_report(state: RunState, verdict: Verdict | None = None) -> BudgetRepo
     """
     plan, accounts, verdict = state.plan, state.accounts, verdict or judge(state)
     results = [r for g in state.generations for r in g.results()]
+    campaign = campaign_of(state, is_over=verdict.decision in ("done", "stop"))
     calibration = plan.calibration
     mean = calibration.mean_score if calibration else None
     sd = calibration.sd_score if calibration else None
@@ -144,7 +145,7 @@ def budget_report(state: RunState, verdict: Verdict | None = None) -> BudgetRepo
         objective=plan.objective["name"],
         devices=f"{plan.devices.count} x {plan.devices.name}",
         decision=verdict.decision,
-        sentence=sentence(state, verdict),
+        sentence=sentence(state, verdict, campaign),
         generations_finished=state.finished,
         generations_planned=plan.resolved.generations,
         evaluations_by_status=dict(Counter(str(r.status) for r in results)),
@@ -186,7 +187,7 @@ def budget_report(state: RunState, verdict: Verdict | None = None) -> BudgetRepo
         clock_jumps_seconds=tuple(ms / 1000 for ms in state.clock_jumps_ms),
         proxy=proxy_report(state),
         follows=following.beginning(plan),
-        campaign=campaign_of(state, is_over=verdict.decision in ("done", "stop")),
+        campaign=campaign,
         timing=timing(state),
     )
 

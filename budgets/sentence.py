@@ -1,6 +1,6 @@
 """Where a run stands, in one sentence that claims no more than was measured."""
 
-from budgets.campaign.effects import campaign_of
+from budgets.campaign.effects import CampaignReport
 from budgets.campaign.text import campaign_sentence
 from budgets.course import next_step
 from budgets.liveness import liveness
@@ -12,8 +12,8 @@ from budgets.verdict.findings import title
 from budgets.verdict.gains import incumbent_gain
 
 
-def sentence(state: RunState, verdict: Verdict) -> str:
-    """The verdict in words that claim no more than was measured."""
+def sentence(state: RunState, verdict: Verdict, campaign: CampaignReport | None = None) -> str:
+    """The verdict in words that claim no more than was measured; of a campaign, its report's."""
     match verdict.decision:
         case "continue":
             planned = state.plan.resolved
@@ -27,7 +27,7 @@ def sentence(state: RunState, verdict: Verdict) -> str:
         case "stop":
             return f"Stopped: {verdict.reason}.{_way_on(verdict)}{_way_to_more(state, verdict)}"
         case "done":
-            return _finished(state)
+            return _finished(state) if campaign is None else campaign_sentence(campaign)
 
 
 _COMPARING = {
@@ -70,8 +70,8 @@ def _finished(state: RunState) -> str:
         if failed == evaluations:
             return f"Not calibrated: all {evaluations} evaluations of the baseline failed."
         return f"Calibrated: {evaluations - failed} healthy evaluations of the baseline."
-    if state.plan.phase in ("check", "campaign"):
-        return _compared(state)
+    if state.plan.phase == "check":
+        return _checked(state)
     if (decided := state.decided) is not None:
         return f"{title(decided.grade, decided.no_go)}: {decided.evidence}.{_survival(state)}"
     plumbing = f"All {evaluations} evaluations are settled, {failed} of them failed."
@@ -94,11 +94,6 @@ def _survival(state: RunState) -> str:
     if not found.pairs:
         why = "it has no score on fresh seeds"
     return f" The winner of phase 1 does not survive: {why}."
-
-
-def _compared(state: RunState) -> str:
-    found = campaign_of(state, is_over=True)
-    return _checked(state) if found is None else campaign_sentence(found)
 
 
 def _checked(state: RunState) -> str:

@@ -450,6 +450,8 @@ class Plan(Terms):
                 f"the envelope's {self.resolved.evaluations} evaluations exceed the cap of "
                 f"{self.caps.evaluations}"
             )
+        if (self.phase == "campaign") != (self.campaign is not None):
+            raise ValueError("a plan of phase campaign has a campaign, and no other has one")
         if self.campaign is not None:
             shape = (self.resolved.population, self.resolved.seeds_per_candidate)
             if shape != (len(self.campaign.conditions), len(self.campaign.seeds)):

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from objectives.analytic_settings import AnalyticSettings
 from objectives.api import Objective, ObjectiveSpec
 from objectives.settings import unknown
 
@@ -34,7 +35,7 @@ class Named(NamedTuple):
 
     presets: Mapping[str, Mapping[str, Any]] = {}  # settings by the name of all of them
     profiles: Mapping[str, Mapping[str, Any]] = {}
-    settings: tuple[str, ...] = ()  # that it has; none: it says so itself
+    settings: tuple[str, ...] = ()  # that it has
     aside: tuple[str, ...] = ()  # that only its training by itself has
 
 
@@ -42,8 +43,8 @@ def named(name: str) -> Named:
     """What the objective of that name has. Raises ValueError on an unknown one."""
     if name not in _BUILDERS:
         raise unknown("objective", name, _BUILDERS)
-    if name != "nanochat":
-        return Named()
+    if name in ANALYTIC:
+        return Named(settings=tuple(AnalyticSettings.model_fields))
     from objectives.nanochat.config import NanochatConfig
     from objectives.nanochat.program.presets import PRESETS, PROFILES
     from objectives.nanochat.program.settings import ProgramConfig

@@ -16,15 +16,18 @@ def parse(model: type[Model], settings: Mapping[str, Any], owner: str) -> Model:
     for name in settings:
         if name not in model.model_fields:
             raise unknown(f"{owner} setting", name, model.model_fields)
-        _check_writable(f"{owner} setting {name}", settings[name])
+        check_writable(f"{owner} setting {name}", settings[name])
     try:
         return model.model_validate(settings)
     except ValidationError as error:
         raise ValueError(f"{owner} settings: {in_words(error)}") from error
 
 
-def _check_writable(place: str, value: Any) -> None:
-    """Settings decide what is run, so they go on record: a secret among them is refused."""
+def check_writable(place: str, value: Any) -> None:
+    """Settings decide what is run, so they go on record: raises ValueError on a secret among them.
+
+    The message does not repeat it.
+    """
     if isinstance(value, str) and secrets.in_url(value):
         raise ValueError(
             f"{place} is a URL with a user name or a password in it, and settings are written to "
@@ -34,7 +37,7 @@ def _check_writable(place: str, value: Any) -> None:
     inner = value.values() if isinstance(value, Mapping) else value
     if isinstance(inner, Collection) and not isinstance(inner, str):
         for part in inner:
-            _check_writable(place, part)
+            check_writable(place, part)
 
 
 def unknown(kind: str, name: str, known: Collection[str]) -> ValueError:

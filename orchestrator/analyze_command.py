@@ -10,10 +10,10 @@ from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from orchestrator.check import LEAST_SEEDS, CheckRequest
 from orchestrator.config.asked import Conduct, window_of
+from orchestrator.config.sections import MOST_SEEDS
 from orchestrator.engine import Engine
 from orchestrator.options import (
     DEFAULT_ROOT,
-    MOST_SEEDS,
     AcceptDrift,
     Address,
     AllowNetworkFs,

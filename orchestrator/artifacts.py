@@ -12,7 +12,7 @@ from budgets.events import GenerationTold
 from budgets.fold import apply, begin
 from budgets.liveness import centre_of, moved
 from budgets.markdown import to_markdown
-from budgets.report import budget_report, recommendation
+from budgets.report import BudgetReport, budget_report, recommendation
 from budgets.rules.triggers import Verdict
 from budgets.state import RunState
 from budgets.storage import write_aside
@@ -59,14 +59,16 @@ def write_run(directory: Path, state: RunState, source: Mapping[str, str] | None
     metrics.complete(directory, state)
     write_aside(directory / "run.json", _json(state.plan.model_dump(mode="json")))
     write_aside(directory / "progress.csv", progress_csv(state).encode())
-    write_aside(directory / "summary.md", markdown(state).encode())
+    report = budget_report(state)
+    text = to_markdown(report, recommended_knobs(state))
+    write_aside(directory / "summary.md", text.encode())
     if state.plan.search is not None:
         write_aside(directory / "best.json", _json(best(state)))
     if state.plan.phase == "check":
         write_aside(directory / "check.json", _json(findings(state)))
     if state.plan.campaign is not None:
         manifest.refresh(directory, state, source)
-        write_aside(directory / "effects.json", _json(effects(state)))
+        write_aside(directory / "effects.json", _json(effects(report)))
 
 
 def write_missing(
@@ -151,9 +153,8 @@ def campaign_report(state: RunState, verdict: Verdict | None = None) -> Campaign
     return report
 
 
-def effects(state: RunState) -> dict[str, Any]:
+def effects(report: BudgetReport) -> dict[str, Any]:
     """What a campaign found: its conditions against the controls, and its factors' effects."""
-    report = budget_report(state)
     return {
         "sentence": report.sentence,
         "campaign": None if report.campaign is None else report.campaign.model_dump(),

@@ -4,9 +4,8 @@ import io
 import signal
 import sys
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
 import typer
 from pydantic import ValidationError
@@ -14,7 +13,6 @@ from pydantic_core import ErrorDetails
 from rich.markdown import Markdown
 from typer import Option
 
-from budgets.calibration import eval_seconds, measure, noise
 from budgets.chain import LedgerCorruptError
 from budgets.fold import ImpossibleEventError
 from budgets.ledger import LedgerStorageError
@@ -26,53 +24,33 @@ from budgets.plain import printable
 from budgets.report import budget_report
 from budgets.state import RunState
 from budgets.storage import FULL
-from budgets.terms import Tier
 from objectives.api import SetupError
+from objectives.keeping import keeping
 from orchestrator import artifacts
 from orchestrator.analyze_command import analyze
-from orchestrator.calibrations import CALIBRATION_SEEDS
 from orchestrator.campaign.commands import run_campaign
 from orchestrator.campaign.picture import PICTURE, can_draw
+from orchestrator.campaign.plan_command import plan_campaign
 from orchestrator.campaign.shown import draw_board, show_board, show_result
 from orchestrator.campaign.status import find_board
-from orchestrator.config.asked import Asked, Conduct
+from orchestrator.config.asked import Asked
 from orchestrator.config.commands import init
 from orchestrator.doctor.command import doctor
-from orchestrator.engine import Engine, devices_of
 from orchestrator.execution import processes
 from orchestrator.execution.server import EngineError
 from orchestrator.explain import explain
-from orchestrator.fit_command import with_fit
-from orchestrator.follow import follow, foreseen
 from orchestrator.history_command import history
 from orchestrator.ledger_commands import amend, ledgers, verify
-from orchestrator.memory_command import MicroBatches, measure_micro_batches
 from orchestrator.options import (
     DEFAULT_ROOT,
-    MOST_SEEDS,
-    Address,
-    AllowNetworkFs,
-    DeviceName,
-    DrainSeconds,
-    ExecutorName,
     Json,
-    LauncherName,
-    ObjectiveName,
-    Override,
-    Reason,
     Root,
     RunName,
-    Settings,
-    Threads,
-    Workers,
     file_command,
-    load_objective,
-    overrides_of,
     phase_command,
 )
-from orchestrator.planning.page import preview_tiers, to_markdown
-from orchestrator.planning.request import Request
-from orchestrator.planning.times import times_here
+from orchestrator.planning.calibrate_command import calibrate
+from orchestrator.planning.commands import plans
 from orchestrator.proxy_commands import proxies
 from orchestrator.recorded import find_run, load_state
 from orchestrator.session import system_clock
@@ -88,7 +66,6 @@ from orchestrator.terminal import (
     print_json,
 )
 from orchestrator.walk import ReplayError
-from orchestrator.warm import start as warm
 
 EXIT_BAD_INPUT = 2
 EXIT_LOCKED, EXIT_ENGINE = 5, 7
@@ -127,32 +104,6 @@ def run_file(asked: Asked) -> None:
         run_campaign(asked)
 
 
-def plan_phase(asked: Asked) -> None:
-    """Print what would be spent. Touches nothing."""
-    devices = devices_of(asked.conduct.engine.slots())
-    warnings = asked.request.objective.preflight()
-    objective, root = asked.request.objective, asked.conduct.root
-    times = times_here(root, objective, devices, asked.assumed_seconds)
-    calibration, succession, notes = times.calibration, None, times.notes()
-    if asked.request.follows is not None:
-        followed = follow(asked.conduct.root, asked.request, devices.kind)
-        succession = foreseen(followed, asked.request)
-        warnings = (*warnings, *followed.objections.values())
-    if asked.request.warm_start is not None:
-        start = warm.find_start(asked.conduct.root, asked.request)
-        succession, notes = warm.foreseen(start, asked.request), (*notes, *start.notes)
-    tiers = (asked.request.tier,) if asked.tier_given else get_args(Tier)
-    previews = preview_tiers(asked.request, devices, calibration, tiers, succession)
-    if asked.conduct.as_json:
-        print_json([p.as_dict() for p in previews])
-    else:
-        console().print(Markdown(to_markdown(previews)))
-        for note in notes:
-            print(printable(f"Note: {note}."))
-        for warning in warnings:
-            print(printable(f"Warning: {warning}."))
-
-
 app.command("phase1", help="Search; the same command resumes.")(phase_command(run_phase, "phase1"))
 app.command("phase2", help="Search on from a phase 1's Go; the same command resumes.")(
     phase_command(run_phase, "phase2")
@@ -161,12 +112,9 @@ app.command("run", help="Run what a file describes: a search, or a campaign; res
     file_command(run_file)
 )
 app.command()(init)
-plans = typer.Typer(help="What would be spent, without spending it.", no_args_is_help=True)
-plans.command("phase1", help="What a phase 1 search would cost; all tiers without --tier.")(
-    with_fit(phase_command(plan_phase, "phase1"), partial(phase_command, phase="phase1"))
-)
-plans.command("phase2", help="What a phase 2 search would cost; all tiers without --tier.")(
-    with_fit(phase_command(plan_phase, "phase2"), partial(phase_command, phase="phase2"))
+app.command()(calibrate)
+plans.command("campaign", help="What a campaign would take: every run, times, a checklist.")(
+    file_command(plan_campaign)
 )
 app.add_typer(plans, name="plan")
 app.add_typer(spaces, name="space")
@@ -179,70 +127,6 @@ app.command()(analyze)
 app.command()(explain)
 app.command()(doctor)
 app.command()(history)
-
-
-@app.command()
-def calibrate(
-    objective: ObjectiveName = "nanochat",
-    settings: Settings = None,
-    root: Root = DEFAULT_ROOT,
-    repeats: Annotated[
-        int, Option("--repeats", min=1, max=MOST_SEEDS, help="Seeds.")
-    ] = CALIBRATION_SEEDS,
-    executor: ExecutorName = "ray",
-    launcher: LauncherName = "fork",
-    address: Address = None,
-    device: DeviceName = "auto",
-    workers: Workers = None,
-    threads: Threads = None,
-    drain_seconds: DrainSeconds = None,
-    allow_network_fs: AllowNetworkFs = False,
-    again: Annotated[
-        bool, Option("--again", help="Measure anew beside what there is; needs --reason.")
-    ] = False,
-    micro_batches: MicroBatches = None,
-    override: Override = None,
-    reason: Reason = "",
-    as_json: Json = False,
-) -> None:
-    """Measure the baseline: time, memory, FLOPs, and the score's spread over seeds."""
-    chosen = load_objective(objective, settings)
-    engine = Engine(executor, launcher, address, device, workers, threads)
-    how = Conduct(root, engine, drain_seconds, allow_network_fs, as_json)
-    if micro_batches is not None:
-        measure_micro_batches(how, chosen, micro_batches, repeats)
-        return
-    slots, overrides = engine.slots(), overrides_of(override, reason, again=again)
-    with conducting(how) as (session, live):
-        if again:
-            result = session.calibrate_again(chosen, slots, repeats, overrides, reason)
-        else:
-            result = session.calibrate(chosen, slots, repeats, overrides)
-        if result.verdict.decision != "done":
-            finish(result, session.stop, live, as_json)
-        calibration = measure(result.state)
-        previews = preview_tiers(
-            Request("phase1", "target", chosen), devices_of(slots), calibration
-        )
-    if as_json:
-        measured = {
-            "median_seconds": calibration.median_seconds,
-            "p90_seconds": calibration.p90_seconds,
-            "evals_per_hour": 3600 / calibration.median_seconds,
-            "mean_score": calibration.mean_score,
-            "sd_score": calibration.sd_score,
-            "noise": noise(calibration),
-            "eval_seconds": eval_seconds(calibration),
-        }
-        print_json(
-            {
-                "directory": str(result.directory),
-                "calibration": {**calibration.model_dump(mode="json"), **measured},
-                "tiers": [p.as_dict() for p in previews],
-            }
-        )
-    else:
-        console().print(Markdown(to_markdown(previews)))
 
 
 @app.command()
@@ -338,7 +222,8 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal's charset stops no run
     try:
-        sys.exit(app(standalone_mode=False) or 0)
+        with keeping(allowed=False):  # but where something is evaluated
+            sys.exit(app(standalone_mode=False) or 0)
     except tuple(_EXIT_BY_ERROR) as error:
         code = next(code for kind, code in _EXIT_BY_ERROR.items() if isinstance(error, kind))
         if message := printable(_in_words(error)):

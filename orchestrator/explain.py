@@ -20,6 +20,7 @@ from orchestrator.options import (
     Root,
     Settings,
     ThresholdsFile,
+    limits_given,
 )
 from orchestrator.recorded import find_run, load_state
 from orchestrator.terminal import console, print_json
@@ -46,8 +47,9 @@ def explain(
     With --thresholds: the rules as those would have it. With --set, --preset, --profile: the file
     with these.
     """
-    if run is not None and Path(run).is_file():
-        given = Given(Path(run), preset, profile, settings or ())
+    if run is not None and _is_a_configuration(Path(run)):
+        flags = limits_given(thresholds)
+        given = Given(Path(run), preset, profile, settings or (), flags)
         explain_file(resolve(given), as_json=as_json)
         return
     if settings or preset or profile:
@@ -72,3 +74,8 @@ def explain(
         print_json({"directory": where, "rules": rows})
     else:
         console().print(Markdown("\n".join(lines)))
+
+
+def _is_a_configuration(named: Path) -> bool:
+    """Also one that is not there, by its name: a run has no such id."""
+    return named.is_file() or (named.suffix == ".toml" and not named.is_dir())

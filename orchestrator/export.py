@@ -11,9 +11,9 @@ import orjson
 
 from budgets.events import Settled
 from budgets.plain import printable
-from budgets.state import Batch, Panel, RunState
+from budgets.state import Batch, Generation, Panel, RunState
 from budgets.storage import write_aside
-from objectives.space import SearchSpace
+from orchestrator.run import knobs_of
 
 Format = Literal["csv", "json", "parquet"]
 Row = dict[str, Any]
@@ -56,22 +56,30 @@ def settlements(state: RunState) -> Iterator[tuple[Batch, Settled]]:
 
 
 def progress_rows(state: RunState) -> Iterator[Row]:
-    """`panel` and `arm` are empty for the search; `generation` is the number of either."""
+    """`panel` and `arm` are empty for the search; `generation` is the number of either.
+
+    `arm` is a campaign's condition.
+    """
     return (_columns(batch, event) for batch, event in settlements(state))
 
 
 def _columns(batch: Batch, event: Settled) -> Row:
-    arm = batch.arms[event.candidate].name if isinstance(batch, Panel) else ""
     own = {name: getattr(event, name) for name in OWN}
-    return {"panel": event.panel or "", "arm": arm, **own}
+    return {"panel": event.panel or "", "arm": _arm(batch, event.candidate), **own}
+
+
+def _arm(batch: Batch, candidate: int) -> str:
+    if isinstance(batch, Panel):
+        return batch.arms[candidate].name
+    conditions = batch.conditions if isinstance(batch, Generation) else ()
+    return conditions[candidate].name if conditions else ""
 
 
 def export_rows(state: RunState) -> list[Row]:
     """The columns of `progress.csv`; what it was charged; `knob.NAME` in units, `metric.NAME`."""
-    space = SearchSpace.model_validate(state.plan.space)
     rows = []
     for batch, event in settlements(state):
-        knobs = space.decode(batch.points[event.candidate])
+        knobs = knobs_of(state.plan, batch, event.candidate)
         rows.append(
             {
                 **_columns(batch, event),

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -13,21 +13,22 @@ from typer import Option
 from budgets.calibration import measure
 from budgets.markdown import duration
 from budgets.plain import printable
-from budgets.terms import Calibration, Devices
+from budgets.terms import Calibration, Devices, Plan
 from objectives.api import Objective
 from orchestrator.calibrations import find_calibration
 from orchestrator.config.asked import Asked
 from orchestrator.config.resolve import all_keys
 from orchestrator.engine import devices_of
 from orchestrator.follow import follow, foreseen
-from orchestrator.planning import apply
+from orchestrator.planning.basis import basis_of
 from orchestrator.planning.choice import Choice, Room, Wanted
 from orchestrator.planning.fit import best, choices, too_short
 from orchestrator.planning.fit_text import to_markdown
+from orchestrator.planning.lost import Lost
 from orchestrator.planning.plan import Succession
 from orchestrator.planning.profiles import current_profile, profile_reports
 from orchestrator.planning.request import Request
-from orchestrator.planning.times import times_here
+from orchestrator.planning.times import Times, times_here
 from orchestrator.terminal import console, print_json, print_line
 from orchestrator.warm import start as warm
 
@@ -103,6 +104,8 @@ def with_fit(plan: Command, phase_command: Callable[[Act], Command]) -> Command:
             return
         fitted = phase_command(lambda asked: fit_phase(asked, fitting))
         known = inspect.signature(fitted).parameters
+        if any(value for name, value in options.items() if name not in known):
+            raise ValueError("--fit has a page of its own: plan without it for --gpus or --power")
         fitted(**{name: value for name, value in options.items() if name in known})
 
     own = [p for p in inspect.signature(command).parameters.values() if p.name != "options"]
@@ -117,7 +120,7 @@ def fit_phase(asked: Asked, fitting: Fitting) -> None:
     now = datetime.now(UTC)
     request, root = asked.request, asked.conduct.root
     devices, room = devices_of(asked.conduct.engine.slots()), room_of(request, now)
-    times = times_here(root, request.objective, devices, asked.assumed_seconds)
+    times = _with_gaps(root, asked, devices)
     wanted = Wanted(
         request,
         devices,
@@ -125,6 +128,7 @@ def fit_phase(asked: Asked, fitting: Fitting) -> None:
         room,
         _succession(asked, devices.kind),
         calibrated=lambda objective: _calibrated(root, objective, devices),
+        spread=_spread,
     )
     found = choices(wanted)
     changes = None if fitting.file is None else _applied(asked, fitting, found, room)
@@ -157,6 +161,27 @@ def _succession(asked: Asked, kind: Literal["cpu", "cuda"]) -> Succession | None
     return None
 
 
+def _with_gaps(root: Path, asked: Asked, devices: Devices) -> Times:
+    """The times; where no run of this objective says what is lost beside evaluations, with the
+    start-up and the gaps that its calibration measured, or what is assumed of them."""
+    objective, assumed = asked.request.objective, asked.assumed_seconds
+    times = times_here(root, objective, devices, assumed)
+    if times.lost.runs or times.calibration is None:
+        return times
+    beside = basis_of(root, objective, devices, assumed).overheads
+    startup_hours = max(times.lost.startup_hours, beside.startup_seconds / 3600)
+    slowdown = 1 + beside.gap_seconds / times.calibration.median_seconds
+    return replace(times, lost=Lost(startup_hours, slowdown))
+
+
+def _spread(plan: Plan) -> float:
+    import numpy as np
+
+    from orchestrator.planning.barrier import SEED, beyond_the_forecast
+
+    return beyond_the_forecast(plan, np.random.default_rng(SEED))
+
+
 def _calibrated(root: Path, objective: Objective, devices: Devices) -> Calibration | None:
     found = find_calibration(root, objective, devices)
     return None if found is None else measure(found.state)
@@ -164,6 +189,8 @@ def _calibrated(root: Path, objective: Objective, devices: Devices) -> Calibrati
 
 def _applied(asked: Asked, fitting: Fitting, found: list[Choice], room: Room) -> str:
     """Write the choice; what changes in the file. Raises ValueError where nothing fits."""
+    from orchestrator.planning import apply  # imports tomlkit
+
     path, choice = fitting.file, best(found)
     assert path is not None, "only where a file is named"
     if fitting.number is not None:

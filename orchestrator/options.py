@@ -14,6 +14,7 @@ from objectives.api import Objective
 from orchestrator.check import CHECK_SEEDS, LEAST_SEEDS, CheckRequest
 from orchestrator.config.asked import FLAGS, Asked, Conduct, asked_of, conduct_of, request_of
 from orchestrator.config.resolve import Given, Resolved, resolve
+from orchestrator.config.sections import LARGEST, MOST_SEEDS
 from orchestrator.planning.request import RUNG_FACTOR, RUNG_SEEDS, VERDICT_SEEDS, Request
 from orchestrator.thresholds import read_changes
 
@@ -21,10 +22,6 @@ Flags = Mapping[str, tuple[Any, str]]
 """Values by dotted key, each with the name of its flag."""
 
 DEFAULT_ROOT = Path("artifacts/cmaes")
-MOST_SEEDS = 1000  # of one point
-
-LARGEST = 1e9
-"""Of any number of hours, seconds or money: a larger one is a slip, and no clock counts so far."""
 
 
 def _root(path: Path) -> Path:
@@ -125,6 +122,18 @@ DrainSeconds = Annotated[
         min=0,
         help="After SIGINT or SIGTERM, kill what still runs; default: let it finish.",
     ),
+]
+MaxConcurrent = Annotated[
+    int | None,
+    Option("--max-concurrent", min=1, help="Evaluations at once of all that share the slots."),
+]
+SlotsDir = Annotated[
+    Path | None,
+    Option("--slots-dir", help="Where they are shared; default: by all of yours on this host."),
+]
+BackpressureOn = Annotated[
+    bool,
+    Option("--backpressure/--no-backpressure", help="Fewer at once while more would do less."),
 ]
 AllowNetworkFs = Annotated[
     bool, Option("--allow-network-fs", help="Keep the ledger on a network file system.")
@@ -265,6 +274,9 @@ def _phase_options(
     device: DeviceName = "auto",
     workers: Workers = None,
     threads: Threads = None,
+    max_concurrent: MaxConcurrent = None,
+    slots_dir: SlotsDir = None,
+    backpressure: BackpressureOn = False,
     drain_seconds: DrainSeconds = None,
     allow_network_fs: AllowNetworkFs = False,
     as_json: Json = False,
@@ -330,10 +342,7 @@ def resolved_of(
 
     Only options that were really given count: the others leave the file its say.
     """
-    given: dict[str, tuple[Any, str]] = dict(flags or {})
-    if (file := options.get("thresholds")) is not None:
-        changed = read_changes(file).items()
-        given |= {f"thresholds.{name}": (value, f"--thresholds {file}") for name, value in changed}
+    given = {**(flags or {}), **limits_given(options.get("thresholds"))}
     for name, key in FLAGS.items():
         if name in options and _is_given(context, name):
             value = options[name]
@@ -347,6 +356,12 @@ def resolved_of(
             flags=given,
         )
     )
+
+
+def limits_given(file: Path | None) -> Flags:
+    """What `--thresholds FILE` says. Raises ValueError on what is no threshold."""
+    changed = {} if file is None else read_changes(file)
+    return {f"thresholds.{name}": (v, f"--thresholds {file}") for name, v in changed.items()}
 
 
 def _is_given(context: Context, name: str) -> bool:

@@ -10,10 +10,10 @@ from budgets.state import RunState
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from orchestrator.config.asked import Conduct, window_of
+from orchestrator.config.sections import MOST_SEEDS
 from orchestrator.engine import Engine
 from orchestrator.options import (
     DEFAULT_ROOT,
-    MOST_SEEDS,
     Address,
     AllowNetworkFs,
     DeviceName,

@@ -59,6 +59,16 @@ class Run:
     def directory(self) -> Path:
         return self.ledger.path.parent.absolute()
 
+    def watch(self, also: Observer) -> None:
+        """Tell one more of every record from now on."""
+        first = self.observe
+
+        def both(state: RunState, event: Event) -> None:
+            first(state, event)
+            also(state, event)
+
+        self.observe = both
+
     def record(self, event: Event) -> None:
         """An event that cannot follow is refused before it is written, and then nothing changed.
 
@@ -119,6 +129,21 @@ class Run:
 
         The directory is empty, unless this very attempt has begun already (see `has_begun`).
         """
+        reserved, attempt = self._next(batch, candidate, seed)
+        record = self.ledger.seal(reserved)
+        if refusal := self._refusal(ticked(self.state.accounts, record), reserved):
+            return refusal
+        if not has_begun(attempt):
+            _make_empty(attempt.directory)
+        self._commit(record)
+        return attempt
+
+    def refusal(self, batch: Batch, candidate: int, seed: int) -> Refusal | None:
+        """Why that attempt may not start now; None when it may. Changes nothing."""
+        reserved, _ = self._next(batch, candidate, seed)
+        return self._refusal(ticked(self.state.accounts, self.ledger.seal(reserved)), reserved)
+
+    def _next(self, batch: Batch, candidate: int, seed: int) -> tuple[Reserved, Attempt]:
         reserved = Reserved(
             panel=batch.panel,
             generation=batch.number,
@@ -128,14 +153,7 @@ class Run:
             reserve_ms=0,
         )
         attempt = self.attempt(reserved)
-        reserved = replace(reserved, reserve_ms=attempt.limits.reserve_ms)
-        record = self.ledger.seal(reserved)
-        if refusal := self._refusal(ticked(self.state.accounts, record), reserved):
-            return refusal
-        if not has_begun(attempt):
-            _make_empty(attempt.directory)
-        self._commit(record)
-        return attempt
+        return replace(reserved, reserve_ms=attempt.limits.reserve_ms), attempt
 
     def _refusal(self, accounts: Accounts, reserved: Reserved) -> Refusal | None:
         """Why it may not start now: a lighter form may take longer than what is planned for."""
@@ -153,7 +171,7 @@ class Run:
             attempt_id=self._attempt_id(reserved),
             directory=self.directory / "eval" / attempt_place(reserved),
             objective=made.objective,
-            knobs=_knobs(plan, batch, reserved.candidate),
+            knobs=knobs_of(plan, batch, reserved.candidate),
             seed=reserved.seed,
             limits=plan.limits.stretched(made.length),
             owner=self.owner,
@@ -164,7 +182,7 @@ class Run:
         return attempt_id(self.state, reserved)
 
 
-def _knobs(plan: Plan, batch: Batch, candidate: int) -> dict[str, float]:
+def knobs_of(plan: Plan, batch: Batch, candidate: int) -> dict[str, float]:
     """Those of the candidate's point; a campaign's conditions have their own."""
     if plan.campaign is not None:
         return dict(plan.campaign.conditions[candidate].knobs)

@@ -20,7 +20,7 @@ from budgets.ledger import BALLAST, Clock, Ledger, LedgerStorageError
 from budgets.rules.triggers import judge
 from budgets.state import Generation, RunState
 from budgets.storage import DISK, Storage, read_plain
-from budgets.terms import Calibration, Plan, Varied, Window
+from budgets.terms import Calibration, Devices, Plan, Varied, Window
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec, SetupError
 from orchestrator import artifacts, metrics
@@ -31,6 +31,9 @@ from orchestrator.calibrations import (
     measured_for,
     with_its_cost,
 )
+from orchestrator.capacity.pace import Pace
+from orchestrator.capacity.pacing import Paces
+from orchestrator.capacity.terms import Pacing
 from orchestrator.check import Check, known_knobs
 from orchestrator.engine import Engine, devices_of, opened
 from orchestrator.execution.evaluate import Executor, Slots
@@ -86,8 +89,13 @@ class Session:
     owner: Callable[[], Owner] = this_owner
     allow_network_fs: bool = False
     source: Mapping[str, str] | None = None  # the file that describes a campaign
+    pacing: Pacing = field(default_factory=Pacing)
     _executor: Executor | None = None
     _warnings_said: int = 0
+    _paces: Paces = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._paces = Paces(self.pacing, self.say)
 
     def __enter__(self) -> Self:
         self.stop.install()
@@ -95,6 +103,7 @@ class Session:
 
     def __exit__(self, *_: object) -> None:
         self._end_executor()
+        self._paces.close()
 
     def calibrate(
         self,
@@ -150,25 +159,41 @@ class Session:
         baseline = Given((objective.space.baseline,))
         return self.carry_out(directory, plan, slots, lambda _: baseline, overrides)
 
-    def check(self, request: Check, slots: Slots) -> Result:
-        """Begin or take up the check or the campaign that `request` describes.
+    def check(
+        self,
+        request: Check,
+        slots: Slots,
+        assumed_seconds: float | None = None,
+        pace: Pace | None = None,
+    ) -> Result:
+        """Begin or take up the check or the campaign that `request` describes, at its own `pace`.
 
-        A calibration there is gives it limits and the unit of noise. Raises ValueError on a request
-        that cannot be planned.
+        A calibration there is gives it limits and the unit of noise, unless a time is assumed.
+        Raises ValueError on a request that cannot be planned.
         """
         directory = run_directory(self.root, request.terms.phase, request.name(slots.device))
         if (recorded := recorded_plan(directory)) is not None:
             plan = request.plan(recorded.devices, recorded.calibration)
-            kept = {"thresholds": recorded.thresholds, "parent": recorded.parent}
-            plan = plan.model_copy(update=kept)
+            limits = recorded.thresholds  # whatever the defaults have become
+            if plan.campaign is not None:
+                limits = limits.model_copy(update=dict(request.terms.thresholds))
+            plan = plan.model_copy(update={"thresholds": limits, "parent": recorded.parent})
         else:
             devices = devices_of(slots)
-            found = find_calibration(self.root, request.terms.objective, devices)
-            plan = request.plan(devices, None if found is None else measure(found.state))
+            known = self._known(request.terms.objective, devices, assumed_seconds)
+            plan = request.plan(devices, known)
             self.say(request.in_words(plan))
         proposer = Given(request.points())
         same_bits = replace(slots, threads=plan.devices.threads)
-        return self.carry_out(directory, plan, same_bits, lambda _: proposer)
+        return self.carry_out(directory, plan, same_bits, lambda _: proposer, pace=pace)
+
+    def _known(
+        self, objective: Objective, devices: Devices, assumed_seconds: float | None
+    ) -> Calibration | None:
+        if assumed_seconds is not None:
+            return Calibration(assumed_seconds=assumed_seconds)
+        found = find_calibration(self.root, objective, devices)
+        return None if found is None else measure(found.state)
 
     def search(
         self,
@@ -271,17 +296,20 @@ class Session:
             return result
         return with_its_cost(result.state)
 
-    def carry_out(
+    def carry_out(  # noqa: PLR0913 - what is run, on what, and how
         self,
         directory: Path,
         plan: Plan,
         slots: Slots,
         proposer: Callable[[RunState], Proposer],
         overrides: Overrides = (),
+        *,
+        pace: Pace | None = None,
     ) -> Result:
         """Begin or take up the run of `plan` in `directory`, as far as it goes now.
 
-        `proposer` brings what proposes its points to where the recorded run stands.
+        `proposer` brings what proposes its points to where the recorded run stands. `pace` is its
+        own, beside the session's.
         """
         recorded = recorded_state(directory)
         if recorded is not None and recorded.concluded is not None:
@@ -310,15 +338,17 @@ class Session:
             for rule, reason in overrides:
                 override(run, rule, reason)
             verdict = judge_on_record(run)
+            paces = self._paces.of(run, slots, pace)
             if verdict.decision == "continue":
                 executor = self._started(slots, objective, plan.run_id)
                 is_beside = plan.search is not None or plan.proxy is not None
                 panels = Confirming(plan) if is_beside else None
-                course = Course(run, proposes, panels, executor, self.stop, self._closed)
+                course = Course(run, proposes, panels, executor, self.stop, self._closed, paces)
                 verdict = course.conduct()
             if self.stop.now:  # what was in flight is killed here, so it can be settled
                 self._end_executor()
                 settle_abandoned(run)
+            paces.look(run.state)
             conclude(run, verdict)
             artifacts.write_run(directory, run.state)
             return self._noted(Result(directory, run.state, verdict))

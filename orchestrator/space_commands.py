@@ -5,15 +5,17 @@ from typing import Any
 
 import typer
 from rich.markdown import Markdown
+from typer import Context
 
 from objectives.api import Objective
 from orchestrator.options import (
     AskedCheck,
+    ConfigFile,
     Json,
     ObjectiveName,
     Settings,
     check_command,
-    load_objective,
+    resolved_of,
 )
 from orchestrator.terminal import conducting, console, finish, print_json
 
@@ -34,10 +36,14 @@ spaces.command("check", help="Show that each knob moves the score; the same comm
 
 @spaces.command()
 def show(
-    objective: ObjectiveName = "nanochat", settings: Settings = None, as_json: Json = False
+    context: Context,
+    config: ConfigFile = None,
+    objective: ObjectiveName = "nanochat",
+    settings: Settings = None,
+    as_json: Json = False,
 ) -> None:
     """The knobs: name, kind, range and baseline, in the knob's own unit. Touches nothing."""
-    chosen = load_objective(objective, settings)
+    chosen = resolved_of(context, context.params).objective
     rows = knob_rows(chosen)
     if as_json:
         print_json({"objective": chosen.spec.model_dump(mode="json"), "knobs": rows})

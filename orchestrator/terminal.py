@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from budgets.report import budget_report
+from objectives.keeping import keeping
 from orchestrator import artifacts
 from orchestrator.config.asked import Conduct
 from orchestrator.live import Listener, Live
@@ -27,6 +28,7 @@ EXIT_SIGNAL = 128  # plus the signal's number
 @contextmanager
 def conducting(how: Conduct) -> Iterator[tuple[Session, Live]]:
     with (
+        keeping(allowed=True),
         Live(console(stderr=how.as_json)) as live,
         Session(
             how.root,
@@ -35,6 +37,7 @@ def conducting(how: Conduct) -> Iterator[tuple[Session, Live]]:
             live.say,
             stop=SignalStop(how.drain_seconds),
             allow_network_fs=how.allow_network_fs,
+            pacing=how.pacing,
         ) as session,
     ):
         yield session, live

@@ -21,8 +21,11 @@ from budgets.report import BudgetReport
 from budgets.state import RunState
 from budgets.terms import Inherited, Parent, Plan, SearchTerms, Source
 from objectives.space import SearchSpace
+from orchestrator.campaign.replay import conditions_as_planned
 from orchestrator.check import stands_for
-from orchestrator.execution.attempts import read_summary
+from orchestrator.execution.attempts import SUMMARY
+from orchestrator.execution.attempts import read as read_file
+from orchestrator.execution.evaluate import Outcome
 from orchestrator.follow import recommended
 from orchestrator.planning.seeds import evaluation_seeds
 from orchestrator.recorded import is_set_aside, is_there
@@ -71,6 +74,8 @@ def verify(directory: Path, *, accept_drift: bool = False) -> Verification:
             held.append(_lengths(records, state))
         elif state.plan.phase == "check":
             held.append(_one_knob_each(directory, state))
+        elif state.plan.campaign is not None:
+            held.append(conditions_as_planned(state, state.plan.campaign))
         if state.plan.confirmation is not None:
             held.append(panels_and_decision(records))
         held.append(_settlements(directory, records, state))
@@ -230,10 +235,13 @@ def _settlements(directory: Path, records: Sequence[Record], state: RunState) ->
             continue
         own = reserved[_place(event)]
         place = directory / "eval" / attempt_place(own)
-        outcome = read_summary(place, attempt_id(state, own))
-        if outcome is None:
+        outcome = read_file(Outcome, place / SUMMARY)
+        is_own = outcome is not None and outcome.attempt_id == attempt_id(state, own)
+        if outcome is None or (not is_own and event.status is Status.LOST):
             missing += 1
             continue
+        if not is_own:  # it was settled by a file of that name, under another plan
+            raise DivergedError(f"{at(record)}: {place / SUMMARY} is of another attempt")
         compared += 1
         end = settled(own, outcome, recovered=event.recovered)
         if schema >= TRIED_AGAIN_SINCE:

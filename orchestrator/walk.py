@@ -1,7 +1,7 @@
 """The walk of a run, readable aloud: ask, reserve, evaluate, settle, tell, judge."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Protocol
 
 from budgets.accounts import Refusal
@@ -26,6 +26,7 @@ from budgets.proxy.certificate import length_of_next
 from budgets.rules.table import place_of
 from budgets.rules.triggers import RULES, Trigger, Verdict, disk_full, judge, refused
 from budgets.state import Batch, Generation, RunState
+from orchestrator.capacity.pace import Freely, Pace
 from orchestrator.execution.evaluate import Executor
 from orchestrator.planning.seeds import evaluation_seeds
 from orchestrator.run import Run, has_begun, settle_one_abandoned
@@ -111,7 +112,7 @@ class Panels(Protocol):
 
 @dataclass
 class Course:
-    """A run on its way: who proposes, who evaluates, who may end it early.
+    """A run on its way: who proposes, who evaluates, who may end it early or slow it down.
 
     `closed` is called after each generation that was told, and after panels, then without one.
     """
@@ -122,6 +123,7 @@ class Course:
     executor: Executor
     stop: Stop
     closed: Callable[[Run, Generation | None], None]
+    pace: Pace = field(default_factory=Freely)
 
     def conduct(self) -> Verdict:
         """Propose, evaluate and learn until a rule, a budget, a signal or the plan ends it."""
@@ -205,6 +207,7 @@ class Course:
         for device in self.executor.withdrawn:
             if device not in self.run.state.withdrawn:
                 self.run.record(device)
+        self.pace.look(self.run.state)
 
     def _drained(self) -> bool:
         """Wait for what fills slots; False if a person does not want to."""
@@ -221,7 +224,10 @@ class Course:
             batch, key = next_one
             if no_room := run.ledger.room():
                 return disk_full(place_of(run.state, batch), no_room)
-            attempt = run.reserve(batch, *key)
+            may_start = self.pace.admits(run.state)
+            attempt = run.reserve(batch, *key) if may_start else run.refusal(batch, *key)
+            if attempt is None:
+                return None
             if isinstance(attempt, Refusal):
                 is_awaited = any(batch is other for other in waited_for)
                 return refused(run.state, batch, attempt) if is_awaited else None

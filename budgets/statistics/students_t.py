@@ -1,5 +1,6 @@
 """Student's t distribution for whole degrees of freedom, exactly, without a numeric library."""
 
+from functools import lru_cache
 from math import atan, cos, pi, sin, sqrt, tan
 
 
@@ -25,6 +26,7 @@ def _share(theta: float, freedom: int) -> float:
     return sin(theta) * total
 
 
+@lru_cache(maxsize=1024)  # a report asks for the same few hundreds of times
 def two_sided_limit(level: float, freedom: int) -> float:
     """The t that |T| exceeds with probability `level`: the two-sided quantile, by bisection."""
     low, high = 0.0, pi / 2

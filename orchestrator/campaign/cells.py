@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,12 +14,14 @@ from orchestrator.campaign.conditions import (
     check_names,
     condition,
     controls,
+    dotted,
     factorial,
     factors_of,
 )
-from orchestrator.config.document import TABLES, TRAINING, check_key, flattened
+from orchestrator.config.document import TRAINING, check_key, quoted
 from orchestrator.config.resolve import Resolved
 from orchestrator.config.sections import Campaign
+from orchestrator.planning.request import check_run_id
 
 OF_A_SEARCH = (TRAINING, "search", "evaluation", "verdict", "thresholds")
 """Tables that the conditions of searches may change."""
@@ -36,11 +38,12 @@ def campaign_of(resolved: Resolved) -> Campaign:
 
 
 def campaign_name(resolved: Resolved) -> str:
-    """The campaign's own name, or that of its file."""
+    """Its own name, or that of its file. Raises ValueError where no directory has such a name."""
     name = campaign_of(resolved).name
     if name is None:
         stem = "campaign" if resolved.file is None else resolved.file.stem.lower()
         name = re.sub(r"[^a-z0-9._-]+", "-", stem).strip("-._") or "campaign"
+    check_run_id(name, "[campaign] name")
     return name
 
 
@@ -52,17 +55,16 @@ def cells_of(resolved: Resolved) -> tuple[Cell, ...]:
     campaign = campaign_of(resolved)
     written = tuple(_written(number, entry) for number, entry in enumerate(campaign.conditions, 1))
     crossed = factorial(factors_of(resolved.factors))
-    own = [_dotted(cell) for cell in (*written, *crossed)]
+    own = [*written, *crossed]
     if not own:
         raise ValueError(
             "a campaign needs conditions: [[campaign.conditions]] with a name each, or [factors]"
         )
     if campaign.controls:
-        own += [_dotted(cell) for cell in controls(resolved.objective)]
+        own += controls(resolved.objective)
     check_names(own)
-    tables = (TRAINING,) if campaign.cell == "training" else OF_A_SEARCH
     for cell in own:
-        _check_tables(cell, tables, campaign.cell)
+        _check_keys(cell, campaign.cell, registry.named(resolved.top.objective).aside)
     return _without_twins(resolved, own)
 
 
@@ -86,9 +88,8 @@ def _identity(resolved: Resolved, cell: Cell) -> str:
     """What is evaluated in the cell, in whatever words. Raises ValueError where nothing can be."""
     start, spec = f"{TRAINING}.", resolved.objective.spec
     own = {k.removeprefix(start): v for k, v in cell.settings.items() if k.startswith(start)}
-    aside = registry.named(spec.name).aside
     try:
-        varied = registry.varied(spec, {k: v for k, v in own.items() if k not in aside})
+        varied = registry.varied(spec, own)
     except ValueError as error:
         raise ValueError(f"condition {cell.name}: {error}") from error
     others = {k: v for k, v in cell.settings.items() if not k.startswith(start)}
@@ -100,27 +101,24 @@ def _written(number: int, entry: Mapping[str, Any]) -> Cell:
     place = f"campaign.conditions, entry {number}"
     name = entry.get("name")
     if not isinstance(name, str):
-        raise ValueError(f"{place}: expected a name, got {name!r}")
-    settings = dict(flattened({k: v for k, v in entry.items() if k != "name"}, place))
-    return Cell(name, settings)
+        raise ValueError(f"{place}: expected a name, got {quoted(name)}")
+    return Cell(name, dotted({k: v for k, v in entry.items() if k != "name"}, place))
 
 
-def _dotted(cell: Cell) -> Cell:
-    """The same with full keys: one without a table is of `[training]`."""
-    settings: dict[str, Any] = {}
-    for key, value in cell.settings.items():
-        table = key.partition(".")[0]
-        settings[key if table in TABLES else f"{TRAINING}.{key}"] = value
-    return Cell(cell.name, settings, cell.levels, cell.control)
-
-
-def _check_tables(cell: Cell, tables: tuple[str, ...], kind: str) -> None:
+def _check_keys(cell: Cell, kind: str, aside: Collection[str]) -> None:
+    """Raises ValueError where it sets what it may not, or what no evaluation has."""
+    tables = (TRAINING,) if kind == "training" else OF_A_SEARCH
     for key in cell.settings:
         check_key(key, f"condition {cell.name}")
-        if key.partition(".")[0] not in tables or key in IS_ITS_NAME:
+        table, _, name = key.partition(".")
+        if table not in tables or key in IS_ITS_NAME:
             raise ValueError(
                 f"condition {cell.name}: {key} is the same for all cells of a campaign of "
                 f"{kind} runs: expected keys of {', '.join(f'[{table}]' for table in tables)}"
+            )
+        if table == TRAINING and name in aside:
+            raise ValueError(
+                f"condition {cell.name}: {name} is for a training by itself, no evaluation has it"
             )
 
 
@@ -130,24 +128,13 @@ def terms_of(resolved: Resolved) -> CampaignTerms:
     cells = cells_of(resolved)
     return CampaignTerms(
         name=campaign_name(resolved),
-        conditions=tuple(condition(objective, _of_the_objective(resolved, c)) for c in cells),
+        conditions=tuple(condition(objective, cell) for cell in cells),
         seeds=tuple(campaign.seeds),
         factors=agreed(factors_of(resolved.factors)),
         parallel=campaign.parallel,
         max_workers=campaign.max_workers,
         stagger_seconds=campaign.stagger_seconds,
     )
-
-
-def _of_the_objective(resolved: Resolved, cell: Cell) -> Cell:
-    """The cell with the objective's settings by their own names."""
-    aside = registry.named(resolved.top.objective).aside
-    settings = {key.removeprefix(f"{TRAINING}."): value for key, value in cell.settings.items()}
-    if outside := [name for name in settings if name in aside]:
-        raise ValueError(
-            f"condition {cell.name}: {outside[0]} is for a training by itself, no evaluation has it"
-        )
-    return Cell(cell.name, settings, cell.levels, cell.control)
 
 
 def runs_of(resolved: Resolved) -> Iterator[tuple[Cell, int, str]]:

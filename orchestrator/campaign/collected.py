@@ -47,6 +47,15 @@ def begin_searches(root: Path, resolved: Resolved, cells: tuple[SearchCell, ...]
     return directory
 
 
+def refuse_searches(directory: Path) -> None:
+    """Raises ValueError where a campaign of searches has the place of one of trainings."""
+    manifest = None if is_there(directory / LEDGER) else read_manifest(directory)
+    if manifest is not None and manifest.kind == "search":
+        raise ValueError(
+            f"{directory} is a campaign of searches: give this one another name in [campaign]"
+        )
+
+
 def manifest_of_searches(
     root: Path, directory: Path, resolved: Resolved, cells: tuple[SearchCell, ...]
 ) -> Manifest:

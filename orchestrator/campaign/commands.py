@@ -1,19 +1,31 @@
 """Carrying out a campaign: as one run, or one search after the other."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import typer
 
+from budgets.following import BEGINNING
+from budgets.rules.triggers import judge
+from budgets.state import RunState
 from orchestrator import artifacts
 from orchestrator.campaign.cells import campaign_of, terms_of
-from orchestrator.campaign.collected import begin_searches, collect_runs, draw_beside
+from orchestrator.campaign.collected import (
+    begin_searches,
+    collect_runs,
+    draw_beside,
+    refuse_searches,
+)
 from orchestrator.campaign.manifest import source_of
 from orchestrator.campaign.request import CampaignRequest
 from orchestrator.campaign.searches import SearchCell, search_cells
+from orchestrator.campaign.stagger import Staggered
 from orchestrator.config.asked import Asked, request_of
 from orchestrator.execution.evaluate import Slots
+from orchestrator.follow import Overrides
 from orchestrator.live import Live
-from orchestrator.recorded import Result
+from orchestrator.planning.request import run_directory
+from orchestrator.recorded import Result, recorded_state
 from orchestrator.session import Session
 from orchestrator.terminal import (
     EXIT_BY_DECISION,
@@ -26,6 +38,8 @@ from orchestrator.terminal import (
 
 def run_campaign(asked: Asked) -> None:
     """Carry out the campaign that a configuration describes, or go on with it."""
+    if asked.request.fork:
+        raise ValueError("--fork-run: a campaign begins anew under another name in [campaign]")
     if campaign_of(asked.resolved).cell == "search":
         run_searches(asked)
     else:
@@ -34,13 +48,21 @@ def run_campaign(asked: Asked) -> None:
 
 def run_trainings(asked: Asked) -> None:
     """All cells as one run with one ledger."""
+    if asked.overrides:
+        raise ValueError(
+            f"--override {asked.overrides[0][0]}: a condition that fails pauses nothing, so no "
+            "rule that can be overridden holds up a campaign of trainings"
+        )
     campaign = terms_of(asked.resolved)
     slots = asked.conduct.engine.slots()
     slots = replace(slots, count=campaign.workers(slots.count))
+    refuse_searches(run_directory(asked.conduct.root, "campaign", campaign.name))
     file = asked.resolved.file
     with conducting(asked.conduct) as (session, live):
         session.source = None if file is None else source_of(file)
-        result = session.check(CampaignRequest(asked.request, campaign), slots)
+        request = CampaignRequest(asked.request, campaign)
+        pace = Staggered(campaign.stagger_seconds, session.clock.monotonic)
+        result = session.check(request, slots, asked.assumed_seconds, pace)
         report = artifacts.campaign_report(result.state, result.verdict)
         draw_beside(result.directory, report, asked.resolved.top.objective, live.say)
         finish(result, session.stop, live, asked.conduct.as_json)
@@ -52,13 +74,15 @@ def run_searches(asked: Asked) -> None:
     One that a rule pauses or a budget stops does not keep the others from being made.
     """
     cells = search_cells(asked.resolved)
+    _check_tiers(cells)
+    overrides = _overrides(asked, cells)
     results: list[Result] = []
     with conducting(asked.conduct) as (session, live):
         slots = asked.conduct.engine.slots()
         directory = begin_searches(asked.conduct.root, asked.resolved, cells)
         for number, cell in enumerate(cells, 1):
             live.say(f"Search {number} of {len(cells)}: {cell.run_id}.")
-            results.append(_searched(asked, cell, session, slots))
+            results.append(_searched(asked, cell, session, slots, overrides.get(cell.run_id, ())))
             _show(results[-1], live)
             if session.stop.requested:
                 collect_runs(directory, session.clock.now(), live.say)
@@ -73,11 +97,44 @@ def run_searches(asked: Asked) -> None:
     raise typer.Exit(next((code for code in (3, 4) if code in codes), 0))
 
 
-def _searched(asked: Asked, cell: SearchCell, session: Session, slots: Slots) -> Result:
+def _check_tiers(cells: Sequence[SearchCell]) -> None:
+    for cell in cells:
+        if cell.resolved.search.tier is None:
+            raise ValueError(
+                "--tier, or tier in [search]: say how much each search may spend: min, target or "
+                f"max. {cell.condition} has none"
+            )
+
+
+def _overrides(asked: Asked, cells: Sequence[SearchCell]) -> dict[str, Overrides]:
+    """Of each search those of the rules that hold it up. Raises ValueError on one of no search."""
+    own: dict[str, Overrides] = {}
+    for cell in cells if asked.overrides else ():
+        phase = request_of(cell.resolved).phase
+        state = recorded_state(run_directory(asked.conduct.root, phase, cell.run_id))
+        own[cell.run_id] = _of_the_search(asked.overrides, state)
+    for override in asked.overrides:
+        if all(override not in some for some in own.values()):
+            raise ValueError(f"--override {override[0]}: that rule holds up no search of these")
+    return own
+
+
+def _of_the_search(overrides: Overrides, state: RunState | None) -> Overrides:
+    if state is None:  # it may have to be let begin
+        return tuple((rule, why) for rule, why in overrides if rule in BEGINNING)
+    holding = {trigger.rule for trigger in judge(state).triggers}
+    known = {(overridden.rule, overridden.reason) for overridden in state.overridden}
+    return tuple((rule, why) for rule, why in overrides if rule in holding or (rule, why) in known)
+
+
+def _searched(
+    asked: Asked, cell: SearchCell, session: Session, slots: Slots, overrides: Overrides
+) -> Result:
     return session.search(
         request_of(cell.resolved),
         slots,
         cell.resolved.evaluation.assume_eval_seconds,
+        overrides,
         accept_drift=asked.accept_drift,
     )
 

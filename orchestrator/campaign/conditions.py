@@ -4,11 +4,20 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from math import prod
 from typing import Any
 
 from budgets.terms import Condition, Factor
 from objectives import registry
 from objectives.api import Objective, SetupError
+from orchestrator.config.document import (
+    TABLES,
+    TRAINING,
+    Values,
+    each_once,
+    flattened,
+    quoted,
+)
 
 Settings = Mapping[str, Any]
 
@@ -63,35 +72,55 @@ def _levels(factor: str, given: Any) -> Iterator[Level]:
     if isinstance(given, list) and given:
         for value in given:
             if isinstance(value, list | dict):
-                raise ValueError(f"factors.{factor}: expected plain values, got {value!r}")
-            yield Level(_as_name(value), {factor: value})
+                raise ValueError(f"factors.{factor}: expected plain values, got {quoted(value)}")
+            yield Level(_as_name(value), dotted({factor: value}, f"factors.{factor}"))
     elif isinstance(given, dict) and given:
         for name, settings in given.items():
             if not isinstance(settings, dict):
                 raise ValueError(
-                    f"factors.{factor}.{name}: expected a table of settings, got {settings!r}"
+                    f"factors.{factor}.{name}: expected a table of settings, got {quoted(settings)}"
                 )
-            yield Level(name, settings)
+            yield Level(name, dotted(settings, f"factors.{factor}.{name}"))
     else:
         raise ValueError(
-            f"factors.{factor}: expected a list of values, or a table of levels, got {given!r}"
+            f"factors.{factor}: expected a list of values, or a table of levels, got "
+            f"{quoted(given)}"
         )
 
 
+def dotted(settings: Settings, place: str) -> Values:
+    """Settings by their full keys: one without a table is of `[training]`.
+
+    Raises ValueError where one is set twice, in whatever words.
+    """
+    pairs = ((_in_full(key), value) for key, value in flattened(settings, place))
+    return each_once(pairs, place)
+
+
+def _in_full(key: str) -> str:
+    return key if key.partition(".")[0] in TABLES else f"{TRAINING}.{key}"
+
+
 def _as_name(value: Any) -> str:
-    """`true` as people write it, 0.5 as it is, 1e-05 without trailing digits."""
+    """`true` as people write it, 0.5 as it is, 3e10 without a sign or zeros that say nothing."""
     if isinstance(value, bool):
         return str(value).lower()
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    short = f"{value:g}"
+    mantissa, e, exponent = (short if float(short) == value else repr(value)).partition("e")
+    return f"{mantissa}e{int(exponent)}" if e else mantissa
 
 
 def factorial(factors: Sequence[Varied]) -> tuple[Cell, ...]:
     """Every combination of levels, the last factor varying fastest; none without factors.
 
-    Raises ValueError where two levels of a combination set the same thing.
+    Raises ValueError where two levels of a combination set the same thing, or there are too many.
     """
     if not factors:
         return ()
+    if (count := prod(len(factor.levels) for factor in factors)) > MOST_CELLS:
+        raise ValueError(f"[factors] make {count} combinations: expected {MOST_CELLS} at most")
     return tuple(
         _combined(factors, levels) for levels in product(*(factor.levels for factor in factors))
     )
@@ -115,11 +144,9 @@ def _leaf(name: str) -> str:
 
 def controls(objective: Objective) -> tuple[Cell, ...]:
     """The configuration itself, and each of the objective's own controls."""
-    own = (
-        Cell(f"{control.label.replace(' ', '-')}{CONTROL}", control.settings, control=True)
-        for control in objective.controls()
-    )
-    return (Cell(f"{DEFAULT}{CONTROL}", {}, control=True), *own)
+    own = ((f"{c.label.replace(' ', '-')}{CONTROL}", c.settings) for c in objective.controls())
+    named = ((f"{DEFAULT}{CONTROL}", {}), *own)
+    return tuple(Cell(name, dotted(sets, name), control=True) for name, sets in named)
 
 
 def check_names(cells: Sequence[Cell]) -> None:
@@ -128,8 +155,8 @@ def check_names(cells: Sequence[Cell]) -> None:
     for cell in cells:
         if not SAFE.fullmatch(cell.name):
             raise ValueError(
-                f"condition {cell.name!r}: expected a name of 1 to 100 letters, digits and . _ + = "
-                "-, beginning with a letter or digit"
+                f"condition {quoted(cell.name)}: expected a name of 1 to 100 letters, digits and "
+                ". _ + = -, beginning with a letter or digit"
             )
         other = seen.setdefault(cell.name.lower(), cell.name)
         if other is not cell.name:
@@ -143,13 +170,14 @@ def check_names(cells: Sequence[Cell]) -> None:
 
 def condition(objective: Objective, cell: Cell) -> Condition:
     """The cell as the objective has it. Raises ValueError, naming the cell, where it cannot."""
+    settings = {key.removeprefix(f"{TRAINING}."): value for key, value in cell.settings.items()}
     try:
-        varied = registry.load(registry.varied(objective.spec, cell.settings))
+        varied = registry.load(registry.varied(objective.spec, settings))
     except ValueError as error:
         raise ValueError(f"condition {cell.name}: {error}") from error
     return Condition(
         name=cell.name,
-        settings=dict(cell.settings),
+        settings=settings,
         knobs=varied.space.decode(varied.space.baseline),
         length=_length(objective, varied),
         levels=dict(cell.levels),

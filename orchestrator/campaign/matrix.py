@@ -4,10 +4,21 @@ from collections.abc import Iterator
 from typing import Any
 
 from budgets.plain import plain
-from orchestrator.campaign.cells import campaign_name, campaign_of, cells_of, runs_of
+from orchestrator.campaign.cells import campaign_name, campaign_of, cells_of, runs_of, terms_of
 from orchestrator.campaign.conditions import factors_of
+from orchestrator.campaign.searches import search_cells
+from orchestrator.config.asked import request_of
 from orchestrator.config.explain import shown
 from orchestrator.config.resolve import Resolved
+
+
+def check(resolved: Resolved) -> None:
+    """Raises ValueError, naming the cell, unless the campaign could be begun."""
+    if campaign_of(resolved).cell == "training":
+        terms_of(resolved)
+        return
+    for cell in search_cells(resolved):
+        request_of(cell.resolved)
 
 
 def as_dict(resolved: Resolved) -> dict[str, Any]:

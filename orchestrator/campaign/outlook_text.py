@@ -35,8 +35,8 @@ def _together(outlook: Outlook) -> Iterator[str]:
     )
     if not outlook.is_known:
         yield (
-            "No estimate: nothing like it was measured here. `orchestrator calibrate --config "
-            "FILE` measures the configuration that all conditions have in common."
+            f"No estimate of all: nothing like {_unknown(outlook)} was measured here. "
+            "`orchestrator calibrate --config FILE` measures what all conditions have in common."
         )
         return
     assert outlook.hours is not None
@@ -47,6 +47,11 @@ def _together(outlook: Outlook) -> Iterator[str]:
         f"{outlook.median_seconds:.3g} s / {outlook.at_once}"
         f"{_stagger(outlook)}, {duration(3600 * outlook.rule_of_thumb_hours)}."
     )
+
+
+def _unknown(outlook: Outlook) -> str:
+    names = [plain(one.condition.name) for one in outlook.expected if one.seconds is None]
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} others"
 
 
 def _price(outlook: Outlook) -> str:

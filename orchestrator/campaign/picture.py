@@ -20,8 +20,8 @@ PICTURE = "effects.png"
 
 FORMS = ("png", "svg", "pdf")
 
-NAME_WIDTH, LABEL_WIDTH = 48, 60
-"""Characters of a condition's name and of an effect's."""
+NAME_WIDTH, LABEL_WIDTH, OF_WIDTH = 48, 60, 30
+"""Characters of a condition's name, of an effect's, and of a name below an axis."""
 
 MOST_LINES = 120
 """More would be a picture that no viewer opens."""
@@ -68,11 +68,11 @@ def picture(report: CampaignReport, unit: str, form: str = "png") -> bytes:
     out = io.BytesIO()
     metadata: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form, {})
     with rc_context({"svg.hashsalt": "campaign", "svg.fonttype": "none"}):
-        _figure(report, unit).savefig(out, format=form, dpi=150, metadata=metadata)
+        figure_of(report, unit).savefig(out, format=form, dpi=150, metadata=metadata)
     return out.getvalue()
 
 
-def _figure(report: CampaignReport, unit: str) -> "Figure":
+def figure_of(report: CampaignReport, unit: str) -> "Figure":
     from matplotlib.figure import Figure
 
     bars, rows = bars_of(report)[:MOST_LINES], report.rows[:MOST_LINES]
@@ -125,7 +125,7 @@ def _draw_conditions(axis: Any, report: CampaignReport, names: list[str], unit: 
     sure = f"mean, {1 - report.level:.0%} interval"
     band = next((row for row in report.rows if row.is_control and row.healthy), None)
     if band is not None:
-        label = shortened([band.name], NAME_WIDTH)[0]
+        label = shortened([band.name], OF_WIDTH)[0]
         if band.lower is not None:
             axis.axvspan(band.lower, band.upper, color=BAND, zorder=0, label=f"{label}, interval")
         own = label if band.lower is None else None
@@ -146,7 +146,7 @@ def _draw_conditions(axis: Any, report: CampaignReport, names: list[str], unit: 
             )  # fmt: skip
         told = True
     _rows(axis, names)
-    axis.set_xlabel(f"{unit}, lower is better", fontsize=9, **_RAW)
+    axis.set_xlabel(f"{unit}\nlower is better", fontsize=9, **_RAW)
     axis.set_title("Conditions: scores over seeds", fontsize=10)
     if not told:
         _nothing(axis, "no score yet")
@@ -181,7 +181,7 @@ def _draw_bars(
     _rows(axis, labels)
     axis.set_title(bars_title(report), fontsize=10, **_RAW)
     of = f"% of the mean of {_whose(bars)}" if bars and is_relative else unit
-    axis.set_xlabel(f"difference, {of}; left is better", fontsize=9, **_RAW)
+    axis.set_xlabel(f"difference: left is better\n{of}", fontsize=9, **_RAW)
     if not bars:
         _nothing(axis, "no factor and no control to compare by")
     elif not is_any:
@@ -191,7 +191,7 @@ def _draw_bars(
 def _whose(bars: list[Bar]) -> str:
     """What the percents are of."""
     names = list(dict.fromkeys(bar.reference for bar in bars))
-    return shortened(names, NAME_WIDTH)[0] if len(names) == 1 else "the control"
+    return shortened(names, OF_WIDTH)[0] if len(names) == 1 else "the control"
 
 
 def _not_shown(report: CampaignReport) -> str:

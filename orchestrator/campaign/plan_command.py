@@ -1,46 +1,62 @@
 """`plan campaign FILE`: every run, what they take, and what is still open. Touches nothing."""
 
-from pathlib import Path
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
 
 from rich.markdown import Markdown
 
 from budgets.plain import plain, printable
-from orchestrator.campaign import matrix, outlook_text
+from orchestrator.campaign import matrix, outlook_text, questions, search_outlook
 from orchestrator.campaign.cells import campaign_name, campaign_of, terms_of
 from orchestrator.campaign.outlook import outlook
+from orchestrator.campaign.request import CampaignRequest
+from orchestrator.campaign.searches import search_cells
 from orchestrator.config.asked import Asked
 from orchestrator.engine import devices_of
+from orchestrator.planning.commands import circumstances
 from orchestrator.terminal import console, print_json, print_line
 
 
 def plan_campaign(asked: Asked) -> None:
     """Print what the campaign of a file would take."""
     resolved = asked.resolved
-    if campaign_of(resolved).cell == "search":
-        raise ValueError(
-            f"{resolved.file} is a campaign of searches: what one of them takes is said by "
-            f"orchestrator plan {resolved.search.phase} --config {resolved.file} --set ..., and "
-            "there are as many as `explain` lists"
-        )
     warnings = asked.request.objective.preflight()
-    seen = outlook(
-        terms_of(resolved),
-        asked.request.objective,
-        devices_of(asked.conduct.engine.slots()),
-        Path(resolved.top.runs_dir),
-        price_per_device_hour=resolved.budget.price_per_device_hour,
-        max_concurrent=resolved.backend.max_concurrent,
-    )
+    is_of_searches = campaign_of(resolved).cell == "search"
+    document, lines = _of_searches(asked) if is_of_searches else _of_trainings(asked)
     if asked.conduct.as_json:
-        print_json({**matrix.as_dict(resolved), **seen.as_dict()})
+        print_json({**matrix.as_dict(resolved), **document})
         return
-    lines = [
-        f"# Campaign {plain(campaign_name(resolved))} of {resolved.top.objective}",
-        "",
-        *matrix.to_markdown(resolved),
-        "",
-        *outlook_text.to_markdown(seen),
-    ]
-    console().print(Markdown("\n".join(lines)))
+    title = f"# Campaign {plain(campaign_name(resolved))} of {resolved.top.objective}"
+    page = [title, "", *matrix.to_markdown(resolved), "", *lines]
+    console().print(Markdown("\n".join(page)))
     for warning in warnings:
         print_line(printable(f"Warning: {warning}."))
+
+
+Page = tuple[dict[str, Any], Iterator[str] | list[str]]
+
+
+def _of_searches(asked: Asked) -> Page:
+    cells = search_cells(asked.resolved)
+    searches = list(search_outlook.expected_searches(cells, asked.conduct.engine.slots()))
+    return search_outlook.as_dict(searches), search_outlook.to_markdown(searches)
+
+
+def _of_trainings(asked: Asked) -> Page:
+    resolved, root = asked.resolved, asked.conduct.root
+    devices, terms = devices_of(asked.conduct.engine.slots()), terms_of(resolved)
+    seen = outlook(
+        terms,
+        asked.request.objective,
+        devices,
+        root,
+        price_per_device_hour=resolved.budget.price_per_device_hour,
+        max_concurrent=resolved.backend.max_concurrent,
+        assumed_seconds=asked.assumed_seconds,
+    )
+    under, _ = circumstances(root, asked.request.objective, devices, asked.assumed_seconds)
+    plan = CampaignRequest(asked.request, terms).plan(devices, under.basis.calibration)
+    items = questions.questions(seen, plan, under.basis, root, datetime.now(UTC))
+    document = {**seen.as_dict(), "checklist": [item._asdict() for item in items]}
+    return document, [*outlook_text.to_markdown(seen), "", *questions.to_markdown(items)]

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from budgets.terms import Calibration, CampaignTerms, Devices, Envelope, Plan
+from budgets.terms import Calibration, CampaignTerms, Devices, Envelope, Plan, Thresholds
 from orchestrator.check import Point
 from orchestrator.planning.plan import caps_for, described, limits_for
 from orchestrator.planning.request import Request, check_run_id
@@ -56,6 +56,7 @@ class CampaignRequest:
             devices=devices,
             calibration=calibration,
             parent=None,
+            thresholds=Thresholds.model_validate(terms.thresholds),
             campaign=self.campaign,
             **described(terms.objective),
         )

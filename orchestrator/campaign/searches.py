@@ -1,5 +1,6 @@
 """A campaign whose cells are searches: each a run of its own, with its share of the budget."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -37,10 +38,13 @@ def search_cells(resolved: Resolved) -> tuple[SearchCell, ...]:
     """
     runs = list(runs_of(resolved))
     share = dict(_shares(resolved, len(runs)))
-    name, cells = campaign_name(resolved), []
+    name = campaign_name(resolved)
+    cells: list[SearchCell] = []
     for cell, seed, run in runs:
-        run_id = f"{name}.{run}".lower()
-        check_run_id(run_id)
+        run_id = re.sub(r"[+=]", "-", f"{name}.{run}".lower())
+        check_run_id(run_id, f"condition {cell.name}: its run's name")
+        if run_id in (other.run_id for other in cells):
+            raise ValueError(f"two searches would be called {run_id!r}: rename a condition")
         own: Values = {**cell.settings, **share, "search.run_id": run_id, "search.seed": seed}
         one = resolve(replace(resolved.given, cell=(cell.name, own)))
         one.objective  # noqa: B018 - what it cannot be is said now

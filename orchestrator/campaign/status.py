@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from os.path import isdir
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,8 @@ def find_board(run: str | None, root: Path, now: datetime) -> Board | None:
     Raises ValueError where there is nothing, or what there is cannot be read.
     """
     for place in () if run is None else (Path(run), root / "campaign" / run):
+        if not isdir(place):  # False also for what is no path at all
+            continue
         if not is_there(place / LEDGER) and (manifest := read_manifest(place)) is not None:
             return board_of_runs(place, manifest, now)
     directory = find_run(run, root)
@@ -83,6 +86,8 @@ def find_board(run: str | None, root: Path, now: datetime) -> Board | None:
 
 def _is_campaign(ledger: Path) -> bool:
     """By its first record alone."""
+    if not is_there(ledger):
+        return False
     first = next(iter(Reader(ledger, read_plain(ledger))), None)
     return (
         first is not None

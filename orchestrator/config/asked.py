@@ -1,12 +1,14 @@
 """What a configuration amounts to: a request, an engine, and how a command goes about it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from budgets.terms import Phase, Window
 from objectives.api import Objective
+from orchestrator.capacity.terms import Pacing
+from orchestrator.config.document import quoted
 from orchestrator.config.resolve import Resolved
 from orchestrator.config.sections import Backend
 from orchestrator.engine import Engine
@@ -24,6 +26,7 @@ class Conduct:
     drain_seconds: float | None
     allow_network_fs: bool
     as_json: bool
+    pacing: Pacing = field(default_factory=Pacing)
 
 
 @dataclass(frozen=True)
@@ -101,19 +104,29 @@ def _follows(resolved: Resolved, phase: Phase) -> Follows | None:
         for key, value in (("from", run), ("variant", variant)):
             if value is not None:
                 source = resolved.source(f"search.{key}")
-                raise ValueError(f"--{key}: only a phase2 follows a run, got {value!r} ({source})")
+                raise ValueError(
+                    f"--{key}: only a phase2 follows a run, got {quoted(value)} ({source})"
+                )
         return None
     if run is None:
-        raise ValueError("--from: which phase 1 shall it follow? Give its id or directory")
+        raise ValueError(
+            "--from: which phase 1 shall it follow? Give its id or directory (from, in [search])"
+        )
     if variant is None:
-        raise ValueError("--variant: expected robust (the same knobs) or expanded (more of them)")
+        raise ValueError(
+            "--variant: expected robust (the same knobs) or expanded (more of them; in a file "
+            "variant, in [search])"
+        )
     return Follows(run, variant)
 
 
 def _warm_start(resolved: Resolved, phase: Phase) -> str | None:
     run = resolved.search.warm_start
     if run is not None and phase == "phase2":
-        raise ValueError("--warm-start: a phase 2 starts where the run of its --from stood")
+        raise ValueError(
+            "--warm-start: a phase 2 starts where the run of its --from stood, got "
+            f"{quoted(run)} ({resolved.source('search.warm_start')})"
+        )
     return run
 
 
@@ -127,7 +140,22 @@ def conduct_of(resolved: Resolved, *, as_json: bool) -> Conduct:
     backend = resolved.backend
     root = Path(resolved.top.runs_dir)
     return Conduct(
-        root, engine_of(backend), backend.drain_seconds, backend.allow_network_fs, as_json
+        root,
+        engine_of(backend),
+        backend.drain_seconds,
+        backend.allow_network_fs,
+        as_json,
+        pacing_of(resolved),
+    )
+
+
+def pacing_of(resolved: Resolved) -> Pacing:
+    """How many evaluations run at once, where it is not simply one a device."""
+    backend = resolved.backend
+    return Pacing(
+        max_concurrent=backend.max_concurrent,
+        slots_dir=None if backend.slots_dir is None else Path(backend.slots_dir),
+        backpressure=resolved.backpressure,
     )
 
 
@@ -186,6 +214,9 @@ FLAGS: Mapping[str, str] = {
     "device": "backend.device",
     "workers": "backend.workers",
     "threads": "backend.threads",
+    "max_concurrent": "backend.max_concurrent",
+    "slots_dir": "backend.slots_dir",
+    "backpressure": "backpressure.enabled",
     "drain_seconds": "backend.drain_seconds",
     "allow_network_fs": "backend.allow_network_fs",
 }

@@ -9,6 +9,7 @@ from typer import Option
 from budgets.plain import plain, printable
 from budgets.storage import write_aside
 from orchestrator.config import explain
+from orchestrator.config.asked import request_of
 from orchestrator.config.resolve import Resolved
 from orchestrator.options import Json
 from orchestrator.terminal import console, print_json, print_line
@@ -35,6 +36,10 @@ def init(
         return
     if write.exists() or write.is_symlink():
         raise ValueError(f"--write {write}: there is something already; name another file")
+    if not str(write).isprintable() or not write.parent.is_dir():
+        raise ValueError(
+            f"--write: expected a file's name in a directory there is, got {str(write)!r}"
+        )
     text = text.replace("THIS-FILE", str(write))
     write_aside(write, text.encode())
     if as_json:
@@ -50,12 +55,17 @@ def template_text(template: Template) -> str:
 
 
 def explain_file(resolved: Resolved, *, as_json: bool) -> None:
-    """Print every value with its origin, and what the file amounts to."""
+    """Print every value with its origin, and what the file amounts to.
+
+    Raises ValueError on what no command could begin.
+    """
+    request_of(resolved)
     document: dict[str, Any] = {"file": str(resolved.file), "values": explain.as_dict(resolved)}
     lines = [f"# {plain(str(resolved.file))}", *explain.to_markdown(resolved)]
     if resolved.campaign is not None:
-        from orchestrator.campaign.matrix import as_dict, to_markdown
+        from orchestrator.campaign.matrix import as_dict, check, to_markdown
 
+        check(resolved)
         document["campaign"] = as_dict(resolved)
         lines += ["", *to_markdown(resolved)]
     if as_json:

@@ -1,13 +1,14 @@
 """A configuration file and `--set`, as values by dotted key: nothing is believed yet."""
 
 import json
+import stat
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from budgets.terms import Thresholds
-from objectives.settings import unknown
+from objectives.settings import check_writable, unknown
 from orchestrator.config.sections import SECTIONS, Top
 
 Values = dict[str, Any]
@@ -21,25 +22,56 @@ TABLES = (TRAINING, *SECTIONS, THRESHOLDS, FACTORS, SLURM)
 LARGEST = 1 << 20
 """Bytes of such a file: a longer one is another file."""
 
+DEEPEST = 16
+"""Levels of tables and lists in a value: nothing that is asked for here has more than three."""
+
+LONGEST = 120
+"""Characters of a value that a message repeats."""
+
 
 def read_document(file: Path) -> Values:
     """The values of a TOML file. Raises ValueError, naming file and key, on what may not be there.
 
     Of `[training]`, `[factors]` and `[slurm]` the keys are not looked at.
     """
+    values = each_once(flattened(_parsed(file), str(file)), str(file))
+    for key, value in values.items():
+        check_key(key, str(file))
+        _check_depth(f"{file}: {key}", value)
+        check_writable(f"{file}: {key}", value)
+    return values
+
+
+def _parsed(file: Path) -> dict[str, Any]:
     try:
+        if not stat.S_ISREG(file.stat().st_mode):  # a pipe may never end
+            raise ValueError(f"{file} is no file: expected one in TOML")
         with file.open("rb") as stream:
             data = stream.read(LARGEST + 1)
         if len(data) > LARGEST:
             raise ValueError(f"{file}: expected {LARGEST} bytes at most: this is another file")
-        document = tomllib.loads(data.decode())
+        return tomllib.loads(data.decode())
     except OSError as error:
         raise ValueError(f"{file} cannot be read: {error.strerror}") from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise ValueError(f"{file} is no TOML file: {error}") from error
-    values = dict(flattened(document, str(file)))
-    for key in values:
-        check_key(key, str(file))
+
+
+def _check_depth(place: str, value: Any, levels: int = DEEPEST) -> None:
+    if not levels:
+        raise ValueError(f"{place}: expected tables and lists of at most {DEEPEST} levels")
+    inner = value.values() if isinstance(value, dict) else value
+    for part in inner if isinstance(value, dict | list) else ():
+        _check_depth(place, part, levels - 1)
+
+
+def each_once(pairs: Iterable[tuple[str, Any]], place: str) -> Values:
+    """The pairs as values. Raises ValueError on a key that is there twice, in whatever words."""
+    values: Values = {}
+    for key, value in pairs:
+        if key in values:
+            raise ValueError(f"{place}: {key} is given twice")
+        values[key] = value
     return values
 
 
@@ -49,11 +81,27 @@ def flattened(document: Mapping[str, Any], place: str) -> Iterator[tuple[str, An
         if name not in TABLES:
             yield name, value
         elif not isinstance(value, dict):
-            raise ValueError(f"{place}: {name}: expected a table [{name}], got {value!r}")
+            raise ValueError(f"{place}: {name}: expected a table [{name}], got {quoted(value)}")
         else:
-            yield from ((f"{name}.{key}", inner) for key, inner in value.items())
-            if name == "campaign" and not value:
+            own = _factors(value) if name == FACTORS else value.items()
+            yield from ((f"{name}.{key}", inner) for key, inner in own)
+            if name in ("campaign", FACTORS) and not value:
                 yield "campaign.name", None  # a table that is there and says nothing
+
+
+def _factors(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """A factor `search.sigma0 = [...]` by that key: TOML reads the dot as a table of its own."""
+    for name, value in table.items():
+        if name in TABLES and isinstance(value, dict):
+            yield from ((f"{name}.{key}", inner) for key, inner in value.items())
+        else:
+            yield name, value
+
+
+def quoted(value: Any) -> str:
+    """What came, for a message: as much of it as a line has room for."""
+    text = repr(value)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
 def check_key(key: str, place: str) -> None:
@@ -72,10 +120,17 @@ def check_key(key: str, place: str) -> None:
 def _check_top(key: str, place: str) -> None:
     if key in Top.model_fields:
         return
+    if homes := homes_of(key):
+        lines = " or ".join(f"[{table}]" for table in homes)
+        raise ValueError(f"{place}: {key} belongs below a line {lines}")
+    error = unknown(f"key ({place})", key, (*Top.model_fields, *TABLES))
+    raise ValueError(f"{error}. A setting of the objective belongs below a line [{TRAINING}]")
+
+
+def homes_of(key: str) -> tuple[str, ...]:
+    """The tables that have a key of that name."""
     homes = [table for table, section in SECTIONS.items() if key in section.keys()]  # noqa: SIM118
-    if homes:
-        raise ValueError(f"{place}: {key} belongs below a line [{homes[0]}]")
-    raise unknown(f"key ({place})", key, (*Top.model_fields, *TABLES))
+    return (*homes, THRESHOLDS) if key in Thresholds.model_fields else tuple(homes)
 
 
 def assigned(assignments: Sequence[str]) -> Values:
@@ -88,13 +143,17 @@ def assigned(assignments: Sequence[str]) -> Values:
         name, equals, text = assignment.partition("=")
         key = name.strip()
         if not equals or not key:
-            raise ValueError(f"--set: expected KEY=VALUE, got {assignment!r}")
+            raise ValueError(f"--set: expected KEY=VALUE, got {quoted(assignment)}")
         if "." not in key and key not in Top.model_fields:
             key = f"{TRAINING}.{key}"
         check_key(key, "--set")
         if key in values:
             raise ValueError(f"--set: {name.strip()} is given twice")
-        values[key] = _json_or_text(name, text)
+        value = _json_or_text(name, text)
+        _check_depth(f"--set: {key}", value)
+        if not key.startswith(f"{TRAINING}."):  # of those the objective says so itself
+            check_writable(f"--set: {key}", value)
+        values[key] = value
     return values
 
 
@@ -103,7 +162,7 @@ def _json_or_text(key: str, value: str) -> Any:
 
     def each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len(dict(pairs)) < len(pairs):
-            raise _TwinKeysError(f"--set: {key} names a key twice: {value}")
+            raise _TwinKeysError(f"--set: {key} names a key twice: {quoted(value)}")
         return dict(pairs)
 
     try:

@@ -40,12 +40,19 @@ def _set_first(resolved: Resolved, values: Mapping[str, Any]) -> Iterator[tuple[
 
 def _row(resolved: Resolved, key: str, value: Any) -> str:
     name = key.rpartition(".")[2] if key.count(".") == 1 else key
-    note = ", for a training by itself" if _is_aside(resolved, key) else ""
-    return f"| {plain(name)} | {plain(shown(value))} | {plain(resolved.source(key))}{note} |"
+    source = plain(resolved.source(key))
+    return f"| {plain(name)} | {plain(shown(value))} | {source}{_note(resolved, key)} |"
 
 
-def _is_aside(resolved: Resolved, key: str) -> bool:
-    return key.partition(".")[2] in resolved.aside and key.startswith("training.")
+def _note(resolved: Resolved, key: str) -> str:
+    """Where something is set that nothing here has."""
+    table, _, name = key.partition(".")
+    if table == "training" and name in resolved.aside:
+        return ", for a training by itself"
+    is_trained = resolved.campaign is not None and resolved.campaign.cell == "training"
+    if is_trained and table in ("search", "verdict") and resolved.source(key) != "default":
+        return ", for a search: this campaign makes none"
+    return ""
 
 
 def shown(value: Any) -> str:

@@ -1,5 +1,6 @@
 """One value for each key, and where it is from: default, preset, profile, file, `--set`, flag."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,11 +20,14 @@ from orchestrator.config.document import (
     TRAINING,
     Values,
     assigned,
+    homes_of,
+    quoted,
     read_document,
 )
 from orchestrator.config.sections import (
     SECTIONS,
     Backend,
+    Backpressure,
     Budget,
     Campaign,
     Evaluation,
@@ -61,6 +65,7 @@ class Resolved:
     evaluation: Evaluation
     verdict: Verdict
     backend: Backend
+    backpressure: Backpressure
     thresholds: Mapping[str, Any]  # other than the default
     campaign: Campaign | None
     factors: Mapping[str, Any]
@@ -75,7 +80,16 @@ class Resolved:
     def objective(self) -> Objective:
         """Raises ValueError on an unknown objective or a wrong setting of it."""
         spec = ObjectiveSpec(name=self.top.objective, settings=dict(self.training))
-        return registry.load(spec)
+        try:
+            return registry.load(spec)
+        except ValueError as error:
+            raise ValueError(f"{error}{self._whence(str(error))}") from error
+
+    def _whence(self, complaint: str) -> str:
+        """Where the settings that it names are from, unless they were typed just now."""
+        named = set(re.findall(r"\w+", complaint)).intersection(self.training)
+        sources = sorted({self.source(f"{TRAINING}.{key}") for key in named} - {"--set"})
+        return f" ({', '.join(sources)})" if sources else ""
 
     def source(self, key: str) -> str:
         return self.sources.get(key, "default")
@@ -99,6 +113,7 @@ def resolve(given: Given) -> Resolved:
         evaluation=_section(Evaluation, "evaluation", values, sources),
         verdict=_section(Verdict, "verdict", values, sources),
         backend=_section(Backend, "backend", values, sources),
+        backpressure=_section(Backpressure, "backpressure", values, sources),
         thresholds=_thresholds(_of(THRESHOLDS, values), sources),
         campaign=campaign,
         factors=_of(FACTORS, values),
@@ -120,20 +135,29 @@ def _layered(given: Given) -> tuple[Values, dict[str, str]]:
     flags = {key: value for key, (value, _) in given.flags.items()}
     own = {"preset": given.preset, "profile": given.profile}
     above = document | asked | flags | {key: name for key, name in own.items() if name is not None}
-    names = registry.named(str(above.get("objective", Top().objective)))
+    objective = above.get("objective", Top().objective)
+    names = registry.named(objective) if isinstance(objective, str) else registry.Named()
     for kind, known in (("preset", names.presets), ("profile", names.profiles)):
         if (name := above.get(kind)) is not None:
             if not isinstance(name, str) or name not in known:
-                raise unknown(kind, str(name), known)
+                raise _no_such(kind, name, known)
             lay(f"{kind} {name}", {f"{TRAINING}.{key}": v for key, v in known[name].items()})
     lay(f"file {given.file}", document)
     lay("--set", asked)
     lay("flag", flags)
     sources.update({key: flag for key, (_, flag) in given.flags.items()})
-    lay("flag", {key: name for key, name in own.items() if name is not None})
+    for kind, name in own.items():
+        if name is not None:
+            lay(f"--{kind}", {kind: name})
     if given.cell is not None:  # whatever all of them have
         lay(f"condition {given.cell[0]}", given.cell[1])
     return values, sources
+
+
+def _no_such(kind: str, name: Any, known: Mapping[str, Any]) -> ValueError:
+    if not known:
+        return ValueError(f"{kind} {quoted(name)}: this objective has none")
+    return unknown(kind, name if isinstance(name, str) else quoted(name), known)
 
 
 def _of(table: str, values: Mapping[str, Any]) -> Values:
@@ -163,7 +187,9 @@ def _in_words(table: str, fault: ErrorDetails, sources: Mapping[str, str]) -> st
     is_flag = source.startswith("--") and source != "--set"
     place = source if is_flag else f"{source}: {key}"
     message = fault["msg"].removeprefix("Value error, ")
-    return f"{place}: {message}, got {fault['input']!r}"
+    if not fault["loc"]:  # of the table as a whole
+        return f"[{table}] {message}" if table else message
+    return f"{place}: {message}, got {quoted(fault['input'])}"
 
 
 def _thresholds(given: Mapping[str, Any], sources: Mapping[str, str]) -> dict[str, Any]:
@@ -177,11 +203,12 @@ def _thresholds(given: Mapping[str, Any], sources: Mapping[str, str]) -> dict[st
 def _training(name: str, given: Values, sources: Mapping[str, str]) -> tuple[Values, Values]:
     """The objective's settings, and those for a training by itself. Raises ValueError on others."""
     known = registry.named(name)
-    if known.settings:
-        for key in given:
-            if key not in known.settings and key not in known.aside:
-                place = sources[f"{TRAINING}.{key}"]
-                raise unknown(f"{name} setting ({place})", key, (*known.settings, *known.aside))
+    for key in given:
+        if key not in known.settings and key not in known.aside:
+            place = sources[f"{TRAINING}.{key}"]
+            error = unknown(f"{name} setting ({place})", key, (*known.settings, *known.aside))
+            homes = " or ".join(f"{table}.{key}" for table in homes_of(key))
+            raise ValueError(f"{error}. Or is it {homes}?" if homes else str(error))
     aside = {key: value for key, value in given.items() if key in known.aside}
     return {key: value for key, value in given.items() if key not in aside}, aside
 

@@ -3,11 +3,19 @@
 What a value means is said where it is used; here is what it may be.
 """
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from budgets.terms import SearchMethod, Tier, VariantName
+from budgets.terms import PositiveSeed, SearchMethod, Tier, VariantName
+from orchestrator.capacity.terms import Backpressure as Controller
+
+LARGEST = 1e9
+"""Of any number of hours, seconds or money: a larger one is a slip, and no clock counts so far."""
+
+MOST_SEEDS = 1000  # of one point
+
+Amount = Annotated[float, Field(gt=0, le=LARGEST)]
 
 
 class Section(BaseModel):
@@ -27,9 +35,9 @@ class Search(Section):
     phase: Literal["phase1", "phase2"] = "phase1"
     tier: Tier | None = None  # no search begins without it
     run_id: str | None = None  # None: tier, objective and seed
-    seed: int = 1
+    seed: PositiveSeed = 1
     method: SearchMethod | None = None  # None: guided
-    sigma0: float | None = None  # None: the method's
+    sigma0: float | None = Field(default=None, gt=0, le=0.3)  # None: the method's
     population: int | None = None  # None: 2 x devices
     generations: int | None = Field(default=None, ge=1)  # None: what the tier pays for
     seeds_per_candidate: int | None = Field(default=None, ge=1)  # None: the tier's
@@ -37,36 +45,45 @@ class Search(Section):
     known: str | None = None  # a file
     follows: str | None = Field(default=None, alias="from")  # a run, of a phase 2
     variant: VariantName | None = None  # of a phase 2
-    proxy: float | None = None  # a share of an evaluation's FLOPs
+    proxy: float | None = Field(default=None, gt=0, lt=1)  # a share of an evaluation's FLOPs
 
 
 class Budget(Section):
     """What a run may never exceed."""
 
     max_evals: int | None = Field(default=None, ge=1)
-    max_device_hours: float | None = None
-    max_hours: float | None = None
-    max_cost: float | None = None
-    price_per_device_hour: float = 0.0
+    max_device_hours: Amount | None = None
+    max_hours: Amount | None = None
+    max_cost: Amount | None = None
+    price_per_device_hour: float = Field(default=0.0, ge=0, le=LARGEST)
     window: str | None = None  # 12h, or a moment
     safety_margin: str = "30m"
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.max_cost is not None and self.price_per_device_hour == 0:
+            raise ValueError(
+                f"max_cost {self.max_cost:g} needs a price_per_device_hour "
+                "(--price-per-device-hour) above 0"
+            )
+        return self
 
 
 class Evaluation(Section):
     """How one evaluation is carried out."""
 
-    seed: int = 123  # of the evaluations' seeds
-    limit_seconds: float | None = None  # None: 6 x the calibrated p90
-    stall_seconds: float | None = None  # None: 120
-    assume_eval_seconds: float | None = None  # None: calibrate
+    seed: PositiveSeed = 123  # of the evaluations' seeds
+    limit_seconds: Amount | None = None  # None: 6 x the calibrated p90
+    stall_seconds: Amount | None = None  # None: 120
+    assume_eval_seconds: Amount | None = None  # None: calibrate
 
 
 class Verdict(Section):
     """How the winner is compared with the baseline."""
 
-    confirm_seeds: int | None = Field(default=None, ge=0)
-    rung: float | None = Field(default=None, ge=0)
-    rung_seeds: int | None = Field(default=None, ge=0)
+    confirm_seeds: int | None = Field(default=None, ge=0, le=MOST_SEEDS)
+    rung: float | None = Field(default=None, ge=0, le=LARGEST)
+    rung_seeds: int | None = Field(default=None, ge=0, le=MOST_SEEDS)
 
 
 class Backend(Section):
@@ -78,10 +95,31 @@ class Backend(Section):
     device: Literal["auto", "cpu", "cuda"] = "auto"
     workers: int | None = Field(default=None, ge=1)  # None: GPUs, or CPUs
     threads: int | None = Field(default=None, ge=1)
-    drain_seconds: float | None = Field(default=None, ge=0)  # None: let what runs finish
+    drain_seconds: float | None = Field(
+        default=None, ge=0, le=LARGEST
+    )  # None: let what runs finish
     allow_network_fs: bool = False
     max_concurrent: int | None = Field(default=None, ge=1)  # shared by all runs of a host
     slots_dir: str | None = None  # where that is kept
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.slots_dir is not None and self.max_concurrent is None:
+            raise ValueError(
+                f"slots_dir {self.slots_dir} needs max_concurrent (--max-concurrent): how many "
+                "slots there are"
+            )
+        return self
+
+
+class Backpressure(Controller, Section):
+    """Fewer evaluations at once where more do less together."""
+
+
+def _different(seeds: list[int]) -> list[int]:
+    if twice := sorted({seed for seed in seeds if seeds.count(seed) > 1}):
+        raise ValueError(f"expected each seed once, {', '.join(map(str, twice))} is there twice")
+    return seeds
 
 
 class Campaign(Section):
@@ -89,10 +127,12 @@ class Campaign(Section):
 
     name: str | None = None  # None: the file's own
     cell: Literal["training", "search"] = "training"
-    seeds: list[int] = Field(default=[1], min_length=1)  # of evaluations, or of searches
+    seeds: Annotated[list[PositiveSeed], AfterValidator(_different)] = Field(
+        default=[1], min_length=1, max_length=MOST_SEEDS
+    )  # of evaluations, or of searches
     parallel: bool = True
     max_workers: int | None = Field(default=None, ge=1)
-    stagger_seconds: float = Field(default=0.0, ge=0)
+    stagger_seconds: float = Field(default=0.0, ge=0, le=LARGEST)
     controls: bool = True  # the default configuration, and the objective's own controls
     conditions: list[dict[str, Any]] = Field(default=[])
 
@@ -103,16 +143,24 @@ SECTIONS: dict[str, type[Section]] = {
     "evaluation": Evaluation,
     "verdict": Verdict,
     "backend": Backend,
+    "backpressure": Backpressure,
     "campaign": Campaign,
 }
 """Tables with fixed keys. `[training]` has the objective's, `[thresholds]` those of the rules,
 `[factors]` whatever is varied."""
 
 
+def _a_directory(name: str) -> str:
+    """As a shell gives an unset variable, or unprintable, it is nobody's wish."""
+    if not name or not name.isprintable():
+        raise ValueError("expected a directory's name")
+    return name
+
+
 class Top(Section):
     """Keys above all tables."""
 
     objective: str = "nanochat"
-    runs_dir: str = "artifacts/cmaes"
+    runs_dir: Annotated[str, AfterValidator(_a_directory)] = "artifacts/cmaes"
     preset: str | None = None  # of training settings
     profile: str | None = None  # of training settings

@@ -1,13 +1,14 @@
 """Whether a lock keeps two processes apart where the runs lie: tried, not believed."""
 
+import fcntl
 import os
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryFile
 
-from budgets.lock import LOCK, LedgerLockedError, give_back, take_lock
+from budgets.lock import give_back
 from orchestrator.doctor.finding import Finding
 from orchestrator.place import NETWORK, check_place, file_system
 
@@ -43,27 +44,22 @@ def try_elsewhere(lock: Path) -> str:
 
 
 def locks(parent: Path, elsewhere: Elsewhere = try_elsewhere) -> Finding:
-    """A ledger's lock, taken in a directory that is removed again, and tried from elsewhere."""
+    """A lock such as a ledger's, on a file without a name there, tried from elsewhere."""
     try:
-        with TemporaryDirectory(prefix=".doctor-", dir=parent) as room:
-            return _tried(Path(room), elsewhere)
+        with TemporaryFile(dir=parent) as file:
+            return _tried(file.fileno(), elsewhere)
     except OSError as error:
         seen = f"could not be tried in {parent}: {error.strerror}"
         return Finding("file locks", "unknown", seen, f"{ELSEWHERE}, or mend {parent}")
 
 
-def _tried(room: Path, elsewhere: Elsewhere) -> Finding:
-    item = "file locks"
-    try:
-        lock = take_lock(room)
-    except LedgerLockedError:
+def _tried(lock: int, elsewhere: Elsewhere) -> Finding:
+    item, path = "file locks", Path(f"/proc/{os.getpid()}/fd/{lock}")
+    if not _is_taken(lock):
         return Finding(item, "missing", "a lock that nobody holds is refused", ELSEWHERE)
-    try:
-        held, here = elsewhere(room / LOCK), _is_refused(room)
-        give_back(lock)
-        released = elsewhere(room / LOCK)
-    finally:
-        os.close(lock)
+    held, here = elsewhere(path), _again(path)
+    give_back(lock)
+    released = elsewhere(path)
     if TAKEN in (held, here):
         seen = "a lock that is held was given to a second holder: two runs could write one ledger"
         return Finding(item, "missing", seen, ELSEWHERE)
@@ -74,13 +70,21 @@ def _tried(room: Path, elsewhere: Elsewhere) -> Finding:
     return Finding(item, "ok", "flock keeps a second process out, and lets it in afterwards")
 
 
-def _is_refused(room: Path) -> str:
+def _is_taken(lock: int) -> bool:
     try:
-        again = take_lock(room)
-    except LedgerLockedError:
-        return REFUSED
-    os.close(again)
-    return TAKEN
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _again(path: Path) -> str:
+    """What this process makes of it where it opens the file once more."""
+    other = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        return TAKEN if _is_taken(other) else REFUSED
+    finally:
+        os.close(other)
 
 
 def place(directory: Path, *, allow_network: bool = False, mounts: str | None = None) -> Finding:

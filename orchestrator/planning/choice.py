@@ -158,8 +158,9 @@ def weighed(
 
 
 def generations_that_fit(choice: Choice, room: Room) -> int:
-    """How many of its generations do; 0 where not even one does."""
+    """About how many of its generations do, not too few; 0 where not even one does."""
     generations = choice.plan.resolved.generations
-    each = choice.search_hours / generations
-    left = room.hours - (choice.needed_hours - choice.search_hours)
-    return max(0, min(generations, floor(left / each + 1e-9)))
+    spread = choice.needed_hours - choice.hours.needed  # fewer generations have less of it
+    search = choice.search_hours + spread
+    left = room.hours - (choice.needed_hours - search)
+    return max(0, min(generations, floor(left * generations / search + 1e-9)))

@@ -68,11 +68,20 @@ def too_short(found: Sequence[Choice], room: Room) -> str:
 
 def _fewer(wanted: Wanted, asked: Choice, whole: Choice, lever: Lever) -> Choice:
     """`whole`, or with as many of its generations as fit, two at least."""
-    shape = whole.plan.resolved
+    most = whole.plan.resolved.generations
     generations = max(2, generations_that_fit(whole, wanted.room))
-    if whole.fits or generations >= shape.generations:
+    if whole.fits or generations >= most:
         return whole
-    what = f"{generations} of {shape.generations} generations"
+    fewer = _cut(wanted, asked, whole, lever, generations)
+    while not fewer.fits and generations > 2:
+        generations -= 1
+        fewer = _cut(wanted, asked, whole, lever, generations)
+    return fewer
+
+
+def _cut(wanted: Wanted, asked: Choice, whole: Choice, lever: Lever, generations: int) -> Choice:
+    """`whole` with so many of its generations."""
+    what = f"{generations} of {whole.plan.resolved.generations} generations"
     idea = replace(
         whole.idea,
         lever=lever,

@@ -32,9 +32,6 @@ HISTORY = "history.jsonl"
 GPU_PEAK, GPU_MEMORY = "gpu_peak_bytes", "gpu_memory_bytes"
 """Metrics of an evaluation on a GPU: what it allocated there at most, and what there is."""
 
-RECENT = 5
-"""Runs that are asked what beside evaluations takes time."""
-
 _Estimate = Field(default=None, alias="optimization/estimated_hours")
 _Actual = Field(default=None, alias="optimization/actual_hours")
 _Accuracy = Field(default=None, alias="optimization/time_accuracy")
@@ -175,7 +172,7 @@ def read_history(root: Path) -> History:
     """
     try:
         data = read_plain(root / HISTORY)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return History(())
     latest: dict[str, Entry] = {}
     left_out = 0
@@ -248,29 +245,6 @@ def rebuilt(root: Path, known: History) -> Rebuilt:
         if state is not None and state.opened and state.head not in heads:
             missing.append(entry_of(state))
     return Rebuilt(tuple(sorted(missing, key=lambda e: e.ended_at)), tuple(unreadable))
-
-
-@dataclass(frozen=True)
-class Lost:
-    """What runs lose beside their evaluations, as earlier ones did."""
-
-    startup_hours: float = 0.0  # of a session, until its first evaluation
-    slowdown: float = 1.0  # actual over estimated wall clock, 1 at least
-    runs: tuple[str, ...] = ()  # that say so
-
-
-NOTHING_LOST = Lost()
-
-
-def lost(history: Sequence[Entry], fingerprint: str, devices: Devices) -> Lost:
-    """Medians over the last five runs on as many of these devices: start-up of any objective,
-    slowdown of this one. Nothing where there is none."""
-    alike = [e for e in history if on_such(e, devices) and e.devices == devices.count]
-    own = [e for e in alike if e.fingerprint == fingerprint and e.accuracy][-RECENT:]
-    starts = [e.startup_seconds for e in alike if e.evaluations][-RECENT:]
-    slowdown = max(1.0, median(100 / (e.accuracy or 100) for e in own)) if own else 1.0
-    startup_hours = median(starts) / 3600 if starts else 0.0
-    return Lost(startup_hours, slowdown, tuple(e.run_id for e in own))
 
 
 def on_such(entry: Entry, devices: Devices) -> bool:

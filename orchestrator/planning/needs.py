@@ -10,7 +10,7 @@ from budgets.proxy.certificate import outlook
 from budgets.statistics.detectable import detectable
 from budgets.terms import Plan
 from orchestrator.calibrations import CALIBRATION_SEEDS
-from orchestrator.planning.history import NOTHING_LOST, Lost
+from orchestrator.planning.lost import NOTHING_LOST, Lost
 
 
 @dataclass(frozen=True)

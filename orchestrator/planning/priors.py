@@ -97,7 +97,7 @@ def _as_prior(entry: Entry, objective: Objective, devices: Devices) -> Prior | N
     there = entry.evaluation
     if there is None or entry.objective != objective.spec.name:
         return None
-    same_number = entry.devices == devices.count
+    same_number = entry.devices == devices.count <= there.samples  # else they were not all busy
     if entry.fingerprint == objective.fingerprint:
         return Prior(entry, "the same objective", 1.0, is_assumed=not same_number)
     here, flops_there = objective.flops(), there.train_flops + there.eval_flops

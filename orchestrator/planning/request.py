@@ -99,11 +99,11 @@ def run_name(request: Request) -> str:
     return name
 
 
-def check_run_id(name: str) -> None:
+def check_run_id(name: str, whose: str = "--run-id") -> None:
     """Raises ValueError unless `name` is a plain file name of 1 to 64 safe characters."""
     if not RUN_ID.fullmatch(name):
         raise ValueError(
-            f"--run-id: expected 1 to 64 of a-z, 0-9, '.', '_', '-', beginning with a letter or "
+            f"{whose}: expected 1 to 64 of a-z, 0-9, '.', '_', '-', beginning with a letter or "
             f"digit, got {name!r}"
         )
 

@@ -8,7 +8,8 @@ from budgets.calibration import measure
 from budgets.terms import Calibration, Devices
 from objectives.api import Objective
 from orchestrator.calibrations import find_calibration
-from orchestrator.planning.history import NOTHING_LOST, Lost, lost, read_history
+from orchestrator.planning.history import read_history
+from orchestrator.planning.lost import NOTHING_LOST, Lost, lost
 from orchestrator.planning.priors import Prior, nearest, scaled_seconds
 
 
@@ -36,7 +37,7 @@ class Times:
     def notes(self) -> tuple[str, ...]:
         """Where the times come from, if not from a calibration here."""
         notes = [] if self.prior is None else [self.prior.sentence()]
-        if self.lost.slowdown > 1:
+        if self.lost.runs and self.lost.slowdown > 1:
             runs = ", ".join(self.lost.runs)
             notes.append(f"x {self.lost.slowdown:.3g}, as much longer than forecast took: {runs}")
         return tuple(notes)

@@ -24,8 +24,9 @@ from orchestrator.options import (
     Settings,
     resolved_of,
 )
+from orchestrator.slurm.asked import slurm_options
 from orchestrator.slurm.job import Export
-from orchestrator.slurm.jobs import Jobs, slurm_options
+from orchestrator.slurm.jobs import Jobs
 from orchestrator.slurm.page import as_dict, preview
 from orchestrator.slurm.resources import resources
 from orchestrator.slurm.tree import files_of
@@ -119,5 +120,12 @@ def _notes(resolved: Resolved, export: Export) -> Iterator[str]:
         yield "backend.device is auto: the jobs run on CPUs. For one GPU each: slurm.gpus = 1"
     if resolved.budget.window is not None:
         yield f"budget.window = {resolved.budget.window} counts from each run's own start"
+    cut = {job.name: starts for job in export.jobs if (starts := export.starts(job) or 1) > 1}
+    if cut:
+        name, most = max(cut.items(), key=lambda pair: pair[1])
+        yield f"{len(cut)} of {len(export.jobs)} runs need more than one start, {name} some {most}"
+    for job in export.jobs:
+        if cut.get(job.name, 1) > 1 + export.requeues(job):
+            yield f"{job.name} is requeued {export.requeues(job)} times at most: raise slurm.time"
     if any(job.seconds is None for job in export.jobs):
         yield "no estimate: nobody has calibrated these runs; the time limits are slurm.time"

@@ -17,8 +17,9 @@ from orchestrator.config.resolve import Resolved
 from orchestrator.follow import follow
 from orchestrator.follow import foreseen as following
 from orchestrator.planning.history import read_history
-from orchestrator.planning.page import Preview, preview_tiers
-from orchestrator.planning.plan import Succession
+from orchestrator.planning.overheads import ASSUMED
+from orchestrator.planning.plan import Succession, search_plan
+from orchestrator.planning.preview import Preview
 from orchestrator.planning.priors import Nearness, Prior, nearest
 from orchestrator.planning.request import Request
 from orchestrator.recorded import finished_runs
@@ -31,8 +32,9 @@ DeviceKind = Literal["cpu", "cuda"]
 class Estimate:
     """What a run would take."""
 
-    seconds: float  # wall clock, if every evaluation took what 9 of 10 stay below
+    seconds: float  # wall clock that 9 in 10 such runs stay within
     device_seconds: float  # expected
+    eval_seconds: float  # of one evaluation, which 9 in 10 stay within
     source: str
 
 
@@ -42,11 +44,6 @@ class Measured:
 
     calibration: Calibration
     source: str
-
-    @property
-    def slow(self) -> Calibration:
-        """As if every evaluation took what 9 of 10 stay below."""
-        return Calibration(assumed_seconds=self.calibration.p90_seconds)
 
 
 def measured(resolved: Resolved, kind: DeviceKind) -> Measured | None:
@@ -110,40 +107,36 @@ def of_evaluation(known: Measured | None) -> Estimate | None:
     """One evaluation by itself."""
     if known is None:
         return None
-    return Estimate(known.calibration.p90_seconds, known.calibration.median_seconds, known.source)
+    p90 = known.calibration.p90_seconds
+    return Estimate(p90, known.calibration.median_seconds, p90, known.source)
 
 
 def of_search(
     resolved: Resolved, known: Measured | None, devices: Devices, root: Path
 ) -> Estimate | None:
-    """A whole search with its comparison and rung; without a time in the file it calibrates too."""
+    """A whole search, simulated, with its comparison and rung, and the calibration it begins with.
+
+    A file that assumes a time needs none.
+    """
+    import numpy as np
+
+    from orchestrator.planning.barrier import SEED, simulate
+
     if known is None:
         return None
     request = request_of(resolved)
     succession = _succession(request, devices.kind, root)
-    expected, slow = (
-        _seconds(
-            preview_tiers(request, devices, calibration, (request.tier,), succession)[0],
-            calibration,
-            devices.count,
-            calibrates=resolved.evaluation.assume_eval_seconds is None,
-        )
-        for calibration in (known.calibration, known.slow)
-    )
-    return Estimate(slow[0], expected[1], known.source)
-
-
-def _seconds(
-    preview: Preview, calibration: Calibration, slots: int, *, calibrates: bool
-) -> tuple[float, float]:
-    """Wall clock and device time of all parts."""
-    parts = [preview.expected, preview.apart, preview.rung, preview.comparing]
-    hours = sum(part.barrier_hours for part in parts if part is not None)
-    device_hours = sum(part.device_hours for part in parts if part is not None)
-    first = calibration.median_seconds * calibrates
-    return (
-        3600 * hours + ceil(CALIBRATION_SEEDS / slots) * first,
-        3600 * device_hours + CALIBRATION_SEEDS * first,
+    plan = search_plan(request, devices, known.calibration, None, succession)
+    found = simulate(plan, known.calibration, ASSUMED, np.random.default_rng(SEED))
+    rung = Preview(plan, None).rung
+    device_hours = found.device_hours_p50 + (0.0 if rung is None else rung.device_hours)
+    calibrates = 0 if resolved.evaluation.assume_eval_seconds is not None else CALIBRATION_SEEDS
+    return Estimate(
+        3600 * (found.hours_p90 + found.rung_hours_p90)
+        + ceil(calibrates / devices.count) * known.calibration.p90_seconds,
+        3600 * device_hours + calibrates * known.calibration.median_seconds,
+        known.calibration.p90_seconds,
+        known.source,
     )
 
 

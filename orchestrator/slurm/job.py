@@ -3,8 +3,10 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import ceil
 from pathlib import Path
 
+from budgets.markdown import duration
 from orchestrator.slurm.options import NAME, SlurmOptions, clock_text
 
 MARGIN = 1.25
@@ -14,6 +16,13 @@ START_SECONDS = 600
 """For imports, for a cluster of Ray to come up, for the last report."""
 
 ROUND_SECONDS = 300
+
+
+LEAD_SECONDS, MOST_LEAD_SECONDS = 300, 65535
+"""The least, where nobody says, and the most that SLURM can count."""
+
+REQUEUES = 10
+"""Of a search. A single evaluation that a limit cut short would begin anew, and meet it again."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +40,8 @@ class Job:
     seconds: float | None = None  # with 90 % probability it takes no longer; None: no estimate
     source: str = ""  # where that is known from
     device_seconds: float | None = None  # expected, of all its slots
+    eval_seconds: float | None = None  # with 90 % probability an evaluation takes no longer
+    is_one_evaluation: bool = False
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
@@ -38,6 +49,16 @@ class Job:
                 f"run {self.name!r}: expected a name of 1 to 100 letters, digits and . _ + = , @ "
                 "-, beginning with a letter or digit: it becomes a directory, and a job's name"
             )
+
+
+def lead_seconds(options: SlurmOptions, job: Job) -> int:
+    """Seconds before the time limit from which no evaluation starts: what runs may finish."""
+    if options.lead_seconds is not None:
+        return options.lead_seconds
+    if job.eval_seconds is None or job.is_one_evaluation:
+        return LEAD_SECONDS
+    wanted = ceil(job.eval_seconds * MARGIN / 60) * 60 + 60
+    return min(max(LEAD_SECONDS, wanted), MOST_LEAD_SECONDS)
 
 
 @dataclass(frozen=True)
@@ -107,7 +128,7 @@ class Export:
 
         Raises ValueError without either, and where nothing could run before it begins to end.
         """
-        lead = self.options.lead_seconds
+        lead = lead_seconds(self.options, job)
         given = self.options.time_seconds
         if given is None and job.seconds is None:
             raise ValueError(
@@ -123,4 +144,22 @@ class Export:
                 f"slurm.time: {clock_text(given)} leaves no time to run: {lead} s before the limit "
                 "(slurm.lead_seconds, and a minute that SLURM may be early) no evaluation starts"
             )
+        if job.eval_seconds is not None and job.eval_seconds > given - 60:
+            raise ValueError(
+                f"slurm.time: {clock_text(given)} is less than one evaluation of {job.name} takes, "
+                f"{duration(job.eval_seconds)} ({job.source}): it would never finish"
+            )
         return given
+
+    def requeues(self, job: Job) -> int:
+        """How often the job may go back into the queue by itself."""
+        if self.options.max_requeues is not None:
+            return self.options.max_requeues
+        return 0 if job.is_one_evaluation else REQUEUES
+
+    def starts(self, job: Job) -> int | None:
+        """In how many parts the time limit cuts the run; None without an estimate."""
+        if job.seconds is None:
+            return None
+        usable = self.time_seconds(job) - lead_seconds(self.options, job)
+        return ceil(job.seconds / usable)

@@ -6,15 +6,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
-from objectives.settings import unknown
 from orchestrator.campaign.cells import campaign_of, runs_of, terms_of
 from orchestrator.campaign.searches import SHARED, search_cells
 from orchestrator.config.asked import request_of
 from orchestrator.config.resolve import Resolved, all_keys, resolve
 from orchestrator.planning.request import run_name
 from orchestrator.recorded import find_run
+from orchestrator.slurm.asked import check_backend
 from orchestrator.slurm.config_text import to_toml
 from orchestrator.slurm.estimate import (
     DeviceKind,
@@ -24,43 +22,14 @@ from orchestrator.slurm.estimate import (
     of_search,
     unseen,
 )
-from orchestrator.slurm.job import Job
+from orchestrator.slurm.job import Job, lead_seconds
 from orchestrator.slurm.options import SlurmOptions
 
 DRAIN_RESERVE = 30.0
 """Seconds that are left, after what ran was killed, for the report and the requeue."""
 
-LEFT_OUT = ("preset", "profile")
-"""Names of values: the values themselves are in the file."""
-
-
-def slurm_options(resolved: Resolved) -> SlurmOptions:
-    """`[slurm]`, with GPUs where the device says so. Raises ValueError, naming the key."""
-    known = SlurmOptions.model_fields
-    for key in resolved.slurm:
-        if key not in known:
-            raise unknown(f"key in [slurm] ({resolved.source(f'slurm.{key}')})", key, known)
-    try:
-        options = SlurmOptions.model_validate(dict(resolved.slurm))
-    except ValidationError as error:
-        raise ValueError("; ".join(_complaints(resolved, error))) from error
-    device = resolved.backend.device
-    if options.gpus is None:
-        options = options.model_copy(update={"gpus": int(device == "cuda")})
-    if device != "auto" and (device == "cuda") != bool(options.gpus):
-        raise ValueError(
-            f"slurm.gpus = {options.gpus} and backend.device = {device!r} contradict each other: "
-            "an evaluation runs on one GPU (1, cuda) or on none (0, cpu)"
-        )
-    return options
-
-
-def _complaints(resolved: Resolved, error: ValidationError) -> Iterator[str]:
-    for fault in error.errors():
-        key = ".".join(("slurm", *map(str, fault["loc"])))
-        source = resolved.source(".".join(key.split(".")[:2]))
-        message = fault["msg"].removeprefix("Value error, ")
-        yield f"{source}: {key}: {message}, got {fault['input']!r}"
+LEFT_OUT = ("preset", "profile", "factors", "slurm")
+"""Keys and tables that the other values follow from."""
 
 
 @dataclass(frozen=True)
@@ -77,36 +46,12 @@ class Jobs:
 
     def all(self) -> tuple[Job, ...]:
         """Raises ValueError, naming key or cell, where one cannot be."""
-        self._check_backend()
+        check_backend(self.resolved, self.options)
         if self.resolved.campaign is None:
             return (self._single(),)
         if campaign_of(self.resolved).cell == "search":
             return tuple(self._searches())
         return tuple(self._trainings())
-
-    def _check_backend(self) -> None:
-        backend = self.resolved.backend
-        if backend.address is not None:
-            raise ValueError(
-                f"backend.address = {backend.address!r}: jobs of several nodes start a Ray of "
-                "their own, others need none; take it out"
-            )
-        is_chosen = self.resolved.source("backend.executor") != "default"
-        if self.options.nodes > 1 and is_chosen and backend.executor != "ray":
-            raise ValueError(
-                f"backend.executor = {backend.executor!r} knows one machine, slurm.nodes = "
-                f"{self.options.nodes} needs ray"
-            )
-        longest = self._drain_most()
-        if backend.drain_seconds is not None and backend.drain_seconds > longest:
-            raise ValueError(
-                f"backend.drain_seconds: expected {longest:g} at most, as the job is killed "
-                f"slurm.lead_seconds = {self.options.lead_seconds} after it is told to end, got "
-                f"{backend.drain_seconds:g}"
-            )
-
-    def _drain_most(self) -> float:
-        return max(self.options.lead_seconds - DRAIN_RESERVE, self.options.lead_seconds / 2)
 
     def _single(self) -> Job:
         request = request_of(self.resolved)
@@ -126,7 +71,6 @@ class Jobs:
         request = request_of(one)
         root = Path(one.top.runs_dir)
         slots = one.backend.workers or self.options.nodes
-        threads = one.backend.threads or 1
         run_id = run_name(request)
         own: dict[str, Any] = {"search.run_id": run_id}
         others = {"search.from": one.search.follows, "search.warm_start": request.warm_start}
@@ -134,16 +78,8 @@ class Jobs:
             if run is not None:  # by its directory: the job's own runs lie elsewhere
                 own[key] = str(find_run(run, root).absolute())
         known = measured(one, self.kind)
-        devices = unseen(self.kind, slots, threads)
-        return self._job(
-            name,
-            condition,
-            self._config(name, one, slots, threads, own),
-            seed,
-            slots,
-            threads,
-            of_search(one, known, devices, root),
-        )
+        estimate = of_search(one, known, unseen(self.kind, slots, one.backend.threads or 1), root)
+        return self._job(Job(name, "", condition, seed, slots=slots), one, estimate, own)
 
     def _trainings(self) -> Iterator[Job]:
         if self.options.nodes > 1:
@@ -151,9 +87,8 @@ class Jobs:
                 f"slurm.nodes: each run is one evaluation on one device, which needs 1 node, got "
                 f"{self.options.nodes}"
             )
-        conditions = {one.name: one for one in terms_of(self.resolved).conditions}
+        terms_of(self.resolved)  # what the objective makes of no cell is said before
         runs = list(runs_of(self.resolved))
-        threads = self.resolved.backend.threads or 1
         for cell, seed, name in runs:
             one = resolve(replace(self.resolved.given, cell=(cell.name, dict(cell.settings))))
             run_id = re.sub(r"[^a-z0-9._-]", "-", name.lower())[:64]
@@ -164,11 +99,8 @@ class Jobs:
                 "campaign.controls": False,
                 "campaign.conditions": [{"name": cell.name}],
             }
-            text = self._config(name, one, 1, threads, own)
-            estimate = of_evaluation(measured(one, self.kind))
-            assert cell.name in conditions, "every cell has been agreed on"
-            job = self._job(name, cell.name, text, seed, 1, threads, estimate)
-            yield replace(job, control=cell.control, levels=cell.levels)
+            job = Job(name, "", cell.name, seed, cell.control, cell.levels, is_one_evaluation=True)
+            yield self._job(job, one, of_evaluation(measured(one, self.kind)), own)
 
     def _shares(self, one: Resolved, runs: int) -> dict[str, Any]:
         """Caps are the whole campaign's: each run has an equal part. Raises ValueError on less."""
@@ -182,53 +114,56 @@ class Jobs:
                 raise ValueError(f"[budget] {name}: {cap} cannot be shared by {runs} runs")
         return shares
 
-    def _job(  # noqa: PLR0913, PLR0917 - what a job is
-        self,
-        name: str,
-        condition: str,
-        config_text: str,
-        seed: int,
-        slots: int,
-        threads: int,
-        estimate: Estimate | None,
+    def _job(
+        self, job: Job, one: Resolved, estimate: Estimate | None, own: Mapping[str, Any]
     ) -> Job:
-        return Job(
-            name=name,
-            config_text=config_text,
-            condition=condition,
-            seed=seed,
-            slots=slots,
-            threads=threads,
-            seconds=None if estimate is None else estimate.seconds,
-            device_seconds=None if estimate is None else estimate.device_seconds,
-            source="" if estimate is None else estimate.source,
-        )
+        """The job with its estimate, and the configuration that follows from both."""
+        job = replace(job, threads=one.backend.threads or 1)
+        if estimate is not None:
+            job = replace(
+                job,
+                seconds=estimate.seconds,
+                device_seconds=estimate.device_seconds,
+                eval_seconds=estimate.eval_seconds,
+                source=estimate.source,
+            )
+        return replace(job, config_text=self._config(job, one, own))
 
-    def _config(
-        self, name: str, one: Resolved, slots: int, threads: int, own: Mapping[str, Any]
-    ) -> str:
+    def _config(self, job: Job, one: Resolved, own: Mapping[str, Any]) -> str:
         """The whole configuration of one run, as its job has it."""
+        backend = one.backend
         values = {
             key: value
             for key, value in all_keys(one).items()
-            if key.partition(".")[0] not in ("factors", "slurm") and key not in LEFT_OUT
+            if key.partition(".")[0] not in LEFT_OUT
+            and (job.is_one_evaluation or not _is_of_a_campaign(key))
         }
-        if not any(key.startswith("campaign.") for key in own):
-            values = {k: v for k, v in values.items() if not k.startswith("campaign.")}
-        backend = one.backend
         is_chosen = one.source("backend.executor") != "default"
         alone = backend.executor if is_chosen else "local"
         values |= {
-            "runs_dir": str(self.directory / name),
+            "runs_dir": str(self.directory / job.name),
             "backend.executor": "ray" if self.options.nodes > 1 else alone,
             "backend.device": self.kind,
-            "backend.workers": slots,
-            "backend.threads": threads,
-            "backend.drain_seconds": backend.drain_seconds
-            if backend.drain_seconds is not None
-            else self._drain_most(),
+            "backend.workers": job.slots,
+            "backend.threads": job.threads,
+            "backend.drain_seconds": self._drain_seconds(job, one),
             "backend.allow_network_fs": True,  # SLURM starts one job of the name at a time
             **own,
         }
-        comment = f"Run {name}: every value that decides it, as exported from {one.file}."
+        comment = f"Run {job.name}: every value that decides it, as exported from {one.file}."
         return to_toml(values, comment)
+
+    def _drain_seconds(self, job: Job, one: Resolved) -> float:
+        """How long what runs may finish. Raises ValueError on longer than the job has."""
+        lead = lead_seconds(self.options, job)
+        most, given = max(lead - DRAIN_RESERVE, lead / 2), one.backend.drain_seconds
+        if given is not None and given > most:
+            raise ValueError(
+                f"backend.drain_seconds: expected {most:g} at most, as the job is told to end "
+                f"{lead} s before its limit (slurm.lead_seconds), got {given:g}"
+            )
+        return most if given is None else given
+
+
+def _is_of_a_campaign(key: str) -> bool:
+    return key.startswith("campaign.")

@@ -123,8 +123,8 @@ class SlurmOptions(BaseModel):
         tuple[Annotated[str, AfterValidator(_directive)], ...], BeforeValidator(_listed)
     ] = ()
     python: str | None = None  # the interpreter; None: the one that exports
-    lead_seconds: Seconds = 300  # before the time limit no evaluation starts any more
-    max_requeues: Annotated[int, Field(ge=0, le=1000)] = 10
+    lead_seconds: Seconds | None = None  # before the limit nothing starts; None: an evaluation's
+    max_requeues: Annotated[int, Field(ge=0, le=1000)] | None = None  # None: 10, of a search
 
     @property
     def time_seconds(self) -> int | None:

@@ -64,8 +64,7 @@ def _row(cells: tuple[str, ...]) -> str:
 def hours_in_words(export: Export) -> str:
     """Device-hours of all runs: expected, and what the time limits would let them take."""
     most = sum(
-        export.time_seconds(job) * job.slots * (1 + export.options.max_requeues)
-        for job in export.jobs
+        export.time_seconds(job) * job.slots * (1 + export.requeues(job)) for job in export.jobs
     )
     once = sum(export.time_seconds(job) * job.slots for job in export.jobs) / 3600
     known = [job.device_seconds for job in export.jobs if job.device_seconds is not None]
@@ -79,10 +78,7 @@ def hours_in_words(export: Export) -> str:
         )
     else:
         said = f"Expected {kind}: {sum(known) / 3600:.3g}."
-    return (
-        f"{said} At most {once:.3g} until the time limits, {most / 3600:.3g} if every run were "
-        f"requeued {export.options.max_requeues} times."
-    )
+    return f"{said} At most {once:.3g} until the time limits, {most / 3600:.3g} with all requeues."
 
 
 def tree_text(export: Export) -> str:

@@ -4,7 +4,7 @@ import shlex
 from string import Template
 
 from budgets.plain import plain
-from orchestrator.slurm.job import Export
+from orchestrator.slurm.job import Export, lead_seconds
 from orchestrator.slurm.page import table
 from orchestrator.slurm.script import template
 
@@ -17,6 +17,6 @@ def readme(export: Export) -> str:
         table=table(export),
         directory=shlex.quote(str(export.directory)),
         first=shlex.quote(export.jobs[0].name),
-        lead=export.options.lead_seconds,
-        requeues=export.options.max_requeues,
+        lead=max(lead_seconds(export.options, job) for job in export.jobs),
+        requeues=max(export.requeues(job) for job in export.jobs),
     )

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from importlib.resources import files
 
-from orchestrator.slurm.job import Export, Job
+from orchestrator.slurm.job import Export, Job, lead_seconds
 from orchestrator.slurm.options import clock_text
 
 LOG = "slurm-%j.out"
@@ -49,7 +49,7 @@ def directives(export: Export, job: Job) -> Iterator[str]:
         yield "#SBATCH --exclusive"  # symmetric-run ends every Ray of the user on its nodes
     yield f"#SBATCH --output={LOG}"
     yield "#SBATCH --open-mode=append"  # a requeued job goes on in the same log
-    yield f"#SBATCH --signal=B:USR1@{options.lead_seconds}"
+    yield f"#SBATCH --signal=B:USR1@{lead_seconds(options, job)}"
     yield "#SBATCH --requeue"
     yield "#SBATCH --dependency=singleton"  # one job at a time has the run's ledger
     yield from (f"#SBATCH {line}" for line in options.extra)
@@ -65,7 +65,7 @@ def assignments(export: Export, job: Job) -> Iterator[str]:
     yield f"python={quoted(export.python)}"
     yield f"command=({' '.join(map(quoted, command))})"
     yield f"time_limit={export.time_seconds(job)}"
-    yield f"max_requeues={export.options.max_requeues}"
+    yield f"max_requeues={export.requeues(job)}"
     if export.uses_cluster:
         yield f"nodes={export.options.nodes}"
         yield f"cpus={export.cpus(job)}"

@@ -72,7 +72,7 @@ def test_every_command_answers_in_json(command: "Command") -> None:
     assert documents["calibrate"]["calibration"]["evals_per_hour"] > 0
     assert documents["calibrate"]["calibration"]["noise"]["seeds"] == 8
     assert documents["calibrate"]["calibration"]["eval_seconds"]["max"] > 0
-    assert [p["plan"]["tier"] for p in documents["plan"]] == ["min", "target", "max"]
+    assert [p["plan"]["tier"] for p in documents["plan"]["tiers"]] == ["min", "target", "max"]
     assert [k["name"] for k in documents["show"]["knobs"]] == [f"x{i}" for i in range(10)]
     assert {f["verdict"] for f in documents["check"]["check"]["knobs"]} == {"alive"}
     assert documents["phase1"]["evaluations_by_status"] == {"ok": 16}

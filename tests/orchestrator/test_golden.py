@@ -9,9 +9,10 @@ from budgets.fold import fold
 from budgets.report import BudgetReport, budget_report
 from orchestrator import artifacts
 from orchestrator.search import Search
+from orchestrator.verify import verify
 
 GOLDEN = sorted((Path(__file__).parents[1] / "golden").iterdir())
-SEARCHES = [path for path in GOLDEN if not path.name.endswith("_check")]
+SEARCHES = [path for path in GOLDEN if not path.name.endswith(("_check", "_campaign"))]
 
 
 @pytest.mark.parametrize("directory", GOLDEN, ids=lambda path: path.name)
@@ -38,3 +39,11 @@ def test_a_golden_ledger_is_still_the_search_its_plan_gives(directory: Path) -> 
     search.replay(state.generations, accept_drift=True)  # made on another machine, perhaps
 
     assert search.generation == state.plan.resolved.generations
+
+
+@pytest.mark.parametrize("directory", GOLDEN, ids=lambda path: path.name)
+def test_a_golden_ledger_holds_in_every_respect(directory: Path) -> None:
+    found = verify(directory, accept_drift=True)
+
+    assert found.divergence is None
+    assert found.records == len(read(directory / LEDGER).records)

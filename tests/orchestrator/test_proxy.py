@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,10 @@ from budgets.terms import Calibration, Devices, Sample
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator import artifacts
-from orchestrator.planning.page import preview_tiers, to_markdown
+from orchestrator.check import Known
+from orchestrator.planning.basis import Basis
+from orchestrator.planning.page import Circumstances, page_of
+from orchestrator.planning.page_text import to_markdown
 from orchestrator.planning.plan import search_plan
 from orchestrator.planning.request import Confirm, Request
 from orchestrator.proxy import proxy_terms
@@ -292,17 +296,21 @@ def test_only_the_training_is_expected_to_shrink(
     assert proxy_terms(sphere(), 0.25, calibration).varied.length == length
 
 
-def test_the_preview_says_what_a_proxy_may_save_and_cost() -> None:
+def test_the_preview_says_what_a_proxy_may_save_and_cost(tmp_path: Path) -> None:
     request = Request("phase1", "target", sphere(), population=8, proxy=0.25, max_evals=80)
-    previews = preview_tiers(request, DEVICES, Calibration(assumed_seconds=10.0), ("target",))
-    text = to_markdown(previews)
+    basis = Basis("assumed", Calibration(assumed_seconds=10.0))
+    nobody_checked, now = Known((), (), ()), datetime.now(UTC)
+    page = page_of(
+        request, Circumstances(DEVICES, basis, tmp_path, nobody_checked, now), ("target",)
+    )
+    text = to_markdown(page)
     assert "| and to compare: 0.25 x effort | 16 | 0.0111 |" in text
     assert (
         "0.25 x effort takes 25% of an evaluation's time. Where it agrees with the full one "
         "whenever they are compared, and the mean moves little, 7 of 10 generations are short and "
         "48% of the search's time is saved; where it never does, comparing costs 5% more."
     ) in text
-    assert previews[0].as_dict()["comparing"]["evaluations"] == 16
+    assert page.tiers[0].as_dict()["comparing"]["evaluations"] == 16
 
 
 # The check

@@ -127,7 +127,7 @@ def test_a_plan_and_a_run_are_on_the_thresholds_asked_for(
 ) -> None:
     file = str(write("crash_count_pause = 3\n"))
     asked = ("--thresholds", file, "--patience", "4", "--min-improve", "0.02")
-    (planned,) = orjson.loads(command(*PLAN, *asked, "--json").out)
+    (planned,) = orjson.loads(command(*PLAN, *asked, "--json").out)["tiers"]
     assert command(*PHASE1, *asked).code == 0
     expected = Thresholds(crash_count_pause=3, patience_generations=4, patience_improve=0.02)
     assert Thresholds.model_validate(planned["plan"]["thresholds"]) == expected

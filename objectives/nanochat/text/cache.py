@@ -1,6 +1,7 @@
 """What is remembered between processes: files that are whole or absent, and never needed.
 
-A damaged file is noticed by its hash and made again. A cache that cannot be written is not used.
+A damaged file is noticed by its hash and made again. A cache that cannot be written is not used,
+and one that may not be is only read (`objectives.keeping`).
 """
 
 import json
@@ -10,8 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import file_digest, sha256
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from tempfile import NamedTemporaryFile, TemporaryFile
 from typing import IO, Any
+
+from objectives.keeping import keeps
 
 RACY_NS = 2_000_000_000  # a change so soon after another may leave the same time stamp
 
@@ -27,7 +30,14 @@ def directory() -> Path:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A file that takes the place of `path` if the block ends well. Raises OSError."""
+    """A file that takes the place of `path` if the block ends well. Raises OSError.
+
+    Where nothing may be kept it has no name, and is gone with its last user.
+    """
+    if not keeps():
+        with TemporaryFile() as nameless:
+            yield nameless
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     with NamedTemporaryFile(dir=path.parent, prefix=".", delete=False) as aside:
         try:
@@ -47,6 +57,8 @@ def canonical(content: Any) -> bytes:
 def store(path: Path, content: Any) -> None:
     """Keep JSON `content` in `path` beside its hash, if that can be written."""
     sealed = {"sha256": sha256(canonical(content)).hexdigest(), "content": content}
+    if not keeps():
+        return
     with suppress(OSError), replacing(path) as file:
         file.write(canonical(sealed))
 

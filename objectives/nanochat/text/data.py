@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from objectives.api import SetupError
 from objectives.nanochat.text import cache
@@ -111,14 +111,14 @@ class _Kept:
         summary = Summary(**stored)
         with suppress(OSError):
             if cache.digests(self.path("tokens"))[0][1] == summary.tokens_sha256:
-                return self.corpus(summary, self.mapped())
+                return self.corpus(summary, self.mapped(self.path("tokens")))
         return None
 
-    def mapped(self) -> "np.ndarray":
-        """The tokens on disk. Raises OSError."""
+    def mapped(self, file: Path | IO[bytes]) -> "np.ndarray":
+        """The tokens in that file. Raises OSError."""
         import numpy as np
 
-        return np.asarray(np.memmap(self.path("tokens"), dtype=self._dtype, mode="r"))
+        return np.asarray(np.memmap(file, dtype=self._dtype, mode="r"))
 
     def in_memory(self, tokens: bytes) -> "np.ndarray":
         import numpy as np
@@ -161,7 +161,8 @@ def _prepare(source: Source, mark: str, kept: _Kept) -> Corpus:
     try:
         with cache.replacing(kept.path("tokens")) as file:
             summary = encode(documents, tokenizer, file)
-        tokens = kept.mapped()
+            file.flush()
+            tokens = kept.mapped(file)
     except OSError:  # the cache cannot be written
         memory = BytesIO()
         summary = encode(documents, tokenizer, memory)

@@ -54,9 +54,11 @@ if [[ -z $ending ]]; then
   running=$!
   catch_up
   end_step_after_run &
+  watcher=$!
   wait_for "$running"
   code=$?
   running=''
+  kill "$watcher" 2>/dev/null
   if [[ -s $run_dir/exit_code ]]; then
     code="$(<"$run_dir/exit_code")"
   elif [[ -n $ending ]]; then

@@ -17,7 +17,7 @@ from orchestrator.fit_command import room_of
 from orchestrator.planning.choice import Choice, NoTimeError, Room, Wanted
 from orchestrator.planning.fit import best, choices, too_short
 from orchestrator.planning.fit_text import to_markdown
-from orchestrator.planning.history import Lost
+from orchestrator.planning.lost import Lost
 from orchestrator.planning.plan import search_plan
 from orchestrator.planning.profiles import profile_reports
 from orchestrator.planning.request import Confirm, Follows, Request
@@ -110,6 +110,16 @@ def test_what_earlier_runs_lost_beside_their_evaluations_is_reckoned_with() -> N
     assert found[1].fits
     assert found[1].plan.resolved.generations == 12
     assert "x 1.2, as much longer than forecast took: earlier" in times.notes()
+
+
+def test_a_spread_that_grows_with_the_generations_leaves_none_of_them_out() -> None:
+    """A tenth of the search's 2 min a generation: 2.2 min each, beside 4 min for the limit."""
+    ask = replace(wanted(21.0), spread=lambda plan: 0.2 * MINUTE * plan.resolved.generations)
+    found = choices(ask)[1]
+    assert (found.plan.resolved.generations, found.fits) == (7, True)
+    wide = replace(wanted(21.0), spread=lambda _: 5 * MINUTE)  # whatever their number
+    found = choices(wide)[1]
+    assert (found.plan.resolved.generations, found.fits) == (6, True)
 
 
 # The order

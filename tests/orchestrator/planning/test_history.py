@@ -10,7 +10,8 @@ import pytest
 
 from budgets.terms import Devices
 from orchestrator.engine import Engine
-from orchestrator.planning.history import HISTORY, append, lost, read_history, rebuilt
+from orchestrator.planning.history import HISTORY, append, read_history, rebuilt
+from orchestrator.planning.lost import lost
 from orchestrator.recorded import Result
 
 if TYPE_CHECKING:

@@ -46,6 +46,14 @@ def test_the_same_objective_takes_what_it_took(make_entry: "MakeEntry") -> None:
     assert found.eval_seconds == 10.0
 
 
+def test_a_run_whose_devices_were_not_all_busy_is_no_measurement(make_entry: "MakeEntry") -> None:
+    objective = registry.load(ObjectiveSpec(name="sphere"))
+    entry = make_entry(fingerprint=objective.fingerprint, evaluation={"samples": 1})
+    found = nearest([entry], objective, DEVICES)
+    assert found is not None
+    assert found.is_assumed
+
+
 def test_a_longer_training_takes_more_by_all_its_flops_and_no_more_start_up(
     make_entry: "MakeEntry",
 ) -> None:

@@ -1,0 +1,1 @@
+"""How many evaluations at once: measured, limited, shared with others on the host."""

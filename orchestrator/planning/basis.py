@@ -1,0 +1,208 @@
+"""What a plan's times, noise and sizes rest on: a measurement, an estimate, somebody's word."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from statistics import median
+from typing import Literal
+
+from budgets.calibration import measure
+from budgets.chain import LEDGER, LedgerCorruptError, Reader, Record, read
+from budgets.events import Planned, Settled, Status
+from budgets.fold import ImpossibleEventError, fold
+from budgets.storage import read_plain
+from budgets.terms import Calibration, Devices, Plan
+from budgets.verdict import luck
+from objectives.api import Objective
+from orchestrator.calibrations import find_calibration
+from orchestrator.planning.history import read_history
+from orchestrator.planning.overheads import ASSUMED, Overheads, overheads
+from orchestrator.planning.priors import nearest
+from orchestrator.planning.room import bytes_of_evaluations
+from orchestrator.recorded import is_set_aside
+
+Origin = Literal["measured", "prior", "assumed", "none"]
+"""Measured here on such devices; estimated from another measurement; a person's word; nothing."""
+
+LOOKED_AT = 50
+"""Runs of the same objective are looked for among so many, the latest first."""
+
+
+@dataclass(frozen=True)
+class Latest:
+    """What the latest run of the same objective on such devices took."""
+
+    run_id: str
+    eval_seconds: float  # median of its search's healthy evaluations
+    evaluations: int  # of those
+    own_noise: float | None  # sd that two points on one seed do not share, in the score's unit
+    overheads: Overheads
+
+
+@dataclass(frozen=True)
+class Basis:
+    """What the figures of a page rest on."""
+
+    origin: Origin = "none"
+    calibration: Calibration | None = None
+    source: str = ""  # of a prior: which, and how it was scaled, in words
+    overheads: Overheads = ASSUMED
+    measured_at: datetime | None = None
+    attempts: int = 0  # evaluations of the calibration and the latest run that ended
+    timeouts: int = 0  # ... at their limit
+    evaluation_bytes: int | None = None  # on disk, of one evaluation's directory
+    latest: Latest | None = None
+    notes: tuple[str, ...] = field(default=())  # what could not be read
+
+    @property
+    def drift(self) -> float | None:
+        """The latest run's evaluation by the calibrated one; None without one."""
+        if self.latest is None or self.calibration is None:
+            return None
+        return self.latest.eval_seconds / self.calibration.median_seconds
+
+    @property
+    def own_noise(self) -> float | None:
+        """Of one evaluation, relative to the baseline's score, what no seed adds to all alike.
+
+        Measured where points met on the same seeds; else all of the calibration's. None unless
+        that has two healthy seeds and a score other than 0.
+        """
+        if self.calibration is None or self.calibration.sd_score is None:
+            return None
+        mean = abs(self.calibration.mean_score or 0.0)
+        if not mean:
+            return None
+        measured = None if self.latest is None else self.latest.own_noise
+        return (self.calibration.sd_score if measured is None else measured) / mean
+
+    @property
+    def shared_noise(self) -> float | None:
+        """The rest of it: what a seed adds to all points alike, likewise relative."""
+        own = self.own_noise
+        if own is None or self.calibration is None or self.calibration.sd_score is None:
+            return None
+        whole = self.calibration.sd_score / abs(self.calibration.mean_score or 1.0)
+        return float(max(0.0, whole**2 - own**2) ** 0.5)
+
+
+def basis_of(
+    root: Path, objective: Objective, devices: Devices, assumed_seconds: float | None = None
+) -> Basis:
+    """The best there is for an objective on such devices: somebody's word comes first.
+
+    Raises as reading a damaged calibration does; other runs that cannot be read are noted.
+    """
+    latest, records, notes = _latest(root, objective, devices)
+    if assumed_seconds is not None:
+        own = ASSUMED if latest is None else latest.overheads
+        calibration = Calibration(assumed_seconds=assumed_seconds)
+        return Basis("assumed", calibration, overheads=own, latest=latest, notes=notes)
+    found = find_calibration(root, objective, devices)
+    if found is None:
+        return _elsewhere(root, objective, devices, notes)
+    own_records = read(found.directory / LEDGER).records
+    ends = [r.event for r in (*own_records, *records) if isinstance(r.event, Settled)]
+    return Basis(
+        "measured",
+        measure(found.state),
+        overheads=_together(overheads(own_records), latest),
+        measured_at=datetime.fromisoformat(own_records[-1].at),
+        attempts=len(ends),
+        timeouts=sum(end.status is Status.TIMEOUT for end in ends),
+        evaluation_bytes=bytes_of_evaluations(found.directory),
+        latest=latest,
+        notes=notes,
+    )
+
+
+def _elsewhere(root: Path, objective: Objective, devices: Devices, notes: tuple[str, ...]) -> Basis:
+    """What an earlier run says of evaluations here; nothing where there is none."""
+    prior = nearest(read_history(root).entries, objective, devices)
+    if prior is None:
+        return Basis(notes=notes)
+    return Basis("prior", prior.calibration(), prior.sentence(), notes=notes)
+
+
+def _together(own: Overheads, latest: Latest | None) -> Overheads:
+    """The calibration's, with what a search adds: time between generations, a longer start-up.
+
+    A run that was calibrated by the same command found its workers started: that is not shorter.
+    """
+    if latest is None:
+        return own
+    there = latest.overheads
+    if "start-up" not in there.assumed:
+        own = replace(own, startup_seconds=max(own.startup_seconds, there.startup_seconds))
+    if "between generations" in there.assumed:
+        return own
+    return replace(
+        own,
+        generation_seconds=there.generation_seconds,
+        assumed=tuple(name for name in own.assumed if name != "between generations"),
+    )
+
+
+def _latest(
+    root: Path, objective: Objective, devices: Devices
+) -> tuple[Latest | None, Sequence[Record], tuple[str, ...]]:
+    """The latest search that has told of a generation, its records, and what could not be read."""
+    notes: list[str] = []
+    for path in _ledgers(root):
+        try:
+            if not _is_of(_plan(path), objective, devices):
+                continue
+            records = read(path).records
+            if (found := _measured(records)) is not None:
+                return found, records, tuple(notes)
+        except (LedgerCorruptError, ImpossibleEventError, ValueError, OSError) as error:
+            notes.append(f"{path} was left out: {error}")
+    return None, (), tuple(notes)
+
+
+def _ledgers(root: Path) -> list[Path]:
+    """The latest searches' ledgers, the latest first."""
+    found = []
+    for path in root.glob(f"phase[12]/*/{LEDGER}"):
+        with suppress(OSError):  # it has just been moved
+            if not is_set_aside(path.parent) and not path.is_symlink():
+                found.append((path.stat().st_mtime, path))
+    return [path for _, path in sorted(found, reverse=True)[:LOOKED_AT]]
+
+
+def _plan(path: Path) -> Plan | None:
+    """Without reading further than the first record."""
+    first, newline, _ = read_plain(path).partition(b"\n")
+    plans: Iterator[Plan] = (
+        record.event.plan
+        for record in Reader(path, first + newline)
+        if isinstance(record.event, Planned)
+    )
+    return next(plans, None)
+
+
+def _is_of(plan: Plan | None, objective: Objective, devices: Devices) -> bool:
+    return (
+        plan is not None
+        and plan.objective_fingerprint == objective.fingerprint
+        and (plan.devices.kind, plan.devices.name, plan.devices.count, plan.devices.threads)
+        == (devices.kind, devices.name, devices.count, devices.threads)
+    )
+
+
+def _measured(records: Sequence[Record]) -> Latest | None:
+    state = fold(iter(records))
+    seconds = [
+        end.seconds
+        for generation in state.told
+        if generation.is_full
+        for end in generation.results()
+        if end.status is Status.OK
+    ]
+    if not seconds:
+        return None
+    noise = luck.noise(state)
+    whole = None if noise is None else noise * state.plan.resolved.seeds_per_candidate**0.5
+    return Latest(state.plan.run_id, median(seconds), len(seconds), whole, overheads(records))

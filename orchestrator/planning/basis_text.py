@@ -1,0 +1,97 @@
+"""What a page rests on, in words."""
+
+from statistics import median
+
+from budgets.calibration import Noise, eval_seconds, noise
+from budgets.plain import plain
+from budgets.terms import Calibration
+from orchestrator.planning.basis import Basis
+
+
+def basis_lines(basis: Basis) -> list[str]:
+    """Where times and noise come from; first of all whether anybody measured them here."""
+    calibration = basis.calibration
+    if calibration is None:
+        return [
+            "Not calibrated here, so no times. Measure with `orchestrator calibrate`, or say "
+            "`--assume-eval-seconds X`."
+        ]
+    notes = [f"Note: {plain(note)}." for note in basis.notes]
+    rest = [] if basis.origin != "measured" else calibration_lines(calibration)
+    return [
+        _origin(basis, calibration),
+        "",
+        *(f"- {one}" for one in (*rest, _beside(basis), *notes)),
+    ]
+
+
+def _origin(basis: Basis, calibration: Calibration) -> str:
+    if basis.origin == "measured":
+        return "**Measured here:**"
+    if basis.origin == "prior":
+        return (
+            f"**Estimated, not calibrated here**: {plain(basis.source)}. The run calibrates first, "
+            "which no figure here counts."
+        )
+    return f"**Assumed, not measured**: {calibration.median_seconds:g} s an evaluation."
+
+
+def _beside(basis: Basis) -> str:
+    own = basis.overheads
+
+    def marked(name: str) -> str:
+        return " (assumed)" if name in own.assumed else ""
+
+    return (
+        f"Beside the evaluations: {own.startup_seconds:.1f} s until the first one may begin"
+        f"{marked('start-up')}, {own.gap_seconds:.2g} s of a device for each"
+        f"{marked('gap')}, {own.generation_seconds:.2g} s between generations"
+        f"{marked('between generations')}."
+    )
+
+
+def calibration_lines(calibration: Calibration) -> list[str]:
+    """A measured calibration in words."""
+    samples = calibration.samples
+    startup = median(s.startup_seconds for s in samples)
+    training = median(s.train_seconds for s in samples)
+    took = eval_seconds(calibration)
+    lines = [
+        f"An evaluation takes {took.median:.1f} s (median of {len(samples)}; {took.min:.1f} to "
+        f"{took.max:.1f} s, nine in ten within {took.p90:.1f} s): start-up {startup:.2f} s, "
+        f"training {training:.1f} s. One device does {3600 / took.median:.0f} an hour."
+    ]
+    steps = median(s.steps for s in samples)
+    if steps:
+        rate = median(s.tokens / s.train_seconds for s in samples if s.train_seconds)
+        flops = median(s.train_flops for s in samples)
+        evaluation = median(s.eval_flops for s in samples)
+        memory = max(s.peak_memory_bytes for s in samples)
+        lines.append(
+            f"It trains {steps:.0f} steps, {rate:,.0f} tokens a second, {flops:.3g} FLOPs "
+            f"(and {evaluation:.3g} to score), in {memory / 2**20:.0f} MiB at most."
+        )
+    measured = noise(calibration)
+    assert measured is not None
+    return [*lines, _spread(measured), _failures(measured)]
+
+
+def _spread(of: Noise) -> str:
+    if of.sd is None or of.sd_low is None or of.sd_high is None:
+        return f"The baseline scores {of.mean:.5g}, on one seed."
+    if of.sd == 0:
+        return f"The baseline scores {of.mean:.5g} on each of {of.seeds} seeds."
+    share, low, high = (sd / abs(of.mean or 1) for sd in (of.sd, of.sd_low, of.sd_high))
+    return (
+        f"The baseline scores {of.mean:.5g}, sd {of.sd:.3g} over {of.seeds} seeds ({share:.2%}; "
+        f"95% interval {low:.2%} to {high:.2%}). So far the seed alone moves a score: two "
+        "that differ by no more may be equally good."
+    )
+
+
+def _failures(of: Noise) -> str:
+    failed, total = of.failed or "None", of.seeds + of.failed
+    return (
+        f"{failed} of {total} evaluations of the baseline failed ({of.failure_rate:.1%}; 95% "
+        f"interval {of.failure_low:.1%} to {of.failure_high:.1%})."
+    )

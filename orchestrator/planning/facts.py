@@ -1,0 +1,89 @@
+"""What a plan of a search knows of itself, for the checklist."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from budgets.accounts import MS_PER_HOUR
+from budgets.terms import Plan
+from orchestrator.check import Known
+from orchestrator.planning.basis import Basis
+from orchestrator.planning.checklist import Facts, Need
+from orchestrator.planning.room import Room
+
+if TYPE_CHECKING:
+    from orchestrator.planning.barrier import Simulated  # imports numpy
+
+
+def facts_of(  # noqa: PLR0913, PLR0917 - one a thing that is known
+    plan: Plan,
+    basis: Basis,
+    simulated: "Simulated | None",
+    space: Room,
+    known: Known,
+    now: datetime,
+) -> Facts:
+    """The facts of one tier's plan; `now` dates the calibration and measures a deadline."""
+    measured = basis.calibration
+    seconds = [s.seconds for s in measured.samples] if measured is not None else []
+    age = None if basis.measured_at is None else (now - basis.measured_at).total_seconds() / 86_400
+    return Facts(
+        smoke=plan.confirmation is None,
+        limit_seconds=plan.limits.wall_seconds,
+        longest_seconds=max(seconds, default=None),
+        attempts=basis.attempts,
+        timeouts=basis.timeouts,
+        devices=plan.devices.count,
+        at_once=plan.resolved.per_generation,
+        idle_share=None if simulated is None else simulated.idle_share,
+        origin=basis.origin,
+        samples=len(seconds),
+        age_days=age,
+        drift=basis.drift,
+        drifted="" if basis.latest is None else basis.latest.run_id,
+        hours=None if simulated is None else simulated.hours_p90,
+        hours_allowed=hours_allowed(plan, now),
+        alive=known.alive,
+        dead=known.dead,
+        untried=known.neither,
+        needs=tuple(_needs(plan, simulated, now)),
+        disk_needed=space.needed,
+        disk_free=space.free,
+        disk_measured=space.measured,
+    )
+
+
+def hours_allowed(plan: Plan, now: datetime) -> float | None:
+    """Until a cap or a deadline ends the run, should it begin now; None if nothing does."""
+    ends = [hours for hours in (plan.caps.hours, window_hours(plan, now)) if hours is not None]
+    return min(ends, default=None)
+
+
+def window_hours(plan: Plan, now: datetime) -> float | None:
+    """What a window leaves for evaluations, less its margin; 0 where it is over."""
+    window = plan.caps.window
+    if window is None:
+        return None
+    if window.hours is not None:
+        hours = window.hours
+    else:
+        assert window.until is not None, "a window has one or the other"
+        hours = (window.until - now).total_seconds() / 3600
+    return max(0.0, hours - window.margin_seconds / 3600)
+
+
+def _needs(plan: Plan, simulated: "Simulated | None", now: datetime) -> Iterator[Need]:
+    """Nine runs in ten need no more: the last attempt must find its whole reservation free."""
+    caps, reserve = plan.caps, plan.limits.reserve_ms / MS_PER_HOUR
+    hours = None if simulated is None else simulated.hours_p90 + reserve
+    device = None if simulated is None else simulated.device_hours_p90 + reserve
+    cost = None if device is None else device * plan.price_per_device_hour
+    asked = (
+        ("--max-device-hours", device, caps.device_hours, "device-hours"),
+        ("--max-hours", hours, caps.hours, "hours"),
+        ("--max-cost", cost, caps.cost, ""),
+        ("--window", hours, window_hours(plan, now), "hours"),
+    )
+    for name, needed, allowed, unit in asked:
+        if allowed is not None:
+            yield Need(name, needed, allowed, unit)

@@ -1,0 +1,205 @@
+"""A plan's page as Markdown: a table for each question."""
+
+from collections.abc import Iterator, Sequence
+
+from budgets.calibration import Forecast
+from budgets.following import beginning
+from budgets.markdown import duration
+from budgets.plain import plain
+from budgets.terms import Plan
+from orchestrator.planning.basis_text import basis_lines
+from orchestrator.planning.checklist import Item, in_bytes
+from orchestrator.planning.page import Page, TierPage
+from orchestrator.planning.plan_text import bad_luck, planned, terms
+from orchestrator.planning.power_text import power_lines
+from orchestrator.planning.preview import Preview
+
+
+def to_markdown(page: Page) -> str:
+    """The tiers side by side, with everything that was assumed."""
+    plan = page.tiers[0].plan
+    devices = plan.devices
+    parts = (
+        [f"# {plan.phase} of {plain(plan.objective['name'])} on {devices.count} x {devices.name}"],
+        _beginning(plan),
+        basis_lines(page.basis),
+        ["## What it takes", *_costs(page.tiers)],
+        _times(page),
+        power_lines(page),
+        _room(page.tiers),
+        _elsewhere(page),
+        ["## What is planned", *(f"- **{t.plan.tier}**: {planned(t.plan)}" for t in page.tiers)],
+        bad_luck(page.tiers),
+        [terms(plan)],
+        ["## Before you begin", *_checklist(page.tiers)],
+    )
+    return "\n\n".join("\n".join(_spaced(part)) for part in parts if part) + "\n"
+
+
+def _spaced(lines: list[str]) -> Iterator[str]:
+    """A heading, and the paragraph or table after it, are apart."""
+    for line in lines:
+        yield line
+        if line.startswith("#"):
+            yield ""
+
+
+def _beginning(plan: Plan) -> list[str]:
+    """What the search takes over, and is told beforehand."""
+    said = beginning(plan)
+    if said is None:
+        return []
+    search = plan.search
+    if plan.source is None and (search is None or search.inherited is None):
+        return [said]
+    learned = (
+        "It begins at that one's recommendation, or where its search stood if it has none, with "
+        f"the step size and the shape of its end (`{plan.phase}` replays it)."
+    )
+    return [said, "", learned]
+
+
+def _costs(tiers: Sequence[TierPage]) -> list[str]:
+    return [
+        "| tier | P x G x S | evaluations | device-hours | ideal | with barrier | cost |",
+        "|---|---|--:|--:|--:|--:|--:|",
+        *(line for tier in tiers for line in _rows(tier.preview)),
+    ]
+
+
+def _rows(preview: Preview) -> list[str]:
+    plan, e = preview.plan, preview.plan.resolved
+    shape = f"{e.population} x {e.generations} x {e.seeds_per_candidate}"
+    rows = [_row(plan, str(plan.tier), shape, e.evaluations, preview.expected)]
+    if plan.proxy is not None:
+        what = f"and to compare: {plan.proxy.varied.label}"
+        rows.append(_row(plan, "", what, preview.compared, preview.comparing))
+    if (confirmation := plan.confirmation) is not None:
+        sizes = confirmation.sizes()
+        count = confirmation.evaluations - sizes.get("rung", (0, 0.0))[0]
+        rows.append(_row(plan, "", "and the verdict", count, preview.apart))
+        if confirmation.rung is not None:
+            what = f"if Go: {confirmation.rung.varied.label}"
+            rows.append(_row(plan, "", what, sizes["rung"][0], preview.rung))
+    return rows
+
+
+def _row(plan: Plan, tier: str, shape: str, count: int, expected: Forecast | None) -> str:
+    if expected is None:
+        return f"| {tier} | {shape} | {count} | ? | ? | ? | ? |"
+    cost = f"{expected.cost:.2f}" if plan.price_per_device_hour else "-"
+    return (
+        f"| {tier} | {shape} | {count} | {expected.device_hours:.3g} | "
+        f"{duration(3600 * expected.ideal_hours)} | {duration(3600 * expected.barrier_hours)} | "
+        f"{cost} |"
+    )
+
+
+def _times(page: Page) -> list[str]:
+    """How long all of it takes, simulated; nothing where no times are known."""
+    rows = [_time(tier) for tier in page.tiers if tier.simulated is not None]
+    if not rows or page.tiers[0].simulated is None:
+        return []
+    return [
+        "## How long it takes, verdict included",
+        "| tier | half end within | nine in ten within | idle | device-hours | nine in ten | cost "
+        "| if Go, longer by |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|",
+        *rows,
+        "",
+        _simulation(page),
+    ]
+
+
+def _simulation(page: Page) -> str:
+    first, calibration = page.tiers[0].simulated, page.basis.calibration
+    assert first is not None
+    said = "Evaluation by evaluation, from the first one's wait for the engine on. "
+    if calibration is None or len(calibration.samples) < 2:
+        return (
+            f"{said}One time of an evaluation is known, and nothing of its spread: as if all took "
+            "as long, and none failed."
+        )
+    return (
+        f"{said}From {first.runs} simulated runs of each tier. Each believes another resample of "
+        "the calibration, so that its few samples count as few. Assumed: candidates take as long "
+        "as the baseline does, independently of each other, on a machine that is as busy as it was "
+        "then; one that fails, as often as the calibration leaves possible, is evaluated once more."
+    )
+
+
+def _time(tier: TierPage) -> str:
+    own, price = tier.simulated, tier.plan.price_per_device_hour
+    assert own is not None
+    cost = f"{own.device_hours_p50 * price:.2f}" if price else "-"
+    more = duration(3600 * own.rung_hours_p50) if own.rung_hours_p50 else "-"
+    return (
+        f"| {tier.plan.tier} | {duration(3600 * own.hours_p50)} | "
+        f"{duration(3600 * own.hours_p90)} | {own.idle_share:.0%} | {own.device_hours_p50:.3g} | "
+        f"{own.device_hours_p90:.3g} | {cost} | {more} |"
+    )
+
+
+def _room(tiers: Sequence[TierPage]) -> list[str]:
+    rows = (
+        f"| {tier.plan.tier} | {in_bytes(tier.room.evaluations)} | {in_bytes(tier.room.ledger)} | "
+        f"{in_bytes(tier.room.reports)} | {in_bytes(tier.room.needed)} | "
+        f"{'?' if tier.room.free is None else in_bytes(tier.room.free)} |"
+        for tier in tiers
+    )
+    measured = "as the calibration's are" if tiers[0].room.measured else "assumed"
+    return [
+        "## What it takes of the disk",
+        f"| tier | evaluations ({measured}) | ledger | reports | with what is kept free | free |",
+        "|---|--:|--:|--:|--:|--:|",
+        *rows,
+    ]
+
+
+def _elsewhere(page: Page) -> list[str]:
+    if not page.elsewhere:
+        return []
+    return [
+        "## On other numbers of devices",
+        "| tier | devices | P x G x S | half end within | nine in ten within | idle | device-hours "
+        "| cost |",
+        "|---|--:|---|--:|--:|--:|--:|--:|",
+        *(
+            _elsewhere_row(tier)
+            for name in dict.fromkeys(tier.plan.tier for tier in page.tiers)
+            for tier in page.elsewhere
+            if tier.plan.tier == name
+        ),
+        "",
+        f"Times are those of {page.tiers[0].plan.devices.count} devices: assumed for other "
+        "numbers, where evaluations may get in each other's way.",
+    ]
+
+
+def _elsewhere_row(tier: TierPage) -> str:
+    plan, e, own = tier.plan, tier.plan.resolved, tier.simulated
+    shape = f"{e.population} x {e.generations} x {e.seeds_per_candidate}"
+    if own is None:
+        return f"| {plan.tier} | {plan.devices.count} | {shape} | ? | ? | ? | ? | ? |"
+    price = plan.price_per_device_hour
+    cost = f"{own.device_hours_p50 * price:.2f}" if price else "-"
+    return (
+        f"| {plan.tier} | {plan.devices.count} | {shape} | {duration(3600 * own.hours_p50)} | "
+        f"{duration(3600 * own.hours_p90)} | {own.idle_share:.0%} | {own.device_hours_p50:.3g} | "
+        f"{cost} |"
+    )
+
+
+def _checklist(tiers: Sequence[TierPage]) -> list[str]:
+    """Tiers with the same answer for the same reason share a row."""
+    rows = ["| | tier | | because |", "|---|---|---|---|"]
+    for answers in zip(*(tier.items for tier in tiers), strict=True):
+        by_answer: dict[Item, list[str]] = {}
+        for tier, item in zip(tiers, answers, strict=True):
+            by_answer.setdefault(item, []).append(str(tier.plan.tier))
+        for place, (item, names) in enumerate(by_answer.items()):
+            question = "" if place else item.question
+            which = "all" if len(names) == len(tiers) > 1 else ", ".join(names)
+            verdict = "**fail**" if item.verdict == "fail" else item.verdict
+            rows.append(f"| {question} | {which} | {verdict} | {plain(item.why)} |")
+    return rows

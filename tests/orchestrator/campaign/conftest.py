@@ -1,0 +1,105 @@
+"""Small campaigns, carried out in this process."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from budgets.chain import LEDGER, read
+from budgets.events import Owner
+from budgets.head import HEAD
+from budgets.terms import CampaignTerms
+from objectives import registry
+from objectives.api import ObjectiveSpec
+from orchestrator.campaign.conditions import (
+    Cell,
+    agreed,
+    condition,
+    controls,
+    factorial,
+    factors_of,
+)
+from orchestrator.campaign.request import CampaignRequest
+from orchestrator.engine import Engine
+from orchestrator.planning.request import Request
+from orchestrator.recorded import Result
+from orchestrator.session import Session
+from orchestrator.signals import SignalStop
+
+FACTORS: dict[str, Any] = {"noise": [0.01, 0.02], "dimension": [2, 3]}
+
+
+class Uninterrupted(SignalStop):
+    """This process's signal handlers stay as they are."""
+
+    def install(self) -> None:
+        pass
+
+
+def plain(cell: Cell) -> Cell:
+    """With the settings by the objective's own names."""
+    settings = {key.removeprefix("training."): value for key, value in cell.settings.items()}
+    return replace(cell, settings=settings)
+
+
+def trained(
+    root: Path,
+    factors: Mapping[str, Any] = FACTORS,
+    seeds: Sequence[int] = (1, 2, 3),
+    owner: Owner | None = None,
+    name: str = "toy",
+    *,
+    control: bool = True,
+) -> Result:
+    """A campaign of noisy spheres and its control; or taken up again."""
+    objective = registry.load(ObjectiveSpec(name="sphere", settings={"dimension": 2}))
+    varied = factors_of(factors)
+    cells = (*map(plain, factorial(varied)), *(controls(objective) if control else ()))
+    terms = CampaignTerms(
+        name=name,
+        conditions=tuple(condition(objective, cell) for cell in cells),
+        seeds=tuple(seeds),
+        factors=agreed(varied),
+    )
+    session = Session(
+        root,
+        Engine(kind="inline", workers=1),
+        observe=lambda state, event: None,
+        say=lambda text: None,
+        stop=Uninterrupted(),
+    )
+    if owner is not None:
+        session.owner = lambda: owner
+    request = CampaignRequest(Request("campaign", "min", objective), terms)
+    with session:
+        return session.check(request, session.engine.slots())
+
+
+@pytest.fixture
+def train() -> Callable[..., Result]:
+    return trained
+
+
+def shortened(directory: Path, settled: int) -> None:
+    """Its ledger as it was when so many evaluations were settled and one more was in flight."""
+    kept, ends = b"", 0
+    for record in read(directory / LEDGER).records:
+        kept += record.line + b"\n"
+        ends += record.event.kind == "settled"
+        if ends == settled and record.event.kind == "reserved":
+            break
+    (directory / LEDGER).write_bytes(kept)
+    (directory / HEAD).unlink()
+
+
+@pytest.fixture
+def cut() -> Callable[[Path, int], None]:
+    return shortened
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished campaign of two levels of noise and the control on two seeds. Untouched."""
+    return trained(tmp_path_factory.mktemp("made"), {"noise": [0.01, 0.02]}, (1, 2)).directory

@@ -1,0 +1,302 @@
+"""Default < preset < profile < file < --set < flag, and `explain` names which one it was."""
+
+import inspect
+from collections.abc import Callable
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from objectives.nanochat.config import NanochatConfig
+from orchestrator.config.asked import FLAGS, Asked
+from orchestrator.config.explain import as_dict
+from orchestrator.config.resolve import Given, Resolved, resolve
+from orchestrator.config.sections import SECTIONS, Top
+from orchestrator.options import _check_options, _following_options, _phase_options
+
+Make = Callable[..., Resolved]
+Typed = Callable[..., Asked]
+
+LAYERS = ("preset", "profile", "file", "--set")
+MICRO = {"preset": 2, "profile": 1, "file": 5, "--set": 6}
+"""Of micro_batch_size: what the preset `quick`, the profile `memory_efficient`, ... say."""
+
+
+def layered(make: Make, layers: tuple[str, ...]) -> Resolved:
+    return make(
+        "[training]\nmicro_batch_size = 5\n" if "file" in layers else "",
+        ["training.micro_batch_size=6"] if "--set" in layers else (),
+        preset="quick" if "preset" in layers else None,
+        profile="memory_efficient" if "profile" in layers else None,
+    )
+
+
+@pytest.mark.parametrize(
+    "layers",
+    [(), *((one,) for one in LAYERS), *combinations(LAYERS, 2), LAYERS],
+    ids=lambda layers: "<".join(("default", *layers)),
+)
+def test_the_later_layer_has_the_last_word_and_is_named(
+    layers: tuple[str, ...], resolved: Make
+) -> None:
+    own = layered(resolved, layers)
+
+    last = layers[-1] if layers else "default"
+    default = NanochatConfig.model_fields["micro_batch_size"].default
+    said = as_dict(own)["training.micro_batch_size"]
+    assert said["value"] == MICRO.get(last, default)
+    source = {
+        "preset": "preset quick",
+        "profile": "profile memory_efficient",
+        "file": f"file {own.file}",
+    }
+    assert said["source"] == source.get(last, last)
+    assert own.objective.spec.settings["micro_batch_size"] == said["value"]
+
+
+@pytest.mark.parametrize("layers", list(combinations(("file", "--set", "flag"), 2)), ids="<".join)
+def test_a_flag_goes_before_all_others(
+    layers: tuple[str, ...], write: Callable[..., Path], typed: Typed
+) -> None:
+    file = write('objective = "sphere"\n' + ("[search]\nseed = 5\n" if "file" in layers else ""))
+    sets = ("--set", "search.seed=6") if "--set" in layers else ()
+    flags = ("--seed", "7") if "flag" in layers else ()
+
+    asked = typed(file, *sets, *flags)
+
+    last = {"file": (5, f"file {file}"), "--set": (6, "--set"), "flag": (7, "--seed")}[layers[-1]]
+    assert (asked.request.search_seed, asked.resolved.source("search.seed")) == last
+
+
+@pytest.mark.parametrize("kind", ["preset", "profile"])
+def test_a_preset_may_be_named_by_file_by_set_and_by_flag(kind: str, resolved: Make) -> None:
+    first, second, third = {
+        "preset": ("quick", "low-memory", "high"),
+        "profile": ("fast", "balanced", "memory_efficient"),
+    }[kind]
+    text = f'{kind} = "{first}"\n'
+    for own, name, source in (
+        (resolved(text), first, f"file {resolved(text).file}"),
+        (resolved(text, [f"{kind}={second}"]), second, "--set"),
+        (resolved(text, [f"{kind}={second}"], **{kind: third}), third, f"--{kind}"),
+    ):
+        said = as_dict(own)
+        assert (said[kind]["value"], said[kind]["source"]) == (name, source)
+        assert said["training.micro_batch_size"]["source"] == f"{kind} {name}"
+
+
+def test_a_condition_of_a_campaign_is_laid_over_everything(resolved: Make) -> None:
+    given = resolved("[training]\nn_layer = 3\n", ["n_layer=4"]).given
+    own = resolve(
+        Given(given.file, assignments=given.assignments, cell=("deep", {"training.n_layer": 5}))
+    )
+
+    assert as_dict(own)["training.n_layer"] == {"value": 5, "source": "condition deep"}
+
+
+# Every option of the commands
+
+FILE = """
+objective = "ellipsoid"
+runs_dir = "elsewhere"
+[search]
+phase = "phase1"
+tier = "max"
+run_id = "mine"
+seed = 11
+method = "plain"
+sigma0 = 0.11
+population = 12
+generations = 3
+seeds_per_candidate = 2
+warm_start = "earlier"
+proxy = 0.25
+[evaluation]
+seed = 13
+limit_seconds = 14.0
+stall_seconds = 15.0
+assume_eval_seconds = 16.0
+[budget]
+max_evals = 1700
+max_device_hours = 18.0
+max_hours = 19.0
+max_cost = 20.0
+price_per_device_hour = 21.0
+window = "22h"
+safety_margin = "23m"
+[verdict]
+confirm_seeds = 24
+rung = 25.0
+rung_seeds = 26
+[thresholds]
+patience_generations = 27
+patience_improve = 0.28
+[backend]
+executor = "local"
+launcher = "exec"
+device = "cpu"
+workers = 2
+threads = 1
+max_concurrent = 3
+slots_dir = "shared"
+drain_seconds = 30.0
+allow_network_fs = true
+[backpressure]
+enabled = true
+max_workers = 5
+"""
+"""Every key that an option has too, away from its default; but those that exclude each other."""
+
+OPTIONS: dict[str, tuple[str, Any]] = {
+    "objective": ("sphere", "sphere"),
+    "root": ("there", "there"),
+    "tier": ("min", "min"),
+    "run_id": ("other", "other"),
+    "search_seed": ("31", 31),
+    "method": ("guided", "guided"),
+    "sigma0": ("0.2", 0.2),
+    "population": ("8", 8),
+    "generations": ("4", 4),
+    "seeds_per_candidate": ("3", 3),
+    "warm_start": ("another", "another"),
+    "known": ("good.json", "good.json"),
+    "proxy": ("0.5", 0.5),
+    "run": ("followed", "followed"),
+    "variant": ("robust", "robust"),
+    "evaluation_seed": ("32", 32),
+    "limit_seconds": ("33", 33.0),
+    "stall_seconds": ("34", 34.0),
+    "assumed_seconds": ("35", 35.0),
+    "max_evals": ("1600", 1600),
+    "max_device_hours": ("36", 36.0),
+    "max_hours": ("37", 37.0),
+    "max_cost": ("38", 38.0),
+    "price": ("39", 39.0),
+    "window": ("40h", "40h"),
+    "safety_margin": ("41m", "41m"),
+    "confirm_seeds": ("42", 42),
+    "rung_factor": ("43", 43.0),
+    "rung_seeds": ("44", 44),
+    "patience": ("45", 45),
+    "min_improve": ("0.46", 0.46),
+    "executor": ("inline", "inline"),
+    "launcher": ("fork", "fork"),
+    "address": ("10.0.0.1:6379", "10.0.0.1:6379"),
+    "device": ("auto", "auto"),
+    "workers": ("1", 1),
+    "threads": ("2", 2),
+    "max_concurrent": ("48", 48),
+    "slots_dir": ("49", "49"),
+    "drain_seconds": ("47", 47.0),
+}
+"""Of every option that takes a value: what is typed, and what it is."""
+
+NO_VALUES = {
+    *("config", "preset", "profile", "settings", "thresholds", "seeds", "knobs"),
+    *("override", "reason", "accept_drift", "fork_run", "as_json"),
+}
+"""Options that are no value of a key."""
+
+ONLY_WITH_ANOTHER = {"known", "run", "variant", "address"}
+"""Options whose values the file cannot have beside the others."""
+
+
+def options() -> dict[str, inspect.Parameter]:
+    taken = (_phase_options, _following_options, _check_options)
+    return {n: p for one in taken for n, p in inspect.signature(one).parameters.items()}
+
+
+def flag_of(name: str) -> str:
+    return str(options()[name].annotation.__metadata__[0].default)  # where typer keeps the first
+
+
+def test_every_option_is_a_value_of_a_key_or_known_to_be_none() -> None:
+    assert set(options()) == {*FLAGS, *NO_VALUES}
+    assert set(FLAGS) == {*OPTIONS, "allow_network_fs", "backpressure"}
+
+
+def test_every_key_that_an_option_sets_is_one_of_the_file() -> None:
+    for key in FLAGS.values():
+        table, _, name = key.partition(".")
+        known = SECTIONS[table].keys() if table in SECTIONS else {}
+        assert key in Top.model_fields or name in known or table == "thresholds", key
+
+
+def test_options_that_are_not_given_leave_the_file_its_say(
+    write: Callable[..., Path], typed: Typed
+) -> None:
+    file = write(FILE)
+
+    asked = typed(file)
+
+    keys = {key for name, key in FLAGS.items() if name not in ONLY_WITH_ANOTHER}
+    assert {asked.resolved.source(key) for key in keys} == {f"file {file}"}
+    request, conduct = asked.request, asked.conduct
+    assert (request.search_seed, request.evaluation_seed, request.tier) == (11, 13, "max")
+    assert (request.price_per_device_hour, request.max_cost) == (21.0, 20.0)
+    assert request.window is not None
+    assert (request.window.hours, request.window.margin_seconds) == (22.0, 23 * 60.0)
+    assert (conduct.root, conduct.engine.kind, conduct.engine.launcher) == (
+        Path("elsewhere"),
+        "local",
+        "exec",
+    )
+    assert (conduct.engine.device, conduct.engine.workers, conduct.engine.threads) == ("cpu", 2, 1)
+    assert (conduct.drain_seconds, conduct.allow_network_fs) == (30.0, True)
+    assert (conduct.pacing.max_concurrent, conduct.pacing.slots_dir) == (3, Path("shared"))
+    assert conduct.pacing.backpressure.enabled
+    assert conduct.pacing.backpressure.max_workers == 5
+    assert request.objective.spec.name == "ellipsoid"
+    assert request.thresholds == {"patience_generations": 27, "patience_improve": 0.28}
+    assert asked.assumed_seconds == 16.0
+
+
+@pytest.mark.parametrize("name", sorted(set(OPTIONS) - ONLY_WITH_ANOTHER))
+def test_an_option_that_is_given_goes_before_the_file(
+    name: str, write: Callable[..., Path], typed: Typed
+) -> None:
+    text, value = OPTIONS[name]
+
+    asked = typed(write(FILE), flag_of(name), text)
+
+    key = FLAGS[name]
+    assert as_dict(asked.resolved)[key] == {"value": value, "source": flag_of(name)}
+    others = {k for n, k in FLAGS.items() if n not in ONLY_WITH_ANOTHER and k != key}
+    assert {asked.resolved.source(other) for other in others} == {f"file {asked.resolved.file}"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("search_seed", "1"), ("safety_margin", "30m"), ("price", "0"), ("executor", "ray")],
+)
+def test_an_option_that_is_given_its_own_default_goes_before_the_file_too(
+    name: str, text: str, write: Callable[..., Path], typed: Typed
+) -> None:
+    without_cost = FILE.replace("max_cost = 20.0\n", "")
+
+    asked = typed(write(without_cost), flag_of(name), text)
+
+    assert asked.resolved.source(FLAGS[name]) == flag_of(name)
+    assert str(as_dict(asked.resolved)[FLAGS[name]]["value"]).removesuffix(".0") == text
+
+
+def test_back_pressure_that_a_file_turns_on_can_be_turned_off(
+    write: Callable[..., Path], typed: Typed
+) -> None:
+    asked = typed(write(FILE), "--no-backpressure")
+    assert not asked.conduct.pacing.backpressure.enabled
+    assert asked.conduct.pacing.backpressure.max_workers == 5
+
+
+def test_what_a_phase_2_follows_may_be_in_the_file_or_typed(
+    write: Callable[..., Path], typed: Typed
+) -> None:
+    said = '[search]\nphase = "phase2"\nfrom = "one"\nvariant = "expanded"\n'
+
+    asked = typed(write('objective = "sphere"\n' + said), "--from", "two")
+
+    assert asked.request.phase == "phase2"
+    follows = asked.request.follows
+    assert follows is not None
+    assert (follows.run, follows.variant) == ("two", "expanded")

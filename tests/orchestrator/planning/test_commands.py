@@ -1,0 +1,101 @@
+"""`plan` on the command line."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import orjson
+import pytest
+
+from orchestrator.planning.commands import device_counts
+
+if TYPE_CHECKING:
+    from tests.conftest import Command
+
+SPHERE = ("--objective", "sphere", "--set", "noise=0.01")
+PLAN = ("plan", "phase1", *SPHERE, "--workers", "1")
+
+
+def test_numbers_of_devices_are_told_apart() -> None:
+    assert device_counts(None) == ()
+    assert device_counts("1, 4,8,4") == (1, 4, 8)
+
+
+@pytest.mark.parametrize("text", ["", "0", "1,,2", "-1", "two", "1.5", "4097", "\u0661"])
+def test_what_is_no_number_of_devices_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="--gpus: expected numbers of devices from 1 to 4096"):
+        device_counts(text)
+
+
+@pytest.mark.parametrize("option", ["--gpus", "--devices"])
+def test_other_numbers_of_devices_are_compared(command: "Command", option: str) -> None:
+    answer = command(*PLAN, "--assume-eval-seconds", "60", option, "1,4")
+    assert answer.code == 0
+    assert "On other numbers of devices" in answer.out
+    rows = [line.split(maxsplit=2) for line in answer.out.splitlines()]
+    (row,) = (row for row in rows if row[:2] == ["min", "4"])
+    assert row[2].startswith("8 x 2 x 1")
+    assert "4 min 10 s" in row[2]  # four rounds of a minute, ten seconds until the first begins
+
+
+def test_a_calibrated_plan_passes_what_it_knows(command: "Command") -> None:
+    assert command("calibrate", *SPHERE, "--executor", "inline", "--workers", "1").code == 0
+    answer = command(*PLAN, "--json")
+    document = orjson.loads(answer.out)
+    assert answer.code == 0
+    assert document["basis"]["origin"] == "measured"
+    assert document["basis"]["overheads"]["assumed"] == ["between generations"]
+    verdicts = {i["question"]: i["verdict"] for i in document["tiers"][0]["checklist"]}
+    assert verdicts["Does a pilot confirm the time of an evaluation?"] == "pass"
+    assert verdicts["Are the knobs shown to be alive?"] == "unknown"
+
+
+def test_power_is_imagined_on_request(command: "Command") -> None:
+    small = ("--set", "dimension=2", "--population", "4", "--max-evals", "8", "--tier", "target")
+    calibrated = ("calibrate", *SPHERE, "--set", "dimension=2", "--executor", "inline")
+    assert command(*calibrated, "--workers", "1").code == 0
+    answer = command(*PLAN, *small, "--power", "--json")
+    assert answer.code == 0
+    (tier,) = orjson.loads(answer.out)["tiers"]
+    assert tier["power"]["detected"][0]["runs"] > 0
+    assert "Imagining searches of tier target" in answer.err
+
+
+def test_power_without_a_noise_says_that_nobody_knows(command: "Command") -> None:
+    answer = command(*PLAN, "--power", "--assume-eval-seconds", "60")
+    assert answer.code == 0
+    assert "No noise was measured" in answer.out
+
+
+def test_phase_2_takes_the_same_options(command: "Command") -> None:
+    answer = command("plan", "phase2", *SPHERE, "--variant", "robust", "--gpus", "x", "--from", "r")
+    assert answer.code == 2
+    assert "--gpus: expected numbers" in answer.err
+
+
+def test_a_plan_imports_no_engine_and_no_search(tmp_path: Path) -> None:
+    code = (
+        "import sys; from orchestrator.cli import app;"
+        "app(['plan', 'phase1', '--objective', 'sphere', '--assume-eval-seconds', '60',"
+        "     '--gpus', '1,4'], standalone_mode=False);"
+        "print([m for m in ('torch', 'ray', 'cma') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stdout.strip().splitlines()[-1] == "[]"
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_command_line_itself_imports_no_numpy() -> None:
+    code = "import orchestrator.cli, sys; print([m for m in ('numpy', 'cma') if m in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,162 @@
+"""What only looks leaves every file as it was: beside the runs, at home, and where others lie."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import typer
+
+from orchestrator.cli import app
+
+if TYPE_CHECKING:
+    from tests.conftest import Command
+
+SEARCH = """
+objective = "sphere"
+[training]
+dimension = 2
+noise = 0.01
+[search]
+tier = "target"
+population = 8
+[evaluation]
+assume_eval_seconds = 60.0
+[backend]
+executor = "inline"
+workers = 1
+"""
+
+CAMPAIGN = """
+objective = "sphere"
+[training]
+dimension = 2
+noise = 0.01
+[factors]
+dimension = [2, 3]
+noise = [0.01, 0.02]
+[campaign]
+seeds = [1, 2]
+[evaluation]
+assume_eval_seconds = 1.0
+[backend]
+executor = "inline"
+workers = 1
+"""
+
+SEARCHES = CAMPAIGN.replace("[factors]\ndimension = [2, 3]\n", "[factors]\n").replace(
+    "[campaign]", '[search]\ntier = "min"\npopulation = 8\n[campaign]\ncell = "search"'
+)
+
+RUN = "min-sphere-s1"
+SPHERE = ("--objective", "sphere", "--workers", "1")
+
+LOOKS = (
+    "status",
+    f"status {RUN}",
+    "status factorial",
+    "status artifacts/cmaes/campaign/factorial",
+    "report",
+    f"report {RUN}",
+    "report factorial --json",
+    "history",
+    f"explain {RUN}",
+    "explain",
+    "explain search.toml",
+    "explain factorial.toml",
+    "explain searches.toml --json",
+    f"analyze {RUN}",
+    "plan phase1 --tier min",
+    "plan phase1 --config search.toml --gpus 1,4",
+    "plan phase1 --config search.toml --fit --window 3h",
+    "plan phase1 --objective sphere --workers 1 --tier min --power",
+    f"plan phase2 --variant robust --from {RUN} --objective sphere --workers 1",
+    "plan campaign factorial.toml",
+    "plan campaign searches.toml",
+    "init --template phase1",
+    "init --template factorial --json",
+    "export slurm factorial.toml",
+    "export slurm search.toml out",
+    "doctor --quick",
+    "doctor --quick --config factorial.toml",
+    "space show",
+    f"verify {RUN}",
+    "verify factorial",
+    f"ledger verify {RUN}",
+    f"ledger head {RUN}",
+    f"ledger export {RUN}",
+)
+
+RUNS_OR_WRITES = {
+    "run", "phase1", "phase2", "calibrate", "amend", "ledger salvage", "space check", "proxy check",
+}  # fmt: skip
+"""What is there to change files."""
+
+Seen = dict[Path, tuple[int, int, bytes]]
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("scene")
+
+
+@pytest.fixture
+def surroundings(
+    scene: Path, command: "Command", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Path]:
+    """A person's home, temporary and working directory, with a search and a campaign in it."""
+    for variable, name in (("HOME", "home"), ("TMPDIR", "tmp"), ("XDG_CACHE_HOME", "cache")):
+        (tmp_path / name).mkdir()
+        monkeypatch.setenv(variable, str(tmp_path / name))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    if not any(scene.iterdir()):
+        for name, text in (("search", SEARCH), ("factorial", CAMPAIGN), ("searches", SEARCHES)):
+            (tmp_path / f"{name}.toml").write_text(text)
+        assert command("phase1", "--tier", "min", *SPHERE, "--executor", "inline").code == 0
+        assert command("run", "factorial.toml").code == 0
+        shutil.copytree(tmp_path, scene, dirs_exist_ok=True)
+    else:
+        shutil.copytree(scene, tmp_path, dirs_exist_ok=True)
+    yield tmp_path
+    monkeypatch.setattr(tempfile, "tempdir", None)
+
+
+def seen(place: Path) -> Seen:
+    """Every file as it is; of temporary ones whether there are any, for they may come and go."""
+    found: Seen = dict.fromkeys((place / "tmp").iterdir(), (0, 0, b""))
+    for path in {place, *place.rglob("*")} - {place / "tmp"}:
+        own = path.lstat()
+        content = path.read_bytes() if path.is_file() else b""
+        found[path] = (own.st_mtime_ns, own.st_mode, content)
+    return found
+
+
+@pytest.mark.parametrize("line", LOOKS)
+def test_a_command_that_looks_changes_no_file(
+    surroundings: Path, command: "Command", line: str
+) -> None:
+    before = seen(surroundings)
+    answer = command(*line.split())
+    assert answer.code in {0, 4} or "doctor" in line, answer.err
+    after = seen(surroundings)
+    paths = before.keys() | after.keys()
+    assert [path for path in paths if before.get(path) != after.get(path)] == []
+
+
+def names(group: typer.Typer, above: str = "") -> Iterator[str]:
+    for own in group.registered_commands:
+        assert own.callback is not None
+        yield f"{above}{own.name or own.callback.__name__}"
+    for inner in group.registered_groups:
+        assert inner.typer_instance is not None
+        yield from names(inner.typer_instance, f"{above}{inner.name} ")
+
+
+def test_every_command_is_one_that_looks_or_one_that_is_there_to_write() -> None:
+    looks = {
+        name for name in names(app) if any(f"{line} ".startswith(f"{name} ") for line in LOOKS)
+    }
+    assert looks | RUNS_OR_WRITES == set(names(app))
+    assert not looks & RUNS_OR_WRITES
