@@ -107,8 +107,12 @@ def outlook(  # noqa: PLR0913 - one a thing that decides it
     *,
     price_per_device_hour: float = 0.0,
     max_concurrent: int | None = None,
+    assumed_seconds: float | None = None,
 ) -> Outlook:
-    """What the campaign would take on such devices, by what was measured in `root`."""
+    """What the campaign would take on such devices, by what was measured in `root`.
+
+    `assumed_seconds` is somebody's word for the configuration that all conditions have in common.
+    """
     at_once = effective_parallelism(
         terms.evaluations,
         parallel=terms.parallel,
@@ -119,15 +123,23 @@ def outlook(  # noqa: PLR0913 - one a thing that decides it
         terms=terms,
         devices=devices,
         at_once=at_once,
-        expected=expected_of(terms.conditions, objective, devices, root),
+        expected=expected_of(terms.conditions, objective, devices, root, assumed_seconds),
         price_per_device_hour=price_per_device_hour,
     )
 
 
 def expected_of(
-    conditions: Sequence[Condition], objective: Objective, devices: Devices, root: Path
+    conditions: Sequence[Condition],
+    objective: Objective,
+    devices: Devices,
+    root: Path,
+    assumed_seconds: float | None = None,
 ) -> tuple[Expected, ...]:
-    """Each condition with what its evaluation takes: measured, scaled from a prior, or unknown."""
+    """Each condition with what its evaluation takes: assumed, measured, scaled from a prior, or
+    unknown."""
+    if assumed_seconds is not None:
+        origin = f"assumed: {assumed_seconds:g} s an evaluation, by exact FLOPs of each condition"
+        return tuple(Expected(one, assumed_seconds * one.length, origin) for one in conditions)
     return tuple(
         _expected(one, times_here(root, _as_loaded(objective, one), devices)) for one in conditions
     )

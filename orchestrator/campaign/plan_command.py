@@ -53,8 +53,9 @@ def _of_trainings(asked: Asked) -> Page:
         root,
         price_per_device_hour=resolved.budget.price_per_device_hour,
         max_concurrent=resolved.backend.max_concurrent,
+        assumed_seconds=asked.assumed_seconds,
     )
-    under, _ = circumstances(root, asked.request.objective, devices)
+    under, _ = circumstances(root, asked.request.objective, devices, asked.assumed_seconds)
     plan = CampaignRequest(asked.request, terms).plan(devices, under.basis.calibration)
     items = questions.questions(seen, plan, under.basis, root, datetime.now(UTC))
     document = {**seen.as_dict(), "checklist": [item._asdict() for item in items]}

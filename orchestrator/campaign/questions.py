@@ -29,6 +29,7 @@ def questions(
         at_once=min(outlook.at_once, plan.devices.count),
         idle_share=_idle(outlook),
         hours=outlook.hours,
+        hours_are="by median times it ends",
         needs=tuple(_needs(outlook, plan, now)),
     )
     return checklist(own, searches=False)
@@ -42,8 +43,9 @@ def _idle(outlook: Outlook) -> float | None:
 
 
 def _needs(outlook: Outlook, plan: Plan, now: datetime) -> Iterator[Need]:
-    """The last attempt must find its whole reservation free."""
-    caps, reserve = plan.caps, plan.limits.reserve_ms / MS_PER_HOUR
+    """The last attempt must find its whole reservation free: that of the longest condition."""
+    longest = max(condition.length for condition in outlook.terms.conditions)
+    caps, reserve = plan.caps, plan.limits.stretched(longest).reserve_ms / MS_PER_HOUR
     hours = None if outlook.hours is None else outlook.hours + reserve
     device = None if outlook.device_hours is None else outlook.device_hours + reserve
     cost = None if device is None else device * plan.price_per_device_hour

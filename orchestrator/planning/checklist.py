@@ -59,7 +59,8 @@ class Facts:
     age_days: float | None = None
     drift: float | None = None  # what an evaluation took since, by what was measured
     drifted: str = ""  # where
-    hours: float | None = None  # that nine in ten take no longer than
+    hours: float | None = None  # that it takes ...
+    hours_are: str = "nine in ten end"  # ... in these words
     hours_allowed: float | None = None
     alive: tuple[str, ...] = ()  # knobs
     dead: tuple[str, ...] = ()
@@ -149,7 +150,7 @@ def _wall(facts: Facts) -> Item:
     question = "Is the wall time acceptable?"
     if facts.hours is None:
         return Item(question, "unknown", "no times")
-    needed = f"nine in ten end within {duration(3600 * facts.hours)}"
+    needed = f"{facts.hours_are} within {duration(3600 * facts.hours)}"
     if facts.hours_allowed is None:
         return Item(question, "unknown", f"{needed}; say --window or --max-hours")
     there = f"{needed}, {duration(3600 * facts.hours_allowed)} are there"

@@ -11,8 +11,8 @@ from budgets.terms import Plan
 
 BLOCK = 4096
 
-EVALUATION_BYTES = 7 * BLOCK
-"""Assumed of an evaluation: four files with something in them, and three directories."""
+EVALUATION_BYTES = 6 * BLOCK
+"""Assumed of an evaluation: its directory, and five files with something in them."""
 
 LEDGER_BYTES = 930
 """Of an evaluation: its reservation (210) and its settlement (720)."""
@@ -29,8 +29,8 @@ RUN_BYTES = 5_500
 REPORT_BYTES, ROW_BYTES = 3_600, 310
 """Of the two reports of a generation; and what each earlier generation adds to both."""
 
-EVALUATION_ROW_BYTES = 160
-"""Of `progress.csv`."""
+EVALUATION_ROW_BYTES = 460
+"""Of `progress.csv` (160) and `metrics.jsonl` (300)."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,10 @@ def room(plan: Plan, root: Path, evaluation_bytes: int | None) -> Room:
     asked = shape.population * dimension * NUMBER_BYTES
     rows = shape.generations * (shape.generations - 1) // 2
     files = shape.generations * REPORT_BYTES + rows * ROW_BYTES
+    above = shape.generations * (1 + shape.population) * BLOCK  # gen_0000/cand_0000
+    each = EVALUATION_BYTES if evaluation_bytes is None else evaluation_bytes
     return Room(
-        evaluations=count * (EVALUATION_BYTES if evaluation_bytes is None else evaluation_bytes),
+        evaluations=count * each + above,
         ledger=RUN_BYTES
         + count * LEDGER_BYTES
         + shape.generations * (GENERATION_BYTES + asked)
@@ -84,12 +86,15 @@ def free_bytes(root: Path) -> int | None:
 
 
 def bytes_of_evaluations(run: Path) -> int | None:
-    """What one evaluation's directory takes on disk, on average; None where there is none."""
+    """What one evaluation's directory takes on disk, on average; None where there is none.
+
+    Without those above it: the seeds of a calibration share them, candidates have their own.
+    """
     total, count = 0, 0
     for place, _, files in os.walk(run / "eval"):
-        total += _blocks(Path(place))
-        total += sum(_blocks(Path(place, name)) for name in files)
-        count += Path(place).name.startswith("seed_") and "config.json" in files
+        if any(part.startswith("seed_") for part in Path(place).relative_to(run).parts):
+            total += sum(_blocks(Path(place, name)) for name in ("", *files))
+            count += Path(place).name.startswith("seed_") and "config.json" in files
     return round(total / count) if count else None
 
 
