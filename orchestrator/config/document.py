@@ -36,7 +36,7 @@ def read_document(file: Path) -> Values:
     values = each_once(flattened(_parsed(file), str(file)), str(file))
     for key, value in values.items():
         check_key(key, str(file))
-        _check_depth(f"{file}: {key}", value)
+        _check_plain(f"{file}: {key}", value)
         check_writable(f"{file}: {key}", value)
     return values
 
@@ -56,12 +56,28 @@ def _parsed(file: Path) -> dict[str, Any]:
         raise ValueError(f"{file} is no TOML file: {error}") from error
 
 
-def _check_depth(place: str, value: Any, levels: int = DEEPEST) -> None:
+def _check_plain(place: str, value: Any, levels: int = DEEPEST) -> None:
+    """Raises ValueError on what no JSON document can hold."""
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise ValueError(f"{place}: expected a number of at most 64 bits, got {quoted(value)}")
+    if isinstance(value, str) and not _is_text(value):
+        raise ValueError(f"{place}: expected text in UTF-8, got {quoted(value)}")
+    if not isinstance(value, dict | list):
+        return
     if not levels:
         raise ValueError(f"{place}: expected tables and lists of at most {DEEPEST} levels")
-    inner = value.values() if isinstance(value, dict) else value
-    for part in inner if isinstance(value, dict | list) else ():
-        _check_depth(place, part, levels - 1)
+    inner = (*value, *value.values()) if isinstance(value, dict) else value
+    for part in inner:
+        _check_plain(place, part, levels - 1)
+
+
+def _is_text(value: str) -> bool:
+    """Whether it can be encoded: the half of a pair of surrogates cannot."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def each_once(pairs: Iterable[tuple[str, Any]], place: str) -> Values:
@@ -149,7 +165,7 @@ def assigned(assignments: Sequence[str]) -> Values:
         if key in values:
             raise ValueError(f"--set: {name.strip()} is given twice")
         value = _json_or_text(name, text)
-        _check_depth(f"--set: {key}", value)
+        _check_plain(f"--set: {key}", value)
         if not key.startswith(f"{TRAINING}."):  # of those the objective says so itself
             check_writable(f"--set: {key}", value)
         values[key] = value

@@ -14,6 +14,8 @@ from orchestrator.verify import verify
 
 Command = Callable[..., Any]
 
+pytestmark = pytest.mark.usefixtures("unpictured")
+
 EXAMPLES = Path(__file__).parent / "examples"
 
 CELLS = ["model1B_rank4", "model1B_rank64", "model3B_rank4", "model3B_rank64"]

@@ -108,7 +108,7 @@ def test_a_campaign_killed_again_and_again_ends_like_one_that_never_was(
     whole = cli.run(*command("inline"))
     assert whole.returncode == 0, whole.stderr
     killed = cli.cwd / "local/campaign/toy"
-    for count in (1, 4, 7, 14):
+    for count in (1, 5, 12):
         kill_at(cli, killed / LEDGER, count)
     assert len(settled(killed / LEDGER)) < 9
 
@@ -127,6 +127,7 @@ def test_a_campaign_killed_again_and_again_ends_like_one_that_never_was(
         assert (killed / name).stat().st_size > 0
 
 
+@pytest.mark.slow
 def test_a_campaign_that_is_interrupted_says_how_to_go_on(cli: Cli) -> None:
     (cli.cwd / "c.toml").write_text(TRAININGS.replace("seconds = 0.1", "seconds = 0.5"))
     ledger = cli.cwd / "local/campaign/toy" / LEDGER
@@ -147,6 +148,7 @@ def test_a_campaign_that_is_interrupted_says_how_to_go_on(cli: Cli) -> None:
     assert len(settled(ledger)) == 9
 
 
+@pytest.mark.slow
 def test_a_campaign_of_searches_killed_in_the_second_ends_like_one_that_never_was(
     cli: Cli, found: Found
 ) -> None:

@@ -17,6 +17,8 @@ from orchestrator.verify import verify
 
 Command = Callable[..., Any]
 
+pytestmark = pytest.mark.usefixtures("unpictured")
+
 CAMPAIGN = """
 objective = "sphere"
 runs_dir = "runs"

@@ -17,6 +17,8 @@ from objectives.api import Context, ObjectiveSpec
 from orchestrator.verify import verify
 
 Command = Callable[..., Any]
+
+pytestmark = pytest.mark.usefixtures("unpictured")
 Tamper = Callable[[Path, Callable[[list[dict[str, Any]]], Any]], None]
 
 CAMPAIGN = """
@@ -166,6 +168,28 @@ def test_overrides_that_can_apply_to_nothing_are_refused(run: Run, tmp_path: Pat
         assert answer.code == 2
         assert more[0] in answer.err
         assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "workers"),
+    [("", 2), ("max_workers = 1", 1), ("max_workers = 4", 2), ("parallel = false", 1)],
+)
+def test_no_more_run_at_once_than_the_campaign_allows(
+    more: str, workers: int, run: Run, toy: Path
+) -> None:
+    answer = run(CAMPAIGN.replace("[campaign]\n", f"[campaign]\n{more}\n"), "--workers", "2")
+
+    assert answer.code == 0, answer.err
+    assert [session.workers for session in state_of(toy).opened] == [workers]
+
+
+def test_its_own_limits_are_in_its_plan(run: Run, toy: Path) -> None:
+    text = CAMPAIGN + "[thresholds]\nalive_level = 0.2\n"
+
+    assert run(text).code == 0
+    assert run(text).code == 0
+
+    assert state_of(toy).plan.thresholds.alive_level == 0.2
 
 
 # Budgets

@@ -111,22 +111,28 @@ def test_a_phase_2_asks_for_the_run_that_it_follows(command: Command, tmp_path: 
     ("template", "conditions"),
     [
         ("campaign", ["slow", "fast", "default_base", "synapses-off_base"]),
-        (
+        pytest.param(
             "factorial",
             [
                 *("matrix_lr0.01_modelsmall", "matrix_lr0.01_modellarge"),
                 *("matrix_lr0.04_modelsmall", "matrix_lr0.04_modellarge"),
                 *("default_base", "synapses-off_base"),
             ],
+            marks=pytest.mark.slow,  # of a factorial that runs, there are others
         ),
     ],
 )
 def test_a_campaign_that_a_template_describes_runs(
-    template: str, conditions: list[str], command: Command, tmp_path: Path
+    template: str,
+    conditions: list[str],
+    command: Command,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     command("init", "--template", template, "--write", "my.toml")
 
     tiny = [word.replace("2e8", "9e8") for word in TINY]  # the large one has 21 steps then
+    monkeypatch.setitem(sys.modules, "matplotlib", None)  # a picture takes longer than all this
     answer = command("run", "my.toml", *tiny, "--set", "campaign.seeds=[1]", "--json")
 
     assert answer.code == 0, answer.err
@@ -187,6 +193,7 @@ def test_the_templates_are_in_the_package() -> None:
     assert names == {f"{template}.toml" for template in TEMPLATES}
 
 
+@pytest.mark.slow
 def test_the_templates_are_in_the_wheel(tmp_path: Path) -> None:
     repository = Path(__file__).parents[3]
     listing = ["git", "ls-files", "-z"]

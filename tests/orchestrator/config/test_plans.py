@@ -316,3 +316,32 @@ def test_a_check_of_a_file_is_made_and_taken_up(
     assert answer.code == again.code == 0, answer.err
     assert orjson.loads(answer.out)["check"] == orjson.loads(again.out)["check"]
     assert len(list((tmp_path / "runs/check").iterdir())) == 1
+
+
+def test_explain_takes_other_limits_too(command: Command, write: Write) -> None:
+    write(SMOKE)
+    write("go_gain = 0.03\n", "limits.toml")
+
+    said = explained(command, "run.toml", "--thresholds", "limits.toml")
+
+    assert said["thresholds.go_gain"] == {"value": 0.03, "source": "--thresholds limits.toml"}
+
+
+def test_explain_says_what_a_campaign_has_no_use_for(command: Command, write: Write) -> None:
+    write(SMOKE + "[factors]\nnoise = [0.01]\n")
+
+    text = command("explain", "run.toml").out
+
+    (row,) = (line for line in text.splitlines() if line.split()[:1] == ["tier"])
+    assert "for a search: this campaign makes none" in row
+    (row,) = (line for line in text.splitlines() if line.split()[:1] == ["workers"])
+    assert row.split() == ["workers", "1", "file", "run.toml"]
+
+
+def test_explain_of_a_training_by_itself_says_so(command: Command, write: Write) -> None:
+    write("[training]\nsave_interval_steps = 7\n")
+
+    text = command("explain", "run.toml").out
+
+    (row,) = (line for line in text.splitlines() if "save_interval_steps" in line)
+    assert "for a training by itself" in row

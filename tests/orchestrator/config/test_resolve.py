@@ -300,3 +300,41 @@ def test_what_a_phase_2_follows_may_be_in_the_file_or_typed(
     follows = asked.request.follows
     assert follows is not None
     assert (follows.run, follows.variant) == ("two", "expanded")
+
+
+def test_a_file_of_thresholds_goes_before_the_file_and_a_flag_before_both(
+    write: Callable[..., Path], typed: Typed
+) -> None:
+    limits = write("patience_generations = 3\npatience_improve = 0.3\n", "limits.toml")
+    own = "[thresholds]\npatience_generations = 2\npatience_improve = 0.2\ngo_gain = 0.02\n"
+
+    asked = typed(write('objective = "sphere"\n' + own), "--thresholds", limits, "--patience", "4")
+
+    said = as_dict(asked.resolved)
+    assert [
+        (said[f"thresholds.{name}"]["value"], said[f"thresholds.{name}"]["source"])
+        for name in ("patience_generations", "patience_improve", "go_gain")
+    ] == [(4, "--patience"), (0.3, f"--thresholds {limits}"), (0.02, f"file {asked.resolved.file}")]
+    assert asked.request.thresholds == {
+        "patience_generations": 4,
+        "patience_improve": 0.3,
+        "go_gain": 0.02,
+    }
+
+
+def test_what_no_evaluation_has_is_set_aside(resolved: Make) -> None:
+    own = resolved("[training]\nkeep_best = false\nn_embd = 64\n")
+
+    assert own.aside == {"keep_best": False}
+    assert "keep_best" not in own.objective.spec.settings
+    assert as_dict(own)["training.keep_best"]["value"] is False
+
+
+def test_the_condition_that_resolves_is_not_the_files_own(resolved: Make) -> None:
+    """A cell changes nothing of what it was made from."""
+    base = resolved("[training]\nn_layer = 3\n")
+    before = as_dict(base)
+
+    resolve(Given(base.given.file, cell=("deep", {"training.n_layer": 5})))
+
+    assert as_dict(base) == before
