@@ -2,13 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import typer
+from pydantic import ValidationError
 
 from budgets.following import BEGINNING
 from budgets.rules.triggers import judge
 from budgets.state import RunState
 from orchestrator import artifacts
+from orchestrator.calibrations import CALIBRATION_SEEDS
 from orchestrator.campaign.cells import campaign_of, terms_of
 from orchestrator.campaign.collected import (
     begin_searches,
@@ -21,10 +24,12 @@ from orchestrator.campaign.request import CampaignRequest
 from orchestrator.campaign.searches import SearchCell, search_cells
 from orchestrator.campaign.stagger import Staggered
 from orchestrator.config.asked import Asked, request_of
+from orchestrator.engine import devices_of
 from orchestrator.execution.evaluate import Slots
 from orchestrator.follow import Overrides
 from orchestrator.live import Live
-from orchestrator.planning.request import run_directory
+from orchestrator.planning.plan import calibration_plan, search_plan
+from orchestrator.planning.request import Request, run_directory, run_name
 from orchestrator.recorded import Result, recorded_state
 from orchestrator.session import Session
 from orchestrator.terminal import (
@@ -74,11 +79,11 @@ def run_searches(asked: Asked) -> None:
     One that a rule pauses or a budget stops does not keep the others from being made.
     """
     cells = search_cells(asked.resolved)
-    _check_tiers(cells)
-    overrides = _overrides(asked, cells)
+    slots = asked.conduct.engine.slots()
+    _check_plans(cells, slots)
+    overrides = _overrides(asked, cells, slots)
     results: list[Result] = []
     with conducting(asked.conduct) as (session, live):
-        slots = asked.conduct.engine.slots()
         directory = begin_searches(asked.conduct.root, asked.resolved, cells)
         for number, cell in enumerate(cells, 1):
             live.say(f"Search {number} of {len(cells)}: {cell.run_id}.")
@@ -97,26 +102,42 @@ def run_searches(asked: Asked) -> None:
     raise typer.Exit(next((code for code in (3, 4) if code in codes), 0))
 
 
-def _check_tiers(cells: Sequence[SearchCell]) -> None:
+def _check_plans(cells: Sequence[SearchCell], slots: Slots) -> None:
+    """Raises ValueError, naming the cell, where one cannot be planned: before any is paid for."""
     for cell in cells:
         if cell.resolved.search.tier is None:
             raise ValueError(
                 "--tier, or tier in [search]: say how much each search may spend: min, target or "
                 f"max. {cell.condition} has none"
             )
+        try:
+            search_plan(request_of(cell.resolved), devices_of(slots), None)
+        except ValidationError:
+            raise  # it names a flag
+        except ValueError as error:
+            raise ValueError(f"condition {cell.condition}: {error}") from error
 
 
-def _overrides(asked: Asked, cells: Sequence[SearchCell]) -> dict[str, Overrides]:
+def _overrides(asked: Asked, cells: Sequence[SearchCell], slots: Slots) -> dict[str, Overrides]:
     """Of each search those of the rules that hold it up. Raises ValueError on one of no search."""
     own: dict[str, Overrides] = {}
     for cell in cells if asked.overrides else ():
-        phase = request_of(cell.resolved).phase
-        state = recorded_state(run_directory(asked.conduct.root, phase, cell.run_id))
+        state = _recorded(asked.conduct.root, request_of(cell.resolved), slots)
         own[cell.run_id] = _of_the_search(asked.overrides, state)
     for override in asked.overrides:
         if all(override not in some for some in own.values()):
             raise ValueError(f"--override {override[0]}: that rule holds up no search of these")
     return own
+
+
+def _recorded(root: Path, request: Request, slots: Slots) -> RunState | None:
+    """The search as far as it is made, or the calibration that is being made for it."""
+    state = recorded_state(run_directory(root, request.phase, run_name(request)))
+    if state is not None:
+        return state
+    plan = calibration_plan(request.objective, devices_of(slots), CALIBRATION_SEEDS, request)
+    state = recorded_state(run_directory(root, "calibration", plan.run_id))
+    return None if state is None or state.concluded is not None else state
 
 
 def _of_the_search(overrides: Overrides, state: RunState | None) -> Overrides:

@@ -158,6 +158,13 @@ def test_a_window_that_is_a_moment_is_every_searchs_own(cells: Callable[..., Any
     ("old", "new", "named"),
     [
         ("[search]\n", "[budget]\nmax_evals = 5\n[search]\n", "max_evals: 5 cannot be shared by 6"),
+        (
+            "[search]\n",
+            "[budget]\nmax_evals = 12\n[search]\n",
+            "condition Plain: --max-evals 2 does",
+        ),
+        ("population = 4", "population = 5", "condition Plain: --population must be even"),
+        ("search.method", "search.population = 7 #", "condition Plain: --population must be even"),
         ('tier = "min"\n', "", "--tier, or tier in [search]: say how much each search may spend"),
         ("search.method", "search.seed", "condition Plain: search.seed is the same for all cells"),
         ("search.method", "search.run_id", "condition Plain: search.run_id is the same for all"),
@@ -314,6 +321,30 @@ def test_an_override_that_holds_up_no_search_is_refused(run: Command, tmp_path: 
     assert answer.code == 2
     assert "--override crash_rate: that rule holds up no search of these" in answer.err
     assert ledgers(tmp_path / "runs") == before
+
+
+UNMEASURED = TWO.replace("assume_eval_seconds = 1.0\n", "")
+
+
+def test_each_objective_is_calibrated_once(run: Command, tmp_path: Path) -> None:
+    answer = run(UNMEASURED.replace("seeds = [1]", "seeds = [1, 2]"))
+
+    assert answer.code == 0, answer.err
+    assert len(ledgers(tmp_path / "runs")) == 4
+    assert len(list(tmp_path.glob(f"runs/calibration/*/{LEDGER}"))) == 2
+
+
+def test_a_calibration_that_is_paused_stops_no_other_search_and_can_be_overridden(
+    run: Command, tmp_path: Path
+) -> None:
+    text = UNMEASURED.replace("training.noise = 0.01", "training.failure_rate = 0.5")
+    paused = run(text)
+    assert paused.code == 3, paused.err
+    assert set(ledgers(tmp_path / "runs")) == {"race.plain_s1"}
+
+    run(text, "--override", "crash_rate", "--reason", "it is asked to fail")
+
+    assert set(ledgers(tmp_path / "runs")) == {"race.plain_s1", "race.noisy_s1"}
 
 
 def test_a_budget_that_stops_one_gives_exit_code_4_and_the_others_their_turn(

@@ -345,3 +345,17 @@ def test_explain_of_a_training_by_itself_says_so(command: Command, write: Write)
 
     (row,) = (line for line in text.splitlines() if "save_interval_steps" in line)
     assert "for a training by itself" in row
+
+
+def test_the_same_file_says_what_is_calibrated(
+    command: Command, write: Write, tmp_path: Path
+) -> None:
+    write(SMOKE.replace("assume_eval_seconds = 2.0", ""))
+
+    calibrated = command("calibrate", "--config", "run.toml", "--repeats", "2", "--json")
+    planned_with_it = planned(command, "--config", "run.toml")
+
+    assert calibrated.code == 0, calibrated.err
+    (directory,) = (tmp_path / "runs/calibration").iterdir()
+    assert directory.name.startswith("ellipsoid-")
+    assert len(planned_with_it[0]["calibration"]["samples"]) == 2
