@@ -213,12 +213,6 @@ def cli(tmp_path: Path) -> Cli:
     return Cli(tmp_path)
 
 
-@pytest.fixture(scope="session")
-def cli_in() -> Callable[[Path], Cli]:
-    """The command line in a directory of the test's choice."""
-    return Cli
-
-
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     """An empty directory beside whatever else the test keeps."""

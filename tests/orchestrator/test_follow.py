@@ -249,7 +249,13 @@ def whole(
     return result.directory
 
 
-@pytest.mark.parametrize("records", [1, 2, 3, 4, 30, 60, 90, 120, 140, 160, 162, 163])
+@pytest.mark.parametrize(
+    "records",
+    [
+        *(2, 4, 60, 140, 163),
+        *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 3, 30, 90, 120, 160, 162)),
+    ],
+)
 def test_a_phase_2_cut_after_any_record_ends_like_one_that_was_not_without_its_phase_1(
     whole: Path, tmp_path: Path, run_phase2: RunSearch, found: Found, records: int
 ) -> None:
@@ -347,7 +353,9 @@ def test_an_override_is_on_record_before_anything_else_and_once(
     assert verify(first.directory).divergence is None
 
 
-@pytest.mark.parametrize("records", [1, 2, 3, 4, 30])
+@pytest.mark.parametrize(
+    "records", [2, 3, 30, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 4))]
+)
 def test_cut_anywhere_it_goes_on_by_the_same_command_and_once_on_record_without_the_override(
     root: Path, run_phase2: RunSearch, found: Found, records: int
 ) -> None:

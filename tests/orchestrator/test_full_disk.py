@@ -13,6 +13,8 @@ import pytest
 
 from budgets.chain import LEDGER, read
 from budgets.events import Reserved, Settled
+from orchestrator.engine import Engine
+from orchestrator.recorded import Result
 
 Found = Callable[[Path], dict[str, Any]]
 REPOSITORY = Path(__file__).parents[2]
@@ -104,7 +106,7 @@ def run_of(root: Path) -> Path:
 
 
 def test_a_disk_that_fills_up_in_mid_run_is_exit_8_and_the_same_command_finishes_it(
-    namespace: Namespace, tmp_path: Path, found: Found
+    namespace: Namespace, tmp_path: Path, found: Found, run_search: Callable[..., Result]
 ) -> None:
     disk = tmp_path / "disk"
     seen = run_of(namespace.seen(disk))
@@ -123,9 +125,13 @@ def test_a_disk_that_fills_up_in_mid_run_is_exit_8_and_the_same_command_finishes
     namespace.sh("rm disk/filler")
     code, said = namespace.finished(*command)
     assert code == 0, said
-    undisturbed = (*PHASE1, "--executor", "inline")
-    assert namespace.finished(*undisturbed, "--runs-dir", str(tmp_path / "w"))[0] == 0
-    assert found(seen)["generations"] == found(run_of(tmp_path / "w"))["generations"]
+    undisturbed = run_search(
+        tmp_path / "w",
+        settings={"noise": 0.01},
+        engine=Engine(kind="inline", workers=2),
+        assumed_seconds=5.0,
+    )
+    assert found(seen)["generations"] == found(undisturbed.directory)["generations"]
     final = [r.event for r in read(seen / LEDGER).records if isinstance(r.event, Settled)]
     assert sum(event.status.final for event in final) == 16
 

@@ -13,6 +13,8 @@ import pytest
 
 from budgets.chain import LEDGER, read
 from budgets.events import Settled
+from orchestrator.engine import Engine
+from orchestrator.recorded import Result
 
 Found = Callable[[Path], dict[str, Any]]
 SPHERE = ("--objective", "sphere", "--set", "noise=0.01", "--set", "seconds=0.1")
@@ -84,23 +86,28 @@ def assert_nothing_was_settled_twice(run: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory, cli_in: Callable[[Path], Cli]) -> Whole:
-    """Runs that nobody killed, evaluated in the orchestrator's own process; each made once."""
+def whole(tmp_path_factory: pytest.TempPathFactory, run_search: Callable[..., Result]) -> Whole:
+    """Runs that nobody killed, evaluated in the process of these tests; each made once."""
     made: dict[tuple[str, ...], Path] = {}
 
     def run(objective: tuple[str, ...]) -> Path:
         if objective not in made:
-            cli = cli_in(tmp_path_factory.mktemp("whole"))
-            finished = cli.run(*phase1(objective, "inline", "runs"))
-            assert finished.returncode == 0, finished.stderr
-            made[objective] = cli.cwd / "runs/phase1/run"
+            assignments = (word.split("=") for word in objective if "=" in word)
+            made[objective] = run_search(
+                tmp_path_factory.mktemp("whole"),
+                objective[1],
+                {name: orjson.loads(value) for name, value in assignments},
+                Engine(kind="inline", workers=2),
+                assumed_seconds=5.0,
+                run_id="run",
+            ).directory
         return made[objective]
 
     return run
 
 
 @pytest.mark.parametrize(
-    "kills", [(3, 11, 24), pytest.param((1, 3, 6, 11, 20, 24, 33), marks=pytest.mark.slow)]
+    "kills", [(3, 20), pytest.param((1, 3, 6, 11, 20, 24, 33), marks=pytest.mark.slow)]
 )
 def test_a_run_killed_again_and_again_ends_like_one_that_never_was(
     cli: Cli, found: Found, whole: Whole, kills: tuple[int, ...]
@@ -139,18 +146,25 @@ def test_a_check_killed_again_and_again_finds_what_an_uninterrupted_one_does(
     assert cli.run("verify", str(run)).returncode == 0
 
 
-def test_ray_with_real_training_killed_mid_generation_ends_like_one_that_never_was(
-    cli: Cli, found: Found, whole: Whole
+@pytest.mark.parametrize(
+    "objective",
+    [
+        pytest.param(SPHERE, id="sphere"),
+        pytest.param(TINY, id="real training", marks=pytest.mark.slow),
+    ],
+)
+def test_a_run_on_ray_killed_mid_generation_ends_like_one_that_never_was(
+    cli: Cli, found: Found, whole: Whole, objective: tuple[str, ...]
 ) -> None:
     run = cli.cwd / "killed/phase1/run"
-    command = phase1(TINY, "ray", "killed")
+    command = phase1(objective, "ray", "killed")
     kill_at(cli, command, run, 10)
 
     resumed = cli.run(*command)
 
     assert resumed.returncode == 0, resumed.stderr
-    assert found(run)["generations"] == found(whole(TINY))["generations"]
-    assert best(run) == best(whole(TINY))
+    assert found(run)["generations"] == found(whole(objective))["generations"]
+    assert best(run) == best(whole(objective))
     assert_nothing_was_settled_twice(run)
     assert cli.run("verify", str(run)).returncode == 0
 

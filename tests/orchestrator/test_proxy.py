@@ -186,7 +186,13 @@ def cut(run: Path, root: Path, records: int, *, torn: bool, gone: bool) -> Path:
     return copy
 
 
-@pytest.mark.parametrize("records", range(RECORDS))
+@pytest.mark.parametrize(
+    "records",
+    [
+        pytest.param(records, marks=pytest.mark.slow if records % 2 else ())
+        for records in range(RECORDS)
+    ],
+)
 def test_a_search_cut_after_any_record_ends_like_the_one_that_was_never_cut(
     records: int, finished: Path, place: Path, search: Search, found: Found
 ) -> None:

@@ -6,6 +6,8 @@ import psutil
 import pytest
 
 from budgets.events import Status
+from objectives import registry
+from objectives.api import ObjectiveSpec
 from orchestrator.execution import attempts
 from orchestrator.execution.evaluate import Attempt, Executor, Launcher, Outcome, Slots
 from orchestrator.execution.executors import EngineError, InlineExecutor, LocalExecutor
@@ -17,8 +19,8 @@ NOT_INLINE = ["fork", "exec"]
 
 
 @pytest.fixture(params=["inline", *NOT_INLINE])
-def executor(request: pytest.FixtureRequest, slots: Slots) -> Iterator[Executor]:
-    """Every executor on this machine."""
+def executor(request: pytest.FixtureRequest, slots: Slots, tmp_path: Path) -> Iterator[Executor]:
+    """Every executor on this machine; it ends while the attempts' directories are still there."""
     kind = request.param
     with ExitStack() as stack:
         if kind == "inline":
@@ -50,6 +52,22 @@ def test_every_executor_gives_the_score_the_objective_gives(
     assert 0.0 < outcome.startup_seconds < outcome.seconds
     assert outcome.cpu_seconds > 0.0
     assert outcome.peak_memory_bytes > 1 << 20
+
+
+def test_a_real_training_in_a_process_of_its_own_scores_as_it_does_in_this_one(
+    slots: Slots, make_attempt: Make
+) -> None:
+    settings = {"n_layer": 1, "n_embd": 16, "sequence_len": 64, "val_windows": 8}
+    spec = ObjectiveSpec(name="nanochat", settings={**settings, "target_flops": 3e8})
+    knobs = {knob.name: knob.baseline for knob in registry.load(spec).space.knobs}
+    scores = []
+    for executor in (InlineExecutor(slots), LocalExecutor(slots, "fork")):
+        attempt = make_attempt().model_copy(update={"objective": spec, "knobs": knobs})
+        with executor:
+            (outcome,) = evaluate_all(executor, [attempt]).values()
+        assert outcome.measurement is not None, outcome.cause
+        scores.append(outcome.measurement.score)
+    assert scores[0] == scores[1]
 
 
 def test_the_summary_on_disk_is_the_outcome(executor: Executor, make_attempt: Make) -> None:

@@ -1,5 +1,6 @@
 """A guided search that has converged begins anew, each time with twice the population."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,26 +16,28 @@ if TYPE_CHECKING:
 
 TERMS = SearchTerms(method="guided", seed=3, sigma0=0.15, start=(0.4, 0.5))
 POPULATION = 6
+Searched = tuple[tuple[Generation, ...], tuple[int, ...]]
 
 
-def told(evaluated: "Evaluated", generations: int = 60) -> tuple[list[Generation], list[int]]:
+@pytest.fixture(scope="module")
+def searched(evaluated: "Evaluated") -> Searched:
     """Generations of a search for 0.7, and whose seeds each was evaluated on."""
     search, done, seeded = Search(TERMS, POPULATION), [], []
-    for number in range(generations):
+    for number in range(60):
         seeded.append(search.seeded(number))
         generation = evaluated(search)
         done.append(replace(generation, told=search.tell(generation)))
-    return done, seeded
+    return tuple(done), tuple(seeded)
 
 
-def descents(done: list[Generation]) -> list[int]:
+def descents(done: Sequence[Generation]) -> list[int]:
     return [each.told.descent for each in done if each.told is not None]
 
 
 def test_it_begins_anew_elsewhere_when_no_knob_would_be_moved_any_more(
-    evaluated: "Evaluated",
+    searched: Searched,
 ) -> None:
-    done, _ = told(evaluated)
+    done, _ = searched
     numbers = descents(done)
     assert numbers == sorted(numbers)
     assert numbers[-1] >= 1
@@ -45,11 +48,11 @@ def test_it_begins_anew_elsewhere_when_no_knob_would_be_moved_any_more(
 
 
 def test_a_larger_generation_is_asked_in_parts_on_the_seeds_of_the_first(
-    evaluated: "Evaluated",
+    searched: Searched,
 ) -> None:
-    done, seeded = told(evaluated)
+    done, seeded = searched
     first = descents(done).index(1)
-    assert seeded[: first + 4] == [*range(first), first, first, first + 2, first + 2]
+    assert seeded[: first + 4] == (*range(first), first, first, first + 2, first + 2)
     assert all(len(each.points) == POPULATION for each in done)
     parts = [done[first].told, done[first + 1].told]
     assert parts[0] is not None
@@ -63,9 +66,9 @@ def test_a_larger_generation_is_asked_in_parts_on_the_seeds_of_the_first(
 
 @pytest.mark.parametrize("cut", [0, 1, 2, 3])
 def test_a_replay_goes_through_a_restart_and_between_its_parts(
-    cut: int, evaluated: "Evaluated"
+    cut: int, searched: Searched
 ) -> None:
-    done, _ = told(evaluated)
+    done, _ = searched
     end = descents(done).index(1) + cut
     replayed = Search(TERMS, POPULATION)
     replayed.replay(done[:end], with_models=True)
@@ -73,14 +76,14 @@ def test_a_replay_goes_through_a_restart_and_between_its_parts(
     assert replayed.tell(done[end]) == done[end].told
 
 
-def test_a_descent_that_is_not_on_record_is_a_divergence(evaluated: "Evaluated") -> None:
-    done, _ = told(evaluated)
+def test_a_descent_that_is_not_on_record_is_a_divergence(searched: Searched) -> None:
+    done, _ = searched
     number = descents(done).index(1)
     recorded = done[number].told
     assert recorded is not None
-    done[number] = replace(done[number], told=replace(recorded, descent=0))
+    other = replace(done[number], told=replace(recorded, descent=0))
     with pytest.raises(ReplayError, match=f"generation {number}"):
-        Search(TERMS, POPULATION).replay(done)
+        Search(TERMS, POPULATION).replay([*done[:number], other, *done[number + 1 :]])
 
 
 def test_other_methods_never_begin_anew(evaluated: "Evaluated") -> None:

@@ -99,8 +99,14 @@ def least(tmp_path_factory: pytest.TempPathFactory) -> Least:
     return known
 
 
-@pytest.mark.parametrize("seconds", [-0.1, 0.1, 0.5, 1, 2, 3, 4, 6])
-@pytest.mark.parametrize("cap", CAPS)
+@pytest.mark.parametrize(
+    ("cap", "seconds"),
+    [
+        pytest.param(cap, seconds, marks=() if (n + m) % 2 or not m else pytest.mark.slow)
+        for n, cap in enumerate(CAPS)
+        for m, seconds in enumerate((-0.1, 0.1, 0.5, 1, 2, 3, 4, 6))
+    ],
+)
 def test_under_any_cap_a_search_is_decided_or_never_begun(
     tell: Tell, least: Least, cap: str, seconds: float
 ) -> None:

@@ -24,7 +24,7 @@ from orchestrator.simulation.reference import Reference
 from orchestrator.simulation.scenarios import SCENARIOS
 from orchestrator.simulation.world import StoryError, World, tell
 
-STORIES, USUAL, BLOCK = 160, 40, 20
+STORIES, USUAL, BLOCK = 160, 32, 16
 """How many seeds all tests tell, every run of the tests tells, and one test."""
 
 
