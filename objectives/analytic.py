@@ -136,6 +136,13 @@ class AnalyticObjective:
     def flops(self) -> None:
         """It waits; it does not train."""
 
+    def command_line(self, knobs: Knobs, seed: int, context: Context) -> None:
+        """It computes in its own process."""
+
+    def arguments(self, knobs: Knobs) -> tuple[str, ...]:  # noqa: ARG002 - the Protocol's
+        """A function takes none."""
+        return ()
+
     def preflight(self) -> tuple[str, ...]:
         """Warns if nothing is left to tell two candidates apart, or to be lucky with."""
         warnings = []

@@ -113,6 +113,16 @@ class Context:
     device: str  # "cpu" or "cuda"; one GPU is visible at most
     threads: int  # for arithmetic on the CPU
     heartbeat: Callable[[Mapping[str, float]], None]  # call at least every few seconds with metrics
+    attempt_id: str = ""  # no other evaluation has it, nor another try at this one
+
+
+@dataclass(frozen=True)
+class CommandLine:
+    """A program as it is started. No shell reads any of it: every argument arrives as it is."""
+
+    argv: tuple[str, ...]
+    directory: Path  # where it is started
+    environment: Mapping[str, str]  # all that it gets
 
 
 class Objective(Protocol):
@@ -165,6 +175,15 @@ class Objective(Protocol):
 
         Raises SetupError when that hangs on data that cannot be read.
         """
+
+    def command_line(self, knobs: Knobs, seed: int, context: Context) -> CommandLine | None:
+        """The program that an evaluation starts; None if it computes in its own process.
+
+        Starts nothing and writes nothing. Raises SetupError where it cannot be told.
+        """
+
+    def arguments(self, knobs: Knobs) -> tuple[str, ...]:
+        """The knobs as a person gives them to what is tuned; empty if that takes no arguments."""
 
     def preflight(self) -> tuple[str, ...]:
         """Check data and configuration before any budget is spent.

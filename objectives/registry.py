@@ -1,33 +1,25 @@
-"""From a name and settings to an objective."""
+"""From a name and settings to an objective.
 
-from collections.abc import Callable, Mapping
+Three doors lead to programs that are not ours: `nanochat` with the setting `checkout`, `command`,
+and `python:module:function`.
+"""
+
+import re
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 from objectives.analytic_settings import AnalyticSettings
 from objectives.api import Objective, ObjectiveSpec
 from objectives.settings import unknown
 
-
-def _nanochat(settings: Mapping[str, Any]) -> Objective:
-    from objectives.nanochat.objective import NanochatObjective
-
-    return NanochatObjective.from_settings(settings)
-
-
-def _analytic(name: str) -> Callable[[Mapping[str, Any]], Objective]:
-    def build(settings: Mapping[str, Any]) -> Objective:
-        from objectives.analytic import AnalyticObjective
-
-        return AnalyticObjective.from_settings(name, settings)
-
-    return build
-
-
 ANALYTIC = ("sphere", "ellipsoid", "rosenbrock", "cliff", "idle", "noise")
-_BUILDERS: dict[str, Callable[[Mapping[str, Any]], Objective]] = {
-    "nanochat": _nanochat,
-    **{name: _analytic(name) for name in ANALYTIC},
-}
+FUNCTION = "python:"
+"""What the name of a function begins with: `python:module:function`."""
+
+CHECKOUT = "checkout"
+"""The setting that makes `nanochat` the one in a directory of the user's."""
+
+NAMES = ("nanochat", "command", f"{FUNCTION}MODULE:FUNCTION", *ANALYTIC)
 
 
 class Named(NamedTuple):
@@ -39,24 +31,75 @@ class Named(NamedTuple):
     aside: tuple[str, ...] = ()  # that only its training by itself has
 
 
-def named(name: str) -> Named:
-    """What the objective of that name has. Raises ValueError on an unknown one."""
-    if name not in _BUILDERS:
-        raise unknown("objective", name, _BUILDERS)
+def named(name: str, given: Collection[str] = ()) -> Named:
+    """What the objective has that has that name, and the settings `given`.
+
+    Raises ValueError on an unknown one.
+    """
     if name in ANALYTIC:
         return Named(settings=tuple(AnalyticSettings.model_fields))
+    if name == "command":
+        from objectives.command.config import CommandConfig
+
+        return Named(settings=tuple(CommandConfig.model_fields))
+    if name.startswith(FUNCTION):
+        from objectives.function.config import FunctionConfig
+
+        return Named(settings=tuple(FunctionConfig.model_fields))
+    if name != "nanochat":
+        raise unknown("objective", name, NAMES)
+    if CHECKOUT in given:
+        from objectives.checkout.config import CheckoutConfig
+
+        return Named(settings=tuple(CheckoutConfig.model_fields))
     from objectives.nanochat.config import NanochatConfig
     from objectives.nanochat.program.presets import PRESETS, PROFILES
     from objectives.nanochat.program.settings import ProgramConfig
 
-    settings, aside = tuple(NanochatConfig.model_fields), tuple(ProgramConfig.model_fields)
-    return Named(PRESETS, PROFILES, settings, aside)
+    settings = (*NanochatConfig.model_fields, CHECKOUT)
+    return Named(PRESETS, PROFILES, settings, tuple(ProgramConfig.model_fields))
+
+
+def _nanochat(settings: Mapping[str, Any]) -> Objective:
+    if CHECKOUT in settings:
+        from objectives.checkout.objective import CheckoutObjective
+
+        return CheckoutObjective.from_settings(settings)
+    from objectives.nanochat.objective import NanochatObjective
+
+    return NanochatObjective.from_settings(settings)
+
+
+def _command(settings: Mapping[str, Any]) -> Objective:
+    from objectives.command.objective import CommandObjective
+
+    return CommandObjective.from_settings(settings)
+
+
+def _analytic(name: str) -> Callable[[Mapping[str, Any]], Objective]:
+    def build(settings: Mapping[str, Any]) -> Objective:
+        from objectives.analytic import AnalyticObjective
+
+        return AnalyticObjective.from_settings(name, settings)
+
+    return build
+
+
+_BUILDERS: dict[str, Callable[[Mapping[str, Any]], Objective]] = {
+    "nanochat": _nanochat,
+    "command": _command,
+    **{name: _analytic(name) for name in ANALYTIC},
+}
 
 
 def load(spec: ObjectiveSpec) -> Objective:
     """The objective `spec` names. Raises ValueError on an unknown name or a wrong setting."""
+    if spec.name.startswith(FUNCTION):
+        from objectives.function.objective import FunctionObjective
+
+        return FunctionObjective.from_settings(spec.name, spec.settings)
     if spec.name not in _BUILDERS:
-        raise unknown("objective", spec.name, _BUILDERS)
+        raise unknown("objective", spec.name, NAMES)
     return _BUILDERS[spec.name](spec.settings)
 
 
@@ -64,3 +107,11 @@ def varied(spec: ObjectiveSpec, variant_settings: Mapping[str, Any]) -> Objectiv
     """`spec` with a variant's settings laid over its own. Raises ValueError as `load` does."""
     settings = {**spec.settings, **variant_settings}
     return load(ObjectiveSpec(name=spec.name, settings=settings)).spec
+
+
+def short_name(spec: ObjectiveSpec) -> str:
+    """A name for files and runs: lower case, without a colon, 40 characters at most."""
+    name = "nanochat-checkout" if CHECKOUT in spec.settings else spec.name
+    if name.startswith(FUNCTION):
+        name = name.rpartition(":")[2]
+    return re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-._")[:40] or "function"

@@ -25,6 +25,11 @@ _SCALES: dict[Kind, _Scale] = {
 }
 
 
+def to_x(kind: Kind, value: float) -> float:
+    """The x-space coordinate of a value. Raises ValueError or ArithmeticError on what has none."""
+    return _SCALES[kind].to_x(value)
+
+
 class Knob(BaseModel):
     """One searched parameter.
 

@@ -12,6 +12,7 @@ from budgets.state import RunState
 from budgets.terms import Calibration, Devices, Envelope, Parent, Plan
 from budgets.verdict.finalists import stood_for
 from objectives.api import Objective
+from objectives.registry import short_name
 from objectives.space import Knob, SearchSpace
 from orchestrator.planning.plan import caps_for, described, limits_for, short_hash
 from orchestrator.planning.request import Request
@@ -155,7 +156,7 @@ def _other_ends(knob: Knob) -> list[float]:
 
 def check_family(objective: Objective, kind: str) -> str:
     """What the names of all checks of an objective on one kind of device begin with."""
-    return f"{objective.spec.name}-{objective.fingerprint[:10]}-{kind}"
+    return f"{short_name(objective.spec)}-{objective.fingerprint[:10]}-{kind}"
 
 
 def check_name(request: CheckRequest, kind: str) -> str:

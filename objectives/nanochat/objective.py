@@ -122,6 +122,15 @@ class NanochatObjective:
             tokens=bought.steps * config.tokens_per_step,
         )
 
+    def command_line(self, knobs: Knobs, seed: int, context: Context) -> None:
+        """It trains in its own process."""
+
+    def arguments(self, knobs: Knobs) -> tuple[str, ...]:
+        """As `python -m orchestrator` and `python -m objectives.nanochat` take them."""
+        kinds = {knob.name: knob.kind for knob in self.space.knobs}
+        words = (f"{n}={int(v) if kinds[n] == 'int' else repr(v)}" for n, v in knobs.items())
+        return tuple(part for word in words for part in ("--set", word))
+
     def preflight(self) -> tuple[str, ...]:
         corpus = data.load(self.config.data, self.config.tokenizer)
         data.require_length(corpus, self.config.sequence_len)

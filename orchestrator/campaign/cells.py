@@ -64,7 +64,9 @@ def cells_of(resolved: Resolved) -> tuple[Cell, ...]:
         own += controls(resolved.objective)
     check_names(own)
     for cell in own:
-        _check_keys(cell, campaign.cell, registry.named(resolved.top.objective).aside)
+        _check_keys(
+            cell, campaign.cell, registry.named(resolved.top.objective, resolved.training).aside
+        )
     return _without_twins(resolved, own)
 
 

@@ -136,7 +136,12 @@ def _layered(given: Given) -> tuple[Values, dict[str, str]]:
     own = {"preset": given.preset, "profile": given.profile}
     above = document | asked | flags | {key: name for key, name in own.items() if name is not None}
     objective = above.get("objective", Top().objective)
-    names = registry.named(objective) if isinstance(objective, str) else registry.Named()
+    given_settings = [key.removeprefix(f"{TRAINING}.") for key in above]
+    names = (
+        registry.named(objective, given_settings)
+        if isinstance(objective, str)
+        else registry.Named()
+    )
     for kind, known in (("preset", names.presets), ("profile", names.profiles)):
         if (name := above.get(kind)) is not None:
             if not isinstance(name, str) or name not in known:
@@ -202,7 +207,7 @@ def _thresholds(given: Mapping[str, Any], sources: Mapping[str, str]) -> dict[st
 
 def _training(name: str, given: Values, sources: Mapping[str, str]) -> tuple[Values, Values]:
     """The objective's settings, and those for a training by itself. Raises ValueError on others."""
-    known = registry.named(name)
+    known = registry.named(name, given)
     for key in given:
         if key not in known.settings and key not in known.aside:
             place = sources[f"{TRAINING}.{key}"]

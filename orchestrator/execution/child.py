@@ -41,6 +41,7 @@ def evaluate(attempt: Attempt, device: str, threads: int) -> Report:
             device=device,
             threads=threads,
             heartbeat=heartbeat_into(attempt.directory / METRICS),
+            attempt_id=attempt.attempt_id,
         )
         called_at = time.monotonic()
         measurement = objective.evaluate(attempt.knobs, attempt.seed, context)

@@ -23,6 +23,7 @@ from budgets.terms import (
 )
 from budgets.tiers import Sizing, size, size_expanded
 from objectives.api import Objective
+from objectives.registry import short_name
 from orchestrator.planning.request import (
     CONTROL_SEEDS,
     LEAST_SIGMA0,
@@ -235,7 +236,8 @@ def caps_for(request: Request, evaluations: int) -> Caps:
 def calibration_name(objective: Objective, devices: Devices) -> str:
     """What all calibrations of an objective on the same kind and number of devices begin with."""
     facts = f"{devices.kind}/{devices.name}/{devices.count}/{devices.threads}"
-    return f"{objective.spec.name}-{objective.fingerprint[:10]}-{devices.kind}-{short_hash(facts)}"
+    name = f"{short_name(objective.spec)}-{objective.fingerprint[:10]}"
+    return f"{name}-{devices.kind}-{short_hash(facts)}"
 
 
 def short_hash(text: str) -> str:

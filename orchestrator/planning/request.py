@@ -14,6 +14,7 @@ from budgets.terms import (
     Window,
 )
 from objectives.api import Objective
+from objectives.registry import short_name
 from orchestrator.warm.known import KnownSettings
 
 RUN_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
@@ -92,7 +93,7 @@ def run_name(request: Request) -> str:
     """The run's id: the one asked for, or variant, tier, objective and search seed."""
     name = request.run_id
     if name is None:
-        name = f"{request.tier}-{request.objective.spec.name}-s{request.search_seed}"
+        name = f"{request.tier}-{short_name(request.objective.spec)}-s{request.search_seed}"
         if request.follows is not None:
             name = f"{request.follows.variant}-{name}"
     check_run_id(name)

@@ -11,6 +11,7 @@ from budgets.calibration import measure
 from budgets.chain import LEDGER
 from budgets.terms import Calibration, Devices
 from objectives.api import Objective
+from objectives.registry import short_name
 from orchestrator.calibrations import CALIBRATION_SEEDS
 from orchestrator.config.asked import request_of
 from orchestrator.config.resolve import Resolved
@@ -70,7 +71,7 @@ def _calibrated(
     root: Path, objective: Objective, kind: DeviceKind
 ) -> Iterator[tuple[float, Measured]]:
     """Each calibration with a healthy evaluation, and when it was last written to."""
-    family = f"{objective.spec.name}-{objective.fingerprint[:10]}-{kind}"
+    family = f"{short_name(objective.spec)}-{objective.fingerprint[:10]}-{kind}"
     for result in finished_runs(root, "calibration", family):
         with suppress(ValueError):
             found, devices = measure(result.state), result.state.plan.devices

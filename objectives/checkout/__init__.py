@@ -1,0 +1,1 @@
+"""The user's own checkout of karpathy/nanochat as an objective."""

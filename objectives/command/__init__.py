@@ -1,0 +1,1 @@
+"""Any program as an objective: an argv template in, a number out."""

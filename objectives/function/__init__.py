@@ -1,0 +1,1 @@
+"""Any Python function as an objective."""

@@ -1,0 +1,1 @@
+"""Programs that are not ours: started without a shell, read with suspicion, left with nothing."""

@@ -1,0 +1,64 @@
+"""Knobs as people declare them: bounds in the knob's own unit."""
+
+from collections.abc import Mapping
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from objectives.settings import in_words
+from objectives.space import Kind, Knob, SearchSpace, to_x
+
+
+class DeclaredKnob(BaseModel):
+    """One entry of a setting `knobs`: `lr = {kind = "log10", min = 1e-4, max = 0.1, ...}`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    kind: Kind = "linear"
+    min: float
+    max: float
+    step: int = Field(default=1, ge=1)  # of an int knob
+    baseline: float
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for name in ("min", "max", "baseline"):
+            value = getattr(self, name)
+            try:
+                to_x(self.kind, value)
+            except (ValueError, ArithmeticError):
+                raise ValueError(f"{name} {value:g} is no value of a {self.kind} knob") from None
+        return self
+
+    def named(self, name: str) -> Knob:
+        """The knob of that name. Raises ValueError, naming it, where it cannot be."""
+        try:
+            return Knob(
+                name=name,
+                kind=self.kind,
+                low=to_x(self.kind, self.min),
+                high=to_x(self.kind, self.max),
+                step=self.step,
+                baseline=self.baseline,
+            )
+        except ValidationError as error:
+            raise ValueError(in_words(error)) from error
+
+
+def space_of(knobs: Mapping[str, DeclaredKnob]) -> SearchSpace:
+    """The declared knobs in their order. Raises ValueError, naming the one that cannot be."""
+    if not knobs:
+        raise ValueError(
+            "knobs: expected at least one to search, such as "
+            'lr = { kind = "log10", min = 1e-4, max = 0.1, baseline = 0.003 }'
+        )
+    return SearchSpace(knobs=tuple(knob.named(name) for name, knob in knobs.items()))
+
+
+def as_text(space: SearchSpace, values: Mapping[str, float]) -> dict[str, str]:
+    """Each value as an argument says it: whole numbers for `int` knobs, else every digit."""
+    kinds = {knob.name: knob.kind for knob in space.knobs}
+    return {
+        name: str(int(value)) if kinds.get(name) == "int" else repr(float(value))
+        for name, value in values.items()
+    }

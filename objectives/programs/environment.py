@@ -1,0 +1,29 @@
+"""What a program gets to see of our environment: what it needs, and nothing that it might leak."""
+
+import os
+from collections.abc import Collection, Mapping
+from fnmatch import fnmatchcase
+
+ALLOWED = (
+    *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TERM"),
+    *("TMPDIR", "TEMP", "TMP", "XDG_*", "VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV"),
+    *("LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH", "CC", "CXX", "SSL_CERT_FILE", "SSL_CERT_DIR"),
+    *("CUDA_VISIBLE_DEVICES", "CUDA_HOME", "CUDA_PATH", "CUBLAS_WORKSPACE_CONFIG", "NVIDIA_*"),
+    *("*_NUM_THREADS", "PYTHONUNBUFFERED", "PYTHONHASHSEED", "HF_HOME", "HF_DATASETS_CACHE"),
+    *("HF_HUB_OFFLINE", "TRANSFORMERS_CACHE", "TORCH_HOME", "TRITON_CACHE_DIR"),
+)
+"""Names, with `*` for the rest of one. None of them holds a secret by custom, and none tells a
+program that it is one of many: RANK, WORLD_SIZE, MASTER_ADDR and their like stay behind."""
+
+
+def cleaned(
+    also: Collection[str], given: Mapping[str, str], environ: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """What is allowed of our environment, the variables named in `also`, and those `given`."""
+    ours = os.environ if environ is None else environ
+    kept = {name: value for name, value in ours.items() if is_allowed(name) or name in also}
+    return dict(sorted((kept | {"PYTHONUNBUFFERED": "1"} | dict(given)).items()))
+
+
+def is_allowed(name: str) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in ALLOWED)
