@@ -20,7 +20,7 @@ def digest(directory: Path, patterns: Sequence[str], also: Collection[Path] = ()
 
     Raises SetupError on too many of them, and on one that cannot be read.
     """
-    found = sorted({*_matching(directory, patterns), *also})
+    found = sorted({*matching(directory, patterns), *also})
     whole, size = sha256(), 0
     for path in found:
         try:
@@ -45,11 +45,16 @@ def require_same(pinned: str, found: str, directory: Path) -> None:
         )
 
 
-def _matching(directory: Path, patterns: Sequence[str]) -> Iterator[Path]:
-    """A pattern without a slash is looked for at any depth, as git's are."""
+def matching(directory: Path, patterns: Sequence[str]) -> Iterator[Path]:
+    """The files that they find: one without a slash is looked for at any depth, as git's are.
+
+    Raises SetupError on too many.
+    """
+    if not patterns:  # a module may lie in somebody's home
+        return
     count = 0
     for place, folders, names in os.walk(directory):
-        folders[:] = [f for f in folders if f not in LEFT_OUT and not f.startswith(".")]
+        folders[:] = [folder for folder in folders if _may_hold_sources(folder)]
         for name in names:
             path = Path(place, name)
             relative = path.relative_to(directory).as_posix()
@@ -58,6 +63,17 @@ def _matching(directory: Path, patterns: Sequence[str]) -> Iterator[Path]:
                 if count > MOST_FILES:
                     raise _too_many(directory, f"more than {MOST_FILES} files")
                 yield path
+
+
+def is_among(path: Path, directory: Path) -> bool:
+    """Whether a file lies in the directory, and nowhere in it where nobody's own source does."""
+    if not path.is_relative_to(directory):
+        return False
+    return all(map(_may_hold_sources, path.relative_to(directory).parts[:-1]))
+
+
+def _may_hold_sources(folder: str) -> bool:
+    return folder not in LEFT_OUT and not folder.startswith(".")
 
 
 def _too_many(directory: Path, how_many: str) -> SetupError:
