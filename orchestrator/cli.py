@@ -36,6 +36,7 @@ from orchestrator.campaign.status import find_board
 from orchestrator.config.asked import Asked
 from orchestrator.config.commands import init
 from orchestrator.doctor.command import doctor
+from orchestrator.dry_run_command import show_dry_run
 from orchestrator.execution import processes
 from orchestrator.execution.server import EngineError
 from orchestrator.explain import explain
@@ -126,6 +127,7 @@ app.command()(amend)
 app.command()(analyze)
 app.command()(explain)
 app.command()(doctor)
+app.command("dry-run")(show_dry_run)
 app.command()(history)
 
 

@@ -86,6 +86,8 @@ LOOKS = (
     "doctor --quick",
     "doctor --quick --config factorial.toml",
     "space show",
+    "dry-run",
+    "dry-run --config search.toml --knobs x0=0.5 --json",
     f"verify {RUN}",
     "verify factorial",
     f"ledger verify {RUN}",
