@@ -55,6 +55,7 @@ from orchestrator.planning.history_command import history
 from orchestrator.proxy_commands import proxies
 from orchestrator.recorded import find_run, load_state
 from orchestrator.session import system_clock
+from orchestrator.shards_command import shards
 from orchestrator.slurm.commands import exports
 from orchestrator.space_commands import spaces
 from orchestrator.terminal import (
@@ -121,6 +122,7 @@ app.add_typer(plans, name="plan")
 app.add_typer(spaces, name="space")
 app.add_typer(proxies, name="proxy")
 app.add_typer(ledgers, name="ledger")
+exports.command("shards")(shards)
 app.add_typer(exports, name="export")
 app.command()(verify)
 app.command()(amend)

@@ -97,6 +97,7 @@ LOOKS = (
 
 RUNS_OR_WRITES = {
     "run", "phase1", "phase2", "calibrate", "amend", "ledger salvage", "space check", "proxy check",
+    "export shards",
 }  # fmt: skip
 """What is there to change files."""
 
