@@ -72,10 +72,9 @@ class CommandObjective:
 
     @property
     def provenance(self) -> dict[str, str | int]:
-        """The sources, the commit they are at, and versions if the program is a Python's."""
-        found: dict[str, str | int] = {"code_sha256": self._pinned}
-        found |= revision(self.config.directory)
-        return found | {f"program_{name}": text for name, text in self._versions().items()}
+        """The commit the sources are at, and versions if the program is a Python's."""
+        versions = {f"program_{name}": text for name, text in self._versions().items()}
+        return {**revision(self.config.directory), **versions}
 
     @property
     def preload(self) -> tuple[str, ...]:
