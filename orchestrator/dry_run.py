@@ -10,6 +10,7 @@ from typing import Any
 from objectives.api import CommandLine, Context, Objective, TellsItsReading
 from objectives.programs.declared import as_text
 from objectives.programs.record import shown
+from objectives.registry import kind
 from objectives.secrets import redacted
 from objectives.settings import unknown
 from objectives.space import SearchSpace
@@ -69,7 +70,7 @@ def dry_run(
         line = objective.command_line(knobs, seed, context)
         program = None if line is None else _started(line, here)
     return DryRun(
-        objective=objective.spec.name,
+        objective=kind(objective.spec),
         knobs=as_text(space, knobs),
         given=frozenset(given),
         arguments=objective.arguments(knobs),

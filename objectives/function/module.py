@@ -1,10 +1,11 @@
 """The user's module on the disk: where it is and what its code is. Nothing here imports it."""
 
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from importlib import invalidate_caches, util
+from importlib import invalidate_caches
 from importlib.machinery import ModuleSpec, PathFinder
 from keyword import iskeyword
 from pathlib import Path
@@ -78,7 +79,9 @@ def find(name: str, directory: Path) -> Module:
         whose = "the orchestrator's" if top in OURS else "Python's"
         raise ValueError(f"the module {name} would be {whose} own: give yours another name")
     invalidate_caches()  # it may have been written a moment ago
-    outer = spec = PathFinder.find_spec(top, [str(directory), *sys.path]) or util.find_spec(top)
+    # Python puts the directory of a command on its path, and that of an evaluation is another.
+    installed = [path for path in sys.path if path not in {"", os.getcwd()}]
+    outer = spec = PathFinder.find_spec(top, [str(directory), *installed]) or _otherwise(top)
     for part in name.split(".")[1:]:
         inside = None if spec is None else spec.submodule_search_locations
         spec = None if inside is None else PathFinder.find_spec(part, list(inside))
@@ -89,6 +92,13 @@ def find(name: str, directory: Path) -> Module:
         )
     file = Path(spec.origin)
     return Module(file, _package(outer, file))
+
+
+def _otherwise(top: str) -> ModuleSpec | None:
+    """As an editable installation finds it, with a finder of its own."""
+    finders = (finder for finder in sys.meta_path if finder is not PathFinder)
+    found = (finder.find_spec(top, None) for finder in finders if hasattr(finder, "find_spec"))
+    return next((spec for spec in found if spec is not None), None)
 
 
 def _package(outer: ModuleSpec | None, file: Path) -> Path | None:

@@ -80,6 +80,16 @@ def test_a_module_that_is_installed_is_found_too(
     assert find("numpy.linalg", elsewhere).file.name == "__init__.py"
 
 
+def test_a_module_beside_the_command_is_not_installed(
+    place: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(place)
+    monkeypatch.setattr(sys, "path", ["", str(place), *sys.path])
+
+    with pytest.raises(ValueError, match="no module train in"):
+        find("train", tmp_path_factory.mktemp("elsewhere"))
+
+
 def test_the_directory_comes_before_what_is_installed(
     place: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
