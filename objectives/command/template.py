@@ -11,13 +11,17 @@ def placeholders(text: str) -> tuple[str, ...]:
     return tuple(name for _, name in _parts(text) if name is not None)
 
 
-def check(place: str, text: str, known: Collection[str]) -> None:
-    """Raises ValueError, naming the place and all that are known, on another placeholder."""
+def check_braces(place: str, text: str) -> None:
+    """Raises ValueError, naming the place, on a brace by itself."""
     try:
-        names = placeholders(text)
+        placeholders(text)
     except ValueError as error:
         raise ValueError(f"{place}: {error}") from None
-    for name in names:
+
+
+def check_known(place: str, text: str, known: Collection[str]) -> None:
+    """Raises ValueError, naming the place and all that are known, on another placeholder."""
+    for name in placeholders(text):
         if name not in known:
             raise ValueError(
                 f"{place}: unknown placeholder {{{name}}} in {text!r}. Known are "
