@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from objectives.command.needs import Needs
-from objectives.command.template import check, placeholders
+from objectives.command.template import check_braces, check_known, placeholders
 from objectives.command.where import Where, compiled
 from objectives.programs.declared import DeclaredKnob, space_of
 from objectives.programs.environment import is_allowed
@@ -84,8 +84,8 @@ class CommandConfig(BaseModel):
     @model_validator(mode="after")
     def _check(self) -> Self:
         space_of(self.knobs)
-        _check_names(self)
         _check_texts(self)
+        _check_names(self)
         _check_placeholders(self)
         _check_all_are_told(self)
         _check_environment(self)
@@ -102,8 +102,7 @@ class CommandConfig(BaseModel):
     @cached_property
     def placed(self) -> frozenset[str]:
         """Names that have a placeholder: they are not sent again."""
-        texts = (*self.argv, *self.environment.values())
-        return frozenset(name for text in texts for name in placeholders(text))
+        return frozenset(name for _, text in self.templates for name in placeholders(text))
 
     @cached_property
     def sent(self) -> Mapping[str, str]:
@@ -122,6 +121,14 @@ class CommandConfig(BaseModel):
         budget = (BUDGET,) if self.budget is not None else ()
         file = (KNOBS_FILE,) if self.sending == "json" else ()
         return (*self.knobs, *self.fixed, *OF_AN_EVALUATION, *budget, *file)
+
+    @property
+    def templates(self) -> Iterator[tuple[str, str]]:
+        """Every text that may hold placeholders, each with its place in the settings."""
+        for number, text in enumerate(self.argv, 1):
+            yield f"argv, entry {number}", text
+        for name, text in self.environment.items():
+            yield f"environment.{name}", text
 
     @property
     def places(self) -> Iterator[Where]:
@@ -160,6 +167,8 @@ def _check_texts(config: CommandConfig) -> None:
     texts += [value for value in config.fixed.values() if isinstance(value, str)]
     if any("\0" in text for text in texts):
         raise ValueError("a NUL character cannot be part of an argument or a variable")
+    for place, text in config.templates:
+        check_braces(place, text)
     if not config.argv[0] or placeholders(config.argv[0]):
         raise ValueError(
             "argv begins with the program itself: expected its name or path, got "
@@ -168,12 +177,10 @@ def _check_texts(config: CommandConfig) -> None:
 
 
 def _check_placeholders(config: CommandConfig) -> None:
-    texts = {f"argv, entry {number}": text for number, text in enumerate(config.argv, 1)}
-    texts |= {f"environment.{name}": text for name, text in config.environment.items()}
-    for place, text in texts.items():
+    for place, text in config.templates:
         if config.budget is None and BUDGET in placeholders(text):
             raise ValueError(f"{place} has {{budget}}, and there is none: say budget = NUMBER")
-        check(place, text, config.known)
+        check_known(place, text, config.known)
 
 
 def _check_all_are_told(config: CommandConfig) -> None:

@@ -52,8 +52,9 @@ class Module:
 
     def pinned(self, directory: Path, patterns: Sequence[str]) -> set[Path]:
         """The files that `code` is of. Raises SetupError on too many."""
-        own = set() if self.package is None else set(matching(self.package, DEFAULT))
-        return {self.file, *own, *matching(directory, patterns)}
+        package, names = self.package, set(matching(directory, patterns))
+        own = () if package is None else (package / name for name in matching(package, DEFAULT))
+        return {self.file, *own, *(directory / name for name in names)}
 
     def code(self, directory: Path, patterns: Sequence[str]) -> str:
         """SHA-256 (hex) of its file or its whole package, and of what the patterns find besides.

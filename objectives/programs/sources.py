@@ -28,17 +28,24 @@ def digest(directory: Path, patterns: Sequence[str], also: Collection[Path] = ()
     too many files, and on one that cannot be read.
     """
     whole, size = sha256(), 0
-    for path in sorted({*matching(directory, patterns), *also}):
+    names = {_name(path, directory) for path in also}
+    for name in sorted(names.union(matching(directory, patterns))):
+        path = os.path.join(directory, name)  # strings: paths would take as long as the reading
         try:
-            size += path.stat().st_size
+            size += os.stat(path).st_size
             if size > MOST_BYTES:  # before it is read: it may be a data set
                 raise _too_much(directory, f"more than {MOST_BYTES >> 20} MiB of source")
-            content = path.read_bytes()
+            with open(path, "rb") as file:
+                content = file.read()
         except OSError as error:
             raise SetupError(f"cannot read the source {path}: {error.strerror}") from error
-        name = path.relative_to(directory) if path.is_relative_to(directory) else path
-        whole.update(f"{name.as_posix()}\0{sha256(content).hexdigest()}\n".encode())
+        whole.update(f"{name}\0{sha256(content).hexdigest()}\n".encode(errors="surrogateescape"))
     return whole.hexdigest()
+
+
+def _name(path: Path, directory: Path) -> str:
+    """Below the directory, or the whole path of what lies elsewhere."""
+    return (path.relative_to(directory) if path.is_relative_to(directory) else path).as_posix()
 
 
 def require_same(pinned: str, found: str, directory: Path) -> None:
@@ -52,8 +59,8 @@ def require_same(pinned: str, found: str, directory: Path) -> None:
         )
 
 
-def matching(directory: Path, patterns: Sequence[str]) -> Iterator[Path]:
-    """The files that they find. Raises SetupError on too many of them, or too many to look at."""
+def matching(directory: Path, patterns: Sequence[str]) -> Iterator[str]:
+    """Names below the directory of what the patterns find. Raises SetupError on too many."""
     seen = count = 0
     for place, folders, names in os.walk(directory):
         seen += len(folders) + len(names)
@@ -66,11 +73,11 @@ def matching(directory: Path, patterns: Sequence[str]) -> Iterator[Path]:
             continue
         folders[:] = [f for f in folders if _is_entered(f, f"{below}{f}/", patterns)]
         for name in names:
-            if _is_source(name, f"{below}{name}", patterns) and _is_file(path := Path(place, name)):
+            if _is_source(name, f"{below}{name}", patterns) and _is_file(f"{place}/{name}"):
                 count += 1
                 if count > MOST_FILES:
                     raise _too_much(directory, f"more than {MOST_FILES} files of source")
-                yield path
+                yield f"{below}{name}"
 
 
 def is_among(path: Path, directory: Path) -> bool:
@@ -113,10 +120,10 @@ def _is_source(name: str, relative: str, patterns: Sequence[str]) -> bool:
     )
 
 
-def _is_file(path: Path) -> bool:
+def _is_file(path: str) -> bool:
     """A pipe would never end, and the lock file of an editor is a link to nothing."""
     try:
-        return stat.S_ISREG(path.stat().st_mode)
+        return stat.S_ISREG(os.stat(path).st_mode)
     except OSError:
         return False
 
