@@ -104,8 +104,17 @@ def load(spec: ObjectiveSpec) -> Objective:
 
 
 def varied(spec: ObjectiveSpec, variant_settings: Mapping[str, Any]) -> ObjectiveSpec:
-    """`spec` with a variant's settings laid over its own. Raises ValueError as `load` does."""
-    settings = {**spec.settings, **variant_settings}
+    """`spec` with a variant's settings laid over its own. Raises ValueError as `load` does.
+
+    A table is laid over a table name by name; `fixed.depth` is one name of the table `fixed`.
+    """
+    settings = dict(spec.settings)
+    for key, value in variant_settings.items():
+        table, dot, name = key.partition(".")
+        own, new = settings.get(table), {name: value} if dot else value
+        if isinstance(own, Mapping) and isinstance(new, Mapping):
+            new = {**own, **new}
+        settings[table] = new
     return load(ObjectiveSpec(name=spec.name, settings=settings)).spec
 
 

@@ -17,7 +17,7 @@ class DeclaredKnob(BaseModel):
     kind: Kind = "linear"
     min: float
     max: float
-    step: int = Field(default=1, ge=1)  # of an int knob
+    step: int = Field(default=1, ge=1, exclude_if=lambda step: step == 1)  # of an int knob
     baseline: float
 
     @model_validator(mode="after")

@@ -21,7 +21,7 @@ def note(line: CommandLine, context: Context, facts: Mapping[str, str | int]) ->
     path = context.directory / PROGRAM
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        json.dump(document, file, indent=2)
+        file.write(json.dumps(document, indent=2) + "\n")
 
 
 def shown(environment: Mapping[str, str]) -> dict[str, str]:

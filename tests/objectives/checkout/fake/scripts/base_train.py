@@ -138,7 +138,7 @@ for step in range(num_iterations + 1):
         if trap == "oom":
             raise RuntimeError("CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has ...")
         if trap == "cpu oom":
-            raise RuntimeError("[enforce fail at alloc_cpu.cpp] . can't allocate memory: 8 bytes")
+            raise RuntimeError("[enforce fail] . DefaultCPUAllocator: can't allocate memory")
         if trap == "killed":
             os.kill(os.getpid(), signal.SIGKILL)
         if trap == "crash":
