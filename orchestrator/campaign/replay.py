@@ -27,5 +27,7 @@ def conditions_as_planned(state: RunState, campaign: CampaignTerms) -> str:
             )
     points = points_of(campaign, SearchSpace.model_validate(state.plan.space).baseline)
     if any(batch.points != points for batch in state.generations):
-        raise DivergedError("a condition stands at another point than the space's baseline, or its own")
+        raise DivergedError(
+            "a condition stands at another point than the space's baseline, or its own"
+        )
     return f"conditions: {len(campaign.conditions)} have the knobs that their settings give"
