@@ -113,7 +113,9 @@ def _quoted(word: str) -> str:
 def _ansi_c(character: str) -> str:
     if character in "\\'":
         return f"\\{character}"
-    return character if character.isprintable() else f"\\U{ord(character):08x}"
+    if character.isprintable():
+        return character
+    return "".join(f"\\x{byte:02x}" for byte in character.encode())
 
 
 def _escaped(text: str) -> str:

@@ -7,6 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from budgets.accounts import MS_PER_HOUR
+from budgets.campaign.differences import Difference
 from budgets.campaign.effects import CampaignReport, ConditionRow
 from budgets.campaign.words import with_level
 from budgets.markdown import duration
@@ -82,13 +83,13 @@ class Outcome:
             return
         seeds = f"seed {self.report.seeds[0]}"
         if len(self.report.seeds) > 1:
-            seeds = f"seeds (mean of {own.healthy} of {len(self.report.seeds)})"
+            failed = len(self.report.seeds) - own.healthy
+            seeds = f"seeds (mean of {own.healthy}{f', {failed} failed' if failed else ''})"
         yield f"{own.name} scores {own.mean:.6g} {where} on fresh {seeds}."
         for one in own.comparisons:
             if one.difference.mean is not None:
-                luck = "" if one.difference.seeds > 1 else ". One seed cannot tell that from luck"
                 said = with_level(one.difference, self.report.level)
-                yield f"That is {said} than {one.control}{luck}."
+                yield f"That is {said} than {one.control}{_luck(one.difference)}."
 
     def _known_before(self) -> Iterator[str]:
         """What the search had said of it, and of the baseline at this length."""
@@ -127,6 +128,12 @@ def _rung_scores(search: RunState, factor: float) -> list[float]:
 
 def _difference(own: ConditionRow) -> dict[str, Any] | None:
     return next((one.difference.model_dump() for one in own.comparisons), None)
+
+
+def _luck(own: Difference) -> str:
+    if own.is_found:
+        return ""
+    return ": one seed cannot tell that from luck" if own.seeds == 1 else ": that may be luck"
 
 
 def _places(state: RunState, directory: Path) -> Iterator[tuple[int, str]]:
