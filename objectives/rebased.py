@@ -4,6 +4,7 @@ Where the knobs begin is said in one of three ways: by settings of their names, 
 declared knobs, by flags that a program gets. Which of them it is, loading the result tells.
 """
 
+import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -29,11 +30,14 @@ def rebased(spec: ObjectiveSpec, space: SearchSpace, knobs: Knobs) -> ObjectiveS
 
 
 def _ways(settings: Mapping[str, Any], values: Mapping[str, float]) -> Iterator[dict[str, Any]]:
-    """Settings that may say so."""
+    """Settings that may say so; a knob that is declared and set as a flag is moved in both."""
     yield {**settings, **values}
     declared, flags = settings.get(DECLARED), settings.get(FLAGS)
     if isinstance(declared, Mapping):
-        yield {**settings, DECLARED: _redeclared(declared, values)}
+        moved = {**settings, DECLARED: _redeclared(declared, values)}
+        if isinstance(flags, Mapping):
+            moved[FLAGS] = {name: values.get(name, value) for name, value in flags.items()}
+        yield moved
     if isinstance(flags, Mapping):
         yield {**settings, FLAGS: {**flags, **values}}
 
@@ -59,14 +63,20 @@ def _baseline(spec: ObjectiveSpec) -> dict[str, float] | None:
 def essential(spec: ObjectiveSpec) -> dict[str, Any]:
     """The settings without which the objective is another one: the others are its defaults.
 
-    Sources are not pinned by them. Raises ValueError or SetupError where it cannot be loaded.
+    Where something lies is said all the same: elsewhere the default is another place. Sources are
+    not pinned. Raises ValueError or SetupError where it cannot be loaded.
     """
     whole, kept = registry.load(spec).spec, dict(spec.settings)
     for name in spec.settings:
         fewer = {key: value for key, value in kept.items() if key != name}
-        if name != CODE and _is(whole, ObjectiveSpec(name=spec.name, settings=fewer)):
+        is_default = name != CODE and not _is_place(kept[name])
+        if is_default and _is(whole, ObjectiveSpec(name=spec.name, settings=fewer)):
             kept = fewer
     return {name: value for name, value in kept.items() if name != CODE}
+
+
+def _is_place(value: Any) -> bool:
+    return isinstance(value, str) and os.path.isabs(value)
 
 
 def _is(whole: ObjectiveSpec, fewer: ObjectiveSpec) -> bool:

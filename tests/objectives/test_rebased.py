@@ -59,9 +59,14 @@ class Declared:
             {"knobs": {"lr": {"max": 1, "baseline": 0.1}}, "lr": 3},
             {"knobs": {"lr": {"max": 1, "baseline": 0.25}}, "lr": 3},
         ),
+        (
+            {"knobs": {"lr": {"baseline": 0.1}}, "flags": {"depth": 2, "lr": 0.1}},
+            {"knobs": {"lr": {"baseline": 0.25}}, "flags": {"depth": 2, "lr": 0.25}},
+        ),
         ({"flags": {"lr": 0.1}}, {"flags": {"lr": 0.25}}),
+        ({"knobs": {}, "flags": {"lr": 0.1}}, {"knobs": {}, "flags": {"lr": 0.25}}),
     ],
-    ids=["declared", "flags"],
+    ids=["declared", "both", "flags", "ready"],
 )
 def test_declared_knobs_and_flags_are_moved_where_they_are(
     settings: dict[str, Any], wanted: dict[str, Any], monkeypatch: pytest.MonkeyPatch
@@ -80,3 +85,15 @@ def test_settings_that_are_the_defaults_are_left_out() -> None:
     assert len(whole.settings) > 30
     assert essential(whole) == settings
     assert registry.load(ObjectiveSpec(name="nanochat", settings=essential(whole))).spec == whole
+
+
+def test_where_something_lies_is_said_whatever_the_default_is_here(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Placed:
+        def __init__(self, spec: ObjectiveSpec) -> None:
+            self.spec = ObjectiveSpec(name="command", settings={"directory": "/", **spec.settings})
+
+    monkeypatch.setattr(registry, "load", Placed)
+    pinned = ObjectiveSpec(name="command", settings={"directory": "/", "code": "a" * 64})
+    assert essential(pinned) == {"directory": "/"}
