@@ -28,6 +28,7 @@ from objectives.api import SetupError
 from objectives.keeping import keeping
 from orchestrator import artifacts
 from orchestrator.analyze_command import analyze
+from orchestrator.best.command import best
 from orchestrator.campaign.commands import run_campaign
 from orchestrator.campaign.picture import PICTURE, can_draw
 from orchestrator.campaign.plan_command import plan_campaign
@@ -126,6 +127,7 @@ exports.command("shards")(shards)
 app.add_typer(exports, name="export")
 app.command()(verify)
 app.command()(amend)
+app.command()(best)
 app.command()(analyze)
 app.command()(explain)
 app.command()(doctor)

@@ -14,7 +14,7 @@ from objectives.api import Objective, ObjectiveSpec
 from objectives.space import SearchSpace
 from orchestrator.check import Known, known_knobs, stands_for
 from orchestrator.config.document import as_assigned
-from orchestrator.planning.differences import differing
+from orchestrator.planning.differences import deciding, differing
 from orchestrator.planning.plan import Succession
 from orchestrator.planning.request import Request, method_of
 from orchestrator.recorded import find_run, load_state
@@ -83,7 +83,7 @@ def _require_same(run_id: str, plan: Plan, request: Request) -> None:
     variant, objective = request.follows.variant, request.objective
     earlier = registry.load(ObjectiveSpec.model_validate(plan.objective))
     theirs, ours = _identity(earlier, variant), _identity(objective, variant)
-    theirs["provenance"] = plan.provenance
+    theirs["provenance"] = deciding(plan.provenance)
     changed = list(differing("", theirs, ours))
     if not changed and earlier.fingerprint != plan.objective_fingerprint:
         changed = [f"its code or its space has changed since {run_id} was planned"]
@@ -108,7 +108,11 @@ def _identity(objective: Objective, variant: str) -> dict[str, object]:
     if variant == "expanded":
         for name in DECLARING:
             settings.pop(name, None)
-    return {"objective": objective.spec.name, **settings, "provenance": dict(objective.provenance)}
+    return {
+        "objective": objective.spec.name,
+        **settings,
+        "provenance": deciding(objective.provenance),
+    }
 
 
 def _added(run_id: str, plan: Plan, request: Request) -> tuple[str, ...]:

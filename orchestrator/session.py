@@ -165,11 +165,12 @@ class Session:
         slots: Slots,
         assumed_seconds: float | None = None,
         pace: Pace | None = None,
+        calibration: Calibration | None = None,
     ) -> Result:
         """Begin or take up the check or the campaign that `request` describes, at its own `pace`.
 
-        A calibration there is gives it limits and the unit of noise, unless a time is assumed.
-        Raises ValueError on a request that cannot be planned.
+        A calibration there is gives it limits and the unit of noise, unless a time is assumed or
+        whoever asks has a `calibration`. Raises ValueError on a request that cannot be planned.
         """
         directory = run_directory(self.root, request.terms.phase, request.name(slots.device))
         if (recorded := recorded_plan(directory)) is not None:
@@ -180,8 +181,9 @@ class Session:
             plan = plan.model_copy(update={"thresholds": limits, "parent": recorded.parent})
         else:
             devices = devices_of(slots)
-            known = self._known(request.terms.objective, devices, assumed_seconds)
-            plan = request.plan(devices, known)
+            if calibration is None:
+                calibration = self._known(request.terms.objective, devices, assumed_seconds)
+            plan = request.plan(devices, calibration)
             self.say(request.in_words(plan))
         proposer = Given(request.points())
         same_bits = replace(slots, threads=plan.devices.threads)

@@ -69,8 +69,9 @@ def torch_version(python: Path) -> str:
     return next((path.name for path in sorted(found)), "")
 
 
-def help_environment(config: CheckoutConfig, base: str) -> dict[str, str]:
-    """What the program gets when it is only asked for its flags."""
-    ours = {"NANOCHAT_BASE_DIR": base, "WANDB_MODE": "disabled", "HF_HUB_OFFLINE": "1"}
+def help_environment(config: CheckoutConfig) -> dict[str, str]:
+    """What the program gets, besides a base directory, when it is only asked for its flags."""
+    ours = {"WANDB_MODE": "disabled", "HF_HUB_OFFLINE": "1"}
     shown = {"CUDA_VISIBLE_DEVICES": "", "NO_COLOR": "1", "COLUMNS": "200"}
-    return cleaned(config.pass_environment, ours | config.environment | shown)
+    nothing_left = {"PYTHONDONTWRITEBYTECODE": "1"}
+    return cleaned(config.pass_environment, ours | config.environment | shown | nothing_left)

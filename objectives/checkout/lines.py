@@ -86,7 +86,7 @@ class Heard:
         if self.facts.get("steps") == 0:
             raise SetupError(f"target_flops pays for no step{self._step_flops()}: raise it")
         if _ATTENTION.match(text):
-            self.same["same.flash_attention_3"] = float("Using" in text)
+            self.same["same.flash_attention_3"] = float("Using Flash Attention 3" in text)
         elif found := _DTYPE.match(text):
             self.same["same.compute_dtype_bits"] = float(found[1])
 

@@ -8,15 +8,9 @@ import stat
 from pathlib import Path
 from typing import Any, NoReturn
 
-from objectives.api import (
-    DivergedError,
-    Measurement,
-    ObjectiveError,
-    OutOfMemoryError,
-    SetupError,
-)
+from objectives.api import DivergedError, Measurement, SetupError
 from objectives.checkout.lines import Heard
-from objectives.programs.process import Ended, ProgramFailedError
+from objectives.programs.ended import Ended, ProgramFailedError
 
 MOST_META_BYTES = 1 << 20
 CLOSE = 0.51e-4
@@ -25,21 +19,14 @@ CLOSE = 0.51e-4
 
 METRICS = ("flops_per_token", "parameters", "tokens_per_second", "peak_mib", "epochs")
 
-_FAULTS: tuple[tuple[re.Pattern[str], type[ObjectiveError]], ...] = (
-    (
-        re.compile(r"OutOfMemoryError|out of memory|n.t allocate memory|^MemoryError"),
-        OutOfMemoryError,
-    ),
-    (re.compile(r"^\S+: error: (?:unrecognized arguments|argument )"), SetupError),
-    (re.compile(r"^AssertionError: total_batch_size .* must be a multiple"), SetupError),
-    (
-        re.compile(r"^FileNotFoundError|No dataset parquet files found|Token bytes not f"),
-        SetupError,
-    ),
-    (re.compile(r"^(?:ModuleNotFoundError|ImportError)|: No module named "), SetupError),
-    (re.compile(r"installation is not configured for (?:CUDA|MPS)"), SetupError),
+_SETUP = re.compile(
+    r"^\S+: error: (?:unrecognized arguments|argument )"
+    r"|^AssertionError: total_batch_size .* must be a multiple"
+    r"|^FileNotFoundError|No dataset parquet files found|Token bytes not found"
+    r"|^(?:ModuleNotFoundError|ImportError)|: No module named "
+    r"|installation is not configured for (?:CUDA|MPS)"
 )
-"""What a program that failed says of the reason; one that ended well may have said it too."""
+"""What a program that failed says of a reason that is every candidate's."""
 
 
 def measured(heard: Heard, ended: Ended, base: Path, eval_tokens: float | None) -> Measurement:
@@ -73,11 +60,10 @@ def _whole(tokens: float, of: float) -> float:
 
 
 def _raise_failure(ended: Ended) -> NoReturn:
-    """As what it said last of a reason, else as how it ended."""
-    for line in reversed(ended.tail):
-        for pattern, kind in _FAULTS:
-            if pattern.search(line):
-                raise kind(line.strip())
+    """As the last that it said of a setup, unless its memory did not suffice; else as it ended."""
+    said = next((line for line in reversed(ended.tail) if _SETUP.search(line)), None)
+    if said is not None and not ended.short_of_memory:
+        raise SetupError(said.strip())
     ended.require_success()
     raise AssertionError("it did not fail")
 
@@ -106,8 +92,7 @@ def _final(heard: Heard, ended: Ended) -> tuple[int, float]:
 
 
 def _last(ended: Ended) -> str:
-    said = next((line.strip() for line in reversed(ended.tail) if line.strip()), "")
-    return f". Its last line: {said}" if said else ""
+    return f". Its last line: {ended.last_line}" if ended.last_line else ""
 
 
 def require_agreement(score: float, steps: int, base: Path) -> None:

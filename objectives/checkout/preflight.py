@@ -39,24 +39,28 @@ def check(config: CheckoutConfig, space: SearchSpace) -> tuple[str, ...]:
 
 
 def helped(config: CheckoutConfig) -> frozenset[str]:
-    """The flags that the program's own `--help` names. It is asked once in a process.
+    """The flags that the program's own `--help` names. One program is asked once in a process.
 
     Raises SetupError if it does not answer.
     """
-    assert config.code is not None
-    return _helped(config.model_copy(update={"flags": {}}).model_dump_json())
+    argv = (config.python, "-m", config.module, "--help")
+    environment = tuple(help_environment(config).items())
+    return _helped(argv, config.checkout, environment, config.code)
 
 
 @lru_cache(maxsize=16)
-def _helped(config_json: str) -> frozenset[str]:
-    config = CheckoutConfig.model_validate_json(config_json)
-    argv = (config.python, "-m", config.module, "--help")
+def _helped(
+    argv: tuple[str, ...],
+    checkout: str,
+    environment: tuple[tuple[str, str], ...],
+    code: str | None,  # noqa: ARG001 - another version of it may have other flags
+) -> frozenset[str]:
     try:
         with TemporaryDirectory() as base:
             answer = subprocess.run(
                 argv,
-                cwd=config.directory,
-                env=help_environment(config, base),
+                cwd=checkout,
+                env={**dict(environment), "NANOCHAT_BASE_DIR": base},
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 check=False,
@@ -65,12 +69,10 @@ def _helped(config_json: str) -> frozenset[str]:
                 timeout=HELP_SECONDS,
             )
     except (OSError, subprocess.SubprocessError) as error:
-        raise SetupError(f"cannot ask {' '.join(argv)} in {config.checkout}: {error}") from error
+        raise SetupError(f"cannot ask {' '.join(argv)} in {checkout}: {error}") from error
     if answer.returncode:
         said = (answer.stderr.strip().splitlines() or [""])[-1]
-        raise SetupError(
-            f"{' '.join(argv)} in {config.checkout} exits with {answer.returncode}: {said}"
-        )
+        raise SetupError(f"{' '.join(argv)} in {checkout} exits with {answer.returncode}: {said}")
     return frozenset(re.findall(r"--([A-Za-z0-9][A-Za-z0-9_-]*)", answer.stdout))
 
 

@@ -14,7 +14,7 @@ from objectives.api import ObjectiveSpec
 from objectives.registry import kind
 from objectives.space import Knob, SearchSpace
 from orchestrator.check import Point, stands_for
-from orchestrator.planning.differences import differing
+from orchestrator.planning.differences import deciding, differing
 from orchestrator.planning.plan import Succession
 from orchestrator.planning.request import Request, method_of
 from orchestrator.recorded import find_run, load_state
@@ -135,7 +135,7 @@ def _circumstances(of: Plan | Request) -> dict[str, object]:
         settings, provenance = of.objective["settings"], of.provenance
     else:
         settings, provenance = of.objective.spec.settings, dict(of.objective.provenance)
-    return {"phase": of.phase, "tier": of.tier, **settings, "provenance": provenance}
+    return {"phase": of.phase, "tier": of.tier, **settings, "provenance": deciding(provenance)}
 
 
 def started(start: Start, request: Request, seen: "Landscape") -> Succession:

@@ -72,6 +72,8 @@ LOOKS = (
     "explain factorial.toml",
     "explain searches.toml --json",
     f"analyze {RUN}",
+    "best",
+    f"best {RUN} --json",
     "plan phase1 --tier min",
     "plan phase1 --config search.toml --gpus 1,4",
     "plan phase1 --config search.toml --fit --window 3h",
