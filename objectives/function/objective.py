@@ -98,12 +98,16 @@ class FunctionObjective:
         return ()
 
     def rung(self, factor: float) -> Variant | None:
-        """`factor` times the budget; None where the function has none."""
+        """`factor` times the budget, a whole one if it is whole; None where there is none."""
         require_factor(factor)
-        if self.config.budget is None:
+        budget = self.config.budget
+        if budget is None:
             return None
-        budget = self.config.budget * factor
-        return Variant(label=f"{factor:g} x budget", settings={"budget": budget}, length=factor)
+        scaled = round(budget * factor) if isinstance(budget, int) else budget * factor
+        if scaled <= 0:
+            return None
+        length = scaled / budget
+        return Variant(label=f"{factor:g} x budget", settings={"budget": scaled}, length=length)
 
     def lighter(self) -> None:
         """Only the function knows what takes its memory."""
