@@ -20,6 +20,7 @@ from budgets.events import (
 )
 from budgets.fold import apply, begin, fold, ticked
 from budgets.ledger import Ledger
+from budgets.plain import one_line
 from budgets.rules.triggers import refusal_from
 from budgets.state import Batch, RunState, Try
 from budgets.storage import unused
@@ -36,7 +37,7 @@ from orchestrator.execution.attempts import (
 from orchestrator.execution.evaluate import Attempt, Outcome
 from orchestrator.execution.recovery import Unknown, Unstarted, recover
 from orchestrator.planning.differences import differences
-from orchestrator.settle import attempt_id, attempt_place, late, one_line, settled, settles
+from orchestrator.settle import attempt_id, attempt_place, late, settled, settles
 from orchestrator.tries import avoided, before, form, judged, times_lighter
 
 Observer = Callable[[RunState, Event], None]
@@ -230,6 +231,8 @@ def check_same_plan(directory: Path, recorded: RunState, asked: Plan) -> None:
     ways.append("or begin one that names this as its parent with --fork-run")
     if asked.campaign is not None:
         ways = ["Put the file back as it was", "or give the campaign a [campaign] name of its own"]
+    if asked.campaign is not None and asked.parent is not None:  # it was asked for without a file
+        ways = ["Repeat the recorded options", "or give this training its own name with --run-id"]
     if all(name.startswith(("caps.", "resolved.generations")) for name in changed):
         ways = [f"Caps change by: python -m orchestrator amend {directory} ... --reason WHY"]
     raise PlanChangedError(

@@ -85,10 +85,11 @@ def _bytes_of(directory: Path, name: PurePosixPath, not_before_ns: int) -> bytes
         raise ResultRefusedError(
             f"{name} is no regular file that can be read: {error.strerror}"
         ) from None
+    facts = os.fstat(descriptor)
+    if not stat.S_ISREG(facts.st_mode):
+        os.close(descriptor)
+        raise ResultRefusedError(f"{name} is no regular file")
     with os.fdopen(descriptor, "rb") as file:
-        facts = os.fstat(descriptor)
-        if not stat.S_ISREG(facts.st_mode):
-            raise ResultRefusedError(f"{name} is no regular file")
         if facts.st_mtime_ns < not_before_ns:
             raise ResultRefusedError(f"{name} is older than the evaluation: it is not its result")
         data = file.read(MOST_BYTES + 1)

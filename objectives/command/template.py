@@ -6,6 +6,10 @@ from collections.abc import Collection, Iterator, Mapping
 _PART = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 
 
+LONGEST_SHOWN = 60
+"""Characters of a text that a message repeats: it may be a program."""
+
+
 def placeholders(text: str) -> tuple[str, ...]:
     """The names in braces. Raises ValueError on a brace by itself."""
     return tuple(name for _, name in _parts(text) if name is not None)
@@ -24,9 +28,13 @@ def check_known(place: str, text: str, known: Collection[str]) -> None:
     for name in placeholders(text):
         if name not in known:
             raise ValueError(
-                f"{place}: unknown placeholder {{{name}}} in {text!r}. Known are "
+                f"{place}: unknown placeholder {{{_short(name)}}} in {_short(text)!r}. Known are "
                 f"{', '.join(f'{{{one}}}' for one in known)}; a brace itself is {{{{ or }}}}"
             )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
 
 
 def filled(text: str, values: Mapping[str, str]) -> str:
@@ -46,7 +54,8 @@ def _parts(text: str) -> Iterator[tuple[str, str | None]]:
         if found[0] in ("{{", "}}"):
             yield found[0][0], None
         elif found[1] is None:
-            raise ValueError(f"{text!r} has a {found[0]} by itself: write {found[0] * 2} for one")
+            brace = found[0]
+            raise ValueError(f"{_short(text)!r} has a {brace} by itself: write {brace * 2} for one")
         else:
             yield "", found[1]
     yield text[end:], None

@@ -29,7 +29,7 @@ def digest(directory: Path, patterns: Sequence[str], also: Collection[Path] = ()
     """
     whole, size = sha256(), 0
     names = {_name(path, directory) for path in also}
-    for name in sorted(names.union(_matching(directory, patterns))):
+    for name in sorted(names.union(matching(directory, patterns))):
         path = os.path.join(directory, name)  # strings: paths would take as long as the reading
         try:
             size += os.stat(path).st_size
@@ -59,8 +59,8 @@ def require_same(pinned: str, found: str, directory: Path) -> None:
         )
 
 
-def _matching(directory: Path, patterns: Sequence[str]) -> Iterator[str]:
-    """Names below the directory."""
+def matching(directory: Path, patterns: Sequence[str]) -> Iterator[str]:
+    """Names below the directory of what the patterns find. Raises SetupError on too many."""
     seen = count = 0
     for place, folders, names in os.walk(directory):
         seen += len(folders) + len(names)
@@ -80,9 +80,24 @@ def _matching(directory: Path, patterns: Sequence[str]) -> Iterator[str]:
                 yield f"{below}{name}"
 
 
+def is_among(path: Path, directory: Path) -> bool:
+    """Whether a file is in the directory, and below nothing there that holds nobody's own source.
+
+    Of `NO_SOURCE` that says nothing.
+    """
+    if not path.is_relative_to(directory):
+        return False
+    folders = path.relative_to(directory).parts[:-1]
+    return not any(_is_passed_over(folder) for folder in folders)
+
+
+def _is_passed_over(folder: str) -> bool:
+    return folder in LEFT_OUT or folder.startswith(".")
+
+
 def _is_entered(name: str, below: str, patterns: Sequence[str]) -> bool:
     """Whether one of the patterns can find something in that directory."""
-    if name in LEFT_OUT or name.startswith("."):
+    if _is_passed_over(name):
         return False
     return any("/" not in p or _agree(_literal(p), below) for p in patterns)
 

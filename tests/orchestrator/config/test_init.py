@@ -1,5 +1,6 @@
 """`init`: files to begin with, each of which works; nothing is written unless asked for."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -53,6 +54,15 @@ def whole(value: Any) -> Any:
     return str(Path(value).expanduser()) if str(value).startswith("~/") else value
 
 
+@pytest.fixture(autouse=True)
+def _train(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The module that a function is taken from: installed, so that a directory stays empty."""
+    place = tmp_path_factory.mktemp("installed")
+    (place / "train.py").write_text("def evaluate(knobs, seed, budget): return knobs['lr']")
+    monkeypatch.syspath_prepend(str(place))
+    monkeypatch.setenv("PYTHONPATH", f"{place}:{os.environ.get('PYTHONPATH', '')}")
+
+
 def left(place: Path) -> list[Path]:
     return sorted(place.iterdir())
 
@@ -103,7 +113,7 @@ def test_every_key_that_a_template_proposes_in_a_comment_is_one(
     assert answer.code == 0, answer.err
 
 
-@pytest.mark.parametrize("template", ["smoke", "phase1", "nanochat"])
+@pytest.mark.parametrize("template", ["smoke", "phase1", "function", "nanochat"])
 def test_a_search_that_a_template_describes_can_be_planned(
     template: str, command: Command, tmp_path: Path
 ) -> None:
