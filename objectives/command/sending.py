@@ -8,7 +8,7 @@ from pathlib import Path
 from objectives.api import CommandLine, Context, Knobs
 from objectives.command.config import KNOBS_FILE, CommandConfig, Scalar, variable
 from objectives.command.template import filled, placeholders
-from objectives.programs.declared import as_text, space_of
+from objectives.programs.declared import as_given, as_text, space_of
 from objectives.programs.environment import cleaned
 from objectives.space import SearchSpace
 
@@ -59,15 +59,7 @@ def text_of(value: Scalar) -> str:
 
 def _values(config: CommandConfig, knobs: Knobs, seed: int, context: Context) -> dict[str, Scalar]:
     """By placeholder, each in its own type."""
-    if knobs.keys() != config.knobs.keys():
-        missing, unknown = config.knobs.keys() - knobs.keys(), knobs.keys() - config.knobs.keys()
-        raise ValueError(
-            f"command needs its knobs: missing {sorted(missing)}, unknown {sorted(unknown)}"
-        )
-    values: dict[str, Scalar] = {
-        name: int(knobs[name]) if declared.kind == "int" else float(knobs[name])
-        for name, declared in config.knobs.items()
-    }
+    values: dict[str, Scalar] = {**as_given(space(config), knobs)}
     values |= config.fixed
     values |= {
         "seed": seed,

@@ -25,7 +25,7 @@ from objectives.function import module
 from objectives.function.config import FunctionConfig
 from objectives.function.module import Module, Named
 from objectives.programs import git, record, sources
-from objectives.programs.declared import as_text, space_of
+from objectives.programs.declared import as_given, as_text, space_of
 from objectives.programs.interpreter import PACKAGES
 from objectives.settings import parse
 from objectives.space import SearchSpace
@@ -143,7 +143,7 @@ class FunctionObjective:
         from objectives.function.calling import imported, surroundings
         from objectives.function.returned import measurement_of
 
-        own = self._typed(knobs)
+        own = as_given(self.space, knobs)
         found, named = self._found(), Named.parse(self.name)
         record.note(None, context, {"function": self.name, "file": str(found.file)} | self._facts())
         with (
@@ -176,14 +176,6 @@ class FunctionObjective:
         code = found.code(self._directory, self.config.sources)
         sources.require_same(self.code, code, found.file.parent)
         return found
-
-    def _typed(self, knobs: Knobs) -> dict[str, float]:
-        """The knobs as the function gets them, whole numbers where they are. Raises ValueError."""
-        kinds = {knob.name: knob.kind for knob in self.space.knobs}
-        if set(knobs) != set(kinds):
-            missing, unknown = sorted(set(kinds) - set(knobs)), sorted(set(knobs) - set(kinds))
-            raise ValueError(f"{self.name} needs its knobs: missing {missing}, unknown {unknown}")
-        return {n: int(knobs[n]) if kind == "int" else float(knobs[n]) for n, kind in kinds.items()}
 
 
 def _versions() -> dict[str, str | int]:

@@ -97,7 +97,7 @@ PROGRAMS: dict[str, tuple[str, dict[str, Any], Status, str]] = {
         "stalled",
     ),
     "too large": (
-        "x = b"x" * (1 << 28); import time; time.sleep(600)",
+        "x = 'x' * (1 << 28); import time; time.sleep(600)",
         {"limits": {"memory_bytes": 200 << 20}},
         Status.OOM,
         "MiB of 200 MiB",

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from objectives.programs.declared import DeclaredKnob, as_text, space_of
+from objectives.programs.declared import DeclaredKnob, as_given, as_text, space_of
 
 
 def knob(**fields: Any) -> DeclaredKnob:
@@ -66,9 +66,19 @@ def test_no_knobs_are_refused_with_an_example() -> None:
         space_of({})
 
 
-def test_values_as_text_keep_every_digit() -> None:
+def test_values_are_given_as_whole_numbers_and_with_the_digits_that_were_asked_for() -> None:
     space = space_of({"lr": knob(), "n": knob(kind="int", min=1, max=9, baseline=3)})
-    value = 0.1 + 0.2
-    texts = as_text(space, {"lr": value, "n": 7.0})
-    assert texts == {"lr": "0.30000000000000004", "n": "7"}
-    assert float(texts["lr"]) == value
+    given = {"lr": 0.1 + 0.2, "n": 7.0}
+    assert as_given(space, given) == {"lr": 0.3, "n": 7}
+    assert as_text(space, given) == {"lr": "0.3", "n": "7"}
+
+
+def test_the_baseline_is_given_as_it_was_declared() -> None:
+    space = space_of({"lr": knob(kind="log10", min=0.03, max=3, baseline=0.3)})
+    assert as_text(space, space.decode(space.baseline)) == {"lr": "0.3"}
+
+
+@pytest.mark.parametrize("given", [{}, {"lr": 1.0, "other": 1.0}])
+def test_values_of_other_knobs_are_refused(given: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=r"expected its knobs: missing \[.*\], unknown \[.*\]"):
+        as_given(space_of({"lr": knob()}), given)
