@@ -1,7 +1,6 @@
 """`init`: files to begin with, each of which works; nothing is written unless asked for."""
 
 import os
-import shutil
 import subprocess
 import sys
 import zipfile
@@ -18,35 +17,15 @@ from orchestrator.config.document import read_document
 
 Command = Callable[..., Any]
 
-TEMPLATES: tuple[str, ...] = get_args(Template)
+pytestmark = pytest.mark.usefixtures("nanochat_home")
 
-FAKE_NANOCHAT = Path(__file__).parents[2] / "objectives/checkout/fake"
+TEMPLATES: tuple[str, ...] = get_args(Template)
 
 TINY = (
     *("--set", "target_flops=2e8", "--set", "n_embd=16", "--set", "sequence_len=32"),
     *("--set", "val_windows=8", "--executor", "inline", "--workers", "1"),
 )
 """An evaluation of 27 steps, in half a second."""
-
-
-@pytest.fixture(autouse=True)
-def _checkout(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The home of somebody who has a checkout of nanochat, data and a tokenizer."""
-    home = tmp_path_factory.mktemp("home")
-    shutil.copytree(FAKE_NANOCHAT, home / "nanochat")
-    python = home / "nanochat/.venv/bin/python"
-    python.parent.mkdir(parents=True)
-    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
-    python.chmod(0o755)
-    base = home / ".cache/nanochat"
-    for name in ("base_data_climbmix/0.parquet", "base_data_climbmix/1.parquet"):
-        (base / name).parent.mkdir(parents=True, exist_ok=True)
-        (base / name).write_bytes(b"")
-    (base / "tokenizer").mkdir()
-    for name in ("tokenizer.pkl", "token_bytes.pt"):
-        (base / "tokenizer" / name).write_bytes(b"")
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.delenv("NANOCHAT_BASE_DIR", raising=False)
 
 
 def whole(value: Any) -> Any:
