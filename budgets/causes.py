@@ -1,7 +1,8 @@
 """Whose a failure is, by its status and its cause in words: the machine's, or its configuration's.
 
 The words are those of supervisors, of Python and torch, and of CUDA (the texts of
-`cudaGetErrorString`). What they do not decide is ambiguous: it is tried once more elsewhere.
+`cudaGetErrorString`). What they do not decide is ambiguous: it is tried once more elsewhere. Where
+nothing can be evaluated at all, it is the doing of neither: somebody has to mend the setup.
 """
 
 import re
@@ -13,7 +14,7 @@ from budgets.events import Status
 TRIED_AGAIN_SINCE = 3
 """The schema of the sessions that try failures again; in older ones every failure is final."""
 
-Whose = Literal["configuration", "infrastructure", "ambiguous"]
+Whose = Literal["configuration", "infrastructure", "ambiguous", "setup"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,7 @@ class Cause:
 
 _DEVICE = Cause("infrastructure", "the device failed", device_failed=True)
 _DRIVER = Cause("infrastructure", "the device's driver failed", device_failed=True)
+_SETUP = Cause("setup", "nothing can be evaluated")
 _LOST = Cause("infrastructure", "the worker, its node or the orchestrator died")
 _CANCELLED = Cause("infrastructure", "cancelled")
 _NO_ROOM = Cause("infrastructure", "the run's disk was full")
@@ -42,8 +44,12 @@ _FAULT = Cause("ambiguous", "a fault on the device")
 _NCCL = Cause("ambiguous", "devices could not talk to each other")
 _STORAGE = Cause("ambiguous", "storage failed")
 _NETWORK = Cause("ambiguous", "a connection failed")
+_OTHERWISE = Cause("ambiguous", "computed otherwise than the run so far")
 _SIGNAL = Cause("ambiguous", "killed by a signal")
 _EXIT = Cause("ambiguous", "ended without a word")
+
+_SAYS_SETUP = (r"^setuperror\b", _SETUP)
+"""First of all, whatever else it says: it names what it found missing, a device perhaps."""
 
 _MACHINE: tuple[tuple[str, Cause], ...] = (
     (r"uncorrectable (ecc|nvlink)|\becc error|\bxid\b|fallen off the bus", _DEVICE),
@@ -53,6 +59,7 @@ _MACHINE: tuple[tuple[str, Cause], ...] = (
     (r"driver initialization failed|unsupported display driver|driver shutting down", _DRIVER),
     (r"system not yet initialized|\bmps (server|client)", _DRIVER),
 )
+_NO_CONNECTION = r"[\w.]*(connection\w*error|brokenpipeerror|timeouterror|gaierror)\b"
 _NOT_DECIDED: tuple[tuple[str, Cause], ...] = (
     (r"device-side assert triggered", _ASSERTION),
     (r"illegal memory access|unspecified launch failure|misaligned address", _FAULT),
@@ -62,9 +69,10 @@ _NOT_DECIDED: tuple[tuple[str, Cause], ...] = (
     (r"\bnccl", _NCCL),
     (r"input/output error|no space left|quota exceeded|stale (nfs )?file handle", _STORAGE),
     (r"read-only file system|transport endpoint|too many open files|remote i/o", _STORAGE),
-    (r"^[\w.]*(connection\w*error|brokenpipeerror|timeouterror|gaierror)\b", _NETWORK),
+    (f"^{_NO_CONNECTION}", _NETWORK),
     (r"connection (refused|reset|aborted|timed out)|network is unreachable", _NETWORK),
     (r"no route to host|name or service not known|failure in name resolution", _NETWORK),
+    (r"^same\..* in the run so far", _OTHERWISE),
     (r"^killed by signal|^keyboardinterrupt", _SIGNAL),
     (r"^exited with status \d+: [\w.]*(error|exception|exit)\b", _RAISED),
     (r"^exited with status", _EXIT),
@@ -76,14 +84,33 @@ _RULES: dict[Status, tuple[tuple[str, Cause], ...]] = {
     Status.NAN: (("", _NAN),),
     Status.OOM: ((_OTHERS_USE, _SHARED_MEMORY), ("", _MEMORY)),
     Status.TIMEOUT: ((r"^stalled", _STALLED), ("", _SLOW)),
-    Status.ERROR: (*_MACHINE, *_NOT_DECIDED, ("", _RAISED)),
-    Status.LOST: (*_MACHINE, (r"disk is full", _NO_ROOM), ("", _LOST)),
+    Status.ERROR: (_SAYS_SETUP, *_MACHINE, *_NOT_DECIDED, ("", _RAISED)),
+    Status.LOST: (_SAYS_SETUP, *_MACHINE, (r"disk is full", _NO_ROOM), ("", _LOST)),
     Status.CANCELLED: (("", _CANCELLED),),
 }
 """The first pattern that is found in the text decides."""
 
 
+_PROGRAM = re.compile(r"^[\w.]*programfailederror: ", re.IGNORECASE)
+"""What an evaluation says of a program that it started, before how that ended."""
+
+_OF_A_PROGRAM = ((rf"^exited with status \d+: {_NO_CONNECTION}", _NETWORK),)
+"""Its last words are an exception's: an evaluation that raised it would be judged so too."""
+
+
 def cause_of(status: Status, text: str) -> Cause | None:
     """Whose an end with that status and that cause in words is; None of what is `ok`."""
-    rules = _RULES.get(status, ())
-    return next((c for pattern, c in rules if re.search(pattern, text, re.IGNORECASE)), None)
+    rules, words = _RULES.get(status, ()), _PROGRAM.sub("", text)
+    if words != text:
+        rules = (*_OF_A_PROGRAM, *rules)
+    return next((c for pattern, c in rules if re.search(pattern, words, re.IGNORECASE)), None)
+
+
+def is_lost(status: Status, text: str) -> bool:
+    """Whether the infrastructure lost an attempt that was settled so."""
+    return status is Status.LOST and cause_of(status, text) is not _SETUP
+
+
+def is_setup(status: Status, text: str) -> bool:
+    """Whether an attempt that was settled so found that nothing can be evaluated."""
+    return status is Status.LOST and cause_of(status, text) is _SETUP

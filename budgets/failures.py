@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from pydantic import BaseModel, ConfigDict
 
-from budgets.causes import TRIED_AGAIN_SINCE, Cause, Whose, cause_of
+from budgets.causes import TRIED_AGAIN_SINCE, Cause, Whose, cause_of, is_lost
 from budgets.events import Again, Settled, Status
 from budgets.state import RunState
 
@@ -68,7 +68,7 @@ def failures(state: RunState) -> Failures | None:
         evaluations=len(final),
         failed=sum(end.status is not Status.OK for end in final),
         attempts=len(ends),
-        lost=sum(end.status is Status.LOST for end in ends),
+        lost=sum(is_lost(end.status, end.cause) for end in ends),
         elsewhere=_tried_again(evaluations, "elsewhere"),
         lighter=_tried_again(evaluations, "lighter"),
         kinds=tuple(_kinds(ends)),

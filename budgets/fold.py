@@ -14,6 +14,7 @@ from itertools import islice
 from typing import assert_never
 
 from budgets.accounts import MS_PER_HOUR, Accounts, Calendar
+from budgets.causes import is_setup
 from budgets.chain import Record
 from budgets.events import (
     Amended,
@@ -35,6 +36,7 @@ from budgets.events import (
     Withdrawn,
 )
 from budgets.proxy.certificate import paired_panel
+from budgets.sameness import compared_with, marks
 from budgets.state import Batch, Generation, Panel, RunState, Try
 from budgets.terms import Calibration, Parent, Window
 
@@ -187,6 +189,7 @@ def _rarer(state: RunState, event: Event, at_ms: int) -> None:  # noqa: PLR0912 
             _told(state, event)
         case Opened():
             state.opened.append(event)
+            state.setup_failed = None
         case Fired():
             _fired(state, event)
         case Decided():
@@ -367,6 +370,16 @@ def _settled(state: RunState, event: Settled, elapsed_ms: int) -> None:
         place, event.charged_ms, final=event.final, elapsed_ms=elapsed_ms
     )
     batch.tries[key] = (*tries[:-1], Try(tries[-1].session, tries[-1].reserved, event))
+    _noted(state, event)
+
+
+def _noted(state: RunState, event: Settled) -> None:
+    """What rules and later evaluations ask of the first one of its kind."""
+    if event.status is Status.OK:
+        if (place := compared_with(state, event)) not in state.marks:
+            state.marks[place] = marks(event.metrics)
+    elif state.setup_failed is None and not event.recovered and is_setup(event.status, event.cause):
+        state.setup_failed = event
 
 
 def _late(state: RunState, event: Late) -> None:

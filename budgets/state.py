@@ -207,6 +207,8 @@ class RunState:
     wall_offset_ms: int = 0  # of the wall's clock against the session's own, when last compared
     clock_jumps_ms: list[int] = field(default_factory=list)
     starts_ms: dict[int, int] = field(default_factory=dict)  # by session: to its first attempt
+    setup_failed: Settled | None = None  # the session's first to say nothing can be evaluated
+    marks: dict[int | None, dict[str, float]] = field(default_factory=dict)  # see `sameness`
     concluded: Concluded | None = None
 
     @property

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import orjson
-
 from budgets.following import BEGINNING, readings
 from budgets.state import RunState
 from budgets.terms import Plan, SearchTerms, Source
@@ -15,7 +13,8 @@ from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from objectives.space import SearchSpace
 from orchestrator.check import Known, known_knobs, stands_for
-from orchestrator.planning.differences import differing
+from orchestrator.config.document import as_assigned
+from orchestrator.planning.differences import deciding, differing
 from orchestrator.planning.plan import Succession
 from orchestrator.planning.request import Request, method_of
 from orchestrator.recorded import find_run, load_state
@@ -26,6 +25,10 @@ if TYPE_CHECKING:
 
 Overrides = Sequence[tuple[str, str]]
 """Rules that shall not hold the run up, each with the reason."""
+
+
+DECLARING = ("space", "knobs")
+"""Settings that say which knobs are searched: `_added` compares those one by one."""
 
 
 @dataclass(frozen=True)
@@ -80,12 +83,12 @@ def _require_same(run_id: str, plan: Plan, request: Request) -> None:
     variant, objective = request.follows.variant, request.objective
     earlier = registry.load(ObjectiveSpec.model_validate(plan.objective))
     theirs, ours = _identity(earlier, variant), _identity(objective, variant)
-    theirs["provenance"] = plan.provenance
+    theirs["provenance"] = deciding(plan.provenance)
     changed = list(differing("", theirs, ours))
     if not changed and earlier.fingerprint != plan.objective_fingerprint:
         changed = [f"its code or its space has changed since {run_id} was planned"]
     if changed:
-        may = "nothing" if variant == "robust" else "nothing but --set space"
+        may = "nothing" if variant == "robust" else "nothing but --set space or the table knobs"
         raise ValueError(
             f"--variant {variant} changes {may} of what {run_id} tuned (there -> asked): "
             f"{'; '.join(changed[:5])}. Repeat its --objective and --set options"
@@ -96,8 +99,13 @@ def _identity(objective: Objective, variant: str) -> dict[str, object]:
     """What two objectives have in common if one may follow the other."""
     settings = dict(objective.spec.settings)
     if variant == "expanded":
-        settings.pop("space", None)
-    return {"objective": objective.spec.name, **settings, "provenance": dict(objective.provenance)}
+        for name in DECLARING:
+            settings.pop(name, None)
+    return {
+        "objective": objective.spec.name,
+        **settings,
+        "provenance": deciding(objective.provenance),
+    }
 
 
 def _added(run_id: str, plan: Plan, request: Request) -> tuple[str, ...]:
@@ -172,11 +180,10 @@ def _check_command(
 ) -> Iterator[str]:
     yield from ("python", "-m", "orchestrator", "space", "check")
     yield from ("--objective", objective.spec.name)
-    usual = registry.load(ObjectiveSpec(name=objective.spec.name)).spec.settings
+    usual = registry.usual(objective.spec)
     for key, value in objective.spec.settings.items():
-        if usual.get(key) != value:
-            text = value if isinstance(value, str) else orjson.dumps(value).decode()
-            yield from ("--set", f"{key}={text}")
+        if key != registry.CODE and usual.get(key) != value:
+            yield from ("--set", f"{key}={as_assigned(value)}")
     yield from ("--knobs", ",".join(names), "--device", kind, "--runs-dir", str(root))
 
 

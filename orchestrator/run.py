@@ -20,6 +20,7 @@ from budgets.events import (
 )
 from budgets.fold import apply, begin, fold, ticked
 from budgets.ledger import Ledger
+from budgets.plain import one_line
 from budgets.rules.triggers import refusal_from
 from budgets.state import Batch, RunState, Try
 from budgets.storage import unused
@@ -36,7 +37,7 @@ from orchestrator.execution.attempts import (
 from orchestrator.execution.evaluate import Attempt, Outcome
 from orchestrator.execution.recovery import Unknown, Unstarted, recover
 from orchestrator.planning.differences import differences
-from orchestrator.settle import attempt_id, attempt_place, late, one_line, settled, settles
+from orchestrator.settle import attempt_id, attempt_place, late, settled, settles
 from orchestrator.tries import avoided, before, form, judged, times_lighter
 
 Observer = Callable[[RunState, Event], None]

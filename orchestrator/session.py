@@ -289,9 +289,10 @@ class Session:
             if overrides:
                 raise ValueError("--override: there is no such run yet, so no rule holds it up")
             return known
+        kind, where = registry.kind(objective.spec), f"{slots.count} x {slots.device_name}"
         self.say(
-            f"No calibration of {objective.spec.name} on {slots.count} x {slots.device_name} yet: "
-            f"evaluating the baseline on {CALIBRATION_SEEDS} seeds first."
+            f"No calibration of {kind} on {where} yet: evaluating the baseline on "
+            f"{CALIBRATION_SEEDS} seeds first."
         )
         result = self.calibrate(objective, slots, CALIBRATION_SEEDS, overrides, request)
         if result.verdict.decision != "done":

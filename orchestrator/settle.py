@@ -4,6 +4,7 @@ import hashlib
 import math
 
 from budgets.events import Late, Reserved, Settled, Status
+from budgets.plain import one_line
 from budgets.state import RunState
 from orchestrator.execution.evaluate import Outcome
 from orchestrator.tries import before, times_lighter
@@ -50,17 +51,10 @@ def late(lost: Settled, outcome: Outcome) -> Late:
 def settles(outcome: Outcome, recorded: Settled) -> bool:
     """Whether this outcome, not silence, is what the attempt was settled with.
 
-    An error of the machine's, or on a full disk, was settled as lost.
+    An error of the machine's, of the setup or on a full disk was settled as lost.
     """
     excused = recorded.status is Status.LOST and outcome.status is Status.ERROR
     return (excused or outcome.status is recorded.status) and outcome.seconds == recorded.seconds
-
-
-def one_line(text: str, most: int = 300) -> str:
-    """What any ledger, table and terminal can hold of a cause."""
-    clean = text.encode("utf-8", "replace").decode()
-    line = " ".join("".join(c if c.isprintable() else " " for c in clean).split())
-    return line if len(line) <= most else f"{line[: most - 3]}..."
 
 
 def settled(reserved: Reserved | Settled, outcome: Outcome, *, recovered: bool = False) -> Settled:

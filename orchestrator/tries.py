@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 from budgets.causes import cause_of
 from budgets.events import Reserved, Settled, Status
+from budgets.plain import one_line
+from budgets.sameness import difference
 from budgets.state import Batch, RunState, Try
 from objectives.api import ObjectiveSpec
 from objectives.registry import load, varied
@@ -59,13 +61,16 @@ def form(state: RunState, batch: Batch, candidate: int, lighter: int = 0) -> For
 def judged(state: RunState, end: Settled) -> Settled:
     """`end` as it goes on record: as what it is, or owed again for a reason.
 
-    What the infrastructure did is `lost`. What may have been its doing is tried once more
-    elsewhere; out of memory, a search's evaluation is tried lighter as long as it can be.
+    What the infrastructure did is `lost`, and so is what found that nothing can be evaluated. What
+    may have been a machine's doing is tried once more elsewhere, a score that was computed
+    otherwise than those before it too; out of memory, a search's evaluation is tried lighter as
+    long as it can be.
     """
+    end = _comparable(state, end)
     cause = cause_of(end.status, end.cause)
     if cause is None or not end.status.final:
         return end
-    if cause.whose == "infrastructure":
+    if cause.whose in ("infrastructure", "setup"):
         return replace(end, status=Status.LOST)
     batch = state.batch(end)
     earlier = before(batch, end)
@@ -75,3 +80,10 @@ def judged(state: RunState, end: Settled) -> Settled:
     if is_searched and form(state, batch, end.candidate, times_lighter(earlier) + 1):
         return replace(end, again="lighter")
     return end
+
+
+def _comparable(state: RunState, end: Settled) -> Settled:
+    """`end`, without its score if that cannot be compared with the run's others."""
+    if end.status is not Status.OK or not (why := difference(state, end)):
+        return end
+    return replace(end, status=Status.ERROR, score=None, cause=one_line(why))

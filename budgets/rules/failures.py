@@ -2,6 +2,7 @@
 
 from statistics import median
 
+from budgets.causes import is_lost
 from budgets.events import Settled, Status
 from budgets.proxy.certificate import seconds, seconds_when_short
 from budgets.rules.nan import nan_candidates, sustained_nan
@@ -10,6 +11,7 @@ from budgets.rules.table import (
     CRASH_RATE,
     INFRASTRUCTURE,
     RUNAWAY_TIME,
+    SETUP_FAILED,
     TOO_FEW_HEALTHY,
     Reading,
     name_of,
@@ -122,6 +124,24 @@ def baseline_failed(generation: Generation) -> Reading:
     return BASELINE_FAILED.reads(number, len(failed), 0, evidence, fires=bool(failed))
 
 
+def setup_failed(state: RunState) -> Reading:
+    """An evaluation found that nothing can be evaluated at all: the next would find the same.
+
+    No override, for there is nothing to let through. A new session tries again.
+    """
+    end = state.setup_failed
+    if end is None:
+        evidence = "no evaluation since the run was last opened found that nothing can be evaluated"
+        return SETUP_FAILED.reads(state.asked, 0, 0, evidence, fires=False)
+    batch = state.batch(end)
+    evidence = (
+        f"nothing can be evaluated, as candidate {end.candidate}, seed {end.seed} of "
+        f"{name_of(batch)} found: {end.cause.rstrip('.')}. Mend it and repeat the command: the "
+        "evaluation is owed again"
+    )
+    return SETUP_FAILED.reads(place_of(state, batch), 1, 0, evidence, fires=True)
+
+
 def keeps_getting_lost(state: RunState, batch: Batch) -> Reading:
     """The infrastructure lost one evaluation too often since the run was last opened."""
     limit, session = state.plan.thresholds.attempts_per_session, len(state.opened) - 1
@@ -131,7 +151,7 @@ def keeps_getting_lost(state: RunState, batch: Batch) -> Reading:
         lost = [
             t.settled
             for t in tries
-            if t.session == session and t.settled and t.settled.status is Status.LOST
+            if t.session == session and t.settled and is_lost(t.settled.status, t.settled.cause)
         ]
         if not lost or batch.result(candidate, seed) is not None:
             continue

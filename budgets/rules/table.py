@@ -103,6 +103,13 @@ INFRASTRUCTURE = Rule(
     ("attempts_per_session",),
     overridable=False,
 )
+SETUP_FAILED = Rule(
+    "setup_failed",
+    "evaluations which found, since the run was last opened, that nothing can be evaluated at all: "
+    "data or a program missing, sources changed, a budget too small",
+    "pause",
+    overridable=False,
+)
 STORAGE = Rule(
     "storage",
     "room on the disk for further results, when an evaluation is to start",
@@ -138,6 +145,7 @@ HOLDING_UP = (
     TOO_FEW_HEALTHY,
     RUNAWAY_TIME,
     BASELINE_FAILED,
+    SETUP_FAILED,
     INFRASTRUCTURE,
     STORAGE,
     PATIENCE,

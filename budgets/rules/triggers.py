@@ -27,6 +27,7 @@ from budgets.rules.failures import (
     crash_rate,
     keeps_getting_lost,
     runaway_time,
+    setup_failed,
     too_few_healthy,
 )
 from budgets.rules.nan import sustained_nan
@@ -122,7 +123,7 @@ def _of_the_run(state: RunState) -> list[Reading]:
     source = state.plan.source
     founded = () if source is None else following.readings(source)
     lost = (keeps_getting_lost(state, batch) for batch in at_work(state))
-    return [*founded, budget(state), *lost]
+    return [*founded, setup_failed(state), budget(state), *lost]
 
 
 def _waived(state: RunState, trigger: Trigger) -> bool:

@@ -14,7 +14,14 @@ from pathlib import Path
 
 from budgets.events import Status
 from objectives import registry
-from objectives.api import Context, DivergedError, Measurement, OutOfMemoryError
+from objectives.api import (
+    Context,
+    DivergedError,
+    Measurement,
+    ObjectiveError,
+    OutOfMemoryError,
+    SetupError,
+)
 from objectives.secrets import redacted
 from orchestrator.execution.attempts import MEASUREMENT, METRICS, Report, write_model
 from orchestrator.execution.evaluate import Attempt
@@ -86,11 +93,15 @@ def classify(error: BaseException) -> Status:
 def in_one_line(error: BaseException, limit: int = 300) -> str:
     """`Kind: message`, the first line of the message alone, secrets left out.
 
-    CUDA says there what went wrong, and goes on with several lines of advice.
+    CUDA says there what went wrong, and goes on with several lines of advice. Our own kinds go
+    without their module, every kind of SetupError by that name: the ledger knows them so.
     """
     lines = "".join(traceback.format_exception_only(error)).strip().splitlines()
     name = type(error).__name__
     said = next((line for line in lines if name in line.partition(":")[0]), name)
+    if isinstance(error, ObjectiveError):
+        known = "SetupError" if isinstance(error, SetupError) else name
+        said = known + "".join(said.partition(": ")[1:])
     return redacted(said, os.environ)[:limit]
 
 

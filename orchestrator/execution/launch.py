@@ -54,14 +54,17 @@ class Launch(BaseModel):
 
     @property
     def environment(self) -> dict[str, str]:
-        """Added for the evaluation. A fork keeps the thread counts its libraries started with."""
-        threads = str(self.threads)
-        return {
-            "CUDA_VISIBLE_DEVICES": self.gpu_id or "",
-            "OMP_NUM_THREADS": threads,
-            "OPENBLAS_NUM_THREADS": threads,
-            "PYTHONUNBUFFERED": "1",
-        }
+        return environment_on(self.gpu_id, self.threads)
+
+
+def environment_on(gpu_id: str | None, threads: int) -> dict[str, str]:
+    """Added for an evaluation. A fork keeps the thread counts its libraries started with."""
+    return {
+        "CUDA_VISIBLE_DEVICES": gpu_id or "",
+        "OMP_NUM_THREADS": str(threads),
+        "OPENBLAS_NUM_THREADS": str(threads),
+        "PYTHONUNBUFFERED": "1",
+    }
 
 
 @dataclass(frozen=True)

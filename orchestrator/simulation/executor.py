@@ -25,6 +25,7 @@ from orchestrator.simulation.machines import Flight, Machines, Slot
 SAID = {
     "killed": "killed by signal 9 SIGKILL",
     "broken": "AcceleratorError: CUDA error: uncorrectable ECC error encountered",
+    "unready": "SetupError: cannot read data 'text': No such file or directory",
 }
 NOTICED_SECONDS = 0.2  # from the orchestrator's death until a supervisor sees it
 HEARD_SECONDS = 0.01  # from the end of an evaluation until the orchestrator knows
@@ -124,11 +125,11 @@ class SimulatedExecutor:
     def _drawn(self, attempt: Attempt) -> Trouble:
         trouble = drawn(self._machines.rng, self._weather.troubles, "none")
         evaluation, _ = place_of(attempt)
-        if trouble != "killed":
+        if trouble not in ("killed", "unready"):
             return trouble
-        if evaluation in self._machines.killed:
+        if (trouble, evaluation) in self._machines.met:
             return "none"
-        self._machines.killed.add(evaluation)
+        self._machines.met.add((trouble, evaluation))
         return trouble
 
     def _trouble(self, flight: Flight, trouble: Trouble) -> None:
@@ -143,7 +144,7 @@ class SimulatedExecutor:
                 flight.news = [(flight.ends + float(rng.random()), flight.outcome)]
                 flight.leaves_summary = rng.random() < 0.5
                 self._strike(flight.slot, flight.ends)
-            case "killed" | "broken":
+            case "killed" | "broken" | "unready":
                 seconds = outcome.seconds * float(rng.random())
                 flight.ends = flight.began + seconds
                 flight.outcome = ended(outcome, Status.ERROR, SAID[trouble], seconds)

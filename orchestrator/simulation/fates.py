@@ -17,15 +17,17 @@ Nature = Literal["ok", "error", "crash", "nan", "oom", "hang", "stall"]
 """How an evaluation ends by itself, whenever and wherever it is tried, however light it is made."""
 
 Trouble = Literal[
-    "none", "lost", "unborn", "silent", "duplicate", "delayed", "unkillable", "killed", "broken"
-]
+    "none", "lost", "unborn", "silent", "duplicate", "delayed", "unkillable", "killed", "broken",
+    "unready",
+]  # fmt: skip
 """What the machines do to one attempt at it.
 
 lost: its node dies under it; unborn: before it could begin. silent: its slot is not heard of until
 the reservation is over, and its own outcome comes after that. duplicate: its outcome comes twice.
 delayed: its outcome is on disk before anybody hears of it, and others overtake it. unkillable: one
 that hangs outlives the kill and its reservation. killed: by a signal from outside, at most once
-for each evaluation. broken: its device fails under it, and says so.
+for each evaluation. broken: its device fails under it, and says so. unready: what every evaluation
+needs is not there, at most once for each, until somebody mends it.
 """
 
 FAILED: dict[Nature, tuple[Status, str]] = {
@@ -58,6 +60,7 @@ STORM = Weather(
         "delayed": 0.08,
         "killed": 0.06,
         "broken": 0.02,
+        "unready": 0.02,
     },
     slow=0.2,
     for_good=0.2,

@@ -47,6 +47,7 @@ class Judge:
     reserved_ms: dict[tuple[Evaluation, int], int] = field(default_factory=dict)
     began_at: float = 0.0
     opened_at: float = 0.0  # when the last session began
+    is_unready: bool = False  # since then an evaluation found that nothing can be evaluated
     again: Counter[tuple[Evaluation, str | None]] = field(default_factory=Counter)
     avoided: dict[Evaluation, str] = field(default_factory=dict)  # devices
     final: dict[Evaluation, Settled] = field(default_factory=dict)
@@ -66,7 +67,7 @@ class Judge:
         self._accounts(state)
         match event:
             case Opened():
-                self.opened_at = self.clock.seconds
+                self.opened_at, self.is_unready = self.clock.seconds, False
             case GenerationAsked():
                 self._asked(event)
             case Reserved():
@@ -74,6 +75,7 @@ class Judge:
             case Settled():
                 self._settled(event)
                 self._really_lost(event)
+                self.is_unready |= _is_setup(event) and not event.recovered
             case Late():
                 self.charged[_place(event)] += event.charged_ms
             case GenerationTold():
@@ -103,6 +105,7 @@ class Judge:
         place = _place(event)
         must(place not in self.open and place not in self.charged, f"{place} is reserved twice")
         must(place[0] not in self.final, f"{place} is reserved although its result is known")
+        must(not self.is_unready, f"{place} is reserved although nothing can be evaluated")
         self.open[place] = event
         self.reserved_ms[place] = event.reserve_ms
         accounts = state.accounts
@@ -153,10 +156,12 @@ class Judge:
     def _really_lost(self, event: Settled) -> None:
         """No attempt is given up while its result is there to be read.
 
-        But for an error on a full disk or of a device, which is nobody's result: it is owed again.
+        But for an error on a full disk, of a device or of the setup, which is nobody's result: it
+        is owed again.
         """
         cause = cause_of(event.status, event.cause)
         excused = "disk is full" in event.cause or (cause is not None and cause.device_failed)
+        excused = excused or _is_setup(event)
         for use in self.journal.of(*_place(event)):
             there = use.status is not None and use.status.final
             there = there and not (excused and use.status is Status.ERROR)
@@ -270,6 +275,10 @@ class Judge:
                     one.ended is not None and one.ended <= following.began + 1e-9,
                     f"{following} begins on a device that {one} still uses",
                 )
+
+
+def _is_setup(event: Settled) -> bool:
+    return event.status is Status.LOST and "SetupError" in event.cause
 
 
 def _place(event: Reserved | Settled | Late) -> tuple[Evaluation, int]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from orchestrator.execution.evaluate import Attempt, Outcome
 from orchestrator.simulation.clock import SimulatedClock
-from orchestrator.simulation.fates import Nature
+from orchestrator.simulation.fates import Nature, Trouble
 from orchestrator.simulation.journal import Evaluation, Journal
 
 
@@ -68,4 +68,4 @@ class Machines:
     faults: Counter[str] = field(default_factory=Counter)
     touch: Callable[[], None] = lambda: None  # the process may die whenever this is called
     is_dead: Callable[[], bool] = lambda: False  # then nothing that it still does has an effect
-    killed: set[Evaluation] = field(default_factory=set)  # from outside; none is so twice
+    met: set[tuple[Trouble, Evaluation]] = field(default_factory=set)  # by none of them twice

@@ -197,7 +197,7 @@ class Story:
             if trigger.overridable:
                 reason = f"generation {trigger.generation} may fail"
                 self._overrides += ((trigger.rule, reason),)
-            elif trigger.rule not in ("infrastructure", "storage"):
+            elif trigger.rule not in ("setup_failed", "infrastructure", "storage"):
                 return True
         return False
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from budgets.causes import cause_of
+from budgets.causes import cause_of, is_lost, is_setup
 from budgets.events import Status
 
 CUDA = "torch.AcceleratorError: CUDA error: "
@@ -149,3 +149,100 @@ def test_what_went_well_has_no_cause() -> None:
 @pytest.mark.parametrize("text", ["", "\n", "?" * 300])
 def test_every_other_end_has_one(status: Status, text: str) -> None:
     assert cause_of(status, text) is not None
+
+
+# A program that an evaluation started
+
+
+PREFIXES = ("ProgramFailedError: ", "objectives.programs.process.ProgramFailedError: ")
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+@pytest.mark.parametrize(
+    "words",
+    [
+        "killed by signal 9 SIGKILL",
+        "killed by signal 11 SIGSEGV: step 300",
+        "exited with status 3",
+        "exited with status 3: something broke",
+        "exited with status 1: KeyboardInterrupt",
+        "exited with status 1: ValueError: no",
+        "exited with status 1: torch.cuda.OddError",
+        "exited with status 1: OSError: [Errno 28] No space left on device",
+        f"exited with status 1: {CUDA}device-side assert triggered",
+        f"exited with status 1: {CUDA}an illegal memory access was encountered",
+        f"exited with status 1: {CUDA}uncorrectable ECC error encountered",
+        "exited with status 1: RuntimeError: Found no NVIDIA driver on your system.",
+        "killed by signal 6 SIGABRT: NVRM: Xid (PCI:0000:3b:00): 79",
+    ],
+)
+def test_a_programs_end_is_judged_as_a_processs_own(prefix: str, words: str) -> None:
+    found = cause_of(Status.ERROR, words)
+    assert found is not None
+    assert cause_of(Status.ERROR, prefix + words) is found
+    assert (found.what == "an exception") == ("ValueError" in words or "OddError" in words)
+
+
+@pytest.mark.parametrize("kind", ["ConnectionError", "urllib3.exceptions.ReadTimeoutError"])
+def test_a_program_without_a_connection_is_judged_as_an_evaluation_without_one(kind: str) -> None:
+    found = cause_of(Status.ERROR, f"{PREFIXES[0]}exited with status 1: {kind}: x")
+    assert found is not None
+    assert found is cause_of(Status.ERROR, f"{kind}: x")
+    assert found.what == "a connection failed"
+
+
+def test_what_a_program_only_mentions_is_an_exception() -> None:
+    found = cause_of(Status.ERROR, f"{PREFIXES[0]}exited with status 1: ValueError: SetupError: x")
+    assert found is not None
+    assert (found.whose, found.what) == ("configuration", "an exception")
+
+
+# The setup
+
+
+@pytest.mark.parametrize("status", [Status.ERROR, Status.LOST])
+@pytest.mark.parametrize(
+    "text",
+    ["SetupError: no data", "SetupError", f"SetupError: {CUDA}no CUDA-capable device is detected"],
+)
+def test_where_nothing_can_be_evaluated_it_is_the_setup(status: Status, text: str) -> None:
+    found = cause_of(status, text)
+    assert found is not None
+    assert (found.whose, found.what, found.device_failed) == (
+        "setup",
+        "nothing can be evaluated",
+        False,
+    )
+    assert is_setup(status, text) == (status is Status.LOST)
+    assert not is_lost(status, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "objectives.api.SetupError: no data",  # as it was recorded when it was final
+        "ValueError: SetupError: no data",
+        "SetupErrors: no",
+        "exited with status 1: SetupError: no data",
+    ],
+)
+def test_what_only_mentions_it_is_not(text: str) -> None:
+    found = cause_of(Status.ERROR, text)
+    assert found is not None
+    assert found.what == "an exception"
+
+
+@pytest.mark.parametrize("text", ["", "its node died", "CUDA error: device lost", "disk is full"])
+def test_all_else_that_was_lost_was_lost_to_the_infrastructure(text: str) -> None:
+    assert is_lost(Status.LOST, text)
+    assert not is_setup(Status.LOST, text)
+    assert not is_lost(Status.ERROR, text)
+
+
+# Scores that cannot be compared
+
+
+def test_a_score_computed_otherwise_is_ambiguous() -> None:
+    found = cause_of(Status.ERROR, "same.eager is 1 here, 0 in the run so far: scores of the ...")
+    assert found is not None
+    assert (found.whose, found.what) == ("ambiguous", "computed otherwise than the run so far")

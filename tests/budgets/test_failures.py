@@ -88,6 +88,24 @@ def test_the_report_shows_both_rates_and_the_causes(story: "Story") -> None:
     assert r"| configuration | the score is no finite number | 1 | 1 | a \| b |" in text
 
 
+def test_what_found_nothing_to_evaluate_is_nobodys_loss_and_nobodys_failure(
+    story: "Story",
+) -> None:
+    story.ask()
+    story.evaluate(0, Status.LOST, cause="SetupError: no data")
+    story.evaluate(0, Status.LOST, cause="its node died")
+    story.evaluate(0, 1.0)
+    found = failures(story.state)
+    assert found is not None
+    assert (found.failed, found.evaluations, found.lost, found.attempts) == (0, 1, 1, 3)
+    (setup, _) = found.kinds
+    assert (setup.whose, setup.what, setup.attempts) == ("setup", "nothing can be evaluated", 1)
+    assert (setup.final, setup.example) == (0, "SetupError: no data")
+    assert "| setup | nothing can be evaluated | 1 | 0 | SetupError: no data |" in to_markdown(
+        budget_report(story.state)
+    )
+
+
 def test_what_was_tried_again_was_not_lost(story: "Story") -> None:
     report = budget_report(stormy(story).state)
     assert report.lost_attempts == 3

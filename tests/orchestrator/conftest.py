@@ -3,6 +3,7 @@
 import hashlib
 import shutil
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,8 @@ import pytest
 
 from budgets.chain import LEDGER
 from budgets.head import HEAD
+from objectives import registry
+from objectives.api import Context, Knobs, Measurement, Objective, SetupError
 from orchestrator.engine import Engine
 from orchestrator.planning.request import Confirm
 from orchestrator.recorded import Result
@@ -122,3 +125,66 @@ def tamper_with(run: Path, change: Callable[[Lines], Lines | None]) -> None:
 def tamper() -> Callable[[Path, Callable[[Lines], Lines | None]], None]:
     """`tamper(run, change)`: `change` gets the ledger's records as dictionaries."""
     return tamper_with
+
+
+# Objectives that misbehave somewhere
+
+
+@dataclass
+class Lacking:
+    """An objective that cannot be evaluated at some places, as often as they are listed."""
+
+    whole: Objective
+    places: list[str]  # parts of directories
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.whole, name)
+
+    def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
+        for place in self.places:
+            if place in str(context.directory):
+                self.places.remove(place)
+                raise SetupError("the text is gone: put it back")
+        return self.whole.evaluate(knobs, seed, context)
+
+
+@pytest.fixture
+def lack(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    """`lack(place, ...)`: evaluations there find that nothing can be evaluated, each once."""
+
+    def lacking(*places: str, objective: str = "sphere") -> list[str]:
+        left, build = list(places), registry._analytic(objective)
+        monkeypatch.setitem(
+            registry._BUILDERS, objective, lambda settings: Lacking(build(settings), left)
+        )
+        return left
+
+    return lacking
+
+
+@dataclass
+class Marked:
+    """An objective that says how it computed: as `marks` has it for the evaluation's directory."""
+
+    whole: Objective
+    marks: Callable[[str], dict[str, float]]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.whole, name)
+
+    def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
+        measured = self.whole.evaluate(knobs, seed, context)
+        return measured.model_copy(update={"metrics": self.marks(str(context.directory))})
+
+
+@pytest.fixture
+def mark(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """`mark(lambda directory: metrics)`: what evaluations there measure besides their scores."""
+
+    def marking(marks: Callable[[str], dict[str, float]], objective: str = "sphere") -> None:
+        build = registry._analytic(objective)
+        monkeypatch.setitem(
+            registry._BUILDERS, objective, lambda settings: Marked(build(settings), marks)
+        )
+
+    return marking

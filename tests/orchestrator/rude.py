@@ -10,9 +10,11 @@ import signal
 import sys
 import time
 from pathlib import Path
+from typing import NoReturn
 
 from budgets.events import Status
-from objectives.api import Measurement
+from objectives import registry
+from objectives.api import Measurement, SetupError
 from orchestrator.execution import child
 from orchestrator.execution.attempts import MEASUREMENT, Report, write_model
 from orchestrator.execution.evaluate import Attempt
@@ -69,3 +71,14 @@ def literal(attempt: Attempt, _device: str, _threads: int) -> int:
 if __name__ == "__main__":  # exec'd: a program of its own
     config, device, threads = sys.argv[1:]
     literal(Attempt.model_validate_json(Path(config).read_bytes()), device, int(threads))
+
+
+def unready(attempt: Attempt, device: str, threads: int) -> int:
+    """Finds nothing to evaluate while there is a file `missing` beside the runs."""
+    if any((parent / "missing").exists() for parent in attempt.directory.parents):
+        registry._BUILDERS[attempt.objective.name] = _no_text
+    return child.main(attempt, device, threads)
+
+
+def _no_text(_settings: object) -> NoReturn:
+    raise SetupError("the text is gone: put it back")

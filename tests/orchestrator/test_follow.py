@@ -19,6 +19,7 @@ from budgets.ledger import Ledger
 from budgets.report import budget_report, recommendation
 from budgets.state import RunState
 from objectives import registry
+from objectives.analytic import AnalyticObjective
 from objectives.api import Measurement, ObjectiveSpec
 from orchestrator.engine import Engine
 from orchestrator.execution.attempts import locked, write_summary
@@ -487,6 +488,16 @@ def test_an_objective_whose_code_has_changed_is_not_followed(
     monkeypatch.setattr("objectives.analytic.VERSION", 99)
     with pytest.raises(ValueError, match=f"its code or its space has changed since {RUN} was"):
         run_phase2(root)
+
+
+def test_a_run_is_followed_whatever_has_been_committed_since(
+    root: Path, run_phase2: RunSearch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(AnalyticObjective, "provenance", {"commit": "a" * 40, "dirty": 1})
+    assert run_phase2(root).verdict.decision == "done"
+    monkeypatch.setattr(AnalyticObjective, "provenance", {"commit": "a" * 40, "data_sha256": "d"})
+    with pytest.raises(ValueError, match=r"provenance\.data_sha256: None -> d\. Repeat"):
+        run_phase2(root, run_id="other")
 
 
 # More knobs

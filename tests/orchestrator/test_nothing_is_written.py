@@ -88,6 +88,8 @@ LOOKS = (
     "doctor --quick",
     "doctor --quick --config factorial.toml",
     "space show",
+    "dry-run",
+    "dry-run --config search.toml --knobs x0=0.5 --json",
     f"verify {RUN}",
     "verify factorial",
     f"ledger verify {RUN}",
@@ -97,6 +99,7 @@ LOOKS = (
 
 RUNS_OR_WRITES = {
     "run", "phase1", "phase2", "calibrate", "amend", "ledger salvage", "space check", "proxy check",
+    "export shards",
 }  # fmt: skip
 """What is there to change files."""
 

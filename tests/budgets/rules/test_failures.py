@@ -1,19 +1,22 @@
 """Rules about failures, time and losses, on both sides of their boundaries."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from budgets.events import Reserved, Settled, Status
+from budgets.events import PanelAsked, Reserved, Settled, Status
 from budgets.rules.failures import (
     crash_rate,
     keeps_getting_lost,
     runaway_time,
+    setup_failed,
     too_few_healthy,
 )
 from budgets.rules.table import Reading
 from budgets.rules.triggers import judge
-from budgets.terms import Calibration, Caps, Devices, Envelope, Thresholds
+from budgets.terms import Arm, Calibration, Caps, Devices, Envelope, PanelName, Thresholds
 
 if TYPE_CHECKING:
     from tests.budgets.conftest import MakeStory, Story
@@ -320,3 +323,101 @@ def test_an_evaluation_that_came_through_is_not_held_up(story: "Story") -> None:
         story.evaluate(1, Status.LOST)
     story.evaluate(1)
     assert not keeps_getting_lost(story.state, story.current).fires
+
+
+# setup_failed
+
+NO_DATA = "SetupError: cannot read data 'text': No such file or directory."
+
+
+def test_the_first_evaluation_that_finds_nothing_to_evaluate_pauses(story: "Story") -> None:
+    story.ask()
+    quiet = setup_failed(story.state)
+    assert (quiet.observed, quiet.limit, quiet.fires) == (0, 0, False)
+    story.evaluate(2, Status.LOST, cause=NO_DATA)
+    reading = setup_failed(story.state)
+    assert reading == Reading(
+        "setup_failed",
+        "pause",
+        0,
+        1,
+        0,
+        "nothing can be evaluated, as candidate 2, seed 5 of generation 0 found: SetupError: "
+        "cannot read data 'text': No such file or directory. Mend it and repeat the command: the "
+        "evaluation is owed again",
+        overridable=False,
+        fires=True,
+    )
+    assert judge(story.state).decision == "pause"
+    assert rules(story) == ["setup_failed"]
+
+
+def test_what_ran_beside_it_changes_nothing(story: "Story") -> None:
+    story.ask()
+    others = [story.reserve(0), story.reserve(1)]
+    story.evaluate(2, Status.LOST, cause=NO_DATA)
+    first = setup_failed(story.state)
+    for reservation, cause in zip(others, ("SetupError: another", "its node died"), strict=True):
+        story.say(replace(settle_lost(reservation), cause=cause))
+    assert setup_failed(story.state) == first
+    assert story.current.owed() == [(c, 5) for c in range(4)]
+
+
+def test_a_new_session_tries_it_again(story: "Story") -> None:
+    story.ask()
+    story.evaluate(2, Status.LOST, cause=NO_DATA)
+    story.open()
+    assert rules(story) == []
+    story.evaluate(2, Status.LOST, cause=NO_DATA)
+    assert rules(story) == ["setup_failed"]
+    story.open()
+    story.evaluate(2)
+    assert rules(story) == []
+
+
+def test_what_an_earlier_session_left_behind_holds_up_nobody(story: "Story") -> None:
+    story.ask()
+    reservation = story.reserve(2)
+    story.open()
+    story.say(replace(settle_lost(reservation), cause=NO_DATA, recovered=True))
+    assert rules(story) == []
+
+
+def test_it_is_neither_a_failure_nor_a_loss_of_the_infrastructures(
+    make_story: "MakeStory",
+) -> None:
+    story = make_story(thresholds=Thresholds(attempts_per_session=1, crash_count_pause=1))
+    story.ask()
+    story.evaluate(2, Status.LOST, cause=NO_DATA)
+    assert rules(story) == ["setup_failed"]
+    assert story.state.accounts.evaluations == 0
+    assert story.state.accounts.lost_ms > 0
+
+
+@pytest.mark.parametrize("cause", ["", "its node died", "ValueError: SetupError: no", "no data"])
+def test_other_losses_say_nothing_of_the_setup(story: "Story", cause: str) -> None:
+    story.ask()
+    story.evaluate(2, Status.LOST, cause=cause)
+    assert not setup_failed(story.state).fires
+
+
+@pytest.mark.parametrize("panel", ["finalists", "winner"])
+def test_panels_are_held_up_too(tell: Callable[..., "Story"], panel: PanelName) -> None:
+    story = tell()
+    story.say(PanelAsked(panel=panel, arms=(Arm(name="a", point=(0.4, 0.6)),), seeds=((77,),)))
+    reservation = Reserved(
+        panel=panel, generation=0, candidate=0, seed=77, attempt=1, reserve_ms=12_000
+    )
+    story.say(reservation, replace(settle_lost(reservation), panel=panel, cause=NO_DATA))
+    (trigger,) = judge(story.state).triggers
+    assert trigger.rule == "setup_failed"
+    assert f"of the {panel} panel found" in trigger.evidence
+    assert trigger.generation == story.state.asked
+
+
+@pytest.mark.parametrize("phase", ["calibration", "check"])
+def test_runs_that_search_nothing_are_held_up_too(make_story: "MakeStory", phase: str) -> None:
+    story = make_story(phase=phase, tier=None, search=None, **envelope(4, 1))
+    story.ask()
+    story.evaluate(1, Status.LOST, cause=NO_DATA)
+    assert rules(story) == ["setup_failed"]

@@ -333,13 +333,14 @@ def test_every_rule_that_applies_says_what_it_observes(make_story: "MakeStory") 
     calibration = make_story(phase="calibration", tier=None, search=None, calibration=None)
     calibration.ask()
     ends = check(make_story)
-    everywhere = {"budget", "infrastructure"}
+    always = {"budget", "setup_failed"}
+    everywhere = always | {"infrastructure"}
     failures = {"crash_rate", "sustained_nan", "too_few_healthy", "runaway_time"}
     for story, expected in (
         (search, everywhere | failures | {"patience"}),
         (calibration, everywhere | failures),
         (ends, everywhere | {"baseline_failed"}),
-        (make_story(), {"budget"}),
+        (make_story(), always),
     ):
         read = readings(story.state)
         assert {reading.rule for reading in read} == expected

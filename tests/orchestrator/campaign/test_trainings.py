@@ -447,3 +447,47 @@ def test_what_was_settled_is_never_settled_again(run: Run, toy: Path) -> None:
     ends = [(e.candidate, e.seed) for e in events if isinstance(e, Settled)]
 
     assert len(ends) == len(set(ends)) == 6
+
+
+# What an evaluation says of more than its score
+
+
+def test_one_that_finds_nothing_to_evaluate_holds_the_campaign_up_until_it_is_mended(
+    run: Run, toy: Path, lack: Callable[..., Any], tmp_path: Path
+) -> None:
+    lack("cand_0001/seed_3")
+
+    held_up = run()
+    assert held_up.code == 3
+    assert "setup_failed" in {fired.rule for fired in state_of(toy).fired}
+    lost = [e for e in settlements(toy) if e.status is Status.LOST]
+    assert [(e.candidate, e.seed, e.cause) for e in lost] == [
+        (1, 3, "SetupError: the text is gone: put it back")
+    ]
+    assert run().code == 0
+
+    whole = scores(toy)
+    shutil.rmtree(tmp_path / "runs")
+    run()
+    assert whole == scores(toy)
+    assert None not in whole.values()
+
+
+def test_conditions_may_compute_otherwise_but_not_on_one_seed_only(
+    run: Run, toy: Path, mark: Callable[..., Any]
+) -> None:
+    def marks(directory: str) -> dict[str, float]:
+        return {"same.eager": float("cand_0001" in directory or "cand_0002/seed_5" in directory)}
+
+    mark(marks)
+
+    assert run().code == 0
+    failed = [e for e in settlements(toy) if e.status is not Status.OK]
+    assert [(e.candidate, e.seed, e.again) for e in failed] == [(2, 5, "elsewhere"), (2, 5, None)]
+    assert failed[-1].cause.startswith("same.eager is 1 here, 0 in the run so far")
+    assert verify(toy).divergence is None
+
+
+def settlements(directory: Path) -> list[Settled]:
+    recorded = (record.event for record in read(directory / LEDGER).records)
+    return [event for event in recorded if isinstance(event, Settled)]

@@ -1,5 +1,6 @@
 """`init`: files to begin with, each of which works; nothing is written unless asked for."""
 
+import os
 import subprocess
 import sys
 import zipfile
@@ -23,6 +24,15 @@ TINY = (
     *("--set", "val_windows=8", "--executor", "inline", "--workers", "1"),
 )
 """An evaluation of 27 steps, in half a second."""
+
+
+@pytest.fixture(autouse=True)
+def _train(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The module that a function is taken from: installed, so that a directory stays empty."""
+    place = tmp_path_factory.mktemp("installed")
+    (place / "train.py").write_text("def evaluate(knobs, seed, budget): return knobs['lr']")
+    monkeypatch.syspath_prepend(str(place))
+    monkeypatch.setenv("PYTHONPATH", f"{place}:{os.environ.get('PYTHONPATH', '')}")
 
 
 def left(place: Path) -> list[Path]:
@@ -75,7 +85,7 @@ def test_every_key_that_a_template_proposes_in_a_comment_is_one(
     assert answer.code == 0, answer.err
 
 
-@pytest.mark.parametrize("template", ["smoke", "phase1"])
+@pytest.mark.parametrize("template", ["smoke", "phase1", "function"])
 def test_a_search_that_a_template_describes_can_be_planned(
     template: str, command: Command, tmp_path: Path
 ) -> None:
@@ -85,7 +95,7 @@ def test_a_search_that_a_template_describes_can_be_planned(
 
     assert answer.code == 0, answer.err
     (plan,) = (one["plan"] for one in orjson.loads(answer.out)["tiers"])
-    assert plan["tier"] == {"smoke": "min", "phase1": "target"}[template]
+    assert plan["tier"] == "min" if template == "smoke" else "target"
 
 
 def test_the_smoke_test_runs(command: Command, tmp_path: Path) -> None:

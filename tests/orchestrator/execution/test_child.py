@@ -10,11 +10,13 @@ import pytest
 
 from budgets.events import Status
 from objectives import registry
-from objectives.api import Context, DivergedError, Measurement, OutOfMemoryError
+from objectives.api import Context, DivergedError, Measurement, OutOfMemoryError, SetupError
+from objectives.programs.process import ProgramFailedError
 from orchestrator.execution import attempts, child
 from orchestrator.execution.evaluate import Attempt
 
 Make = Callable[..., Attempt]
+Edited = type("EditedError", (SetupError,), {"__module__": "test_child"})
 Torch = type("OutOfMemoryError", (RuntimeError,), {"__module__": "test_child"})
 
 
@@ -45,8 +47,15 @@ def raising(error: BaseException) -> Callable[[Context], Any]:
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
-        (DivergedError("loss is inf"), "nan objectives.api.DivergedError: loss is inf"),
-        (OutOfMemoryError("full"), "oom objectives.api.OutOfMemoryError: full"),
+        (DivergedError("loss is inf"), "nan DivergedError: loss is inf"),
+        (OutOfMemoryError("full"), "oom OutOfMemoryError: full"),
+        (SetupError("no data: 'x'\nsee there"), "error SetupError: no data: 'x'"),
+        (SetupError(), "error SetupError"),
+        (Edited("train.py"), "error SetupError: train.py"),
+        (
+            ProgramFailedError("exited with status 1: a: b"),
+            "error ProgramFailedError: exited with status 1: a: b",
+        ),
         (MemoryError(), "oom MemoryError"),
         (Torch("CUDA out of memory"), "oom test_child.OutOfMemoryError: CUDA out of memory"),
         (RuntimeError("CUDA error: out of memory"), "oom RuntimeError: CUDA error: out of memory"),

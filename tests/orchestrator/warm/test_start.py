@@ -15,6 +15,7 @@ from budgets.head import HEAD
 from budgets.ledger import Ledger
 from budgets.report import recommendation
 from budgets.state import RunState
+from objectives.analytic import AnalyticObjective
 from objectives.space import Knob, SearchSpace
 from orchestrator.planning.request import Confirm
 from orchestrator.planning.seeds import confirmation_seeds, evaluation_seeds
@@ -135,6 +136,20 @@ def test_other_knobs_begin_at_their_baseline_with_the_first_step(
     assert smaller is not None
     assert smaller.start == search.start[:2]
     assert f"Note: x2, which {SOURCE} searched too, are not searched here." in said
+
+
+def test_what_was_committed_since_makes_no_other_search(
+    root: Path, run_search: RunSearch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(AnalyticObjective, "provenance", {"commit": "a" * 40, "dirty": 1})
+    run_search(root, say=said.append, **{**WARM, "run_id": "later"})
+    assert not any("another search" in line for line in said)
+    other = {"commit": "a" * 40, "data_sha256": "d"}
+    monkeypatch.setattr(AnalyticObjective, "provenance", other)
+    run_search(root, say=said.append, **{**WARM, "run_id": "other"})
+    (note,) = (line for line in said if "another search" in line)
+    assert note.endswith("(there -> here): provenance.data_sha256: None -> d.")
 
 
 def test_a_knob_whose_range_has_changed_keeps_its_value_as_far_as_it_can(root: Path) -> None:

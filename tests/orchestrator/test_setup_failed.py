@@ -1,0 +1,192 @@
+"""An evaluation that finds nothing can be evaluated holds the run up, and is made when it can be.
+
+Whatever was held up is then what it would have been if nothing had.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from budgets.chain import LEDGER, read
+from budgets.events import Event, Fired, Opened, Reserved, Settled, Status
+from orchestrator.calibrations import CALIBRATION_SEEDS
+from orchestrator.engine import Engine
+from orchestrator.execution.evaluate import Slots
+from orchestrator.execution.executors import LocalExecutor
+from orchestrator.execution.launch import Program
+from orchestrator.recorded import Result
+from orchestrator.verify import verify
+
+Run = Callable[..., Result]
+Found = Callable[[Path], dict[str, Any]]
+SAID = "SetupError: the text is gone: put it back"
+QUICK: dict[str, Any] = {"assumed_seconds": 1.0, "population": 8}
+
+
+Lack = Callable[..., list[str]]
+
+
+def events(result: Result) -> list[Event]:
+    return [record.event for record in read(result.directory / LEDGER).records]
+
+
+def assert_held_up(result: Result, starts: int = 1) -> Settled:
+    """It is paused by that rule alone, and nothing was started since the evaluation that says so.
+
+    Gives how that one was settled, of so many that found it.
+    """
+    (trigger,) = result.verdict.triggers
+    assert (result.verdict.decision, trigger.rule) == ("pause", "setup_failed")
+    assert "Mend it and repeat the command" in result.verdict.reason
+    recorded = events(result)
+    found = [n for n, e in enumerate(recorded) if isinstance(e, Settled) and e.cause == SAID]
+    assert len(found) == starts
+    assert not any(isinstance(event, Reserved) for event in recorded[found[-1] :])
+    assert isinstance(recorded[-1], Fired) or starts > 1
+    assert verify(result.directory).divergence is None
+    end = recorded[found[-1]]
+    assert isinstance(end, Settled)
+    assert (end.status, end.score, end.again) == (Status.LOST, None, None)
+    assert result.state.accounts.lost_ms >= end.charged_ms > 0
+    return end
+
+
+@pytest.mark.parametrize(
+    "place", ["gen_0000/cand_0000", "gen_0000/cand_0005", "gen_0001/cand_0007"]
+)
+def test_a_search_held_up_goes_on_as_if_it_had_never_been(
+    place: str, tmp_path: Path, run_search: Run, lack: Lack, found: Found
+) -> None:
+    undisturbed = run_search(tmp_path / "undisturbed", **QUICK)
+    lack(place)
+
+    end = assert_held_up(run_search(tmp_path / "run", **QUICK))
+    assert place in f"gen_{end.generation:04d}/cand_{end.candidate:04d}"
+    resumed = run_search(tmp_path / "run", **QUICK)
+
+    assert resumed.verdict.decision == "done"
+    assert found(resumed.directory) == found(undisturbed.directory)
+    assert resumed.state.accounts.evaluations == 16
+    assert verify(resumed.directory).divergence is None
+
+
+def test_it_is_tried_once_a_session_until_it_is_mended(
+    tmp_path: Path, run_search: Run, lack: Lack, found: Found
+) -> None:
+    undisturbed = run_search(tmp_path / "undisturbed", **QUICK)
+    left = lack(*["gen_0000/cand_0003"] * 5)
+
+    for session in range(1, 6):
+        assert_held_up(run_search(tmp_path / "run", **QUICK), session)
+        assert len(left) == 5 - session
+    resumed = run_search(tmp_path / "run", **QUICK)
+
+    assert found(resumed.directory) == found(undisturbed.directory)
+    assert sum(isinstance(event, Opened) for event in events(resumed)) == 6
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "reference_0000/cand_0000",
+        "finalists_0000/cand_0002",
+        "winner_0000/cand_0000",
+        "rung_0000/cand_0001",
+    ],
+)
+def test_a_panel_is_held_up_too(
+    place: str,
+    tmp_path: Path,
+    search_confirmed: Run,
+    confirmed_run: Path,
+    lack: Lack,
+    found: Found,
+) -> None:
+    lack(place)
+
+    end = assert_held_up(search_confirmed(tmp_path))
+    assert end.panel == place.partition("_")[0]
+    resumed = search_confirmed(tmp_path)
+
+    assert found(resumed.directory) == found(confirmed_run)
+    assert verify(resumed.directory).divergence is None
+
+
+def test_a_calibration_is_held_up_before_its_search_is_planned(
+    tmp_path: Path, run_search: Run, lack: Lack
+) -> None:
+    lack("gen_0000/cand_0000")
+
+    held_up = run_search(tmp_path)
+    assert_held_up(held_up)
+    assert held_up.state.plan.phase == "calibration"
+    resumed = run_search(tmp_path)
+
+    assert (resumed.state.plan.phase, resumed.verdict.decision) == ("phase1", "done")
+    assert resumed.state.plan.calibration is not None
+    assert len(resumed.state.plan.calibration.samples) == CALIBRATION_SEEDS
+
+
+def test_a_check_is_held_up_at_any_of_its_points(
+    tmp_path: Path, run_check: Run, lack: Lack, found: Found
+) -> None:
+    undisturbed = run_check(tmp_path / "undisturbed")
+    lack("cand_0002", objective="idle")
+
+    assert_held_up(run_check(tmp_path / "run"))
+    resumed = run_check(tmp_path / "run")
+
+    assert resumed.verdict.decision == "done"
+    assert found(resumed.directory) == found(undisturbed.directory)
+
+
+@dataclass(frozen=True)
+class UnreadyEngine(Engine):
+    """Local processes, which find that nothing can be evaluated while a file says so."""
+
+    def executor(self, slots: Slots, objective: Any, name: str) -> LocalExecutor:
+        return LocalExecutor(slots, program=Program(entry="rude:unready"))
+
+
+def test_evaluations_in_processes_of_their_own_hold_a_run_up_once(
+    tmp_path: Path, run_search: Run, monkeypatch: pytest.MonkeyPatch, found: Found
+) -> None:
+    paths = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
+    undisturbed = run_search(tmp_path / "undisturbed", **QUICK)
+    engine, missing = UnreadyEngine(kind="local", workers=2), tmp_path / "run/missing"
+    missing.parent.mkdir()
+    missing.touch()
+
+    held_up = run_search(tmp_path / "run", engine=engine, **QUICK)
+    starts = sum(isinstance(event, Reserved) for event in events(held_up))
+    assert_held_up(held_up, starts)
+    assert starts <= 2
+    missing.unlink()
+    resumed = run_search(tmp_path / "run", engine=engine, **QUICK)
+
+    mine, theirs = found(resumed.directory), found(undisturbed.directory)
+    assert mine["generations"] == theirs["generations"]
+    assert verify(resumed.directory).divergence is None
+
+
+def test_the_command_says_what_to_mend_and_lets_nobody_override_it(
+    command: Callable[..., Any], lack: Lack
+) -> None:
+    inline = ("--executor", "inline", "--workers", "1", "--assume-eval-seconds", "1")
+    search = ("phase1", "--tier", "min", "--objective", "sphere", *inline)
+    lack("gen_0000/cand_0001", "gen_0000/cand_0001")
+
+    answer = command(*search)
+    assert answer.code == 3
+    assert SAID in " ".join(answer.out.split())
+    assert "--override" not in answer.out
+    refused = command(*search, "--override", "setup_failed", "--reason", "never mind")
+    assert refused.code == 2  # a new session has begun: nothing holds it up
+    assert "does not hold this run up" in refused.err
+    assert command(*search).code == 3
+    assert command(*search).code == 0
