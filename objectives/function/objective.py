@@ -55,7 +55,12 @@ class FunctionObjective:
             raise ValueError(f"{name} settings: {error}") from error
         if config.code is None:  # else of a run that is on record: the files may be gone
             directory = Path(config.directory)
-            code = module.find(named.module, directory).code(directory, config.sources)
+            found = module.find(named.module, directory)
+            if idle := sources.finding_nothing(directory, config.sources):
+                raise ValueError(
+                    f"{name} settings: sources: nothing in {directory} is called {', '.join(idle)}"
+                )
+            code = found.code(directory, config.sources)
             config = config.model_copy(update={"code": code})
         return cls(name, config)
 

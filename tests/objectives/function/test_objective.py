@@ -90,6 +90,7 @@ def test_without_a_directory_it_is_the_current_one(
         ({"fixed": {"a": object()}}, "fixed.a: "),
         ({"fixed": {"url": "https://me:secret@host"}}, "setting fixed is a URL with a user name"),
         ({"sources": "*.py"}, "settings: sources: "),
+        ({"sources": ["*.py", "modle.py"]}, "settings: sources: nothing in .* is called modle.py$"),
         ({"code": "x"}, "settings: code: "),
         ({"bugdet": 1}, "setting 'bugdet'. Did you mean 'budget'"),
     ],
