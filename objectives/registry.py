@@ -127,11 +127,14 @@ def varied(spec: ObjectiveSpec, variant_settings: Mapping[str, Any]) -> Objectiv
     if not MOVES_CODE.isdisjoint(variant_settings):
         settings.pop(CODE, None)
     for key, value in variant_settings.items():
-        table, dot, name = key.partition(".")
-        own, new = settings.get(table), {name: value} if dot else value
-        if isinstance(own, Mapping) and isinstance(new, Mapping):
-            new = {**own, **new}
-        settings[table] = new
+        table, _, name = key.partition(".")
+        own = settings.get(table)
+        if name and isinstance(own, Mapping):
+            settings[table] = {**own, name: value}
+        elif isinstance(own, Mapping) and isinstance(value, Mapping):
+            settings[key] = {**own, **value}
+        else:
+            settings[key] = value
     return load(ObjectiveSpec(name=spec.name, settings=settings)).spec
 
 

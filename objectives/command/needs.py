@@ -19,7 +19,7 @@ class Needs(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    gpu: bool = False
+    gpu: bool = Field(default=False, exclude_if=lambda gpu: not gpu)
     threads: int | None = Field(default=None, ge=1)
     memory_gib: float | None = Field(default=None, gt=0)
     disk_gib: float | None = Field(default=None, gt=0)

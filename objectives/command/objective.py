@@ -77,6 +77,11 @@ class CommandObjective:
         return {**revision(self.config.directory), **versions}
 
     @property
+    def reading(self) -> str:
+        """How its score is found, in words."""
+        return self.config.score.in_words
+
+    @property
     def preload(self) -> tuple[str, ...]:
         return (__name__,)
 

@@ -55,6 +55,15 @@ class Where(BaseModel):
         assert self.file is not None
         return PurePosixPath(self.file.removeprefix(_OWN))
 
+    @property
+    def in_words(self) -> str:
+        """Which of several numbers it is, for a person."""
+        if self.line is not None:
+            return f"the last line `{self.line}: NUMBER` of its output"
+        if self.file is not None:
+            return f"{self.key} in {self.path}, which it writes into the evaluation's directory"
+        return f"the last match of {self.pattern!r} in its output"
+
     @model_serializer
     def _as_given(self) -> str | dict[str, str]:
         if self.line is not None:

@@ -17,6 +17,7 @@ from objectives.api import (
     Measurement,
     OutOfMemoryError,
     SetupError,
+    TellsItsReading,
 )
 from objectives.command.objective import CommandObjective
 from objectives.command.result_file import ResultRefusedError
@@ -41,6 +42,23 @@ def write(measure: Measure, tmp_path: Path) -> Measure:
         return measure(argv=argv, **{"score": IN_FILE, **settings})
 
     return evaluate
+
+
+@pytest.mark.parametrize(
+    ("score", "expected"),
+    [
+        ("val_loss", "the last line `val_loss: NUMBER` of its output"),
+        (
+            {"file": "{directory}/a.json", "key": "x.y"},
+            "x.y in a.json, which it writes into the evaluation's directory",
+        ),
+        ({"pattern": "loss (.*)"}, "the last match of 'loss (.*)' in its output"),
+    ],
+)
+def test_it_tells_how_its_score_is_read(score: Any, expected: str, make: Make) -> None:
+    objective = make(score=score, environment={"OUT": "{directory}"})
+    assert isinstance(objective, TellsItsReading)
+    assert objective.reading == expected
 
 
 def test_a_block_gives_score_measures_and_metrics(measure: Measure) -> None:

@@ -158,7 +158,7 @@ def test_a_command_line_is_what_is_started(
 def test_other_knobs_than_its_own_are_refused(
     knobs: dict[str, float], make: Make, context: Context
 ) -> None:
-    with pytest.raises(ValueError, match=r"command needs its knobs: missing .*, unknown"):
+    with pytest.raises(ValueError, match=r"expected its knobs: missing .*, unknown"):
         make().evaluate(knobs, 1, context)
 
 
