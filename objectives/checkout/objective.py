@@ -120,6 +120,11 @@ class CheckoutObjective:
     def arguments(self, knobs: Knobs) -> tuple[str, ...]:
         return command.knob_arguments(self.space, knobs)
 
+    @property
+    def reading(self) -> str:
+        """How the score is found, for a person."""
+        return "held-out bits per byte in the last `Step N | Validation bpb`, N the planned steps"
+
     def preflight(self) -> tuple[str, ...]:
         return preflight.check(self.config, self.space)
 

@@ -15,7 +15,14 @@ from orchestrator.options import Json
 from orchestrator.terminal import console, print_json, print_line
 
 Template = Literal[
-    "smoke", "phase1", "phase2", "campaign", "factorial", "command", "function", "nanochat"
+    "smoke",
+    "phase1",
+    "phase2",
+    "campaign",
+    "factorial",
+    "nanochat",
+    "command",
+    "function",
 ]
 
 TEMPLATES = Path(__file__).parent / "templates"
