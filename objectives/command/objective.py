@@ -112,12 +112,6 @@ class CommandObjective:
     def arguments(self, knobs: Knobs) -> tuple[str, ...]:
         return sending.arguments(self.config, knobs)
 
-    @property
-    def reading(self) -> str:
-        """How the score is found, for a person."""
-        place = self.config.score
-        return str(place) if place.file else f"{place} in what it prints, the last of several"
-
     def preflight(self) -> tuple[str, ...]:
         config = self.config
         if not config.directory.is_dir():
