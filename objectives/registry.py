@@ -155,7 +155,7 @@ def _defaults(model: type[BaseModel]) -> dict[str, Any]:
     """Of the settings that need not be given."""
     fields = {name: field for name, field in model.model_fields.items() if not field.is_required()}
     found = {name: field.get_default(call_default_factory=True) for name, field in fields.items()}
-    jsonable: dict[str, Any] = to_jsonable_python(found)
+    jsonable: dict[str, Any] = to_jsonable_python(found, exclude_none=True)
     return jsonable
 
 

@@ -24,6 +24,9 @@ OPTION = "--knobs"
 PLACE = "{evaluation directory}"
 """Stands for the directory that each evaluation has of its own."""
 
+ATTEMPT = "{attempt id}"
+"""... and for what tells it from all others."""
+
 BASELINE = "baseline"
 
 
@@ -89,7 +92,7 @@ def imagined(root: Path, device: str, threads: int | None, offer: Offer | None =
     kind = ("cuda" if offer.gpus else "cpu") if device == "auto" else device
     if threads is None:
         threads = 1 if kind == "cpu" or not offer.gpus else offer.slots("cuda").threads
-    return Context((root / PLACE).absolute(), kind, threads, lambda _: None, PLACE)
+    return Context((root / PLACE).absolute(), kind, threads, lambda _: None, ATTEMPT)
 
 
 def _started(line: CommandLine, here: Mapping[str, str]) -> Started:

@@ -68,7 +68,7 @@ def to_lines(run: DryRun) -> Iterator[str]:
         yield from _program_lines(run.program)
     if run.reading:
         yield ""
-        yield f"The score: {run.reading}"
+        yield f"The score, lower is better: {run.reading}"
 
 
 def _program_lines(program: Started) -> Iterator[str]:

@@ -88,11 +88,18 @@ def _require_same(run_id: str, plan: Plan, request: Request) -> None:
     if not changed and earlier.fingerprint != plan.objective_fingerprint:
         changed = [f"its code or its space has changed since {run_id} was planned"]
     if changed:
-        may = "nothing" if variant == "robust" else "nothing but --set space or the table knobs"
+        declared = "the table knobs" if "knobs" in objective.spec.settings else "--set space"
+        may = "nothing" if variant == "robust" else f"nothing but {declared}"
         raise ValueError(
             f"--variant {variant} changes {may} of what {run_id} tuned (there -> asked): "
-            f"{'; '.join(changed[:5])}. Repeat its --objective and --set options"
+            f"{'; '.join(changed[:5])}. {_way_back(changed)}"
         )
+
+
+def _way_back(changed: Sequence[str]) -> str:
+    if all(one.startswith(f"{registry.CODE}:") for one in changed):
+        return "The sources have changed since: put them back as they were"
+    return "Repeat its --objective and --set options"
 
 
 def _identity(objective: Objective, variant: str) -> dict[str, object]:

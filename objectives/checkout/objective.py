@@ -30,6 +30,7 @@ from objectives.checkout.knobs import space
 from objectives.checkout.lines import Heard
 from objectives.checkout.outcome import measured, saved
 from objectives.programs import git, interpreter, process, record, sources
+from objectives.programs.declared import as_given
 from objectives.space import SearchSpace
 
 VERSION = 1  # part of the fingerprint: raise it with any change of ours that moves a score
@@ -114,11 +115,15 @@ class CheckoutObjective:
         """Only the program knows what its model computes; each evaluation reports it."""
 
     def command_line(self, knobs: Knobs, seed: int, context: Context) -> CommandLine:
-        self._require_knobs(knobs)
         return command.command_line(self.config, self.space, knobs, seed, context)
 
     def arguments(self, knobs: Knobs) -> tuple[str, ...]:
         return command.knob_arguments(self.space, knobs)
+
+    @property
+    def reading(self) -> str:
+        """How the score is found, for a person."""
+        return "held-out bits per byte in the last `Step N | Validation bpb`, N the planned steps"
 
     def preflight(self) -> tuple[str, ...]:
         return preflight.check(self.config, self.space)
@@ -139,12 +144,6 @@ class CheckoutObjective:
                 self._keep_if_best(base, found, knobs, seed)
         return found
 
-    def _require_knobs(self, knobs: Knobs) -> None:
-        names = {knob.name for knob in self.space.knobs}
-        if set(knobs) != names:
-            missing, unknown = sorted(names - set(knobs)), sorted(set(knobs) - names)
-            raise ValueError(f"the checkout needs its knobs: missing {missing}, unknown {unknown}")
-
     def _keep_if_best(self, base: Path, found: Measurement, knobs: Knobs, seed: int) -> None:
         """Runs of one fingerprint share the place: only their scores can be compared."""
         checkpoints = [path.parent for path in saved(base, found.steps)]
@@ -155,8 +154,14 @@ class CheckoutObjective:
             )
         assert self.config.checkpoints is not None
         place = Path(self.config.checkpoints) / self.fingerprint[:10]
-        facts = {"score": found.score, "knobs": dict(knobs), "seed": seed, "steps": found.steps}
-        keep_if_best(place, checkpoints[0], facts | {"arguments": self.arguments(knobs)})
+        facts = {
+            "score": found.score,
+            "knobs": as_given(self.space, knobs),
+            "arguments": self.arguments(knobs),
+            "seed": seed,
+            "steps": found.steps,
+        }
+        keep_if_best(place, checkpoints[0], facts)
 
 
 def _digest(config: CheckoutConfig) -> str:

@@ -8,11 +8,12 @@ from typing import Annotated
 from typer import Option
 
 from budgets.plain import printable
+from objectives.api import Variant
 from orchestrator.analyze_command import same_objective
 from orchestrator.best.configuration import Configuration, configuration_of
 from orchestrator.best.outcome import outcome_of
 from orchestrator.best.scale import longer
-from orchestrator.best.standing import Best, best_of
+from orchestrator.best.standing import Best, best_of, since
 from orchestrator.best.text import as_dict, to_lines
 from orchestrator.best.training import (
     TrainingRequest,
@@ -179,28 +180,28 @@ def _said_of(found: Best, shown: Configuration, candidate: Configuration) -> tup
 def carry_out(found: Best, terms: Request, wish: Wish, how: Conduct) -> None:
     """Begin or take up the training; leave with the exit code of how it ended."""
     variant = longer(terms.objective, wish.times, wish.target_flops)
-    run_id = wish.run_id or training_name(found.state.plan.run_id, variant.length)
-    check_run_id(run_id)
-    request = training_of(
-        found, variant, terms, name=run_id, seeds=wish.seeds, compare=wish.compare
-    )
-    slots = how.engine.slots()
-    slots = replace(slots, count=request.campaign.workers(slots.count))
-    recorded = recorded_plan(run_directory(how.root, "campaign", run_id))
+    request = _request(found, variant, terms, wish)
+    recorded = recorded_plan(run_directory(how.root, "campaign", request.campaign.name))
     if recorded is None:
         _refuse_what_is_not_recommended(found, wish)
         refuse_the_past(terms.window, system_clock())
+    else:
+        request, is_moved = taken_up(request, recorded)
+        found = since(found) if is_moved else found
+    slots = how.engine.slots()
+    slots = replace(slots, count=request.campaign.workers(slots.count))
     with conducting(how) as (session, live):
-        if recorded is not None:
-            request, is_moved = taken_up(request, recorded)
-            if is_moved:
-                live.say(_moved_on(request, found))
         times = known_times(found, devices_of(slots))
         result = session.check(request, slots, calibration=times)
-        outcome = outcome_of(found, result, variant.label, variant.length)
-        also = {"training": outcome.as_dict()}
-        lines = tuple(outcome.lines())
+        outcome = outcome_of(found, result, variant)
+        also, lines = {"training": outcome.as_dict()}, tuple(outcome.lines())
         finish(result, session.stop, live, how.as_json, also, lines, failed=outcome.failed)
+
+
+def _request(found: Best, variant: Variant, terms: Request, wish: Wish) -> TrainingRequest:
+    name = wish.run_id or training_name(found.state.plan.run_id, variant.length)
+    check_run_id(name)
+    return training_of(found, variant, terms, name=name, seeds=wish.seeds, compare=wish.compare)
 
 
 def _refuse_what_is_not_recommended(found: Best, wish: Wish) -> None:
@@ -210,10 +211,3 @@ def _refuse_what_is_not_recommended(found: Best, wish: Wish) -> None:
             f"{found.headline} There is nothing else to train. --anyway trains the best candidate "
             "all the same"
         )
-
-
-def _moved_on(request: TrainingRequest, found: Best) -> str:
-    return (
-        f"Note: {found.state.plan.run_id} has gone on since {request.campaign.name} was begun and "
-        "has found another point. This trains the one there was then; for the other give --run-id."
-    )

@@ -13,6 +13,7 @@ from budgets.campaign.words import with_level
 from budgets.markdown import duration
 from budgets.state import RunState
 from budgets.verdict.findings_text import in_words
+from objectives.api import Variant
 from orchestrator.artifacts import campaign_report, sentence
 from orchestrator.best.standing import Best
 from orchestrator.recorded import Result
@@ -25,8 +26,7 @@ class Outcome:
 
     best: Best
     result: Result
-    label: str  # "4 x FLOPs"
-    factor: float
+    variant: Variant  # of the objective, that was trained
     report: CampaignReport
 
     @property
@@ -51,7 +51,7 @@ class Outcome:
             "standing": self.best.standing,
             "headline": self.best.headline,
             "condition": self.own.name,
-            "times": self.factor,
+            "times": self.variant.length,
             "seeds": list(self.report.seeds),
             "scores": list(self.own.scores),
             "score": self.own.mean,
@@ -76,10 +76,10 @@ class Outcome:
             yield f"Files of seed {seed}: {place}"
 
     def _score(self) -> Iterator[str]:
-        own, where = self.own, f"with {self.label}"
+        own, where = self.own, f"with {self.variant.label}"
         if own.mean is None:
             said = ", ".join(f"{n} {status}" for status, n in own.statuses.items())
-            yield f"{own.name} has no score {where}: {said}. See stderr.txt there."
+            yield f"{own.name} has no score {where}: {said}."
             return
         seeds = f"seed {self.report.seeds[0]}"
         if len(self.report.seeds) > 1:
@@ -102,19 +102,18 @@ class Outcome:
             yield from self._without_a_control()
 
     def _without_a_control(self) -> Iterator[str]:
-        scores = _rung_scores(self.best.state, self.factor)
+        scores = _rung_scores(self.best.state, self.variant.length)
         if scores:
-            yield (
-                f"The baseline scored {fmean(scores):.6g} with {self.label} in the search, on "
-                f"{len(scores)} other seed{'s' * (len(scores) > 1)}."
-            )
+            where = f"{len(scores)} other seed{'s' * (len(scores) > 1)}"
+            said = f"The baseline scored {fmean(scores):.6g} with {self.variant.label}"
+            yield f"{said} in the search, on {where}."
         else:
             yield "Nothing says what the baseline scores there: --compare trains it too."
 
 
-def outcome_of(best: Best, result: Result, label: str, factor: float) -> Outcome:
+def outcome_of(best: Best, result: Result, variant: Variant) -> Outcome:
     """The outcome as far as it is known."""
-    return Outcome(best, result, label, factor, campaign_report(result.state, result.verdict))
+    return Outcome(best, result, variant, campaign_report(result.state, result.verdict))
 
 
 def _rung_scores(search: RunState, factor: float) -> list[float]:

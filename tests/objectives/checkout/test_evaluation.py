@@ -97,7 +97,7 @@ DIVERGED = [
     ("nan", {}, "the loss is nan at step 4, 3 times in a row"),
     ("late nan", {}, "the score after 8 steps is nan"),
     ("late inf", {}, "the score after 8 steps is inf"),
-    ("", {"matrix_lr": 0.2}, "the loss is nan at step 4"),
+    ("", {"matrix_lr": 0.3}, "the loss is nan at step 4"),
 ]
 
 

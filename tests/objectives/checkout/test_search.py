@@ -38,15 +38,17 @@ def test_a_search_finds_better_flags_than_nanochats_own(
 
     assert result.directory.name == "min-nanochat-checkout-s1"
     assert statuses(result) == [Status.OK] * 8
-    scores = [one.score for batch in result.state.generations for one in batch.results()]
-    assert min(scores) < attempts.evaluate(load()).score - 0.02
+    scored = (one.score for batch in result.state.generations for one in batch.results())
+    assert (
+        min(score for score in scored if score is not None) < attempts.evaluate(load()).score - 0.02
+    )
 
 
 def test_a_candidate_that_diverges_is_a_result(
     settings: Any, tmp_path: Path, run_search: RunSearch
 ) -> None:
     """Half of what is searched has a matrix learning rate that is too high."""
-    knobs = {"matrix-lr": {"kind": "log10", "min": 0.01, "max": 2.0, "baseline": 0.14}}
+    knobs = {"matrix-lr": {"kind": "log10", "min": 0.01, "max": 2.0, "baseline": 0.24}}
     result = run_search(tmp_path / "runs", "nanochat", settings(knobs=knobs), **SMALL)
     assert {Status.OK, Status.NAN} == set(statuses(result))
 

@@ -234,7 +234,8 @@ def test_a_training_begun_before_the_search_went_on_keeps_its_point(
     (confirmed / LEDGER).write_bytes(whole)
     answer = train()
     assert answer.code == 0, answer.err
-    assert "confirmed has gone on since best-confirmed-x4 was begun" in answer.out
+    assert "Not confirmed: confirmed has gone on since this was begun, and has found" in answer.out
+    assert "it gained" not in answer.out
     assert load_state(training).head == before.head
     assert verify(training).divergence is None
 

@@ -1,7 +1,7 @@
 """A nanochat that trains nothing: its flags, its lines, its files and its traps.
 
 The score is a bowl in the logarithms of two learning rates and in two other knobs, with noise by
-the seed. It diverges with `--matrix-lr` above 0.15. `FAKE_TRAP` asks for what the flags cannot.
+the seed. It diverges with `--matrix-lr` above 0.25. `FAKE_TRAP` asks for what the flags cannot.
 """
 
 import argparse
@@ -117,7 +117,7 @@ def trained(progress: float) -> float:
 
 
 model = torch.compile(trained, dynamic=False)
-diverges = args.matrix_lr > 0.15 or trap == "nan"
+diverges = args.matrix_lr > 0.25 or trap == "nan"
 best = math.inf
 bpb: float | None = None
 for step in range(num_iterations + 1):
