@@ -21,6 +21,7 @@ from budgets.state import RunState
 from budgets.storage import DISK, Storage
 from objectives import registry
 from objectives.api import ObjectiveSpec
+from objectives.nanochat.text.cache import directory as cache_directory
 from orchestrator import cli as command_line
 from orchestrator.check import Around, CheckRequest
 from orchestrator.engine import Engine
@@ -232,6 +233,7 @@ def nanochat_home(
     (home / ".cache/nanochat/tokenizer").mkdir()
     for name in ("tokenizer.pkl", "token_bytes.pt"):
         (home / ".cache/nanochat/tokenizer" / name).write_bytes(b"")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache_directory().parent))  # what is prepared stays
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.delenv("NANOCHAT_BASE_DIR", raising=False)
     return home

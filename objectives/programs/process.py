@@ -13,11 +13,13 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TextIO
 
 import psutil
 
 from objectives.api import CommandLine, OutOfMemoryError, SetupError
+from objectives.programs import kernel
 from objectives.programs.ended import OUT_OF_MEMORY, Ended, ProgramFailedError
 
 __all__ = ["Ended", "Listener", "ProgramFailedError", "run"]
@@ -56,7 +58,7 @@ def run(
     """
     if not line.directory.is_dir():
         raise SetupError(f"cannot start {line.argv[0]!r}: there is no directory {line.directory}")
-    killed_before = _oom_kills()
+    killed_before = kernel.oom_kills()
     started = _start(line)
     try:
         ended = _Talk(started, hear, heartbeat).listen()
@@ -67,12 +69,13 @@ def run(
         for pipe in (started.stdout, started.stderr):
             assert pipe is not None
             pipe.close()
-    if ended.code in _KILLED and _oom_kills() > killed_before:
+    if ended.code in _KILLED and kernel.oom_kills() > killed_before:
         raise OutOfMemoryError("killed by signal 9 SIGKILL: the kernel ran out of memory")
     return ended
 
 
 def _start(line: CommandLine) -> subprocess.Popen[bytes]:
+    kernel.libc()
     try:
         return subprocess.Popen(
             line.argv,
@@ -82,6 +85,8 @@ def _start(line: CommandLine) -> subprocess.Popen[bytes]:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             process_group=0,
+            # Also when we are killed. It takes no lock that another thread of ours could hold.
+            preexec_fn=partial(kernel.die_with_parent, os.getpid()),  # noqa: PLW1509
         )
     except (OSError, ValueError) as error:  # ValueError: a NUL, which no argument can have
         reason = getattr(error, "strerror", None) or error
@@ -226,12 +231,3 @@ def _cpu_seconds(pid: int) -> float:
                 times = process.cpu_times()
                 total += times.user + times.system
     return total
-
-
-def _oom_kills() -> int:
-    """Processes that this machine's kernel has killed for memory."""
-    with suppress(OSError), open("/proc/vmstat", "rb") as file:
-        for line in file:
-            if line.startswith(b"oom_kill "):
-                return int(line.split()[1])
-    return 0

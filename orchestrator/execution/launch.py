@@ -11,6 +11,7 @@ from typing import NoReturn
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from objectives.programs import kernel
 from orchestrator.execution import processes
 from orchestrator.execution.attempts import CONFIG, to_json
 from orchestrator.execution.evaluate import Attempt, Launcher
@@ -103,7 +104,7 @@ def fork_spare() -> Spare:
 
 def _prepare(supervisor: int, orders: int, stdout: int, stderr: int) -> None:
     os.setpgid(0, 0)
-    processes.die_with_parent(supervisor)
+    kernel.die_with_parent(supervisor)
     processes.volunteer_for_the_oom_killer()
     _default_signals()
     for source, target in ((orders, 0), (stdout, 1), (stderr, 2)):

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -13,7 +14,7 @@ import psutil
 import pytest
 
 from objectives.api import CommandLine, DivergedError, OutOfMemoryError, SetupError
-from objectives.programs import process
+from objectives.programs import kernel, process
 from objectives.programs.process import Ended, ProgramFailedError, run
 
 Run = Callable[..., Ended]
@@ -211,6 +212,26 @@ def test_a_process_left_behind_that_holds_the_streams_holds_nobody_up(
             os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a death signal")
+def test_a_program_is_gone_with_us_when_we_are_killed(tmp_path: Path) -> None:
+    mine = f"""
+import sys
+from pathlib import Path
+from objectives.api import CommandLine
+from objectives.programs.process import run
+tell = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
+line = CommandLine((sys.executable, "-S", "-c", tell), Path({str(tmp_path)!r}), {{}})
+run(line, lambda text: None, lambda metrics: None)
+"""
+    with subprocess.Popen((sys.executable, "-c", mine), stdout=subprocess.PIPE) as ours:
+        assert ours.stdout is not None
+        program = int(ours.stdout.readline())
+        ours.kill()
+    began = time.monotonic()
+    while is_running(program):
+        assert time.monotonic() - began < 60
+
+
 def test_it_reads_nothing_from_us(python: Run, heard: list[str]) -> None:
     python("import sys; print(repr(sys.stdin.read()))")
     assert heard == ["''"]
@@ -245,7 +266,7 @@ def test_a_directory_that_is_missing_is_named(tmp_path: Path) -> None:
 
 def test_the_kernels_kill_for_memory_is_known(python: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     kills = iter((4, 5))
-    monkeypatch.setattr(process, "_oom_kills", lambda: next(kills))
+    monkeypatch.setattr(kernel, "oom_kills", lambda: next(kills))
     with pytest.raises(OutOfMemoryError, match="the kernel ran out of memory"):
         python("import os; os.kill(os.getpid(), 9)")
 
@@ -254,7 +275,7 @@ def test_a_shell_says_so_of_what_it_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kills = iter((4, 5))
-    monkeypatch.setattr(process, "_oom_kills", lambda: next(kills))
+    monkeypatch.setattr(kernel, "oom_kills", lambda: next(kills))
     line = CommandLine(("/bin/sh", "-c", "exit 137"), tmp_path, {})
     with pytest.raises(OutOfMemoryError):
         run(line, lambda line: None, lambda metrics: None)
