@@ -2,6 +2,9 @@
 
 import re
 
+_STEERS = re.compile(r"[\\`<\[\]|*~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
+"""Characters that mean something to Markdown; an underscore does only at the edge of a word."""
+
 
 def printable(text: str) -> str:
     """`text` as it can be shown: without characters that steer a terminal or turn text around."""
@@ -18,4 +21,4 @@ def one_line(text: str, most: int = 300) -> str:
 def plain(text: str) -> str:
     """One line that says `text` in Markdown, and is no HTML, link, image or code in it."""
     line = " ".join(printable(text).split())
-    return re.sub(r"[\\`<\[\]|]", r"\\\g<0>", line)
+    return _STEERS.sub(r"\\\g<0>", line)

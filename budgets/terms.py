@@ -357,10 +357,19 @@ class Condition(Terms):
 
     name: str  # fit for a file
     settings: dict[str, Any]  # to lay over the objective's
-    knobs: dict[str, float]  # with which it is evaluated: its own baseline
+    knobs: dict[str, float]  # with which it is evaluated: those of its point
+    point: tuple[float, ...] | None = Field(  # of the unit cube; None: its own baseline
+        default=None, exclude_if=lambda point: point is None
+    )
     length: float = Field(default=1.0, gt=0)  # expected duration, relative to the objective's
     levels: dict[str, str] = Field(default_factory=dict)  # of each factor; empty: no cell of them
     control: bool = False  # what the others are compared with
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.point is not None and not all(0 <= unit <= 1 for unit in self.point):
+            raise ValueError(f"{self.name}: expected a point of the unit cube, got {self.point}")
+        return self
 
 
 class CampaignTerms(Terms):

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, Protocol, runtime_checkable
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -193,3 +193,12 @@ class Objective(Protocol):
 
     def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
         """Run one evaluation. Raises DivergedError, OutOfMemoryError or SetupError."""
+
+
+@runtime_checkable
+class TellsItsReading(Protocol):
+    """An objective whose program is another's, and which can say how its score is found."""
+
+    @property
+    def reading(self) -> str:
+        """In words, for a person: `the last match of ... in its output`."""

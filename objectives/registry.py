@@ -8,6 +8,9 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
+from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
+
 from objectives.analytic_settings import AnalyticSettings
 from objectives.api import Objective, ObjectiveSpec
 from objectives.settings import unknown
@@ -16,8 +19,14 @@ ANALYTIC = ("sphere", "ellipsoid", "rosenbrock", "cliff", "idle", "noise")
 FUNCTION = "python:"
 """What the name of a function begins with: `python:module:function`."""
 
+CODE = "code"
+"""The setting that has the SHA-256 of a program's sources."""
+
 CHECKOUT = "checkout"
 """The setting that makes `nanochat` the one in a directory of the user's."""
+
+MOVES_CODE = frozenset({"argv", "checkout", "directory", "module", "sources"})
+"""Settings that say which files a program is: with another one its pinned code is another too."""
 
 NAMES = ("nanochat", "command", f"{FUNCTION}MODULE:FUNCTION", *ANALYTIC)
 
@@ -38,26 +47,31 @@ def named(name: str, given: Collection[str] = ()) -> Named:
     """
     if name in ANALYTIC:
         return Named(settings=tuple(AnalyticSettings.model_fields))
-    if name == "command":
-        from objectives.command.config import CommandConfig
-
-        return Named(settings=tuple(CommandConfig.model_fields))
-    if name.startswith(FUNCTION):
-        from objectives.function.config import FunctionConfig
-
-        return Named(settings=tuple(FunctionConfig.model_fields))
-    if name != "nanochat":
+    if name not in {"nanochat", "command"} and not name.startswith(FUNCTION):
         raise unknown("objective", name, NAMES)
-    if CHECKOUT in given:
-        from objectives.checkout.config import CheckoutConfig
-
-        return Named(settings=tuple(CheckoutConfig.model_fields))
+    if name != "nanochat" or CHECKOUT in given:
+        return Named(settings=tuple(_program_config(name).model_fields))
     from objectives.nanochat.config import NanochatConfig
     from objectives.nanochat.program.presets import PRESETS, PROFILES
     from objectives.nanochat.program.settings import ProgramConfig
 
     settings = (*NanochatConfig.model_fields, CHECKOUT)
     return Named(PRESETS, PROFILES, settings, tuple(ProgramConfig.model_fields))
+
+
+def _program_config(name: str) -> type[BaseModel]:
+    """What is asked of a program that is not ours; of `nanochat` that is a checkout."""
+    if name == "command":
+        from objectives.command.config import CommandConfig
+
+        return CommandConfig
+    if name == "nanochat":
+        from objectives.checkout.config import CheckoutConfig
+
+        return CheckoutConfig
+    from objectives.function.config import FunctionConfig
+
+    return FunctionConfig
 
 
 def _nanochat(settings: Mapping[str, Any]) -> Objective:
@@ -104,9 +118,45 @@ def load(spec: ObjectiveSpec) -> Objective:
 
 
 def varied(spec: ObjectiveSpec, variant_settings: Mapping[str, Any]) -> ObjectiveSpec:
-    """`spec` with a variant's settings laid over its own. Raises ValueError as `load` does."""
-    settings = {**spec.settings, **variant_settings}
+    """`spec` with a variant's settings laid over its own. Raises ValueError as `load` does.
+
+    A table is laid over a table name by name; `fixed.depth` is one name of the table `fixed`. Of a
+    program that is another one then, the code is measured.
+    """
+    settings = dict(spec.settings)
+    if not MOVES_CODE.isdisjoint(variant_settings):
+        settings.pop(CODE, None)
+    for key, value in variant_settings.items():
+        table, _, name = key.partition(".")
+        own = settings.get(table)
+        if name and isinstance(own, Mapping):
+            settings[table] = {**own, name: value}
+        elif isinstance(own, Mapping) and isinstance(value, Mapping):
+            settings[key] = {**own, **value}
+        else:
+            settings[key] = value
     return load(ObjectiveSpec(name=spec.name, settings=settings)).spec
+
+
+def kind(spec: ObjectiveSpec) -> str:
+    """What is tuned, in words: our own nanochat and somebody's checkout have one name."""
+    is_checkout = spec.name == "nanochat" and CHECKOUT in spec.settings
+    return "nanochat checkout" if is_checkout else spec.name
+
+
+def usual(spec: ObjectiveSpec) -> Mapping[str, Any]:
+    """The settings that an objective of that kind has where nobody says anything."""
+    if spec.name in _BUILDERS and spec.name != "command" and CHECKOUT not in spec.settings:
+        return load(ObjectiveSpec(name=spec.name)).spec.settings
+    return _defaults(_program_config(spec.name))
+
+
+def _defaults(model: type[BaseModel]) -> dict[str, Any]:
+    """Of the settings that need not be given."""
+    fields = {name: field for name, field in model.model_fields.items() if not field.is_required()}
+    found = {name: field.get_default(call_default_factory=True) for name, field in fields.items()}
+    jsonable: dict[str, Any] = to_jsonable_python(found, exclude_none=True)
+    return jsonable
 
 
 def short_name(spec: ObjectiveSpec) -> str:

@@ -29,6 +29,6 @@ def is_secret_name(name: str) -> bool:
 def redacted(text: str, environment: Mapping[str, str]) -> str:
     """`text` without credentials in URLs, named secrets and the secrets of the environment."""
     for name, value in environment.items():
-        if is_secret_name(name) and len(value) >= _SHORTEST_SECRET:
+        if len(value) >= _SHORTEST_SECRET and value in text and is_secret_name(name):
             text = text.replace(value, HIDDEN)
     return _NAMED.sub(rf"\g<1>{HIDDEN}", _IN_URL.sub(HIDDEN, text))

@@ -28,6 +28,7 @@ from objectives.api import SetupError
 from objectives.keeping import keeping
 from orchestrator import artifacts
 from orchestrator.analyze_command import analyze
+from orchestrator.best.command import best
 from orchestrator.campaign.commands import run_campaign
 from orchestrator.campaign.picture import PICTURE, can_draw
 from orchestrator.campaign.plan_command import plan_campaign
@@ -36,6 +37,7 @@ from orchestrator.campaign.status import find_board
 from orchestrator.config.asked import Asked
 from orchestrator.config.commands import init
 from orchestrator.doctor.command import doctor
+from orchestrator.dry_run_command import show_dry_run
 from orchestrator.execution import processes
 from orchestrator.execution.server import EngineError
 from orchestrator.explain import explain
@@ -54,6 +56,7 @@ from orchestrator.planning.history_command import history
 from orchestrator.proxy_commands import proxies
 from orchestrator.recorded import find_run, load_state
 from orchestrator.session import system_clock
+from orchestrator.shards_command import shards
 from orchestrator.slurm.commands import exports
 from orchestrator.space_commands import spaces
 from orchestrator.terminal import (
@@ -120,12 +123,15 @@ app.add_typer(plans, name="plan")
 app.add_typer(spaces, name="space")
 app.add_typer(proxies, name="proxy")
 app.add_typer(ledgers, name="ledger")
+exports.command("shards")(shards)
 app.add_typer(exports, name="export")
 app.command()(verify)
 app.command()(amend)
+app.command()(best)
 app.command()(analyze)
 app.command()(explain)
 app.command()(doctor)
+app.command("dry-run")(show_dry_run)
 app.command()(history)
 
 

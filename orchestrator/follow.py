@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import orjson
-
 from budgets.following import BEGINNING, readings
 from budgets.state import RunState
 from budgets.terms import Plan, SearchTerms, Source
@@ -15,6 +13,7 @@ from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from objectives.space import SearchSpace
 from orchestrator.check import Known, known_knobs, stands_for
+from orchestrator.config.document import as_assigned
 from orchestrator.planning.differences import deciding, differing
 from orchestrator.planning.plan import Succession
 from orchestrator.planning.request import Request, method_of
@@ -26,6 +25,10 @@ if TYPE_CHECKING:
 
 Overrides = Sequence[tuple[str, str]]
 """Rules that shall not hold the run up, each with the reason."""
+
+
+DECLARING = ("space", "knobs")
+"""Settings that say which knobs are searched: `_added` compares those one by one."""
 
 
 @dataclass(frozen=True)
@@ -85,18 +88,26 @@ def _require_same(run_id: str, plan: Plan, request: Request) -> None:
     if not changed and earlier.fingerprint != plan.objective_fingerprint:
         changed = [f"its code or its space has changed since {run_id} was planned"]
     if changed:
-        may = "nothing" if variant == "robust" else "nothing but --set space"
+        declared = "the table knobs" if "knobs" in objective.spec.settings else "--set space"
+        may = "nothing" if variant == "robust" else f"nothing but {declared}"
         raise ValueError(
             f"--variant {variant} changes {may} of what {run_id} tuned (there -> asked): "
-            f"{'; '.join(changed[:5])}. Repeat its --objective and --set options"
+            f"{'; '.join(changed[:5])}. {_way_back(changed)}"
         )
+
+
+def _way_back(changed: Sequence[str]) -> str:
+    if all(one.startswith(f"{registry.CODE}:") for one in changed):
+        return "The sources have changed since: put them back as they were"
+    return "Repeat its --objective and --set options"
 
 
 def _identity(objective: Objective, variant: str) -> dict[str, object]:
     """What two objectives have in common if one may follow the other."""
     settings = dict(objective.spec.settings)
     if variant == "expanded":
-        settings.pop("space", None)
+        for name in DECLARING:
+            settings.pop(name, None)
     return {
         "objective": objective.spec.name,
         **settings,
@@ -176,11 +187,10 @@ def _check_command(
 ) -> Iterator[str]:
     yield from ("python", "-m", "orchestrator", "space", "check")
     yield from ("--objective", objective.spec.name)
-    usual = registry.load(ObjectiveSpec(name=objective.spec.name)).spec.settings
+    usual = registry.usual(objective.spec)
     for key, value in objective.spec.settings.items():
-        if usual.get(key) != value:
-            text = value if isinstance(value, str) else orjson.dumps(value).decode()
-            yield from ("--set", f"{key}={text}")
+        if key != registry.CODE and usual.get(key) != value:
+            yield from ("--set", f"{key}={as_assigned(value)}")
     yield from ("--knobs", ",".join(names), "--device", kind, "--runs-dir", str(root))
 
 

@@ -103,6 +103,21 @@ def find_run(run: str | None, root: Path, phase: Phase | None = None) -> Path:
     return ledgers[-1].parent
 
 
+def find_search(run: str | None, root: Path) -> Path:
+    """The directory of a run by id or path, or of the latest search. Raises ValueError."""
+    if run is not None:
+        return find_run(run, root)
+    ledgers = [
+        path
+        for phase in ("phase1", "phase2")
+        for path in root.glob(f"{phase}/*/{LEDGER}")
+        if not is_set_aside(path.parent)
+    ]
+    if not ledgers:
+        raise ValueError(f"no search in {root}: name its directory, or say --runs-dir")
+    return max(ledgers, key=lambda path: path.lstat().st_mtime).parent
+
+
 def load_state(directory: Path) -> RunState:
     """The state of a run. Raises ValueError when its ledger holds no whole record."""
     state = recorded_state(directory)

@@ -218,6 +218,10 @@ def _refuse_orphans(directory: Path) -> None:
         )
 
 
+OF_THE_CODE = ("objective.settings.code:", "objective_fingerprint:")
+"""What an edit of the sources changes of a plan."""
+
+
 def check_same_plan(directory: Path, recorded: RunState, asked: Plan) -> None:
     """Raises PlanChangedError, saying what differs, unless they describe the same run.
 
@@ -229,8 +233,12 @@ def check_same_plan(directory: Path, recorded: RunState, asked: Plan) -> None:
         return
     ways = ["Repeat the recorded options", "give the new run its own name with --run-id"]
     ways.append("or begin one that names this as its parent with --fork-run")
+    if all(name.startswith(OF_THE_CODE) for name in changed):
+        ways[0] = "The sources have changed since it was planned: put them back as they were"
     if asked.campaign is not None:
         ways = ["Put the file back as it was", "or give the campaign a [campaign] name of its own"]
+    if asked.campaign is not None and asked.parent is not None:  # it was asked for without a file
+        ways = ["Repeat the recorded options", "or give this training its own name with --run-id"]
     if all(name.startswith(("caps.", "resolved.generations")) for name in changed):
         ways = [f"Caps change by: python -m orchestrator amend {directory} ... --reason WHY"]
     raise PlanChangedError(

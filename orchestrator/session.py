@@ -165,11 +165,12 @@ class Session:
         slots: Slots,
         assumed_seconds: float | None = None,
         pace: Pace | None = None,
+        calibration: Calibration | None = None,
     ) -> Result:
         """Begin or take up the check or the campaign that `request` describes, at its own `pace`.
 
-        A calibration there is gives it limits and the unit of noise, unless a time is assumed.
-        Raises ValueError on a request that cannot be planned.
+        A calibration there is gives it limits and the unit of noise, unless a time is assumed or
+        whoever asks has a `calibration`. Raises ValueError on a request that cannot be planned.
         """
         directory = run_directory(self.root, request.terms.phase, request.name(slots.device))
         if (recorded := recorded_plan(directory)) is not None:
@@ -180,8 +181,9 @@ class Session:
             plan = plan.model_copy(update={"thresholds": limits, "parent": recorded.parent})
         else:
             devices = devices_of(slots)
-            known = self._known(request.terms.objective, devices, assumed_seconds)
-            plan = request.plan(devices, known)
+            if calibration is None:
+                calibration = self._known(request.terms.objective, devices, assumed_seconds)
+            plan = request.plan(devices, calibration)
             self.say(request.in_words(plan))
         proposer = Given(request.points())
         same_bits = replace(slots, threads=plan.devices.threads)
@@ -287,9 +289,10 @@ class Session:
             if overrides:
                 raise ValueError("--override: there is no such run yet, so no rule holds it up")
             return known
+        kind, where = registry.kind(objective.spec), f"{slots.count} x {slots.device_name}"
         self.say(
-            f"No calibration of {objective.spec.name} on {slots.count} x {slots.device_name} yet: "
-            f"evaluating the baseline on {CALIBRATION_SEEDS} seeds first."
+            f"No calibration of {kind} on {where} yet: evaluating the baseline on "
+            f"{CALIBRATION_SEEDS} seeds first."
         )
         result = self.calibrate(objective, slots, CALIBRATION_SEEDS, overrides, request)
         if result.verdict.decision != "done":

@@ -7,7 +7,9 @@ import typer
 from rich.markdown import Markdown
 from typer import Context
 
+from budgets.plain import plain
 from objectives.api import Objective
+from objectives.registry import kind
 from orchestrator.options import (
     AskedCheck,
     ConfigFile,
@@ -48,7 +50,7 @@ def show(
     if as_json:
         print_json({"objective": chosen.spec.model_dump(mode="json"), "knobs": rows})
     else:
-        console().print(Markdown(to_markdown(chosen.spec.name, rows)))
+        console().print(Markdown(to_markdown(kind(chosen.spec), rows)))
 
 
 def knob_rows(objective: Objective) -> list[dict[str, Any]]:
@@ -68,7 +70,7 @@ def knob_rows(objective: Objective) -> list[dict[str, Any]]:
 def to_markdown(name: str, rows: Sequence[dict[str, Any]]) -> str:
     """The rows as a table."""
     lines = [
-        f"# {name}: {len(rows)} knobs",
+        f"# {plain(name)}: {len(rows)} knob{'s' * (len(rows) != 1)}",
         "",
         "| knob | kind | low | high | baseline |",
         "|---|---|--:|--:|--:|",

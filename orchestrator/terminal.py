@@ -1,7 +1,7 @@
 """What every command has in common: a console, a session to conduct runs in, and how it ends."""
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -43,25 +43,37 @@ def conducting(how: Conduct) -> Iterator[tuple[Session, Live]]:
         yield session, live
 
 
-def finish(
-    result: Result, stop: Stop, live: Live, as_json: bool, also: Mapping[str, Any] | None = None
+def finish(  # noqa: PLR0913, PLR0917 - what there is to show, to whom
+    result: Result,
+    stop: Stop,
+    live: Live,
+    as_json: bool,
+    also: Mapping[str, Any] | None = None,
+    lines: Sequence[str] = (),
+    *,
+    failed: bool = False,
 ) -> None:
     """Show where the run stands and leave with the exit code that says so.
 
-    `also` goes into the JSON document beside the report.
+    `also` goes into the JSON document beside the report; `lines`, if any, are said instead of it. A
+    run that is done has `failed` if what it was made for is not there.
     """
     report = budget_report(result.state, result.verdict)
     if as_json:
         print_json({"directory": str(result.directory), **report.model_dump(), **(also or {})})
     else:
-        live.markdown(artifacts.markdown(result.state, result.verdict))
+        for line in lines:
+            live.say(line)
+        if not lines:
+            live.markdown(artifacts.markdown(result.state, result.verdict))
         live.say(f"Files: {result.directory}")
     if stop.requested and result.verdict.decision == "continue":
         live.say("Interrupted; nothing paid is lost. Repeat the command to go on.")
         raise typer.Exit(EXIT_SIGNAL + stop.signum)
     if any(trigger.rule == "storage" for trigger in result.verdict.triggers):
         raise typer.Exit(EXIT_STORAGE)
-    raise typer.Exit(_exit_code(result))
+    code = _exit_code(result)
+    raise typer.Exit(EXIT_BY_DECISION["stop"] if failed and not code else code)
 
 
 def _exit_code(result: Result) -> int:
@@ -74,7 +86,8 @@ def _exit_code(result: Result) -> int:
 def console(*, stderr: bool = False) -> Console:
     """As wide as a report's tables where there is no terminal to ask."""
     stream = sys.stderr if stderr else sys.stdout
-    return Listener(stderr=stderr, width=None if stream.isatty() else 110)
+    width = None if stream.isatty() else 110
+    return Listener(stderr=stderr, width=width, emoji=False)  # python:train:f has no picture
 
 
 def print_json(content: Any) -> None:

@@ -21,6 +21,7 @@ from budgets.report import BudgetReport
 from budgets.state import RunState
 from budgets.terms import Inherited, Parent, Plan, SearchTerms, Source
 from objectives.space import SearchSpace
+from orchestrator.best.replay import trained_where_it_stood
 from orchestrator.campaign.replay import conditions_as_planned
 from orchestrator.check import stands_for
 from orchestrator.execution.attempts import SUMMARY
@@ -76,6 +77,9 @@ def verify(directory: Path, *, accept_drift: bool = False) -> Verification:
             held.append(_one_knob_each(directory, state))
         elif state.plan.campaign is not None:
             held.append(conditions_as_planned(state, state.plan.campaign))
+            if (parent := state.plan.parent) is not None:
+                then = _then(directory, parent.run_id, parent.head)
+                held.append(trained_where_it_stood(state.plan, then))
         if state.plan.confirmation is not None:
             held.append(panels_and_decision(records))
         held.append(_settlements(directory, records, state))

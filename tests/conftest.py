@@ -1,6 +1,7 @@
 """Fixtures for whole runs: a session in this process, and the command line in one of its own."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from budgets.state import RunState
 from budgets.storage import DISK, Storage
 from objectives import registry
 from objectives.api import ObjectiveSpec
+from objectives.nanochat.text.cache import directory as cache_directory
 from orchestrator import cli as command_line
 from orchestrator.check import Around, CheckRequest
 from orchestrator.engine import Engine
@@ -211,6 +213,30 @@ class Cli:
 @pytest.fixture
 def cli(tmp_path: Path) -> Cli:
     return Cli(tmp_path)
+
+
+@pytest.fixture
+def nanochat_home(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """The home of somebody with a nanochat (that trains nothing), its data and its tokenizer."""
+    home = tmp_path_factory.mktemp("home")
+    shutil.copytree(REPOSITORY / "tests/objectives/checkout/fake", home / "nanochat")
+    python = home / "nanochat/.venv/bin/python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    for name in ("base_data_climbmix/0.parquet", "base_data_climbmix/1.parquet"):
+        file = home / ".cache/nanochat" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"")
+    (home / ".cache/nanochat/tokenizer").mkdir()
+    for name in ("tokenizer.pkl", "token_bytes.pt"):
+        (home / ".cache/nanochat/tokenizer" / name).write_bytes(b"")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache_directory().parent))  # what is prepared stays
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("NANOCHAT_BASE_DIR", raising=False)
+    return home
 
 
 @pytest.fixture

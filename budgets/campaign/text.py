@@ -45,6 +45,8 @@ def _nothing(found: CampaignReport) -> str:
     """Why no effect is named."""
     if not any(row.healthy for row in found.rows):
         return "No condition has a score."
+    if len(found.rows) == 1:
+        return f"{found.rows[0].name} scores {number(found.rows[0].mean)}."
     if len(found.seeds) == 1:
         return "With one seed no difference can be told from luck."
     own = [e.difference for e in found.effects]

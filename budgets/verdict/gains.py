@@ -69,6 +69,21 @@ def winner_gain(state: RunState) -> Gain | None:
     return gain(scores, baseline_scores(state), state.plan.thresholds.go_level)
 
 
+def winner_means(state: RunState) -> tuple[float, float] | None:
+    """Mean scores of the baseline and the winner on the seeds that the winner's gain is seen on.
+
+    None where that is not seen.
+    """
+    panel = state.panel("winner")
+    if panel is None:
+        return None
+    scores, baseline = panel.scores_by_seed(0), baseline_scores(state)
+    seeds = set(scores) & set(baseline)
+    if not seeds:
+        return None
+    return fmean(baseline[seed] for seed in seeds), fmean(scores[seed] for seed in seeds)
+
+
 def incumbent_gain(state: RunState) -> Gain | None:
     """The earlier winner's gain over the baseline on the same seeds; None before it is settled."""
     scores = incumbent_scores(state)

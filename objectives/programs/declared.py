@@ -17,7 +17,7 @@ class DeclaredKnob(BaseModel):
     kind: Kind = "linear"
     min: float
     max: float
-    step: int = Field(default=1, ge=1)  # of an int knob
+    step: int = Field(default=1, ge=1, exclude_if=lambda step: step == 1)  # of an int knob
     baseline: float
 
     @model_validator(mode="after")
@@ -55,10 +55,22 @@ def space_of(knobs: Mapping[str, DeclaredKnob]) -> SearchSpace:
     return SearchSpace(knobs=tuple(knob.named(name) for name, knob in knobs.items()))
 
 
-def as_text(space: SearchSpace, values: Mapping[str, float]) -> dict[str, str]:
-    """Each value as an argument says it: whole numbers for `int` knobs, else every digit."""
+def as_given(space: SearchSpace, values: Mapping[str, float]) -> dict[str, float]:
+    """Each value as a program is given it, in the space's order: whole numbers for `int` knobs.
+
+    Others have 12 digits: 0.3 comes back from the unit cube as 0.29999999999999993, which nobody
+    asked for. Raises ValueError unless there is one value for each knob, and no other.
+    """
     kinds = {knob.name: knob.kind for knob in space.knobs}
+    if values.keys() != kinds.keys():
+        missing, unknown = sorted(kinds.keys() - values.keys()), sorted(values.keys() - kinds)
+        raise ValueError(f"expected its knobs: missing {missing}, unknown {unknown}")
     return {
-        name: str(int(value)) if kinds.get(name) == "int" else repr(float(value))
-        for name, value in values.items()
+        name: int(values[name]) if kind == "int" else float(f"{values[name]:.12g}")
+        for name, kind in kinds.items()
     }
+
+
+def as_text(space: SearchSpace, values: Mapping[str, float]) -> dict[str, str]:
+    """The same as arguments say it."""
+    return {name: repr(value) for name, value in as_given(space, values).items()}

@@ -10,10 +10,11 @@ ALLOWED = (
     *("LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH", "CC", "CXX", "SSL_CERT_FILE", "SSL_CERT_DIR"),
     *("CUDA_VISIBLE_DEVICES", "CUDA_HOME", "CUDA_PATH", "CUBLAS_WORKSPACE_CONFIG", "NVIDIA_*"),
     *("*_NUM_THREADS", "PYTHONUNBUFFERED", "PYTHONHASHSEED", "HF_HOME", "HF_DATASETS_CACHE"),
-    *("HF_HUB_OFFLINE", "TRANSFORMERS_CACHE", "TORCH_HOME", "TRITON_CACHE_DIR"),
+    *("HF_HUB_OFFLINE", "TRANSFORMERS_CACHE", "TORCH_HOME", "TRITON_CACHE_DIR", "ATTEMPT_ID"),
 )
 """Names, with `*` for the rest of one. None of them holds a secret by custom, and none tells a
-program that it is one of many: RANK, WORLD_SIZE, MASTER_ADDR and their like stay behind."""
+program that it is one of many: RANK, WORLD_SIZE, MASTER_ADDR and their like stay behind.
+ATTEMPT_ID marks the processes of an attempt: by it they are found when their supervisor is dead."""
 
 
 def cleaned(

@@ -18,7 +18,7 @@ def revision(directory: Path) -> dict[str, str | int]:
 
 
 def _git(directory: Path, *arguments: str) -> str:
-    """What git answers. It runs nothing that the directory configures, and changes nothing."""
+    """What git answers. It starts no monitor that the directory names, and changes nothing."""
     ours = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     return subprocess.run(
         ("git", "-C", str(directory), "-c", "core.fsmonitor=false", *arguments),  # noqa: S607

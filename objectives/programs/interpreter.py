@@ -1,6 +1,7 @@
 """What another Python interpreter has installed."""
 
 import json
+import re
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -24,14 +25,16 @@ print(json.dumps(found))
 
 
 @cache
-def versions(python: str) -> dict[str, str]:
+def versions(python: str, setting: str = "python") -> dict[str, str]:
     """Versions by name: `python`, and of `PACKAGES` those that are there.
 
-    Raises SetupError if that is no Python interpreter.
+    It is started where no file of a user's passes for a module of the standard library. Raises
+    SetupError, naming the setting, if that is no Python interpreter.
     """
     try:
         answer = subprocess.run(
-            (python, "-c", _ASK % (PACKAGES,)),
+            (_absolute(python), "-c", _ASK % (PACKAGES,)),
+            cwd="/",
             env=cleaned((), {}),
             capture_output=True,
             check=True,
@@ -40,13 +43,22 @@ def versions(python: str) -> dict[str, str]:
         ).stdout
         return {str(name): str(version) for name, version in json.loads(answer).items()}
     except (OSError, ValueError, subprocess.SubprocessError) as error:
-        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
+        reason = getattr(error, "strerror", None) or _first_line(error)
         raise SetupError(
             f"expected a Python interpreter, got {python!r}: {reason}. Name another one with the "
-            "setting python"
+            f"setting {setting}"
         ) from error
 
 
 def is_python(program: str) -> bool:
     """Whether a program is called as Python interpreters are."""
-    return Path(program).name.startswith("python")
+    return re.fullmatch(r"(python|pypy)[0-9.]*t?", Path(program).name) is not None
+
+
+def _absolute(program: str) -> str:
+    """A path from our directory on; a bare name is looked for in PATH."""
+    return str(Path(program).absolute()) if "/" in program else program
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)

@@ -1,6 +1,7 @@
 """A program started, listened to, and gone when we are done with it."""
 
 import codecs
+import fcntl
 import os
 import re
 import selectors
@@ -12,49 +13,38 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TextIO
 
 import psutil
 
-from objectives.api import CommandLine, ObjectiveError, OutOfMemoryError, SetupError
+from objectives.api import CommandLine, OutOfMemoryError, SetupError
+from objectives.programs import kernel
+from objectives.programs.ended import OUT_OF_MEMORY, Ended, ProgramFailedError
+
+__all__ = ["Ended", "Listener", "ProgramFailedError", "run"]
 
 TAIL_LINES = 30
 LONGEST_LINE = 8192
 """Characters of a line that are looked at; a program may write more without an end to it."""
 
 READ_BYTES = 1 << 16
+PIPE_BYTES = 1 << 20
+"""What a pipe may hold where the system does not say."""
+
 BEAT_SECONDS = 1.0
 LOOK_SECONDS = 5.0
 """How often a silent program is asked for its CPU time."""
 
-LEAST_CPU_SECONDS = 0.05
-"""Of `LOOK_SECONDS`: what waits for ever uses less."""
+LEAST_CPU_SHARE = 0.01
+"""Of the time between two looks: what waits for ever uses less."""
 
 Listener = Callable[[str], Mapping[str, float] | None]
 """Hears each line, of stdout and stderr alike; may answer with metrics, or raise to end it all."""
 
 
-class ProgramFailedError(ObjectiveError):
-    """The program ended otherwise than with 0."""
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How it ended."""
-
-    code: int  # its exit status, or minus the signal that killed it
-    tail: tuple[str, ...]  # its last lines, of both streams
-
-    def require_success(self) -> None:
-        """Raises OutOfMemoryError or ProgramFailedError unless it exited with 0."""
-        if self.code == 0:
-            return
-        said = next((line for line in reversed(self.tail) if line.strip()), "")
-        words = f": {said.strip()}" if said else ""
-        if self.code > 0:
-            raise ProgramFailedError(f"exited with status {self.code}{words}")
-        name = signal.Signals(-self.code).name
-        raise ProgramFailedError(f"killed by signal {-self.code} {name}{words}")
+_KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
+"""By the signal, or a shell says so of what it started."""
 
 
 def run(
@@ -66,7 +56,9 @@ def run(
     is alive when this returns or raises. Raises SetupError if it cannot be started, and
     OutOfMemoryError if the kernel killed it for memory.
     """
-    killed_before = _oom_kills()
+    if not line.directory.is_dir():
+        raise SetupError(f"cannot start {line.argv[0]!r}: there is no directory {line.directory}")
+    killed_before = kernel.oom_kills()
     started = _start(line)
     try:
         ended = _Talk(started, hear, heartbeat).listen()
@@ -77,12 +69,13 @@ def run(
         for pipe in (started.stdout, started.stderr):
             assert pipe is not None
             pipe.close()
-    if ended.code == -signal.SIGKILL and _oom_kills() > killed_before:
+    if ended.code in _KILLED and kernel.oom_kills() > killed_before:
         raise OutOfMemoryError("killed by signal 9 SIGKILL: the kernel ran out of memory")
     return ended
 
 
 def _start(line: CommandLine) -> subprocess.Popen[bytes]:
+    kernel.libc()
     try:
         return subprocess.Popen(
             line.argv,
@@ -92,6 +85,8 @@ def _start(line: CommandLine) -> subprocess.Popen[bytes]:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             process_group=0,
+            # Also when we are killed. It takes no lock that another thread of ours could hold.
+            preexec_fn=partial(kernel.die_with_parent, os.getpid()),  # noqa: PLW1509
         )
     except (OSError, ValueError) as error:  # ValueError: a NUL, which no argument can have
         reason = getattr(error, "strerror", None) or error
@@ -110,14 +105,19 @@ class _Stream:
 
     def lines(self, data: bytes) -> list[str]:
         """The lines that end in `data`; at its end (no data) what is left."""
+        self._pass_on(data)
         text = self._decoder.decode(data, final=not data)
-        self.ours.write(text)
-        self.ours.flush()
         *whole, rest = re.split(r"[\r\n]+", self._rest + text)
         self._rest = rest[:LONGEST_LINE]
         if not data and rest:
             whole.append(rest)
         return [one[:LONGEST_LINE] for one in whole if one]
+
+    def _pass_on(self, data: bytes) -> None:
+        """Byte for byte: our own encoding may not have what the program writes."""
+        self.ours.flush()
+        self.ours.buffer.write(data)
+        self.ours.buffer.flush()
 
 
 class _Talk:
@@ -135,6 +135,7 @@ class _Talk:
         self._beat_at = self._looked_at = time.monotonic()
         self._is_heard = False
         self._cpu_seconds = 0.0
+        self._short_of_memory = ""
 
     def listen(self) -> Ended:
         assert self._started.stdout is not None
@@ -153,7 +154,9 @@ class _Talk:
             finally:
                 for descriptor in end:
                     os.close(descriptor)
-        return Ended(self._started.returncode, tuple(self._tail))
+        if self._news:
+            self._heartbeat(self._news)
+        return Ended(self._started.returncode, tuple(self._tail), self._short_of_memory)
 
     def _until_it_ends(
         self, selector: selectors.BaseSelector, streams: Mapping[int, _Stream]
@@ -162,39 +165,46 @@ class _Talk:
         pause = BEAT_SECONDS if len(selector.get_map()) > len(streams) else BEAT_SECONDS / 20
         while self._started.poll() is None:
             for key, _ in selector.select(pause):
-                if key.fd in streams and not self._drain(key.fd, streams[key.fd]):
+                if key.fd in streams and self._drain(key.fd, streams[key.fd]) == 0:
                     selector.unregister(key.fd)
             self._beat()
         for descriptor, stream in streams.items():
-            while self._drain(descriptor, stream):
-                pass
-            self._said(stream.lines(b""))
+            self._finish(descriptor, stream)
 
-    def _drain(self, descriptor: int, stream: _Stream) -> bool:
-        """Hear what is there to be read. False: there will be, or is now, nothing more."""
+    def _drain(self, descriptor: int, stream: _Stream) -> int | None:
+        """Hear what is there to be read, so many bytes. 0: there never will be more. None: now."""
         try:
             data = os.read(descriptor, READ_BYTES)
         except BlockingIOError:
-            return False
+            return None
         if data:
+            self._is_heard = True
             self._said(stream.lines(data))
-        return bool(data)
+        return len(data)
+
+    def _finish(self, descriptor: int, stream: _Stream) -> None:
+        """Hear what the pipe holds: all that it wrote itself, however much another one adds."""
+        left = _capacity(descriptor)
+        while left > 0 and (taken := self._drain(descriptor, stream)):
+            left -= taken
+        self._said(stream.lines(b""))
 
     def _said(self, lines: list[str]) -> None:
         for line in lines:
-            self._is_heard = True
             self._tail.append(line)
+            if OUT_OF_MEMORY.search(line):
+                self._short_of_memory = line.strip()
             self._news.update(self._hear(line) or {})
 
     def _beat(self) -> None:
         now = time.monotonic()
         if now - self._beat_at < BEAT_SECONDS:
             return
-        if not self._is_heard and now - self._looked_at >= LOOK_SECONDS:
-            self._looked_at = now
+        passed = now - self._looked_at
+        if not self._is_heard and passed >= LOOK_SECONDS:
             used = _cpu_seconds(self._started.pid)
-            self._is_heard = used - self._cpu_seconds >= LEAST_CPU_SECONDS
-            self._cpu_seconds = used
+            self._is_heard = used - self._cpu_seconds >= LEAST_CPU_SHARE * passed
+            self._looked_at, self._cpu_seconds = now, used
         if self._is_heard:
             self._heartbeat(self._news)
             self._news, self._is_heard, self._beat_at = {}, False, now
@@ -203,6 +213,12 @@ class _Talk:
 def _end_of(pid: int) -> tuple[int, ...]:
     """A descriptor that can be read when the process has ended, where there is such a thing."""
     return (os.pidfd_open(pid),) if hasattr(os, "pidfd_open") else ()
+
+
+def _capacity(descriptor: int) -> int:
+    """The most bytes that a pipe holds."""
+    get_size = getattr(fcntl, "F_GETPIPE_SZ", None)  # Linux alone has it
+    return PIPE_BYTES if get_size is None else fcntl.fcntl(descriptor, get_size)
 
 
 def _cpu_seconds(pid: int) -> float:
@@ -215,12 +231,3 @@ def _cpu_seconds(pid: int) -> float:
                 times = process.cpu_times()
                 total += times.user + times.system
     return total
-
-
-def _oom_kills() -> int:
-    """Processes that this machine's kernel has killed for memory."""
-    with suppress(OSError), open("/proc/vmstat", "rb") as file:
-        for line in file:
-            if line.startswith(b"oom_kill "):
-                return int(line.split()[1])
-    return 0

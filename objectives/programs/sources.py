@@ -1,6 +1,8 @@
 """The source files that decide a program's score, as one hash: a search is of one version."""
 
 import os
+import re
+import stat
 from collections.abc import Collection, Iterator, Sequence
 from fnmatch import fnmatchcase
 from hashlib import sha256
@@ -8,9 +10,12 @@ from pathlib import Path
 
 from objectives.api import SetupError
 
-MOST_FILES, MOST_BYTES = 2000, 64 << 20
+MOST_FILES, MOST_BYTES, MOST_NAMES = 2000, 64 << 20, 100_000
 LEFT_OUT = frozenset({"__pycache__", "node_modules", "site-packages", "wandb", "venv"})
 """Directories that hold nobody's own source, beside those whose names begin with a dot."""
+
+NO_SOURCE = frozenset({"pyvenv.cfg", "ledger.jsonl", ".hydra"})
+"""What is in a virtual environment, a run of ours and the output of a run of Hydra."""
 
 DEFAULT = ("*.py",)
 
@@ -18,21 +23,29 @@ DEFAULT = ("*.py",)
 def digest(directory: Path, patterns: Sequence[str], also: Collection[Path] = ()) -> str:
     """SHA-256 (hex) over names and contents of the files that the patterns find, and `also`.
 
-    Raises SetupError on too many of them, and on one that cannot be read.
+    A pattern without a slash is looked for at any depth, as git's are; `/train.py` is in the
+    directory itself. Hidden files and links to directories are passed over. Raises SetupError on
+    too many files, and on one that cannot be read.
     """
-    found = sorted({*_matching(directory, patterns), *also})
     whole, size = sha256(), 0
-    for path in found:
+    names = {_name(path, directory) for path in also}
+    for name in sorted(names.union(matching(directory, patterns))):
+        path = os.path.join(directory, name)  # strings: paths would take as long as the reading
         try:
-            content = path.read_bytes()
+            size += os.stat(path).st_size
+            if size > MOST_BYTES:  # before it is read: it may be a data set
+                raise _too_much(directory, f"more than {MOST_BYTES >> 20} MiB of source")
+            with open(path, "rb") as file:
+                content = file.read()
         except OSError as error:
             raise SetupError(f"cannot read the source {path}: {error.strerror}") from error
-        size += len(content)
-        if size > MOST_BYTES:
-            raise _too_many(directory, f"more than {MOST_BYTES >> 20} MiB")
-        name = path.relative_to(directory) if path.is_relative_to(directory) else path
-        whole.update(f"{name.as_posix()}\0{sha256(content).hexdigest()}\n".encode())
+        whole.update(f"{name}\0{sha256(content).hexdigest()}\n".encode(errors="surrogateescape"))
     return whole.hexdigest()
+
+
+def _name(path: Path, directory: Path) -> str:
+    """Below the directory, or the whole path of what lies elsewhere."""
+    return (path.relative_to(directory) if path.is_relative_to(directory) else path).as_posix()
 
 
 def require_same(pinned: str, found: str, directory: Path) -> None:
@@ -41,27 +54,82 @@ def require_same(pinned: str, found: str, directory: Path) -> None:
         raise SetupError(
             f"the sources in {directory} have changed since the run was planned (sha256 "
             f"{pinned[:12]} then, {found[:12]} now): put them back and repeat the command, or "
-            "begin another run with --run-id"
+            "begin another run with --run-id; if the program writes such files itself, name those "
+            "that decide the score with the setting sources"
         )
 
 
-def _matching(directory: Path, patterns: Sequence[str]) -> Iterator[Path]:
-    """A pattern without a slash is looked for at any depth, as git's are."""
-    count = 0
+def matching(directory: Path, patterns: Sequence[str]) -> Iterator[str]:
+    """Names below the directory of what the patterns find. Raises SetupError on too many."""
+    seen = count = 0
     for place, folders, names in os.walk(directory):
-        folders[:] = [f for f in folders if f not in LEFT_OUT and not f.startswith(".")]
+        seen += len(folders) + len(names)
+        if seen > MOST_NAMES:
+            raise _too_much(directory, f"more than {MOST_NAMES} files to look through")
+        inner = Path(place).relative_to(directory).as_posix()
+        below = "" if inner == "." else f"{inner}/"
+        if below and not NO_SOURCE.isdisjoint((*names, *folders)):
+            folders.clear()
+            continue
+        folders[:] = [f for f in folders if _is_entered(f, f"{below}{f}/", patterns)]
         for name in names:
-            path = Path(place, name)
-            relative = path.relative_to(directory).as_posix()
-            if any(fnmatchcase(relative if "/" in p else name, p) for p in patterns):
+            if _is_source(name, f"{below}{name}", patterns) and _is_file(f"{place}/{name}"):
                 count += 1
                 if count > MOST_FILES:
-                    raise _too_many(directory, f"more than {MOST_FILES} files")
-                yield path
+                    raise _too_much(directory, f"more than {MOST_FILES} files of source")
+                yield f"{below}{name}"
 
 
-def _too_many(directory: Path, how_many: str) -> SetupError:
+def is_among(path: Path, directory: Path) -> bool:
+    """Whether a file is in the directory, and below nothing there that holds nobody's own source.
+
+    Of `NO_SOURCE` that says nothing.
+    """
+    if not path.is_relative_to(directory):
+        return False
+    folders = path.relative_to(directory).parts[:-1]
+    return not any(_is_passed_over(folder) for folder in folders)
+
+
+def _is_passed_over(folder: str) -> bool:
+    return folder in LEFT_OUT or folder.startswith(".")
+
+
+def _is_entered(name: str, below: str, patterns: Sequence[str]) -> bool:
+    """Whether one of the patterns can find something in that directory."""
+    if _is_passed_over(name):
+        return False
+    return any("/" not in p or _agree(_literal(p), below) for p in patterns)
+
+
+def _literal(pattern: str) -> str:
+    """What every path begins with that the pattern finds."""
+    return re.split(r"[*?\[]", pattern.removeprefix("/"), maxsplit=1)[0]
+
+
+def _agree(one: str, other: str) -> bool:
+    return one.startswith(other) or other.startswith(one)
+
+
+def _is_source(name: str, relative: str, patterns: Sequence[str]) -> bool:
+    if name.startswith("."):
+        return False
+    return any(
+        fnmatchcase(relative, p.removeprefix("/")) if "/" in p else fnmatchcase(name, p)
+        for p in patterns
+    )
+
+
+def _is_file(path: str) -> bool:
+    """A pipe would never end, and the lock file of an editor is a link to nothing."""
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except OSError:
+        return False
+
+
+def _too_much(directory: Path, what: str) -> SetupError:
     return SetupError(
-        f"{directory} has {how_many} of source: name those that decide the score with the setting "
-        'sources, for example sources = ["train.py", "model/*.py"]'
+        f"{directory} has {what}: name what decides the score with the setting sources, for "
+        'example sources = ["/train.py", "model/*.py"]'
     )

@@ -175,6 +175,9 @@ def condition(objective: Objective, cell: Cell) -> Condition:
         varied = registry.load(registry.varied(objective.spec, settings))
     except ValueError as error:
         raise ValueError(f"condition {cell.name}: {error}") from error
+    code = varied.spec.settings.get(registry.CODE)
+    if code != objective.spec.settings.get(registry.CODE):  # another program, held fast as ours is
+        settings |= {registry.CODE: code}
     return Condition(
         name=cell.name,
         settings=settings,

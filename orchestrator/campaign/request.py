@@ -16,8 +16,8 @@ class CampaignRequest:
     campaign: CampaignTerms
 
     def points(self) -> tuple[Point, ...]:
-        """One for each condition, which is told apart by its settings alone."""
-        return (self.terms.objective.space.baseline,) * len(self.campaign.conditions)
+        """One for each condition: its own, or the baseline where its settings tell it apart."""
+        return points_of(self.campaign, self.terms.objective.space.baseline)
 
     def name(self, kind: str) -> str:  # noqa: ARG002 - a person named it
         """The run's id: the campaign's name. Raises ValueError where that is no run's."""
@@ -67,3 +67,8 @@ class CampaignRequest:
             f"Campaign {self.campaign.name}: {shape.population} conditions on "
             f"{shape.seeds_per_candidate} seeds, {shape.evaluations} evaluations."
         )
+
+
+def points_of(campaign: CampaignTerms, baseline: Point) -> tuple[Point, ...]:
+    """Where each condition stands: at `baseline`, that of the objective, unless it says where."""
+    return tuple(baseline if c.point is None else c.point for c in campaign.conditions)

@@ -14,7 +14,16 @@ from orchestrator.config.resolve import Resolved
 from orchestrator.options import Json
 from orchestrator.terminal import console, print_json, print_line
 
-Template = Literal["smoke", "phase1", "phase2", "campaign", "factorial"]
+Template = Literal[
+    "smoke",
+    "phase1",
+    "phase2",
+    "campaign",
+    "factorial",
+    "nanochat",
+    "command",
+    "function",
+]
 
 TEMPLATES = Path(__file__).parent / "templates"
 

@@ -188,5 +188,11 @@ def _json_or_text(key: str, value: str) -> Any:
         return value
 
 
+def as_assigned(value: Any) -> str:
+    """What `--set KEY=` reads back as that value: JSON, or text that is none."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return json.dumps(text) if isinstance(value, str) and _json_or_text("", text) != text else text
+
+
 class _TwinKeysError(ValueError):
     """JSON that says two things about one key."""

@@ -28,7 +28,8 @@ def to_markdown(resolved: Resolved) -> Iterator[str]:
     for table, values in tables.items():
         yield from ("", f"## [{table}]" if table else "## Above all tables", "")
         yield from ("| key | value | from |", "|---|---|---|")
-        yield from (_row(resolved, key, value) for key, value in _set_first(resolved, values))
+        for key, value in _set_first(resolved, values):
+            yield from (_row(resolved, key, name, part) for name, part in _lines(key, value))
 
 
 def _set_first(resolved: Resolved, values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -38,8 +39,16 @@ def _set_first(resolved: Resolved, values: Mapping[str, Any]) -> Iterator[tuple[
                 yield key, value
 
 
-def _row(resolved: Resolved, key: str, value: Any) -> str:
+def _lines(key: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """The value by its name in the table; one that is a table itself, and long, part by part."""
     name = key.rpartition(".")[2] if key.count(".") == 1 else key
+    if isinstance(value, Mapping) and len(json.dumps(value, default=str)) > LONGEST:
+        yield from ((f"{name}.{inner}", part) for inner, part in value.items())
+    else:
+        yield name, value
+
+
+def _row(resolved: Resolved, key: str, name: str, value: Any) -> str:
     source = plain(resolved.source(key))
     return f"| {plain(name)} | {plain(shown(value))} | {source}{_note(resolved, key)} |"
 

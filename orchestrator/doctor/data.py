@@ -8,6 +8,9 @@ from orchestrator.doctor.versions import pip
 
 _INSTALL = re.compile(r"pip install ((?:--[\w-]+ )*(?:\"[^\"]+\"|\S+))")
 
+PROGRAM = "program_"
+"""What the names of a program's versions begin with."""
+
 _EXTRA = re.compile(r"\"?cmaes-orchestrator(\[[\w,-]+\])\"?")
 
 
@@ -22,7 +25,10 @@ def data(name: str, ask: Ask, options: str = "", checkout: str = "") -> tuple[Fi
         answer = ask()
     except NoAnswerError as error:
         return (Finding("data", "unknown", str(error), f"{ME} doctor{options}"),)
-    found = [one for part in answer for one in _read(name, part, answer[part], checkout)]
+    repeat = f"mend that, then {ME} doctor{options}"
+    if name == "nanochat":
+        repeat = f"{ME} doctor --set data=PATH, with a PATH that is there"
+    found = [one for part in answer for one in _read(name, part, answer[part], (repeat, checkout))]
     if len(answer) > 1 and nothing_is_missing([Section("", tuple(found))]):
         texts = {part["provenance"].get("data_sha256") for part in answer.values()}
         on = f" on {len(texts)} texts" if len(texts) > 1 else ""
@@ -30,24 +36,46 @@ def data(name: str, ask: Ask, options: str = "", checkout: str = "") -> tuple[Fi
     return tuple(found)
 
 
-def _read(name: str, condition: str, answer: Answer, checkout: str) -> tuple[Finding, ...]:
+def _read(
+    name: str, condition: str, answer: Answer, mending: tuple[str, str]
+) -> tuple[Finding, ...]:
     """Of a condition only what stands in its way, or should be known."""
     of = f" of {condition}" if condition else ""
     if "failed" in answer:
         said = str(answer["failed"])
-        return (Finding(f"data{of}", "missing", said, _mend(said, checkout, condition)),)
+        what = "data" if name == "nanochat" else "objective"
+        return (Finding(f"{what}{of}", "missing", said, _mend(said, condition, *mending)),)
     warnings = [Finding(f"warning{of}", "ok", str(said)) for said in answer["warnings"]]
     if condition:
         return tuple(warnings)
     seen = f"{name}, {answer['knobs']} knobs, sha256 {str(answer['fingerprint'])[:16]}"
-    return (Finding("objective", "ok", seen), *_text(answer["provenance"], name), *warnings)
+    there = answer["provenance"]
+    found = _text(there) if "train_tokens" in there else _others(there, name)
+    return (Finding("objective", "ok", seen), *found, *warnings)
 
 
-def _text(there: Answer, name: str) -> list[Finding]:
-    """What is on record of a text; an objective may need none."""
-    if "data_sha256" not in there:
-        listed = ", ".join(f"{key} {value}" for key, value in there.items())
-        return [Finding("data", "ok", listed or f"{name} needs none")]
+def _others(there: Answer, name: str) -> list[Finding]:
+    """What is on record of a program that is not ours, and of data that is no text of ours."""
+    program = {key: value for key, value in there.items() if key.startswith(PROGRAM)}
+    commit = {key: there[key] for key in ("commit", "dirty") if key in there}
+    data = {key: value for key, value in there.items() if key not in program | commit}
+    none = f"{name} names none" if program or commit else f"{name} needs none"
+    found = [Finding("data", "ok", _listed(data) or none)]
+    if program:
+        installed = {key.removeprefix(PROGRAM): value for key, value in program.items()}
+        found.append(Finding("program", "ok", _listed(installed)))
+    if "commit" in commit:
+        dirty = ", and files that differ from it" if commit.get("dirty") else ""
+        found.append(Finding("commit", "ok", f"{commit['commit']}{dirty}"))
+    return found
+
+
+def _listed(there: Answer) -> str:
+    return ", ".join(f"{key} {value}" for key, value in there.items())
+
+
+def _text(there: Answer) -> list[Finding]:
+    """What is on record of a text of ours."""
     train, val = there["train_tokens"], there["val_tokens"]
     tokenizer = str(there["tokenizer"])
     if there["tokenizer_sha256"]:
@@ -61,10 +89,10 @@ def _text(there: Answer, name: str) -> list[Finding]:
     ]
 
 
-def _mend(said: str, checkout: str, condition: str) -> str:
+def _mend(said: str, condition: str, repeat: str, checkout: str) -> str:
     """The command in an objective's own words, or how to name something else."""
     if install := _INSTALL.search(said):
         return pip(_EXTRA.sub(rf'-e "{checkout}\1"', install[1]) if checkout else install[1])
-    if condition:
+    if condition and repeat.startswith(ME):
         return f"name data that is there in the condition {condition} of the file"
-    return f"{ME} doctor --set data=PATH, with a PATH that is there"
+    return repeat

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from objectives.registry import kind
 from orchestrator.doctor import (
     clock,
     data,
@@ -53,7 +54,7 @@ def examine(subject: Subject) -> tuple[Section, ...]:
         runs_ = runs.run_directories(subject.conduct.root)
         room = Section("Disk", _disk(subject, runs_))
         heard = Section("Sockets", _sockets(subject.conduct.engine))
-        name = subject.objective.spec.name
+        name = kind(subject.objective.spec)
         checkout = str(machine.CHECKOUT.parent) if machine.requirements_of_checkout() else ""
         text = Section("Data", data.data(name, questions.data, subject.options, checkout))
         apart = Section("Isolation", _isolation(questions.tree))

@@ -11,6 +11,7 @@ from typing import NoReturn
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from objectives.programs import kernel
 from orchestrator.execution import processes
 from orchestrator.execution.attempts import CONFIG, to_json
 from orchestrator.execution.evaluate import Attempt, Launcher
@@ -54,14 +55,17 @@ class Launch(BaseModel):
 
     @property
     def environment(self) -> dict[str, str]:
-        """Added for the evaluation. A fork keeps the thread counts its libraries started with."""
-        threads = str(self.threads)
-        return {
-            "CUDA_VISIBLE_DEVICES": self.gpu_id or "",
-            "OMP_NUM_THREADS": threads,
-            "OPENBLAS_NUM_THREADS": threads,
-            "PYTHONUNBUFFERED": "1",
-        }
+        return environment_on(self.gpu_id, self.threads)
+
+
+def environment_on(gpu_id: str | None, threads: int) -> dict[str, str]:
+    """Added for an evaluation. A fork keeps the thread counts its libraries started with."""
+    return {
+        "CUDA_VISIBLE_DEVICES": gpu_id or "",
+        "OMP_NUM_THREADS": str(threads),
+        "OPENBLAS_NUM_THREADS": str(threads),
+        "PYTHONUNBUFFERED": "1",
+    }
 
 
 @dataclass(frozen=True)
@@ -100,7 +104,7 @@ def fork_spare() -> Spare:
 
 def _prepare(supervisor: int, orders: int, stdout: int, stderr: int) -> None:
     os.setpgid(0, 0)
-    processes.die_with_parent(supervisor)
+    kernel.die_with_parent(supervisor)
     processes.volunteer_for_the_oom_killer()
     _default_signals()
     for source, target in ((orders, 0), (stdout, 1), (stderr, 2)):

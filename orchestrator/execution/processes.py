@@ -21,7 +21,7 @@ LINUX = sys.platform == "linux"
 MARK = "ATTEMPT_ID"
 """The environment variable that marks every process of an attempt."""
 MARK_LENGTH = 255
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_PR_SET_CHILD_SUBREAPER = 36
 _MADV_COLLAPSE, _HUGE = 25, 2 << 20
 _GONE = (FileNotFoundError, ProcessLookupError, PermissionError, psutil.Error)
 
@@ -149,28 +149,11 @@ def adopt_orphans() -> None:
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def die_with_parent(parent: int) -> None:
-    """Get SIGKILL when the parent dies (Linux); exit at once if it is dead already."""
-    if LINUX:
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:
-        os._exit(1)
-
-
 def volunteer_for_the_oom_killer() -> None:
     """Ask the kernel to take this process first when memory runs out (Linux)."""
     if LINUX:
         with suppress(OSError):
             Path("/proc/self/oom_score_adj").write_text("1000")
-
-
-def oom_kills() -> int:
-    """How many processes the kernel has killed for want of memory on this machine."""
-    with suppress(OSError):
-        for line in Path("/proc/vmstat").read_text().splitlines():
-            if line.startswith("oom_kill "):
-                return int(line.split()[1])
-    return 0
 
 
 def gather_into_huge_pages() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from budgets.events import Status
 from budgets.terms import Limits
+from objectives.programs import kernel
 from orchestrator.execution import processes
 from orchestrator.execution.attempts import METRICS, Report, read_report
 from orchestrator.execution.evaluate import Attempt, Outcome
@@ -43,7 +44,7 @@ class Watch:
 
     def run(self, launch: Launch, spare: Spare) -> None:
         """Start the trainer and return when it is gone, or the grace of a violation is over."""
-        self._oom_kills_before = processes.oom_kills()
+        self._oom_kills_before = kernel.oom_kills()
         self._start(launch, spare)
         poll = self._poll()
         self._check()
@@ -211,7 +212,7 @@ class Watch:
             return Status.ERROR, f"exited with status {self.exit_code}" + (said and f": {said}")
         name = signal.Signals(-self.exit_code).name
         cause = f"killed by signal {-self.exit_code} {name}"
-        if name == "SIGKILL" and processes.oom_kills() > self._oom_kills_before:
+        if name == "SIGKILL" and kernel.oom_kills() > self._oom_kills_before:
             return Status.OOM, f"{cause}: the kernel ran out of memory"
         return Status.ERROR, cause
 

@@ -7,6 +7,8 @@ from budgets.following import beginning
 from budgets.markdown import duration
 from budgets.plain import plain
 from budgets.terms import Plan
+from objectives.api import ObjectiveSpec
+from objectives.registry import kind
 from orchestrator.planning.basis_text import basis_lines
 from orchestrator.planning.checklist import Item, in_bytes
 from orchestrator.planning.page import Page, TierPage
@@ -18,9 +20,9 @@ from orchestrator.planning.preview import Preview
 def to_markdown(page: Page) -> str:
     """The tiers side by side, with everything that was assumed."""
     plan = page.tiers[0].plan
-    devices = plan.devices
+    devices, name = plan.devices, kind(ObjectiveSpec.model_validate(plan.objective))
     parts = (
-        [f"# {plan.phase} of {plain(plan.objective['name'])} on {devices.count} x {devices.name}"],
+        [f"# {plan.phase} of {plain(name)} on {devices.count} x {devices.name}"],
         _beginning(plan),
         basis_lines(page.basis),
         ["## What it takes", *_costs(page.tiers)],

@@ -6,7 +6,8 @@ from math import log
 from typing import Any, Literal
 
 from budgets.terms import Calibration, Devices
-from objectives.api import Objective
+from objectives.api import Objective, ObjectiveSpec
+from objectives.registry import kind
 from orchestrator.planning.history import Entry, on_such
 
 UNMEASURED = 0.7
@@ -95,7 +96,8 @@ def _distance(prior: Prior, devices: Devices) -> tuple[int, bool, float, float]:
 def _as_prior(entry: Entry, objective: Objective, devices: Devices) -> Prior | None:
     """None where it says nothing: another objective, or one whose FLOPs nobody counts."""
     there = entry.evaluation
-    if there is None or entry.objective != objective.spec.name:
+    spec = ObjectiveSpec(name=entry.objective, settings=entry.settings)
+    if there is None or kind(spec) != kind(objective.spec):
         return None
     same_number = entry.devices == devices.count <= there.samples  # else they were not all busy
     if entry.fingerprint == objective.fingerprint:

@@ -6,6 +6,7 @@ from typing import Any
 
 from objectives import registry
 from objectives.api import Objective
+from objectives.registry import kind
 from orchestrator.planning.choice import Room
 from orchestrator.planning.times import Times
 
@@ -20,7 +21,7 @@ def profile_reports(
     """
     from objectives.nanochat.program.presets import PROFILES
 
-    if objective.spec.name != "nanochat":
+    if kind(objective.spec) != "nanochat":
         return []
     return [
         {

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count, islice
 
+from budgets.state import RunState
 from budgets.terms import (
     Plan,
 )
@@ -39,15 +40,31 @@ def confirmation_seeds(plan: Plan) -> ConfirmationSeeds:
     """The seeds of a plan's confirmation, which it has."""
     wanted = plan.confirmation
     assert wanted is not None
-    most = plan.nominal.evaluations // plan.resolved.per_generation  # however it is amended
+    seeds = _fresh(f"{_stream(plan)}/confirm", _searched(plan))
+    rung = 0 if wanted.rung is None else wanted.rung.seeds
+    counts = (wanted.picking_seeds, wanted.seeds, rung)
+    return ConfirmationSeeds(*(tuple(islice(seeds, number)) for number in counts))
+
+
+def training_seeds(state: RunState, number: int) -> tuple[int, ...]:
+    """So many that no evaluation of a search has used or will use, whatever becomes of it."""
+    plan = state.plan
+    used = _searched(plan)
+    if plan.confirmation is not None:
+        fresh = confirmation_seeds(plan)
+        used |= {*fresh.picking, *fresh.verdict, *fresh.rung}
+    used |= {seed for batch in state.batches() for _, seed in batch.evaluations()}
+    return tuple(islice(_fresh(f"{_stream(plan)}/best", used), number))
+
+
+def _searched(plan: Plan) -> set[int]:
+    """Seeds of its generations, however it is amended, and of its calibration."""
+    most = plan.nominal.evaluations // plan.resolved.per_generation
     generations = max(plan.resolved.generations, most)
     used = {seed for number in range(generations) for seed in evaluation_seeds(plan, number)}
     if plan.calibration is not None:
         used |= {sample.seed for sample in plan.calibration.samples}
-    seeds = _fresh(f"{_stream(plan)}/confirm", used)
-    rung = 0 if wanted.rung is None else wanted.rung.seeds
-    counts = (wanted.picking_seeds, wanted.seeds, rung)
-    return ConfirmationSeeds(*(tuple(islice(seeds, number)) for number in counts))
+    return used
 
 
 def _stream(plan: Plan) -> str:

@@ -9,6 +9,7 @@ from typing import Literal
 
 from budgets.plain import plain
 from objectives.api import Objective, SetupError
+from objectives.registry import kind
 from orchestrator.slurm.job import Export
 
 
@@ -36,7 +37,7 @@ def _data(objectives: tuple[Objective, ...]) -> Iterator[Resource]:
     """Each distinct complaint of the objectives once."""
     seen: dict[str, Resource] = {}
     for objective in objectives:
-        name = f"objective {objective.spec.name}"
+        name = f"objective {kind(objective.spec)}"
         try:
             warnings = objective.preflight()
         except (SetupError, ValueError) as error:

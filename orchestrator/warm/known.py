@@ -71,18 +71,25 @@ def _setting(file: str, number: int, entry: Any, space: SearchSpace) -> dict[str
 
 
 def _value(file: str, number: int, knob: Knob, given: Any) -> float:
-    """The number, if the knob can have it."""
+    try:
+        return value_of(knob, given)
+    except ValueError as error:
+        raise _error(file, number, str(error)) from error
+
+
+def value_of(knob: Knob, given: Any) -> float:
+    """The number, if the knob can have it. Raises ValueError, naming the knob, if it cannot."""
     is_number = isinstance(given, int | float) and not isinstance(given, bool)
     value = _as_float(given) if is_number else None
     if value is None:
-        raise _error(file, number, f"{knob.name}: expected a number, got {_short(given)}")
+        raise ValueError(f"{knob.name}: expected a number, got {_short(given)}")
     low, high = knob.decode(0.0), knob.decode(1.0)
     if not low <= value <= high and not (isclose(value, low) or isclose(value, high)):
-        raise _error(file, number, f"{knob.name}: expected {low:g} to {high:g}, got {value:g}")
+        raise ValueError(f"{knob.name}: expected {low:g} to {high:g}, got {value:g}")
     value = min(max(value, low), high)
     if knob.kind == "int" and knob.decode(knob.encode(value)) != value:
         grid = "a whole number" if knob.step == 1 else f"{low:g} and whole steps of {knob.step}"
-        raise _error(file, number, f"{knob.name}: expected {grid}, got {value:g}")
+        raise ValueError(f"{knob.name}: expected {grid}, got {value:g}")
     return value
 
 

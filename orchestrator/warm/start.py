@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from budgets.state import RunState
 from budgets.terms import Inherited, Plan, SearchTerms
+from objectives.api import ObjectiveSpec
+from objectives.registry import kind
 from objectives.space import Knob, SearchSpace
 from orchestrator.check import Point, stands_for
 from orchestrator.planning.differences import deciding, differing
@@ -50,11 +52,9 @@ def start_at(run_id: str, state: RunState, request: Request) -> Start:
     plan, objective = state.plan, request.objective
     if plan.search is None:
         raise ValueError(f"{OPTION}: expected a run that searched, {run_id} is a {plan.phase} run")
-    if plan.objective["name"] != objective.spec.name:
-        raise ValueError(
-            f"{OPTION}: expected a search of {objective.spec.name}, {run_id} searched "
-            f"{plan.objective['name']}"
-        )
+    here, there = kind(objective.spec), kind(ObjectiveSpec.model_validate(plan.objective))
+    if here != there:
+        raise ValueError(f"{OPTION}: expected a search of {here}, {run_id} searched {there}")
     earlier = SearchSpace.model_validate(plan.space)
     inherited, point = carried(run_id, state, objective.space)
     lines = _notes(run_id, plan, request, inherited, earlier)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from budgets.terms import SearchTerms
+from budgets.terms import Condition, SearchTerms
 
 Rows = tuple[tuple[float, ...], ...]
 
@@ -36,3 +36,16 @@ def test_a_shape_that_is_no_covariance_matrix_of_the_search_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match=complaint):
         terms(shape)
+
+
+def test_a_condition_at_its_own_baseline_is_written_as_it_always_was() -> None:
+    here = Condition(name="here", settings={}, knobs={"x": 0.5})
+    assert "point" not in here.model_dump()
+    there = here.model_copy(update={"point": (0.25, 1.0)})
+    assert Condition.model_validate_json(there.model_dump_json()) == there
+
+
+@pytest.mark.parametrize("point", [(1.5,), (-0.1,), (float("nan"),)])
+def test_a_condition_stands_in_the_unit_cube(point: tuple[float, ...]) -> None:
+    with pytest.raises(ValueError, match=r"unit cube|finite"):
+        Condition(name="far", settings={}, knobs={}, point=point)

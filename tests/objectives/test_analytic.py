@@ -215,5 +215,5 @@ def test_an_unknown_name_suggests_the_nearest() -> None:
 
 
 def test_an_unknown_name_far_from_all_lists_the_known() -> None:
-    with pytest.raises(ValueError, match=r"Expected one of nanochat, sphere, .*noise$"):
+    with pytest.raises(ValueError, match=r"Expected one of nanochat, command, .*noise$"):
         load(ObjectiveSpec(name="qqq"))

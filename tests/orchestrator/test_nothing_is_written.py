@@ -72,6 +72,8 @@ LOOKS = (
     "explain factorial.toml",
     "explain searches.toml --json",
     f"analyze {RUN}",
+    "best",
+    f"best {RUN} --json",
     "plan phase1 --tier min",
     "plan phase1 --config search.toml --gpus 1,4",
     "plan phase1 --config search.toml --fit --window 3h",
@@ -86,6 +88,8 @@ LOOKS = (
     "doctor --quick",
     "doctor --quick --config factorial.toml",
     "space show",
+    "dry-run",
+    "dry-run --config search.toml --knobs x0=0.5 --json",
     f"verify {RUN}",
     "verify factorial",
     f"ledger verify {RUN}",
@@ -95,6 +99,7 @@ LOOKS = (
 
 RUNS_OR_WRITES = {
     "run", "phase1", "phase2", "calibrate", "amend", "ledger salvage", "space check", "proxy check",
+    "export shards",
 }  # fmt: skip
 """What is there to change files."""
 

@@ -16,6 +16,7 @@ from budgets.verdict.gains import (
     picking_gains,
     rung_gain,
     winner_gain,
+    winner_means,
 )
 
 if TYPE_CHECKING:
@@ -48,6 +49,15 @@ def test_the_winner_gains_on_the_seeds_that_nobody_was_picked_on(tell: "Tell") -
     found = winner_gain(story.state)
     assert found is not None
     assert (found.mean, found.pairs) == pytest.approx((0.1, 8))
+
+
+def test_the_means_are_of_the_seeds_that_the_gain_is_seen_on(tell: "Tell") -> None:
+    assert winner_means(tell(generations=()).state) is None
+    story = tell(baseline=(9.0, 9.0, 9.0, 9.0, *7 * (1.0,)), winner=(NAN, *7 * (0.9,)))
+    means, found = winner_means(story.state), winner_gain(story.state)
+    assert means == pytest.approx((1.0, 0.9))
+    assert found is not None
+    assert found.pairs == 7
 
 
 def test_pairs_are_seed_by_seed(tell: "Tell") -> None:

@@ -1,5 +1,6 @@
 """`init`: files to begin with, each of which works; nothing is written unless asked for."""
 
+import os
 import subprocess
 import sys
 import zipfile
@@ -16,6 +17,8 @@ from orchestrator.config.document import read_document
 
 Command = Callable[..., Any]
 
+pytestmark = pytest.mark.usefixtures("nanochat_home")
+
 TEMPLATES: tuple[str, ...] = get_args(Template)
 
 TINY = (
@@ -23,6 +26,20 @@ TINY = (
     *("--set", "val_windows=8", "--executor", "inline", "--workers", "1"),
 )
 """An evaluation of 27 steps, in half a second."""
+
+
+def whole(value: Any) -> Any:
+    """Of a path below one's home the path."""
+    return str(Path(value).expanduser()) if str(value).startswith("~/") else value
+
+
+@pytest.fixture(autouse=True)
+def _train(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The module that a function is taken from: installed, so that a directory stays empty."""
+    place = tmp_path_factory.mktemp("installed")
+    (place / "train.py").write_text("def evaluate(knobs, seed, budget): return knobs['lr']")
+    monkeypatch.syspath_prepend(str(place))
+    monkeypatch.setenv("PYTHONPATH", f"{place}:{os.environ.get('PYTHONPATH', '')}")
 
 
 def left(place: Path) -> list[Path]:
@@ -57,7 +74,7 @@ def test_a_template_that_is_written_explains_itself(
     assert "orchestrator run my.toml" in (tmp_path / "my.toml").read_text()
     values = orjson.loads(answer.out)["values"]
     for key, value in read_document(tmp_path / "my.toml").items():
-        assert values[key] == {"value": value, "source": "file my.toml"}
+        assert values[key] == {"value": whole(value), "source": "file my.toml"}
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
@@ -75,7 +92,7 @@ def test_every_key_that_a_template_proposes_in_a_comment_is_one(
     assert answer.code == 0, answer.err
 
 
-@pytest.mark.parametrize("template", ["smoke", "phase1"])
+@pytest.mark.parametrize("template", ["smoke", "phase1", "function", "nanochat"])
 def test_a_search_that_a_template_describes_can_be_planned(
     template: str, command: Command, tmp_path: Path
 ) -> None:
@@ -85,7 +102,7 @@ def test_a_search_that_a_template_describes_can_be_planned(
 
     assert answer.code == 0, answer.err
     (plan,) = (one["plan"] for one in orjson.loads(answer.out)["tiers"])
-    assert plan["tier"] == {"smoke": "min", "phase1": "target"}[template]
+    assert plan["tier"] == ("min" if template == "smoke" else "target")
 
 
 def test_the_smoke_test_runs(command: Command, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from orchestrator.config.commands import explain_file
-from orchestrator.config.document import LARGEST, assigned, read_document
+from orchestrator.config.document import LARGEST, as_assigned, assigned, read_document
 from orchestrator.config.resolve import Given, resolve
 
 Command = Callable[..., Any]
@@ -376,6 +376,17 @@ def test_an_assignment_that_is_none_is_refused(
 )
 def test_a_value_is_json_where_it_can_be_and_text_otherwise(text: str, value: Any) -> None:
     assert assigned([f"slurm.x={text}"]) == {"slurm.x": value}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(5, 0.5, True, None, "5", "true", "null", "", "min", '"quoted"', "a=b", " 5 ", "ünï"),
+        *("[1, 2", [1, "2"], {"a": {"b": [None, "x"]}}, "{}", "\n"),
+    ],
+)
+def test_what_is_written_as_an_assignment_is_read_back_as_it_was(value: Any) -> None:
+    assert assigned([f"slurm.x={as_assigned(value)}"]) == {"slurm.x": value}
 
 
 # Files that are none

@@ -103,3 +103,36 @@ def test_a_condition_whose_data_is_not_there_is_missing_by_its_name() -> None:
     assert (found[-1].item, found[-1].state) == ("data of own", "missing")
     assert "condition own of the file" in found[-1].mend
     assert "conditions" not in [one.item for one in found]
+
+
+PROGRAM = {
+    "program_python": "3.12.1",
+    "program_torch": "2.9.1",
+    "commit": "c0ffee",
+    "dirty": 1,
+}
+
+
+def test_a_program_is_told_with_its_versions_and_its_commit() -> None:
+    (_, *found) = data("command", lambda: {"": {**TEXT, "provenance": PROGRAM}})
+    assert [(one.item, one.seen) for one in found] == [
+        ("data", "command names none"),
+        ("program", "python 3.12.1, torch 2.9.1"),
+        ("commit", "c0ffee, and files that differ from it"),
+    ]
+
+
+def test_data_that_is_no_text_of_ours_is_listed() -> None:
+    there = {**PROGRAM, "dirty": 0, "data": "/shards", "data_files": 3, "data_sha256": "d" * 64}
+    (_, *found) = data("nanochat checkout", lambda: {"": {**TEXT, "provenance": there}})
+    assert found[0].seen == f"data /shards, data_files 3, data_sha256 {'d' * 64}"
+    assert found[2].seen == "c0ffee"
+
+
+def test_what_keeps_a_program_from_starting_is_not_the_matter_of_a_text() -> None:
+    (found,) = data("command", lambda: {"": {"failed": "no such program"}}, " --config my.toml")
+    assert (found.item, found.state) == ("objective", "missing")
+    assert found.mend == "mend that, then python -m orchestrator doctor --config my.toml"
+    (of_one,) = data("command", lambda: {"wide": {"failed": "no such program"}})
+    assert of_one.item == "objective of wide"
+    assert "data" not in of_one.mend

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import orjson
 import pytest
@@ -503,3 +504,10 @@ def test_a_profile_that_pays_for_no_step_has_no_estimate() -> None:
     reports = profile_reports(objective, Times(calibrated()), room, NOW)
     assert reports[2]["estimate"] is None
     assert profile_reports(sphere(), Times(calibrated()), room, NOW) == []
+
+
+def test_a_checkout_of_nanochat_has_no_profiles_of_ours() -> None:
+    spec = ObjectiveSpec(name="nanochat", settings={"checkout": "/somewhere"})
+    checkout = cast("Objective", SimpleNamespace(spec=spec))
+    room = Room(1.0, "--window", "a window")
+    assert profile_reports(checkout, Times(calibrated()), room, NOW) == []

@@ -125,6 +125,14 @@ def test_a_function_without_flops_is_not_scaled(make_entry: "MakeEntry") -> None
     assert nearest([make_entry(settings={"seconds": 1.0})], objective, DEVICES) is None
 
 
+def test_a_checkout_of_nanochat_says_nothing_of_our_own(make_entry: "MakeEntry") -> None:
+    flops = {"train_flops": 1e10, "eval_flops": 1e9}
+    entry = make_entry(objective="nanochat", settings={"checkout": "/x"}, evaluation=flops)
+    ours = make_entry(objective="nanochat", settings={}, evaluation=flops)
+    assert nearest([entry], nanochat(), DEVICES) is None
+    assert nearest([ours], nanochat(), DEVICES) is not None
+
+
 def test_the_prior_is_named_with_its_figures(make_entry: "MakeEntry") -> None:
     found = nearest([ran(make_entry, nanochat())], nanochat(target_flops=6e10), DEVICES)
     assert found is not None

@@ -1,0 +1,160 @@
+"""What a search over a checkout of nanochat needs to be told, checked before it is started."""
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from objectives.api import SetupError
+from objectives.programs import sources
+from objectives.programs.declared import DeclaredKnob
+from objectives.secrets import is_secret_name
+from objectives.settings import parse
+
+Flag = bool | int | float | str
+"""`true` is the bare flag, `false` none at all."""
+
+NO_SCORE = frozenset({"checkout", "data", "tokenizer", "keep", "checkpoints"})
+"""Settings that decide no score: where things lie (what lies there does), and what is kept."""
+
+OURS = {
+    "target-flops": "the setting target_flops is the budget",
+    "num-iterations": "it would take precedence over target_flops, which is the budget",
+    "resume-from-step": "every evaluation begins anew",
+    "device-type": "whoever runs the evaluation gives it its device",
+    "model-tag": "every evaluation has a directory of its own, and no other",
+}
+"""Flags that a configuration cannot have, and why."""
+
+ONE_PROCESS = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
+BASE = "NANOCHAT_BASE_DIR"
+
+_FLAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def hyphened(flag: str) -> str:
+    """A flag's name as today's nanochat spells it: others had underscores."""
+    return flag.replace("_", "-")
+
+
+def _absolute(path: str) -> str:
+    """An evaluation runs in a directory of its own. Links stay: a venv's interpreter is one."""
+    if not path.strip():
+        raise ValueError("expected a path")
+    return os.path.abspath(os.path.expanduser(path))
+
+
+Place = Annotated[str, AfterValidator(_absolute)]
+
+
+class CheckoutConfig(BaseModel):
+    """Every setting. Paths are kept absolute."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    checkout: Place  # the directory
+    python: Place  # the interpreter that has nanochat's packages; default: the checkout's .venv
+    module: str = Field(default="scripts.base_train", pattern=r"\A[A-Za-z_]\w*(\.[A-Za-z_]\w*)*\z")
+    target_flops: float = Field(gt=0)  # of one evaluation, forward and backward
+    flags: dict[str, Flag] = {}  # as the checkout spells them, without the hyphens in front
+    space: str = ""  # of the ready knobs those to search, joined by "+"; "" is all of them
+    knobs: dict[str, DeclaredKnob] = {}  # flag by flag, instead of the ready ones
+    data: Place  # a directory of *.parquet, the last of them held out
+    tokenizer: Place  # a directory with tokenizer.pkl and token_bytes.pt
+    eager: bool = False  # torch.compile does nothing
+    seeds: bool = True  # False: nanochat's own seed, the same for every evaluation
+    dtype: Literal["bfloat16", "float16", "float32"] | None = None  # None: what the device has
+    keep: Literal["none", "best", "all"] = "none"  # which checkpoints
+    checkpoints: Place | None = None  # where the best is kept
+    environment: dict[str, str] = {}
+    pass_environment: tuple[str, ...] = ()  # names of variables of ours that it may see
+    sources: tuple[str, ...] = ("nanochat/*.py", "scripts/*.py", "tasks/*.py")
+    code: str | None = Field(default=None, pattern=r"\A[0-9a-f]{64}\z")  # SHA-256 of the sources
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
+        """The settings with the sources' hash among them: as given, else measured now.
+
+        Raises ValueError on a wrong setting and, where it is measured, on what is no checkout.
+        """
+        config = parse(cls, settings, "nanochat checkout")
+        return config if config.code else config.model_copy(update={"code": config.measured()})
+
+    @model_validator(mode="before")
+    @classmethod
+    def _where_nanochat_has_them(cls, settings: Any) -> Any:
+        if not isinstance(settings, dict):
+            return settings
+        base = os.environ.get(BASE) or "~/.cache/nanochat"
+        defaults = {"data": f"{base}/base_data_climbmix", "tokenizer": f"{base}/tokenizer"}
+        if isinstance(checkout := settings.get("checkout"), str) and checkout.strip():
+            defaults["python"] = f"{checkout}/.venv/bin/python"
+        return defaults | {name: value for name, value in settings.items() if value is not None}
+
+    @field_validator("flags")
+    @classmethod
+    def _flags(cls, flags: dict[str, Flag]) -> dict[str, Flag]:
+        for name in flags:
+            if not _FLAG.fullmatch(name):
+                raise ValueError(f"{name!r}: expected a flag's name without the hyphens in front")
+            if why := OURS.get(hyphened(name)):
+                raise ValueError(f"{name} cannot be set here: {why}")
+        return flags
+
+    @field_validator("environment")
+    @classmethod
+    def _environment(cls, given: dict[str, str]) -> dict[str, str]:
+        for name in given:
+            if not _VARIABLE.fullmatch(name):
+                raise ValueError(f"{name!r} is no name of an environment variable")
+            if name == BASE:
+                raise ValueError(f"{name}: every evaluation has its own; say data and tokenizer")
+            if name in ONE_PROCESS:
+                raise ValueError(f"{name}: an evaluation is one process on one device")
+            if is_secret_name(name):
+                raise ValueError(
+                    f"{name}: settings go on record; name it in pass_environment instead, which "
+                    "takes its value from your environment"
+                )
+        return given
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.keep == "best" and self.checkpoints is None:
+            raise ValueError('keep = "best" needs checkpoints = "DIRECTORY", where it is kept')
+        if self.knobs and self.space:
+            raise ValueError("space picks of the ready knobs, which knobs replaces: give only one")
+        for name, knob in self.knobs.items():
+            if not _FLAG.fullmatch(name) or hyphened(name) in OURS:
+                raise ValueError(f"knobs: {name!r} is no flag that can be searched")
+            if name in self.flags and self.flags[name] != knob.baseline:
+                raise ValueError(
+                    f"{name} is {self.flags[name]} in flags, and {knob.baseline:g} as a knob's "
+                    "baseline: give only one"
+                )
+        return self
+
+    @property
+    def directory(self) -> Path:
+        return Path(self.checkout)
+
+    @property
+    def source(self) -> Path:
+        """The file that is run."""
+        return self.directory.joinpath(*self.module.split(".")).with_suffix(".py")
+
+    def measured(self) -> str:
+        """SHA-256 (hex) of the sources as they are. Raises ValueError on what is no checkout."""
+        if not self.source.is_file():
+            raise ValueError(
+                f"checkout: expected a checkout of nanochat with {self.module} in it, got "
+                f"{self.checkout}: git clone https://github.com/karpathy/nanochat, or name another"
+            )
+        try:
+            return sources.digest(self.directory, self.sources)
+        except SetupError as error:
+            raise ValueError(str(error)) from error

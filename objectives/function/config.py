@@ -1,0 +1,46 @@
+"""Every setting of a function that is an objective, with its checks."""
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
+
+from objectives.programs.declared import DeclaredKnob
+
+
+def _absolute(directory: str) -> str:
+    """The same directory from anywhere: an evaluation runs in one of its own."""
+    if not directory or not directory.isprintable():
+        raise ValueError("expected a directory's name")
+    try:
+        return str(Path(directory).expanduser().absolute())
+    except RuntimeError as error:  # ~somebody
+        raise ValueError(str(error)) from error
+
+
+def _keyword_arguments(fixed: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    for name, value in fixed.items():
+        if not name.isidentifier():
+            raise ValueError(f"{name!r} is no name of a keyword argument")
+        if _has_null(value):
+            raise ValueError(f"{name}: expected no null, which a configuration cannot hold")
+    return fixed
+
+
+def _has_null(value: JsonValue) -> bool:
+    if isinstance(value, dict):
+        value = list(value.values())
+    return any(map(_has_null, value)) if isinstance(value, list) else value is None
+
+
+class FunctionConfig(BaseModel):
+    """What a user may set for `python:module:function`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    knobs: dict[str, DeclaredKnob] = Field(default={})  # to search; none is a mistake
+    directory: Annotated[str, AfterValidator(_absolute)] = Field(".", validate_default=True)
+    budget: float | None = Field(default=None, gt=0)  # third argument; a rung's factor scales it
+    fixed: Annotated[dict[str, JsonValue], AfterValidator(_keyword_arguments)] = Field(default={})
+    sources: tuple[str, ...] = ()  # patterns of what else decides a score, from `directory` on
+    code: str | None = Field(default=None, pattern=r"\A[0-9a-f]{64}\z")  # None: as it is now

@@ -1,0 +1,117 @@
+"""The tutorial's programs and configurations work as they are printed; so does the template."""
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pytest
+
+if TYPE_CHECKING:
+    from tests.conftest import Command
+
+TUTORIAL = Path(__file__).parents[3] / "docs/objective_command.md"
+SMALL = (
+    *("--tier", "min", "--population", "4", "--max-evals", "8", "--assume-eval-seconds", "1"),
+    *("--executor", "inline", "--workers", "1"),
+)
+
+
+def files() -> dict[str, str]:
+    """Every block of the tutorial that begins with a file's name."""
+    blocks = re.findall(
+        r"^```(?:python|toml)\n# (\S+)\n(.*?)^```", TUTORIAL.read_text(), re.M | re.S
+    )
+    return dict(blocks)
+
+
+@pytest.fixture
+def tutorial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Its files, where `python` is ours."""
+    for name, text in files().items():
+        (tmp_path / name).write_text(text)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    monkeypatch.setenv("PATH", path)
+    return tmp_path
+
+
+def evaluations(tmp_path: Path, run: str) -> list[dict[str, Any]]:
+    found = (tmp_path / "artifacts/cmaes/phase1" / run).glob("eval/*/*/*/summary.json")
+    return [orjson.loads(path.read_bytes()) for path in found]
+
+
+CONFIGURATIONS = ("search.toml", "block.toml", "result.toml")
+
+
+def test_every_configuration_of_the_tutorial_is_tried() -> None:
+    assert {name for name in files() if name.endswith(".toml")} == set(CONFIGURATIONS)
+
+
+@pytest.mark.usefixtures("tutorial")
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_a_search_of_the_tutorial_runs(name: str, command: "Command", tmp_path: Path) -> None:
+    answer = command("phase1", "--config", name, *SMALL)
+
+    assert answer.code == 0, answer.err
+    ended = evaluations(tmp_path, "min-command-s1")
+    assert [one["status"] for one in ended] == ["ok"] * 8
+    measured = [one["measurement"] for one in ended]
+    if name == "block.toml":
+        assert {one["steps"] for one in measured} == {20}
+        assert {one["metrics"]["peak_vram_mb"] for one in measured} == {45060.2}
+    if name == "result.toml":
+        assert {one["train_flops"] for one in measured} == {3e9}
+
+
+@pytest.mark.usefixtures("tutorial")
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_a_dry_run_of_the_tutorial_shows_what_would_be_started(
+    name: str, command: "Command", tmp_path: Path
+) -> None:
+    answer = command("dry-run", "--config", name)
+    assert answer.code == 0, answer.err
+    assert name.replace(".toml", ".py").replace("search", "train") in answer.out
+    assert not (tmp_path / "artifacts").exists()
+
+
+@pytest.mark.usefixtures("tutorial")
+def test_a_resume_after_an_edit_is_refused(command: "Command", tmp_path: Path) -> None:
+    assert command("phase1", "--config", "search.toml", *SMALL).code == 0
+    with (tmp_path / "train.py").open("a") as file:
+        file.write("# another version\n")
+
+    answer = command("phase1", "--config", "search.toml", *SMALL)
+
+    assert answer.code == 2
+    assert "holds another plan (recorded -> asked): objective.settings.code: " in answer.err
+
+
+def test_the_template_describes_a_search_that_runs(
+    command: "Command", tutorial: Path, tmp_path: Path
+) -> None:
+    text = (tutorial / "train.py").read_text()
+    (tutorial / "train.py").write_text(text.replace("momentum", "weight_decay"))
+    assert command("init", "--template", "command", "--write", "my.toml").code == 0
+
+    answer = command("run", "my.toml", "--set", "search.tier=min", *SMALL[2:])
+
+    assert answer.code == 0, answer.err
+    assert len(evaluations(tmp_path, "min-command-s1")) == 8
+
+
+def test_a_factor_of_a_campaign_may_be_fixed_in_each_condition(
+    command: "Command", tutorial: Path, tmp_path: Path
+) -> None:
+    text = (tutorial / "search.toml").read_text()
+    fixed = "fixed = { depth = 2, width = 8 }\n"
+    campaign = '[campaign]\nseeds = [1]\n[factors]\n"fixed.depth" = [2, 4]\n'
+    (tutorial / "depths.toml").write_text(text + fixed + campaign)
+
+    answer = command("run", "depths.toml", *SMALL[6:], "--json")
+
+    assert answer.code == 0, answer.err
+    started = (tmp_path / "artifacts/cmaes/campaign/depths").rglob("program.json")
+    words = sorted(" ".join(orjson.loads(path.read_bytes())["argv"][-3:-1]) for path in started)
+    assert words == ["depth=2 width=8", "depth=4 width=8"]

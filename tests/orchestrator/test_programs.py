@@ -1,0 +1,349 @@
+"""A user's function and a user's program, wherever something else than our own was expected."""
+
+import json
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import orjson
+import pytest
+
+if TYPE_CHECKING:
+    from tests.conftest import Answer, Command
+
+FUNCTION = """
+import math
+def evaluate(knobs, seed, budget, width=4):
+    score = 1 + math.log10(knobs["opt.lr"] / 0.01) ** 2 + 0.01 * knobs.get("wd", 0.0)
+    return {"score": score + seed % 7 / 1000 + width / 1000, "steps": int(budget)}
+"""
+
+PROGRAM = """
+import math, sys
+knobs = dict(word.split("=") for word in sys.argv[1:])
+print("loss:", 1 + math.log10(float(knobs["opt.lr"]) / 0.01) ** 2 + int(knobs["seed"]) % 7 / 1000)
+"""
+
+OF_A_FUNCTION = """
+objective = "python:train:evaluate"
+[training]
+budget = 8
+"""
+
+OF_A_PROGRAM = f"""
+objective = "command"
+[training]
+argv = [{shlex.quote("python")!r}, "train.py"]
+score = "loss"
+"""
+
+KNOBS = """
+[training.knobs."opt.lr"]
+kind = "log10"
+min = 1e-4
+max = 0.1
+baseline = 0.003
+[training.knobs.depth]
+kind = "int"
+min = 1
+max = 8
+baseline = 2
+"""
+
+MORE_KNOBS = f"""{KNOBS}
+[training.knobs.wd]
+min = 0
+max = 0.5
+baseline = 0.1
+"""
+
+REST = """
+[search]
+tier = "min"
+population = 4
+generations = 1
+[evaluation]
+assume_eval_seconds = 1.0
+[backend]
+executor = "inline"
+workers = 1
+device = "cpu"
+"""
+
+DOORS = {"function": (OF_A_FUNCTION, FUNCTION), "command": (OF_A_PROGRAM, PROGRAM)}
+
+Write = Callable[..., Path]
+
+
+@pytest.fixture(params=DOORS)
+def door(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Its name; the module or the program lies in the working directory."""
+    (tmp_path / "train.py").write_text(DOORS[request.param][1])
+    return str(request.param)
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """`write("function", KNOBS + REST)`: a configuration file of that name."""
+
+    def file(door: str, *parts: str, name: str = "my.toml") -> Path:
+        (tmp_path / name).write_text(DOORS[door][0] + "".join(parts))
+        return tmp_path / name
+
+    return file
+
+
+@pytest.fixture
+def function(tmp_path: Path) -> Path:
+    (tmp_path / "train.py").write_text(FUNCTION)
+    return tmp_path / "train.py"
+
+
+def only(directory: Path) -> Path:
+    (found,) = directory.iterdir()
+    return found
+
+
+def test_a_search_runs_and_resumes(
+    door: str, write: Write, command: "Command", tmp_path: Path
+) -> None:
+    write(door, KNOBS, REST)
+
+    first, again = command("run", "my.toml"), command("run", "my.toml")
+
+    assert (first.code, again.code) == (0, 0), first.err + again.err
+    run = only(tmp_path / "artifacts/cmaes/phase1")
+    assert run.name == ("min-evaluate-s1" if door == "function" else "min-command-s1")
+    best = json.loads((run / "best.json").read_bytes())
+    assert set(best["recommendation"]["knobs"]) == {"opt.lr", "depth"}
+    assert (next(run.glob("eval/*/*/*")) / "program.json").exists()
+
+
+def test_an_edit_of_the_sources_is_another_plan(
+    door: str, write: Write, command: "Command", tmp_path: Path
+) -> None:
+    write(door, KNOBS, REST)
+    command("run", "my.toml")
+    (tmp_path / "train.py").write_text(DOORS[door][1] + "# edited")
+
+    answer = command("run", "my.toml")
+
+    assert answer.code == 2
+    assert "objective.settings.code: " in answer.err
+    assert "The sources have changed since it was planned: put them back as they were" in answer.err
+    run = only(tmp_path / "artifacts/cmaes/phase1").name
+    for look in (("status",), ("report",), ("verify", run), ("analyze", run), ("explain", run)):
+        assert command(*look).code == 0
+
+
+def test_every_value_is_explained_and_each_knob_has_a_line(
+    door: str, write: Write, command: "Command"
+) -> None:
+    write(door, KNOBS)
+
+    shown, document = command("explain", "my.toml"), command("explain", "my.toml", "--json")
+
+    lines = [" ".join(line.split()) for line in shown.out.splitlines()]
+    assert any(line.startswith('knobs.opt.lr {"kind": "log10", ') for line in lines)
+    assert any(line.startswith('knobs.depth {"kind": "int", ') for line in lines)
+    found = orjson.loads(document.out)["values"]["training.knobs"]
+    assert found["value"]["depth"] == {"kind": "int", "min": 1.0, "max": 8.0, "baseline": 2.0}
+    assert found["source"] == "file my.toml"
+
+
+def test_the_knobs_are_shown_and_planned_with(door: str, write: Write, command: "Command") -> None:
+    write(door, KNOBS, REST)
+    name = "python:train:evaluate" if door == "function" else "command"
+
+    shown, page = (
+        command("space", "show", "--config", "my.toml"),
+        command("plan", "phase1", "--config", "my.toml"),
+    )
+
+    assert f"{name}: 2 knobs" in shown.out
+    assert f"phase1 of {name} on 1 x " in page.out
+
+
+def test_doctor_speaks_of_no_text(door: str, write: Write, command: "Command") -> None:
+    write(door, KNOBS, REST)
+
+    answer = command("doctor", "--quick", "--config", "my.toml", "--json")
+
+    (found,) = (s["findings"] for s in orjson.loads(answer.out)["sections"] if s["title"] == "Data")
+    seen = {one["item"]: one for one in found}
+    assert {one["state"] for one in found} == {"ok"}
+    assert seen["data"]["seen"].endswith("names none")
+    assert "python 3." in seen["program"]["seen"]
+
+
+def test_doctor_says_what_keeps_a_function_from_being_called(
+    write: Write, function: Path, command: "Command"
+) -> None:
+    write("function", KNOBS, REST)
+    function.write_text("import no_such_module")
+
+    answer = command("doctor", "--quick", "--config", "my.toml", "--json")
+
+    assert answer.code == 2
+    (found,) = (s["findings"] for s in orjson.loads(answer.out)["sections"] if s["title"] == "Data")
+    assert [(one["item"], one["state"]) for one in found] == [("objective", "missing")]
+    assert "No module named 'no_such_module'" in found[0]["seen"]
+    assert found[0]["mend"] == "mend that, then python -m orchestrator doctor --config my.toml"
+
+
+def test_what_is_exported_is_the_same_run_held_fast(
+    door: str, write: Write, command: "Command", tmp_path: Path
+) -> None:
+    write(door, KNOBS, REST, '[slurm]\ntime = "1h"\n')
+    assert command("export", "slurm", "my.toml", "out", "--write").code == 0
+    (config,) = tmp_path.glob("out/*/config.toml")
+    values = [
+        orjson.loads(command("explain", str(file), "--json").out)["values"]
+        for file in ("my.toml", config)
+    ]
+
+    ours, exported = (
+        {key: one["value"] for key, one in all_.items() if key.startswith("training.")}
+        for all_ in values
+    )
+
+    assert exported == ours
+    assert values[1]["training.code"]["source"] == f"file {config}"
+
+
+Followed = Callable[..., "Answer"]
+
+
+@pytest.fixture
+def followed(write: Write, function: Path, command: "Command") -> Followed:
+    """A phase 1 over two knobs, and the phase 2 that follows it with other ones."""
+    write("function", KNOBS, REST)
+    assert command("run", "my.toml").code == 0
+
+    def follow(variant: str, knobs: str, *more: str) -> "Answer":
+        write("function", knobs, REST, name="more.toml")
+        said = ("--override", "go", "--reason", "to see")
+        return command(
+            *("phase2", "--variant", variant, "--from", "min-evaluate-s1"),
+            *("--config", "more.toml", *said, *more),
+        )
+
+    return follow
+
+
+def test_more_knobs_follow_once_a_check_has_shown_that_they_matter(
+    followed: Followed, command: "Command"
+) -> None:
+    answer = followed("expanded", MORE_KNOBS)
+    line = answer.err.partition("Check with `")[2].partition("`")[0]
+    words = shlex.split(line)
+
+    assert answer.code == 2
+    assert words[:4] == ["python", "-m", "orchestrator", "space"]
+    assert "--knobs" in words
+    assert "wd" in words
+    assert not [word for word in words if word.startswith(("code=", "fixed=", "sources="))]
+    check = command(*words[3:], "--executor", "inline", "--workers", "1", "--seeds", "3")
+    assert check.code == 0, check.err
+    again = followed("expanded", MORE_KNOBS)
+    assert again.code in {0, 4}, again.err
+    assert "wd" in again.out
+
+
+def test_the_same_knobs_follow_the_same_code_alone(followed: Followed, function: Path) -> None:
+    assert followed("robust", KNOBS, "--run-id", "one").code in {0, 4}
+    function.write_text(f"{FUNCTION}# edited")
+
+    answer = followed("robust", KNOBS, "--run-id", "two")
+
+    assert answer.code == 2
+    assert "(there -> asked): code: " in answer.err
+    assert answer.err.endswith("The sources have changed since: put them back as they were\n")
+
+
+def test_other_knobs_do_not_follow_robustly(followed: Followed) -> None:
+    answer = followed("robust", MORE_KNOBS)
+
+    assert answer.code == 2
+    assert "--variant robust changes nothing of what min-evaluate-s1 tuned" in answer.err
+    assert "knobs.wd" in answer.err
+
+
+CAMPAIGN = """
+[factors]
+directory = [".", "other"]
+[campaign]
+seeds = [1]
+controls = false
+[evaluation]
+assume_eval_seconds = 1.0
+[backend]
+executor = "inline"
+workers = 1
+"""
+
+
+def test_a_campaign_compares_directories_each_with_its_own_code(
+    write: Write,
+    function: Path,
+    command: "Command",
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)  # a picture takes longer than all this
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/train.py").write_text(FUNCTION.replace("1 +", "2 +"))
+    write("function", KNOBS, CAMPAIGN)
+
+    answer = command("run", "my.toml", "--json")
+
+    assert answer.code == 0, answer.err
+    run = tmp_path / "artifacts/cmaes/campaign/my"
+    conditions = orjson.loads((run / "run.json").read_bytes())["campaign"]["conditions"]
+    found = orjson.loads((run / "effects.json").read_bytes())["campaign"]
+    means = {row["name"]: row["mean"] for row in found["rows"]}
+    codes = [one["settings"].get("code") for one in conditions]
+    assert codes[0] is None  # as the campaign's own
+    assert len(codes[1]) == 64
+    assert means["directoryother"] - means["directory."] == pytest.approx(1.0)
+
+
+def test_a_module_that_cannot_be_found_is_one_clear_line(
+    write: Write, command: "Command", tmp_path: Path
+) -> None:
+    write("function", KNOBS, REST)
+
+    for line in (("run", "my.toml"), ("explain", "my.toml"), ("dry-run", "--config", "my.toml")):
+        answer = command(*line)
+        assert answer.code == 2
+        assert answer.err.startswith(f"error: there is no module train in {tmp_path}, nor")
+        assert answer.err.count("\n") == 1
+
+
+def test_a_dry_run_of_a_function_calls_nothing(
+    write: Write, function: Path, command: "Command"
+) -> None:
+    function.write_text("raise SystemExit('imported')")
+    write("function", KNOBS)
+
+    answer = command("dry-run", "--config", "my.toml", "--knobs", "depth=3")
+
+    assert answer.code == 0, answer.err
+    assert "  budget 8.0\n" in answer.out
+    assert "as arguments: opt.lr=0.00" in answer.out
+    assert "It starts no program" in answer.out
+
+
+def test_a_dry_run_of_a_program_tells_how_its_score_is_read(
+    write: Write, command: "Command", tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").write_text("raise SystemExit('started')")
+    write("command", KNOBS)
+
+    answer = command("dry-run", "--config", "my.toml", "--knobs", "opt.lr=0.5e-1,depth=3")
+
+    assert answer.code == 0, answer.err
+    assert '["python", "train.py", "opt.lr=0.05", "depth=3", "seed=1"]' in answer.out
+    assert "The score, lower is better: a line `loss: NUMBER` in what it prints" in answer.out
