@@ -108,9 +108,9 @@ def cause_of(status: Status, text: str) -> Cause | None:
 
 def is_lost(status: Status, text: str) -> bool:
     """Whether the infrastructure lost an attempt that was settled so."""
-    return status is Status.LOST and cause_of(status, text) is not _SETUP
+    return status is Status.LOST and not is_setup(status, text)
 
 
 def is_setup(status: Status, text: str) -> bool:
     """Whether an attempt that was settled so found that nothing can be evaluated."""
-    return status is Status.LOST and cause_of(status, text) is _SETUP
+    return status is Status.LOST and bool(re.search(_SAYS_SETUP[0], text, re.IGNORECASE))
