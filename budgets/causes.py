@@ -76,7 +76,7 @@ _NOT_DECIDED: tuple[tuple[str, Cause], ...] = (
     (r"^killed by signal|^keyboardinterrupt", _SIGNAL),
     (r"^exited with status \d+: [\w.]*(error|exception|exit)\b", _RAISED),
     (r"^exited with status", _EXIT),
-    (r"^exited with 0", _NO_ANSWER),
+    (r"^exited with 0|^NoScoreError: ", _NO_ANSWER),
 )
 _OTHERS_USE = r"the kernel ran out of memory|process \d+ has [\d.]+ [kmgt]ib memory in use"
 
