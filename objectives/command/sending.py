@@ -9,7 +9,7 @@ from objectives.api import CommandLine, Context, Knobs
 from objectives.command.config import KNOBS_FILE, CommandConfig, Scalar, variable
 from objectives.command.template import filled, placeholders
 from objectives.programs.declared import as_given, as_text, space_of
-from objectives.programs.environment import cleaned
+from objectives.programs.environment import MARK, cleaned
 from objectives.space import SearchSpace
 
 FILE = "knobs.json"
@@ -97,7 +97,7 @@ def _given(config: CommandConfig, context: Context) -> dict[str, str]:
     if context.device == "cpu":
         given["CUDA_VISIBLE_DEVICES"] = ""
     if context.attempt_id:
-        given["ATTEMPT_ID"] = context.attempt_id
+        given[MARK] = context.attempt_id
     if config.sending == "json":
         given[KNOBS_FILE_VARIABLE] = str(context.directory / FILE)
     return given

@@ -68,7 +68,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("base", {"environment": {"NANOCHAT_BASE_DIR": "/x"}}, "say data and tokenizer"),
     ("rank", {"environment": {"RANK": "0"}}, "one process on one device"),
     ("variable", {"environment": {"A=B": "0"}}, "is no name of an environment variable"),
-    ("secret", {"environment": {"HF_TOKEN": "0"}}, "name it in pass_environment instead"),
+    ("secret", {"environment": {"HF_TOKEN": "secret"}}, r'pass_environment = \["HF_TOKEN"\]'),
     ("password", {"flags": {"run": "https://me:secret@host/"}}, "a URL with a user name"),
     ("best where", {"keep": "best"}, 'keep = "best" needs checkpoints'),
     ("keep", {"keep": "some"}, "keep: Input should be 'none', 'best' or 'all'"),
