@@ -104,19 +104,9 @@ class CheckoutConfig(BaseModel):
                 raise ValueError(f"{name} cannot be set here: {why}")
         return flags
 
-    @field_validator("environment")
-    @classmethod
-    def _environment(cls, given: dict[str, str]) -> dict[str, str]:
-        check_given(given)
-        for name in given:
-            if name == BASE:
-                raise ValueError(f"{name}: every evaluation has its own; say data and tokenizer")
-            if name in ONE_PROCESS:
-                raise ValueError(f"{name}: an evaluation is one process on one device")
-        return given
-
     @model_validator(mode="after")
     def _check(self) -> Self:
+        _check_environment(self.environment)
         if self.keep == "best" and self.checkpoints is None:
             raise ValueError('keep = "best" needs checkpoints = "DIRECTORY", where it is kept')
         if self.knobs and self.space:
@@ -151,3 +141,13 @@ class CheckoutConfig(BaseModel):
             return sources.digest(self.directory, self.sources)
         except SetupError as error:
             raise ValueError(str(error)) from error
+
+
+def _check_environment(given: Mapping[str, str]) -> None:
+    """Of the whole model, not of its field: pydantic would repeat the values."""
+    check_given(given)
+    if BASE in given:
+        raise ValueError(f"{BASE}: every evaluation has its own; say data and tokenizer")
+    for name in ONE_PROCESS:
+        if name in given:
+            raise ValueError(f"{name}: an evaluation is one process on one device")
