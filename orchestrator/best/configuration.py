@@ -12,7 +12,6 @@ from objectives.rebased import essential, rebased
 from objectives.space import Knob, SearchSpace
 from orchestrator.best.standing import Point
 from orchestrator.config.sections import Top
-from orchestrator.planning.request import RUNG_FACTOR
 from orchestrator.slurm.config_text import to_toml
 
 
@@ -39,7 +38,6 @@ class Configuration:
     arguments: tuple[str, ...] | None = None
     training: dict[str, Any] | None = None  # settings with which this is the baseline
     why: str = ""
-    can_be_longer: bool = True  # whether something scales its training
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -76,13 +74,12 @@ def configuration_of(plan: Plan, point: Point) -> Configuration:
     knobs = tuple(_value(*own) for own in zip(space.knobs, point, strict=True))
     values = {knob.name: knob.value for knob in knobs}
     try:
-        objective = registry.load(spec)
-        arguments, rung = objective.arguments(values), objective.rung(RUNG_FACTOR)
+        arguments = registry.load(spec).arguments(values)
         moved = rebased(spec, space, values) if any(k.is_moved for k in knobs) else spec
         training = None if moved is None else essential(moved)
     except (ValueError, SetupError) as error:
         return Configuration(spec.name, knobs, why=f"it cannot be loaded now: {error}")
-    return Configuration(spec.name, knobs, arguments, training, can_be_longer=rung is not None)
+    return Configuration(spec.name, knobs, arguments, training)
 
 
 def _value(knob: Knob, unit: float) -> KnobValue:

@@ -9,7 +9,6 @@ from budgets.verdict.findings_text import in_words
 from orchestrator import artifacts
 from orchestrator.best.configuration import Configuration, KnobValue, moved
 from orchestrator.best.standing import Best, Evidence
-from orchestrator.planning.request import RUNG_FACTOR
 
 
 def as_dict(
@@ -123,8 +122,7 @@ def _ways_on(best: Best, candidate: Configuration) -> Iterator[str]:
     run, anyway = best.state.plan.run_id, " --anyway" if best.standing == "no_go" else ""
     forms = [name for name, there in _forms(candidate) if there]
     yield f"Other forms: orchestrator best {run}{anyway} {' | '.join(forms)}"
-    how, times = ("longer", RUNG_FACTOR) if candidate.can_be_longer else ("once more", 1)
-    yield f"Train it {how}: orchestrator best {run}{anyway} --train --times {times:g} --compare"
+    yield f"Train it longer: orchestrator best {run}{anyway} --train --times 4 --compare"
 
 
 def _forms(candidate: Configuration) -> Iterator[tuple[str, bool]]:

@@ -94,21 +94,6 @@ def checkout(forge: Forge, nanochat_home: Path) -> None:
     forge("nanochat", settings)
 
 
-@pytest.mark.parametrize(
-    ("settings", "expected"),
-    [
-        ({"budget": 100}, "Train it longer: orchestrator best confirmed --train --times 4"),
-        ({}, "Train it once more: orchestrator best confirmed --train --times 1"),
-    ],
-)
-def test_a_longer_training_is_offered_where_there_can_be_one(
-    settings: dict[str, Any], expected: str, command: "Command", forge: Forge, tmp_path: Path
-) -> None:
-    (tmp_path / "scores.py").write_text(FUNCTION)
-    forge("python:scores:evaluate", {"directory": str(tmp_path), "knobs": KNOBS, **settings})
-    assert expected in command("best").out
-
-
 def knobs_of(command: "Command") -> dict[str, float]:
     document = orjson.loads(command("best", "--json").out)
     return {knob["name"]: knob["value"] for knob in document["recommended"]["knobs"]}
