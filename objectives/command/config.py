@@ -13,6 +13,7 @@ from objectives.command.template import check_braces, check_known, placeholders
 from objectives.command.where import Where, compiled
 from objectives.programs.declared import DeclaredKnob, space_of
 from objectives.programs.environment import check_given, is_allowed
+from objectives.space import NAME
 
 Scalar = bool | int | float | str
 Send = Literal["argv", "key=value", "flags", "json", "environment"]
@@ -22,8 +23,6 @@ OF_AN_EVALUATION = ("seed", "directory", "device", "threads", "attempt_id")
 """Placeholders that every evaluation has."""
 
 BUDGET, KNOBS_FILE = "budget", "knobs_file"
-
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 
 
 def _at_home(path: str | Path) -> Path:
@@ -150,7 +149,7 @@ def _check_names(config: CommandConfig) -> None:
                     f"another name, or {name}=... in argv"
                 )
     for name in (*config.fixed, *config.measures, config.seed, config.budget_name):
-        if name and not _NAME.fullmatch(name):
+        if name and not re.fullmatch(NAME, name):
             raise ValueError(f"expected a name of 1 to 64 letters, digits and . _ -, got {name!r}")
     if both := config.knobs.keys() & config.fixed.keys():
         raise ValueError(f"{', '.join(sorted(both))}: a knob cannot be fixed as well")

@@ -52,7 +52,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("no checkout", {"checkout": "/nowhere"}, "expected a checkout of nanochat.*got /nowhere"),
     ("empty checkout", {"checkout": " "}, "checkout: expected a path"),
     ("no such setting", {"target_flop": 1}, r"'target_flop'.*Did you mean 'target_flops'\?"),
-    ("no budget", {"target_flops": None}, "target_flops: Field required"),
+    ("no budget", {"target_flops": None}, "target_flops: it has to be given"),
     ("budget", {"target_flops": 0}, "target_flops: Input should be greater than 0"),
     ("endless", {"target_flops": float("inf")}, "target_flops: Input should be a finite number"),
     ("hyphens", {"flags": {"--depth": 4}}, "'--depth': expected a flag's name without the hyph"),

@@ -87,7 +87,7 @@ def test_a_directory_that_is_missing_is_refused_unless_its_code_is_known(
         ({"argv": []}, "argv: Tuple should have at least 1 item"),
         ({"argv": [""]}, "argv begins with the program itself"),
         ({"argv": ["{lr}", "x"]}, "argv begins with the program itself"),
-        ({"argv": "python train.py"}, "argv: Input should be a valid tuple"),
+        ({"argv": "python train.py"}, "argv: expected a list, such as"),
         ({"argv": ["train", "{lr"]}, "argv, entry 2: '{lr' has a { by itself"),
         ({"argv": ["train", "{rl}"]}, "argv, entry 2: unknown placeholder {rl} in '{rl}'"),
         ({"argv": ["train", "{rl}"]}, "Known are {lr}, {seed}, {directory}, {device}, {threads}"),
