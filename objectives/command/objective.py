@@ -134,7 +134,7 @@ class CommandObjective:
             text = sending.knobs_file(config, knobs, seed, context)
             sending.write_knobs_file(context.directory, text)
         facts: dict[str, str | int] = {"attempt_id": context.attempt_id, "seed": seed}
-        record.note(line, context, facts | {"code_sha256": self._pinned})
+        record.note(line, context, facts | {"code": self._pinned})
         noted_ns = os.stat(context.directory / record.PROGRAM).st_mtime_ns
         hearing, began = Hearing(config), time.monotonic()
         ended = process.run(line, hearing.hear, context.heartbeat)

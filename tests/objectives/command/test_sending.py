@@ -151,7 +151,7 @@ def test_a_command_line_is_what_is_started(
     assert noted["directory"] == str(line.directory)
     assert noted["environment"] == {**line.environment, "HF_TOKEN": "***"}
     assert (noted["attempt_id"], noted["seed"]) == ("this-attempt", 3)
-    assert noted["code_sha256"] == objective.spec.settings["code"]
+    assert noted["code"] == objective.spec.settings["code"]
 
 
 @pytest.mark.parametrize("knobs", [{}, {"lr": 0.1, "wd": 0.1}, {"wd": 0.1}])
