@@ -11,8 +11,6 @@ from objectives import registry
 from objectives.api import ObjectiveSpec, SetupError
 from objectives.command.config import CommandConfig
 from objectives.command.objective import CommandObjective
-from objectives.command.where import OURS
-from orchestrator.execution import attempts
 
 Make = Callable[..., CommandObjective]
 
@@ -160,18 +158,10 @@ def test_a_result_elsewhere_is_refused_with_the_way_to_say_it(file: str) -> None
     assert "{directory}/result.json" in message
 
 
-@pytest.mark.parametrize("file", [*sorted(OURS), "{directory}/summary.json", ".", "./config.json"])
+@pytest.mark.parametrize("file", ["knobs.json", "{directory}/knobs.json", ".", "./knobs.json"])
 def test_a_file_of_ours_is_no_result(file: str) -> None:
     message = refused({"score": {"file": file, "key": "a"}, "argv": ["train", "{directory}"]})
     assert "is no program's to write" in message
-
-
-def test_every_file_that_an_attempt_has_is_known_as_ours() -> None:
-    names = {
-        *(attempts.CONFIG, attempts.STARTED, attempts.METRICS, attempts.MEASUREMENT),
-        *(attempts.SUMMARY, attempts.LOCK, attempts.STUCK, attempts.SUMMARY_ROOM),
-    }
-    assert names < OURS
 
 
 def test_a_result_may_be_said_with_its_directory(make: Make) -> None:
