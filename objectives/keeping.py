@@ -1,10 +1,21 @@
-"""Whether what was prepared may be kept in the user's cache, for the next one who needs it."""
+"""The user's cache, and whether what was prepared may be kept there for the next one."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from pathlib import Path
 
 _KEEPS: ContextVar[bool] = ContextVar("keeps", default=True)
+
+
+def cache_directory() -> Path:
+    """The user's cache directory for this project; it need not exist."""
+    try:
+        root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    except RuntimeError:  # a user without a home
+        root = os.devnull  # nothing can be written below it
+    return Path(root) / "cmaes-orchestrator"
 
 
 def keeps() -> bool:

@@ -1,14 +1,22 @@
 """From settings a person typed to a checked model, or one line about what is wrong with them."""
 
+import json
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from objectives import secrets
 
 Model = TypeVar("Model", bound=BaseModel)
+
+DIRECTIONS = frozenset({"direction", "goal", "maximise", "maximize", "minimise", "minimize"})
+"""What other tools let say whether more or less is better."""
+
+LONGEST_SHOWN = 200
+"""Characters of a wrong value that a message repeats."""
 
 
 def parse(model: type[Model], settings: Mapping[str, Any], owner: str) -> Model:
@@ -44,16 +52,27 @@ def unknown(kind: str, name: str, known: Collection[str]) -> ValueError:
     """The error about a name that is none of the `known` ones: it lists them and the nearest."""
     near = get_close_matches(name, known, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
+    if name in DIRECTIONS:
+        hint = " A lower score is always better: give the negative of what shall grow."
     return ValueError(f"unknown {kind} {name!r}.{hint} Expected one of {', '.join(known)}")
 
 
 def in_words(error: ValidationError) -> str:
     """What a model found wrong, in one line."""
-    faults = []
-    for fault in error.errors():
-        message = fault["msg"].removeprefix("Value error, ")
-        if fault["loc"]:
-            place = ".".join(map(str, fault["loc"]))
-            message = f"{place}: {message}, got {fault['input']!r}"
-        faults.append(message)
-    return "; ".join(faults)
+    return "; ".join(_fault(fault) for fault in error.errors())
+
+
+def _fault(fault: ErrorDetails) -> str:
+    message, given = fault["msg"].removeprefix("Value error, "), fault["input"]
+    if not fault["loc"]:
+        return message
+    place = ".".join(map(str, fault["loc"]))
+    if fault["type"] == "missing":
+        return f"{place}: it has to be given"
+    if fault["type"] in {"tuple_type", "list_type"}:
+        example = f", such as {json.dumps(given.split())}" if isinstance(given, str) else ""
+        message = f"expected a list{example}"
+    shown = repr(given)
+    if len(shown) > LONGEST_SHOWN:
+        shown = f"{shown[:LONGEST_SHOWN]}..."
+    return f"{place}: {message}, got {shown}"

@@ -8,6 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Kind = Literal["linear", "log10", "sigmoid01", "tanh11", "int"]
 
+NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}"
+"""Of a knob: a plain word."""
+
 
 class _Scale(NamedTuple):
     """From the x-space, where a step means the same everywhere, to the knob's own unit and back."""
@@ -40,7 +43,7 @@ class Knob(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    name: str = Field(pattern=r"\A[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}\z")
+    name: str = Field(pattern=rf"\A{NAME}\z")
     kind: Kind
     low: float
     high: float

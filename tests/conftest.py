@@ -21,7 +21,7 @@ from budgets.state import RunState
 from budgets.storage import DISK, Storage
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from objectives.nanochat.text.cache import directory as cache_directory
+from objectives.keeping import cache_directory
 from orchestrator import cli as command_line
 from orchestrator.check import Around, CheckRequest
 from orchestrator.engine import Engine

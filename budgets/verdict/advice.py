@@ -36,7 +36,16 @@ def _caution(state: RunState) -> str:
         why = "It was not tried on more FLOPs"
     elif found.mean is None:
         why = "Its gain on more FLOPs could not be measured"
-    return f" {why}: search again at a larger target_flops before you rely on it there."
+    longer = _longer(state)
+    return f" {why}: search again with {longer} before you rely on it there."
+
+
+def _longer(state: RunState) -> str:
+    """What more training of each evaluation is called in the settings that were searched."""
+    settings = state.plan.objective.get("settings", {})
+    known = (name for name in ("target_flops", "budget") if settings.get(name) is not None)
+    name = next(known, None)
+    return "longer evaluations" if name is None else f"a larger {name}"
 
 
 def _other_knobs(_: RunState) -> str:
@@ -62,13 +71,13 @@ def _more_seeds_or_knobs(state: RunState) -> str:
     seeds = next(enough, None)
     if seeds is None:
         return (
-            f"the noise hides a gain of {asked}: raise target_flops, where seeds differ less, or "
-            "ask for a larger gain"
+            f"the noise hides a gain of {asked}: search with {_longer(state)}, where seeds differ "
+            "less, or ask for a larger gain"
         )
     return (
         f"more seeds. On about {seeds}, by the noise of these, a gain of {asked} would be seen: "
         f"--confirm-seeds {seeds} in a run of its own, with another --eval-seed and --run-id, for "
-        "these seeds have been looked at. Or raise target_flops, where seeds differ less"
+        f"these seeds have been looked at. Or search with {_longer(state)}, where seeds differ less"
     )
 
 
@@ -80,7 +89,10 @@ def _persistence(state: RunState) -> str:
         return (
             f"search longer{longer}, until the distribution's mean is where its best candidate is"
         )
-    return "search at the target_flops that you care about: what wins at a small one is lost there"
+    return (
+        f"search with {_longer(state)}, as long as you care about: what wins on a short training "
+        "is lost there"
+    )
 
 
 def _look(_: RunState) -> str:
@@ -93,7 +105,7 @@ def _look(_: RunState) -> str:
 def _too_small(state: RunState) -> str:
     longer = "" if state.plan.tier == "max" else "--tier max, "
     return (
-        f"find more with {longer}other knobs or a larger target_flops. The gain is smaller than "
+        f"find more with {longer}other knobs or {_longer(state)}. The gain is smaller than "
         "asked; who takes it all the same finds the winner's knobs in best.json"
     )
 

@@ -7,7 +7,7 @@ from objectives.api import CommandLine, Context, Knobs
 from objectives.checkout import flags
 from objectives.checkout.base import BASE
 from objectives.checkout.config import CheckoutConfig
-from objectives.nanochat.text import cache
+from objectives.keeping import cache_directory
 from objectives.programs.declared import as_text
 from objectives.programs.environment import cleaned
 from objectives.space import SearchSpace
@@ -60,7 +60,7 @@ def _environment(config: CheckoutConfig, context: Context) -> dict[str, str]:
 def _compiled(config: CheckoutConfig) -> Path:
     """Where compiled code is kept for all evaluations of one version of the program and torch."""
     parts = (config.code, config.python, torch_version(Path(config.python)))
-    return cache.directory() / "inductor" / sha256(repr(parts).encode()).hexdigest()[:16]
+    return cache_directory() / "inductor" / sha256(repr(parts).encode()).hexdigest()[:16]
 
 
 def torch_version(python: Path) -> str:

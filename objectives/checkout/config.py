@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validat
 from objectives.api import SetupError
 from objectives.programs import sources
 from objectives.programs.declared import DeclaredKnob
-from objectives.secrets import is_secret_name
+from objectives.programs.environment import check_given
 from objectives.settings import parse
 
 Flag = bool | int | float | str
@@ -33,7 +33,6 @@ ONE_PROCESS = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
 BASE = "NANOCHAT_BASE_DIR"
 
 _FLAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def hyphened(flag: str) -> str:
@@ -105,25 +104,9 @@ class CheckoutConfig(BaseModel):
                 raise ValueError(f"{name} cannot be set here: {why}")
         return flags
 
-    @field_validator("environment")
-    @classmethod
-    def _environment(cls, given: dict[str, str]) -> dict[str, str]:
-        for name in given:
-            if not _VARIABLE.fullmatch(name):
-                raise ValueError(f"{name!r} is no name of an environment variable")
-            if name == BASE:
-                raise ValueError(f"{name}: every evaluation has its own; say data and tokenizer")
-            if name in ONE_PROCESS:
-                raise ValueError(f"{name}: an evaluation is one process on one device")
-            if is_secret_name(name):
-                raise ValueError(
-                    f"{name}: settings go on record; name it in pass_environment instead, which "
-                    "takes its value from your environment"
-                )
-        return given
-
     @model_validator(mode="after")
     def _check(self) -> Self:
+        _check_environment(self.environment)
         if self.keep == "best" and self.checkpoints is None:
             raise ValueError('keep = "best" needs checkpoints = "DIRECTORY", where it is kept')
         if self.knobs and self.space:
@@ -158,3 +141,13 @@ class CheckoutConfig(BaseModel):
             return sources.digest(self.directory, self.sources)
         except SetupError as error:
             raise ValueError(str(error)) from error
+
+
+def _check_environment(given: Mapping[str, str]) -> None:
+    """Of the whole model, not of its field: pydantic would repeat the values."""
+    check_given(given)
+    if BASE in given:
+        raise ValueError(f"{BASE}: every evaluation has its own; say data and tokenizer")
+    for name in ONE_PROCESS:
+        if name in given:
+            raise ValueError(f"{name}: an evaluation is one process on one device")

@@ -32,7 +32,7 @@ def shards(directory: Path) -> Shards:
         names = sorted(name for name in os.listdir(directory) if name.endswith(".parquet"))
         found = tuple((name, os.stat(directory / name)) for name in names)
     except OSError as error:
-        raise _missing(directory, error.strerror or "cannot be read") from error
+        raise _missing(directory, f"cannot be read ({error.strerror})") from error
     if len(found) < 2:
         raise _missing(directory, f"has {len(found)}")
     stamps = tuple((name, status.st_size, status.st_mtime_ns) for name, status in found)

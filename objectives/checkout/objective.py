@@ -37,6 +37,9 @@ from objectives.space import SearchSpace
 
 VERSION = 1  # part of the fingerprint: raise it with any change of ours that moves a score
 
+MARK_DIGITS = 12
+"""Hexadecimal: 48 bits, which a float has room for."""
+
 
 @dataclass(frozen=True)
 class CheckoutObjective:
@@ -132,7 +135,8 @@ class CheckoutObjective:
 
     def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
         config = self.config
-        heard = Heard(same={"same.eager": float(config.eager)})
+        trained_on = self._data_mark()
+        heard = Heard(same={"same.eager": float(config.eager), "same.data": trained_on})
         assert config.code is not None
         sources.require_same(config.code, _digest(config), config.directory)
         line = self.command_line(knobs, seed, context)
@@ -142,6 +146,11 @@ class CheckoutObjective:
             with self._blamed():
                 ended = process.run(line, heard.line, context.heartbeat)
                 found = measured(heard, ended, base, eval_tokens)
+            if self._data_mark() != trained_on:
+                raise SetupError(
+                    f"the data in {config.data} or the tokenizer in {config.tokenizer} changed "
+                    "while it trained: its score is of neither. Let nothing write there"
+                )
             keep_record(base, found.steps, context.directory)
             if config.keep == "best":
                 self._keep_if_best(base, found, knobs, seed)
@@ -159,6 +168,14 @@ class CheckoutObjective:
             if any(knob.kind == "int" for knob in self.config.knobs.values()):
                 raise ProgramFailedError(str(error)) from error
             raise
+
+    def _data_mark(self) -> float:
+        """Data and tokenizer by their hash, as far as a metric can hold it: one value in a run."""
+        parts = (
+            data.shards(Path(self.config.data)).sha256,
+            data.tokenizer_sha256(Path(self.config.tokenizer)),
+        )
+        return float(int(sha256("".join(parts).encode()).hexdigest()[:MARK_DIGITS], 16))
 
     def _keep_if_best(self, base: Path, found: Measurement, knobs: Knobs, seed: int) -> None:
         """Runs of one fingerprint share the place: only their scores can be compared."""

@@ -12,7 +12,8 @@ from objectives.command.needs import Needs
 from objectives.command.template import check_braces, check_known, placeholders
 from objectives.command.where import Where, compiled
 from objectives.programs.declared import DeclaredKnob, space_of
-from objectives.programs.environment import is_allowed
+from objectives.programs.environment import check_given, is_allowed
+from objectives.space import NAME
 
 Scalar = bool | int | float | str
 Send = Literal["argv", "key=value", "flags", "json", "environment"]
@@ -22,10 +23,6 @@ OF_AN_EVALUATION = ("seed", "directory", "device", "threads", "attempt_id")
 """Placeholders that every evaluation has."""
 
 BUDGET, KNOBS_FILE = "budget", "knobs_file"
-
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
-_SECRET = re.compile(r"(?:^|_)(?:API_?KEY|KEY|PASS|PASSWD|PASSWORD|SECRET|TOKEN)(?:_|$)")
-_SHORTEST_SECRET = 6
 
 
 def _at_home(path: str | Path) -> Path:
@@ -152,7 +149,7 @@ def _check_names(config: CommandConfig) -> None:
                     f"another name, or {name}=... in argv"
                 )
     for name in (*config.fixed, *config.measures, config.seed, config.budget_name):
-        if name and not _NAME.fullmatch(name):
+        if name and not re.fullmatch(NAME, name):
             raise ValueError(f"expected a name of 1 to 64 letters, digits and . _ -, got {name!r}")
     if both := config.knobs.keys() & config.fixed.keys():
         raise ValueError(f"{', '.join(sorted(both))}: a knob cannot be fixed as well")
@@ -212,15 +209,8 @@ def _check_all_are_told(config: CommandConfig) -> None:
 
 
 def _check_environment(config: CommandConfig) -> None:
-    for name in (*config.environment, *config.pass_environment):
-        if not name or "=" in name or "\0" in name:
-            raise ValueError(f"expected the name of an environment variable, got {name!r}")
-    for name, value in config.environment.items():
-        if _SECRET.search(name.upper()) and len(value) >= _SHORTEST_SECRET and "{" not in value:
-            raise ValueError(
-                f"environment.{name} looks like a secret, and settings are written to the ledger: "
-                f'set {name} where you start the search, and say pass_environment = ["{name}"]'
-            )
+    check_given(config.environment)
+    check_given(dict.fromkeys(config.pass_environment, ""))
     if config.sending == "environment":
         for name in config.sent.values():
             if is_allowed(variable(name)) or variable(name) in config.environment:

@@ -27,6 +27,7 @@ class Hearing:
     def __init__(self, config: CommandConfig) -> None:
         self.matched: dict[str, str] = {}  # what a pattern's group last was, by the pattern
         self.printed: dict[str, float] = {}  # the block of `key: number` lines
+        self.unread: dict[str, str] = {}  # what a wanted key last said, where that is no number
         self._failures = [(compiled(text), kind) for text, kind in config.failures.items()]
         patterns = {place.pattern for place in config.places if place.pattern is not None}
         self._patterns = [compiled(pattern) for pattern in patterns]
@@ -59,10 +60,20 @@ class Hearing:
     def _block(self, line: str) -> dict[str, float]:
         found = _LINE.fullmatch(line)
         value = None if found is None else number(found[2])
-        if found is None or value is None or not self._is_kept(name := found[1]):
+        if found is None or value is None:
+            self._unlike(line)
+            return {}
+        if not self._is_kept(name := found[1]):
             return {}
         self.printed[name] = value
+        self.unread.pop(name, None)
         return {name: value} if math.isfinite(value) else {}
+
+    def _unlike(self, line: str) -> None:
+        """Remember `loss: 0.5 (best)`: what the key said before is not its last word."""
+        name, *rest = (part.strip() for part in re.split("[:=]", line, maxsplit=1))
+        if name in self._wanted and any(rest):
+            self.unread[name] = rest[0]
 
     def _is_kept(self, name: str) -> bool:
         if name in self._wanted or name in self.printed:

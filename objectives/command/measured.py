@@ -31,7 +31,7 @@ class Found:
     def value(self, place: Where) -> float | None:
         """None if it is not there. Raises ResultRefusedError where it is no number."""
         if place.line is not None:
-            return self._hearing.printed.get(place.line)
+            return self._printed(place.line)
         if place.pattern is not None:
             return self._matched(place.pattern)
         assert place.key is not None
@@ -41,6 +41,20 @@ class Found:
     def is_written(self, place: Where) -> bool:
         """Whether the file is there that the number is looked for in."""
         return self._document(place) is not None
+
+    def unread(self, place: Where) -> str | None:
+        """What stands in the place of the number; None if nothing does."""
+        return None if place.line is None else self._hearing.unread.get(place.line)
+
+    def _printed(self, key: str) -> float | None:
+        """Where its last word is no number, an earlier number is another step's."""
+        value, unread = self._hearing.printed.get(key), self._hearing.unread.get(key)
+        if value is not None and unread is not None:
+            raise ResultRefusedError(
+                f"expected a number alone after `{key}:`, where it was said last, got "
+                f"{unread[:80]!r}"
+            )
+        return value
 
     def _matched(self, pattern: str) -> float | None:
         text = self._hearing.matched.get(pattern)
@@ -108,6 +122,8 @@ def _missing(what: str, place: Where, found: Found, ended: Ended) -> str:
     where = f"{place} was"
     if place.file is not None and not found.is_written(place):
         where = f"{place.path}, which is to be in the evaluation's directory, was"
+    if (unread := found.unread(place)) is not None:
+        where = f"{place} (it is {unread[:80]!r}, and a pattern can say what of it is meant) was"
     said = f"its last line was {ended.last_line[:120]!r}" if ended.last_line else "it said nothing"
     head = f"no {what}: the program exited with 0, and {where} not found; {said}"
     return "\n".join((head, f"Its last {len(ended.tail)} lines:", *ended.tail))

@@ -130,17 +130,19 @@ class CommandObjective:
         config.needs.require(context)
         self._require_same_code()
         line = self.command_line(knobs, seed, context)
+        output = context.directory / sending.OUTPUT
+        output.mkdir(mode=0o700)
         if config.sending == "json":
             text = sending.knobs_file(config, knobs, seed, context)
-            sending.write_knobs_file(context.directory, text)
+            sending.write_knobs_file(output, text)
         facts: dict[str, str | int] = {"attempt_id": context.attempt_id, "seed": seed}
-        record.note(line, context, facts | {"code_sha256": self._pinned})
+        record.note(line, context, facts | {"code": self._pinned})
         noted_ns = os.stat(context.directory / record.PROGRAM).st_mtime_ns
         hearing, began = Hearing(config), time.monotonic()
         ended = process.run(line, hearing.hear, context.heartbeat)
         seconds = time.monotonic() - began
         ended.require_success()
-        found = measured.Found(hearing, context.directory, context.attempt_id, noted_ns)
+        found = measured.Found(hearing, output, context.attempt_id, noted_ns)
         return measured.measurement(config, hearing, found, ended, seconds)
 
     @property

@@ -8,11 +8,14 @@ from pathlib import Path
 from objectives.api import CommandLine, Context, Knobs
 from objectives.command.config import KNOBS_FILE, CommandConfig, Scalar, variable
 from objectives.command.template import filled, placeholders
+from objectives.command.where import KNOBS
 from objectives.programs.declared import as_given, as_text, space_of
-from objectives.programs.environment import cleaned
+from objectives.programs.environment import MARK, cleaned
 from objectives.space import SearchSpace
 
-FILE = "knobs.json"
+OUTPUT = "output"
+"""The program's own directory in the attempt's: it may be emptied or made anew, as scripts do."""
+
 KNOBS_FILE_VARIABLE = "KNOBS_FILE"
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -63,11 +66,11 @@ def _values(config: CommandConfig, knobs: Knobs, seed: int, context: Context) ->
     values |= config.fixed
     values |= {
         "seed": seed,
-        "directory": str(context.directory),
+        "directory": str(context.directory / OUTPUT),
         "device": context.device,
         "threads": context.threads,
         "attempt_id": context.attempt_id,
-        KNOBS_FILE: str(context.directory / FILE),
+        KNOBS_FILE: str(context.directory / OUTPUT / KNOBS),
     }
     return values if config.budget is None else {**values, "budget": config.budget}
 
@@ -97,9 +100,9 @@ def _given(config: CommandConfig, context: Context) -> dict[str, str]:
     if context.device == "cpu":
         given["CUDA_VISIBLE_DEVICES"] = ""
     if context.attempt_id:
-        given["ATTEMPT_ID"] = context.attempt_id
+        given[MARK] = context.attempt_id
     if config.sending == "json":
-        given[KNOBS_FILE_VARIABLE] = str(context.directory / FILE)
+        given[KNOBS_FILE_VARIABLE] = str(context.directory / OUTPUT / KNOBS)
     return given
 
 
@@ -111,6 +114,6 @@ def _variables(config: CommandConfig, sent: Mapping[str, str]) -> dict[str, str]
 
 def write_knobs_file(directory: Path, text: str) -> None:
     """It is new: nothing that lies there already is written over."""
-    descriptor = os.open(directory / FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    descriptor = os.open(directory / KNOBS, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(text)

@@ -6,14 +6,8 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_serializer, model_validator
 
-OURS = frozenset(
-    {
-        *("config.json", "started.json", "metrics.jsonl", "measurement.json", "summary.json"),
-        *("stuck.json", "supervisor.lock", "stdout.txt", "stderr.txt", "program.json"),
-        *(".summary.json.room", "knobs.json"),
-    }
-)
-"""Files in an evaluation's directory that no program writes."""
+KNOBS = "knobs.json"
+"""What an evaluation leaves for the program beside its results."""
 
 _OWN = "{directory}/"
 
@@ -91,5 +85,5 @@ def _check_own(file: str) -> None:
             f"a result lies in the evaluation's own directory, which no other one has: expected "
             f"a name in it such as result.json, which the program knows as {_OWN}result.json"
         )
-    if str(path) in OURS or str(path) == ".":
+    if str(path) in (".", KNOBS):
         raise ValueError(f"{path} is no program's to write: expected another name")

@@ -15,13 +15,13 @@ import torch
 from torch import Tensor
 
 from objectives.api import DivergedError
+from objectives.keeping import cache_directory
 from objectives.nanochat.batches import Batches, Windows
 from objectives.nanochat.config import NOT_TRAINED, NanochatConfig
 from objectives.nanochat.flops import plan
 from objectives.nanochat.model import GPT
 from objectives.nanochat.optim import lr_factor, optimizers, set_lr
 from objectives.nanochat.synaptic import release_noise
-from objectives.nanochat.text import cache
 from objectives.nanochat.text.data import Corpus, require_length
 
 EVAL_BATCHES = 4  # micro-batches scored at once: without gradients there is room
@@ -137,7 +137,7 @@ def _decisive(config: NanochatConfig) -> dict[str, Any]:
 
 def _compiled(model: GPT) -> Callable[..., Tensor]:
     """Candidates differ in tensors only, so all of them share one graph and its cache."""
-    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(cache.directory() / "inductor"))
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(cache_directory() / "inductor"))
     compiled: Callable[..., Tensor] = torch.compile(model)
     return compiled
 

@@ -1,12 +1,13 @@
 """Knobs as people declare them: bounds in the knob's own unit."""
 
+import re
 from collections.abc import Mapping
 from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from objectives.settings import in_words
-from objectives.space import Kind, Knob, SearchSpace, to_x
+from objectives.space import NAME, Kind, Knob, SearchSpace, to_x
 
 
 class DeclaredKnob(BaseModel):
@@ -28,10 +29,17 @@ class DeclaredKnob(BaseModel):
                 to_x(self.kind, value)
             except (ValueError, ArithmeticError):
                 raise ValueError(f"{name} {value:g} is no value of a {self.kind} knob") from None
+        if not self.min < self.max:
+            raise ValueError(f"min {self.min:g} must be below max {self.max:g}")
         return self
 
     def named(self, name: str) -> Knob:
         """The knob of that name. Raises ValueError, naming it, where it cannot be."""
+        if not re.fullmatch(NAME, name):
+            raise ValueError(
+                "knobs: expected names of 1 to 64 letters, digits and . _ -, without dashes in "
+                f"front, got {name[:80]!r}"
+            )
         try:
             return Knob(
                 name=name,

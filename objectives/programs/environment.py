@@ -1,8 +1,11 @@
 """What a program gets to see of our environment: what it needs, and nothing that it might leak."""
 
 import os
+import re
 from collections.abc import Collection, Mapping
 from fnmatch import fnmatchcase
+
+MARK = "ATTEMPT_ID"
 
 ALLOWED = (
     *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TERM"),
@@ -10,11 +13,34 @@ ALLOWED = (
     *("LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH", "CC", "CXX", "SSL_CERT_FILE", "SSL_CERT_DIR"),
     *("CUDA_VISIBLE_DEVICES", "CUDA_HOME", "CUDA_PATH", "CUBLAS_WORKSPACE_CONFIG", "NVIDIA_*"),
     *("*_NUM_THREADS", "PYTHONUNBUFFERED", "PYTHONHASHSEED", "HF_HOME", "HF_DATASETS_CACHE"),
-    *("HF_HUB_OFFLINE", "TRANSFORMERS_CACHE", "TORCH_HOME", "TRITON_CACHE_DIR", "ATTEMPT_ID"),
+    *("HF_HUB_OFFLINE", "TRANSFORMERS_CACHE", "TORCH_HOME", "TRITON_CACHE_DIR", MARK),
 )
 """Names, with `*` for the rest of one. None of them holds a secret by custom, and none tells a
 program that it is one of many: RANK, WORLD_SIZE, MASTER_ADDR and their like stay behind.
-ATTEMPT_ID marks the processes of an attempt: by it they are found when their supervisor is dead."""
+The mark is on all processes of an attempt: by it they are found when their supervisor is dead."""
+
+_SECRET = re.compile(r"(?:^|_)(?:API_?KEY|KEY|PASS|PASSWD|PASSWORD|SECRET|TOKEN)(?:_|$)")
+_SHORTEST_SECRET = 6  # characters; TOKENIZERS_PARALLELISM = "false" is none either way
+
+
+def check_given(given: Mapping[str, str]) -> None:
+    """Raises ValueError on a variable that no setting can give a program, naming it.
+
+    The value of what looks like a secret is not repeated.
+    """
+    for name, value in given.items():
+        if not name or "=" in name or "\0" in name:
+            raise ValueError(f"environment: {name!r} is no name of an environment variable")
+        if name == MARK:
+            raise ValueError(
+                f"environment.{name}: by it the processes of an evaluation are found when it has "
+                "to be ended: expected another name"
+            )
+        if _SECRET.search(name.upper()) and len(value) >= _SHORTEST_SECRET and "{" not in value:
+            raise ValueError(
+                f"environment.{name} looks like a secret, and settings are written to the ledger: "
+                f'set {name} where you start the search, and say pass_environment = ["{name}"]'
+            )
 
 
 def cleaned(

@@ -32,6 +32,9 @@ READ_BYTES = 1 << 16
 PIPE_BYTES = 1 << 20
 """What a pipe may hold where the system does not say."""
 
+_STEERING = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
+"""What colours a terminal, moves its cursor or names its window: no part of what is said."""
+
 BEAT_SECONDS = 1.0
 LOOK_SECONDS = 5.0
 """How often a silent program is asked for its CPU time."""
@@ -111,7 +114,8 @@ class _Stream:
         self._rest = rest[:LONGEST_LINE]
         if not data and rest:
             whole.append(rest)
-        return [one[:LONGEST_LINE] for one in whole if one]
+        said = (_STEERING.sub("", one[:LONGEST_LINE]) for one in whole)
+        return [one for one in said if one]
 
     def _pass_on(self, data: bytes) -> None:
         """Byte for byte: our own encoding may not have what the program writes."""

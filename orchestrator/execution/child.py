@@ -26,6 +26,8 @@ from objectives.secrets import redacted
 from orchestrator.execution.attempts import MEASUREMENT, METRICS, Report, write_model
 from orchestrator.execution.evaluate import Attempt
 
+MOST_CHARACTERS, MOST_SETUP_CHARACTERS = 300, 1000
+
 
 def main(attempt: Attempt, device: str, threads: int) -> int:
     """Evaluate the attempt and write `measurement.json` into its directory.
@@ -90,9 +92,10 @@ def classify(error: BaseException) -> Status:
     return Status.ERROR
 
 
-def in_one_line(error: BaseException, limit: int = 300) -> str:
+def in_one_line(error: BaseException) -> str:
     """`Kind: message`, the first line of the message alone, secrets left out.
 
+    It is cut where the ledger would grow by it; less of what pauses a run, for it says how to mend.
     CUDA says there what went wrong, and goes on with several lines of advice. Our own kinds go
     without their module, every kind of SetupError by that name: the ledger knows them so.
     """
@@ -102,7 +105,8 @@ def in_one_line(error: BaseException, limit: int = 300) -> str:
     if isinstance(error, ObjectiveError):
         known = "SetupError" if isinstance(error, SetupError) else name
         said = known + "".join(said.partition(": ")[1:])
-    return redacted(said, os.environ)[:limit]
+    most = MOST_SETUP_CHARACTERS if isinstance(error, SetupError) else MOST_CHARACTERS
+    return redacted(said, os.environ)[:most]
 
 
 def heartbeat_into(path: Path) -> Callable[[Mapping[str, float]], None]:

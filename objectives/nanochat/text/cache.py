@@ -14,18 +14,9 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile, TemporaryFile
 from typing import IO, Any
 
-from objectives.keeping import keeps
+from objectives.keeping import cache_directory, keeps
 
 RACY_NS = 2_000_000_000  # a change so soon after another may leave the same time stamp
-
-
-def directory() -> Path:
-    """The user's cache directory for this project; it need not exist."""
-    try:
-        root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    except RuntimeError:  # a user without a home
-        root = os.devnull  # nothing can be written below it
-    return Path(root) / "cmaes-orchestrator"
 
 
 @contextmanager
@@ -82,7 +73,7 @@ def digests(
     unless it had changed less than 2 s before it was hashed. Raises OSError.
     """
     key = sha256(os.fsencode(root.absolute())).hexdigest()
-    index = directory() / "files" / f"{key[:32]}.json"
+    index = cache_directory() / "files" / f"{key[:32]}.json"
     known = recall(index) or {}
     found = {name: _entry(root / name, known.get(name), clock) for name in names}
     settled = {name: entry for name, (entry, steady) in found.items() if steady}

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from objectives.api import SetupError
+from objectives.keeping import cache_directory
 from objectives.nanochat.text import cache
 from objectives.nanochat.text.builtin import BUILTIN
 from objectives.nanochat.text.encode import Summary, encode, pieces
@@ -101,7 +102,7 @@ class _Kept:
         return cls(tokenizer, f"{tokenizer.replace(':', '-')}-{key.hexdigest()[:32]}")
 
     def path(self, kind: str) -> Path:
-        return cache.directory() / f"{self.stem}.{kind}"
+        return cache_directory() / f"{self.stem}.{kind}"
 
     def read(self) -> Corpus | None:
         """The corpus, if it is there and whole."""

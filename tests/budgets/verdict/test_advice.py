@@ -26,7 +26,7 @@ FOLLOW = (
     "Next: `python -m orchestrator phase2 --variant robust --tier min --from judged` with the same "
     "--objective and --set."
 )
-LARGER = " search again at a larger target_flops before you rely on it there."
+LARGER = " search again with longer evaluations before you rely on it there."
 
 
 def noisy(score: float, noise: float, count: int = 8) -> "tuple[Outcome, ...]":
@@ -101,7 +101,7 @@ def test_below_noise_more_seeds_are_counted(tell: "Tell") -> None:
 
 def test_noise_that_no_sensible_number_of_seeds_overcomes_is_said(tell: "Tell") -> None:
     said = advised(tell(generations=ALIVE, winner=noisy(0.995, 0.05)))
-    assert said.startswith(f"{STAYS}the noise hides a gain of 1%: raise target_flops")
+    assert said.startswith(f"{STAYS}the noise hides a gain of 1%: search with longer evaluations")
     assert str(MOST_SEEDS) not in said
 
 
@@ -139,18 +139,34 @@ def test_without_a_pair_other_knobs_are_all_that_is_left(
 
 def test_a_small_gain_is_there_to_be_taken(tell: "Tell") -> None:
     said = advised(tell(generations=ALIVE, winner=8 * (0.995,)))
-    assert said.startswith(
-        f"{STAYS}find more with --tier max, other knobs or a larger target_flops"
-    )
+    assert said.startswith(f"{STAYS}find more with --tier max, other knobs or longer evaluations")
     assert said.endswith("who takes it all the same finds the winner's knobs in best.json.")
 
 
 def test_a_gain_that_is_lost_on_more_flops_is_searched_for_there(tell: "Tell") -> None:
     said = advised(tell(winner=8 * (0.98,), rung=GONE))
     assert said == (
-        f"{STAYS}search at the target_flops that you care about: what wins at a small one is lost "
-        "there."
+        f"{STAYS}search with longer evaluations, as long as you care about: what wins on a short "
+        "training is lost there."
     )
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"target_flops": 3e11}, "a larger target_flops"),
+        ({"budget": 100}, "a larger budget"),
+        ({"budget": None}, "longer evaluations"),
+    ],
+)
+def test_a_longer_training_is_called_as_the_settings_call_it(
+    settings: dict[str, Any], expected: str, tell: "Tell"
+) -> None:
+    outcomes: dict[str, Any] = {"generations": ALIVE, "winner": noisy(0.995, 0.05)}
+    objective = {"name": "command", "settings": settings}
+    plan = tell(**outcomes).state.plan.model_copy(update={"objective": objective})
+    said = advised(tell(plan=plan, **outcomes))
+    assert f"search with {expected}, where seeds differ less" in said
 
 
 def test_a_gain_that_is_one_candidates_wants_a_longer_search(tell: "Tell") -> None:
@@ -179,5 +195,5 @@ def test_the_largest_tier_is_not_advised_to_be_larger(
     plan, finalists = make_confirmed_plan(tier="max"), {"average": 1.1, "luckiest 1": 0.9}
     small = advised(tell(plan, generations=ALIVE, winner=8 * (0.995,)))
     lone = advised(tell(plan, finalists=finalists, winner=8 * (0.98,), best="luckiest 1"))
-    assert small.startswith(f"{STAYS}find more with other knobs or a larger target_flops.")
+    assert small.startswith(f"{STAYS}find more with other knobs or longer evaluations.")
     assert lone.startswith(f"{STAYS}search longer, until the distribution's mean is")

@@ -37,6 +37,7 @@ def test_an_evaluation_measures_what_the_program_reports(load: Any, attempts: An
         "epochs": 1.0,
         "checkpoint_bytes": pytest.approx(2500, abs=500),
         "same.eager": 1.0,
+        "same.data": found.metrics["same.data"],
         "same.flash_attention_3": 0.0,
         "same.compute_dtype_bits": 32.0,
     }
@@ -149,7 +150,7 @@ def test_where_a_knob_may_be_a_shape_it_is_the_candidate_s_own_doing(
 
 def test_a_missing_tokenizer_is_a_fault_of_the_setup(load: Any, attempts: Any, base: Path) -> None:
     shutil.rmtree(base / "tokenizer")
-    with pytest.raises(SetupError, match=r"FileNotFoundError: .*tokenizer\.pkl"):
+    with pytest.raises(SetupError, match=r"where tokenizer\.pkl is not to be had"):
         attempts.evaluate(load())
 
 
@@ -157,7 +158,7 @@ def test_data_that_is_gone_is_not_replaced_by_other_data(
     load: Any, attempts: Any, base: Path
 ) -> None:
     shutil.rmtree(base / "base_data_climbmix")
-    with pytest.raises(SetupError, match=r"falls back to another data set.*see the setting data"):
+    with pytest.raises(SetupError, match=r"data: expected two or more .* which cannot be read"):
         attempts.evaluate(load())
 
 
@@ -215,6 +216,28 @@ def test_sources_that_changed_are_refused_before_anything_is_started(
     with pytest.raises(SetupError, match="have changed since the run was planned"):
         attempts.evaluate(objective)
     assert list(attempts.last.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "name", ["base_data_climbmix/shard_00001.parquet", "tokenizer/tokenizer.pkl"]
+)
+def test_every_score_says_what_data_it_is_of(
+    name: str, load: Any, attempts: Any, base: Path
+) -> None:
+    marks = [attempts.evaluate(load()).metrics["same.data"] for _ in range(2)]
+    (base / name).write_bytes(b"others")
+    marks.append(attempts.evaluate(load()).metrics["same.data"])
+    assert marks[0] == marks[1] != marks[2]
+
+
+def test_data_that_changes_while_it_trains_is_refused(
+    load: Any, attempts: Any, base: Path, checkout: Path
+) -> None:
+    another = base / "base_data_climbmix/shard_00002.parquet"
+    with (checkout / "scripts/base_train.py").open("a") as source:
+        source.write(f"\nopen({str(another)!r}, 'w').close()\n")
+    with pytest.raises(SetupError, match="changed while it trained"):
+        attempts.evaluate(load())
 
 
 def test_knobs_that_are_not_its_own_are_refused(load: Any, attempts: Any) -> None:

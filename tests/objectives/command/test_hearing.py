@@ -90,6 +90,13 @@ def test_what_is_said_last_counts(listen: Listen) -> None:
     assert hearing.printed == {"loss": 2.0, "a": 3.0}
 
 
+@pytest.mark.parametrize("last", ["loss: 0.4 (best)", "loss = 1,5", "loss: diverged"])
+def test_a_last_word_that_is_no_number_is_remembered(last: str, listen: Listen) -> None:
+    said = last.partition(" ")[2].removeprefix("= ")
+    assert listen("loss: 0.5", last, score="loss").unread == {"loss": said}
+    assert listen("loss: 0.5", last, "loss: 0.3", "other: x", "loss:", score="loss").unread == {}
+
+
 def test_only_so_many_names_are_kept_but_the_wanted_ones_always(listen: Listen) -> None:
     lines = [f"key{n}: {n}" for n in range(10 * MOST_METRICS)]
     hearing = listen(*lines, "key0: 7", "loss: 1", score="loss")

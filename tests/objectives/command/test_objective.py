@@ -165,6 +165,16 @@ def test_no_score_is_named_with_the_last_words(
     assert expected in first
 
 
+def test_a_number_before_the_last_word_is_no_score(measure: Measure) -> None:
+    with pytest.raises(ResultRefusedError, match=r"after `score:`.* got '0.4 \(best\)'"):
+        measure("print('score: 0.5\\nscore: 0.4 (best)')")
+
+
+def test_what_stands_in_the_place_of_the_score_is_named(measure: Measure) -> None:
+    with pytest.raises(SetupError, match="NUMBER` \\(it is '1,5'"):
+        measure("print('score: 1,5\\nbye')")
+
+
 def test_a_missing_key_is_named(write: Measure) -> None:
     with pytest.raises(NoScoreError, match=r"no score: .*eval\.loss in result\.json was not found"):
         write('{"eval": {"accuracy": 1}}')

@@ -63,7 +63,7 @@ def test_placeholders_are_filled_and_nothing_is_appended(seen: Seen, context: Co
         budget=3e10,
     )
     assert found["argv"] == [
-        *("--lr", "0.003", "depth=4/7", f"{context.directory}/out", "cpu"),
+        *("--lr", "0.003", "depth=4/7", f"{context.directory}/output/out", "cpu"),
         *("1", "this-attempt", "30000000000.0", "{literal}"),
     ]
 
@@ -71,7 +71,7 @@ def test_placeholders_are_filled_and_nothing_is_appended(seen: Seen, context: Co
 def test_a_file_of_json_keeps_every_type(seen: Seen, context: Context) -> None:
     fixed = {"name": "ä\n", "amp": False, "width": 64, "p": 1.0}
     found = seen("{knobs_file}", send="json", fixed=fixed, budget=10, budget_name="steps")
-    path = context.directory / "knobs.json"
+    path = context.directory / "output/knobs.json"
     assert found["argv"] == [str(path)] == [found["environment"]["KNOBS_FILE"]]
     assert found["file"] == {"lr": 0.003, "model.depth": 4, **fixed, "seed": 7, "steps": 10}
     assert isinstance(found["file"]["model.depth"], int)
@@ -99,7 +99,7 @@ def test_given_variables_are_filled_and_go_before_ours(
         environment={"OUT": "{directory}/{lr}", "OMP_NUM_THREADS": "3", "PYTHONHASHSEED": "{seed}"},
         pass_environment=["MY_SETTING"],
     )["environment"]
-    assert found["OUT"] == f"{context.directory}/0.003"
+    assert found["OUT"] == f"{context.directory}/output/0.003"
     assert found["OMP_NUM_THREADS"] == "3"
     assert found["PYTHONHASHSEED"] == "7"
     assert found["MY_SETTING"] == "ours"
@@ -134,7 +134,7 @@ def test_a_command_line_is_told_without_starting_or_writing(
     line = objective.command_line({"lr": 0.02}, 3, context)
     assert line.argv == (*PYTHON, "x")
     assert line.directory == place.resolve()
-    assert line.environment["KNOBS_FILE"] == str(context.directory / "knobs.json")
+    assert line.environment["KNOBS_FILE"] == str(context.directory / "output/knobs.json")
     assert not list(place.iterdir())
     assert not list(context.directory.iterdir())
 
@@ -151,7 +151,7 @@ def test_a_command_line_is_what_is_started(
     assert noted["directory"] == str(line.directory)
     assert noted["environment"] == {**line.environment, "HF_TOKEN": "***"}
     assert (noted["attempt_id"], noted["seed"]) == ("this-attempt", 3)
-    assert noted["code_sha256"] == objective.spec.settings["code"]
+    assert noted["code"] == objective.spec.settings["code"]
 
 
 @pytest.mark.parametrize("knobs", [{}, {"lr": 0.1, "wd": 0.1}, {"wd": 0.1}])

@@ -113,6 +113,19 @@ def test_every_end_has_its_status(name: str, finish: Finish) -> None:
     assert (outcome.measurement is not None) == (name in ("a score", "a nan"))
 
 
+CLEARS = """
+import os, shutil, sys
+shutil.rmtree(sys.argv[1])
+os.makedirs(sys.argv[1])
+print('score: 1')
+"""
+
+
+def test_a_program_may_make_its_directory_anew(finish: Finish) -> None:
+    outcome = finish(CLEARS, argv=[sys.executable, "-c", CLEARS, "{directory}"])
+    assert (outcome.status, outcome.cause) == ("ok", "")
+
+
 def test_its_output_and_what_was_started_are_kept(finish: Finish, tmp_path: Path) -> None:
     outcome = finish("import sys; print('score: 0.5'); print('hm', file=sys.stderr)")
     directory = tmp_path / "evaluation"

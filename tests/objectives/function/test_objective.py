@@ -71,9 +71,9 @@ def test_without_a_directory_it_is_the_current_one(
     ("settings", "said"),
     [
         ({"knobs": {}}, "settings: knobs: expected at least one to search"),
-        ({"knobs": {"lr": {}}}, r"settings: knobs.lr.min: Field required.*knobs.lr.max"),
+        ({"knobs": {"lr": {}}}, r"settings: knobs.lr.min: it has to be given.*knobs.lr.max"),
         ({"knobs": {"lr": 3}}, r"settings: knobs.lr: "),
-        ({"knobs": {"a b": KNOBS["lr"]}}, "settings: name: String should match"),
+        ({"knobs": {"a b": KNOBS["lr"]}}, "settings: knobs: expected names of"),
         ({"knobs": {"lr": {**KNOBS["lr"], "baseline": 1.0}}}, "knob lr: baseline .* outside"),
         ({"knobs": {"lr": {**KNOBS["lr"], "min": 0}}}, "min 0 is no value of a log10 knob"),
         ({"budget": 0}, "settings: budget: expected a positive number, got 0$"),

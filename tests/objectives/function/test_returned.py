@@ -60,7 +60,7 @@ def test_a_mapping_has_the_fields_of_a_measurement() -> None:
         (torch.zeros(2), "returned Tensor: expected a number"),
         (10**400, "a number that no float can hold"),
         ("x" * 1000, "returned 'xxxxxxxxxxxx"),
-        ({}, "a mapping: score: Field required"),
+        ({}, "a mapping: score: it has to be given"),
         ({"score": "0.5"}, "a mapping: score: expected a number, got str"),
         ({"score": True}, "a mapping: score: expected a number, got bool"),
         ({"score": None}, "a mapping: score: "),

@@ -37,6 +37,7 @@ def test_a_whole_number_has_its_step() -> None:
         ({"kind": "sigmoid01"}, "max 1 is no value of a sigmoid01 knob"),
         ({"kind": "log10", "baseline": -1.0}, "baseline -1 is no value of a log10 knob"),
         ({"max": math.inf}, "finite"),
+        ({"min": 1.0, "max": 0.1}, "min 1 must be below max 0.1"),
         ({"step": 0}, "greater than or equal to 1"),
         ({"low": 1}, "Extra inputs"),
     ],
@@ -49,11 +50,11 @@ def test_what_no_knob_can_be_is_refused(fields: dict[str, Any], expected: str) -
 @pytest.mark.parametrize(
     ("name", "fields", "expected"),
     [
-        ("lr", {"max": 0.1}, "knob lr: low 0.1 must be below high 0.1"),
         ("lr", {"baseline": 2.0}, "knob lr: baseline 2.0 lies outside its bounds"),
         ("n", {"kind": "int"}, "knob n: an int knob needs whole bounds"),
         ("lr", {"step": 2}, "knob lr: only an int knob has a step"),
-        ("l r", {}, "name: String should match"),
+        ("l r", {}, "expected names of 1 to 64 letters, .*, got 'l r'"),
+        ("--lr", {}, "without dashes in front, got '--lr'"),
     ],
 )
 def test_the_knob_that_cannot_be_is_named(name: str, fields: dict[str, Any], expected: str) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from objectives.programs.environment import cleaned
+from objectives.programs.environment import check_given, cleaned
 
 OURS = {
     "PATH": "/bin",
@@ -54,3 +54,23 @@ def test_it_is_ours_where_nobody_says_whose(monkeypatch: pytest.MonkeyPatch) -> 
     found = cleaned((), {})
     assert found["TZ"] == "Europe/Berlin"
     assert "RANK" not in found
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("ATTEMPT_ID", "environment.ATTEMPT_ID: by it the processes of an evaluation are found"),
+        ("A=B", "'A=B' is no name of an environment variable"),
+        ("", "'' is no name"),
+        ("HF_TOKEN", r'pass_environment = \["HF_TOKEN"\]'),
+    ],
+)
+def test_what_no_setting_can_give_is_refused_by_name(name: str, expected: str) -> None:
+    with pytest.raises(ValueError, match=expected) as caught:
+        check_given({"FINE": "1", name: "geheim"})
+    assert "geheim" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["TOKENIZERS_PARALLELISM", "NUM_TOKENS", "MONKEY"])
+def test_what_only_sounds_like_a_secret_can_be_given(name: str) -> None:
+    check_given({name: "business"})

@@ -81,6 +81,15 @@ def test_a_progress_bar_is_heard_as_lines(python: Run, heard: list[str]) -> None
     assert heard == ["1 %", "2 %", "3 %"]
 
 
+@pytest.mark.parametrize(
+    "line",
+    [r"\x1b[32mloss: 1\x1b[0m", r"loss: \x1b[1;38;5;9m1\x1b[m", r"\x1b[2K\x1b]0;title\x07loss: 1"],
+)
+def test_colours_are_no_part_of_a_line(line: str, python: Run, heard: list[str]) -> None:
+    assert python(f"print('{line}')").last_line == "loss: 1"
+    assert heard == ["loss: 1"]
+
+
 def test_what_is_no_text_is_passed_on_byte_for_byte(
     python: Run, heard: list[str], capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:

@@ -148,7 +148,7 @@ def test_a_program_s_own_files_lie_where_it_is_told(
     document = orjson.loads(answer.out)["training"]
     assert document["score"] == pytest.approx(3 - knobs["opt.lr"] - 0.4)
     (place,) = document["files"].values()
-    assert (Path(place) / "model.bin").read_text() == "weights"
+    assert (Path(place) / "output/model.bin").read_text() == "weights"
     assert verify(confirmed.parent.parent / "campaign/best-confirmed-x4").divergence is None
 
 

@@ -130,3 +130,13 @@ def test_the_module_runs_as_a_program(make_attempt: Make, tmp_path: Path) -> Non
     report = attempts.read_report(attempt.directory, attempt.attempt_id)
     assert report.status is Status.OK
     assert report.called_at is not None
+
+
+def test_what_pauses_a_run_is_told_to_its_end(
+    make_attempt: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    advice = "x" * 400 + " mend it so"
+    pausing = reported(monkeypatch, make_attempt(), raising(SetupError(advice)))
+    assert pausing.cause.endswith("mend it so")
+    failing = reported(monkeypatch, make_attempt(), raising(ValueError(advice)))
+    assert len(failing.cause) == child.MOST_CHARACTERS

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from objectives.keeping import keeping
+from objectives.keeping import cache_directory, keeping
 from objectives.nanochat.text import cache
 
 HOUR = 3_600_000_000_000
@@ -32,7 +32,7 @@ def later() -> int:
 def remember(path: Path, digest: str) -> None:
     """Puts another hash in the index, to see whether the file is read again."""
     cache.digests(path, clock=later)
-    (index,) = (cache.directory() / "files").iterdir()
+    (index,) = (cache_directory() / "files").iterdir()
     (stamp,) = cache.recall(index).values()
     cache.store(index, {"": [*stamp[:-1], digest]})
 
@@ -119,7 +119,7 @@ def test_a_user_without_a_home_has_no_cache(monkeypatch: pytest.MonkeyPatch, pat
 
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setattr(Path, "home", homeless)
-    cache.store(cache.directory() / "kept", {})
+    cache.store(cache_directory() / "kept", {})
     assert cache.digests(path, clock=later) == [hashed(path)]
 
 
