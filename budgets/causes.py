@@ -76,7 +76,7 @@ _NOT_DECIDED: tuple[tuple[str, Cause], ...] = (
     (r"^killed by signal|^keyboardinterrupt", _SIGNAL),
     (r"^exited with status \d+: [\w.]*(error|exception|exit)\b", _RAISED),
     (r"^exited with status", _EXIT),
-    (r"^exited with 0", _NO_ANSWER),
+    (r"^exited with 0|^NoScoreError: ", _NO_ANSWER),
 )
 _OTHERS_USE = r"the kernel ran out of memory|process \d+ has [\d.]+ [kmgt]ib memory in use"
 
@@ -108,9 +108,9 @@ def cause_of(status: Status, text: str) -> Cause | None:
 
 def is_lost(status: Status, text: str) -> bool:
     """Whether the infrastructure lost an attempt that was settled so."""
-    return status is Status.LOST and cause_of(status, text) is not _SETUP
+    return status is Status.LOST and not is_setup(status, text)
 
 
 def is_setup(status: Status, text: str) -> bool:
     """Whether an attempt that was settled so found that nothing can be evaluated."""
-    return status is Status.LOST and cause_of(status, text) is _SETUP
+    return status is Status.LOST and bool(re.search(_SAYS_SETUP[0], text, re.IGNORECASE))

@@ -5,7 +5,8 @@ directory of its own.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -31,6 +32,7 @@ from objectives.checkout.lines import Heard
 from objectives.checkout.outcome import measured, saved
 from objectives.programs import git, interpreter, process, record, sources
 from objectives.programs.declared import as_given
+from objectives.programs.ended import ProgramFailedError
 from objectives.space import SearchSpace
 
 VERSION = 1  # part of the fingerprint: raise it with any change of ours that moves a score
@@ -141,8 +143,9 @@ class CheckoutObjective:
         record.note(line, context, {"code": config.code})
         eval_tokens = Values(config, self.space, declared(config.source)).number("eval-tokens")
         with fresh(config, context.directory) as base:
-            ended = process.run(line, heard.line, context.heartbeat)
-            found = measured(heard, ended, base, eval_tokens)
+            with self._blamed():
+                ended = process.run(line, heard.line, context.heartbeat)
+                found = measured(heard, ended, base, eval_tokens)
             if self._data_mark() != trained_on:
                 raise SetupError(
                     f"the data in {config.data} or the tokenizer in {config.tokenizer} changed "
@@ -160,6 +163,19 @@ class CheckoutObjective:
             data.tokenizer_sha256(Path(self.config.tokenizer)),
         )
         return float(int(sha256("".join(parts).encode()).hexdigest()[:MARK_DIGITS], 16))
+
+    @contextmanager
+    def _blamed(self) -> Iterator[None]:
+        """The ready knobs move no size, so what nanochat says of its setup is every candidate's.
+
+        A declared knob of whole numbers may be a shape: then it is this candidate's.
+        """
+        try:
+            yield
+        except SetupError as error:
+            if any(knob.kind == "int" for knob in self.config.knobs.values()):
+                raise ProgramFailedError(str(error)) from error
+            raise
 
     def _keep_if_best(self, base: Path, found: Measurement, knobs: Knobs, seed: int) -> None:
         """Runs of one fingerprint share the place: only their scores can be compared."""

@@ -4,11 +4,11 @@ import math
 from pathlib import Path
 from typing import Any
 
-from objectives.api import Measurement, SetupError
+from objectives.api import Measurement
 from objectives.command import result_file
 from objectives.command.config import CommandConfig
 from objectives.command.hearing import Hearing, number
-from objectives.command.result_file import ResultRefusedError
+from objectives.command.result_file import NoScoreError, ResultRefusedError
 from objectives.command.where import Where
 from objectives.programs.process import Ended
 
@@ -79,12 +79,12 @@ def measurement(
 ) -> Measurement:
     """What the evaluation measured: its training took the program's `seconds` if it says no other.
 
-    Raises SetupError where the score, or a measure beside a finite one, is missing, and
+    Raises NoScoreError where the score, or a measure beside a finite one, is missing, and
     ResultRefusedError on what is no such number.
     """
     score = found.value(config.score)
     if score is None:
-        raise SetupError(_missing("score", config.score, found, ended))
+        raise NoScoreError(_missing("score", config.score, found, ended))
     measures: dict[str, float] = {}
     for name, place in config.measures.items():
         value = found.value(place)
@@ -93,7 +93,7 @@ def measurement(
         elif math.isfinite(score):
             what = f"measures.{name}"
             if value is None:
-                raise SetupError(_missing(what, place, found, ended))
+                raise NoScoreError(_missing(what, place, found, ended))
             raise ResultRefusedError(f"{what}: expected a finite number, got {value}")
     fields = {name: _amount(name, value) for name, value in measures.items() if _is_field(name)}
     free = {name: value for name, value in measures.items() if not _is_field(name)}

@@ -1,9 +1,10 @@
 """Every setting of a function that is an objective, with its checks."""
 
+from math import inf
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
 from objectives.programs.declared import DeclaredKnob
 
@@ -16,6 +17,16 @@ def _absolute(directory: str) -> str:
         return str(Path(directory).expanduser().absolute())
     except RuntimeError as error:  # ~somebody
         raise ValueError(str(error)) from error
+
+
+def _positive(budget: Any) -> Any:
+    """A rung scales it; a whole one stays whole."""
+    if budget is None:
+        return None
+    is_number = isinstance(budget, int | float) and not isinstance(budget, bool)
+    if not is_number or not 0 < budget < inf:
+        raise ValueError("expected a positive number")
+    return budget
 
 
 def _keyword_arguments(fixed: dict[str, JsonValue]) -> dict[str, JsonValue]:
@@ -40,7 +51,7 @@ class FunctionConfig(BaseModel):
 
     knobs: dict[str, DeclaredKnob] = Field(default={})  # to search; none is a mistake
     directory: Annotated[str, AfterValidator(_absolute)] = Field(".", validate_default=True)
-    budget: float | None = Field(default=None, gt=0)  # third argument; a rung's factor scales it
+    budget: Annotated[int | float | None, BeforeValidator(_positive)] = None  # third argument
     fixed: Annotated[dict[str, JsonValue], AfterValidator(_keyword_arguments)] = Field(default={})
     sources: tuple[str, ...] = ()  # patterns of what else decides a score, from `directory` on
     code: str | None = Field(default=None, pattern=r"\A[0-9a-f]{64}\z")  # None: as it is now

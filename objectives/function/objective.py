@@ -55,7 +55,12 @@ class FunctionObjective:
             raise ValueError(f"{name} settings: {error}") from error
         if config.code is None:  # else of a run that is on record: the files may be gone
             directory = Path(config.directory)
-            code = module.find(named.module, directory).code(directory, config.sources)
+            found = module.find(named.module, directory)
+            if idle := sources.finding_nothing(directory, config.sources):
+                raise ValueError(
+                    f"{name} settings: sources: nothing in {directory} is called {', '.join(idle)}"
+                )
+            code = found.code(directory, config.sources)
             config = config.model_copy(update={"code": code})
         return cls(name, config)
 
@@ -98,12 +103,16 @@ class FunctionObjective:
         return ()
 
     def rung(self, factor: float) -> Variant | None:
-        """`factor` times the budget; None where the function has none."""
+        """`factor` times the budget, a whole one if it is whole; None where there is none."""
         require_factor(factor)
-        if self.config.budget is None:
+        budget = self.config.budget
+        if budget is None:
             return None
-        budget = self.config.budget * factor
-        return Variant(label=f"{factor:g} x budget", settings={"budget": budget}, length=factor)
+        scaled = round(budget * factor) if isinstance(budget, int) else budget * factor
+        if scaled <= 0:
+            return None
+        length = scaled / budget
+        return Variant(label=f"{factor:g} x budget", settings={"budget": scaled}, length=length)
 
     def lighter(self) -> None:
         """Only the function knows what takes its memory."""

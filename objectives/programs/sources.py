@@ -80,6 +80,11 @@ def matching(directory: Path, patterns: Sequence[str]) -> Iterator[str]:
                 yield f"{below}{name}"
 
 
+def finding_nothing(directory: Path, patterns: Sequence[str]) -> list[str]:
+    """The patterns that no file has: whoever wrote them means others. Raises SetupError."""
+    return [one for one in patterns if next(matching(directory, (one,)), None) is None]
+
+
 def is_among(path: Path, directory: Path) -> bool:
     """Whether a file is in the directory, and below nothing there that holds nobody's own source.
 

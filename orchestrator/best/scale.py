@@ -4,7 +4,7 @@ from math import isfinite
 from typing import Any
 
 from objectives import registry
-from objectives.api import Objective, SetupError, Variant
+from objectives.api import Objective, ObjectiveSpec, SetupError, Variant
 from orchestrator.planning.request import RUNG_FACTOR
 
 TARGET, BUDGET = "target_flops", "budget"
@@ -35,6 +35,15 @@ def longer(objective: Objective, times: float | None, target_flops: float | None
     if TARGET not in variant.settings:
         return variant
     return variant.model_copy(update={"settings": {**variant.settings, TARGET: target_flops}})
+
+
+def usual_times(spec: ObjectiveSpec) -> float:
+    """How many times as long somebody may train it who has not looked: 1 where it has no budget."""
+    try:
+        scales = registry.load(spec).rung(RUNG_FACTOR) is not None
+    except (ValueError, SetupError):  # the training itself will say so
+        scales = True
+    return RUNG_FACTOR if scales else 1.0
 
 
 def _times(objective: Objective, factor: float) -> Variant:

@@ -6,8 +6,10 @@ from typing import Any
 
 from budgets.statistics.comparison import Gain, percent
 from budgets.verdict.findings_text import in_words
+from objectives.api import ObjectiveSpec
 from orchestrator import artifacts
 from orchestrator.best.configuration import Configuration, KnobValue, moved
+from orchestrator.best.scale import usual_times
 from orchestrator.best.standing import Best, Evidence
 
 
@@ -122,7 +124,9 @@ def _ways_on(best: Best, candidate: Configuration) -> Iterator[str]:
     run, anyway = best.state.plan.run_id, " --anyway" if best.standing == "no_go" else ""
     forms = [name for name, there in _forms(candidate) if there]
     yield f"Other forms: orchestrator best {run}{anyway} {' | '.join(forms)}"
-    yield f"Train it longer: orchestrator best {run}{anyway} --train --times 4 --compare"
+    times = usual_times(ObjectiveSpec.model_validate(best.state.plan.objective))
+    how = "longer" if times > 1 else "once more"
+    yield f"Train it {how}: orchestrator best {run}{anyway} --train --times {times:g} --compare"
 
 
 def _forms(candidate: Configuration) -> Iterator[tuple[str, bool]]:

@@ -49,8 +49,12 @@ def observe(
 
 
 def stops(state: RunState) -> None:
-    """To be called when a cap has stopped the run. Raises InvariantError."""
+    """To be called when a cap has stopped the run. Raises InvariantError.
+
+    What outlived its kill and its reservation may have used what was set aside to compare.
+    """
     is_comparable = state.plan.confirmation is not None and bool(state.told)
+    is_comparable = is_comparable and not state.accounts.overrun_ms
     is_compared = state.panel("finalists") is not None
     must(is_compared or not is_comparable, "it is stopped, and what it found is never compared")
 

@@ -1,6 +1,8 @@
 """Whose a failure is, by what supervisors, Python, torch and CUDA say of it."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from budgets.causes import cause_of, is_lost, is_setup
 from budgets.events import Status
@@ -246,3 +248,16 @@ def test_a_score_computed_otherwise_is_ambiguous() -> None:
     found = cause_of(Status.ERROR, "same.eager is 1 here, 0 in the run so far: scores of the ...")
     assert found is not None
     assert (found.whose, found.what) == ("ambiguous", "computed otherwise than the run so far")
+
+
+@given(st.sampled_from(Status), st.text(max_size=60))
+def test_whoever_ran_a_program_that_said_nothing_known_its_end_is_judged_alike(
+    status: Status, said: str
+) -> None:
+    """Whatever it said, that was the machine's or the candidate's doing, never the setup's."""
+    ended = f"exited with status 1: {said}"
+    own, programs = (cause_of(status, f"{prefix}{ended}") for prefix in ("", PREFIXES[0]))
+    assert own == programs or (programs is not None and programs.what == "a connection failed")
+    assert own is None or own.whose != "setup"
+    lost = [is_lost(status, ended), is_setup(status, ended)]
+    assert lost == [status is Status.LOST, False]

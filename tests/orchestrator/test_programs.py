@@ -331,7 +331,7 @@ def test_a_dry_run_of_a_function_calls_nothing(
     answer = command("dry-run", "--config", "my.toml", "--knobs", "depth=3")
 
     assert answer.code == 0, answer.err
-    assert "  budget 8.0\n" in answer.out
+    assert "  budget 8\n" in answer.out
     assert "as arguments: opt.lr=0.00" in answer.out
     assert "It starts no program" in answer.out
 
@@ -346,4 +346,4 @@ def test_a_dry_run_of_a_program_tells_how_its_score_is_read(
 
     assert answer.code == 0, answer.err
     assert '["python", "train.py", "opt.lr=0.05", "depth=3", "seed=1"]' in answer.out
-    assert "The score, lower is better: a line `loss: NUMBER` in what it prints" in answer.out
+    assert "The score, lower is better: the last line `loss: NUMBER` of its output" in answer.out

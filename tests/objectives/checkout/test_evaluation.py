@@ -140,6 +140,14 @@ def test_what_lets_no_evaluation_come_to_a_score_is_a_fault_of_the_setup(
         attempts.evaluate(load(**wrong))
 
 
+def test_where_a_knob_may_be_a_shape_it_is_the_candidate_s_own_doing(
+    load: Any, attempts: Any
+) -> None:
+    shape = {"depth": {"kind": "int", "min": 1, "max": 4, "baseline": 4}}
+    with pytest.raises(ProgramFailedError, match="target_flops pays for no step"):
+        attempts.evaluate(load(target_flops=1e9, knobs=shape))
+
+
 def test_a_missing_tokenizer_is_a_fault_of_the_setup(load: Any, attempts: Any, base: Path) -> None:
     shutil.rmtree(base / "tokenizer")
     with pytest.raises(SetupError, match=r"where tokenizer\.pkl is not to be had"):

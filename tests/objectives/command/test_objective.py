@@ -20,7 +20,7 @@ from objectives.api import (
     TellsItsReading,
 )
 from objectives.command.objective import CommandObjective
-from objectives.command.result_file import ResultRefusedError
+from objectives.command.result_file import NoScoreError, ResultRefusedError
 from objectives.programs.process import ProgramFailedError
 
 Make = Callable[..., CommandObjective]
@@ -155,10 +155,10 @@ def test_a_pattern_that_matches_no_number_is_refused(measure: Measure) -> None:
         (IN_FILE, "pass", "result.json, which is to be in the evaluation's directory, was not"),
     ],
 )
-def test_no_score_is_a_mistake_of_setup_with_the_last_words(
+def test_no_score_is_named_with_the_last_words(
     score: Any, program: str, expected: str, measure: Measure
 ) -> None:
-    with pytest.raises(SetupError) as raised:
+    with pytest.raises(NoScoreError) as raised:
         measure(program, score=score, environment={"OUT": "{directory}"})
     first = str(raised.value).splitlines()[0]
     assert first.startswith("no score: the program exited with 0")
@@ -176,12 +176,12 @@ def test_what_stands_in_the_place_of_the_score_is_named(measure: Measure) -> Non
 
 
 def test_a_missing_key_is_named(write: Measure) -> None:
-    with pytest.raises(SetupError, match=r"no score: .*eval\.loss in result\.json was not found"):
+    with pytest.raises(NoScoreError, match=r"no score: .*eval\.loss in result\.json was not found"):
         write('{"eval": {"accuracy": 1}}')
 
 
 def test_the_log_repeats_the_last_lines(measure: Measure) -> None:
-    with pytest.raises(SetupError) as raised:
+    with pytest.raises(NoScoreError) as raised:
         measure("for n in range(100): print('line', n)", score="loss")
     said = str(raised.value).splitlines()
     assert said[1:] == ["Its last 30 lines:", *(f"line {n}" for n in range(70, 100))]
@@ -190,7 +190,7 @@ def test_the_log_repeats_the_last_lines(measure: Measure) -> None:
 @pytest.mark.parametrize(
     ("measures", "expected", "error"),
     [
-        ({"steps": "nothing"}, r"no measures\.steps: .*`nothing: NUMBER` was not", SetupError),
+        ({"steps": "nothing"}, r"no measures\.steps: .*`nothing: NUMBER` was not", NoScoreError),
         ({"steps": "half"}, r"measures\.steps: expected a whole number, got 0\.5", None),
         ({"steps": "huge"}, r"measures\.steps: expected a number of 0 or more, got 1e\+30", None),
         ({"tokens": "minus"}, r"measures\.tokens: expected a number of 0 or more, got -1", None),

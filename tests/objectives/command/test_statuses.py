@@ -82,7 +82,7 @@ PROGRAMS: dict[str, tuple[str, dict[str, Any], Status, str]] = {
     "memory": ("raise MemoryError", {}, Status.OOM, "exited with status 1: MemoryError"),
     "a failure": ("import sys; sys.exit('bye')", {}, Status.ERROR, "exited with status 1: bye"),
     "a crash": ("import os; os.abort()", {}, Status.ERROR, "killed by signal 6 SIGABRT"),
-    "no score": ("print('bye')", {}, Status.ERROR, "SetupError: no score: the program exited"),
+    "no score": ("print('bye')", {}, Status.ERROR, "NoScoreError: no score: the program exited"),
     "missing": ("", {"argv": ["./missing"]}, Status.ERROR, "SetupError: cannot start './missing'"),
     "too slow": (
         "import time; time.sleep(600)",

@@ -76,8 +76,10 @@ def test_without_a_directory_it_is_the_current_one(
         ({"knobs": {"a b": KNOBS["lr"]}}, "settings: knobs: expected names of"),
         ({"knobs": {"lr": {**KNOBS["lr"], "baseline": 1.0}}}, "knob lr: baseline .* outside"),
         ({"knobs": {"lr": {**KNOBS["lr"], "min": 0}}}, "min 0 is no value of a log10 knob"),
-        ({"budget": 0}, "settings: budget: .*greater than 0, got 0"),
-        ({"budget": float("inf")}, "settings: budget: .*finite"),
+        ({"budget": 0}, "settings: budget: expected a positive number, got 0$"),
+        ({"budget": float("inf")}, "settings: budget: expected a positive number, got inf$"),
+        ({"budget": "ten"}, "settings: budget: expected a positive number, got 'ten'$"),
+        ({"budget": True}, "settings: budget: expected a positive number, got True$"),
         ({"directory": ""}, "settings: directory: expected a directory's name, got ''"),
         ({"directory": "a\0b"}, "settings: directory: expected a directory's name"),
         ({"directory": "~nobody-of-that-name"}, "settings: directory: "),
@@ -88,6 +90,7 @@ def test_without_a_directory_it_is_the_current_one(
         ({"fixed": {"a": object()}}, "fixed.a: "),
         ({"fixed": {"url": "https://me:secret@host"}}, "setting fixed is a URL with a user name"),
         ({"sources": "*.py"}, "settings: sources: "),
+        ({"sources": ["*.py", "modle.py"]}, "settings: sources: nothing in .* is called modle.py$"),
         ({"code": "x"}, "settings: code: "),
         ({"bugdet": 1}, "setting 'bugdet'. Did you mean 'budget'"),
     ],
@@ -126,7 +129,7 @@ def test_the_function_gets_knobs_seed_budget_and_what_is_fixed(
     objective.evaluate(BASELINE, 7, context)
 
     got = (tmp_path / "got").read_text()
-    assert got == "({'lr': 0.003, 'depth': 2}, 7, 10.0, {'width': 8, 'of': {'deep': [1]}})"
+    assert got == "({'lr': 0.003, 'depth': 2}, 7, 10, {'width': 8, 'of': {'deep': [1]}})"
 
 
 def test_without_a_budget_it_gets_none_and_cannot_be_made_longer(
@@ -139,7 +142,7 @@ def test_without_a_budget_it_gets_none_and_cannot_be_made_longer(
 
 
 def test_a_rung_scales_the_budget(make: Make, context: Context) -> None:
-    objective = make("return budget", budget=10)
+    objective = make("return budget", budget=10.0)
     rung = objective.rung(0.25)
 
     assert rung is not None
@@ -147,6 +150,14 @@ def test_a_rung_scales_the_budget(make: Make, context: Context) -> None:
     assert load(varied(objective.spec, rung.settings)).evaluate(BASELINE, 7, context).score == 2.5
     with pytest.raises(ValueError, match="factor must be positive"):
         objective.rung(0)
+
+
+def test_a_whole_budget_stays_whole(make: Make) -> None:
+    rungs = [make(budget=10).rung(factor) for factor in (4, 0.25, 0.01)]
+
+    found = [None if rung is None else (rung.settings["budget"], rung.length) for rung in rungs]
+    assert found == [(40, 4.0), (2, 0.2), None]
+    assert all(type(rung.settings["budget"]) is int for rung in rungs if rung is not None)
 
 
 def test_what_decides_a_score_decides_the_fingerprint(make: Make, user: Path) -> None:

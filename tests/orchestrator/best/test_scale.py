@@ -6,7 +6,7 @@ import pytest
 
 from objectives import registry
 from objectives.api import ObjectiveSpec, Variant
-from orchestrator.best.scale import keeping, longer
+from orchestrator.best.scale import keeping, longer, usual_times
 
 
 def objective(name: str, **settings: Any) -> Any:
@@ -65,3 +65,24 @@ def test_what_cannot_be_scaled_can_still_be_trained_as_long() -> None:
 def test_only_a_program_that_deletes_its_checkpoints_is_told_to_keep_them() -> None:
     assert keeping(objective("nanochat")) == {}
     assert keeping(objective("sphere")) == {}
+
+
+KNOBS = {"lr": {"min": 0, "max": 1, "baseline": 0.5}}
+ECHO = {"argv": ["echo", "score: 1", "{lr}"], "score": "score", "knobs": KNOBS}
+WITH_BUDGET = {**ECHO, "argv": [*ECHO["argv"], "{budget}"], "budget": 10}
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "times"),
+    [
+        ("sphere", {}, 4.0),
+        ("sphere", {"effort": 4.0}, 1.0),  # which is where it ends
+        ("command", WITH_BUDGET, 4.0),
+        ("command", ECHO, 1.0),
+        ("command", {**ECHO, "argv": []}, 4.0),  # what cannot be loaded says so when it is trained
+    ],
+)
+def test_it_is_longer_where_there_is_a_budget(
+    name: str, settings: dict[str, Any], times: float
+) -> None:
+    assert usual_times(ObjectiveSpec(name=name, settings=settings)) == times

@@ -85,6 +85,7 @@ def test_every_key_that_a_template_proposes_in_a_comment_is_one(
     lines = template_text(template).splitlines()  # type: ignore[arg-type]
     lines = [line[2:] if line.startswith("# ") and " = " in line else line for line in lines]
     (tmp_path / "my.toml").write_text("\n".join(lines))
+    (tmp_path / "model.py").touch()  # for a template that names sources
 
     assert len(read_document(tmp_path / "my.toml")) > 0
     answer = command("explain", "my.toml", "--set", "search.known=null")

@@ -8,6 +8,8 @@ import pytest
 
 from budgets.chain import LEDGER
 from budgets.events import Settled, Status
+from budgets.rules import triggers
+from budgets.rules.table import SETUP_FAILED, Reading
 from budgets.state import RunState
 from orchestrator import run as run_module
 from orchestrator import tries
@@ -73,6 +75,7 @@ def test_storms_bring_every_kind_of_trouble(world: World) -> None:
     met = {name for seed in range(18) for name, count in tell(world, seed).faults.items() if count}
     assert {"lost", "unborn", "silent", "duplicate", "delayed", "killed", "broken"} <= met
     assert {"error", "crash", "nan", "oom", "stall", "hang", "paused: crash_rate"} <= met
+    assert {"unready", "paused: setup_failed"} <= met
 
 
 def test_stories_are_told_of_every_second_try(world: World) -> None:
@@ -160,6 +163,17 @@ def test_a_walk_that_never_blames_a_candidate_is_caught(
 
     monkeypatch.setattr(run_module, "judged", judged)
     assert "elsewhere for the 2. time" in caught(world)
+
+
+def test_a_walk_that_goes_on_although_nothing_can_be_evaluated_is_caught(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def quiet(state: RunState) -> Reading:
+        return SETUP_FAILED.reads(state.asked, 0, 0, "never mind", fires=False)
+
+    monkeypatch.setattr(triggers, "setup_failed", quiet)
+    world.disturb = stormy
+    assert "is reserved although nothing can be evaluated" in caught(world)
 
 
 def test_a_resume_that_blames_a_candidate_at_once_is_caught(
