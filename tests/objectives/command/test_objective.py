@@ -171,7 +171,7 @@ def test_a_number_before_the_last_word_is_no_score(measure: Measure) -> None:
 
 
 def test_what_stands_in_the_place_of_the_score_is_named(measure: Measure) -> None:
-    with pytest.raises(SetupError, match="NUMBER` \\(it is '1,5'"):
+    with pytest.raises(NoScoreError, match="NUMBER` \\(it is '1,5'"):
         measure("print('score: 1,5\\nbye')")
 
 

@@ -77,7 +77,8 @@ def shown(given: Given) -> Resolved | None:
     values = explain.as_dict(resolved)
     assert orjson.dumps(values)
     rows = [line for line in explain.to_markdown(resolved) if line.startswith("| ")]
-    assert len([row for row in rows if row != "| key | value | from |"]) == len(values)
+    # A long table has a row for each of its parts.
+    assert len([row for row in rows if row != "| key | value | from |"]) >= len(values)
     if resolved.campaign is not None:
         assert matrix.as_dict(resolved)["total_runs"] > 0
         assert "\n".join(matrix.to_markdown(resolved))
