@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validat
 from objectives.command.needs import Needs
 from objectives.command.template import check_braces, check_known, placeholders
 from objectives.command.where import Where, compiled
+from objectives.programs.budget import BUDGET
 from objectives.programs.declared import DeclaredKnob, space_of
 from objectives.programs.environment import check_given, is_allowed
 from objectives.space import NAME
@@ -22,7 +23,7 @@ Failure = Literal["nan", "oom", "error"]
 OF_AN_EVALUATION = ("seed", "directory", "device", "threads", "attempt_id")
 """Placeholders that every evaluation has."""
 
-BUDGET, KNOBS_FILE = "budget", "knobs_file"
+KNOBS_FILE = "knobs_file"
 
 
 def _at_home(path: str | Path) -> Path:

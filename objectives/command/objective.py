@@ -18,13 +18,12 @@ from objectives.api import (
     ObjectiveSpec,
     SetupError,
     Variant,
-    require_factor,
 )
 from objectives.command import measured, sending
-from objectives.command.config import BUDGET, CommandConfig
+from objectives.command.config import CommandConfig
 from objectives.command.hearing import Hearing
 from objectives.command.template import placeholders
-from objectives.programs import interpreter, process, record, sources
+from objectives.programs import budget, interpreter, process, record, sources
 from objectives.programs.environment import cleaned
 from objectives.programs.git import revision
 from objectives.settings import parse
@@ -89,16 +88,7 @@ class CommandObjective:
         return ()
 
     def rung(self, factor: float) -> Variant | None:
-        """`factor` times the budget, a whole one if it is whole; None without a budget."""
-        require_factor(factor)
-        budget = self.config.budget
-        if budget is None:
-            return None
-        scaled = round(budget * factor) if isinstance(budget, int) else budget * factor
-        if scaled <= 0:
-            return None
-        label = f"{factor:g} x budget"
-        return Variant(label=label, settings={BUDGET: scaled}, length=scaled / budget)
+        return budget.rung(self.config.budget, factor)
 
     def lighter(self) -> None:
         """What takes less memory only the program knows."""

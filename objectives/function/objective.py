@@ -19,12 +19,11 @@ from objectives.api import (
     ObjectiveSpec,
     SetupError,
     Variant,
-    require_factor,
 )
 from objectives.function import module
 from objectives.function.config import FunctionConfig
 from objectives.function.module import Module, Named
-from objectives.programs import git, record, sources
+from objectives.programs import budget, git, record, sources
 from objectives.programs.declared import as_given, as_text, space_of
 from objectives.programs.interpreter import PACKAGES
 from objectives.settings import parse
@@ -103,16 +102,7 @@ class FunctionObjective:
         return ()
 
     def rung(self, factor: float) -> Variant | None:
-        """`factor` times the budget, a whole one if it is whole; None where there is none."""
-        require_factor(factor)
-        budget = self.config.budget
-        if budget is None:
-            return None
-        scaled = round(budget * factor) if isinstance(budget, int) else budget * factor
-        if scaled <= 0:
-            return None
-        length = scaled / budget
-        return Variant(label=f"{factor:g} x budget", settings={"budget": scaled}, length=length)
+        return budget.rung(self.config.budget, factor)
 
     def lighter(self) -> None:
         """Only the function knows what takes its memory."""
