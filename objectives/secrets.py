@@ -13,12 +13,23 @@ _NAME = rf"[A-Za-z0-9_-]*(?:{_WORDS})[A-Za-z0-9_-]*"
 _NAMED = re.compile(rf"(?<![A-Za-z0-9_-])({_NAME}[\"']?\s*[=:]\s*[\"']?)[^\s,;&\"')]+")
 """`HF_TOKEN=...` in capitals, as environments have it: `tokens=512` is no secret."""
 
+_ISSUED = re.compile(
+    r"(?<![A-Za-z0-9])(?:hf_[A-Za-z0-9]{20,}|sk-[A-Za-z0-9_-]{20,}|gh[opsu]_[A-Za-z0-9]{20,}"
+    r"|github_pat_[A-Za-z0-9_]{20,}|AKIA[A-Z0-9]{16}|xox[abprs]-[A-Za-z0-9-]{10,})"
+)
+"""Tokens as Hugging Face, OpenAI, GitHub, AWS and Slack issue them: known by their beginnings."""
+
 _SHORTEST_SECRET = 6  # characters: what is shorter is in other words too
 
 
 def in_url(text: str) -> bool:
     """Whether a URL in `text` carries a user name or a password."""
     return _IN_URL.search(text) is not None
+
+
+def is_issued(text: str) -> bool:
+    """Whether a token that some service has issued stands in `text`."""
+    return _ISSUED.search(text) is not None
 
 
 def is_secret_name(name: str) -> bool:
@@ -31,4 +42,5 @@ def redacted(text: str, environment: Mapping[str, str]) -> str:
     for name, value in environment.items():
         if len(value) >= _SHORTEST_SECRET and value in text and is_secret_name(name):
             text = text.replace(value, HIDDEN)
-    return _NAMED.sub(rf"\g<1>{HIDDEN}", _IN_URL.sub(HIDDEN, text))
+    text = _ISSUED.sub(HIDDEN, _IN_URL.sub(HIDDEN, text))
+    return _NAMED.sub(rf"\g<1>{HIDDEN}", text)

@@ -42,6 +42,12 @@ def check_writable(place: str, value: Any) -> None:
             "the ledger: expected the URL without them. Give them to the program that reads it, "
             "by its environment variable or ~/.netrc"
         )
+    if isinstance(value, str) and secrets.is_issued(value):
+        raise ValueError(
+            f"{place} holds an access token, and settings are written to the ledger: give it to "
+            "the program by a variable of your environment (of a program that is not ours named "
+            "in pass_environment)"
+        )
     inner = value.values() if isinstance(value, Mapping) else value
     if isinstance(inner, Collection) and not isinstance(inner, str):
         for part in inner:

@@ -375,6 +375,7 @@ def test_an_override_with_an_escape_or_a_secret_for_its_reason_is_refused(comman
 # Secrets
 
 TOKEN, PASSWORD = "hf_bG9uZ3NlY3JldA", "correcthorse"  # the bait of these tests
+ISSUED = "hf_" + 6 * "a1B2"
 
 
 @pytest.mark.parametrize(
@@ -393,6 +394,8 @@ TOKEN, PASSWORD = "hf_bG9uZ3NlY3JldA", "correcthorse"  # the bait of these tests
         ("tokens=512 key 3 keyboard: x", "tokens=512 key 3 keyboard: x"),
         ("mail me@host about http://host/a@b", "mail me@host about http://host/a@b"),
         ("KeyError: 'tau_c'", "KeyError: 'tau_c'"),
+        (f"401 for {ISSUED}", "401 for ***"),
+        ("hf_short, sk-learn and ghost_1", "hf_short, sk-learn and ghost_1"),
     ],
 )
 def test_secrets_are_left_out_of_text(said: str, kept: str) -> None:
@@ -414,6 +417,19 @@ def test_a_setting_with_a_password_in_it_is_refused_and_not_repeated(
     assert f"{objective} setting {setting} is a URL with a user name or a password" in answer.err
     assert ".netrc" in answer.err
     assert value not in answer.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_setting_with_an_access_token_in_it_is_refused_and_not_repeated(
+    command: Command, tmp_path: Path
+) -> None:
+    argv = json.dumps(["train", f"--token={ISSUED}", "{lr}"])
+    answer = command("phase1", "--tier", "min", "--objective", "command", "--set", f"argv={argv}")
+
+    assert answer.code == 2
+    assert "command setting argv holds an access token" in answer.err
+    assert "pass_environment" in answer.err
+    assert ISSUED not in answer.err
     assert not list(tmp_path.iterdir())
 
 

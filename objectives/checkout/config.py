@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validat
 from objectives.api import SetupError
 from objectives.programs import sources
 from objectives.programs.declared import DeclaredKnob
-from objectives.programs.environment import check_given
+from objectives.programs.environment import ONE_PROCESS, check_given
 from objectives.settings import parse
 
 Flag = bool | int | float | str
@@ -29,7 +29,6 @@ OURS = {
 }
 """Flags that a configuration cannot have, and why."""
 
-ONE_PROCESS = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
 BASE = "NANOCHAT_BASE_DIR"
 
 _FLAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")

@@ -13,6 +13,7 @@ from typing import Any
 
 from objectives.api import SetupError
 from objectives.function.module import OURS, Module, Named
+from objectives.programs.environment import ONE_PROCESS
 from objectives.programs.sources import is_among
 
 
@@ -21,11 +22,13 @@ def surroundings(place: Path, module: Module, code: str, working_directory: Path
     """Within the block `place` comes first where modules are looked for.
 
     What is imported from there is kept apart from other places' and other versions': the same code
-    is imported once, and changed code anew. After the block all is as it was.
+    is imported once, and changed code anew. An evaluation is one process, whatever the environment
+    says of others. After the block all is as it was.
     """
     kept = _kept(place, module, code)
     path, here, writes = list(sys.path), os.getcwd(), sys.dont_write_bytecode
     before = dict(sys.modules)
+    of_many = {name: os.environ.pop(name) for name in ONE_PROCESS if name in os.environ}
     sys.path.insert(0, str(place))
     sys.modules.update(kept)
     sys.dont_write_bytecode = True  # what is kept of a file is told from a newer one by seconds
@@ -35,6 +38,7 @@ def surroundings(place: Path, module: Module, code: str, working_directory: Path
         yield
     finally:
         os.chdir(here)
+        os.environ.update(of_many)
         sys.dont_write_bytecode = writes
         sys.path[:] = path
         kept.update(_new_modules(before, module.folders(place)))

@@ -19,6 +19,9 @@ ALLOWED = (
 program that it is one of many: RANK, WORLD_SIZE, MASTER_ADDR and their like stay behind.
 The mark is on all processes of an attempt: by it they are found when their supervisor is dead."""
 
+ONE_PROCESS = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+"""With these a training believes to be one process of many, and waits for the others."""
+
 _SECRET = re.compile(r"(?:^|_)(?:API_?KEY|KEY|PASS|PASSWD|PASSWORD|SECRET|TOKEN)(?:_|$)")
 _SHORTEST_SECRET = 6  # characters; TOKENIZERS_PARALLELISM = "false" is none either way
 

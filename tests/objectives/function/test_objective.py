@@ -141,6 +141,16 @@ def test_without_a_budget_it_gets_none_and_cannot_be_made_longer(
     assert objective.rung(4) is None
 
 
+def test_it_is_one_process_whatever_the_environment_says_of_others(
+    make: Make, context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "8")
+    objective = make("import os; return float('WORLD_SIZE' in os.environ)")
+
+    assert objective.evaluate(BASELINE, 7, context).score == 0.0
+    assert os.environ["WORLD_SIZE"] == "8"
+
+
 def test_a_rung_scales_the_budget(make: Make, context: Context) -> None:
     objective = make("return budget", budget=10.0)
     rung = objective.rung(0.25)
