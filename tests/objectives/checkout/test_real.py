@@ -86,7 +86,7 @@ def test_the_checkout_stays_as_it_was(real: Any, attempts: Any) -> None:
         ({"flags": {"eval-every": -1}}, "no line"),
         ({"flags": {"grad-clip": 1.0}}, "unrecognized arguments"),
         ({"tokenizer": "/nowhere"}, "tokenizer.pkl"),
-        ({"data": "/nowhere"}, "falls back to another data set"),
+        ({"data": "/nowhere"}, r"expected two or more \*\.parquet"),
     ],
     ids=lambda value: str(value)[:24],
 )

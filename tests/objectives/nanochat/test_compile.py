@@ -13,8 +13,9 @@ from objectives.nanochat.model import GPT
 from objectives.nanochat.synaptic import release_noise
 from objectives.nanochat.train import Trainer
 
-pytestmark = pytest.mark.filterwarnings(  # torch's own, while it traces an autograd function
-    "ignore:.*autograd.function.Function.*should not be instantiated:DeprecationWarning"
+pytestmark = pytest.mark.filterwarnings(  # torch's own: as it traces an autograd function, and
+    "ignore:.*autograd.function.Function.*should not be instantiated:DeprecationWarning",
+    "ignore:.*torch.jit.script_method. is deprecated:DeprecationWarning",  # imports its compiler
 )
 SMALL = NanochatConfig(n_layer=1, n_embd=16, sequence_len=64)
 
