@@ -1,9 +1,12 @@
 """Text from anywhere, made fit to be shown."""
 
 import re
+import shlex
 
 _STEERS = re.compile(r"[\\`<\[\]|*~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 """Characters that mean something to Markdown; an underscore does only at the edge of a word."""
+
+_ESCAPES = {"\\": r"\\", "'": r"\'", "\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
 
 def printable(text: str) -> str:
@@ -22,3 +25,21 @@ def plain(text: str) -> str:
     """One line that says `text` in Markdown, and is no HTML, link, image or code in it."""
     line = " ".join(printable(text).split())
     return _STEERS.sub(r"\\\g<0>", line)
+
+
+def shell_word(text: str) -> str:
+    """`text` as bash and zsh read it back, in one line that steers no terminal."""
+    if text.isprintable():
+        return shlex.quote(text)
+    return f"$'{''.join(map(_escaped, text))}'"
+
+
+def _escaped(character: str) -> str:
+    if character in _ESCAPES:
+        return _ESCAPES[character]
+    if character.isprintable():
+        return character
+    code = ord(character)
+    if 0xDC80 <= code <= 0xDCFF:  # a byte that is no text
+        return f"\\x{code - 0xDC00:02x}"
+    return f"\\x{code:02x}" if code < 0x80 else f"\\U{code:08x}"

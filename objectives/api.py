@@ -45,6 +45,10 @@ class DivergedError(ObjectiveError):
     """Training left the finite numbers: the candidate's own doing."""
 
 
+class NoScoreError(ObjectiveError):
+    """It ended well and left no score, or none of a measure that was asked for."""
+
+
 class OutOfMemoryError(ObjectiveError):
     """The device's or the host's memory did not suffice."""
 

@@ -12,9 +12,6 @@ from objectives import registry
 from objectives.api import Knobs, ObjectiveSpec, SetupError
 from objectives.space import SearchSpace
 
-CODE = "code"
-"""The setting that pins the sources as they were measured."""
-
 DECLARED, FLAGS = "knobs", "flags"
 
 
@@ -69,10 +66,10 @@ def essential(spec: ObjectiveSpec) -> dict[str, Any]:
     whole, kept = registry.load(spec).spec, dict(spec.settings)
     for name in spec.settings:
         fewer = {key: value for key, value in kept.items() if key != name}
-        is_default = name != CODE and not _is_place(kept[name])
+        is_default = name != registry.CODE and not _is_place(kept[name])
         if is_default and _is(whole, ObjectiveSpec(name=spec.name, settings=fewer)):
             kept = fewer
-    return {name: value for name, value in kept.items() if name != CODE}
+    return {name: value for name, value in kept.items() if name != registry.CODE}
 
 
 def _is_place(value: Any) -> bool:

@@ -1,13 +1,11 @@
 """What one evaluation would start, for a person and as JSON."""
 
 import json
-import shlex
 from collections.abc import Iterator
 from typing import Any
 
+from budgets.plain import shell_word
 from orchestrator.dry_run import DryRun, Started
-
-_ESCAPES = {"\\": r"\\", "'": r"\'", "\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
 
 def as_dict(run: DryRun) -> dict[str, Any]:
@@ -83,21 +81,3 @@ def _program_lines(program: Started) -> Iterator[str]:
 def _variable(program: Started, name: str) -> str:
     mark = "+" if name in program.ours else " "
     return f"  {mark} {name}={shell_word(program.environment[name])}"
-
-
-def shell_word(text: str) -> str:
-    """`text` as bash and zsh read it back, in one line that steers no terminal."""
-    if text.isprintable():
-        return shlex.quote(text)
-    return f"$'{''.join(map(_escaped, text))}'"
-
-
-def _escaped(character: str) -> str:
-    if character in _ESCAPES:
-        return _ESCAPES[character]
-    if character.isprintable():
-        return character
-    code = ord(character)
-    if 0xDC80 <= code <= 0xDCFF:  # a byte that is no text
-        return f"\\x{code - 0xDC00:02x}"
-    return f"\\x{code:02x}" if code < 0x80 else f"\\U{code:08x}"

@@ -4,11 +4,11 @@ import math
 from pathlib import Path
 from typing import Any
 
-from objectives.api import Measurement
+from objectives.api import Measurement, NoScoreError
 from objectives.command import result_file
 from objectives.command.config import CommandConfig
 from objectives.command.hearing import Hearing, number
-from objectives.command.result_file import NoScoreError, ResultRefusedError
+from objectives.command.result_file import ResultRefusedError
 from objectives.command.where import Where
 from objectives.programs.process import Ended
 

@@ -17,10 +17,6 @@ class ResultRefusedError(ObjectiveError):
     """The program's result is not what a result is."""
 
 
-class NoScoreError(ObjectiveError):
-    """The program ended well and left no score, or none of a measure that was asked for."""
-
-
 def read(
     directory: Path, name: PurePosixPath, attempt_id: str, not_before_ns: int
 ) -> dict[str, Any] | None:

@@ -6,14 +6,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from objectives.api import Measurement, ObjectiveError
+from objectives.api import Measurement, NoScoreError
 from objectives.settings import in_words
 
 EXPECTED = "a number, a Measurement, or a mapping with its fields"
-
-
-class NoScoreError(ObjectiveError):
-    """What the function returned is no score."""
 
 
 def measurement_of(value: object, train_seconds: float) -> Measurement:

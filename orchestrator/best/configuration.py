@@ -1,10 +1,10 @@
 """A point of a search in the forms that people take it over in: knobs, arguments, settings."""
 
 import re
-import shlex
 from dataclasses import dataclass
 from typing import Any
 
+from budgets.plain import shell_word
 from budgets.terms import Plan
 from objectives import registry
 from objectives.api import ObjectiveSpec, SetupError
@@ -51,7 +51,7 @@ class Configuration:
         if not self.arguments:
             why = self.why or "it is not started with arguments"
             raise ValueError(f"--flags: {self.objective} has none: {why}. See --json")
-        return " ".join(map(_quoted, self.arguments))
+        return " ".join(map(shell_word, self.arguments))
 
     def toml(self, *comments: str) -> str:
         """A configuration file whose baseline this is. Raises ValueError where none has it."""
@@ -100,22 +100,6 @@ def knob_line(knob: KnobValue) -> str:
 def moved(knob: KnobValue) -> str:
     """`+4% of its range`."""
     return f"{100 * knob.moved:+.3g}% of its range" if knob.is_moved else "not"
-
-
-def _quoted(word: str) -> str:
-    """For a shell; what steers a terminal is written down instead of shown."""
-    if word.isprintable():
-        return shlex.quote(word)
-    escaped = "".join(_ansi_c(c) for c in word)
-    return f"$'{escaped}'"
-
-
-def _ansi_c(character: str) -> str:
-    if character in "\\'":
-        return f"\\{character}"
-    if character.isprintable():
-        return character
-    return "".join(f"\\x{byte:02x}" for byte in character.encode())
 
 
 def _escaped(text: str) -> str:

@@ -5,10 +5,11 @@ from typing import Any
 
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec, SetupError, Variant
+from objectives.programs.budget import BUDGET
 from orchestrator.planning.request import RUNG_FACTOR
 
-TARGET, BUDGET = "target_flops", "budget"
-"""Settings that say how long an evaluation is."""
+TARGET = "target_flops"
+"""The setting that says how long an evaluation is, where it counts its FLOPs."""
 
 
 def longer(objective: Objective, times: float | None, target_flops: float | None) -> Variant:

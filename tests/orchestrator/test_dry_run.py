@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
+from budgets.plain import shell_word
 from objectives import registry
 from objectives.analytic import AnalyticObjective
 from objectives.api import CommandLine, Context, Knobs
 from objectives.programs.environment import cleaned
 from orchestrator.dry_run import PLACE, dry_run, imagined, knobs_given
-from orchestrator.dry_run_text import as_dict, shell_word, to_lines
+from orchestrator.dry_run_text import as_dict, to_lines
 from orchestrator.execution.devices import Offer
 
 if TYPE_CHECKING:

@@ -57,9 +57,8 @@ def write(data: str, directory: Path, shards: int = 1) -> Written:
             raise ValueError(f"{directory}: there is something now; name another directory")
         aside.rename(directory)
         _sync(directory.parent)
-    except BaseException:
-        shutil.rmtree(aside, ignore_errors=True)
-        raise
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)  # nothing is there any more if all went well
     return Written(directory, *written)
 
 

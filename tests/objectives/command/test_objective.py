@@ -15,12 +15,13 @@ from objectives.api import (
     Context,
     DivergedError,
     Measurement,
+    NoScoreError,
     OutOfMemoryError,
     SetupError,
     TellsItsReading,
 )
 from objectives.command.objective import CommandObjective
-from objectives.command.result_file import NoScoreError, ResultRefusedError
+from objectives.command.result_file import ResultRefusedError
 from objectives.programs.process import ProgramFailedError
 
 Make = Callable[..., CommandObjective]

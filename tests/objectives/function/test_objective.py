@@ -13,11 +13,11 @@ from objectives.api import (
     Context,
     DivergedError,
     Measurement,
+    NoScoreError,
     Objective,
     ObjectiveSpec,
     SetupError,
 )
-from objectives.function.returned import NoScoreError
 from objectives.registry import load, named, short_name, varied
 from orchestrator.execution.child import classify
 from tests.objectives.function.conftest import KNOBS, SCORE, Make

@@ -9,8 +9,8 @@ import numpy
 import pytest
 import torch
 
-from objectives.api import Measurement
-from objectives.function.returned import NoScoreError, measurement_of
+from objectives.api import Measurement, NoScoreError
+from objectives.function.returned import measurement_of
 
 
 @pytest.mark.parametrize(
