@@ -1,0 +1,1 @@
+"""Plots as descriptions, drawn as SVG for a page and by matplotlib for a paper."""

@@ -1,0 +1,1 @@
+"""Experiment trackers told what a ledger says. They only ever read it."""
