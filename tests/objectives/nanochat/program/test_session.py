@@ -144,7 +144,7 @@ def test_an_effective_batch_trains_alike_however_it_is_cut(
 
 def test_tensorboard_shows_the_figures(train: Train, tmp_path: Path) -> None:
     train(tmp_path, tensorboard=True)
-    from tensorboard.backend.event_processing import (  # type: ignore[import-untyped]
+    from tensorboard.backend.event_processing import (
         event_accumulator,
     )
 
