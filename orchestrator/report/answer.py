@@ -16,5 +16,5 @@ def answer(state: RunState, budget: BudgetReport) -> Answer:
         sure="" if state.decided is None else state.decided.evidence,
         cost=f"{state.accounts.device_ms / 3_600_000:.3g} device-hours",
         next="" if budget.findings is None else budget.findings.advice or "",
-        mood=mood,  # type: ignore[arg-type]  # one of these words
+        mood=mood,
     )

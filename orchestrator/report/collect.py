@@ -19,7 +19,7 @@ from orchestrator.report.scores import arms, comparisons, noise
 from orchestrator.report.times import Noted, RunClock, clock_of, folded
 
 
-def report(directory: Path, *, now: datetime | None = None) -> Report:  # noqa: ARG001
+def report(directory: Path) -> Report:
     """The report of the run in `directory`, as of its last record.
 
     Raises as `recorded_state` does; ValueError where no whole record is there yet.

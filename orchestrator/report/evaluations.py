@@ -47,16 +47,16 @@ def _of_batch(batch: Batch, noted: Noted, clock: RunClock) -> Iterator[Ended]:
 
 
 def _times(attempt: Try, end: Settled, noted: Noted, clock: RunClock) -> tuple[int, int]:
-    """When it began and ended.
+    """When it began and ended: by its own time, since it may be heard of later than that.
 
-    One that a later session settled ended when it says it did: nobody was there to hear of it.
+    That is so by milliseconds while somebody waits for it; one that is taken up by a later session
+    ended in the session that began it.
     """
     began, settled = noted.reserved[place_of(end)], noted.settled[place_of(end)]
-    began_ms = clock.at(began)
+    began_ms, limit_ms = clock.at(began), clock.ended(attempt.session)
     if settled.session == began.session:
-        return began_ms, max(began_ms, clock.at(settled))
-    limit = clock.ended(attempt.session)
-    return began_ms, max(began_ms, min(began_ms + round(1000 * end.seconds), limit))
+        limit_ms = clock.at(settled)
+    return began_ms, max(began_ms, min(began_ms + round(1000 * end.seconds), limit_ms))
 
 
 def _on_devices(found: list[Ended]) -> list[Ended]:

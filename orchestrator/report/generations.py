@@ -93,7 +93,7 @@ def _charge(own: list[Span], one: Ended, late_ms: dict[Place, int]) -> None:
 
 
 def _leave_idle(own: list[Span], idle_ms: float) -> None:
-    """Share the run's idle time as it fell; what was charged beyond its time makes none negative."""
+    """Share the run's idle time as it fell; a charge beyond its own time makes none negative."""
     left = [max(0.0, span.slot_ms - span.useful_ms - span.wasted_ms) for span in own]
     whole = sum(left)
     for span, own_ms in zip(own, left, strict=True):
