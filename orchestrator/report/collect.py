@@ -12,8 +12,10 @@ from budgets.state import RunState
 from objectives.space import Knob, SearchSpace
 from orchestrator.recorded import is_there
 from orchestrator.report.answer import answer
+from orchestrator.report.curves import curves
 from orchestrator.report.distribution import distribution
 from orchestrator.report.evaluations import ended, evaluations, in_flight
+from orchestrator.report.failures import failures
 from orchestrator.report.generations import beside, generations, spans
 from orchestrator.report.marginals import marginals
 from orchestrator.report.model import Identity, KnobView, Provenance, Report, Session
@@ -41,6 +43,7 @@ def report_of(directory: Path, records: Iterable[Record]) -> Report:
     found = ended(state, noted, clock)
     own = spans(state, noted, clock, found)
     spread, no_spread = distribution(state)
+    losses, no_losses = curves(directory, state)
     return Report(
         identity=_identity(state, noted, clock, budget),
         answer=answer(state, budget),
@@ -56,9 +59,9 @@ def report_of(directory: Path, records: Iterable[Record]) -> Report:
         marginals=marginals(state),
         arms=arms(state),
         comparisons=comparisons(budget.findings),
-        curves=(),
-        no_curves="not collected yet",
-        failures=(),
+        curves=losses,
+        no_curves=no_losses,
+        failures=failures(directory, state),
         provenance=Provenance(
             settings={},
             data={},
