@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from budgets.events import Status
 from budgets.report import BudgetReport
 from budgets.statistics.comparison import Gain
-from budgets.terms import PanelName, Phase, Tier
+from budgets.terms import Limits, PanelName, Phase, Tier
 
 Point = tuple[float, ...]
 Matrix = tuple[tuple[float, ...], ...]
@@ -78,7 +78,7 @@ class KnobView(_Part):
 
 
 class Evaluation(_Part):
-    """One attempt that is over; of those at one evaluation the last has `is_final`."""
+    """One attempt that is over; the one that decided its evaluation has `is_final`."""
 
     panel: PanelName | None  # None: of the search, a check, a campaign
     generation: int  # or the panel's number
@@ -93,7 +93,7 @@ class Evaluation(_Part):
     point: Point
     knobs: dict[str, float]
     session: int  # that reserved it
-    device: str
+    device: str  # nothing else was on it at the time: `0 on host`, `cpu on host, slot 2`
     began: float
     ended: float
     seconds: float
@@ -298,5 +298,6 @@ class Report(_Part):
     comparisons: tuple[Comparison, ...]
     curves: tuple[Curve, ...]
     no_curves: str  # why there are none
+    limits: Limits | None = None  # of one attempt: what times and memory are drawn against
     failures: tuple[FailureGroup, ...]
     provenance: Provenance
