@@ -64,7 +64,7 @@ def timeline(report: Report) -> Plot | None:
             if len(flying) > MOST_FLIGHTS
             else "",
         ),
-        description=_description(report, rows, slow, unit),
+        description=_description(report, rows, slow),
         charts=[Chart(x, Axis("", categories=names), marks)],
         aspect=min(1.4, 0.08 + 0.028 * max(len(names), 3)),
     )
@@ -185,9 +185,7 @@ def _session_rules(report: Report, unit: Unit) -> list[Mark]:
     ]
 
 
-def _description(
-    report: Report, rows: Sequence[str], slow: Sequence[Evaluation], unit: Unit
-) -> str:
+def _description(report: Report, rows: Sequence[str], slow: Sequence[Evaluation]) -> str:
     own = report.evaluations
     counts = {kind: sum(kind_of(e) == kind for e in own) for kind, _, _ in KINDS}
     ways = [f"{counts['search'] + counts['panel']} healthy", f"{counts['failed']} failed"]

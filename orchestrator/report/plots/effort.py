@@ -1,12 +1,13 @@
 """Time and memory of every evaluation, against what the calibration and the limits say."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import median
 
-from orchestrator.charts.chart import Axis, Chart, Mark, Plot, Points, Role, Rule
+from orchestrator.charts.chart import Axis, Chart, Mark, Plot, Points, Rule
 from orchestrator.report.model import Evaluation, Report
-from orchestrator.report.plots.devices import like, named
+from orchestrator.report.plots.devices import MOST_TIPS, like, named
 from orchestrator.report.plots.words import Unit, bytes_unit, counted, seconds_unit, sentences
 
 FAR = 3.0
@@ -15,38 +16,71 @@ FAR = 3.0
 WIDE = 20.0
 """Highest by lowest, from which on a scale is logarithmic."""
 
+KINDS: Mapping[str, Points] = {
+    "search": Points([], [], "candidate", "search"),
+    "proxy": Points([], [], "series3", "search, evaluated by a proxy", "square"),
+    "fresh": Points([], [], "series2", "compared on fresh seeds", "diamond"),
+    "varied": Points([], [], "series4", "with other FLOPs or settings", "triangle"),
+    "failed": Points([], [], "failed", "failed or lost", "cross"),
+}
+"""What is expected to take alike, and what failed; as marks without places."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What each evaluation took of something, and what it is held against."""
+
+    label: str
+    unit: Unit
+    values: Sequence[tuple[Evaluation, float]]
+    expected: Sequence[Rule]  # in the quantity's own unit, as is the next
+    limit: float | None
+
+    @property
+    def most(self) -> float:
+        return max(value for _, value in self.values)
+
+    @property
+    def is_far(self) -> bool:
+        """Whether the limit lies too far off to be drawn."""
+        return self.limit is not None and self.limit > FAR * self.most
+
+    def kinds(self) -> dict[str, list[tuple[Evaluation, float]]]:
+        groups: dict[str, list[tuple[Evaluation, float]]] = defaultdict(list)
+        for evaluation, value in self.values:
+            groups[kind_of(evaluation)].append((evaluation, value))
+        return {name: groups[name] for name in KINDS if name in groups}
+
 
 def times(report: Report) -> Plot | None:
     """Seconds of each evaluation; None before one is over."""
-    own = [e for e in report.evaluations if e.seconds > 0]
-    if not own:
+    values = [(e, e.seconds) for e in report.evaluations if e.seconds > 0]
+    if not values:
         return None
     noise = report.noise
-    unit = seconds_unit(max(e.seconds for e in own))
-    rules: list[tuple[float, Role, str, bool]] = []
+    expected = []
     if noise is not None:
-        rules = [
-            (noise.median_seconds, "baseline", "calibrated median", False),
-            (noise.p90_seconds, "baseline", "calibrated 90th percentile", True),
+        expected = [
+            Rule(noise.median_seconds, "baseline", "calibrated median", is_dashed=False),
+            Rule(noise.p90_seconds, "baseline", "calibrated 90th percentile"),
         ]
-    limit = report.limits.wall_seconds if report.limits is not None else None
+    effort = Effort(
+        label="wall clock",
+        unit=seconds_unit(max(value for _, value in values)),
+        values=values,
+        expected=expected,
+        limit=report.limits.wall_seconds if report.limits is not None else None,
+    )
     return Plot(
         name="times",
-        title="Seconds per evaluation",
+        title="Time of each evaluation",
         caption=sentences(
             "Points above the calibrated times mean that the plan was too short, or that the "
             "machine was shared.",
-            _far_said(own, limit, lambda e: e.seconds, unit),
+            _far_said(effort),
         ),
-        description=sentences(
-            _groups_said(own, lambda e: e.seconds, unit),
-            ""
-            if noise is None
-            else f"Calibrated: median {unit.said(noise.median_seconds)}, 90th percentile "
-            f"{unit.said(noise.p90_seconds)}.",
-            "" if limit is None else f"An attempt is ended after {unit.said(limit)}.",
-        ),
-        charts=[_chart(report, own, lambda e: e.seconds, unit, rules, limit, "wall clock")],
+        description=_description(effort),
+        charts=[_chart(effort)],
         aspect=0.35,
     )
 
@@ -56,77 +90,30 @@ def memory(report: Report) -> Plot | None:
     own = [e for e in report.evaluations if e.peak_memory_bytes > 0]
     if not own:
         return None
-    noise = report.noise
-    unit = bytes_unit(max(e.peak_memory_bytes for e in own))
-    most = max(noise.peak_memory_bytes, default=0) if noise is not None else 0
-    rules: list[tuple[float, Role, str, bool]] = []
-    if most:
-        rules = [(float(most), "baseline", "most in the calibration", True)]
-    limit = report.limits.memory_bytes if report.limits is not None else None
+    values = [(e, float(e.peak_memory_bytes)) for e in own]
+    most = max(report.noise.peak_memory_bytes, default=0) if report.noise is not None else 0
+    effort = Effort(
+        label="peak memory",
+        unit=bytes_unit(max(value for _, value in values)),
+        values=values,
+        expected=[Rule(float(most), "baseline", "most in the calibration")] if most else [],
+        limit=report.limits.memory_bytes if report.limits is not None else None,
+    )
     return Plot(
         name="memory",
-        title="Peak memory per evaluation",
+        title="Peak memory of each evaluation",
         caption=sentences(
             "The process tree of one evaluation at its largest.",
-            _far_said(own, limit, _memory_of, unit),
+            _far_said(effort),
         ),
-        description=sentences(
-            _groups_said(own, _memory_of, unit),
-            f"Most in the calibration: {unit.said(most)}." if most else "",
-            "" if limit is None else f"An attempt is ended beyond {unit.said(limit)}.",
-        ),
-        charts=[_chart(report, own, _memory_of, unit, rules, limit, "peak memory")],
+        description=_description(effort),
+        charts=[_chart(effort)],
         aspect=0.35,
     )
 
 
-def _memory_of(evaluation: Evaluation) -> float:
-    return float(evaluation.peak_memory_bytes)
-
-
-def _chart(
-    report: Report,
-    own: Sequence[Evaluation],
-    value: Callable[[Evaluation], float],
-    unit: Unit,
-    rules: Sequence[tuple[float, Role, str, bool]],
-    limit: float | None,
-    label: str,
-) -> Chart:
-    clock = seconds_unit(max(e.ended for e in own))
-    marks: list[Mark] = [
-        Rule(unit.of(at), role, said, is_dashed=dashed) for at, role, said, dashed in rules
-    ]
-    if limit is not None and not _is_far(own, limit, value):
-        marks.append(Rule(unit.of(limit), "limit", "limit", is_dashed=False))
-    marks += _points(own, value, unit, clock)
-    values = [value(e) for e in own] + [at for at, *_ in rules]
-    scale, low = ("log", None) if max(values) > WIDE * min(values) else ("linear", 0.0)
-    x = Axis(f"time that the run was open ({clock.name})", low=0.0)
-    if scale == "log":
-        return Chart(x, Axis(f"{label} ({unit.name})", "log"), marks)
-    return Chart(x, Axis(f"{label} ({unit.name})", low=low, has_zero=True), marks)
-
-
-def groups_of(own: Sequence[Evaluation]) -> dict[str, list[Evaluation]]:
-    """By what they are expected to take alike, and those that failed."""
-    groups: dict[str, list[Evaluation]] = defaultdict(list)
-    for e in own:
-        groups[_group(e)].append(e)
-    order = [*(name for name, _ in SHAPES)]
-    return {name: groups[name] for name in order if name in groups}
-
-
-SHAPES: tuple[tuple[str, Points], ...] = (
-    ("search", Points([], [], "candidate", "search")),
-    ("proxy", Points([], [], "series3", "search, evaluated by a proxy", "square")),
-    ("fresh", Points([], [], "series2", "compared on fresh seeds", "diamond")),
-    ("varied", Points([], [], "series4", "with other FLOPs or settings", "triangle")),
-    ("failed", Points([], [], "failed", "failed or lost", "cross")),
-)
-
-
-def _group(evaluation: Evaluation) -> str:
+def kind_of(evaluation: Evaluation) -> str:
+    """Of `KINDS`."""
     if evaluation.status != "ok":
         return "failed"
     if evaluation.is_short:
@@ -136,49 +123,56 @@ def _group(evaluation: Evaluation) -> str:
     return "fresh" if not like(evaluation) else "varied"
 
 
-def _points(
-    own: Sequence[Evaluation], value: Callable[[Evaluation], float], unit: Unit, clock: Unit
-) -> Iterator[Points]:
-    shapes, groups = dict(SHAPES), groups_of(own)
-    for name, found in groups.items():
-        shape = shapes[name]
+def _chart(effort: Effort) -> Chart:
+    unit = effort.unit
+    clock = seconds_unit(max(e.ended for e, _ in effort.values))
+    marks: list[Mark] = [
+        Rule(unit.of(rule.value), rule.role, rule.label, is_dashed=rule.is_dashed)
+        for rule in effort.expected
+    ]
+    if effort.limit is not None and not effort.is_far:
+        marks.append(Rule(unit.of(effort.limit), "limit", "limit", is_dashed=False))
+    marks += _points(effort, clock)
+    every = [value for _, value in effort.values] + [rule.value for rule in effort.expected]
+    x = Axis(f"time that the run was open ({clock.name})", low=0.0)
+    label = f"{effort.label} ({unit.name})"
+    if max(every) > WIDE * min(every) > 0:
+        return Chart(x, Axis(label, "log"), marks)
+    return Chart(x, Axis(label, low=0.0), marks)
+
+
+def _points(effort: Effort, clock: Unit) -> Iterator[Points]:
+    kinds = effort.kinds()
+    for name, found in kinds.items():
+        shape = KINDS[name]
+        is_told = len(effort.values) <= MOST_TIPS or name == "failed"
         yield Points(
-            [clock.of(e.ended) for e in found],
-            [unit.of(value(e)) for e in found],
+            [clock.of(e.ended) for e, _ in found],
+            [effort.unit.of(value) for _, value in found],
             shape.role,
-            shape.label if len(groups) > 1 else "",
+            shape.label if len(kinds) > 1 or name != "search" else "",
             shape.shape,
-            tips=[named(e) for e in found] if len(own) <= MOST_TIPS or name == "failed" else (),
+            tips=[named(e) for e, _ in found] if is_told else (),
         )
 
 
-MOST_TIPS = 600
-
-
-def _is_far(own: Sequence[Evaluation], limit: float, value: Callable[[Evaluation], float]) -> bool:
-    return limit > FAR * max(value(e) for e in own)
-
-
-def _far_said(
-    own: Sequence[Evaluation],
-    limit: float | None,
-    value: Callable[[Evaluation], float],
-    unit: Unit,
-) -> str:
-    if limit is None or not _is_far(own, limit, value):
+def _far_said(effort: Effort) -> str:
+    if effort.limit is None or not effort.is_far:
         return ""
-    return f"The limit, {unit.said(limit)}, lies far above the plot."
+    return f"The limit, {effort.unit.said(effort.limit)}, lies far above the plot."
 
 
-def _groups_said(
-    own: Sequence[Evaluation], value: Callable[[Evaluation], float], unit: Unit
-) -> str:
-    labels = {name: shape.label for name, shape in SHAPES}
-    said = []
-    for name, found in groups_of(own).items():
-        values = [value(e) for e in found]
+def _description(effort: Effort) -> str:
+    unit, said = effort.unit, []
+    for name, found in effort.kinds().items():
+        values, label = [value for _, value in found], KINDS[name].label
         said.append(
-            f"{labels[name]}: {counted(len(found), 'evaluation')}, median "
+            f"{label[0].upper()}{label[1:]}: {counted(len(found), 'evaluation')}, median "
             f"{unit.said(median(values))}, {unit.said(min(values))} to {unit.said(max(values))}."
         )
-    return sentences(*(part[0].upper() + part[1:] for part in said))
+    said += [
+        f"{rule.label[0].upper()}{rule.label[1:]}: {unit.said(rule.value)}."
+        for rule in effort.expected
+    ]
+    limit = "" if effort.limit is None else f"An attempt is ended at {unit.said(effort.limit)}."
+    return sentences(*said, limit)
