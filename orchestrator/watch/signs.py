@@ -27,6 +27,17 @@ MOST_NAME = 80
 """Characters of a device's name."""
 
 
+class Beat(NamedTuple):
+    """How far an evaluation is, as far as it says."""
+
+    step: float | None
+    loss: float | None
+    progress: float | None  # 0 to 1
+
+
+NO_BEAT = Beat(None, None, None)
+
+
 class Sign(NamedTuple):
     """What one attempt says of itself."""
 
@@ -57,9 +68,9 @@ class Signs:
         for number, reserved in enumerate(flying):
             key, place = key_of(reserved), places / attempt_place(reserved)
             device = self._device((key, reserved.attempt), place)
-            sign = Sign(has_begun=device is not None, device=device or "")
-            is_read = sign.has_begun and (most is None or number < most)
-            found[key] = sign._replace(**heartbeat(place)) if is_read else sign
+            is_read = device is not None and (most is None or number < most)
+            beat = heartbeat(place) if is_read else NO_BEAT
+            found[key] = Sign(device is not None, device or "", *beat)
         return found
 
     def _device(self, attempt: tuple[Key, int], place: Path) -> str | None:
@@ -73,17 +84,16 @@ class Signs:
         return self._devices[attempt]
 
 
-def heartbeat(place: Path) -> dict[str, float]:
-    """The last step, loss and progress that the attempt's heartbeats tell of, as far as they do."""
+def heartbeat(place: Path) -> Beat:
+    """What the heartbeats of the attempt in that directory have told of last."""
     found: dict[str, float] = {}
     for said in _objects(_end_of(place / METRICS)):
-        for name in ("step", "loss", "progress"):
+        for name in Beat._fields:
             value = said.get(name)
             if name not in found and isinstance(value, float | int) and math.isfinite(value):
                 found[name] = float(value)
-    if not 0 <= found.get("progress", 0) <= 1:
-        del found["progress"]
-    return found
+    beat = NO_BEAT._replace(**found)
+    return beat if 0 <= (beat.progress or 0) <= 1 else beat._replace(progress=None)
 
 
 def _objects(data: bytes) -> Iterator[dict[str, Any]]:
