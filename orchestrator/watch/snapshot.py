@@ -10,6 +10,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from budgets.events import Status
+from budgets.pace import Pace
 from budgets.report import Balance
 from budgets.terms import PanelName, Phase, Tier
 
@@ -74,19 +75,6 @@ class Arm(_Part):
     mean: float | None  # of the healthy ones so far
 
 
-class Timing(_Part):
-    """Where the run stands in time."""
-
-    elapsed_seconds: float  # that it was open
-    remaining_seconds: float | None  # None: no evaluation's time is known, or nothing goes on
-    eta: datetime | None
-    progress: float  # 0 to 1, in evaluations' lengths
-    evals_per_hour: float | None
-    on_track: bool | None
-    binding: str | None  # what leaves the least time
-    slack_seconds: float | None  # beyond what is needed; negative: too little
-
-
 class DeviceRow(_Part):
     """One slot and what it does."""
 
@@ -139,7 +127,7 @@ class Snapshot(_Part):
     scores: Scores
     arms: tuple[Arm, ...]
     balances: tuple[Balance, ...]
-    timing: Timing
+    pace: Pace  # as of now: what runs at the moment has come so much nearer to its end
     devices: tuple[DeviceRow, ...]
     recent: tuple[Ended, ...]  # the last few attempts, the last one first
     triggers: tuple[str, ...]  # rules that fired, the last one first, as are the next two

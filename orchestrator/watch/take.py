@@ -12,7 +12,7 @@ from budgets.campaign.effects import campaign_of
 from budgets.course import next_step, pairing, search_is_over, still_apart
 from budgets.events import Status
 from budgets.markdown import duration
-from budgets.pace import expected_seconds, last_seen, pace
+from budgets.pace import Pace, expected_seconds, last_seen, pace
 from budgets.report import balances
 from budgets.rules.triggers import Verdict, judge
 from budgets.sentence import sentence
@@ -29,7 +29,6 @@ from orchestrator.watch.snapshot import (
     Scores,
     Snapshot,
     Standing,
-    Timing,
 )
 
 BAND_SDS = 2.0
@@ -68,7 +67,7 @@ def snapshot(
         scores=_scores(state, noted),
         arms=tuple(_arms(state)),
         balances=balances(state),
-        timing=_timing(state, standing, now),
+        pace=_pace(state, standing, now),
         devices=device_rows(state, noted, now, signs or {}, goes_on=standing in _GOES_ON),
         recent=tuple(noted.recent),
         triggers=_last(f"{f.rule}: {f.evidence}" for f in state.fired),
@@ -222,23 +221,20 @@ def _arms(state: RunState) -> Iterator[Arm]:
             )
 
 
-def _timing(state: RunState, standing: Standing, now: datetime) -> Timing:
+def _pace(state: RunState, standing: Standing, now: datetime) -> Pace:
     """As of now: what runs at the moment has come so much nearer to its end."""
-    is_running, known = standing == "running", pace(state)
-    since = max(0.0, (now - last_seen(state)).total_seconds()) if is_running else 0.0
-    remaining = None if known.remaining_hours is None else 3600 * known.remaining_hours
-    goes_on = standing in _GOES_ON and remaining is not None
-    if remaining is not None and is_running:
-        remaining -= min(since, remaining, expected_seconds(state) or 0.0)
-    if not is_running:
-        known = pace(state, now)
-    return Timing(
-        elapsed_seconds=3600 * known.elapsed_hours + since,
-        remaining_seconds=remaining,
-        eta=now + timedelta(seconds=remaining or 0.0) if goes_on else None,
-        progress=known.progress,
-        evals_per_hour=known.evals_per_hour,
-        on_track=known.on_track,
-        binding=known.binding,
-        slack_seconds=None if known.slack_hours is None else 3600 * known.slack_hours,
+    if standing != "running":
+        return pace(state, now)
+    known, hour = pace(state), 3600
+    since_hours = max(0.0, (now - last_seen(state)).total_seconds()) / hour
+    if known.remaining_hours is None:
+        return known.model_copy(update={"elapsed_hours": known.elapsed_hours + since_hours})
+    gained = min(since_hours, known.remaining_hours, (expected_seconds(state) or 0.0) / hour)
+    remaining = known.remaining_hours - gained
+    return known.model_copy(
+        update={
+            "elapsed_hours": known.elapsed_hours + since_hours,
+            "remaining_hours": remaining,
+            "eta": now + timedelta(hours=remaining),
+        }
     )
