@@ -13,6 +13,7 @@ from budgets.report import balances
 from budgets.rules.triggers import Decision, judge
 from budgets.sentence import sentence
 from budgets.state import RunState
+from budgets.verdict.findings import title
 from orchestrator.campaign.heard import Heard
 
 Standing = Literal[
@@ -47,7 +48,7 @@ class Entry:
     left: str = ""
     cost: str = ""
     where: str = ""  # another machine that has it
-    records: int = 0
+    verdict: str = ""  # of a search that has one: `Go at this budget`
 
 
 def entry_of(id_: str, place: Path, heard: Heard, now: datetime) -> Entry:
@@ -71,7 +72,7 @@ def entry_of(id_: str, place: Path, heard: Heard, now: datetime) -> Entry:
         left="" if not left else f"{duration(3600 * left)} left",
         cost=_cost(state),
         where=_elsewhere(heard) if decision == "continue" else "",
-        records=state.records,
+        verdict="" if (d := state.decided) is None else title(d.grade, d.no_go),
     )
 
 
