@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from budgets.events import Status
 from budgets.report import BudgetReport
 from budgets.statistics.comparison import Gain
-from budgets.terms import PanelName, Phase, Tier
+from budgets.terms import Limits, PanelName, Phase, Tier
 
 Point = tuple[float, ...]
 Matrix = tuple[tuple[float, ...], ...]
@@ -305,5 +305,6 @@ class Report(_Part):
     comparisons: tuple[Comparison, ...]
     curves: tuple[Curve, ...]
     no_curves: str  # why there are none
+    limits: Limits | None = None  # of one attempt: what times and memory are drawn against
     failures: tuple[FailureGroup, ...]
     provenance: Provenance
