@@ -85,7 +85,7 @@ class KnobView(_Part):
 
 
 class Evaluation(_Part):
-    """One attempt that is over; of those at one evaluation the last has `is_final`."""
+    """One attempt that is over; the one that decided its evaluation has `is_final`."""
 
     panel: PanelName | None  # None: of the search, a check, a campaign
     generation: int  # or the panel's number
@@ -100,7 +100,7 @@ class Evaluation(_Part):
     point: Point
     knobs: dict[str, float]
     session: int  # that reserved it
-    device: str
+    device: str  # nothing else was on it at the time: `0 on host`, `cpu on host, slot 2`
     began: float
     ended: float
     seconds: float
