@@ -4,9 +4,9 @@ from budgets.campaign.effects import CampaignReport
 from budgets.liveness import Liveness
 from budgets.statistics.comparison import percent
 from orchestrator.report.answers.commands import command, for_objective
-from orchestrator.report.answers.cost import time_in_words
 from orchestrator.report.answers.standing import Asked
 from orchestrator.report.model import Answer
+from orchestrator.report.numbers import time_in_words
 
 
 def calibrated(asked: Asked) -> Answer:
