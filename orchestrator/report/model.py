@@ -82,6 +82,7 @@ class KnobView(_Part):
     recommended: float | None
     baseline_unit: float  # place in its range, 0 to 1, as is the next
     recommended_unit: float | None
+    step: int = 1  # of an int knob: it takes every `step`-th number from `low` on
 
 
 class Evaluation(_Part):
