@@ -12,8 +12,12 @@ from budgets.state import RunState
 from objectives.space import Knob, SearchSpace
 from orchestrator.recorded import is_there
 from orchestrator.report.answer import answer
+from orchestrator.report.curves import curves
+from orchestrator.report.distribution import distribution
 from orchestrator.report.evaluations import ended, evaluations, in_flight
+from orchestrator.report.failures import failures
 from orchestrator.report.generations import beside, generations, spans
+from orchestrator.report.marginals import marginals
 from orchestrator.report.model import Identity, KnobView, Provenance, Report, Session
 from orchestrator.report.scores import arms, comparisons, noise
 from orchestrator.report.times import Noted, RunClock, clock_of, folded
@@ -38,6 +42,8 @@ def report_of(directory: Path, records: Iterable[Record]) -> Report:
     clock, budget = clock_of(state), budget_report(state)
     found = ended(state, noted, clock)
     own = spans(state, noted, clock, found)
+    spread, no_spread = distribution(state)
+    losses, no_losses = curves(directory, state)
     return Report(
         identity=_identity(state, noted, clock, budget),
         answer=answer(state, budget),
@@ -48,14 +54,14 @@ def report_of(directory: Path, records: Iterable[Record]) -> Report:
         generations=generations(state, noted, clock, own),
         beside=beside(own),
         noise=noise(state),
-        distribution=None,
-        no_distribution="not collected yet",
-        marginals=(),
+        distribution=spread,
+        no_distribution=no_spread,
+        marginals=marginals(state),
         arms=arms(state),
         comparisons=comparisons(budget.findings),
-        curves=(),
-        no_curves="not collected yet",
-        failures=(),
+        curves=losses,
+        no_curves=no_losses,
+        failures=failures(directory, state),
         provenance=Provenance(
             settings={},
             data={},
