@@ -178,6 +178,7 @@ class Axis:
     categories: Sequence[str] = ()
     is_whole: bool = False  # ticks at whole numbers only: generations, evaluations
     has_zero: bool = False  # the range includes 0
+    ticks: Sequence[tuple[float, str]] = ()  # places with names, instead of the scale's own
 
 
 @dataclass(frozen=True)
