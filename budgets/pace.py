@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from budgets.accounts import MS_PER_HOUR
 from budgets.course import length_apart, search_is_over
 from budgets.fold import paid_ms
-from budgets.state import Batch, RunState
+from budgets.state import Batch, Generation, RunState
 
 GOOD_ACCURACY = (85.0, 115.0)
 """Per cent: an estimate within these is good; beyond them the calibration is out of date."""
@@ -100,7 +100,7 @@ def pace(state: RunState, now: datetime | None = None) -> Pace:
     elapsed, remaining = own_ms / MS_PER_HOUR, remaining_hours(state)
     at_work_hours = (own_ms - startup_ms) / MS_PER_HOUR
     done, left = _done_length(state), _left_length(state)
-    count = sum(len(batch.results()) for batch in state.batches())
+    count = sum(_done(batch) for batch in state.batches())
     planned = _planned_hours(state)
     slacks = dict(_slacks(state, now_ms, elapsed, remaining, planned))
     binding = min(slacks, key=lambda name: slacks[name], default=None)
@@ -199,7 +199,7 @@ def _lengths_in_a_row(state: RunState) -> float:
     """
     workers, rounds, idle = state.plan.devices.count, 0.0, 0.0
     for generation in state.generations:
-        done = len(generation.results())
+        done = _done(generation)
         rounds += generation.stretch * ceil(done / workers)
         idle += generation.stretch * (-done % workers)
     for panel in state.panels.values():
@@ -211,7 +211,20 @@ def _lengths_in_a_row(state: RunState) -> float:
 
 
 def _done_length(state: RunState) -> float:
-    return sum(batch.length(r.candidate) for batch in state.batches() for r in batch.results())
+    return sum(map(_length_done, state.batches()))
+
+
+def _length_done(batch: Batch) -> float:
+    if isinstance(batch, Generation) and batch.told is not None:  # by far the most, and all alike
+        return batch.stretch * _done(batch)
+    return sum(batch.length(result.candidate) for result in batch.results())
+
+
+def _done(batch: Batch) -> int:
+    """How many of its evaluations are over; of a generation that was told, all."""
+    if isinstance(batch, Generation) and batch.told is not None:
+        return len(batch.points) * len(batch.seeds)
+    return len(batch.results())
 
 
 def _left_length(state: RunState) -> float:

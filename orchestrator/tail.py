@@ -1,5 +1,6 @@
 """A ledger followed while it grows, without disturbing whoever writes it."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,18 +32,24 @@ class Tail:
         A ledger that has been replaced by another one, or a shorter one, is read anew: then they
         begin with its first. Raises as `recorded_state` does; OSError.
         """
+        return list(self.each())
+
+    def each(self) -> Iterator[Record]:
+        """As `advance`, one after the other: `state` is as of the one that came last."""
         path = self.directory / LEDGER
         if not is_there(path):
-            return []
+            return
         found = path.stat()
         if found.st_ino != self._inode or found.st_size < self._read_bytes:
             self._begin_anew(found.st_ino)
         if found.st_size == self._read_bytes:
-            return []
+            return
         with path.open("rb") as file:
             file.seek(self._read_bytes)
             data = file.read()
-        return [self._take(line) for line in data.splitlines(keepends=True) if line[-1:] == b"\n"]
+        for line in data.splitlines(keepends=True):
+            if line[-1:] == b"\n":
+                yield self._take(line)
 
     def _begin_anew(self, inode: int) -> None:
         self._reader = Reader(self.directory / LEDGER, b"")
