@@ -49,6 +49,7 @@ class Line:
     is_dashed: bool = False
     is_step: bool = False
     is_thin: bool = False
+    is_faint: bool = False  # of many: paler, so that what lies over it is seen
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,7 @@ class Points:
     shape: Shape = "dot"
     is_large: bool = False
     tips: Sequence[str] = ()  # what each says when it is pointed at; empty: nothing
+    is_faint: bool = False  # of many: paler and smaller, so that what lies over it is seen
 
 
 @dataclass(frozen=True)
@@ -178,6 +180,7 @@ class Axis:
     categories: Sequence[str] = ()
     is_whole: bool = False  # ticks at whole numbers only: generations, evaluations
     has_zero: bool = False  # the range includes 0
+    ticks: Sequence[tuple[float, str]] = ()  # places with names, instead of the scale's own
 
 
 @dataclass(frozen=True)

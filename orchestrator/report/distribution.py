@@ -1,0 +1,48 @@
+"""How a search's distribution grew, replayed from its ledger."""
+
+from budgets.state import RunState
+from orchestrator.landscape import Landscape
+from orchestrator.report.model import Distribution, Spread
+from orchestrator.walk import ReplayError
+
+
+def distribution(state: RunState) -> tuple[Distribution | None, str]:
+    """The distribution after each generation; or None, and why there is none."""
+    plan = state.plan
+    if plan.search is None:
+        return None, f"a {plan.phase} run searches nothing"
+    if not state.told:
+        return None, "no generation is told yet"
+    try:
+        from orchestrator.analyze import by_chance, landscapes  # imports cma
+    except ImportError as error:
+        return None, f"the search cannot be replayed here: {error}"
+    try:
+        first, *later = landscapes(state, accept_drift=True)
+        chance = by_chance(plan.search, plan.resolved.population, state.finished)
+    except (ReplayError, ValueError, ArithmeticError) as error:
+        return None, f"the search cannot be replayed here: {error}"
+    last = later[-1]
+    found = Distribution(
+        history=tuple(
+            _spread(generation.number, seen)
+            for generation, seen in zip(state.told, later, strict=True)
+        ),
+        first_deviations=first.deviations,
+        correlations=last.correlations,
+        eigenvalues=last.eigenvalues,
+        axes=last.axes,
+        correlation_by_chance=chance.correlation,
+        condition_by_chance=chance.condition,
+    )
+    return found, ""
+
+
+def _spread(generation: int, seen: Landscape) -> Spread:
+    return Spread(
+        generation=generation,
+        sigma=seen.sigma,
+        axis_ratio=seen.condition**0.5,
+        deviations=seen.deviations,
+        favourite=seen.favourite,
+    )
