@@ -12,10 +12,10 @@ from budgets.verdict.findings import Findings
 def finding_lines(found: Findings) -> list[str]:
     """The verdict's evidence: gains on fresh seeds, luck, conditions, controls, what to do next."""
     parts = (
-        [f"- {line}" for line in _gain_lines(found)],
-        _condition_table(found),
-        _finalist_table(found),
-        _control_table(found),
+        [f"- {line}" for line in gain_lines(found)],
+        condition_table(found),
+        finalist_table(found),
+        control_table(found),
         [] if found.advice is None else [found.advice],
     )
     lines = ["## Verdict"]
@@ -24,12 +24,16 @@ def finding_lines(found: Findings) -> list[str]:
     return lines
 
 
-def _gain_lines(found: Findings) -> Iterator[str]:
+def gain_lines(found: Findings, *, is_drawn: bool = True) -> Iterator[str]:
+    """Every gain with its range, what could have been seen, and luck; `is_drawn`: with a bar.
+
+    Before anything was compared, that it was not.
+    """
     if found.gain is None:
         yield _nothing_compared(found)
     else:
         yield f"The search's winner over the baseline: {in_words(found.gain)}."
-        yield from bar(found.gain)
+        yield from bar(found.gain) if is_drawn else ()
         yield from _detectable_line(found.gain, found.asked)
     if found.rung is not None:
         yield f"The same with {plain(found.rung_label or '')}: {in_words(found.rung)}."
@@ -106,7 +110,8 @@ def bar(gain: Gain, width: int = 25) -> Iterator[str]:
     yield f"worse `{''.join(cells)}` better"
 
 
-def _condition_table(found: Findings) -> list[str]:
+def condition_table(found: Findings) -> list[str]:
+    """What a Go needs, and what was observed; empty before anything is judged."""
     if not found.conditions:
         return []
     lines = ["| a Go needs | met | observed |", "|---|---|---|"]
@@ -116,7 +121,8 @@ def _condition_table(found: Findings) -> list[str]:
     return lines
 
 
-def _finalist_table(found: Findings) -> list[str]:
+def finalist_table(found: Findings) -> list[str]:
+    """Who was compared to become the winner; empty before anybody was."""
     if not found.finalists:
         return []
     lines = [
@@ -131,7 +137,8 @@ def _finalist_table(found: Findings) -> list[str]:
     return lines
 
 
-def _control_table(found: Findings) -> list[str]:
+def control_table(found: Findings) -> list[str]:
+    """The objective with something switched off; empty where it has no such controls."""
     if not found.controls:
         return []
     rows = (

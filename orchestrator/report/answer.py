@@ -1,20 +1,38 @@
-"""What a person asks first of a run, answered in a sentence or two each."""
+"""A run's state as the four answers that a person wants first."""
 
 from budgets.report import BudgetReport
 from budgets.state import RunState
+from orchestrator.report.answers import others, standing
+from orchestrator.report.answers.cost import cost
+from orchestrator.report.answers.standing import Asked
+from orchestrator.report.answers.verdict import decided
 from orchestrator.report.model import Answer
 
 
-def answer(state: RunState, budget: BudgetReport) -> Answer:
-    """The answers as far as the run knows them."""
-    grade = None if state.decided is None else state.decided.grade
-    mood = {"go_persists": "good", "go": "good", "no_go": "bad"}.get(grade or "")
-    if mood is None:
-        mood = "trouble" if budget.decision in ("pause", "stop") else "open"
-    return Answer(
-        found=budget.sentence,
-        sure="" if state.decided is None else state.decided.evidence,
-        cost=f"{state.accounts.device_ms / 3_600_000:.3g} device-hours",
-        next="" if budget.findings is None else budget.findings.advice or "",
-        mood=mood,
-    )
+def answer(state: RunState, report: BudgetReport) -> Answer:
+    """Did it find something, how sure is that, what did it cost, what to do next.
+
+    `report` is the state's. As of the last record: no process and no clock is asked.
+    """
+    asked = Asked(state, report, cost(state, report))
+    if state.decided is not None and report.findings is not None:
+        return decided(state, report.findings, asked.cost)
+    if not state.opened:
+        return standing.planned(asked)
+    if report.decision == "continue":
+        return standing.running(asked)
+    if report.decision == "pause":
+        return standing.paused(asked)
+    if report.decision == "stop":
+        return standing.stopped(asked)
+    return _over(asked)
+
+
+def _over(asked: Asked) -> Answer:
+    if asked.report.campaign is not None:
+        return others.compared(asked, asked.report.campaign)
+    if asked.state.plan.phase == "calibration":
+        return others.calibrated(asked)
+    if asked.state.plan.phase == "check":
+        return others.checked(asked)
+    return standing.over(asked)

@@ -52,16 +52,23 @@ class Identity(_Part):
     head: str
 
 
-class Answer(_Part):
-    """What a person asks first, answered in a sentence or two each."""
+Mood = Literal["good", "bad", "open", "trouble"]
+"""Go; No-Go; running or no verdict; paused, stopped, failed."""
 
+
+class Answer(_Part):
+    """What a person asks first, answered in a sentence or two each: text, without any marks."""
+
+    title: str  # the verdict in two or three words: `Go at this budget`, `Running`
+    sentence: str  # the verdict in a plain sentence, with its evidence
+    meaning: str  # what the title means, for who never heard it; empty where it says so itself
+    luck: str  # what luck alone would have shown; empty where nobody is tempted
     found: str  # did it find something
     sure: str  # how sure is that
     cost: str  # what did it cost, of what was allowed
-    next: str  # what to do now, with the command if there is one
-    mood: Literal[
-        "good", "bad", "open", "trouble"
-    ]  # Go; No-Go; running or no verdict; paused, failed
+    next: str  # what to do now
+    command: str  # ... to copy; empty where there is none
+    mood: Mood
 
 
 class KnobView(_Part):
@@ -75,6 +82,7 @@ class KnobView(_Part):
     recommended: float | None
     baseline_unit: float  # place in its range, 0 to 1, as is the next
     recommended_unit: float | None
+    step: int = 1  # of an int knob: it takes every `step`-th number from `low` on
 
 
 class Evaluation(_Part):

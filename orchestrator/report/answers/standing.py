@@ -1,0 +1,190 @@
+"""A search without a verdict: planned, running, paused, stopped, or over without a comparison."""
+
+from dataclasses import dataclass
+
+from budgets.course import next_step
+from budgets.markdown import duration
+from budgets.plain import one_line
+from budgets.report import BudgetReport
+from budgets.rules.triggers import Trigger, judge
+from budgets.state import RunState
+from orchestrator.report.answers.commands import amending, command, for_objective
+from orchestrator.report.answers.words import sentence_case, so_far
+from orchestrator.report.model import Answer
+
+NO_EVIDENCE = "Not at all yet: a search's own scores are no evidence of a gain."
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What there is to answer from."""
+
+    state: RunState
+    report: BudgetReport
+    cost: str
+
+    @property
+    def run(self) -> str:
+        return self.state.plan.run_id
+
+    @property
+    def settled(self) -> int:
+        return self.state.accounts.evaluations + self.state.accounts.apart
+
+
+def planned(asked: Asked) -> Answer:
+    """Nothing has begun: there is a plan, and nobody opened the run."""
+    resolved = asked.state.plan.resolved
+    return Answer(
+        title="Planned, not begun",
+        sentence=(
+            f"The terms are on record, {resolved.evaluations} evaluations in "
+            f"{resolved.generations} generations; none has started."
+        ),
+        meaning="",
+        luck="",
+        found="Nothing yet.",
+        sure="There is nothing to be sure of yet.",
+        cost=asked.cost,
+        next="Repeat the command that began it.",
+        command=command("status", asked.run),
+        mood="open",
+    )
+
+
+def running(asked: Asked) -> Answer:
+    """It goes on, or was killed: a ledger does not tell which."""
+    left = asked.report.remaining_hours
+    to_come = f" About {duration(3600 * left)} of evaluations are still to run." if left else ""
+    return Answer(
+        title="Running",
+        sentence=f"{asked.report.sentence.removeprefix('Running: ').capitalize()}{to_come}",
+        meaning="as of its last record: whether a process has it at this moment, status tells",
+        luck=so_far(asked.state),
+        found=_nothing_yet(asked),
+        sure=_sure_so_far(asked.state),
+        cost=asked.cost,
+        next=(
+            "Let it go on, and look on. If no process has it any more, repeat the command that "
+            "began it: nothing paid is lost."
+        ),
+        command=f"{command('status', asked.run)} --watch",
+        mood="open",
+    )
+
+
+def _nothing_yet(asked: Asked) -> str:
+    if not asked.settled:
+        return "Nothing yet: no evaluation has ended."
+    if not _healthy(asked.report):
+        return f"Nothing: none of {asked.settled} evaluations has a score."
+    return "Not known yet: what the search found so far has still to be compared with the baseline."
+
+
+def _healthy(report: BudgetReport) -> int:
+    return report.evaluations_by_status.get("ok", 0)
+
+
+def _sure_so_far(state: RunState) -> str:
+    if state.plan.confirmation is None:
+        return f"{NO_EVIDENCE} And none is planned: see Next once it is over."
+    if next_step(state) in ("finalists", "winner", "rung"):
+        return (
+            "Not at all yet: its comparison with the baseline on fresh seeds is under way, and is "
+            "judged when it is complete."
+        )
+    return f"{NO_EVIDENCE} Its winner meets the baseline on fresh seeds when the search is over."
+
+
+def paused(asked: Asked) -> Answer:
+    """A rule holds it up until a person has looked."""
+    triggers = judge(asked.state).triggers
+    return _held_up(asked, "Paused", triggers, *_way_on(asked, triggers))
+
+
+def stopped(asked: Asked) -> Answer:
+    """A rule has ended it, and there is no verdict."""
+    triggers = judge(asked.state).triggers
+    return _held_up(asked, "Stopped", triggers, *_way_on(asked, triggers))
+
+
+def _held_up(
+    asked: Asked, what: str, triggers: tuple[Trigger, ...], said: str, line: str
+) -> Answer:
+    rules = ", ".join(dict.fromkeys(trigger.rule for trigger in triggers))
+    why = "; ".join(trigger.evidence for trigger in triggers) or asked.report.sentence
+    return Answer(
+        title=f"{what} by rule {rules}" if rules else what,
+        sentence=f"{sentence_case(one_line(why, 600))}.",
+        meaning=_MEANING[what],
+        luck=so_far(asked.state),
+        found=_nothing_yet(asked).replace("Not known yet", "Not known"),
+        sure=NO_EVIDENCE.replace(" yet", ""),
+        cost=asked.cost,
+        next=said,
+        command=line,
+        mood="trouble",
+    )
+
+
+_MEANING = {
+    "Paused": "nothing more starts until a person has looked; what is paid is kept",
+    "Stopped": "nothing more starts; what is paid is kept",
+}
+
+
+def _way_on(asked: Asked, triggers: tuple[Trigger, ...]) -> tuple[str, str]:
+    """What to do about it, and the command."""
+    budget = next((trigger for trigger in triggers if trigger.rule == "budget"), None)
+    if budget is not None:
+        said = (
+            "Allow more, for a reason that goes on record; then repeat the command that began it."
+        )
+        return said, amending(asked.run, budget)
+    rules = dict.fromkeys(trigger.rule for trigger in triggers if trigger.overridable)
+    look = command("explain", asked.run)
+    if not rules:
+        return "Mend what is named above, then repeat the command that began it.", look
+    options = " ".join(f"--override {rule}" for rule in rules)
+    return (
+        "Look into it: Failures, below, and what each rule sees. To go on all the same, repeat "
+        f'the command that began it with {options} --reason "WHY".'
+    ), look
+
+
+def over(asked: Asked) -> Answer:
+    """Everything is settled, and nothing was compared with the baseline."""
+    is_min = asked.state.plan.tier == "min"
+    said, line = _compared_by(asked)
+    healthy = _healthy(asked.report)
+    works = f"It works: {healthy} of {asked.settled} evaluations are healthy."
+    return Answer(
+        title="Finished, no verdict",
+        sentence=asked.report.sentence,
+        meaning=(
+            "tier min tries out whether everything works; it is too small to find anything"
+            if is_min
+            else "no comparison with the baseline on fresh seeds was planned"
+        ),
+        luck=so_far(asked.state),
+        found=f"Not asked. {works}" if healthy else "Nothing: every evaluation failed.",
+        sure=(
+            "Not at all: nothing was compared with the baseline on fresh seeds, and a search's own "
+            "scores are no evidence."
+        ),
+        cost=asked.cost,
+        next=said,
+        command=line,
+        mood="open" if healthy else "trouble",
+    )
+
+
+def _compared_by(asked: Asked) -> tuple[str, str]:
+    plan = asked.state.plan
+    if plan.tier == "min" and plan.phase == "phase1":
+        line, how = for_objective(plan, "phase1", "--tier", "target")
+        with_it = f", {how}" if how else ""
+        return f"Search with tier target, which ends in a verdict{with_it}; plan prices it.", line
+    words = ("best", asked.run, "--train", "--times", "1", "--seeds", "8", "--compare")
+    said = "Train what it stands for and the baseline on the same fresh seeds, and compare them."
+    return said, command(*words)

@@ -1,0 +1,223 @@
+"""What the run took: device-hours by generation, and the four currencies against their caps."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from budgets.markdown import amount
+from budgets.report import Balance
+from orchestrator.charts.chart import Axis, Bars, Chart, Line, Mark, Note, Plot, Role
+from orchestrator.report.model import Report
+from orchestrator.report.plots.candidates import generation_axis
+from orchestrator.report.plots.words import Unit, counted, device_hours_unit, sentences, short
+
+PARTS: tuple[tuple[str, Role, str], ...] = (
+    ("useful", "useful", "useful"),
+    ("wasted", "wasted", "wasted: gave no score"),
+    ("idle", "idle", "idle: slots without work"),
+    ("reserved", "reserved", "reserved: in flight"),
+)
+"""Of a bar, from the bottom."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """Device-hours of a generation, or of what came beside them."""
+
+    place: float
+    name: str
+    useful: float
+    wasted: float
+    idle: float
+    reserved: float
+    planned: float | None
+
+    def up_to(self, part: str) -> float:
+        """The bar's height below that part."""
+        names = [name for name, _, _ in PARTS]
+        return sum(self.of(name) for name in names[: names.index(part)])
+
+    def of(self, part: str) -> float:
+        return {
+            "useful": self.useful,
+            "wasted": self.wasted,
+            "idle": self.idle,
+            "reserved": self.reserved,
+        }[part]
+
+    @property
+    def whole(self) -> float:
+        return sum(self.of(name) for name, _, _ in PARTS)
+
+
+def budget(report: Report) -> Plot | None:
+    """Device-hours by generation; None where none were paid or reserved."""
+    bars = list(_bars(report))
+    most = max((max(bar.whole, bar.planned or 0.0) for bar in bars), default=0.0)
+    if not most:
+        return None
+    unit = device_hours_unit(most)
+    return Plot(
+        name="budget",
+        title="Device time by generation",
+        caption="Useful and wasted time is charged; idle is what slots were there for beyond "
+        "that: waiting for the last evaluation of a generation, or starting up."
+        + (
+            " The black line is what the calibration planned."
+            if any(b.planned is not None for b in bars)
+            else ""
+        ),
+        description=_description(bars, unit),
+        charts=[_chart(report, bars, unit)],
+        aspect=0.35,
+    )
+
+
+def _bars(report: Report) -> Iterator[Bar]:
+    """Start-up at the left, then the generations, then what came after them."""
+    beside = {own.name: own for own in report.beside}
+    last = max((g.number for g in report.generations), default=-1)
+    step = _gap(report)
+    for g in report.generations:
+        yield Bar(
+            g.number,
+            f"generation {g.number}",
+            g.useful_device_hours,
+            g.wasted_device_hours,
+            g.idle_device_hours,
+            g.reserved_device_hours,
+            g.planned_device_hours,
+        )
+    for number, own in enumerate(beside.values(), 1):
+        yield Bar(
+            last + number * step,
+            own.name,
+            own.useful_device_hours,
+            own.wasted_device_hours,
+            own.idle_device_hours,
+            0.0,
+            None,
+        )
+
+
+def _gap(report: Report) -> float:
+    """Between the last generations and each bar beside them: room for its name."""
+    return max(1.5, len(report.generations) / 5.5)
+
+
+def _chart(report: Report, bars: Sequence[Bar], unit: Unit) -> Chart:
+    axis = generation_axis(report)
+    beside = [bar for bar in bars if not bar.name.startswith("generation ")]
+    high = max([axis.high or 0.5, *(bar.place + _gap(report) / 2 for bar in beside)])
+    ticks = [*axis.ticks, *((bar.place, bar.name) for bar in beside)]
+    x = Axis("generation", low=axis.low, high=high, is_whole=True, ticks=ticks)
+    marks: list[Mark] = [
+        Bars(
+            [bar.place for bar in own],
+            [unit.of(bar.up_to(part)) for bar in own],
+            [unit.of(bar.up_to(part) + bar.of(part)) for bar in own],
+            role,
+            label,
+            tips=[f"{bar.name}: {unit.said(bar.of(part))} {part}" for bar in own],
+        )
+        for part, role, label in PARTS
+        if (own := [bar for bar in bars if bar.of(part) > 0])
+    ]
+    planned = [bar for bar in bars if bar.planned is not None]
+    if planned:
+        places = [edge for bar in planned for edge in (bar.place - 0.5, bar.place + 0.5)]
+        values = [unit.of(bar.planned or 0.0) for bar in planned for _ in range(2)]
+        marks.append(Line(places, values, "limit", "planned"))
+    return Chart(x, Axis(unit.name, has_zero=True), marks)
+
+
+def _description(bars: Sequence[Bar], unit: Unit) -> str:
+    generations = [bar for bar in bars if bar.name.startswith("generation ")]
+    own = ", ".join(
+        f"{unit.said(whole)} {part}"
+        for part, _, _ in PARTS
+        if (whole := sum(bar.of(part) for bar in bars))
+    )
+    planned = [bar.planned for bar in bars if bar.planned is not None]
+    return sentences(
+        f"In {counted(len(generations), 'generation')} and beside them: {own}.",
+        f"Planned for the generations: {unit.said(sum(planned))}." if planned else "",
+        *(
+            f"{bar.name.capitalize()}: {unit.said(bar.whole)}."
+            for bar in bars
+            if bar not in generations and bar.whole
+        ),
+    )
+
+
+def currencies(report: Report) -> Plot | None:
+    """The currencies as shares of their caps; None where none counts."""
+    own = [balance for balance in report.budget.balances if balance.counts]
+    if not own:
+        return None
+    capped = [(place, b) for place, b in enumerate(own) if b.cap]
+    marks: list[Mark] = [*_shares(capped)]
+    notes = [
+        Note(1.0, float(place), f"no cap; {amount(b, b.spent)} spent")
+        for place, b in enumerate(own)
+        if not b.cap
+    ]
+    y = Axis("", categories=[_name(b) for b in own])
+    x = Axis("share of the cap (%)", low=0.0, high=max([100.0, *map(_whole, own)]))
+    return Plot(
+        name="currencies",
+        title="Budget: spent, reserved and free",
+        caption="Nothing is started that might pass a cap in the worst case: what is reserved "
+        "is that worst case of what is in flight.",
+        description=sentences(*map(_said, own)),
+        charts=[Chart(x, y, [*marks, *notes])],
+        aspect=0.04 + 0.035 * len(own),
+    )
+
+
+def _whole(balance: Balance) -> float:
+    return 100 * (balance.spent + balance.reserved) / balance.cap if balance.cap else 0.0
+
+
+def _shares(capped: Sequence[tuple[int, Balance]]) -> Iterator[Bars]:
+    base = {place: 0.0 for place, _ in capped}
+    parts: tuple[tuple[Role, str, list[float]], ...] = (
+        ("useful", "spent", [b.spent for _, b in capped]),
+        ("reserved", "reserved", [b.reserved for _, b in capped]),
+        ("idle", "free", [max(0.0, b.free or 0.0) for _, b in capped]),
+    )
+    for role, label, values in parts:
+        if not any(values):
+            continue
+        low = [base[place] for place, _ in capped]
+        top = [
+            at + 100 * v / (b.cap or 1.0) for at, v, (_, b) in zip(low, values, capped, strict=True)
+        ]
+        tips = [
+            f"{b.currency}: {amount(b, v)} {label}"
+            for (_, b), v in zip(capped, values, strict=True)
+        ]
+        places = [float(place) for place, _ in capped]
+        yield Bars(places, low, top, role, label, width=0.6, is_horizontal=True, tips=tips)
+        base = {place: up for (place, _), up in zip(capped, top, strict=True)}
+
+
+def _name(balance: Balance) -> str:
+    if balance.cap is None:
+        return balance.currency
+    return (
+        f"{balance.currency}: {_amount(balance, balance.spent)} of {_amount(balance, balance.cap)}"
+    )
+
+
+def _amount(balance: Balance, value: float) -> str:
+    return amount(balance, value) if balance.currency.startswith("evaluations") else short(value)
+
+
+def _said(balance: Balance) -> str:
+    spent, reserved = amount(balance, balance.spent), amount(balance, balance.reserved)
+    if balance.cap is None:
+        return f"{balance.currency.capitalize()}: {spent} spent, {reserved} reserved, no cap."
+    return (
+        f"{balance.currency.capitalize()}: {spent} spent, {reserved} reserved, "
+        f"{amount(balance, balance.free)} free of {amount(balance, balance.cap)}."
+    )
