@@ -110,6 +110,7 @@ def _knob(knob: Knob, unit: float | None) -> KnobView:
     return KnobView(
         name=knob.name,
         kind=knob.kind,
+        step=knob.step,
         low=knob.decode(0.0),
         high=knob.decode(1.0),
         baseline=knob.baseline,
