@@ -74,7 +74,7 @@ class Points:
     shape: Shape = "dot"
     is_large: bool = False
     tips: Sequence[str] = ()  # what each says when it is pointed at; empty: nothing
-    is_faint: bool = False  # of many: paler and smaller, so that what lies over it is seen
+    is_faint: bool = False  # of many: paler, so that what lies over it is seen
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """A campaign's conditions on all seeds, and its effects with their intervals."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from budgets.campaign.effects import CampaignReport, ConditionRow
 from budgets.campaign.names import shortened
@@ -44,7 +45,7 @@ def effects(report: Report) -> Plot | None:
 
 def conditions_of(report: CampaignReport, unit: str) -> Plot:
     """A line for each condition: the score on each seed, the mean and its interval."""
-    chart = _conditions_chart(report, unit)
+    chart = replace(_conditions_chart(report, unit), title="")
     return Plot(
         name="conditions",
         title=heading(report),
@@ -58,7 +59,7 @@ def conditions_of(report: CampaignReport, unit: str) -> Plot:
 
 def effects_of(report: CampaignReport, unit: str) -> Plot:
     """A forest of differences."""
-    chart = _effects_chart(report, unit)
+    chart = replace(_effects_chart(report, unit), title="")
     return Plot(
         name="effects",
         title=bars_title(report),
@@ -75,7 +76,7 @@ def effects_of(report: CampaignReport, unit: str) -> Plot:
 def both_of(report: CampaignReport, unit: str) -> Plot:
     """Both beside each other, as `effects.png` shows them."""
     left, right = conditions_of(report, unit), effects_of(report, unit)
-    charts = [*left.charts, *right.charts]
+    charts = [_conditions_chart(report, unit), _effects_chart(report, unit)]
     return Plot(
         name="effects",
         title=heading(report),

@@ -186,7 +186,7 @@ def axes(report: Report) -> Plot | None:
                 title="What each consists of",
             ),
         ],
-        aspect=max(0.15, min(0.6, 0.04 * len(names))),
+        aspect=0.22,
     )
 
 
