@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from statistics import median
 from xml.etree.ElementTree import Element
 
 from orchestrator.charts.chart import Band, Bars, Role, Spans, Stripe
@@ -9,6 +10,9 @@ from orchestrator.charts.elements import MOST_TIPS, filled, path, with_tip
 from orchestrator.charts.extents import bars, tips
 from orchestrator.charts.frame import Frame, Scale
 from orchestrator.charts.paths import Box, area, boxes, place_of, runs
+
+NARROW = 3.0
+"""Width up to which boxes have no edge: it would be most of them."""
 
 Ends = tuple[float, float]
 
@@ -59,11 +63,13 @@ def _boxes(found: Sequence[tuple[Box, str]], role: Role, ids: str) -> Iterator[E
     """One path of all of them; or one each, as long as each has something to say."""
     if not found:
         return
+    width = median(min(right - left, low - top) for (left, top, right, low), _ in found)
+    look = "narrow" if width < NARROW else ""
     if not any(tip for _, tip in found) or len(found) > MOST_TIPS:
-        yield filled(boxes(box for box, _ in found), role, ids)
+        yield filled(boxes(box for box, _ in found), role, ids, look)
         return
     for box, tip in found:
-        yield with_tip(filled(boxes([box]), role, ids), tip)
+        yield with_tip(filled(boxes([box]), role, ids, look), tip)
 
 
 def _box(frame: Frame, along: Ends, across: Ends) -> Box | None:

@@ -25,12 +25,12 @@ def path(d: str, *classes: str, role: Role | None = None) -> Element:
     return Element("path", {"class": " ".join(names), "d": d})
 
 
-def filled(d: str, role: Role, ids: str) -> Element:
+def filled(d: str, role: Role, ids: str, look: str = "") -> Element:
     """An area in its role's texture, which is defined under an id of its own."""
     texture = INKS[role].texture
     if texture in ("solid", "hollow"):
-        return path(d, "area", "hollow" if texture == "hollow" else "", role=role)
-    element = path(d, "textured", role=role)
+        return path(d, "area", "hollow" if texture == "hollow" else "", look, role=role)
+    element = path(d, "textured", look, role=role)
     element.set("fill", f"url(#{ids}-{role})")
     return element
 

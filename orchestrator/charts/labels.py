@@ -107,12 +107,12 @@ def _line_of_text(first: Label, second: Label) -> float:  # noqa: ARG001 - the s
 
 
 def _thinned(labels: Sequence[Label], need: Callable[[Label, Label], float]) -> tuple[Label, ...]:
-    """Labels from the first on, without those that come too near."""
-    kept: list[Label] = []
-    for label in labels:
-        if not kept or abs(label.at - kept[-1].at) >= need(kept[-1], label):
-            kept.append(label)
-    return tuple(kept)
+    """All labels, or every second, or every third... so many that none is over another."""
+    for step in range(1, len(labels)):
+        kept = labels[::step]
+        if all(abs(one.at - other.at) >= need(one, other) for one, other in pairwise(kept)):
+            return tuple(kept)
+    return tuple(labels[:1])
 
 
 def beyond(frame: Frame) -> str:

@@ -49,6 +49,7 @@ stroke-width:4.5;stroke-opacity:.7;stroke-linejoin:round}}
 .plot .area{{fill:var(--ink);stroke:var(--paper);stroke-width:.4}}
 .plot .hollow{{fill-opacity:.15;stroke:var(--ink);stroke-width:1}}
 .plot .textured{{stroke:var(--ink);stroke-width:.8}}
+.plot .narrow{{stroke-width:0}}
 .plot .ground{{fill:var(--ink)}}
 .plot .stroke{{fill:none;stroke:var(--paper);stroke-width:1.5}}
 .plot .note{{fill:var(--text);stroke:var(--paper);stroke-width:3;paint-order:stroke}}
