@@ -192,6 +192,7 @@ class Chart:
     marks: Sequence[Mark] = ()
     title: str = ""  # of a small multiple
     empty: str = ""  # why there is nothing to draw; the axes are left out
+    aspect: float | None = None  # height by width of the plotting area; None: the plot's
 
 
 @dataclass(frozen=True)
@@ -204,4 +205,4 @@ class Plot:
     description: str  # what it shows, in words, for who cannot see it: with the numbers
     charts: Sequence[Chart]
     columns: int = 1
-    aspect: float = 0.4  # height by width, of each chart's plotting area
+    aspect: float = 0.4  # height by width, of each plotting area that has none of its own

@@ -26,7 +26,8 @@ def liveness(report: Report) -> Plot | None:
     scale = own.noise if in_noise else 1.0
     reach = _reach(own, [end for _, end in ends], scale)
     marks += [*_effects(own, [end for _, end in ends], scale, reach)]
-    x = Axis(f"change of the score {unit}, left is better", low=-reach, high=reach)
+    low, high = _ends(own, [end for _, end in ends], scale, reach)
+    x = Axis(f"change of the score {unit}, left is better", low=low, high=high)
     return Plot(
         name="liveness",
         title="Which knobs move the score",
@@ -48,6 +49,20 @@ def _reach(own: Liveness, ends: Sequence[EndEffect], scale: float) -> float:
     calm = [reach for reach, (end, _) in zip(whole, known, strict=True) if not end.moves]
     most, least = max(whole, default=scale), 4 * max(calm, default=max(whole, default=scale))
     return 1.05 * min(most, max(least, 4 * scale)) / scale
+
+
+def _ends(
+    own: Liveness, ends: Sequence[EndEffect], scale: float, reach: float
+) -> tuple[float, float]:
+    """Of the axis: as far to each side as anything lies, and no further than `reach`."""
+    bounds = [
+        (end.difference + side * own.t_limit * (end.standard_error or 0.0)) / scale
+        for end in ends
+        if end.difference is not None
+        for side in (-1, 1)
+    ]
+    low, high = min([-1.0, *bounds]), max([1.0, *bounds])
+    return max(-reach, 1.05 * low), min(reach, 1.05 * high)
 
 
 def _effects(
@@ -90,7 +105,7 @@ def _beyond(ends: Sequence[EndEffect], scale: float, reach: float) -> Iterator[M
             at, [row for row, _ in far], "winner", "beyond the plot", "triangle", is_large=True
         )
         for x, (row, size) in zip(at, far, strict=True):
-            yield Note(0.93 * x, row, f"{size:+.3g}", "winner")
+            yield Note(x, row, f"{size:+.3g}", "winner")
 
 
 def _said(knob: str, end: EndEffect, *, in_noise: bool) -> str:
