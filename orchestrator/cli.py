@@ -30,10 +30,11 @@ from orchestrator import artifacts
 from orchestrator.analyze_command import analyze
 from orchestrator.best.command import best
 from orchestrator.campaign.commands import run_campaign
-from orchestrator.campaign.picture import PICTURE, can_draw
+from orchestrator.campaign.picture import PICTURE
 from orchestrator.campaign.plan_command import plan_campaign
 from orchestrator.campaign.shown import draw_board, show_board, show_result
 from orchestrator.campaign.status import find_board
+from orchestrator.charts.forms import can_draw
 from orchestrator.config.asked import Asked
 from orchestrator.config.commands import init
 from orchestrator.doctor.command import doctor
