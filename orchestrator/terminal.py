@@ -35,7 +35,8 @@ def conducting(how: Conduct) -> Iterator[tuple[Session, Live]]:
             how.engine,
             live.observe,
             live.say,
-            stop=SignalStop(how.drain_seconds),
+            look=live.look,
+            stop=SignalStop(how.drain_seconds, announce=live.announce),
             allow_network_fs=how.allow_network_fs,
             pacing=how.pacing,
         ) as session,
@@ -58,6 +59,7 @@ def finish(  # noqa: PLR0913, PLR0917 - what there is to show, to whom
     `also` goes into the JSON document beside the report; `lines`, if any, are said instead of it. A
     run that is done has `failed` if what it was made for is not there.
     """
+    live.rest()
     report = budget_report(result.state, result.verdict)
     if as_json:
         print_json({"directory": str(result.directory), **report.model_dump(), **(also or {})})
