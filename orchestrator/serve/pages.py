@@ -11,8 +11,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from budgets.pace_text import clock
-from orchestrator.serve import index
+from orchestrator.serve import index, watching
 from orchestrator.serve.catalogue import Listing
+from orchestrator.serve.entry import Entry
 from orchestrator.serve.view import View
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -42,6 +43,35 @@ def listing_page(listing: Listing, view: View, root: Path) -> bytes:
 def listing_content(listing: Listing) -> bytes:
     """What is in its <main>."""
     return _filled("runs.html", **_of(listing))
+
+
+def run_page(entry: Entry, view: View, content: bytes) -> bytes:
+    """A run as a document: its head, and the report, which is HTML already."""
+    return _filled(
+        "run.html",
+        view=view,
+        entry=entry,
+        report=Markup(content.decode()),  # noqa: S704 - made by templates too
+        terms=watching.TERMS,
+        moment=moment,
+        state=f"/{entry.id}/state",
+        content=f"/{entry.id}/content",
+    )
+
+
+def unreadable(entry: Entry) -> bytes:
+    """What is in <main> of a run whose ledger cannot be read."""
+    return _filled("unreadable.html", entry=entry)
+
+
+def report(directory: Path) -> str:
+    """What is in <main> of a run: its report as it stands. Raises as `recorded_state`."""
+    from markupsafe import escape
+
+    from orchestrator.report.collect import report as collected
+    from orchestrator.report.markdown import markdown
+
+    return f"<pre>{escape(markdown(collected(directory), ()))}</pre>"
 
 
 def _of(listing: Listing) -> dict[str, Any]:

@@ -92,6 +92,7 @@
     for (const [key, rows] of Object.entries(state.tables)) {
       for (const body of byKey("table", key)) fill(body, rows);
     }
+    for (const part of document.querySelectorAll("[data-going]")) part.hidden = state.is_over;
     document.title = state.title;
     wanted = state.version;
     isOver = state.is_over;
