@@ -6,8 +6,8 @@ from orchestrator.charts.chart import Plot
 from orchestrator.report.contents.blocks import Figure
 
 PLACES: Mapping[str, tuple[str, ...]] = {
-    "verdict": ("confirmations", "conditions", "effects", "liveness"),
-    "scores": ("scores",),
+    "verdict": ("confirmations", "pairs", "conditions", "effects", "liveness"),
+    "scores": ("scores", "baseline"),
     "budget": ("budget", "currencies"),
     "search": ("spread", "axes", "correlations"),
     "knobs": ("paths", "marginals", "parallel"),
