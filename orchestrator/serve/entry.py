@@ -50,6 +50,11 @@ class Entry:
     where: str = ""  # another machine that has it
     verdict: str = ""  # of a search that has one: `Go at this budget`
 
+    @property
+    def path(self) -> str:
+        """Its directory, likewise."""
+        return f"{self.place}/{self.name}" if self.place else self.name
+
 
 def entry_of(id_: str, place: Path, heard: Heard, now: datetime) -> Entry:
     """The entry of a run that can be read."""

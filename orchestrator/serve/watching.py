@@ -28,10 +28,12 @@ def view(entry: Entry, snapshot: Snapshot | None, version: str) -> View:
         return View(
             title=f"{entry.name}: {entry.standing}",
             version=version,
-            text=text | {"sentence": entry.sentence},
-            moods={"run": entry.mood},
+            text=text | {"sentence": ""},
+            moods={"run": f"live mood-{entry.mood}"},
         )
-    text |= {"where": f"on {entry.where}" if entry.where else "", "sentence": entry.sentence}
+    text |= {"where": f"on {entry.where}" if entry.where else "", "sentence": ""}
+    if entry.standing == "interrupted":  # which its report cannot know
+        text["sentence"] = entry.sentence
     text |= {key: printable(said) for key, said in _text(snapshot).items()}
     return View(
         title=_title(entry, snapshot),
@@ -40,7 +42,7 @@ def view(entry: Entry, snapshot: Snapshot | None, version: str) -> View:
         text=text,
         bars={"progress": snapshot.timing.progress},
         moments={} if snapshot.last is None else {"heard": snapshot.last.isoformat()},
-        moods={"run": entry.mood},
+        moods={"run": f"live mood-{entry.mood}"},
         tables=_tables(snapshot),
     )
 
@@ -168,7 +170,7 @@ def _device(device: DeviceRow, now: datetime) -> Row:
         ", ".join(filter(None, parts)),
         bar,
     )
-    return Row(mood="trouble" if device.is_overdue else "", cells=row["cells"])
+    return Row(look="late" if device.is_overdue else "", cells=row["cells"])
 
 
 def _score(score: float | None) -> str:
@@ -177,4 +179,4 @@ def _score(score: float | None) -> str:
 
 def _row(*cells: Cell) -> Row:
     shown = [printable(cell) if isinstance(cell, str) else cell for cell in cells]
-    return Row(mood="", cells=shown)
+    return Row(look="", cells=shown)

@@ -103,7 +103,7 @@
   function fill(body, rows) {
     body.replaceChildren(...rows.map((row) => {
       const line = document.createElement("tr");
-      if (row.mood) line.className = row.mood;
+      if (row.look) line.className = row.look;
       line.append(...row.cells.map(cell));
       return line;
     }));
