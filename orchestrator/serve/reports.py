@@ -12,9 +12,6 @@ from objectives.keeping import keeping
 from orchestrator.serve.followed import UNREADABLE
 from orchestrator.serve.view import digest
 
-REST_SECONDS = 15.0
-"""Between two reports of the same run: the page's head says meanwhile how it goes on."""
-
 MOST_KEPT = 16
 """Reports that stay in memory, some 2 MB each at most."""
 
@@ -32,12 +29,18 @@ class Built:
 
 
 class Reports:
-    """Makes reports by `build`, which is given a directory. Threads may share it."""
+    """Makes reports by `build`, which is given a directory. Threads may share it.
+
+    Between two of a run are `rest_seconds`: the page's head says meanwhile how it goes on.
+    """
 
     def __init__(
-        self, build: Callable[[Path], str], clock: Callable[[], float] = monotonic
+        self,
+        build: Callable[[Path], str],
+        rest_seconds: float,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
-        self._build, self._clock = build, clock
+        self._build, self._rest_seconds, self._clock = build, rest_seconds, clock
         self._built: OrderedDict[str, Built] = OrderedDict()
         self._tried: dict[str, float] = {}
         self._pending: dict[str, Event] = {}
@@ -67,7 +70,7 @@ class Reports:
 
     def _is_rested(self, id_: str) -> bool:
         tried = self._tried.get(id_)
-        return tried is None or self._clock() - tried >= REST_SECONDS
+        return tried is None or self._clock() - tried >= self._rest_seconds
 
     def _make(self, id_: str, directory: Path, stage: str) -> None:
         try:

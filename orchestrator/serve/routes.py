@@ -12,21 +12,22 @@ from orchestrator.serve.answers import HTML, JSON, SCRIPT, Answer, Request, said
 from orchestrator.serve.catalogue import Catalogue, Listing
 from orchestrator.serve.entry import Entry
 from orchestrator.serve.followed import Followed
-from orchestrator.serve.reports import Reports
+from orchestrator.serve.reports import Built, Reports
 from orchestrator.serve.shared import Shared
 from orchestrator.serve.view import View, digest
 
-FRESH_SECONDS = 1.0
-"""What readers see of a run is as old as that at most."""
-
-FIRST_REPORT_SECONDS = 3.0
-"""A page waits so long for its report; later it comes by itself."""
-
-REPORT_SECONDS = 15.0
-"""Who asks for the report alone waits for so long."""
-
 NOWHERE = said(HTTPStatus.NOT_FOUND, "Nothing is here. The list of runs is at /")
 NOT_YET = said(HTTPStatus.SERVICE_UNAVAILABLE, "The report is being made.")
+
+
+@dataclass(frozen=True)
+class Rhythm:
+    """How often things are looked at and made, however many readers there are."""
+
+    fresh_seconds: float = 1.0  # what is seen of a run is as old as that at most
+    rest_seconds: float = 15.0  # between two reports of a run
+    first_report_seconds: float = 3.0  # a page waits so long for its report; then it follows
+    report_seconds: float = 15.0  # as who asks for it alone
 
 
 @dataclass(frozen=True)
@@ -55,12 +56,14 @@ class Routes:
         self,
         catalogue: Catalogue,
         build: Callable[[Path], str] = pages.report,
+        rhythm: Rhythm | None = None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self.catalogue = catalogue
-        self._reports = Reports(build, clock)
+        self._rhythm = rhythm or Rhythm()
+        self._reports = Reports(build, self._rhythm.rest_seconds, clock)
         self._clock = clock
-        self._listed = Shared(self._list, FRESH_SECONDS, clock)
+        self._listed = Shared(self._list, self._rhythm.fresh_seconds, clock)
         self._seen: dict[str, Shared[Seen]] = {}
         self._lock = Lock()
 
@@ -117,7 +120,7 @@ class Routes:
 
     def _page(self, run: Followed) -> Answer:
         seen = self._look(run)
-        built = self._reports.wait(run.id, FIRST_REPORT_SECONDS) if seen.is_readable else None
+        built = self._report(run) if seen.is_readable else None
         version = built.version if built is not None else seen.view.version
         content = b"" if built is None else built.html
         if not seen.is_readable:
@@ -125,12 +128,15 @@ class Routes:
         body = pages.run_page(seen.entry, replace(seen.view, version=version), content)
         return Answer(HTTPStatus.OK, body, HTML, policy=pages.policy())
 
+    def _report(self, run: Followed) -> Built | None:
+        return self._reports.wait(run.id, self._rhythm.first_report_seconds)
+
     def _content(self, run: Followed) -> Answer:
         seen = self._look(run)
         if not seen.is_readable:
             body = pages.unreadable(seen.entry)
             return Answer(HTTPStatus.OK, body, HTML, tag=seen.view.version)
-        built = self._reports.wait(run.id, REPORT_SECONDS)
+        built = self._reports.wait(run.id, self._rhythm.report_seconds)
         if built is None:
             return NOT_YET
         return Answer(HTTPStatus.OK, built.html, HTML, tag=built.version)
@@ -141,7 +147,7 @@ class Routes:
             shared = self._seen.get(run.id)
             if shared is None:
                 shared = self._seen[run.id] = Shared(
-                    lambda: self._see(run), FRESH_SECONDS, self._clock
+                    lambda: self._see(run), self._rhythm.fresh_seconds, self._clock
                 )
         return shared.get()
 
