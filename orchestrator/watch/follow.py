@@ -1,5 +1,6 @@
 """A run watched from outside: by its ledger as it grows, and what its attempts write."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -30,18 +31,26 @@ class Follower:
         """The run as of the last look; None before its first whole record."""
         return self._tail.state
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether its ledger was there before, and is not any more."""
+        return self._tail.is_gone
+
     def advance(self) -> list[Record]:
         """Look again: the records that are new, all of them if the ledger is another one.
 
         Raises as `Tail.advance` does.
         """
-        records = self._tail.advance()
-        for record in records:
+        return list(self.news())
+
+    def news(self) -> Iterator[Record]:
+        """The same, one after the other: `state` is as of the one that was given last."""
+        for record in self._tail.news():
             if record.seq == 0:
                 self._noted = Noted()
-            assert self.state is not None, "it is of these records"
+            assert self.state is not None, "it is of this record"
             self._noted.note(self.state, record.event, datetime.fromisoformat(record.at))
-        return records
+            yield record
 
     def snapshot(self, now: datetime, most_heartbeats: int | None = None) -> Snapshot | None:
         """The run as of the last `advance`, with what its attempts have written by now.
@@ -50,5 +59,4 @@ class Follower:
         """
         if self.state is None:
             return None
-        signs = self._signs.look(self.state, most_heartbeats)
-        return snapshot(self.state, self._noted, now, signs)
+        return self._signs.seen(snapshot(self.state, self._noted, now), most_heartbeats)

@@ -7,9 +7,10 @@ escapes it.
 from datetime import datetime
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, computed_field
 
 from budgets.events import Status
+from budgets.pace import Pace
 from budgets.report import Balance
 from budgets.terms import PanelName, Phase, Tier
 
@@ -18,6 +19,13 @@ Standing = Literal["running", "elsewhere", "nobody", "over"]
 
 Doing = Literal["idle", "starting", "running"]
 """Of a device; `starting` until its supervisor has said that it took the evaluation on."""
+
+
+OVERDUE_TIMES = 1.5
+"""An evaluation that takes so many times what is expected is pointed at ..."""
+
+OVERDUE_SECONDS = 2.0
+"""... if it is so much longer at least."""
 
 
 class _Part(BaseModel):
@@ -74,19 +82,6 @@ class Arm(_Part):
     mean: float | None  # of the healthy ones so far
 
 
-class Timing(_Part):
-    """Where the run stands in time."""
-
-    elapsed_seconds: float  # that it was open
-    remaining_seconds: float | None  # None: no evaluation's time is known, or nothing goes on
-    eta: datetime | None
-    progress: float  # 0 to 1, in evaluations' lengths
-    evals_per_hour: float | None
-    on_track: bool | None
-    binding: str | None  # what leaves the least time
-    slack_seconds: float | None  # beyond what is needed; negative: too little
-
-
 class DeviceRow(_Part):
     """One slot and what it does."""
 
@@ -98,11 +93,22 @@ class DeviceRow(_Part):
     attempt: int
     seconds: float | None  # for how long it has been doing that; None: not known
     expected_seconds: float | None
+    expected_steps: float | None  # that others took
     limit_seconds: float | None  # then it is ended
-    is_overdue: bool  # far beyond what is expected
-    step: float | None  # as its heartbeat said last, as are the next two
-    loss: float | None
-    progress: float | None  # 0 to 1; of steps as others took them, where it does not say
+    step: float | None = None  # as its heartbeat said last, as are the next two
+    loss: float | None = None
+    progress: float | None = None  # 0 to 1; of steps as others took them, where it does not say
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def is_overdue(self) -> bool:
+        """Whether it takes far longer than is expected."""
+        if self.seconds is None or self.expected_seconds is None:
+            return False
+        longest = max(
+            OVERDUE_TIMES * self.expected_seconds, self.expected_seconds + OVERDUE_SECONDS
+        )
+        return self.seconds > longest
 
 
 class Ended(_Part):
@@ -139,7 +145,7 @@ class Snapshot(_Part):
     scores: Scores
     arms: tuple[Arm, ...]
     balances: tuple[Balance, ...]
-    timing: Timing
+    pace: Pace  # as of now: what runs at the moment has come so much nearer to its end
     devices: tuple[DeviceRow, ...]
     recent: tuple[Ended, ...]  # the last few attempts, the last one first
     triggers: tuple[str, ...]  # rules that fired, the last one first, as are the next two

@@ -1,18 +1,17 @@
-"""A snapshot taken of a run's state. No disk: what files say comes in as signs."""
+"""A snapshot taken of a run's state. No disk."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from statistics import fmean
 from typing import Literal
 
-from budgets.accounts import Key
 from budgets.calibration import best_of_noise
 from budgets.campaign.effects import campaign_of
 from budgets.course import next_step, pairing, search_is_over, still_apart
 from budgets.events import Status
 from budgets.markdown import duration
-from budgets.pace import expected_seconds, last_seen, pace
+from budgets.pace import Pace, expected_seconds, last_seen, pace
 from budgets.report import balances
 from budgets.rules.triggers import Verdict, judge
 from budgets.sentence import sentence
@@ -21,7 +20,6 @@ from orchestrator.campaign.heard import Heard
 from orchestrator.walk import only_ends_the_search
 from orchestrator.watch.devices import device_rows
 from orchestrator.watch.noted import Noted, Tally
-from orchestrator.watch.signs import Sign
 from orchestrator.watch.snapshot import (
     Arm,
     Counts,
@@ -29,7 +27,6 @@ from orchestrator.watch.snapshot import (
     Scores,
     Snapshot,
     Standing,
-    Timing,
 )
 
 BAND_SDS = 2.0
@@ -38,12 +35,10 @@ BAND_SDS = 2.0
 MOST_NOTES = 5
 
 
-def snapshot(
-    state: RunState, noted: Noted, now: datetime, signs: Mapping[Key, Sign] | None = None
-) -> Snapshot:
+def snapshot(state: RunState, noted: Noted, now: datetime) -> Snapshot:
     """What a person watches of the run at that moment.
 
-    `noted` is what its watcher noted of its records, `signs` what attempts in flight have written.
+    `noted` is what its watcher noted of its records.
     """
     plan, verdict = state.plan, _verdict(state)
     heard = Heard(state, last_seen(state))
@@ -68,8 +63,8 @@ def snapshot(
         scores=_scores(state, noted),
         arms=tuple(_arms(state)),
         balances=balances(state),
-        timing=_timing(state, standing, now),
-        devices=device_rows(state, noted, now, signs or {}, goes_on=standing in _GOES_ON),
+        pace=_pace(state, standing, now),
+        devices=device_rows(state, noted, now, goes_on=standing in _GOES_ON),
         recent=tuple(noted.recent),
         triggers=_last(f"{f.rule}: {f.evidence}" for f in state.fired),
         overrides=_last(f"{o.rule}: {o.reason}" for o in state.overridden),
@@ -222,23 +217,20 @@ def _arms(state: RunState) -> Iterator[Arm]:
             )
 
 
-def _timing(state: RunState, standing: Standing, now: datetime) -> Timing:
+def _pace(state: RunState, standing: Standing, now: datetime) -> Pace:
     """As of now: what runs at the moment has come so much nearer to its end."""
-    is_running, known = standing == "running", pace(state)
-    since = max(0.0, (now - last_seen(state)).total_seconds()) if is_running else 0.0
-    remaining = None if known.remaining_hours is None else 3600 * known.remaining_hours
-    goes_on = standing in _GOES_ON and remaining is not None
-    if remaining is not None and is_running:
-        remaining -= min(since, remaining, expected_seconds(state) or 0.0)
-    if not is_running:
-        known = pace(state, now)
-    return Timing(
-        elapsed_seconds=3600 * known.elapsed_hours + since,
-        remaining_seconds=remaining,
-        eta=now + timedelta(seconds=remaining or 0.0) if goes_on else None,
-        progress=known.progress,
-        evals_per_hour=known.evals_per_hour,
-        on_track=known.on_track,
-        binding=known.binding,
-        slack_seconds=None if known.slack_hours is None else 3600 * known.slack_hours,
+    if standing != "running":
+        return pace(state, now)
+    known, hour = pace(state), 3600
+    since_hours = max(0.0, (now - last_seen(state)).total_seconds()) / hour
+    if known.remaining_hours is None:
+        return known.model_copy(update={"elapsed_hours": known.elapsed_hours + since_hours})
+    gained = min(since_hours, known.remaining_hours, (expected_seconds(state) or 0.0) / hour)
+    remaining = known.remaining_hours - gained
+    return known.model_copy(
+        update={
+            "elapsed_hours": known.elapsed_hours + since_hours,
+            "remaining_hours": remaining,
+            "eta": now + timedelta(hours=remaining),
+        }
     )
