@@ -23,7 +23,12 @@ def content(report: Report) -> str:
 
 
 def of_sections(
-    name: str, about: str, heading: str, sentence: str, parts: Sequence[Section], mood: Mood = "open"
+    name: str,
+    about: str,
+    heading: str,
+    sentence: str,
+    parts: Sequence[Section],
+    mood: Mood = "open",
 ) -> str:
     """A document of the same looks about something else than one run.
 
