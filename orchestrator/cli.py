@@ -55,6 +55,7 @@ from orchestrator.planning.commands import plans
 from orchestrator.planning.history_command import history
 from orchestrator.proxy_commands import proxies
 from orchestrator.recorded import find_run, load_state
+from orchestrator.serve.command import serve
 from orchestrator.session import system_clock
 from orchestrator.shards_command import shards
 from orchestrator.slurm.commands import exports
@@ -132,6 +133,7 @@ app.command()(analyze)
 app.command()(explain)
 app.command()(doctor)
 app.command("dry-run")(show_dry_run)
+app.command()(serve)
 app.command()(history)
 
 

@@ -14,27 +14,36 @@ import orjson
 from budgets.chain import LEDGER, Record, read
 from budgets.events import Event, Settled
 from budgets.fold import apply, begin
+from budgets.pace import pace, timing
 from budgets.state import RunState
 from budgets.storage import write_aside
 from orchestrator.run import Observer
 
 METRICS = "metrics.jsonl"
 
+IN_TIME = (
+    *("training/elapsed_hours", "training/remaining_hours", "training/on_track"),
+    *("optimization/estimated_hours", "optimization/actual_hours", "optimization/time_accuracy"),
+)
+
 
 def line(state: RunState, event: Settled) -> bytes:
-    """The evaluation's line, `state` being the run's once it is settled.
+    """The evaluation's line, `state` being the run's once it is settled."""
+    return orjson.dumps(
+        {**_place(state, event), **measured(state, event)}, option=orjson.OPT_APPEND_NEWLINE
+    )
 
-    `elapsed_seconds` is how long the run had been open then, over all its sessions.
+
+def measured(state: RunState, event: Settled) -> dict[str, Any]:
+    """What the evaluation took and gave, and where the run stands in time once it is settled.
+
+    `elapsed_seconds` is how long the run had been open then, over all its sessions; `evaluations`
+    how many were over.
     """
-    return orjson.dumps(_metrics(state, event), option=orjson.OPT_APPEND_NEWLINE)
-
-
-def _metrics(state: RunState, event: Settled) -> dict[str, Any]:
     accounts, trained = state.accounts, event.train_seconds
     paid = (state.plan.calibration, state.plan.parent)
     before = sum(one.open_ms for one in paid if one is not None)
     return {
-        **_place(state, event),
         "seed": event.seed,
         "attempt": event.attempt,
         "status": event.status,
@@ -47,7 +56,15 @@ def _metrics(state: RunState, event: Settled) -> dict[str, Any]:
         "peak_memory_bytes": event.peak_memory_bytes,
         "elapsed_seconds": (accounts.wall_ms - before) / 1000,
         "evaluations": accounts.evaluations + accounts.apart,
+        **in_time(state),
     }
+
+
+def in_time(state: RunState) -> dict[str, float | None]:
+    """Where the run stands in time, by the names that trackers have for it; None: not known yet."""
+    taken = timing(state)
+    known = {**pace(state).metrics(), **({} if taken is None else taken.metrics())}
+    return {name: known.get(name) for name in IN_TIME}
 
 
 def _place(state: RunState, event: Settled) -> dict[str, Any]:

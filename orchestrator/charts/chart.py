@@ -49,6 +49,7 @@ class Line:
     is_dashed: bool = False
     is_step: bool = False
     is_thin: bool = False
+    is_faint: bool = False  # of many: paler, so that what lies over it is seen
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,7 @@ class Points:
     shape: Shape = "dot"
     is_large: bool = False
     tips: Sequence[str] = ()  # what each says when it is pointed at; empty: nothing
+    is_faint: bool = False  # of many: paler and smaller, so that what lies over it is seen
 
 
 @dataclass(frozen=True)

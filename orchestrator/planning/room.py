@@ -29,8 +29,8 @@ RUN_BYTES = 5_500
 REPORT_BYTES, ROW_BYTES = 3_600, 310
 """Of the two reports of a generation; and what each earlier generation adds to both."""
 
-EVALUATION_ROW_BYTES = 460
-"""Of `progress.csv` (160) and `metrics.jsonl` (300)."""
+EVALUATION_ROW_BYTES = 740
+"""Of `progress.csv` (160) and `metrics.jsonl` (580)."""
 
 
 @dataclass(frozen=True)

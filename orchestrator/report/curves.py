@@ -43,7 +43,7 @@ def curves(directory: Path, state: RunState) -> tuple[tuple[Curve, ...], str]:
     score, found = scored_by(state), []
     for sources in _wanted(directory, state):
         read = (read_curve(source, score) for source in sources)
-        found += [curve for curve in islice(filter(None, read), 1)]
+        found += islice(filter(None, read), 1)
     if found:
         return tuple(found), ""
     if not any(batch.results() for batch in state.batches()):

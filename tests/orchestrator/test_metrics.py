@@ -41,6 +41,21 @@ def test_time_since_the_run_began_never_runs_backwards(finished_run: Path) -> No
     assert elapsed[0] >= 0
 
 
+def test_a_line_says_where_the_run_stood_in_time_by_the_names_that_trackers_have(
+    finished_run: Path,
+) -> None:
+    lines = lines_of(finished_run)
+    assert all(set(metrics.IN_TIME) <= line.keys() for line in lines)
+    for line in lines:
+        actual, elapsed = line["optimization/actual_hours"], line["training/elapsed_hours"]
+        assert 0 <= actual <= elapsed
+        assert line["optimization/time_accuracy"] == pytest.approx(
+            100 * line["optimization/estimated_hours"] / actual
+        )
+    assert lines[0]["training/remaining_hours"] > lines[-1]["training/remaining_hours"] == 0
+    assert {line["training/on_track"] for line in lines} <= {0.0, 1.0}
+
+
 def test_evaluations_beside_the_search_are_told_apart(confirmed_run: Path) -> None:
     state = load_state(confirmed_run)
     lines = lines_of(confirmed_run)

@@ -14,8 +14,9 @@ from orchestrator.report.plots.distribution import axes, correlations, spread
 from orchestrator.report.plots.effort import memory, times
 from orchestrator.report.plots.failing import failures
 from orchestrator.report.plots.gains import confirmations, pairs
-from orchestrator.report.plots.knobs import marginals, parallel, paths
+from orchestrator.report.plots.knobs import marginals, paths
 from orchestrator.report.plots.losses import curves
+from orchestrator.report.plots.parallel import parallel
 from orchestrator.report.plots.progress import scores
 from orchestrator.report.plots.spending import budget, currencies
 

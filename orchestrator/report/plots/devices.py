@@ -188,12 +188,12 @@ def _session_rules(report: Report, unit: Unit) -> list[Mark]:
 def _description(report: Report, rows: Sequence[str], slow: Sequence[Evaluation]) -> str:
     own = report.evaluations
     counts = {kind: sum(kind_of(e) == kind for e in own) for kind, _, _ in KINDS}
-    ways = [f"{counts['search'] + counts['panel']} healthy", f"{counts['failed']} failed"]
-    ways.append(f"{counts['lost']} lost or cancelled")
-    worst = [f"{named(e)} on {e.device}" for e in slow[:3]]
+    ways = [f"{counts['search'] + counts['panel']} healthy", f"{counts['failed'] or 'none'} failed"]
+    ways.append(f"{counts['lost'] or 'none'} lost or cancelled")
+    worst = "; ".join(f"{named(e)} on {e.device}" for e in slow[:3])
     return sentences(
         f"{counted(len(own), 'attempt')} on {counted(len(rows), 'device')} in "
         f"{counted(len(report.identity.sessions), 'session')}: {listed(ways)}; "
-        f"{len(report.in_flight)} in flight.",
-        f"{counted(len(slow), 'straggler')}, the slowest {listed(worst)}." if slow else "",
+        f"{len(report.in_flight) or 'none'} in flight.",
+        f"{counted(len(slow), 'straggler')}, the slowest: {worst}." if slow else "",
     )

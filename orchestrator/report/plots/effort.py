@@ -138,7 +138,8 @@ def _chart(effort: Effort) -> Chart:
     label = f"{effort.label} ({unit.name})"
     if max(every) > WIDE * min(every) > 0:
         return Chart(x, Axis(label, "log"), marks)
-    return Chart(x, Axis(label, low=0.0), marks)
+    is_near_zero = min(every) < 0.5 * max(every)
+    return Chart(x, Axis(label, low=0.0 if is_near_zero else None), marks)
 
 
 def _points(effort: Effort, clock: Unit) -> Iterator[Points]:

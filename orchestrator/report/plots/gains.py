@@ -20,7 +20,7 @@ from orchestrator.report.plots.words import counted, number, sentences
 
 ROLES: tuple[Role, ...] = ("series1", "series2", "series3", "series4", "series5", "series6")
 
-LEAST_ASPECT, ROW_ASPECT = 0.25, 0.055
+LEAST_ASPECT, ROW_ASPECT = 0.15, 0.042
 
 
 def confirmations(report: Report) -> Plot | None:
@@ -34,7 +34,7 @@ def confirmations(report: Report) -> Plot | None:
         caption=_caption(report),
         description=sentences(*(_said(one) for one in own)),
         charts=[_forest(report, own)],
-        aspect=max(LEAST_ASPECT, 0.1 + ROW_ASPECT * len(own)),
+        aspect=max(LEAST_ASPECT, 0.06 + ROW_ASPECT * len(own)),
     )
 
 
@@ -46,7 +46,7 @@ def _forest(report: Report, own: Sequence[Comparison]) -> Chart:
         marks.append(Rule(100 * findings.asked, "limit", asked, axis="x"))
     for is_decisive, is_shown in ((True, True), (True, False), (False, True), (False, False)):
         marks += _intervals(own, is_decisive=is_decisive, is_shown=is_shown)
-    names = [f"{one.name} ({counted(one.gain.pairs, 'pair')})" for one in own]
+    names = [f"{one.name}, {counted(one.gain.pairs, 'pair')}" for one in own]
     x = Axis("gain over what it is compared with (%), right is better", has_zero=True)
     notes = [
         Note(0.0, float(place), "no pair with a score")

@@ -17,7 +17,7 @@ from orchestrator.charts.chart import (
 from orchestrator.report.model import KnobView, Marginal, Report
 from orchestrator.report.plots.candidates import Candidate, candidates, generation_axis
 from orchestrator.report.plots.scales import axis_of, in_words, knob_of
-from orchestrator.report.plots.words import counted, listed, sentences, short, thinned
+from orchestrator.report.plots.words import sentences, short, thinned
 
 MOST_POINTS = 4000
 """Of candidates in all charts of one plot together: more would make a page of megabytes."""
@@ -59,7 +59,13 @@ def _path(report: Report, own: Sequence[Candidate], place: int) -> Chart:
     beyond = max(0.8, len(report.generations) / 15) if is_recommended else 0.0
     axis = generation_axis(report, beyond=beyond)
     marks: list[Mark] = [
-        Points([c.place for c in own], [c.point[place] for c in own], "candidate", "candidate"),
+        Points(
+            [c.place for c in own],
+            [c.point[place] for c in own],
+            "candidate",
+            "candidate",
+            is_faint=True,
+        ),
         *_favourites(report, place),
         Rule(view.baseline_unit, "baseline", "baseline"),
     ]
@@ -161,7 +167,9 @@ def _marginal(one: Marginal, view: KnobView, axis: Axis) -> Chart:
     pairs = [p for p in zip(one.units, one.excess, strict=True) if low <= p[1] <= high]
     shown = thinned(pairs, MOST_POINTS // 10)
     marks: list[Mark] = [
-        Points([x for x, _ in shown], [y for _, y in shown], "candidate", "candidate"),
+        Points(
+            [x for x, _ in shown], [y for _, y in shown], "candidate", "candidate", is_faint=True
+        ),
         Rule(0.0, "muted", is_dashed=False),
         Rule(view.baseline_unit, "baseline", "baseline", axis="x"),
     ]
@@ -193,68 +201,3 @@ def _marginal_said(one: Marginal) -> str:
         return f"{one.knob}: {_standing(one)}."
     slope = f"{short(one.slope)} ± {short(one.slope_error)} per standard deviation"
     return f"{one.knob}: {slope}, {_standing(one)}."
-
-
-def parallel(report: Report) -> Plot | None:
-    """All knobs of a candidate as one line; None without two knobs and a score."""
-    own = [c for c in candidates(report) if c.score is not None and not c.is_short]
-    views = report.knobs
-    if len(views) < 2 or not own:
-        return None
-    ranked = sorted(own, key=lambda c: (c.score or 0.0, c.generation, c.number))
-    count = max(1, round(len(ranked) / 10))
-    best, rest = thinned(ranked[:count], MOST_BEST), thinned(ranked[count:], MOST_REST)
-    marks = [
-        _polylines(
-            [c.point for c in rest], Line([], [], "muted", "other candidates", is_thin=True)
-        ),
-        _polylines([c.point for c in best], Line([], [], "best", "best tenth", is_thin=True)),
-        _polylines([tuple(v.baseline_unit for v in views)], Line([], [], "baseline", "baseline")),
-    ]
-    chosen = [v.recommended_unit for v in views if v.recommended_unit is not None]
-    if len(chosen) == len(views):
-        marks.append(_polylines([tuple(chosen)], Line([], [], "winner", "recommended")))
-    names = [f"{v.name}  ({in_words(v.low)} to {in_words(v.high)})" for v in views]
-    x = Axis("place in the knob's range, as searched", low=0.0, high=1.0)
-    return Plot(
-        name="parallel",
-        title="Candidates, all knobs at once",
-        caption=sentences(
-            "A line is a candidate. Where the best tenth runs through a neck, the knob decides; "
-            "where it is as wide as the others, it does not.",
-            _left_out(len(ranked), len(best) + len(rest)),
-        ),
-        description=_parallel_said(views, ranked[:count]),
-        charts=[Chart(x, Axis("", categories=names), marks)],
-        aspect=max(0.3, 0.06 * len(views)),
-    )
-
-
-MOST_BEST, MOST_REST = 40, 120
-"""Lines in the plot of parallel coordinates: more are a grey sheet."""
-
-
-def _polylines(points: Sequence[Sequence[float]], line: Line) -> Line:
-    """One line that breaks between them, from the first knob at the top to the last."""
-    x: list[float | None] = []
-    y: list[float | None] = []
-    for point in points:
-        x += [*point, None]
-        y += [*(float(row) for row in range(len(point))), None]
-    return Line(x, y, line.role, line.label if points else "", is_thin=line.is_thin)
-
-
-def _left_out(count: int, shown: int) -> str:
-    return "" if shown == count else f"Of {count} candidates with a score {shown} are shown."
-
-
-def _parallel_said(views: Sequence[KnobView], best: Sequence[Candidate]) -> str:
-    ranges = []
-    for place, view in enumerate(views):
-        own = [c.point[place] for c in best]
-        ranges.append(f"{view.name} {100 * min(own):.0f} to {100 * max(own):.0f} %")
-    return sentences(
-        f"The best tenth is {counted(len(best), 'candidate')}, from {best[0].score:.5g} to "
-        f"{best[-1].score:.5g}.",
-        f"Of each knob's range they take: {listed(ranges, 24)}.",
-    )

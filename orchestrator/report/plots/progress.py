@@ -108,11 +108,10 @@ def _score_axis(report: Report, low: float | None = None, high: float | None = N
 def _noise_marks(noise: Noise | None) -> Iterator[Mark]:
     if noise is None:
         return
-    seeds = counted(len(noise.scores), "seed")
     if noise.sd:
         reach = NOISE_SDS * noise.sd
         yield Stripe(noise.mean - reach, noise.mean + reach, "baseline", "baseline's noise, ± 2 sd")
-    yield Rule(noise.mean, "baseline", f"baseline, mean of {seeds}", is_dashed=False)
+    yield Rule(noise.mean, "baseline", "baseline, mean", is_dashed=False)
 
 
 def _candidate_marks(own: Sequence[Candidate], high: float) -> Iterator[Mark]:
@@ -125,6 +124,7 @@ def _candidate_marks(own: Sequence[Candidate], high: float) -> Iterator[Mark]:
         "candidate",
         "candidate",
         tips=[f"{_name(c)}: {number(score)}" for c, score in inside],
+        is_faint=True,
     )
     if above:
         yield Points(

@@ -10,6 +10,8 @@ from orchestrator.report.model import KnobView
 
 MOST_TICKS = 5
 
+MINUS = "\N{MINUS SIGN}"
+
 ROOM = 0.03
 """Of the range, beyond its ends: marks at an end are whole."""
 
@@ -25,7 +27,9 @@ def ticks_of(view: KnobView, most: int = MOST_TICKS) -> list[tuple[float, str]]:
     if knob is None:
         return [(0.0, in_words(view.low)), (1.0, in_words(view.high))]
     values = {"log10": _decades, "sigmoid01": _places, "tanh11": _places}.get(view.kind, _round)
-    found = [(knob.encode(value), in_words(value)) for value in values(view, most)]
+    found = [
+        (knob.encode(value), in_words(value).replace("-", MINUS)) for value in values(view, most)
+    ]
     return [tick for tick in found if -1e-9 <= tick[0] <= 1 + 1e-9]
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from budgets.markdown import amount
 from budgets.report import Balance
-from orchestrator.charts.chart import Axis, Bars, Chart, Mark, Note, Plot, Points, Role
+from orchestrator.charts.chart import Axis, Bars, Chart, Line, Mark, Note, Plot, Role
 from orchestrator.report.model import Report
 from orchestrator.report.plots.candidates import generation_axis
 from orchestrator.report.plots.words import Unit, counted, device_hours_unit, sentences, short
@@ -62,7 +62,7 @@ def budget(report: Report) -> Plot | None:
         caption="Useful and wasted time is charged; idle is what slots were there for beyond "
         "that: waiting for the last evaluation of a generation, or starting up."
         + (
-            " A diamond is what the calibration planned."
+            " The black line is what the calibration planned."
             if any(b.planned is not None for b in bars)
             else ""
         ),
@@ -101,7 +101,7 @@ def _bars(report: Report) -> Iterator[Bar]:
 
 def _gap(report: Report) -> float:
     """Between the last generations and each bar beside them: room for its name."""
-    return max(1.5, len(report.generations) / 9)
+    return max(1.5, len(report.generations) / 5.5)
 
 
 def _chart(report: Report, bars: Sequence[Bar], unit: Unit) -> Chart:
@@ -122,10 +122,11 @@ def _chart(report: Report, bars: Sequence[Bar], unit: Unit) -> Chart:
         for part, role, label in PARTS
         if (own := [bar for bar in bars if bar.of(part) > 0])
     ]
-    planned = [(bar.place, unit.of(bar.planned)) for bar in bars if bar.planned is not None]
+    planned = [bar for bar in bars if bar.planned is not None]
     if planned:
-        places, values = zip(*planned, strict=True)
-        marks.append(Points(places, values, "limit", "planned", "diamond"))
+        places = [edge for bar in planned for edge in (bar.place - 0.5, bar.place + 0.5)]
+        values = [unit.of(bar.planned or 0.0) for bar in planned for _ in range(2)]
+        marks.append(Line(places, values, "limit", "planned"))
     return Chart(x, Axis(unit.name, has_zero=True), marks)
 
 
@@ -169,7 +170,7 @@ def currencies(report: Report) -> Plot | None:
         "is that worst case of what is in flight.",
         description=sentences(*map(_said, own)),
         charts=[Chart(x, y, [*marks, *notes])],
-        aspect=0.06 + 0.05 * len(own),
+        aspect=0.04 + 0.035 * len(own),
     )
 
 
