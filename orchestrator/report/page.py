@@ -1,6 +1,7 @@
 """A report as one HTML page that needs nothing else: no network, no script."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from orchestrator.report.contents.blocks import Section
 from orchestrator.report.contents.sections import sections
@@ -22,25 +23,18 @@ def content(report: Report) -> str:
     return filled("content.html.j2", report=report, sections=sections(report, plots(report)))
 
 
-def of_sections(
-    name: str,
-    about: str,
-    heading: str,
-    sentence: str,
-    parts: Sequence[Section],
-    mood: Mood = "open",
-) -> str:
-    """A document of the same looks about something else than one run.
+@dataclass(frozen=True)
+class Lead:
+    """How a page about something else than one run begins."""
 
-    `name` says what it is about and `about` what that is; `heading` and `sentence` come first.
-    """
-    return whole(
-        "plain.html.j2",
-        f"{heading}: {name}"[:TITLE_CHARACTERS],
-        name=name,
-        about=about,
-        heading=heading,
-        sentence=sentence,
-        sections=parts,
-        mood=mood,
-    )
+    name: str  # of what it is about
+    about: str  # what that is, in a few words
+    heading: str
+    sentence: str
+    mood: Mood = "open"
+
+
+def of_sections(lead: Lead, parts: Sequence[Section]) -> str:
+    """A document of the same looks about something else than one run."""
+    title = f"{lead.heading}: {lead.name}"[:TITLE_CHARACTERS]
+    return whole("plain.html.j2", title, lead=lead, sections=parts)
