@@ -55,8 +55,8 @@ def _answer(own: Answer) -> Iterator[str]:
     yield f"- **How sure**: {plain(own.sure)}"
     yield f"- **Cost**: {plain(own.cost)}"
     yield f"- **Next**: {plain(own.next)}"
-    if own.command:
-        yield from ("", *_fenced([own.command]))
+    if own.commands:
+        yield from ("", *_fenced(own.commands))
 
 
 def _section(section: Section) -> Iterator[str]:
