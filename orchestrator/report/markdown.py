@@ -12,6 +12,7 @@ from orchestrator.report.contents.blocks import (
     Figure,
     Heading,
     Items,
+    Lead,
     Log,
     Met,
     Ruler,
@@ -38,6 +39,15 @@ def markdown(report: Report, plots: Iterable[Plot]) -> str:
         *_answer(report.answer),
     ]
     for section in sections(report, plots):
+        lines += _section(section)
+    return "\n".join([*lines, ""])
+
+
+def of_sections(lead: Lead, parts: Iterable[Section]) -> str:
+    """Something else than one run in the same form."""
+    lines = [f"# {plain(lead.name)}: {plain(lead.heading)}", "", f"{plain(lead.about)}.", ""]
+    lines.append(f"**{plain(lead.sentence)}**")
+    for section in parts:
         lines += _section(section)
     return "\n".join([*lines, ""])
 

@@ -1,11 +1,10 @@
 """A report as one HTML page that needs nothing else: no network, no script."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from orchestrator.report.contents.blocks import Section
+from orchestrator.report.contents.blocks import Lead, Section
 from orchestrator.report.contents.sections import sections
-from orchestrator.report.model import Mood, Report
+from orchestrator.report.model import Report
 from orchestrator.report.plots import plots
 from orchestrator.report.rendering import filled, whole
 
@@ -21,17 +20,6 @@ def html(report: Report) -> str:
 def content(report: Report) -> str:
     """What is inside its <main>, to be put in the place of an earlier one."""
     return filled("content.html.j2", report=report, sections=sections(report, plots(report)))
-
-
-@dataclass(frozen=True)
-class Lead:
-    """How a page about something else than one run begins."""
-
-    name: str  # of what it is about
-    about: str  # what that is, in a few words
-    heading: str
-    sentence: str
-    mood: Mood = "open"
 
 
 def of_sections(lead: Lead, parts: Sequence[Section]) -> str:
