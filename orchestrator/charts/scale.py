@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypeGuard
 
 from orchestrator.charts.chart import Axis
-from orchestrator.charts.lettering import MINUS, TIMES
+from orchestrator.charts.lettering import MINUS, TIMES, shown
 
 MARGIN = 0.04
 """Share of the range that is left free at either end, where no limit was given."""
@@ -106,7 +106,12 @@ class Tick:
 
 
 def ticks(axis: Axis, reach: Range, most: int) -> tuple[Tick, ...]:
-    """At most `most` ticks (3, where fewer would say nothing of a scale), from low to high."""
+    """At most `most` ticks (3, where fewer would say nothing of a scale), from low to high.
+
+    Those that an axis names itself are all of them.
+    """
+    if axis.ticks:
+        return tuple(Tick(value, shown(name)) for value, name in axis.ticks if reach.holds(value))
     most = max(most, 3)
     if reach.is_log:
         return _log_ticks(reach, most)

@@ -4,6 +4,7 @@ from budgets.state import RunState
 from orchestrator.landscape import Landscape
 from orchestrator.report.model import Distribution, Spread
 from orchestrator.walk import ReplayError
+from orchestrator.warm.distribution import stood_at
 
 
 def distribution(state: RunState) -> tuple[Distribution | None, str]:
@@ -18,17 +19,17 @@ def distribution(state: RunState) -> tuple[Distribution | None, str]:
     except ImportError as error:
         return None, f"the search cannot be replayed here: {error}"
     try:
-        first, *later = landscapes(state, accept_drift=True)
+        seen = landscapes(state, accept_drift=True)
         chance = by_chance(plan.search, plan.resolved.population, state.finished)
     except (ReplayError, ValueError, ArithmeticError) as error:
         return None, f"the search cannot be replayed here: {error}"
-    last = later[-1]
+    last = stood_at(state, seen)
     found = Distribution(
         history=tuple(
-            _spread(generation.number, seen)
-            for generation, seen in zip(state.told, later, strict=True)
+            _spread(generation.number, now)
+            for generation, now in zip(state.told, seen[1:], strict=True)
         ),
-        first_deviations=first.deviations,
+        first_deviations=seen[0].deviations,
         correlations=last.correlations,
         eigenvalues=last.eigenvalues,
         axes=last.axes,

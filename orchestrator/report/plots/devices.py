@@ -25,7 +25,7 @@ MOST_TIPS = 600
 
 KINDS: tuple[tuple[str, Role, str], ...] = (
     ("search", "ok", "healthy"),
-    ("panel", "series2", "healthy, compared beside the search"),
+    ("panel", "winner", "healthy, compared beside the search"),
     ("failed", "failed", "failed"),
     ("lost", "lost", "lost or cancelled"),
 )

@@ -18,8 +18,8 @@ WIDE = 20.0
 
 KINDS: Mapping[str, Points] = {
     "search": Points([], [], "candidate", "search"),
-    "proxy": Points([], [], "series3", "search, evaluated by a proxy", "square"),
-    "fresh": Points([], [], "series2", "compared on fresh seeds", "diamond"),
+    "proxy": Points([], [], "series6", "search, evaluated by a proxy", "square"),
+    "fresh": Points([], [], "winner", "compared on fresh seeds", "diamond"),
     "varied": Points([], [], "series4", "with other FLOPs or settings", "triangle"),
     "failed": Points([], [], "failed", "failed or lost", "cross"),
 }

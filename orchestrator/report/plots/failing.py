@@ -28,7 +28,7 @@ def failures(report: Report) -> Plot | None:
         ),
         description=sentences(*map(_said, report.failures)),
         charts=[_by_cause(own)],
-        aspect=max(0.16, 0.06 + 0.05 * len(own)),
+        aspect=0.03 + 0.035 * len(own),
     )
 
 

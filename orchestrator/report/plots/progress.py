@@ -27,6 +27,9 @@ LEVEL = 0.05
 NOISE_SDS = 2.0
 """Half the height of the baseline's band."""
 
+FEW = 60
+"""Candidates that are seen each by itself: of more they are faint."""
+
 MOST_MARKED = 12
 """Up to so many generations their means have a mark each; more are a line."""
 
@@ -124,7 +127,7 @@ def _candidate_marks(own: Sequence[Candidate], high: float) -> Iterator[Mark]:
         "candidate",
         "candidate",
         tips=[f"{_name(c)}: {number(score)}" for c, score in inside],
-        is_faint=True,
+        is_faint=len(own) > FEW,
     )
     if above:
         yield Points(
@@ -154,7 +157,9 @@ def _course_marks(generations: Sequence[GenerationView]) -> Iterator[Mark]:
     """What each generation came to, and the best so far beside what luck would have shown."""
     best = [(g.number, g.best) for g in generations if g.best is not None]
     yield from _mean_marks(generations)
-    yield _steps(generations, [g.luck_so_far for g in generations], "luck", "best of pure noise")
+    yield _steps(
+        generations, [g.luck_so_far for g in generations], "luck", "best expected of noise alone"
+    )
     yield _steps(generations, [g.best_so_far for g in generations], "best", "best so far")
     yield Points(
         [number for number, _ in best],
@@ -250,6 +255,8 @@ def _reach_of(found: Sequence[float], also: Sequence[float] = ()) -> tuple[float
 
 
 def _caption(report: Report, has_short: bool) -> str:
+    if all(g.best is None for g in report.generations):
+        return "Nothing can be said of scores yet; the failures say why."
     noise = report.noise is not None and report.noise.sd is not None
     return sentences(
         "A search that finds something leaves the baseline's band and stays below what the best "

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from budgets.markdown import amount
 from budgets.report import Balance
-from orchestrator.charts.chart import Axis, Bars, Chart, Line, Mark, Note, Plot, Role
+from orchestrator.charts.chart import Axis, Bars, Chart, Line, Mark, Plot, Role
 from orchestrator.report.model import Report
 from orchestrator.report.plots.candidates import generation_axis
 from orchestrator.report.plots.words import Unit, counted, device_hours_unit, sentences, short
@@ -17,6 +17,9 @@ PARTS: tuple[tuple[str, Role, str], ...] = (
     ("reserved", "reserved", "reserved: in flight"),
 )
 """Of a bar, from the bottom."""
+
+
+NO_CAP = "No currency has a cap."
 
 
 @dataclass(frozen=True)
@@ -155,12 +158,6 @@ def currencies(report: Report) -> Plot | None:
     if not own:
         return None
     capped = [(place, b) for place, b in enumerate(own) if b.cap]
-    marks: list[Mark] = [*_shares(capped)]
-    notes = [
-        Note(1.0, float(place), f"no cap; {amount(b, b.spent)} spent")
-        for place, b in enumerate(own)
-        if not b.cap
-    ]
     y = Axis("", categories=[_name(b) for b in own])
     x = Axis("share of the cap (%)", low=0.0, high=max([100.0, *map(_whole, own)]))
     return Plot(
@@ -169,7 +166,7 @@ def currencies(report: Report) -> Plot | None:
         caption="Nothing is started that might pass a cap in the worst case: what is reserved "
         "is that worst case of what is in flight.",
         description=sentences(*map(_said, own)),
-        charts=[Chart(x, y, [*marks, *notes])],
+        charts=[Chart(x, y, list(_shares(capped)), empty="" if capped else NO_CAP)],
         aspect=0.04 + 0.035 * len(own),
     )
 
@@ -203,10 +200,9 @@ def _shares(capped: Sequence[tuple[int, Balance]]) -> Iterator[Bars]:
 
 def _name(balance: Balance) -> str:
     if balance.cap is None:
-        return balance.currency
-    return (
-        f"{balance.currency}: {_amount(balance, balance.spent)} of {_amount(balance, balance.cap)}"
-    )
+        return f"{balance.currency}: {_amount(balance, balance.spent)}, no cap"
+    spent, cap = _amount(balance, balance.spent), _amount(balance, balance.cap)
+    return f"{balance.currency}: {spent} of {cap}"
 
 
 def _amount(balance: Balance, value: float) -> str:
