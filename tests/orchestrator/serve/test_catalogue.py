@@ -1,16 +1,16 @@
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from budgets.chain import LEDGER
+from budgets.chain import LEDGER, Record
 from budgets.head import HEAD
 from orchestrator.serve import catalogue as module
-from orchestrator.serve.catalogue import Catalogue
+from orchestrator.serve.catalogue import Catalogue, Listing
 from orchestrator.serve.entry import Entry
-from orchestrator.tail import Tail
+from orchestrator.watch.follow import Follower
 
 if TYPE_CHECKING:
     from tests.orchestrator.serve.conftest import Growing
@@ -33,13 +33,13 @@ def only(runs: Catalogue) -> Entry:
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The directories whose ledgers were looked into."""
     read: list[Path] = []
-    advance = Tail.advance
+    advance = Follower.advance
 
-    def noted(tail: Tail) -> list[Any]:
-        read.append(tail.directory)
-        return advance(tail)
+    def noted(follower: Follower) -> list[Record]:
+        read.append(follower.directory)
+        return advance(follower)
 
-    monkeypatch.setattr(Tail, "advance", noted)
+    monkeypatch.setattr(Follower, "advance", noted)
     return read
 
 
@@ -196,12 +196,11 @@ def test_of_hundreds_of_ledgers_a_look_reads_what_it_has_time_for(
     for number in range(4):
         grow(f"run-{number}").finish()
     runs = Catalogue(tmp_path / "runs", clock=clock, fresh_seconds=0.0)
-    looks = []
+    looks: list[Listing] = []
     while not looks or looks[-1].unread:
         looks.append(runs.listing())
     assert len(looks) > 1
     assert looks[0].unread + sum(e.standing == "finished" for e in looks[0].entries) == 4
-    assert [entry.sentence for entry in looks[0].entries if entry.standing == "unread"][0] == (
-        "Being read."
-    )
+    waiting = [entry.sentence for entry in looks[0].entries if entry.standing == "unread"]
+    assert set(waiting) == {"Being read."}
     assert {entry.standing for entry in looks[-1].entries} == {"finished"}

@@ -1,6 +1,6 @@
-import pytest
-
 from pathlib import Path
+
+import pytest
 
 from budgets.chain import LEDGER
 from orchestrator.serve.places import DEEPEST, Places, identifier, places
