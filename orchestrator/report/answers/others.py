@@ -3,8 +3,8 @@
 from budgets.campaign.effects import CampaignReport
 from budgets.liveness import Liveness
 from budgets.statistics.comparison import percent
-from orchestrator.report.answers.commands import command, for_objective
-from orchestrator.report.answers.standing import Asked
+from orchestrator.report.answers.asked import Asked, command
+from orchestrator.report.answers.cost import cost
 from orchestrator.report.model import Answer
 from orchestrator.report.numbers import time_in_words
 
@@ -13,7 +13,6 @@ def calibrated(asked: Asked) -> Answer:
     """The baseline's score, its noise and its time."""
     results = [r for g in asked.state.generations for r in g.results()]
     scores = [r.score for r in results if r.score is not None]
-    line, _ = for_objective(asked.state.plan, "plan", "phase1")
     seconds = asked.report.eval_seconds
     took = "" if seconds is None else f" One evaluation takes {time_in_words(seconds)}."
     return Answer(
@@ -23,9 +22,9 @@ def calibrated(asked: Asked) -> Answer:
         luck="",
         found=_baseline(scores) + took,
         sure=_spread(len(scores)),
-        cost=asked.cost,
+        cost=cost(asked),
         next="See what a search would take, and what it could tell.",
-        command=line,
+        commands=(asked.of_objective("plan", "phase1"),),
         mood="good" if scores else "trouble",
     )
 
@@ -45,7 +44,6 @@ def _spread(count: int) -> str:
 def checked(asked: Asked) -> Answer:
     """Which knobs move the score."""
     found = asked.report.check
-    line, _ = for_objective(asked.state.plan, "phase1", "--tier", "target")
     alive = 0 if found is None else len(found.names("alive"))
     return Answer(
         title="Checked" if found is not None or asked.report.proxy is not None else "Not checked",
@@ -58,9 +56,9 @@ def checked(asked: Asked) -> Answer:
         luck="",
         found=_knobs(found) if asked.report.proxy is None else asked.report.sentence,
         sure=_sure(asked, found),
-        cost=asked.cost,
+        cost=cost(asked),
         next=_search(found),
-        command=line,
+        commands=(asked.of_objective("phase1", "--tier", "target"),),
         mood="good" if alive or asked.report.proxy is not None else "bad",
     )
 
@@ -104,9 +102,9 @@ def compared(asked: Asked, found: CampaignReport) -> Answer:
         luck="",
         found=_effects(found, differing),
         sure=_certainty(found),
-        cost=asked.cost,
+        cost=cost(asked),
         next=_more(found, is_any),
-        command=f"{command('report', asked.run)} --png effects",
+        commands=(f"{command('report', asked.run)} --png effects",),
         mood="good" if is_any else "open",
     )
 

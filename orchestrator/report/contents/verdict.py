@@ -22,7 +22,7 @@ from orchestrator.report.model import ArmScores, Report
 def verdict(report: Report, figures: Figures) -> list[Block]:
     """The section."""
     return [
-        Text(f"**{plain(report.budget.sentence)}**"),
+        Text(f"On record: {plain(report.budget.sentence)}"),
         *_beginning(report),
         *_found(report, figures),
     ]
