@@ -68,6 +68,7 @@ from orchestrator.terminal import (
     finish,
     print_json,
 )
+from orchestrator.trackers.command import track
 from orchestrator.walk import ReplayError
 
 EXIT_BAD_INPUT = 2
@@ -133,6 +134,7 @@ app.command()(explain)
 app.command()(doctor)
 app.command("dry-run")(show_dry_run)
 app.command()(history)
+app.command()(track)
 
 
 @app.command()

@@ -75,9 +75,9 @@ class Reading:
             yield from _of((_curve(state, event, f"objective/{plain_name(name)}"), value))
         for status in (status for status in Status if status.final):
             yield f"status/{status}", float(self._ended[status])
-        for status in ("lost", "cancelled", "again"):
-            if self._ended[status]:
-                yield f"status/{status}", float(self._ended[status])
+        for other in ("lost", "cancelled", "again"):
+            if self._ended[other]:
+                yield f"status/{other}", float(self._ended[other])
         yield from _budget(state)
 
     def _generation(

@@ -52,6 +52,7 @@ class Follower:
     _settled: int = 0
     _unsigned: _Unsigned | None = None
     _last_at: str = ""
+    _more: Callable[[float], bool] = lambda _: True
 
     def __post_init__(self) -> None:
         self._tail = Tail(self.place.run)
@@ -63,7 +64,7 @@ class Follower:
         `more` waits so many seconds and says whether to go on; to `watch` is to end, too, when
         nobody carries the run out. Raises as `Tail.each` does, and what the library raises.
         """
-        seconds = 0.0
+        self._more, seconds = more, 0.0
         while True:
             is_last = not more(seconds) or (watch and self._is_silent())
             self._look()
@@ -134,6 +135,7 @@ class Follower:
         for begin in range(0, len(wanted), BATCH):
             some = wanted[begin : begin + BATCH]
             sink.log([said.figures for said in some])
+            self._more(0.0)  # it is not the library that takes long
             last = some[-1]
             self._remember(state.genesis, last.record + 1, last.figures.step)
 

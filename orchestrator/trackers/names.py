@@ -16,6 +16,15 @@ TRACKERS: tuple[Tracker, ...] = get_args(Tracker)
 _REMOTE: dict[str, str] = {"wandb": "WANDB_MODE", "mlflow": "MLFLOW_TRACKING_URI"}
 
 
+def known(names: Iterable[str], flag: str = "--track") -> tuple[Tracker, ...]:
+    """The trackers of these names, each once. Raises ValueError on another name."""
+    given = dict.fromkeys(names)
+    for name in given:
+        if name not in TRACKERS:
+            raise ValueError(f"{flag}: expected {', '.join(TRACKERS)}, got {name!r}")
+    return tuple(name for name in TRACKERS if name in given)
+
+
 def refuse_missing(names: Iterable[str], flag: str = "--track") -> None:
     """Raises ValueError, naming the extra, where a tracker's library is not installed."""
     for name in names:

@@ -35,6 +35,15 @@ class Told(BaseModel):
     is_ended: bool = False  # the summary as of these records was told too
 
 
+class Answer(BaseModel):
+    """How a follower's work went, as it says itself."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    error: str | None = None
+    records: int = 0  # that were told in all
+
+
 @dataclass(frozen=True)
 class Place:
     """Of one tracker, in one run's directory."""
@@ -59,7 +68,7 @@ class Place:
         for part in (self.directory, self.files):
             if part.is_symlink():
                 raise ValueError(
-                    f"{part} is a symbolic link: expected a directory of the run's own. Move it away"
+                    f"{part} is a symbolic link: expected a directory of the run's own"
                 )
             part.mkdir(mode=0o700, exist_ok=True)
 

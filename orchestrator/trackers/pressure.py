@@ -67,6 +67,4 @@ def _figures(said: dict[str, Any]) -> dict[str, float]:
         "bp_regime": REGIMES.get(str(said.get("bp_regime"))),
         **{name: said.get(name) for name in ("bp_p_star", "bp_throughput", "bp_allowed")},
     }
-    return {
-        name: float(value) for name, value in numbers.items() if isinstance(value, int | float)
-    }
+    return {name: float(value) for name, value in numbers.items() if isinstance(value, int | float)}

@@ -15,32 +15,23 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
 import orjson
-from pydantic import BaseModel, ConfigDict
 
 from budgets.plain import one_line
 from objectives import secrets
 from orchestrator.execution import processes
 from orchestrator.trackers.follow import Follower
 from orchestrator.trackers.names import TRACKERS
-from orchestrator.trackers.place import Place
+from orchestrator.trackers.place import Answer, Place
 from orchestrator.trackers.sink import Sink
 
 NICENESS = 10
 STALL_SECONDS = 300.0  # that one call of the library may take
 LOG_BYTES = 1 << 20  # of the log: then it begins anew
-
-
-class Answer(BaseModel):
-    """How it went."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    error: str | None = None
-    records: int = 0  # that were told in all
 
 
 class Tie:
@@ -76,8 +67,8 @@ class Tie:
         self._is_cut.set()
 
 
-def main() -> None:
-    """Exit code 0 when all was told."""
+def main() -> int:
+    """Exit code 0 when all was told, else 1."""
     parser = argparse.ArgumentParser(prog="python -m orchestrator.trackers.process")
     parser.add_argument("tracker", choices=TRACKERS)
     parser.add_argument("run", type=Path)
@@ -91,10 +82,12 @@ def main() -> None:
     place = Place(options.run, options.tracker)
     try:
         found = _told(place, tie, options)
-    except BaseException as error:  # noqa: BLE001 - whatever somebody else's library raises
+    except BaseException as error:  # whatever somebody else's library raises, SystemExit too
+        traceback.print_exc()
         answer(report, Answer(error=_in_words(error)))
-        raise
+        return 1
     answer(report, found)
+    return 0
 
 
 def _told(place: Place, tie: Tie, options: argparse.Namespace) -> Answer:
@@ -155,6 +148,7 @@ def _in_words(error: BaseException) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    code = main()
     sys.stdout.flush()
-    os._exit(0)  # no library's farewell holds it up
+    sys.stderr.flush()
+    os._exit(code)  # no library's farewell holds it up

@@ -38,7 +38,7 @@ class WeightsAndBiases:
         import wandb
 
         settings = wandb.Settings(
-            mode=mode,  # type: ignore[arg-type]  # wandb refuses what it does not know
+            mode=mode,  # wandb refuses what it does not know
             silent=True,
             console="off",
             disable_code=True,
@@ -58,7 +58,6 @@ class WeightsAndBiases:
             job_type=run.phase,
             tags=[run.phase, run.tier, run.objective] if run.tier else [run.phase, run.objective],
             config=dict(run.config),
-            config_exclude_keys=None,
             resume=None if is_offline else "allow",
             settings=settings,
         )
