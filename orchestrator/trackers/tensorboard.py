@@ -86,15 +86,14 @@ def _text(tag: str, values: Mapping[str, Value]) -> Summary.Value:
 
 
 def _layout() -> Summary.Value:
-    """What TensorBoard shows on its page of custom scalars: scores against the baseline's noise."""
-    noise = layout_pb2.MarginChartContent.Series(
-        value="baseline/score", lower="baseline/noise_low", upper="baseline/noise_high"
-    )
+    """What TensorBoard shows on its page of custom scalars."""
     charts = [
-        _lines("scores", "generation/best$", "generation/mean$", "baseline/score"),
-        layout_pb2.Chart(
-            title="the baseline's noise", margin=layout_pb2.MarginChartContent(series=[noise])
+        _bands(
+            "each generation from mean to best, and the baseline with its noise",
+            ("generation/mean", "generation/best", "generation/mean"),
+            ("baseline/score", "baseline/noise_low", "baseline/noise_high"),
         ),
+        _lines("best so far, and what luck alone would give", "generation/best_so_far", "baseline/best_by_luck"),
         _lines("step size", "generation/sigma"),
         _lines("evaluations, by how they ended", "status/.*"),
     ]
@@ -103,11 +102,19 @@ def _layout() -> Summary.Value:
     return _tensor(layouts.CONFIG_SUMMARY_TAG, content, layouts.create_summary_metadata())
 
 
+def _bands(title: str, *series: tuple[str, str, str]) -> layout_pb2.Chart:
+    """Lines with what is between two others beside them."""
+    bands = [
+        layout_pb2.MarginChartContent.Series(value=value, lower=lower, upper=upper)
+        for value, lower, upper in series
+    ]
+    return layout_pb2.Chart(title=title, margin=layout_pb2.MarginChartContent(series=bands))
+
+
 def _lines(title: str, *tags: str) -> layout_pb2.Chart:
     return layout_pb2.Chart(title=title, multiline=layout_pb2.MultilineChartContent(tag=tags))
 
 
 def _tensor(tag: str, content: bytes, metadata: SummaryMetadata) -> Summary.Value:
-    one = TensorShapeProto(dim=[TensorShapeProto.Dim(size=1)])
-    tensor = TensorProto(dtype=DT_STRING, string_val=[content], tensor_shape=one)
+    tensor = TensorProto(dtype=DT_STRING, string_val=[content], tensor_shape=TensorShapeProto())
     return Summary.Value(tag=tag, tensor=tensor, metadata=metadata)
