@@ -18,6 +18,7 @@ from orchestrator.live import Listener, Live
 from orchestrator.recorded import Result
 from orchestrator.session import Session
 from orchestrator.signals import SignalStop
+from orchestrator.trackers.names import refuse_missing
 from orchestrator.walk import Stop
 
 EXIT_BY_DECISION = {"done": 0, "pause": 3, "stop": 4}
@@ -28,6 +29,8 @@ EXIT_SIGNAL = 128  # plus the signal's number
 
 @contextmanager
 def conducting(how: Conduct) -> Iterator[tuple[Session, Live]]:
+    """A session, and what shows it. Raises ValueError where a tracker's library is missing."""
+    refuse_missing(how.trackers)
     with (
         keeping(allowed=True),
         Live(console(stderr=how.as_json)) as live,
@@ -40,6 +43,7 @@ def conducting(how: Conduct) -> Iterator[tuple[Session, Live]]:
             stop=SignalStop(how.drain_seconds, announce=live.announce),
             allow_network_fs=how.allow_network_fs,
             pacing=how.pacing,
+            trackers=how.trackers,
         ) as session,
     ):
         yield session, live
