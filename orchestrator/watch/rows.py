@@ -3,7 +3,7 @@
 from collections import Counter
 
 from budgets.markdown import duration
-from orchestrator.watch.glyphs import BAD, FAINT, Glyphs, Line, Piece, bar, padded
+from orchestrator.watch.glyphs import ASCII, BAD, FAINT, Glyphs, Line, Piece, bar, padded
 from orchestrator.watch.snapshot import DeviceRow
 
 NAME, WHAT, TIME, BAR = 16, 26, 16, 10
@@ -27,6 +27,12 @@ def device_lines(rows: tuple[DeviceRow, ...], most: int, width: int, glyphs: Gly
     kept = sorted(rows, key=_interest)[: most - 1]
     left_out = [row for row in rows if row not in kept]
     return [*_laid_out(kept, width, glyphs), ((_summary(left_out, bool(kept)), FAINT),)]
+
+
+def told(rows: tuple[DeviceRow, ...], most: int) -> list[str]:
+    """The same as plain text."""
+    lines = device_lines(rows, most, WHAT + NARROW, ASCII)
+    return ["".join(text for text, _ in line).rstrip() for line in lines]
 
 
 def name_of(row: DeviceRow) -> str:
