@@ -30,7 +30,7 @@ from orchestrator.watch.follow import Follower
 from orchestrator.watch.rows import told
 from orchestrator.watch.screen import can_paint
 from orchestrator.watch.snapshot import Snapshot
-from orchestrator.watch.suspended import suspended
+from orchestrator.watch.tidy import tidy
 from orchestrator.watch.watching import watch as watch_run
 
 MOST_DEVICES = 16
@@ -112,7 +112,7 @@ def _watch(board: Board | None, run: str | None, root: Path, *, as_json: bool) -
         elif not can_paint(screen):
             reader = readers.AsLines(directory)
         else:
-            stack.enter_context(suspended(screen))
+            stack.enter_context(tidy(screen))
             reader = stack.enter_context(readers.OnTerminal(screen, now))
         watch_run(follower, reader, now, time.sleep)
 
@@ -132,7 +132,7 @@ def _watch_board(directory: Path, *, as_json: bool) -> None:
         elif not can_paint(screen):
             reader = boards.AsLines()
         else:
-            stack.enter_context(suspended(screen))
+            stack.enter_context(tidy(screen))
             reader = stack.enter_context(boards.OnTerminal(screen))
         boards.watch_board(board, reader, time.sleep, time.process_time)
 
