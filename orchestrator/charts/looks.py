@@ -14,7 +14,7 @@ from orchestrator.charts.chart import (
     Spans,
     Stripe,
 )
-from orchestrator.charts.elements import LARGE, USUAL, shape_of
+from orchestrator.charts.elements import LARGE, USUAL, drawn_size, shape_of
 from orchestrator.charts.inks import INKS, LIGHT_PAPER
 from orchestrator.charts.legend import Named
 
@@ -27,7 +27,7 @@ MARKERS: dict[Shape, str] = {
     "dot": "o", "cross": "x", "diamond": "D", "square": "s", "triangle": "^",
 }  # fmt: skip
 
-HATCHES = {"hatched": "////", "crossed": "xxxx"}
+HATCHES = {"hatched": "////", "crossed": "xxxx", "striped": "----"}
 
 
 def line_look(mark: Line | Rule) -> dict[str, Any]:
@@ -45,7 +45,11 @@ def line_look(mark: Line | Rule) -> dict[str, Any]:
 def points_look(mark: Points, size: float) -> dict[str, Any]:
     """What points of matplotlib's take to look as the page's do."""
     shape = shape_of(mark)
-    look = {"linestyle": "", "marker": MARKERS[shape], "markersize": size * POINTS}
+    look = {
+        "linestyle": "",
+        "marker": MARKERS[shape],
+        "markersize": drawn_size(shape, size) * POINTS,
+    }
     edge = 1.2 if shape == "cross" else 0.0
     return look | {"color": INKS[mark.role].light, "markeredgewidth": edge}
 
