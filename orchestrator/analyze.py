@@ -1,6 +1,7 @@
 """Which knobs matter around a search's recommendation, as far as its ledger tells."""
 
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -135,6 +136,7 @@ def landscapes(state: RunState, *, accept_drift: bool = False) -> list[Landscape
     return seen
 
 
+@lru_cache(maxsize=8)
 def by_chance(terms: SearchTerms, population: int, generations: int) -> ByChance:
     """What searches of that size show of knobs that do nothing."""
     seeds = range(1, REPEATS + 1)

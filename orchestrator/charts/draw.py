@@ -78,7 +78,8 @@ def _line(mark: Line, frame: Frame) -> Iterator[Element]:
         dash = dash_of(mark.role, is_dashed=mark.is_dashed, is_thin=mark.is_thin)
         if not mark.is_thin and len(d) < MOST_CASED:
             yield path(d, "casing")
-        yield path(d, "line", "thin" if mark.is_thin else "", dash, role=mark.role)
+        looks = ["thin" if mark.is_thin else "", "pale" if mark.is_faint else "", dash]
+        yield path(d, "line", *looks, role=mark.role)
     alone = [run[0] for run in found if len(run) == 1]
     if alone:
         yield path(shapes(alone, "dot", SMALL), "dot", "small", role=mark.role)
@@ -95,6 +96,7 @@ def _points(mark: Points, frame: Frame) -> Iterator[Element]:
     shape, size = shape_of(mark), size_of(mark, frame, len(found))
     names = [class_of(shape), {SMALL: "small", LARGE: "large"}.get(size, "")]
     size = drawn_size(shape, size)
+    names += ["pale"] if mark.is_faint else []
     if not mark.tips or len(found) > MOST_TIPS:
         yield path(shapes([place for place, _ in found], shape, size), *names, role=mark.role)
         return

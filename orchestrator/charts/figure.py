@@ -7,10 +7,10 @@ global state.
 import io
 import warnings
 from collections.abc import Sequence
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 from orchestrator.charts.chart import Plot
+from orchestrator.charts.forms import Form
 from orchestrator.charts.frame import WIDTH, Frame
 from orchestrator.charts.labels import (
     beyond,
@@ -30,21 +30,10 @@ from orchestrator.charts.pens import Pen
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Form = Literal["png", "pdf", "svg"]
-
-FORMS: tuple[Form, ...] = get_args(Form)
-
-MISSING = "a picture needs matplotlib: pip install 'cmaes-orchestrator[plots]'"
-
 TEXT = 8  # points
 DOTS = 200  # an inch
 
 _RAW = {"parse_math": False}  # a name may hold a dollar
-
-
-def can_draw() -> bool:
-    """Whether matplotlib is installed. Does not import it."""
-    return find_spec("matplotlib") is not None
 
 
 def picture(plot: Plot, form: Form = "png") -> bytes:

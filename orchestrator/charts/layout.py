@@ -69,7 +69,7 @@ def _sides(chart: Chart, cell: float, aspect: float, columns: int) -> tuple[floa
     if why_empty(chart):
         return 0.0, 0.0
     x, y = (range_of(axis, own) for axis, own in zip((chart.x, chart.y), along(chart), strict=True))
-    height = aspect * cell * 0.85
+    height = (chart.aspect or aspect) * cell * 0.85
     names = y_labels(chart.y, Scale(y, height, 0), NAME_SHARE * cell)
     left = widest([label.text for label in names]) + TICK + 2
     if chart.x.categories and is_tilted(chart.x, Scale(x, left, cell - EDGE)):
@@ -103,7 +103,7 @@ def _frame(
     numbers = along(chart)
     left, right, end = (offset + own for own in across)
     is_last = place + columns >= len(plot.charts)
-    bottom = _height(chart, plot.aspect * (right - left), columns)
+    bottom = _height(chart, (chart.aspect or plot.aspect) * (right - left), columns)
     y = range_of(chart.y, numbers[1])
     return Frame(
         chart,

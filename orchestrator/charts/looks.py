@@ -21,6 +21,9 @@ from orchestrator.charts.legend import Named
 POINTS = 2 / 3
 """Points of a printer in a plot's unit: text of 12 units is 8 points high."""
 
+PALE = 0.45
+"""How opaque a mark of many is: the page's style sheet says the same."""
+
 FAINT, GRID = "#5c5c5c", "#e4e4e4"
 
 MARKERS: dict[Shape, str] = {
@@ -39,7 +42,8 @@ def line_look(mark: Line | Rule) -> dict[str, Any]:
     if ink.dash and (mark.is_dashed or not (is_thin or isinstance(mark, Rule))):
         own = ink.dash
     style: Any = (0, tuple(length * POINTS for length in own)) if own else "-"
-    return {"color": ink.light, "linewidth": width, "linestyle": style}
+    alpha = PALE if isinstance(mark, Line) and mark.is_faint else 1.0
+    return {"color": ink.light, "linewidth": width, "linestyle": style, "alpha": alpha}
 
 
 def points_look(mark: Points, size: float) -> dict[str, Any]:
@@ -51,6 +55,7 @@ def points_look(mark: Points, size: float) -> dict[str, Any]:
         "markersize": drawn_size(shape, size) * POINTS,
     }
     edge = 1.2 if shape == "cross" else 0.0
+    look |= {"alpha": PALE if mark.is_faint else 1.0}
     return look | {"color": INKS[mark.role].light, "markeredgewidth": edge}
 
 
@@ -82,9 +87,10 @@ def handle(mark: Named) -> Any:
 
     match mark:
         case Line() | Rule():
-            return Line2D([], [], **line_look(mark))
+            return Line2D([], [], **(line_look(mark) | {"alpha": 1.0}))
         case Points():
-            return Line2D([], [], **points_look(mark, LARGE if mark.is_large else USUAL))
+            look = points_look(mark, LARGE if mark.is_large else USUAL)
+            return Line2D([], [], **(look | {"alpha": 1.0}))
         case Intervals():
             return Line2D(
                 [], [], **(mean_look(mark) | {"linestyle": "-", "color": INKS[mark.role].light})

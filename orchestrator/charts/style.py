@@ -39,6 +39,7 @@ stroke-width:4.5;stroke-opacity:.7;stroke-linejoin:round}}
 .plot .dot{{stroke-width:5;stroke-linecap:round}}
 .plot .square{{stroke-width:5;stroke-linecap:square}}
 .plot .small{{stroke-width:3.2}}
+.plot .pale{{opacity:.45}}
 .plot .large{{stroke-width:9}}
 .plot .cross{{stroke-width:1.7}}
 .plot .cross.large{{stroke-width:2.6}}

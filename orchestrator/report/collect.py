@@ -18,7 +18,8 @@ from orchestrator.report.evaluations import ended, evaluations, in_flight
 from orchestrator.report.failures import failures
 from orchestrator.report.generations import beside, generations, spans
 from orchestrator.report.marginals import marginals
-from orchestrator.report.model import Identity, KnobView, Provenance, Report, Session
+from orchestrator.report.model import Identity, KnobView, Report, Session
+from orchestrator.report.provenance import provenance
 from orchestrator.report.scores import arms, comparisons, noise
 from orchestrator.report.times import Noted, RunClock, clock_of, folded
 
@@ -46,7 +47,7 @@ def report_of(directory: Path, records: Iterable[Record]) -> Report:
     losses, no_losses = curves(directory, state)
     return Report(
         identity=_identity(state, noted, clock, budget),
-        answer=answer(state, budget),
+        answer=answer(state, budget, directory),
         budget=budget,
         knobs=knobs(state),
         evaluations=evaluations(state, found),
@@ -62,18 +63,8 @@ def report_of(directory: Path, records: Iterable[Record]) -> Report:
         curves=losses,
         no_curves=no_losses,
         failures=failures(directory, state),
-        provenance=Provenance(
-            settings={},
-            data={},
-            versions={},
-            changed_versions=(),
-            devices=budget.devices,
-            caps={},
-            limits={},
-            search={},
-            commands=(),
-            calibration=None,
-        ),
+        limits=state.plan.limits,
+        provenance=provenance(directory, state),
     )
 
 
@@ -119,6 +110,7 @@ def _knob(knob: Knob, unit: float | None) -> KnobView:
     return KnobView(
         name=knob.name,
         kind=knob.kind,
+        step=knob.step,
         low=knob.decode(0.0),
         high=knob.decode(1.0),
         baseline=knob.baseline,

@@ -40,7 +40,8 @@ class Source(NamedTuple):
 
 def curves(directory: Path, state: RunState) -> tuple[tuple[Curve, ...], str]:
     """Those of the best and of what it is compared with; or none, and why."""
-    score, found = scored_by(state), []
+    score = scored_by(state)
+    found: list[Curve] = []
     for sources in _wanted(directory, state):
         read = (read_curve(source, score) for source in sources)
         found += islice(filter(None, read), 1)

@@ -22,7 +22,8 @@ from orchestrator.charts.chart import (
     Rule,
     Spans,
 )
-from orchestrator.charts.figure import FORMS, Form, can_draw, figure_of, picture
+from orchestrator.charts.figure import figure_of, picture
+from orchestrator.charts.forms import FORMS, Form, can_draw
 from orchestrator.charts.inks import INKS
 
 pytest.importorskip("matplotlib")
