@@ -14,7 +14,7 @@ from orchestrator.charts.chart import (
     Spans,
     Stripe,
 )
-from orchestrator.charts.elements import LARGE, USUAL, drawn_size, shape_of
+from orchestrator.charts.elements import LARGE, USUAL, shape_of
 from orchestrator.charts.inks import INKS, LIGHT_PAPER
 from orchestrator.charts.legend import Named
 
@@ -29,6 +29,11 @@ FAINT, GRID = "#5c5c5c", "#e4e4e4"
 MARKERS: dict[Shape, str] = {
     "dot": "o", "cross": "x", "diamond": "D", "square": "s", "triangle": "^",
 }  # fmt: skip
+
+SIZES: dict[Shape, float] = {
+    "dot": 1.0, "cross": 1.25, "diamond": 0.95, "square": 0.9, "triangle": 1.2,
+}  # fmt: skip
+"""How much larger than a dot each must be, to weigh as much."""
 
 HATCHES = {"hatched": "////", "crossed": "xxxx", "striped": "----"}
 
@@ -52,7 +57,7 @@ def points_look(mark: Points, size: float) -> dict[str, Any]:
     look = {
         "linestyle": "",
         "marker": MARKERS[shape],
-        "markersize": drawn_size(shape, size) * POINTS,
+        "markersize": size * POINTS * SIZES[shape],
     }
     edge = 1.2 if shape == "cross" else 0.0
     look |= {"alpha": PALE if mark.is_faint else 1.0}

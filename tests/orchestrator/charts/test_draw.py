@@ -232,3 +232,11 @@ def test_marks_are_drawn_in_their_order(draw: Draw) -> None:
         own.get("class").split()[-1] for own in drawing.all() if "role-" in own.get("class", "")
     ]
     assert [own for own in order if own != "dash-own"] == ["role-best", "role-mean", "role-limit"]
+
+
+def test_one_of_many_is_paler(draw: Draw) -> None:
+    marks = Line([0, 1], [0, 1], "best", is_faint=True), Points([1], [1], "mean", is_faint=True)
+    assert [own.get("class") for own in draw(*marks).all("pale")] == [
+        "line pale role-best",
+        "square pale role-mean",
+    ]
