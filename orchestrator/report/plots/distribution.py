@@ -34,8 +34,8 @@ def spread(report: Report) -> Plot | None:
         return None
     names = [knob.name for knob in report.knobs]
     charts = [
-        _course(report, own, [s.sigma for s in own.history], "sigma", "Step size"),
-        _course(report, own, [s.axis_ratio for s in own.history], "axis ratio", "Axis ratio"),
+        _course(report, own, [s.sigma for s in own.history], "Step size (sigma)"),
+        _course(report, own, [s.axis_ratio for s in own.history], "Axis ratio"),
         *_deviations(report, own, names),
     ]
     return Plot(
@@ -51,21 +51,17 @@ def spread(report: Report) -> Plot | None:
     )
 
 
-def _course(
-    report: Report, own: Distribution, values: Sequence[float], label: str, title: str
-) -> Chart:
+def _course(report: Report, own: Distribution, values: Sequence[float], title: str) -> Chart:
     marks = _line([s.generation for s in own.history], values, "mean")
-    return Chart(generation_axis(report), _log(label, values), marks, title=title)
+    return Chart(generation_axis(report), _log(values), marks, title=title)
 
 
-def _log(label: str, values: Sequence[float]) -> Axis:
+def _log(values: Sequence[float]) -> Axis:
     """A range of half a decade at least, or a course would look steep that hardly moves."""
     known = [value for value in values if value > 0]
     low, high = min(known, default=1.0), max(known, default=1.0)
     middle = (low * high) ** 0.5
-    return Axis(
-        label, "log", low=min(low / 1.15, middle / 1.8), high=max(high * 1.15, middle * 1.8)
-    )
+    return Axis("", "log", low=min(low / 1.15, middle / 1.8), high=max(high * 1.15, middle * 1.8))
 
 
 def _line(x: Sequence[float], y: Sequence[float], role: Role, label: str = "") -> list[Mark]:
@@ -80,7 +76,7 @@ def _deviations(report: Report, own: Distribution, names: Sequence[str]) -> Iter
     courses = [[s.deviations[place] for s in own.history] for place in range(len(names))]
     every = [value for course in courses for value in course]
     first = own.first_deviations
-    axis = _log("sd (of the range)", [*every, *first])
+    axis = _log([*every, *first])
     if len(names) <= MOST_LINES:
         marks = [
             mark
@@ -88,12 +84,12 @@ def _deviations(report: Report, own: Distribution, names: Sequence[str]) -> Iter
             for mark in _line(x, course, role, name)
         ]
         rules = [Rule(first[0], "baseline", "at the start")] if len(set(first)) == 1 else []
-        yield Chart(generation_axis(report), axis, [*rules, *marks], title="Deviation of each knob")
+        yield Chart(generation_axis(report), axis, [*rules, *marks], title="sd of each knob")
         return
     for place, (name, course) in enumerate(zip(names, courses, strict=True)):
         begin = [Rule(first[place], "baseline", "sd at the start")] if first else []
         marks = _line(x, course, "series1", "sd of the knob")
-        yield Chart(generation_axis(report), axis, [*begin, *marks], title=name)
+        yield Chart(generation_axis(report), axis, [*begin, *marks], title=f"sd of {name}")
 
 
 def _spread_said(own: Distribution, names: Sequence[str]) -> str:
@@ -115,18 +111,17 @@ def correlations(report: Report) -> Plot | None:
     if own is None or len(report.knobs) < 2:
         return None
     names = [knob.name for knob in report.knobs]
-    lower = [
-        [own.correlations[row][column] if column < row else None for column in range(len(names))]
-        for row in range(len(names))
+    others = [
+        [value if column != row else None for column, value in enumerate(values)]
+        for row, values in enumerate(own.correlations)
     ]
-    cells = Cells([row[:-1] for row in lower[1:]])
     return Plot(
         name="correlations",
         title="Which knobs go together",
         caption=_chance_said(own),
         description=_pairs_said(own, names),
-        charts=[Chart(Axis("", categories=names[:-1]), Axis("", categories=names[1:]), [cells])],
-        aspect=0.7 if len(names) < 5 else 0.6,
+        charts=[Chart(Axis("", categories=names), Axis("", categories=names), [Cells(others)])],
+        aspect=max(0.2, min(0.6, 0.055 * len(names))),
     )
 
 
@@ -189,10 +184,10 @@ def axes(report: Report) -> Plot | None:
                 Axis("", categories=names),
                 [loadings],
                 title="What each consists of",
+                aspect=max(0.1, min(0.5, 0.04 * len(names))),
             ),
         ],
-        columns=2,
-        aspect=max(0.6, 0.12 * len(names)) if len(names) < 8 else 1.0,
+        aspect=0.22,
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from budgets.campaign.names import shortened
 from budgets.statistics.comparison import better, percent
 from orchestrator.charts.chart import (
     Axis,
@@ -16,9 +17,14 @@ from orchestrator.charts.chart import (
     Rule,
 )
 from orchestrator.report.model import ArmScores, Comparison, Report
-from orchestrator.report.plots.words import counted, number, sentences
+from orchestrator.report.plots.words import columns_for, counted, number, sentences
 
 ROLES: tuple[Role, ...] = ("series1", "series2", "series3", "series4", "series5", "series6")
+
+NAME_WIDTH = 36
+
+FEWEST = 2
+"""Pairs, whose interval may be cut by the edge where others have more."""
 
 LEAST_ASPECT, ROW_ASPECT = 0.15, 0.042
 
@@ -46,14 +52,37 @@ def _forest(report: Report, own: Sequence[Comparison]) -> Chart:
         marks.append(Rule(100 * findings.asked, "limit", asked, axis="x"))
     for is_decisive, is_shown in ((True, True), (True, False), (False, True), (False, False)):
         marks += _intervals(own, is_decisive=is_decisive, is_shown=is_shown)
-    names = [f"{one.name}, {counted(one.gain.pairs, 'pair')}" for one in own]
-    x = Axis("gain over what it is compared with (%), right is better", has_zero=True)
+    low, high = _reach(report, own)
+    x = Axis("gain over what it is compared with (%), right is better", low=low, high=high)
     notes = [
         Note(0.0, float(place), "no pair with a score")
         for place, one in enumerate(own)
         if one.gain.mean is None
     ]
-    return Chart(x, Axis("", categories=names), [*marks, *notes])
+    return Chart(x, Axis("", categories=_names(own)), [*marks, *notes])
+
+
+def _names(own: Sequence[Comparison]) -> list[str]:
+    """What is compared, with what unless it is the baseline, and on how many seeds."""
+    every = [
+        one.name if one.against == "baseline" else f"{one.name} against {one.against}"
+        for one in own
+    ]
+    short = shortened(every, NAME_WIDTH)
+    return [f"{name}, n = {one.gain.pairs}" for name, one in zip(short, own, strict=True)]
+
+
+def _reach(report: Report, own: Sequence[Comparison]) -> tuple[float, float]:
+    """Of the axis: intervals of two seeds say so little that they would hide all others."""
+    gains = [one.gain for one in own if one.gain.mean is not None]
+    known = [gain for gain in gains if gain.pairs > FEWEST] or gains
+    ends = [end for gain in known for end in (gain.lower, gain.upper) if end is not None]
+    means = [gain.mean for gain in gains if gain.mean is not None]
+    findings = report.budget.findings
+    asked = [] if findings is None else [findings.asked]
+    low, high = min([0.0, *ends, *means, *asked]), max([0.0, *ends, *means, *asked])
+    room = 0.05 * (high - low) or 0.01
+    return 100 * (low - room), 100 * (high + room)
 
 
 def _intervals(
@@ -88,7 +117,8 @@ def _caption(report: Report) -> str:
     level = report.comparisons[0].gain.level
     return sentences(
         f"Each end of an interval is missed with a probability of {percent(level)}. Filled: the "
-        "interval lies right of 0, so that the gain is more than chance.",
+        "interval lies right of 0, so that the gain is more than chance. n: seeds that both have a "
+        "score on; of two the interval may go on beyond the edge.",
         "What wins on the seeds that it was picked on is flattered by that choice; the decisive "
         "comparison is on seeds that nobody was picked on."
         if any(one.is_decisive for one in report.comparisons)
@@ -126,7 +156,7 @@ def pairs(report: Report) -> Plot | None:
         "single seeds; where they cross, it may be.",
         description=sentences(*said),
         charts=charts,
-        columns=min(len(charts), 3),
+        columns=columns_for(len(charts)),
         aspect=0.75,
     )
 
@@ -171,9 +201,14 @@ def _slopes(report: Report, title: str, arms: Sequence[ArmScores]) -> Chart | No
         for place, arm in enumerate(arms)
     ]
     places = [float(place) for place in range(len(arms))]
-    mean = Points(places, means, "mean", "mean", "diamond", is_large=True)
-    x = Axis("", categories=[arm.name for arm in arms])
+    mean = Points(places, means, "mean", "mean over seeds", "diamond", is_large=True)
+    x = Axis("", categories=[_arm_name(arm, place) for place, arm in enumerate(arms)])
     return Chart(x, Axis(report.identity.score), [*lines, *dots, mean], title=title)
+
+
+def _arm_name(arm: ArmScores, place: int) -> str:
+    is_winner = arm.panel in ("winner", "rung") and place == 1
+    return f"winner ({arm.name})" if is_winner else arm.name
 
 
 def _shared(arms: Sequence[ArmScores]) -> list[int]:

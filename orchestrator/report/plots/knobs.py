@@ -17,17 +17,14 @@ from orchestrator.charts.chart import (
 from orchestrator.report.model import KnobView, Marginal, Report
 from orchestrator.report.plots.candidates import Candidate, candidates, generation_axis
 from orchestrator.report.plots.scales import axis_of, in_words, knob_of
-from orchestrator.report.plots.words import sentences, short, thinned
+from orchestrator.report.plots.words import columns_for, sentences, short, thinned
 
 MOST_POINTS = 4000
 """Of candidates in all charts of one plot together: more would make a page of megabytes."""
 
 
-def columns_for(count: int) -> int:
-    """So that small multiples fill their rows."""
-    if count <= 3:
-        return max(count, 1)
-    return 2 if count == 4 else 3
+FEW = 60
+"""Candidates that are seen each by itself: of more they are faint."""
 
 
 def paths(report: Report) -> Plot | None:
@@ -64,7 +61,7 @@ def _path(report: Report, own: Sequence[Candidate], place: int) -> Chart:
             [c.point[place] for c in own],
             "candidate",
             "candidate",
-            is_faint=True,
+            is_faint=len(own) > FEW,
         ),
         *_favourites(report, place),
         Rule(view.baseline_unit, "baseline", "baseline"),
@@ -168,7 +165,11 @@ def _marginal(one: Marginal, view: KnobView, axis: Axis) -> Chart:
     shown = thinned(pairs, MOST_POINTS // 10)
     marks: list[Mark] = [
         Points(
-            [x for x, _ in shown], [y for _, y in shown], "candidate", "candidate", is_faint=True
+            [x for x, _ in shown],
+            [y for _, y in shown],
+            "candidate",
+            "candidate",
+            is_faint=len(pairs) > FEW,
         ),
         Rule(0.0, "muted", is_dashed=False),
         Rule(view.baseline_unit, "baseline", "baseline", axis="x"),
@@ -193,7 +194,7 @@ def _marginal(one: Marginal, view: KnobView, axis: Axis) -> Chart:
 def _standing(one: Marginal) -> str:
     if one.stands is None:
         return "too few evaluations to say"
-    return "stands" if one.stands else "not above its error"
+    return "stands" if one.stands else "may be chance"
 
 
 def _marginal_said(one: Marginal) -> str:

@@ -22,7 +22,7 @@ def parallel(report: Report) -> Plot | None:
     count = max(1, round(len(ranked) / 10))
     best, rest = thinned(ranked[:count], MOST_BEST), thinned(ranked[count:], MOST_REST)
     marks = [*_candidate_lines(best, rest), *_marked(views)]
-    names = [f"{v.name} ({in_words(v.low)} to {in_words(v.high)})" for v in views]
+    names = [f"{v.name} ({in_words(v.low, 3)} to {in_words(v.high, 3)})" for v in views]
     x = Axis("place in the knob's range, as searched", low=0.0, high=1.0)
     return Plot(
         name="parallel",

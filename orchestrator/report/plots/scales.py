@@ -49,13 +49,13 @@ def knob_of(view: KnobView) -> Knob | None:
         return None
 
 
-def in_words(value: float) -> str:
-    """`0.02`, `3e-4`, `512`: as short as it is exact to four digits."""
+def in_words(value: float, digits: int = 4) -> str:
+    """`0.02`, `3e-4`, `512`: so many digits at most."""
     size = abs(value)
     if size and not 1e-3 <= size < 1e5:
-        digits, exponent = f"{value:.3e}".split("e")
-        return f"{digits.rstrip('0').rstrip('.')}e{int(exponent)}"
-    return f"{value:.4g}"
+        mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
+        return f"{mantissa.rstrip('0').rstrip('.')}e{int(exponent)}"
+    return f"{value:.{digits}g}"
 
 
 def _round(view: KnobView, most: int) -> Iterator[float]:

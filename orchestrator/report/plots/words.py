@@ -46,6 +46,13 @@ def thinned(items: Sequence[Item], most: int) -> Sequence[Item]:
     return items[:: max(1, ceil(len(items) / most))]
 
 
+def columns_for(count: int) -> int:
+    """So that small multiples fill their rows."""
+    if count <= 3:
+        return max(count, 1)
+    return 2 if count == 4 else 3
+
+
 @dataclass(frozen=True)
 class Unit:
     """What an axis counts in."""
