@@ -4,14 +4,11 @@ import io
 import signal
 import sys
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
-from rich.markdown import Markdown
-from typer import Option
 
 from budgets.chain import LedgerCorruptError
 from budgets.fold import ImpossibleEventError
@@ -26,15 +23,12 @@ from budgets.state import RunState
 from budgets.storage import FULL
 from objectives.api import SetupError
 from objectives.keeping import keeping
-from orchestrator import artifacts
 from orchestrator.analyze_command import analyze
 from orchestrator.best.command import best
 from orchestrator.campaign.commands import run_campaign
-from orchestrator.campaign.picture import PICTURE
 from orchestrator.campaign.plan_command import plan_campaign
-from orchestrator.campaign.shown import draw_board, show_board, show_result
+from orchestrator.campaign.shown import show_board
 from orchestrator.campaign.status import find_board
-from orchestrator.charts.forms import can_draw
 from orchestrator.config.asked import Asked
 from orchestrator.config.commands import init
 from orchestrator.doctor.command import doctor
@@ -56,6 +50,7 @@ from orchestrator.planning.commands import plans
 from orchestrator.planning.history_command import history
 from orchestrator.proxy_commands import proxies
 from orchestrator.recorded import find_run, load_state
+from orchestrator.report.command import report
 from orchestrator.serve.command import serve
 from orchestrator.session import system_clock
 from orchestrator.shards_command import shards
@@ -66,7 +61,6 @@ from orchestrator.terminal import (
     EXIT_SIGNAL,
     EXIT_STORAGE,
     conducting,
-    console,
     finish,
     print_json,
 )
@@ -136,6 +130,7 @@ app.command()(doctor)
 app.command("dry-run")(show_dry_run)
 app.command()(serve)
 app.command()(history)
+app.command()(report)
 
 
 @app.command()
@@ -168,37 +163,6 @@ def status(run: RunName = None, root: Root = DEFAULT_ROOT, as_json: Json = False
         print(printable(pace_line(found)))
     if report.decision == "continue" and not running:
         print("Repeat the command that began it to go on.")
-
-
-@app.command()
-def report(
-    run: RunName = None,
-    root: Root = DEFAULT_ROOT,
-    rebuild: Annotated[
-        bool, Option("--rebuild", help="Also write the run's report files again.")
-    ] = False,
-    plot: Annotated[
-        Path | None, Option("--plot", help="Draw a campaign: FILE.png, FILE.svg or FILE.pdf.")
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """The budget report of a run as it stands; the result of a campaign."""
-    board = find_board(run, root, system_clock().now())
-    if plot is not None:
-        draw_board(board, plot)
-    if board is not None and board.is_of_runs:
-        show_result(board, rebuild=rebuild, as_json=as_json)
-        return
-    directory = find_run(run, root)
-    state = load_state(directory)
-    if rebuild:
-        artifacts.rebuild(directory)
-        if board is not None and can_draw():
-            draw_board(board, directory / PICTURE)
-    if as_json:
-        print_json(budget_report(state).model_dump())
-    else:
-        console().print(Markdown(artifacts.markdown(state)))
 
 
 def _is_running(state: RunState) -> bool:

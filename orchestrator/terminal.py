@@ -9,6 +9,7 @@ import orjson
 import typer
 from rich.console import Console
 
+from budgets.plain import shell_word
 from budgets.report import budget_report
 from objectives.keeping import keeping
 from orchestrator import artifacts
@@ -67,6 +68,9 @@ def finish(  # noqa: PLR0913, PLR0917 - what there is to show, to whom
         if not lines:
             live.markdown(artifacts.markdown(result.state, result.verdict))
         live.say(f"Files: {result.directory}")
+        live.say(
+            f"See it: python -m orchestrator report {shell_word(str(result.directory))} --html"
+        )
     if stop.requested and result.verdict.decision == "continue":
         live.say("Interrupted; nothing paid is lost. Repeat the command to go on.")
         raise typer.Exit(EXIT_SIGNAL + stop.signum)

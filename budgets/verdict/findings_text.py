@@ -155,15 +155,24 @@ def control_table(found: Findings) -> list[str]:
 
 
 def _beaten_by(found: Findings) -> Iterator[str]:
-    """Controls that the winner is not shown to beat: a gain over a poor baseline is only repair."""
-    compared = [one for one in found.controls if one.winner_gain.mean is not None]
-    names = ", ".join(plain(one.name) for one in compared if not one.winner_gain.is_shown)
-    if names:
+    if said := unbeaten(found):
         yield ""
-        yield (
-            f"The winner is not shown to be better than {names}: what was tuned is not shown to be "
-            "worth having."
-        )
+        yield plain(said)
+
+
+def unbeaten(found: Findings) -> str:
+    """Controls that the winner is not shown to beat: a gain over a poor baseline is only repair.
+
+    Empty where it beats all of them, or there are none. Not escaped.
+    """
+    compared = [one for one in found.controls if one.winner_gain.mean is not None]
+    names = ", ".join(one.name for one in compared if not one.winner_gain.is_shown)
+    if not names:
+        return ""
+    return (
+        f"The winner is not shown to be better than {names}: what was tuned is not shown to be "
+        "worth having."
+    )
 
 
 def luck_lines(found: Findings) -> Iterator[str]:

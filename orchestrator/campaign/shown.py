@@ -21,12 +21,15 @@ def show_board(board: Board, *, as_json: bool) -> None:
         print_line(printable(line))
 
 
-def show_result(board: Board, *, rebuild: bool, as_json: bool) -> None:
-    """The result of a campaign whose cells are runs; `rebuild` writes its files again too."""
-    if rebuild:
-        from orchestrator.campaign.collected import collect_runs
+def rebuilt(board: Board) -> Board:
+    """A campaign whose cells are runs, its files written again."""
+    from orchestrator.campaign.collected import collect_runs
 
-        board = collect_runs(board.directory, system_clock().now(), lambda _: None)
+    return collect_runs(board.directory, system_clock().now(), lambda _: None)
+
+
+def show_result(board: Board, *, as_json: bool) -> None:
+    """The result of a campaign whose cells are runs."""
     if as_json:
         print_json(board.as_dict())
     else:

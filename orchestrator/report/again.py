@@ -52,9 +52,9 @@ def again(directory: Path, state: RunState) -> tuple[str, ...]:
 def _words(state: RunState, plan: Plan) -> list[str]:
     match plan.phase:
         case "phase1" | "phase2":
-            return [plan.phase, *_of_search(state, plan), *_objective(plan), *_devices(plan)]
+            return [plan.phase, *_of_search(state, plan), *objective_words(plan), *_devices(plan)]
         case "calibration":
-            return ["calibrate", *_of_calibration(plan), *_objective(plan), *_devices(plan)]
+            return ["calibrate", *_of_calibration(plan), *objective_words(plan), *_devices(plan)]
         case "check":
             return [*_of_check(state, plan), *_devices(plan)]
         case "campaign":
@@ -69,8 +69,8 @@ def _place(directory: Path, plan: Plan) -> list[str]:
     return ["--runs-dir", str(root)]
 
 
-def _objective(plan: Plan) -> Iterator[str]:
-    """Which one, with the settings that it would not have anyway."""
+def objective_words(plan: Plan) -> Iterator[str]:
+    """Which one, with the settings that it would not have anyway. Raises UntoldError."""
     spec = ObjectiveSpec.model_validate(plan.objective)
     if spec.name != Top().objective:
         yield from ("--objective", spec.name)
@@ -214,13 +214,13 @@ def _of_check(state: RunState, plan: Plan) -> Iterator[str]:
         yield from _flags(
             ("--candidates", plan.nominal.population, LEAST_CANDIDATES), ("--seeds", seeds, 1)
         )
-        yield from ("--run", parent.run_id) if parent else _objective(plan)
+        yield from ("--run", parent.run_id) if parent else objective_words(plan)
     elif parent is not None:
         yield from ("analyze", parent.run_id, "--evaluate", "--seeds", str(seeds))
         yield from _knobs(state, plan)
     else:
         yield from ("space", "check", *_flags(("--seeds", seeds, CHECK_SEEDS)))
-        yield from (*_knobs(state, plan), *_objective(plan))
+        yield from (*_knobs(state, plan), *objective_words(plan))
     whole = plan.nominal.evaluations
     yield from _flags(("--max-evals", plan.caps.evaluations, whole))
     yield from _terms(plan)

@@ -47,7 +47,7 @@ def report_of(directory: Path, records: Iterable[Record]) -> Report:
     losses, no_losses = curves(directory, state)
     return Report(
         identity=_identity(state, noted, clock, budget),
-        answer=answer(state, budget),
+        answer=answer(state, budget, directory),
         budget=budget,
         knobs=knobs(state),
         evaluations=evaluations(state, found),

@@ -12,6 +12,7 @@ from orchestrator.report.contents.blocks import (
     Figure,
     Heading,
     Items,
+    Lead,
     Log,
     Met,
     Ruler,
@@ -42,6 +43,15 @@ def markdown(report: Report, plots: Iterable[Plot]) -> str:
     return "\n".join([*lines, ""])
 
 
+def of_sections(lead: Lead, parts: Iterable[Section]) -> str:
+    """Something else than one run in the same form."""
+    lines = [f"# {plain(lead.name)}: {plain(lead.heading)}", "", f"{plain(lead.about)}.", ""]
+    lines.append(f"**{plain(lead.sentence)}**")
+    for section in parts:
+        lines += _section(section)
+    return "\n".join([*lines, ""])
+
+
 def _answer(own: Answer) -> Iterator[str]:
     yield f"**{plain(own.sentence)}**"
     yield ""
@@ -55,8 +65,8 @@ def _answer(own: Answer) -> Iterator[str]:
     yield f"- **How sure**: {plain(own.sure)}"
     yield f"- **Cost**: {plain(own.cost)}"
     yield f"- **Next**: {plain(own.next)}"
-    if own.command:
-        yield from ("", *_fenced([own.command]))
+    if own.commands:
+        yield from ("", *_fenced(own.commands))
 
 
 def _section(section: Section) -> Iterator[str]:

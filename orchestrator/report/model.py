@@ -67,7 +67,7 @@ class Answer(_Part):
     sure: str  # how sure is that
     cost: str  # what did it cost, of what was allowed
     next: str  # what to do now
-    command: str  # ... to copy; empty where there is none
+    commands: tuple[str, ...]  # ... to copy, in the order in which `next` speaks of them
     mood: Mood
 
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from orchestrator.report.contents.blocks import Section
+from orchestrator.report.contents.blocks import Lead, Section
 from orchestrator.report.contents.sections import sections
-from orchestrator.report.model import Mood, Report
+from orchestrator.report.model import Report
 from orchestrator.report.plots import plots
 from orchestrator.report.rendering import filled, whole
 
@@ -22,25 +22,7 @@ def content(report: Report) -> str:
     return filled("content.html.j2", report=report, sections=sections(report, plots(report)))
 
 
-def of_sections(
-    name: str,
-    about: str,
-    heading: str,
-    sentence: str,
-    parts: Sequence[Section],
-    mood: Mood = "open",
-) -> str:
-    """A document of the same looks about something else than one run.
-
-    `name` says what it is about and `about` what that is; `heading` and `sentence` come first.
-    """
-    return whole(
-        "plain.html.j2",
-        f"{heading}: {name}"[:TITLE_CHARACTERS],
-        name=name,
-        about=about,
-        heading=heading,
-        sentence=sentence,
-        sections=parts,
-        mood=mood,
-    )
+def of_sections(lead: Lead, parts: Sequence[Section]) -> str:
+    """A document of the same looks about something else than one run."""
+    title = f"{lead.heading}: {lead.name}"[:TITLE_CHARACTERS]
+    return whole("plain.html.j2", title, lead=lead, sections=parts)

@@ -1,4 +1,4 @@
-"""Templates filled in: everything escaped, nothing steering the page, one style under one policy."""
+"""Templates filled in: everything escaped, nothing steering the page, one style and its policy."""
 
 import base64
 import hashlib
@@ -17,6 +17,9 @@ from orchestrator.report.prose import spans, unmarked
 
 LONG = 60
 """Characters: a cell with more may be broken over lines."""
+
+TALL = 16
+"""Rows: a table with more is in a box of its own height."""
 
 RULER_WIDTH, RULER_EDGE = 120, 6
 """Of a knob's range, in the units of its drawing."""
@@ -67,6 +70,7 @@ def _environment() -> Environment:
         ruler_in_words=_ruler_in_words,
         spans=spans,
         svg=_drawn,
+        tall=TALL,
     )
     return environment
 

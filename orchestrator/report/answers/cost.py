@@ -6,11 +6,13 @@ from budgets.accounts import MS_PER_HOUR
 from budgets.report import Balance, BudgetReport
 from budgets.state import RunState
 from budgets.statistics.comparison import percent
+from orchestrator.report.answers.asked import Asked
 from orchestrator.report.numbers import time_in_words
 
 
-def cost(state: RunState, report: BudgetReport) -> str:
+def cost(asked: Asked) -> str:
     """Evaluations, device time, time open and money, each of its cap; on which devices."""
+    state, report = asked.state, asked.report
     said = "; ".join(_parts(report))
     return f"{said}. On {report.devices}.{_wasted(report)}{_before(state)}"
 

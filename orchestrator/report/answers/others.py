@@ -1,10 +1,13 @@
 """Runs that search nothing: a calibration, a check, a campaign."""
 
+from statistics import stdev
+
 from budgets.campaign.effects import CampaignReport
 from budgets.liveness import Liveness
 from budgets.statistics.comparison import percent
-from orchestrator.report.answers.commands import command, for_objective
-from orchestrator.report.answers.standing import Asked
+from budgets.statistics.spread import sd_interval
+from orchestrator.report.answers.asked import Asked, command
+from orchestrator.report.answers.cost import cost
 from orchestrator.report.model import Answer
 from orchestrator.report.numbers import time_in_words
 
@@ -13,7 +16,6 @@ def calibrated(asked: Asked) -> Answer:
     """The baseline's score, its noise and its time."""
     results = [r for g in asked.state.generations for r in g.results()]
     scores = [r.score for r in results if r.score is not None]
-    line, _ = for_objective(asked.state.plan, "plan", "phase1")
     seconds = asked.report.eval_seconds
     took = "" if seconds is None else f" One evaluation takes {time_in_words(seconds)}."
     return Answer(
@@ -22,10 +24,10 @@ def calibrated(asked: Asked) -> Answer:
         meaning="the configuration with nothing tuned was measured, for others to be compared with",
         luck="",
         found=_baseline(scores) + took,
-        sure=_spread(len(scores)),
-        cost=asked.cost,
+        sure=_spread(scores),
+        cost=cost(asked),
         next="See what a search would take, and what it could tell.",
-        command=line,
+        commands=(asked.of_objective("plan", "phase1"),),
         mood="good" if scores else "trouble",
     )
 
@@ -36,16 +38,21 @@ def _baseline(scores: list[float]) -> str:
     return f"The baseline scores {sum(scores) / len(scores):.5g}, the mean of {len(scores)} seeds."
 
 
-def _spread(count: int) -> str:
-    if count < 2:
+def _spread(scores: list[float]) -> str:
+    """How far one configuration's scores differ, which is what a gain must stand out from."""
+    if len(scores) < 2:
         return "One seed says nothing of how far scores differ from seed to seed."
-    return f"How far {count} seeds differ is known roughly: see Scores."
+    sd = stdev(scores)
+    low, high = sd_interval(sd, len(scores))
+    return (
+        f"From seed to seed the score varies with a standard deviation of {sd:.3g}; {len(scores)} "
+        f"seeds leave {low:.3g} to {high:.3g} possible (95%)."
+    )
 
 
 def checked(asked: Asked) -> Answer:
     """Which knobs move the score."""
     found = asked.report.check
-    line, _ = for_objective(asked.state.plan, "phase1", "--tier", "target")
     alive = 0 if found is None else len(found.names("alive"))
     return Answer(
         title="Checked" if found is not None or asked.report.proxy is not None else "Not checked",
@@ -58,9 +65,9 @@ def checked(asked: Asked) -> Answer:
         luck="",
         found=_knobs(found) if asked.report.proxy is None else asked.report.sentence,
         sure=_sure(asked, found),
-        cost=asked.cost,
+        cost=cost(asked),
         next=_search(found),
-        command=line,
+        commands=(asked.of_objective("phase1", "--tier", "target"),),
         mood="good" if alive or asked.report.proxy is not None else "bad",
     )
 
@@ -90,6 +97,9 @@ def _search(found: Liveness | None) -> str:
     dead = () if found is None else found.names("dead")
     if dead:
         return f"Search, and leave out what does nothing: {', '.join(dead)}."
+    unproven = () if found is None else found.names("unproven")
+    if unproven:
+        return f"Search. On how many seeds {', '.join(unproven)} would show, Verdict below says."
     return "Search over these knobs."
 
 
@@ -104,9 +114,9 @@ def compared(asked: Asked, found: CampaignReport) -> Answer:
         luck="",
         found=_effects(found, differing),
         sure=_certainty(found),
-        cost=asked.cost,
+        cost=cost(asked),
         next=_more(found, is_any),
-        command=f"{command('report', asked.run)} --png effects",
+        commands=(f"{command('report', asked.run)} --png effects",),
         mood="good" if is_any else "open",
     )
 

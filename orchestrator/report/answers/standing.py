@@ -1,35 +1,19 @@
 """A search without a verdict: planned, running, paused, stopped, or over without a comparison."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from budgets.course import next_step
 from budgets.markdown import duration
 from budgets.plain import one_line
-from budgets.report import BudgetReport
+from budgets.rules.table import HOLDING_UP
 from budgets.rules.triggers import Trigger, judge
 from budgets.state import RunState
-from orchestrator.report.answers.commands import amending, command, for_objective
+from orchestrator.report.answers.asked import BEGAN, Asked, command
+from orchestrator.report.answers.cost import cost
 from orchestrator.report.answers.words import sentence_case, so_far
 from orchestrator.report.model import Answer
 
 NO_EVIDENCE = "Not at all yet: a search's own scores are no evidence of a gain."
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What there is to answer from."""
-
-    state: RunState
-    report: BudgetReport
-    cost: str
-
-    @property
-    def run(self) -> str:
-        return self.state.plan.run_id
-
-    @property
-    def settled(self) -> int:
-        return self.state.accounts.evaluations + self.state.accounts.apart
 
 
 def planned(asked: Asked) -> Answer:
@@ -45,9 +29,9 @@ def planned(asked: Asked) -> Answer:
         luck="",
         found="Nothing yet.",
         sure="There is nothing to be sure of yet.",
-        cost=asked.cost,
-        next="Repeat the command that began it.",
-        command=command("status", asked.run),
+        cost=cost(asked),
+        next=f"Repeat {BEGAN}.",
+        commands=asked.beginning,
         mood="open",
     )
 
@@ -63,12 +47,12 @@ def running(asked: Asked) -> Answer:
         luck=so_far(asked.state),
         found=_nothing_yet(asked),
         sure=_sure_so_far(asked.state),
-        cost=asked.cost,
+        cost=cost(asked),
         next=(
-            "Let it go on, and look on. If no process has it any more, repeat the command that "
-            "began it: nothing paid is lost."
+            f"Let it go on, and look on. If no process has it any more, repeat {BEGAN}: nothing "
+            "paid is lost."
         ),
-        command=f"{command('status', asked.run)} --watch",
+        commands=(f"{command('status', asked.run)} --watch", *asked.beginning),
         mood="open",
     )
 
@@ -76,13 +60,9 @@ def running(asked: Asked) -> Answer:
 def _nothing_yet(asked: Asked) -> str:
     if not asked.settled:
         return "Nothing yet: no evaluation has ended."
-    if not _healthy(asked.report):
+    if not asked.healthy:
         return f"Nothing: none of {asked.settled} evaluations has a score."
     return "Not known yet: what the search found so far has still to be compared with the baseline."
-
-
-def _healthy(report: BudgetReport) -> int:
-    return report.evaluations_by_status.get("ok", 0)
 
 
 def _sure_so_far(state: RunState) -> str:
@@ -99,32 +79,38 @@ def _sure_so_far(state: RunState) -> str:
 def paused(asked: Asked) -> Answer:
     """A rule holds it up until a person has looked."""
     triggers = judge(asked.state).triggers
-    return _held_up(asked, "Paused", triggers, *_way_on(asked, triggers))
+    return _held_up(asked, "Paused", triggers)
 
 
 def stopped(asked: Asked) -> Answer:
     """A rule has ended it, and there is no verdict."""
     triggers = judge(asked.state).triggers
-    return _held_up(asked, "Stopped", triggers, *_way_on(asked, triggers))
+    return _held_up(asked, "Stopped", triggers)
 
 
-def _held_up(
-    asked: Asked, what: str, triggers: tuple[Trigger, ...], said: str, line: str
-) -> Answer:
+def _held_up(asked: Asked, what: str, triggers: tuple[Trigger, ...]) -> Answer:
+    said, lines = _way_on(asked, triggers)
     rules = ", ".join(dict.fromkeys(trigger.rule for trigger in triggers))
     why = "; ".join(trigger.evidence for trigger in triggers) or asked.report.sentence
     return Answer(
         title=f"{what} by rule {rules}" if rules else what,
         sentence=f"{sentence_case(one_line(why, 600))}.",
-        meaning=_MEANING[what],
+        meaning="; ".join([_MEANING[what], *_rules(triggers)]),
         luck=so_far(asked.state),
         found=_nothing_yet(asked).replace("Not known yet", "Not known"),
         sure=NO_EVIDENCE.replace(" yet", ""),
-        cost=asked.cost,
+        cost=cost(asked),
         next=said,
-        command=line,
+        commands=lines,
         mood="trouble",
     )
+
+
+def _rules(triggers: tuple[Trigger, ...]) -> Iterator[str]:
+    """What each rule looks at."""
+    about = {rule.name: rule.about for rule in HOLDING_UP}
+    for name in dict.fromkeys(trigger.rule for trigger in triggers):
+        yield f"rule {name} looks at {about[name].partition(';')[0]}"
 
 
 _MEANING = {
@@ -133,30 +119,28 @@ _MEANING = {
 }
 
 
-def _way_on(asked: Asked, triggers: tuple[Trigger, ...]) -> tuple[str, str]:
-    """What to do about it, and the command."""
+def _way_on(asked: Asked, triggers: tuple[Trigger, ...]) -> tuple[str, tuple[str, ...]]:
+    """What to do about it, and the commands."""
     budget = next((trigger for trigger in triggers if trigger.rule == "budget"), None)
     if budget is not None:
-        said = (
-            "Allow more, for a reason that goes on record; then repeat the command that began it."
-        )
-        return said, amending(asked.run, budget)
-    rules = dict.fromkeys(trigger.rule for trigger in triggers if trigger.overridable)
+        said = f"Allow more, for a reason that goes on record; then repeat {BEGAN}."
+        return said, (asked.amending(budget), *asked.beginning)
+    rules = list(dict.fromkeys(trigger.rule for trigger in triggers if trigger.overridable))
     look = command("explain", asked.run)
     if not rules:
-        return "Mend what is named above, then repeat the command that began it.", look
+        return f"Mend what is named above, then repeat {BEGAN}.", asked.beginning or (look,)
     options = " ".join(f"--override {rule}" for rule in rules)
     return (
-        "Look into it: Failures, below, and what each rule sees. To go on all the same, repeat "
-        f'the command that began it with {options} --reason "WHY".'
-    ), look
+        f"Look into it, in Failures below and by explain. To go on all the same, repeat {BEGAN} "
+        f"with {options} and a --reason."
+    ), (look, *asked.overriding(rules))
 
 
 def over(asked: Asked) -> Answer:
     """Everything is settled, and nothing was compared with the baseline."""
     is_min = asked.state.plan.tier == "min"
     said, line = _compared_by(asked)
-    healthy = _healthy(asked.report)
+    healthy = asked.healthy
     works = f"It works: {healthy} of {asked.settled} evaluations are healthy."
     return Answer(
         title="Finished, no verdict",
@@ -172,9 +156,9 @@ def over(asked: Asked) -> Answer:
             "Not at all: nothing was compared with the baseline on fresh seeds, and a search's own "
             "scores are no evidence."
         ),
-        cost=asked.cost,
+        cost=cost(asked),
         next=said,
-        command=line,
+        commands=(line,),
         mood="open" if healthy else "trouble",
     )
 
@@ -182,9 +166,8 @@ def over(asked: Asked) -> Answer:
 def _compared_by(asked: Asked) -> tuple[str, str]:
     plan = asked.state.plan
     if plan.tier == "min" and plan.phase == "phase1":
-        line, how = for_objective(plan, "phase1", "--tier", "target")
-        with_it = f", {how}" if how else ""
-        return f"Search with tier target, which ends in a verdict{with_it}; plan prices it.", line
+        said = "Search with tier target, which ends in a verdict. What that takes, plan says first."
+        return said, asked.of_objective("phase1", "--tier", "target")
     words = ("best", asked.run, "--train", "--times", "1", "--seeds", "8", "--compare")
     said = "Train what it stands for and the baseline on the same fresh seeds, and compare them."
     return said, command(*words)

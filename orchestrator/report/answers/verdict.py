@@ -3,41 +3,42 @@
 from collections.abc import Callable
 
 from budgets.events import Decided
-from budgets.state import RunState
 from budgets.statistics.comparison import Gain, better, percent
 from budgets.verdict.advice import advice, caution, enough_seeds
 from budgets.verdict.conditions import gain_in_words
 from budgets.verdict.findings import Findings, title
-from budgets.verdict.findings_text import in_words, seeds
-from orchestrator.report.answers.commands import command, for_objective
+from budgets.verdict.findings_text import in_words, seeds, unbeaten
+from budgets.verdict.gains import winner_means
+from orchestrator.report.answers.asked import Asked, command
+from orchestrator.report.answers.cost import cost
 from orchestrator.report.answers.words import luck_in_words, sentence_case
 from orchestrator.report.model import Answer
 from orchestrator.report.prose import unmarked
 
 
-def decided(state: RunState, found: Findings, cost: str) -> Answer:
+def decided(asked: Asked, found: Findings) -> Answer:
     """The answer once there is a verdict."""
-    own = state.decided
+    own = asked.state.decided
     assert own is not None, "it is asked of a run with a verdict"
-    said, line = _next(state, own)
+    said, lines = _next(asked, own)
     return Answer(
         title=title(own.grade, own.no_go),
-        sentence=_sentence(state, found, own),
-        meaning=_MEANING[own.no_go or own.grade](state, found),
+        sentence=_sentence(asked, found, own),
+        meaning=_MEANING[own.no_go or own.grade](found),
         luck=luck_in_words(found.seemed, found.luck),
-        found=_found(own),
+        found=_found(asked, found, own),
         sure=_sure(found),
-        cost=cost,
+        cost=cost(asked),
         next=said,
-        command=line,
+        commands=lines,
         mood="bad" if own.grade == "no_go" else "good",
     )
 
 
-def _sentence(state: RunState, found: Findings, own: Decided) -> str:
+def _sentence(asked: Asked, found: Findings, own: Decided) -> str:
     if found.gain is None:
         return f"{sentence_case(own.evidence)}."
-    said = f"{sentence_case(gain_in_words(state, found.gain))}."
+    said = f"{sentence_case(gain_in_words(asked.state, found.gain))}."
     kept = next((c.observed for c in found.conditions if c.rule == "rung"), None)
     if found.rung is None or kept is None:
         return said
@@ -45,14 +46,14 @@ def _sentence(state: RunState, found: Findings, own: Decided) -> str:
     return f"{said} With {found.rung_label} {share} of the gain is kept."
 
 
-def _go_persists(_: RunState, found: Findings) -> str:
+def _go_persists(found: Findings) -> str:
     return (
         f"a gain of {percent(found.asked)} or more that luck does not explain, and most of it "
         f"stays with {found.rung_label}"
     )
 
 
-def _go(_: RunState, found: Findings) -> str:
+def _go(found: Findings) -> str:
     said = (
         f"a gain of {percent(found.asked)} or more that luck does not explain, with as much "
         "training as the search's evaluations had"
@@ -64,34 +65,34 @@ def _go(_: RunState, found: Findings) -> str:
     return f"{said}; with {found.rung_label} too little of it is kept"
 
 
-def _dead_space(_: RunState, __: Findings) -> str:
+def _dead_space(_: Findings) -> str:
     return "wherever the knobs are set, scores differ by no more than chance: they hardly move it"
 
 
-def _below_noise(_: RunState, __: Findings) -> str:
+def _below_noise(_: Findings) -> str:
     return "no gain can be told from chance, because there is none or because the noise hides it"
 
 
-def _too_small(_: RunState, found: Findings) -> str:
+def _too_small(found: Findings) -> str:
     return f"there is a gain, but it is smaller than the {percent(found.asked)} that was asked"
 
 
-def _does_not_persist(_: RunState, found: Findings) -> str:
+def _does_not_persist(found: Findings) -> str:
     average = next((c for c in found.conditions if c.rule == "persistence"), None)
     if average is not None and not average.met:
         return "one candidate gained, the search as a whole did not: that looks like its luck"
     return f"the gain is gone with {found.rung_label or 'more training'}"
 
 
-def _pathological(_: RunState, __: Findings) -> str:
+def _pathological(_: Findings) -> str:
     return "the winner's own trainings fail, explode or are unstable: nobody could rely on it"
 
 
-def _unstable(_: RunState, __: Findings) -> str:
+def _unstable(_: Findings) -> str:
     return "too many evaluations failed for the comparison to mean anything"
 
 
-_MEANING: dict[str, Callable[[RunState, Findings], str]] = {
+_MEANING: dict[str, Callable[[Findings], str]] = {
     "go_persists": _go_persists,
     "go": _go,
     "dead_space": _dead_space,
@@ -103,13 +104,19 @@ _MEANING: dict[str, Callable[[RunState, Findings], str]] = {
 }
 
 
-def _found(own: Decided) -> str:
+def _found(asked: Asked, found: Findings, own: Decided) -> str:
     if own.grade != "no_go":
-        gain = "" if own.gain is None else f" that score {better(own.gain)} than the baseline"
-        return f"Yes: settings of the knobs{gain}, the configuration with nothing tuned."
+        gain = "" if own.gain is None else f" {better(own.gain)} than the baseline"
+        said = f"Yes: settings{gain}{_scores(asked)}. The baseline is what nobody tuned."
+        return f"{said} {unbeaten(found)}".strip()
     if own.no_go == "too_small" and own.gain is not None:
         return f"Too little: settings {better(own.gain)} than the baseline. The baseline stays."
-    return "No. Nothing is recommended: the baseline, with nothing tuned, stays."
+    return "No. Nothing is recommended: the baseline, which nobody tuned, stays."
+
+
+def _scores(asked: Asked) -> str:
+    means = winner_means(asked.state)
+    return "" if means is None else f" (a score of {means[1]:.4g} against {means[0]:.4g})"
 
 
 def _sure(found: Findings) -> str:
@@ -139,32 +146,28 @@ def _power(gain: Gain) -> str:
     return f" A true gain of {gain.detectable:.2%} would have shown 8 times of 10."
 
 
-def _next(state: RunState, own: Decided) -> tuple[str, str]:
-    """What to do, and the command for it."""
-    run = state.plan.run_id
-    if own.grade != "no_go" and state.plan.phase == "phase2":
-        return f"Train with what it recommends.{caution(state)}", command("best", run)
-    if own.grade != "no_go":
-        words = ("phase2", "--variant", "robust", "--tier", "min", "--from", run)
-        line, how = for_objective(state.plan, *words)
-        said = f"Search on from here with three seeds a candidate{f' ({how})' if how else ''}."
-        return f"{said}{caution(state)}", line
-    said = sentence_case(unmarked(advice(state) or "").removeprefix("Next: "))
-    return said, _after_a_no_go(state, own)
+def _next(asked: Asked, own: Decided) -> tuple[str, tuple[str, ...]]:
+    """What to do, and the commands for it."""
+    if own.grade == "no_go":
+        said = sentence_case(unmarked(advice(asked.state) or "").removeprefix("Next: "))
+        return said, (_after_a_no_go(asked, own),)
+    see, careful = command("best", asked.run), caution(asked.state)
+    if asked.state.plan.phase == "phase2":
+        return f"Train with what it recommends.{careful}", (see,)
+    words = ("phase2", "--variant", "robust", "--tier", "min", "--from", asked.run)
+    said = f"See what it recommends; search on from there with three seeds a candidate.{careful}"
+    return said, (see, asked.of_objective(*words))
 
 
-def _after_a_no_go(state: RunState, own: Decided) -> str:
-    plan, run = state.plan, state.plan.run_id
+def _after_a_no_go(asked: Asked, own: Decided) -> str:
+    plan = asked.state.plan
     if own.no_go in ("pathological", "unstable"):
-        return command("ledger", "export", run)
-    if own.no_go == "too_small":
-        return command("best", run)
-    if own.no_go == "below_noise" and plan.phase == "phase1" and plan.tier is not None:
-        count = enough_seeds(state)
-        if count is not None:
-            seeds_of = ("--confirm-seeds", str(count), "--eval-seed", str(plan.evaluation_seed + 1))
-            words = ("phase1", "--tier", plan.tier, *seeds_of, "--run-id", f"{run}-{count}-seeds")
-            return for_objective(plan, *words)[0]
-    if own.no_go == "does_not_persist":
-        return command("best", run)
-    return for_objective(plan, "space", "check")[0]
+        return command("ledger", "export", asked.run)
+    if own.no_go in ("too_small", "does_not_persist"):
+        return command("best", asked.run)
+    count = enough_seeds(asked.state) if own.no_go == "below_noise" else None
+    if count is not None and plan.phase == "phase1" and plan.tier is not None:
+        again = ("--confirm-seeds", str(count), "--eval-seed", str(plan.evaluation_seed + 1))
+        name = ("--run-id", f"{plan.run_id}-{count}-seeds")
+        return asked.of_objective("phase1", "--tier", plan.tier, *again, *name)
+    return asked.of_objective("space", "check")

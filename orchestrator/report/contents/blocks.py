@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from orchestrator.charts.chart import Plot
+from orchestrator.report.model import Mood
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,17 @@ class Section:
     name: str  # its anchor
     title: str
     blocks: Sequence[Block]
+
+
+@dataclass(frozen=True)
+class Lead:
+    """How a page about something else than one run begins."""
+
+    name: str  # of what it is about
+    about: str  # what that is, in a few words
+    heading: str
+    sentence: str
+    mood: Mood = "open"
 
 
 def names(title: str) -> Column:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from budgets.events import Status
 from budgets.plain import one_line, plain
-from orchestrator.report.answers.commands import command
+from orchestrator.report.answers.asked import command
 from orchestrator.report.contents.blocks import Block, Column, Table, Text, names
 from orchestrator.report.contents.figures import Figures
 from orchestrator.report.model import Evaluation, InFlight, Report

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from budgets.markdown import where_from
 from budgets.plain import plain
-from orchestrator.report.answers.commands import command
+from orchestrator.report.answers.asked import command
 from orchestrator.report.contents.blocks import Block, Cell, Column, Ruler, Table, Text, names
 from orchestrator.report.contents.figures import Figures
 from orchestrator.report.model import KnobView, Marginal, Report

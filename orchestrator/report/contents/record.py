@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from budgets.plain import one_line, plain, printable
-from orchestrator.report.answers.commands import command
+from orchestrator.report.answers.asked import command
 from orchestrator.report.contents.blocks import (
     Block,
     Column,
