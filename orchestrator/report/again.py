@@ -30,10 +30,14 @@ from orchestrator.planning.request import (
     VERDICT_SEEDS,
     run_directory,
 )
+from orchestrator.planning.window import parse_hours
 from orchestrator.proxy import proxy_terms
 
 EVALUATION_SEED, SAFETY_MARGIN_SECONDS = 123, 1800.0
 """What the options are where nobody says."""
+
+UNITS = {"h": 1.0, "m": 60.0, "s": 3600.0, "d": 1 / 24}
+"""Of a duration, as many as an hour has."""
 
 
 class UntoldError(ValueError):
@@ -169,10 +173,18 @@ def _terms(plan: Plan) -> Iterator[str]:
     )
     yield from _limits(plan)
     if window is not None:
-        text = f"{_text(window.hours)}h" if window.until is None else window.until.isoformat()
-        yield from ("--window", text)
+        until = _span(window.hours or 0.0, 1.0)
+        yield from ("--window", until if window.until is None else window.until.isoformat())
         if window.margin_seconds != SAFETY_MARGIN_SECONDS:
-            yield from ("--safety-margin", f"{_text(window.margin_seconds)}s")
+            yield from ("--safety-margin", _span(window.margin_seconds, 3600.0))
+
+
+def _span(amount: float, per_hour: float) -> str:
+    """A duration as it may have been typed: in the unit in which it is read back exactly."""
+    hours = amount / per_hour
+    typed = [f"{_text(round(hours * many, 6))}{unit}" for unit, many in UNITS.items()]
+    exact = [text for text in typed if parse_hours("", text) * per_hour == amount]
+    return next(iter(exact), f"{_text(hours)}h")
 
 
 def _limits(plan: Plan) -> Iterator[str]:

@@ -39,12 +39,13 @@ class Catalogue:
         root: Path,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         clock: Callable[[], float] = monotonic,
+        fresh_seconds: float = FRESH_SECONDS,
     ) -> None:
         self.root = root.absolute()
         self.now = now
         self._clock = clock
         self._runs: dict[str, Followed] = {}
-        self._listing = Shared(self._look, FRESH_SECONDS, clock)
+        self._listing = Shared(self._look, fresh_seconds, clock)
 
     def listing(self) -> Listing:
         """All runs: those that go on first, then the latest."""
@@ -54,6 +55,11 @@ class Catalogue:
         """The run of that id, if it is there."""
         self.listing()
         return self._runs.get(id_)
+
+    def runs(self) -> tuple[Followed, ...]:
+        """Every one of them."""
+        self.listing()
+        return tuple(self._runs.values())
 
     def _look(self) -> Listing:
         found = places(self.root)

@@ -35,7 +35,7 @@ class Entry:
     """One run as a list shows it. All text is printable, and no HTML yet."""
 
     id: str
-    place: str  # its directory, as seen from the directory that is listed
+    place: str  # the directory it is in, as seen from the directory that is listed
     name: str
     phase: str
     standing: Standing
@@ -46,9 +46,14 @@ class Entry:
     objective: str = ""
     progress: float | None = None  # 0 to 1
     left: str = ""
-    cost: str = ""
+    cost: tuple[str, ...] = ()
     where: str = ""  # another machine that has it
     verdict: str = ""  # of a search that has one: `Go at this budget`
+
+    @property
+    def path(self) -> str:
+        """Its directory, likewise."""
+        return f"{self.place}/{self.name}" if self.place else self.name
 
 
 def entry_of(id_: str, place: Path, heard: Heard, now: datetime) -> Entry:
@@ -59,7 +64,7 @@ def entry_of(id_: str, place: Path, heard: Heard, now: datetime) -> Entry:
     left = found.remaining_hours if standing == "running" else None
     return Entry(
         id=id_,
-        place=printable(str(place)),
+        place=_place(place),
         name=printable(state.plan.run_id),
         phase=state.plan.phase,
         standing=standing,
@@ -100,7 +105,7 @@ def _of_file(  # noqa: PLR0913, PLR0917 - an entry's parts
         moment = datetime.fromtimestamp(0, UTC)
     return Entry(
         id=id_,
-        place=printable(str(place)),
+        place=_place(place),
         name=printable(directory.name),
         phase=printable(directory.parent.name),
         standing=standing,
@@ -129,15 +134,19 @@ def _sentence(state: RunState, standing: Standing) -> str:
     return f"{text.replace('Running', 'Interrupted', 1)} Repeat the command that began it to go on."
 
 
-def _cost(state: RunState) -> str:
+def _cost(state: RunState) -> tuple[str, ...]:
     """Device-hours, and money where it has a price."""
     spent = {balance.currency: balance for balance in balances(state) if balance.counts}
     hours = spent["device-hours"]
     parts = [f"{amount(hours, hours.spent)} device-hours"]
     if (cost := spent.get("cost")) is not None:
         parts.append(f"cost {cost.spent:,.2f}")
-    return ", ".join(parts)
+    return tuple(parts)
 
 
 def _elsewhere(heard: Heard) -> str:
     return printable(heard.state.opened[-1].host) if heard.alive() == "elsewhere" else ""
+
+
+def _place(place: Path) -> str:
+    return "" if place == Path() else printable(str(place.parent))

@@ -1,27 +1,35 @@
 """One run that is followed: read again only where its ledger has changed."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from threading import Lock
-from typing import TypeVar
 
-from budgets.chain import LEDGER, LedgerCorruptError, Record
+from budgets.chain import LEDGER, LedgerCorruptError
 from budgets.fold import ImpossibleEventError
-from budgets.head import Mark, lost, read_mark
+from budgets.pace import last_seen
+from budgets.state import RunState
 from orchestrator.campaign.heard import Heard
-from orchestrator.recorded import recorded_state
 from orchestrator.serve.entry import Entry, empty, entry_of, unread, unreadable
-from orchestrator.tail import Tail
-
-T = TypeVar("T")
+from orchestrator.watch.follow import Follower
+from orchestrator.watch.snapshot import Snapshot
 
 UNREADABLE = (LedgerCorruptError, ImpossibleEventError, ValueError, OSError)
 """Why a ledger cannot be read. Each says how to go on."""
 
+MOST_HEARTBEATS = 32
+"""Attempts in flight whose files are read at a look."""
+
 Stamp = tuple[int, int, int]
 """A file's inode, size and time: as long as they are the same, so is what it says."""
+
+
+@dataclass(frozen=True)
+class Sight:
+    """A run that can be read, at a moment."""
+
+    snapshot: Snapshot
+    stage: str  # another one when its report has something new to say
 
 
 @dataclass
@@ -33,8 +41,8 @@ class Followed:
     place: Path  # as seen from what is listed
     entry: Entry = field(init=False)
     _stamp: Stamp | None = None
-    _tail: Tail | None = None
-    _last: datetime | None = None
+    _sight: Sight | None = None  # of a run that is over: of no other is it kept
+    _follower: Follower | None = None
     _lock: Lock = field(default_factory=Lock)
 
     def __post_init__(self) -> None:
@@ -47,68 +55,88 @@ class Followed:
     def look(self, now: datetime) -> Entry:
         """The entry as of now."""
         with self._lock:
-            if self.is_behind():
-                self.entry = self._read(now)
-            elif (heard := self._kept()) is not None:
-                goes_on = heard.goes_on(now)
-                if goes_on != (self.entry.standing == "running"):
-                    self.entry = entry_of(self.id, self.place, heard, now)
+            self._look(now)
             return self.entry
 
-    def ask(self, question: Callable[[Heard], T]) -> T | None:
-        """The answer of the run as of its last record; None where none is there.
-
-        Raises as `recorded_state`, OSError.
-        """
+    def sight(self, now: datetime) -> Sight | None:
+        """All there is to watch of it; None where its ledger cannot be read: the entry says why."""
         with self._lock:
-            heard = self._kept() or self._advance()
-            answer = None if heard is None else question(heard)
-            self._let_go()
-            return answer
+            self._look(now)
+            if self.entry.standing in ("empty", "damaged"):
+                return None
+            if self._sight is None:
+                return self._take(now)
+            return self._sight
 
-    def _read(self, now: datetime) -> Entry:
-        stamp = stamp_of(self.directory)  # before the reading: what comes after is new
-        try:
-            heard = self._advance()
-        except UNREADABLE as error:
-            self._tail = None
-            self.entry = unreadable(self.id, self.directory, self.place, error)
-        else:
-            if heard is None:
-                self.entry = empty(self.id, self.directory, self.place)
-            else:
+    def _look(self, now: datetime) -> None:
+        if self.is_behind():
+            self._read(now)
+        elif self._follower is not None and self._follower.state is not None:
+            heard = _heard(self._follower.state)
+            if heard.goes_on(now) != (self.entry.standing == "running"):
                 self.entry = entry_of(self.id, self.place, heard, now)
+
+    def _read(self, now: datetime) -> None:
+        self._stamp = stamp_of(self.directory)  # before the reading: what comes after is new
+        self._sight = None
+        try:
+            state = self._advance().state
+        except UNREADABLE as error:
+            self._follower = None
+            self.entry = unreadable(self.id, self.directory, self.place, error)
+            return
+        if state is None:
+            self.entry = empty(self.id, self.directory, self.place)
+        else:
+            self.entry = entry_of(self.id, self.place, _heard(state), now)
         self._let_go()
-        self._stamp = stamp
-        return self.entry
 
-    def _kept(self) -> Heard | None:
-        tail = self._tail
-        if tail is None or tail.state is None or self._last is None:
+    def _advance(self) -> Follower:
+        self._follower = self._follower or Follower(self.directory)
+        self._follower.advance()
+        return self._follower
+
+    def _take(self, now: datetime) -> Sight | None:
+        try:
+            follower = self._advance()
+            snapshot = follower.snapshot(now, MOST_HEARTBEATS)
+        except UNREADABLE:  # changed since: the next look says why
+            self._stamp, self._follower = None, None
             return None
-        return Heard(tail.state, self._last)
+        assert follower.state is not None, "a run that can be read has records"
+        assert snapshot is not None, "and a snapshot"
+        sight = Sight(snapshot, stage_of(follower.state))
+        if self._let_go():
+            self._sight = sight
+        return sight
 
-    def _advance(self) -> Heard | None:
-        mark = read_mark(self.directory / LEDGER)  # before the ledger: both may be growing
-        tail = self._tail or Tail(self.directory)
-        records = tail.advance()
-        if records:
-            self._last = datetime.fromisoformat(records[-1].at)
-        if mark is not None and records and records[0].seq == 0:
-            self._compare(mark, records)
-        self._tail = tail
-        return self._kept()
+    def _let_go(self) -> bool:
+        """A state is large: it is kept of runs that may go on, and read again of others."""
+        if self.entry.standing in ("running", "interrupted"):
+            return False
+        self._follower = None
+        return True
 
-    def _compare(self, mark: Mark, records: list[Record]) -> None:
-        """Raises LedgerRolledBackError where the whole ledger lacks what its mark has seen."""
-        marked = records[mark.seq].digest if 0 <= mark.seq < len(records) else ""
-        if lost(len(records), mark, marked):
-            recorded_state(self.directory)  # which knows what may be missing all the same
 
-    def _let_go(self) -> None:
-        """A state is large; only of runs that may go on it is needed soon."""
-        if self.entry.standing not in ("running", "interrupted"):
-            self._tail = None
+def _heard(state: RunState) -> Heard:
+    return Heard(state, last_seen(state))
+
+
+def stage_of(state: RunState) -> str:
+    """How far a run has come, in steps that its report is about."""
+    steps = (
+        state.finished,
+        sum(panel.closed for panel in state.panels.values()),
+        len(state.opened),
+        len(state.fired),
+        len(state.overridden),
+        len(state.amended),
+        len(state.salvaged),
+        state.decided is not None,
+        state.concluded is not None,
+        0 if state.plan.search is not None else state.accounts.evaluations,  # all in one generation
+    )
+    return " ".join(str(int(step)) for step in steps)
 
 
 def stamp_of(directory: Path) -> Stamp | None:

@@ -24,9 +24,9 @@ Cell = str | Since | Bar | None
 
 
 class Row(TypedDict):
-    """A row of a table; its mood is its class."""
+    """A row of a table; `look` is its class."""
 
-    mood: Literal["good", "bad", "open", "trouble", ""]
+    look: Literal["late", ""]
     cells: list[Cell]
 
 

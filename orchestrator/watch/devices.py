@@ -1,51 +1,49 @@
 """What each device of a run does at the moment."""
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from statistics import median
+from typing import NamedTuple
 
-from budgets.accounts import Key
 from budgets.pace import expected_seconds
 from budgets.state import RunState, Try
 from orchestrator.settle import attempt_place
 from orchestrator.watch.noted import Noted, key_of
-from orchestrator.watch.signs import Sign
 from orchestrator.watch.snapshot import DeviceRow
 from orchestrator.watch.words import which
 
-OVERDUE_TIMES = 1.5
-"""An evaluation that takes so many times what is expected is pointed at ..."""
 
-OVERDUE_SECONDS = 2.0
-"""... if it is so much longer at least."""
+class Usual(NamedTuple):
+    """What a full evaluation takes, as far as it is known."""
+
+    seconds: float | None
+    steps: float | None
 
 
 def device_rows(
-    state: RunState, noted: Noted, now: datetime, signs: Mapping[Key, Sign], *, goes_on: bool
+    state: RunState, noted: Noted, now: datetime, *, goes_on: bool
 ) -> tuple[DeviceRow, ...]:
     """A row for each slot of the session, in the order of their numbers.
 
     Of a run that nobody carries out: what was in flight when it ended.
     """
-    expected, steps = expected_seconds(state), expected_steps(state)
-    rows = {}
-    for attempt in state.open_tries():
-        key = key_of(attempt.reserved)
-        length = state.batch(attempt.reserved).length(attempt.reserved.candidate)
-        rows[noted.slot_of(key)] = _busy(
-            state,
-            attempt,
-            slot=noted.slot_of(key),
-            seconds=_seconds(state, key, now) if goes_on else None,
-            sign=signs.get(key),
-            expected=None if expected is None else expected * length,
-            steps=None if steps is None else steps * length,
-        )
-    withdrawn = len(state.withdrawn)  # of any session: those of earlier ones may be back
-    for slot in range(state.opened[-1].workers if goes_on and state.opened else 0):
-        if slot not in rows and len(rows) + withdrawn < state.opened[-1].workers:
-            rows[slot] = _idle(slot, noted, now)
+    rows, usual = {}, Usual(expected_seconds(state), expected_steps(state))
+    for slot, attempt in _by_slot(state, noted).items():
+        seconds = _seconds(state, attempt, now) if goes_on else None
+        rows[slot] = _busy(state, attempt, slot, seconds, usual)
+    workers = state.opened[-1].workers if goes_on and state.opened else 0
+    idle = [slot for slot in range(workers) if slot not in rows]
+    for slot in idle[: max(0, workers - len(rows) - len(state.withdrawn))]:
+        rows[slot] = _idle(state, slot, noted, now)
     return tuple(rows[slot] for slot in sorted(rows))
+
+
+def _by_slot(state: RunState, noted: Noted) -> dict[int, Try]:
+    """Attempts in flight; of those on a device whose last one is not settled yet, that one."""
+    if not state.opened:
+        return {}
+    flying = {noted.slot_of(key_of(attempt.reserved)): attempt for attempt in state.open_tries()}
+    workers = state.opened[-1].workers
+    return {slot: attempt for slot, attempt in flying.items() if slot < workers}
 
 
 def expected_steps(state: RunState) -> float | None:
@@ -57,70 +55,50 @@ def expected_steps(state: RunState) -> float | None:
     return median(known) if known else None
 
 
-def _seconds(state: RunState, key: Key, now: datetime) -> float | None:
-    """Since it was reserved; None of an attempt of an earlier session."""
-    hold = state.accounts.holds[key]
-    if hold.session < len(state.accounts.sessions_ms) - 1:
-        return None
-    began = datetime.fromtimestamp((state.wall_offset_ms + hold.since_ms) / 1000, UTC)
-    return max(0.0, (now - began).total_seconds())
-
-
-def _busy(  # noqa: PLR0913 - what is known of it, from where
-    state: RunState,
-    attempt: Try,
-    *,
-    slot: int,
-    seconds: float | None,
-    sign: Sign | None,
-    expected: float | None,
-    steps: float | None,
+def _busy(
+    state: RunState, attempt: Try, slot: int, seconds: float | None, usual: Usual
 ) -> DeviceRow:
     reserved = attempt.reserved
-    said = sign or Sign()
+    length = state.batch(reserved).length(reserved.candidate)
     return DeviceRow(
         slot=slot,
-        device=said.device,
-        doing="starting" if sign is not None and not sign.has_begun else "running",
+        device=_device(state),
+        doing="running",
         what=which(state, reserved),
         place=attempt_place(reserved),
         attempt=reserved.attempt,
         seconds=seconds,
-        expected_seconds=expected,
+        expected_seconds=None if usual.seconds is None else usual.seconds * length,
+        expected_steps=None if usual.steps is None else usual.steps * length,
         limit_seconds=reserved.reserve_ms / 1000,
-        is_overdue=_is_overdue(seconds, expected),
-        step=said.step,
-        loss=said.loss,
-        progress=_progress(said, steps),
     )
 
 
-def _is_overdue(seconds: float | None, expected: float | None) -> bool:
-    if seconds is None or expected is None:
-        return False
-    return seconds > max(OVERDUE_TIMES * expected, expected + OVERDUE_SECONDS)
+def _device(state: RunState) -> str:
+    """What a slot is where nobody has said: one of many CPUs is like the others."""
+    return "cpu" if state.plan.devices.kind == "cpu" else ""
 
 
-def _progress(said: Sign, steps: float | None) -> float | None:
-    if said.progress is None and said.step is not None and steps:
-        return min(1.0, max(0.0, said.step / steps))
-    return said.progress
+def _seconds(state: RunState, attempt: Try, now: datetime) -> float | None:
+    """Since it was reserved; None of an attempt of an earlier session."""
+    if attempt.session < len(state.opened) - 1:
+        return None
+    hold = state.accounts.holds[key_of(attempt.reserved)]
+    began = datetime.fromtimestamp((state.wall_offset_ms + hold.since_ms) / 1000, UTC)
+    return max(0.0, (now - began).total_seconds())
 
 
-def _idle(slot: int, noted: Noted, now: datetime) -> DeviceRow:
+def _idle(state: RunState, slot: int, noted: Noted, now: datetime) -> DeviceRow:
     since = noted.idle_since.get(slot)
     return DeviceRow(
         slot=slot,
-        device="",
+        device=_device(state),
         doing="idle",
         what="",
         place="",
         attempt=0,
         seconds=None if since is None else max(0.0, (now - since).total_seconds()),
         expected_seconds=None,
+        expected_steps=None,
         limit_seconds=None,
-        is_overdue=False,
-        step=None,
-        loss=None,
-        progress=None,
     )

@@ -59,5 +59,4 @@ class Follower:
         """
         if self.state is None:
             return None
-        signs = self._signs.look(self.state, most_heartbeats)
-        return snapshot(self.state, self._noted, now, signs)
+        return self._signs.seen(snapshot(self.state, self._noted, now), most_heartbeats)

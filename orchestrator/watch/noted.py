@@ -43,13 +43,22 @@ class Noted:
             case Reserved():
                 self.idle_since.pop(self.slot_of(key_of(event)), None)
             case Settled():
-                if (slot := self.slots.pop(key_of(event), None)) is not None:
-                    self.idle_since[slot] = at
+                self._free(self.slots.pop(key_of(event), None), state, at)
                 self.recent.appendleft(_ended(state, event))
             case Opened():
                 self.idle_since.clear()
             case _:
                 pass
+
+    def _free(self, slot: int | None, state: RunState, at: datetime) -> None:
+        """An attempt may be reserved before the one that it follows on its device is settled."""
+        if slot is None or not state.opened:
+            return
+        beyond = [key for key, own in self.slots.items() if own >= state.opened[-1].workers]
+        if beyond:
+            self.slots[min(beyond, key=self.slots.__getitem__)] = slot
+        else:
+            self.idle_since[slot] = at
 
     def slot_of(self, key: Key) -> int:
         """Of an attempt in flight: the lowest that was free when it was first asked for."""

@@ -14,11 +14,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from budgets.accounts import Key
-from budgets.state import RunState
 from orchestrator.execution.attempts import METRICS, STARTED
-from orchestrator.settle import attempt_place
-from orchestrator.watch.noted import key_of
+from orchestrator.watch.snapshot import DeviceRow, Snapshot
 
 READ_BYTES = 4096
 """Of a file, from its end: some heartbeats, and more than one of a screenful of metrics."""
@@ -38,50 +35,60 @@ class Beat(NamedTuple):
 NO_BEAT = Beat(None, None, None)
 
 
-class Sign(NamedTuple):
-    """What one attempt says of itself."""
-
-    has_begun: bool = False  # somebody supervises it
-    device: str = ""  # as outcomes name it
-    step: float | None = None
-    loss: float | None = None
-    progress: float | None = None  # 0 to 1
+Try = tuple[str, int]
+"""An attempt: the place of its evaluation, and which one it is there."""
 
 
 @dataclass
 class Signs:
-    """Of the attempts in flight of the run in `directory`, read anew at each look."""
+    """Of what is in flight of the run in `directory`, read anew each time."""
 
     directory: Path
-    _devices: dict[tuple[Key, int], str] = field(default_factory=dict)  # once they are known
+    _devices: dict[Try, str] = field(default_factory=dict)  # once they are known
 
-    def look(self, state: RunState, most: int | None = None) -> dict[Key, Sign]:
-        """Those of all attempts in flight; heartbeats only of the `most` that began first.
+    def seen(self, found: Snapshot, most: int | None = None) -> Snapshot:
+        """The snapshot with what is in flight as it says itself.
 
-        Nothing of a run whose attempts lie elsewhere.
+        Heartbeats only of the `most` that run for the longest time. Nothing changes of a run whose
+        attempts lie elsewhere.
         """
-        places = self.directory / "eval"
-        flying = [attempt.reserved for attempt in state.open_tries()] if places.is_dir() else []
-        known = {(key_of(one), one.attempt) for one in flying}
-        self._devices = {key: name for key, name in self._devices.items() if key in known}
-        found = {}
-        for number, reserved in enumerate(flying):
-            key, place = key_of(reserved), places / attempt_place(reserved)
-            device = self._device((key, reserved.attempt), place)
-            is_read = device is not None and (most is None or number < most)
-            beat = heartbeat(place) if is_read else NO_BEAT
-            found[key] = Sign(device is not None, device or "", *beat)
-        return found
+        if not (self.directory / "eval").is_dir():
+            return found
+        flying = [row for row in found.devices if row.doing != "idle"]
+        flying.sort(key=lambda row: -(row.seconds or 0.0))
+        known = {(row.place, row.attempt) for row in flying}
+        self._devices = {one: name for one, name in self._devices.items() if one in known}
+        said = {row.slot: self._said(row, number, most) for number, row in enumerate(flying)}
+        rows = tuple(said.get(row.slot, row) for row in found.devices)
+        return found.model_copy(update={"devices": rows})
 
-    def _device(self, attempt: tuple[Key, int], place: Path) -> str | None:
+    def _said(self, row: DeviceRow, number: int, most: int | None) -> DeviceRow:
+        device = self._device((row.place, row.attempt))
+        if device is None:
+            return row.model_copy(update={"doing": "starting"})
+        update: dict[str, Any] = {"device": device} if device else {}
+        if most is None or number < most:
+            update |= with_progress(heartbeat(self.directory / "eval" / row.place), row)._asdict()
+        return row.model_copy(update=update)
+
+    def _device(self, attempt: Try) -> str | None:
         """None: nobody has taken the attempt on."""
         if attempt not in self._devices:
-            started = next(_objects(_end_of(place / STARTED) + b"\n"), None)
+            started = next(
+                _objects(_end_of(self.directory / "eval" / attempt[0] / STARTED) + b"\n"), None
+            )
             if started is None:
                 return None
             named = started.get("device")
             self._devices[attempt] = named[:MOST_NAME] if isinstance(named, str) else ""
         return self._devices[attempt]
+
+
+def with_progress(beat: Beat, row: DeviceRow) -> Beat:
+    """The same; where it says no share but a step, that of the steps that others took."""
+    if beat.progress is None and beat.step is not None and row.expected_steps:
+        return beat._replace(progress=min(1.0, max(0.0, beat.step / row.expected_steps)))
+    return beat
 
 
 def heartbeat(place: Path) -> Beat:

@@ -7,7 +7,7 @@ escapes it.
 from datetime import datetime
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, computed_field
 
 from budgets.events import Status
 from budgets.pace import Pace
@@ -19,6 +19,13 @@ Standing = Literal["running", "elsewhere", "nobody", "over"]
 
 Doing = Literal["idle", "starting", "running"]
 """Of a device; `starting` until its supervisor has said that it took the evaluation on."""
+
+
+OVERDUE_TIMES = 1.5
+"""An evaluation that takes so many times what is expected is pointed at ..."""
+
+OVERDUE_SECONDS = 2.0
+"""... if it is so much longer at least."""
 
 
 class _Part(BaseModel):
@@ -86,11 +93,22 @@ class DeviceRow(_Part):
     attempt: int
     seconds: float | None  # for how long it has been doing that; None: not known
     expected_seconds: float | None
+    expected_steps: float | None  # that others took
     limit_seconds: float | None  # then it is ended
-    is_overdue: bool  # far beyond what is expected
-    step: float | None  # as its heartbeat said last, as are the next two
-    loss: float | None
-    progress: float | None  # 0 to 1; of steps as others took them, where it does not say
+    step: float | None = None  # as its heartbeat said last, as are the next two
+    loss: float | None = None
+    progress: float | None = None  # 0 to 1; of steps as others took them, where it does not say
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def is_overdue(self) -> bool:
+        """Whether it takes far longer than is expected."""
+        if self.seconds is None or self.expected_seconds is None:
+            return False
+        longest = max(
+            OVERDUE_TIMES * self.expected_seconds, self.expected_seconds + OVERDUE_SECONDS
+        )
+        return self.seconds > longest
 
 
 class Ended(_Part):

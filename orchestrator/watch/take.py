@@ -1,12 +1,11 @@
-"""A snapshot taken of a run's state. No disk: what files say comes in as signs."""
+"""A snapshot taken of a run's state. No disk."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from statistics import fmean
 from typing import Literal
 
-from budgets.accounts import Key
 from budgets.calibration import best_of_noise
 from budgets.campaign.effects import campaign_of
 from budgets.course import next_step, pairing, search_is_over, still_apart
@@ -21,7 +20,6 @@ from orchestrator.campaign.heard import Heard
 from orchestrator.walk import only_ends_the_search
 from orchestrator.watch.devices import device_rows
 from orchestrator.watch.noted import Noted, Tally
-from orchestrator.watch.signs import Sign
 from orchestrator.watch.snapshot import (
     Arm,
     Counts,
@@ -37,12 +35,10 @@ BAND_SDS = 2.0
 MOST_NOTES = 5
 
 
-def snapshot(
-    state: RunState, noted: Noted, now: datetime, signs: Mapping[Key, Sign] | None = None
-) -> Snapshot:
+def snapshot(state: RunState, noted: Noted, now: datetime) -> Snapshot:
     """What a person watches of the run at that moment.
 
-    `noted` is what its watcher noted of its records, `signs` what attempts in flight have written.
+    `noted` is what its watcher noted of its records.
     """
     plan, verdict = state.plan, _verdict(state)
     heard = Heard(state, last_seen(state))
@@ -68,7 +64,7 @@ def snapshot(
         arms=tuple(_arms(state)),
         balances=balances(state),
         pace=_pace(state, standing, now),
-        devices=device_rows(state, noted, now, signs or {}, goes_on=standing in _GOES_ON),
+        devices=device_rows(state, noted, now, goes_on=standing in _GOES_ON),
         recent=tuple(noted.recent),
         triggers=_last(f"{f.rule}: {f.evidence}" for f in state.fired),
         overrides=_last(f"{o.rule}: {o.reason}" for o in state.overridden),

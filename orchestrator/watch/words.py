@@ -12,7 +12,7 @@ def which(state: RunState, place: Place) -> str:
     batch, seed = state.batch(place), f"seed {place.seed}"
     if place.panel is not None:
         arm = state.panels[place.panel, place.generation].arms[place.candidate].name
-        return f"{place.panel}: {arm}, {seed}"
+        return f"{arm}, {seed}"
     if state.plan.search is not None or state.plan.proxy is not None:
         several = len(batch.seeds_of(place.candidate)) > 1
         return f"candidate {place.candidate}{f', {seed}' * several}"

@@ -65,6 +65,9 @@ LOOKS = (
     "report",
     f"report {RUN}",
     "report factorial --json",
+    f"report {RUN} --json",
+    f"report {RUN} --html --out -",
+    "report factorial --md -o -",
     "history",
     f"explain {RUN}",
     "explain",
@@ -99,7 +102,7 @@ LOOKS = (
 
 RUNS_OR_WRITES = {
     "run", "phase1", "phase2", "calibrate", "amend", "ledger salvage", "space check", "proxy check",
-    "export shards",
+    "export shards", "track",
 }  # fmt: skip
 """What is there to change files."""
 

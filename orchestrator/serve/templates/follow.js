@@ -92,6 +92,7 @@
     for (const [key, rows] of Object.entries(state.tables)) {
       for (const body of byKey("table", key)) fill(body, rows);
     }
+    for (const part of document.querySelectorAll("[data-going]")) part.hidden = state.is_over;
     document.title = state.title;
     wanted = state.version;
     isOver = state.is_over;
@@ -102,7 +103,7 @@
   function fill(body, rows) {
     body.replaceChildren(...rows.map((row) => {
       const line = document.createElement("tr");
-      if (row.mood) line.className = row.mood;
+      if (row.look) line.className = row.look;
       line.append(...row.cells.map(cell));
       return line;
     }));
