@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from budgets.chain import LEDGER
+from orchestrator.recorded import Result
 from orchestrator.serve import callers
 from orchestrator.serve.answers import HTML, Answer, Request
 from orchestrator.serve.routes import Rhythm
@@ -302,25 +304,59 @@ def test_a_port_that_is_taken_is_not_shared(site: "Site") -> None:
         Server(site.server.server_port, site.server.answer)
 
 
-@pytest.mark.parametrize("readers", [50])
-def test_readers_of_a_run_get_its_state_and_leave_it_as_it_was(
-    serve: Callable[..., Any], grow: "Callable[..., Growing]", tmp_path: Path, readers: int
+READERS = 50
+
+
+def readers(read: Callable[[], None]) -> list[Thread]:
+    threads = [Thread(target=read) for _ in range(READERS)]
+    for thread in threads:
+        thread.start()
+    return threads
+
+
+def test_readers_of_a_run_leave_it_as_it_was(
+    serve: Callable[..., Any], grow: "Callable[..., Growing]", tmp_path: Path
 ) -> None:
     run = grow(records=12)
-    files = {path: path.read_bytes() for path in run.directory.rglob("*") if path.is_file()}
+    before = (run.directory / LEDGER).read_bytes()
+    statuses: list[int] = []
     with serve(tmp_path / "runs", Rhythm()) as site:
         address = site.address("growing")
-        statuses: list[int] = []
 
         def read() -> None:
             for path in (address, f"{address}/state", f"{address}/content", "/", "/state"):
                 statuses.append(site.get(path).status)
 
-        threads = [Thread(target=read) for _ in range(readers)]
-        for thread in threads:
-            thread.start()
+        for thread in readers(read):
+            thread.join()
+    assert statuses == [200] * 5 * READERS
+    assert os.listdir(run.directory) == [LEDGER]
+    assert (run.directory / LEDGER).read_bytes() == before
+
+
+def test_a_run_under_the_eyes_of_many_comes_to_what_it_would_have(
+    serve: Callable[..., Any],
+    run_search: Callable[..., Result],
+    found: Callable[[Path], Any],
+    finished_run: Path,
+    tmp_path: Path,
+) -> None:
+    over, statuses = Event(), list[int]()
+    with serve(tmp_path) as site:
+
+        def read() -> None:
+            while not over.is_set():
+                statuses.append(site.get("/").status)
+                for run in site.routes.catalogue.runs():
+                    statuses.append(site.get(f"/{run.id}/state").status)
+
+        threads = readers(read)
+        result = run_search(
+            tmp_path, settings={"noise": 0.01, "failure_rate": 0.03}, evaluation_seed=6
+        )
+        over.set()
         for thread in threads:
             thread.join()
-    assert statuses == [200] * 5 * readers
-    assert files == {p: p.read_bytes() for p in run.directory.rglob("*") if p.is_file()}
-    assert os.listdir(run.directory) == ["ledger.jsonl"]
+    assert set(statuses) == {200}
+    assert len(statuses) >= READERS
+    assert found(result.directory) == found(finished_run)
