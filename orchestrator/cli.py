@@ -64,6 +64,7 @@ from orchestrator.terminal import (
     finish,
     print_json,
 )
+from orchestrator.trackers.command import track
 from orchestrator.walk import ReplayError
 
 EXIT_BAD_INPUT = 2
@@ -131,6 +132,7 @@ app.command("dry-run")(show_dry_run)
 app.command()(serve)
 app.command()(history)
 app.command()(report)
+app.command()(track)
 
 
 @app.command()

@@ -115,6 +115,14 @@ WindowText = Annotated[
 SafetyMargin = Annotated[
     str, Option("--safety-margin", help="Of --window, for the last report and clean-up.")
 ]
+Track = Annotated[
+    list[str] | None,
+    Option(
+        "--track",
+        metavar="NAME",
+        help="Tell a tracker too: tensorboard, wandb, mlflow. Repeatable.",
+    ),
+]
 DrainSeconds = Annotated[
     float | None,
     Option(
@@ -264,6 +272,7 @@ def _phase_options(
     patience: Patience = None,
     min_improve: MinImprove = None,
     accept_drift: AcceptDrift = False,
+    track: Track = None,
     fork_run: Annotated[
         bool,
         Option("--fork-run", help="Begin another run whose parent is the one of that name."),

@@ -4,7 +4,7 @@
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -32,7 +32,7 @@ from orchestrator.calibrations import (
     with_its_cost,
 )
 from orchestrator.capacity.pace import Pace
-from orchestrator.capacity.pacing import Paces
+from orchestrator.capacity.pacing import MEASURES, Paces
 from orchestrator.capacity.terms import Pacing
 from orchestrator.check import Check, known_knobs
 from orchestrator.engine import Engine, devices_of, opened
@@ -59,6 +59,7 @@ from orchestrator.run import (
     settle_abandoned,
 )
 from orchestrator.signals import SignalStop
+from orchestrator.trackers.followers import Followers
 from orchestrator.walk import Course, Given, Proposer, Stop, conclude, judge_on_record, override
 from orchestrator.warm.distribution import learned
 from orchestrator.warm.start import find_start, started
@@ -90,20 +91,26 @@ class Session:
     allow_network_fs: bool = False
     source: Mapping[str, str] | None = None  # the file that describes a campaign
     pacing: Pacing = field(default_factory=Pacing)
+    look: Callable[[Run], None] = lambda run: None  # noqa: ARG005 - whenever a run waits
+    trackers: Sequence[str] = ()
     _executor: Executor | None = None
     _warnings_said: int = 0
     _paces: Paces = field(init=False)
+    _followers: Followers = field(init=False)
 
     def __post_init__(self) -> None:
         self._paces = Paces(self.pacing, self.say)
+        self._followers = Followers(self.trackers, self.say)
 
     def __enter__(self) -> Self:
         self.stop.install()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._followers.release()
         self._end_executor()
         self._paces.close()
+        self._followers.close(lambda: self.stop.now)
 
     def calibrate(
         self,
@@ -319,6 +326,7 @@ class Session:
             check_same_plan(directory, recorded, plan)
             refuse_late_overrides(recorded, overrides)
             self._finish_off(directory, recorded)
+            self._track(directory, recorded)
             return self._noted(Result(directory, recorded, judge(recorded)))
         objective = registry.load(ObjectiveSpec.model_validate(plan.objective))
         for warning in objective.preflight():  # before there is anything to clean up
@@ -329,12 +337,13 @@ class Session:
         check_place(directory, allow_network=self.allow_network_fs)
         make_directory(directory)
         with Ledger(directory, self.clock, self.storage) as ledger:
-            observe = metrics.recording(directory, self.observe)
+            observe = metrics.recording(directory, self._followers.looking(self.observe))
             run = open_run(ledger, plan, self.owner(), observe)
             for repair in ledger.repairs:
                 self.say(f"{ledger.path}: {repair}.")
             proposes = proposer(run.state)  # a search that diverges is refused before it writes
             run.record(opened(run.owner, slots))
+            self._track(directory, run.state)
             settle_abandoned(run)
             note_the_late(run)
             artifacts.write_missing(directory, run.state, self.source)
@@ -346,7 +355,9 @@ class Session:
                 executor = self._started(slots, objective, plan.run_id)
                 is_beside = plan.search is not None or plan.proxy is not None
                 panels = Confirming(plan) if is_beside else None
-                course = Course(run, proposes, panels, executor, self.stop, self._closed, paces)
+                course = Course(
+                    run, proposes, panels, executor, self.stop, self._closed, paces, self.look
+                )
                 verdict = course.conduct()
             if self.stop.now:  # what was in flight is killed here, so it can be settled
                 self._end_executor()
@@ -354,7 +365,13 @@ class Session:
             paces.look(run.state)
             conclude(run, verdict)
             artifacts.write_run(directory, run.state)
+            self._followers.release()
             return self._noted(Result(directory, run.state, verdict))
+
+    def _track(self, directory: Path, state: RunState) -> None:
+        """Let trackers be told of the run; of none whose evaluations are there to be timed."""
+        if state.plan.phase not in MEASURES:
+            self._followers.begin(directory)
 
     def _noted(self, result: Result) -> Result:
         """The result, once the history has what the run took."""

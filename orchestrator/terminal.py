@@ -18,6 +18,7 @@ from orchestrator.live import Listener, Live
 from orchestrator.recorded import Result
 from orchestrator.session import Session
 from orchestrator.signals import SignalStop
+from orchestrator.trackers.names import refuse_missing
 from orchestrator.walk import Stop
 
 EXIT_BY_DECISION = {"done": 0, "pause": 3, "stop": 4}
@@ -28,6 +29,8 @@ EXIT_SIGNAL = 128  # plus the signal's number
 
 @contextmanager
 def conducting(how: Conduct) -> Iterator[tuple[Session, Live]]:
+    """A session, and what shows it. Raises ValueError where a tracker's library is missing."""
+    refuse_missing(how.trackers)
     with (
         keeping(allowed=True),
         Live(console(stderr=how.as_json)) as live,
@@ -36,9 +39,11 @@ def conducting(how: Conduct) -> Iterator[tuple[Session, Live]]:
             how.engine,
             live.observe,
             live.say,
-            stop=SignalStop(how.drain_seconds),
+            look=live.look,
+            stop=SignalStop(how.drain_seconds, announce=live.announce),
             allow_network_fs=how.allow_network_fs,
             pacing=how.pacing,
+            trackers=how.trackers,
         ) as session,
     ):
         yield session, live
@@ -59,6 +64,7 @@ def finish(  # noqa: PLR0913, PLR0917 - what there is to show, to whom
     `also` goes into the JSON document beside the report; `lines`, if any, are said instead of it. A
     run that is done has `failed` if what it was made for is not there.
     """
+    live.rest()
     report = budget_report(result.state, result.verdict)
     if as_json:
         print_json({"directory": str(result.directory), **report.model_dump(), **(also or {})})

@@ -44,6 +44,7 @@ from orchestrator.options import (
     SafetyMargin,
     StallSeconds,
     Threads,
+    Track,
     WindowText,
     Workers,
 )
@@ -51,6 +52,7 @@ from orchestrator.planning.request import Request, check_run_id, run_directory
 from orchestrator.recorded import find_search, load_state, recorded_plan
 from orchestrator.session import refuse_the_past, system_clock
 from orchestrator.terminal import conducting, finish, print_json, print_line
+from orchestrator.trackers.names import known
 
 
 @dataclass(frozen=True)
@@ -111,12 +113,15 @@ def best(
     device: DeviceName = "auto",
     workers: Workers = None,
     threads: Threads = None,
+    track: Track = None,
     drain_seconds: DrainSeconds = None,
     allow_network_fs: AllowNetworkFs = False,
     as_json: Json = False,
 ) -> None:
     """The configuration that a search recommends, and how far that is confirmed."""
     asked = (times, target_flops, seeds, run_id)
+    if track and not train:
+        raise ValueError("--track: trackers are told of a training, so expected --train too")
     if not train and (compare or any(value is not None for value in asked)):
         raise ValueError(
             "--times, --target-flops, --seeds, --compare and --run-id say what to train: add "
@@ -144,7 +149,8 @@ def best(
         stall_seconds=stall_seconds,
     )
     engine = Engine(executor, launcher, address, device, workers, threads)
-    how = Conduct(root, engine, drain_seconds, allow_network_fs, as_json)
+    trackers = known(track or ())
+    how = Conduct(root, engine, drain_seconds, allow_network_fs, as_json, trackers=trackers)
     wish = Wish(times, target_flops, seeds or 1, compare, run_id, anyway)
     carry_out(found, terms, wish, how)
 

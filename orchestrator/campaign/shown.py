@@ -7,6 +7,7 @@ from rich.markdown import Markdown
 from budgets.plain import printable
 from orchestrator.campaign import picture
 from orchestrator.campaign.status import Board
+from orchestrator.charts.forms import MISSING
 from orchestrator.session import system_clock
 from orchestrator.terminal import console, print_json, print_line
 
@@ -43,4 +44,4 @@ def draw_board(board: Board | None, path: Path) -> None:
     try:
         picture.draw(board.report, path, unit)
     except ImportError:
-        raise ValueError(f"--plot: {picture.MISSING}") from None
+        raise ValueError(f"--plot: {MISSING}") from None

@@ -74,7 +74,7 @@ class Points:
     shape: Shape = "dot"
     is_large: bool = False
     tips: Sequence[str] = ()  # what each says when it is pointed at; empty: nothing
-    is_faint: bool = False  # of many: paler and smaller, so that what lies over it is seen
+    is_faint: bool = False  # of many: paler, so that what lies over it is seen
 
 
 @dataclass(frozen=True)
@@ -192,6 +192,7 @@ class Chart:
     marks: Sequence[Mark] = ()
     title: str = ""  # of a small multiple
     empty: str = ""  # why there is nothing to draw; the axes are left out
+    aspect: float | None = None  # height by width of the plotting area; None: the plot's
 
 
 @dataclass(frozen=True)
@@ -204,4 +205,4 @@ class Plot:
     description: str  # what it shows, in words, for who cannot see it: with the numbers
     charts: Sequence[Chart]
     columns: int = 1
-    aspect: float = 0.4  # height by width, of each chart's plotting area
+    aspect: float = 0.4  # height by width, of each plotting area that has none of its own

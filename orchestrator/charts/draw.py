@@ -1,10 +1,10 @@
-"""Marks as SVG elements. Their looks are classes: `style` has what each means."""
+"""Marks as SVG elements."""
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import assert_never
-from xml.etree.ElementTree import Element, SubElement
+from xml.etree.ElementTree import Element
 
+from orchestrator.charts.areas import band, bars_in, spans_in, stripe
 from orchestrator.charts.chart import (
     Band,
     Bars,
@@ -14,35 +14,32 @@ from orchestrator.charts.chart import (
     Mark,
     Note,
     Points,
-    Role,
     Rule,
-    Shape,
     Spans,
     Stripe,
 )
-from orchestrator.charts.extents import bars, tips
-from orchestrator.charts.frame import Frame, Scale
-from orchestrator.charts.heat import heat_cells
-from orchestrator.charts.inks import INKS
-from orchestrator.charts.lettering import TEXT, shown, width_of
-from orchestrator.charts.paths import (
-    Box,
-    area,
-    boxes,
-    line,
-    place_of,
-    runs,
-    shapes,
-    short,
+from orchestrator.charts.elements import (
+    LARGE,
+    MOST_TIPS,
+    SMALL,
+    class_of,
+    dash_of,
+    path,
+    shape_of,
+    size_of,
+    text_at,
+    with_tip,
 )
+from orchestrator.charts.extents import tips
+from orchestrator.charts.frame import Frame
+from orchestrator.charts.heat import heat_cells
+from orchestrator.charts.lettering import TEXT, shown, width_of
+from orchestrator.charts.paths import Place, line, place_of, runs, shapes, short, steps, thinned
 
-MOST_TIPS = 300
-"""Marks of one kind that each say something when they are pointed at."""
+MOST_CASED = 4000
+"""Characters of a line's path up to which it stands out from what it crosses by an edge."""
 
-CROWD = 500
-"""Points of one kind from which on they are drawn smaller."""
-
-CAP = 4.0  # half the height of an interval's ends
+MEAN, CAP = 9.0, 4.0  # an interval's: the size of its mean, and half the height of its ends
 
 
 def drawn(mark: Mark, frame: Frame, ids: str) -> Iterator[Element]:
@@ -51,19 +48,19 @@ def drawn(mark: Mark, frame: Frame, ids: str) -> Iterator[Element]:
         case Line():
             yield from _line(mark, frame)
         case Band():
-            yield from _band(mark, frame)
+            yield from band(mark, frame)
         case Points():
             yield from _points(mark, frame)
         case Bars():
-            yield from _boxes(list(_of_bars(mark, frame)), mark.role, ids)
+            yield from bars_in(mark, frame, ids)
         case Spans():
-            yield from _boxes(list(_of_spans(mark, frame)), mark.role, ids)
+            yield from spans_in(mark, frame, ids)
         case Intervals():
             yield from _intervals(mark, frame)
         case Rule():
             yield from _rule(mark, frame)
         case Stripe():
-            yield from _stripe(mark, frame)
+            yield from stripe(mark, frame)
         case Cells():
             yield from heat_cells(mark, frame)
         case Note():
@@ -72,45 +69,19 @@ def drawn(mark: Mark, frame: Frame, ids: str) -> Iterator[Element]:
             assert_never(mark)
 
 
-def path(d: str, *classes: str, role: Role | None = None) -> Element:
-    """A path of these looks."""
-    names = [name for name in classes if name]
-    return Element(
-        "path", {"class": " ".join([*names, *([f"role-{role}"] if role else [])]), "d": d}
-    )
-
-
-def dash_of(role: Role, *, is_dashed: bool, is_thin: bool = False) -> str:
-    """The class that dashes a line: its role's own dash, or any where it has none."""
-    if INKS[role].dash and not (is_thin and not is_dashed):
-        return "dash-own"
-    return "dash" if is_dashed else ""
-
-
-def shape_of(mark: Points) -> Shape:
-    """The shape that was asked for, or else its role's."""
-    return mark.shape if mark.shape != "dot" else INKS[mark.role].shape
-
-
 def _line(mark: Line, frame: Frame) -> Iterator[Element]:
     found = runs(frame, mark.x, mark.y)
-    drawn = "".join(line(run, is_step=mark.is_step) for run in found if len(run) > 1)
-    if drawn:
+    draw = steps if mark.is_step else line
+    d = "".join(draw(thinned(run)) for run in found if len(run) > 1)
+    if d:
         dash = dash_of(mark.role, is_dashed=mark.is_dashed, is_thin=mark.is_thin)
-        yield path(drawn, "line", "thin" if mark.is_thin else "", dash, role=mark.role)
+        if not mark.is_thin and len(d) < MOST_CASED:
+            yield path(d, "casing")
+        looks = ["thin" if mark.is_thin else "", "pale" if mark.is_faint else "", dash]
+        yield path(d, "line", *looks, role=mark.role)
     alone = [run[0] for run in found if len(run) == 1]
     if alone:
-        yield path(shapes(alone, "dot", 4), "dot", "small", role=mark.role)
-
-
-def _band(mark: Band, frame: Frame) -> Iterator[Element]:
-    pairs = list(zip(mark.low, mark.high, strict=True))
-    lows = [low if high is not None else None for low, high in pairs]
-    highs = [high if low is not None else None for low, high in pairs]
-    found = zip(runs(frame, mark.x, highs), runs(frame, mark.x, lows), strict=False)
-    d = "".join(area(upper, lower) for upper, lower in found if len(upper) == len(lower))
-    if d:
-        yield path(d, "band", role=mark.role)
+        yield path(shapes(alone, "dot", SMALL), "dot", "small", role=mark.role)
 
 
 def _points(mark: Points, frame: Frame) -> Iterator[Element]:
@@ -121,112 +92,46 @@ def _points(mark: Points, frame: Frame) -> Iterator[Element]:
     ]
     if not found:
         return
-    shape = shape_of(mark)
-    size = 9.0 if mark.is_large else 3.2 if len(found) > CROWD else 5.0
-    names = [_class_of(shape), "" if size == 5.0 else "large" if mark.is_large else "small"]
+    shape, size = shape_of(mark), size_of(mark, frame, len(found))
+    names = [class_of(shape), {SMALL: "small", LARGE: "large"}.get(size, "")]
+    names += ["pale"] if mark.is_faint else []
     if not mark.tips or len(found) > MOST_TIPS:
         yield path(shapes([place for place, _ in found], shape, size), *names, role=mark.role)
         return
     for place, tip in found:
-        yield _with_tip(path(shapes([place], shape, size), *names, role=mark.role), tip)
-
-
-def _class_of(shape: Shape) -> str:
-    return {"dot": "dot", "square": "square", "cross": "cross"}.get(shape, "solid")
-
-
-def _with_tip(element: Element, tip: str) -> Element:
-    if tip:
-        SubElement(element, "title").text = shown(tip)
-    return element
-
-
-def _of_bars(mark: Bars, frame: Frame) -> Iterator[tuple[Box, str]]:
-    for x, base, top, tip in bars(mark):
-        ends = (x - mark.width / 2, x + mark.width / 2)
-        sides = ((base, top), ends) if mark.is_horizontal else (ends, (base, top))
-        if box := _box(frame, *sides):
-            yield box, tip
-
-
-def _of_spans(mark: Spans, frame: Frame) -> Iterator[tuple[Box, str]]:
-    half = mark.height / 2
-    for row, start, end, tip in zip(mark.row, mark.start, mark.end, tips(mark), strict=True):
-        if box := _box(frame, (start, end), (row - half, row + half)):
-            yield box, tip
-
-
-def _box(frame: Frame, along: tuple[float, float], across: tuple[float, float]) -> Box | None:
-    """The rectangle in its place, cut at the frame; None outside of it, or without numbers."""
-    x, y = _inside(frame.x, *along), _inside(frame.y, *across)
-    return (x[0], y[0], x[1], y[1]) if x and y else None
-
-
-def _inside(scale: Scale, one: float, other: float) -> tuple[float, float] | None:
-    """What of the stretch between two values is inside the frame, as places in order."""
-    if math.isnan(one) or math.isnan(other):
-        return None
-    ends = sorted((scale.at(one), scale.at(other)))
-    low, high = max(ends[0], scale.low), min(ends[1], scale.high)
-    return (low, high) if low <= high else None
-
-
-def _boxes(found: Sequence[tuple[Box, str]], role: Role, ids: str) -> Iterator[Element]:
-    if not found:
-        return
-    if not any(tip for _, tip in found) or len(found) > MOST_TIPS:
-        yield filled(boxes(box for box, _ in found), role, ids)
-        return
-    for box, tip in found:
-        yield _with_tip(filled(boxes([box]), role, ids), tip)
-
-
-def filled(d: str, role: Role, ids: str) -> Element:
-    """An area in its role's texture."""
-    texture = INKS[role].texture
-    if texture in ("solid", "hollow"):
-        return path(d, "area", "hollow" if texture == "hollow" else "", role=role)
-    element = path(d, "area", "textured", role=role)
-    element.set("fill", f"url(#{ids}-{role})")
-    return element
+        yield with_tip(path(shapes([place], shape, size), *names, role=mark.role), tip)
 
 
 def _intervals(mark: Intervals, frame: Frame) -> Iterator[Element]:
-    ranges, middles = [], []
+    ranges, means = [], []
     for at, low, mean, high in zip(mark.at, mark.low, mark.mean, mark.high, strict=True):
-        if low is not None and high is not None:
-            ends = [_turned(frame, value, at, mark) for value in (low, high)]
-            if ends[0] and ends[1]:
-                ranges.append(_capped(ends[0], ends[1], is_horizontal=mark.is_horizontal))
-        middle = _turned(frame, mean, at, mark)
-        if middle:
-            middles.append(middle)
+        ends = [_turned(mark, frame, value, at) for value in (low, high)]
+        if ends[0] and ends[1]:
+            ranges.append(_capped(ends[0], ends[1], is_horizontal=mark.is_horizontal))
+        place = _turned(mark, frame, mean, at)
+        if place:
+            means.append(place)
     if ranges:
         yield path("".join(ranges), "range", role=mark.role)
-    if middles:
+    if means:
         fill = "solid" if mark.is_filled else "open"
-        yield path(shapes(middles, "diamond", 9), fill, role=mark.role)
+        yield path(shapes(means, "diamond", MEAN), fill, role=mark.role)
 
 
-def _turned(
-    frame: Frame, value: float | None, at: float | None, mark: Intervals
-) -> tuple[float, float] | None:
+def _turned(mark: Intervals, frame: Frame, value: float | None, at: float | None) -> Place | None:
     return place_of(frame, value, at) if mark.is_horizontal else place_of(frame, at, value)
 
 
-def _capped(low: tuple[float, float], high: tuple[float, float], *, is_horizontal: bool) -> str:
-    (x0, y0), (x1, y1) = low, high
-    if is_horizontal:
-        cap = f"v{short(2 * CAP)}"
-        return (
-            f"M{short(x0)} {short(y0)}H{short(x1)}"
-            f"M{short(x0)} {short(y0 - CAP)}{cap}M{short(x1)} {short(y1 - CAP)}{cap}"
+def _capped(low: Place, high: Place, *, is_horizontal: bool) -> str:
+    """A line with a cap at either end."""
+    caps = []
+    for x, y in (low, high):
+        start = (x, y - CAP) if is_horizontal else (x - CAP, y)
+        caps.append(
+            f"M{short(start[0])} {short(start[1])}{'v' if is_horizontal else 'h'}{2 * CAP:g}"
         )
-    cap = f"h{short(2 * CAP)}"
-    return (
-        f"M{short(x0)} {short(y0)}V{short(y1)}"
-        f"M{short(x0 - CAP)} {short(y0)}{cap}M{short(x1 - CAP)} {short(y1)}{cap}"
-    )
+    to = f"H{short(high[0])}" if is_horizontal else f"V{short(high[1])}"
+    return f"M{short(low[0])} {short(low[1])}{to}{''.join(caps)}"
 
 
 def _rule(mark: Rule, frame: Frame) -> Iterator[Element]:
@@ -234,21 +139,10 @@ def _rule(mark: Rule, frame: Frame) -> Iterator[Element]:
     if not scale.range.holds(mark.value):
         return
     at = short(scale.at(mark.value))
-    ends = (
-        f"M{at} {short(frame.top)}V{short(frame.bottom)}"
-        if mark.axis == "x"
-        else f"M{short(frame.left)} {at}H{short(frame.right)}"
-    )
-    dash = dash_of(mark.role, is_dashed=mark.is_dashed) if mark.is_dashed else ""
-    yield path(ends, "line", "rule", dash, role=mark.role)
-
-
-def _stripe(mark: Stripe, frame: Frame) -> Iterator[Element]:
-    whole = (frame.x.range.low, frame.x.range.high), (frame.y.range.low, frame.y.range.high)
-    own = (mark.low, mark.high)
-    box = _box(frame, own, whole[1]) if mark.axis == "x" else _box(frame, whole[0], own)
-    if box:
-        yield path(boxes([box]), "band", role=mark.role)
+    upright = f"M{at} {short(frame.top)}V{short(frame.bottom)}"
+    level = f"M{short(frame.left)} {at}H{short(frame.right)}"
+    dash = dash_of(mark.role, is_dashed=True) if mark.is_dashed else ""
+    yield path(upright if mark.axis == "x" else level, "line", "rule", dash, role=mark.role)
 
 
 def _note(mark: Note, frame: Frame) -> Iterator[Element]:
@@ -256,9 +150,6 @@ def _note(mark: Note, frame: Frame) -> Iterator[Element]:
     if place is None or not frame.holds(mark.x, mark.y):
         return
     text, (x, y) = shown(mark.text), place
-    is_left = x + 6 + width_of(text) <= frame.cell_right
-    at = {"x": short(x + 6 if is_left else x - 6), "y": short(max(frame.top + TEXT, y - 5))}
-    names = f"note role-{mark.role}" + ("" if is_left else " end")
-    element = Element("text", {"class": names, **at})
-    element.text = text
-    yield element
+    fits = x + 6 + width_of(text) <= frame.cell_right
+    names = f"note role-{mark.role}{'' if fits else ' end'}"
+    yield text_at(short(x + 6 if fits else x - 6), short(max(frame.top + TEXT, y - 5)), text, names)

@@ -5,13 +5,15 @@ global state.
 """
 
 import io
+import warnings
 from collections.abc import Sequence
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 from orchestrator.charts.chart import Plot
+from orchestrator.charts.forms import Form
 from orchestrator.charts.frame import WIDTH, Frame
 from orchestrator.charts.labels import (
+    beyond,
     is_tilted,
     rules_above,
     rules_beside,
@@ -21,27 +23,17 @@ from orchestrator.charts.labels import (
 )
 from orchestrator.charts.layout import EDGE, LINE, NAME_SHARE, frames, why_empty
 from orchestrator.charts.legend import Entry, entries
-from orchestrator.charts.lettering import cut, widest
-from orchestrator.charts.pens import FAINT, GRID, POINTS, Pen, handle
+from orchestrator.charts.lettering import BOLD, cut, widest
+from orchestrator.charts.looks import FAINT, GRID, POINTS, handle
+from orchestrator.charts.pens import Pen
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-Form = Literal["png", "pdf", "svg"]
-
-FORMS: tuple[Form, ...] = get_args(Form)
-
-MISSING = "a picture needs matplotlib: pip install 'cmaes-orchestrator[plots]'"
 
 TEXT = 8  # points
 DOTS = 200  # an inch
 
 _RAW = {"parse_math": False}  # a name may hold a dollar
-
-
-def can_draw() -> bool:
-    """Whether matplotlib is installed. Does not import it."""
-    return find_spec("matplotlib") is not None
 
 
 def picture(plot: Plot, form: Form = "png") -> bytes:
@@ -56,7 +48,9 @@ def picture(plot: Plot, form: Form = "png") -> bytes:
     metadata: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form, {})
     own = {"svg.hashsalt": plot.name, "svg.fonttype": "none", "pdf.fonttype": 42}
     # Whatever style its user has: a picture is the same everywhere.
-    with matplotlib.style.context("default"), rc_context(own):
+    with matplotlib.style.context("default"), rc_context(own), warnings.catch_warnings():
+        # A name in a script that the font lacks is drawn as boxes: no reason to fail, or to talk.
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
         figure_of(plot).savefig(out, format=form, dpi=DOTS, metadata=metadata)
     return out.getvalue()
 
@@ -110,7 +104,7 @@ def _add_legend(figure: Any, named: Sequence[Entry], columns: int) -> None:
 def _draw(axis: Any, frame: Frame) -> None:
     chart, why = frame.chart, why_empty(frame.chart)
     if chart.title:
-        name = cut(chart.title, frame.cell_right - frame.cell_left)
+        name = cut(chart.title, (frame.cell_right - frame.left) / BOLD)
         axis.set_title(name, fontsize=TEXT, loc="left", fontweight="bold", **_RAW)
     if why:
         axis.set(xticks=[], yticks=[])
@@ -123,6 +117,8 @@ def _draw(axis: Any, frame: Frame) -> None:
         pen.draw(mark, depth + 2)
     _set_labels(axis, frame)
     _name_rules(axis, frame)
+    if beyond(frame):
+        _say_beyond(axis, frame)
 
 
 def _set_ranges(axis: Any, frame: Frame) -> None:
@@ -156,12 +152,17 @@ def _set_labels(axis: Any, frame: Frame) -> None:
         )
     if frame.has_y_title:
         axis.set_ylabel(cut(chart.y.label, (frame.bottom - frame.top) * 1.2), fontsize=TEXT, **_RAW)
-    axis.grid(visible=not chart.x.categories, axis="x", color=GRID, linewidth=0.6)
-    axis.grid(visible=True, axis="y", color=GRID, linewidth=0.6)
+    for which in ("y",) if chart.x.categories else ("x", "y"):
+        axis.grid(visible=True, axis=which, color=GRID, linewidth=0.6)
     axis.set_axisbelow(True)
     axis.tick_params(length=2.5, color=FAINT)
     for side in ("top", "right"):
         axis.spines[side].set_visible(False)
+
+
+def _say_beyond(axis: Any, frame: Frame) -> None:
+    place = {"ha": "right", "va": "bottom", "color": FAINT, "transform": axis.transAxes}
+    axis.text(1, 1.01, beyond(frame), fontsize=TEXT, **place)
 
 
 def _name_rules(axis: Any, frame: Frame) -> None:

@@ -44,6 +44,7 @@ class Frame:
     cell_right: float
     has_x_title: bool = True
     has_y_title: bool = True
+    head: float = 0.0  # height of what is above its row of frames
     names_rules: bool = True  # beside them; else the legend does
 
     @property

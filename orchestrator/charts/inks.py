@@ -46,7 +46,7 @@ INKS: Mapping[Role, Ink] = {
     "idle": Ink("#8c8c8c", "#7d7d7d", dash=(2, 3), shape="triangle"),
     "wasted": Ink(*_VERMILION, dash=(6, 3), shape="cross", texture="hatched"),
     "limit": Ink(*_BLACK, dash=(10, 3), shape="diamond"),
-    "muted": Ink("#767676", "#8f8f8f", dash=(3, 3)),
+    "muted": Ink("#767676", "#8f8f8f", dash=(3, 3), texture="hollow"),
     "series1": Ink(*_BLUE),
     "series2": Ink(*_VERMILION, dash=(7, 3), shape="square", texture="hatched"),
     "series3": Ink(*_GREEN, dash=(2, 2.5), shape="triangle", texture="hollow"),

@@ -1,13 +1,13 @@
 """What is written around a frame, and where: ticks, names of categories, names of rules."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from orchestrator.charts.chart import Axis, Role, Rule
+from orchestrator.charts.chart import Axis, Points, Role, Rule
 from orchestrator.charts.frame import Frame, Scale
 from orchestrator.charts.lettering import TEXT, cut, shown, width_of
-from orchestrator.charts.scale import ticks
+from orchestrator.charts.scale import is_drawable, ticks
 
 TICK = 6.0  # from the frame to a tick's label
 APART = 10.0  # between labels side by side
@@ -47,7 +47,7 @@ def x_labels(axis: Axis, scale: Scale) -> tuple[Label, ...]:
         labels = _ticks(axis, scale, most)
         if not _overlap(labels):
             return labels
-    return _thinned(_ticks(axis, scale, 3))
+    return _thinned(_ticks(axis, scale, 3), _need)
 
 
 def is_tilted(axis: Axis, scale: Scale) -> bool:
@@ -69,7 +69,8 @@ def tilted(axis: Axis, scale: Scale, left: float) -> tuple[Label, ...]:
 def y_labels(axis: Axis, scale: Scale, room: float) -> tuple[Label, ...]:
     """Labels to the left of a frame, cut to `room`, none over another."""
     if not axis.categories:
-        return _ticks(axis, scale, max(3, min(8, int((scale.high - scale.low) / 28))))
+        most = max(3, min(8, int((scale.high - scale.low) / 28)))
+        return _thinned(_ticks(axis, scale, most), _line_of_text)
     step = max(1, int(LEAST_ROW / _row(axis, scale) + 0.999))
     return tuple(_cut_label(label, room) for label in list(_names(axis, scale))[::step])
 
@@ -101,12 +102,30 @@ def _need(first: Label, second: Label) -> float:
     return (width_of(first.text) + width_of(second.text)) / 2 + APART
 
 
-def _thinned(labels: Sequence[Label]) -> tuple[Label, ...]:
-    kept: list[Label] = []
-    for label in labels:
-        if not kept or label.at - kept[-1].at >= _need(kept[-1], label):
-            kept.append(label)
-    return tuple(kept)
+def _line_of_text(first: Label, second: Label) -> float:  # noqa: ARG001 - the same for all
+    return LEVEL
+
+
+def _thinned(labels: Sequence[Label], need: Callable[[Label, Label], float]) -> tuple[Label, ...]:
+    """All labels, or every second, or every third... so many that none is over another."""
+    for step in range(1, len(labels)):
+        kept = labels[::step]
+        if all(abs(one.at - other.at) >= need(one, other) for one, other in pairwise(kept)):
+            return tuple(kept)
+    return tuple(labels[:1])
+
+
+def beyond(frame: Frame) -> str:
+    """How many points have a place outside of the frame; empty: none has."""
+    count = sum(
+        not frame.holds(x, y)
+        for mark in frame.chart.marks
+        if isinstance(mark, Points)
+        for x, y in zip(mark.x, mark.y, strict=True)
+        if is_drawable(x, is_log=frame.x.range.is_log)
+        and is_drawable(y, is_log=frame.y.range.is_log)
+    )
+    return f"{count:,} {'point' if count == 1 else 'points'} outside" if count else ""
 
 
 def named_rules(frame: Frame, axis: str) -> list[Rule]:

@@ -9,7 +9,9 @@ from orchestrator.charts.frame import WIDTH, Frame, Scale
 from orchestrator.charts.labels import (
     LEVEL,
     TICK,
+    TILT_COSINE,
     TILT_SINE,
+    beyond,
     is_tilted,
     rules_above,
     tilted,
@@ -22,6 +24,7 @@ from orchestrator.charts.scale import is_drawable, range_of
 GAP = 18.0  # between small multiples
 LINE = 17.0  # height of a line of text
 EDGE = 14.0  # to the right of a frame
+FIRST_NAME = 80.0  # room for the first of names that are tilted, to the left of its place
 LEAST_HEIGHT = 48.0  # of a frame
 LEAST_ROW = 16.0  # of a frame's named row
 EMPTY_HEIGHT = 56.0
@@ -42,9 +45,10 @@ def frames(plot: Plot, top: float) -> tuple[list[Frame], float]:
             _frame(plot, place, (place - start) * (cell + GAP), (left, cell - right, cell), columns)
             for place in range(start, min(start + columns, len(plot.charts)))
         ]
-        top += max(map(head, row))
+        own_head = max(map(head, row))
+        top += own_head
         bottom = top + max(frame.bottom for frame in row)
-        placed.extend(_moved(frame, top, bottom) for frame in row)
+        placed.extend(replace(_moved(frame, top, bottom), head=own_head) for frame in row)
         top = bottom + max(map(foot, row)) + GAP * 0.6
     return placed, top - GAP * 0.6
 
@@ -65,12 +69,19 @@ def _sides(chart: Chart, cell: float, aspect: float, columns: int) -> tuple[floa
     if why_empty(chart):
         return 0.0, 0.0
     x, y = (range_of(axis, own) for axis, own in zip((chart.x, chart.y), along(chart), strict=True))
-    height = aspect * cell * 0.85
+    height = (chart.aspect or aspect) * cell * 0.85
     names = y_labels(chart.y, Scale(y, height, 0), NAME_SHARE * cell)
     left = widest([label.text for label in names]) + TICK + 2
+    if chart.x.categories and is_tilted(chart.x, Scale(x, left, cell - EDGE)):
+        left = max(left, min(_reach_of_first(chart.x), FIRST_NAME))
     below = x_labels(chart.x, Scale(x, left, cell - EDGE))
     right = max((label.at + width_of(label.text) / 2 - cell + EDGE for label in below), default=0.0)
     return left, max(EDGE, right, _rule_room(chart, cell) if columns == 1 else 0.0)
+
+
+def _reach_of_first(axis: Axis) -> float:
+    """How far the first of tilted names reaches to the left of its place."""
+    return (width_of(shown(axis.categories[0])) + TEXT) * TILT_COSINE
 
 
 def _rule_room(chart: Chart, cell: float) -> float:
@@ -87,7 +98,7 @@ def _frame(
     numbers = along(chart)
     left, right, end = (offset + own for own in across)
     is_last = place + columns >= len(plot.charts)
-    bottom = _height(chart, plot.aspect * (right - left))
+    bottom = _height(chart, (chart.aspect or plot.aspect) * (right - left))
     y = range_of(chart.y, numbers[1])
     return Frame(
         chart,
@@ -116,7 +127,7 @@ def head(frame: Frame) -> float:
     lines = int(bool(frame.chart.title))
     if why_empty(frame.chart):
         return LINE * lines
-    lines += int(frame.has_y_title and bool(frame.chart.y.label))
+    lines += int(bool(frame.has_y_title and frame.chart.y.label) or bool(beyond(frame)))
     levels = 1 + max((rule.level for rule in rules_above(frame)), default=-1)
     return LINE * lines + LEVEL * levels + 5
 

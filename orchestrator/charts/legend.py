@@ -18,10 +18,19 @@ from orchestrator.charts.chart import (
     Spans,
     Stripe,
 )
-from orchestrator.charts.draw import _class_of, dash_of, filled, path, shape_of
+from orchestrator.charts.elements import (
+    LARGE,
+    USUAL,
+    class_of,
+    dash_of,
+    filled,
+    path,
+    shape_of,
+    text_at,
+)
 from orchestrator.charts.frame import WIDTH
-from orchestrator.charts.lettering import cut, width_of
-from orchestrator.charts.paths import boxes, shapes
+from orchestrator.charts.lettering import TEXT, cut, shown, width_of
+from orchestrator.charts.paths import boxes, shapes, short
 
 SAMPLE = 24.0  # width of a sample
 SPACE = 6.0  # to its name
@@ -69,9 +78,8 @@ def legend(plot: Plot, top: float, ids: str) -> tuple[list[Element], float]:
         middle = y + LINE / 2
         for mark in sorted(entry.marks, key=_depth):
             elements.extend(sample(mark, x, middle, ids))
-        text = Element("text", {"x": f"{x + SAMPLE + SPACE:.1f}", "y": f"{middle + 4:.1f}"})
-        text.text = name
-        elements.append(text)
+        at = short(x + SAMPLE + SPACE), short(middle + TEXT * 0.36)
+        elements.append(text_at(*at, name, whole=shown(entry.label)))
         x += needed + APART
     return elements, y + LINE if elements else top
 
@@ -101,8 +109,8 @@ def sample(mark: Named, x: float, y: float, ids: str) -> Iterator[Element]:
         case Points():
             shape = shape_of(mark)
             large = "large" if mark.is_large else ""
-            d = shapes([middle], shape, 9.0 if large else 5.0)
-            yield path(d, _class_of(shape), large, role=mark.role)
+            d = shapes([middle], shape, LARGE if large else USUAL)
+            yield path(d, class_of(shape), large, role=mark.role)
         case Intervals():
             yield path(f"M{x + 2:.1f} {y:.1f}H{end - 2:.1f}", "range", role=mark.role)
             fill = "solid" if mark.is_filled else "open"

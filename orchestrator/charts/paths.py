@@ -1,6 +1,6 @@
 """Marks as the text of SVG paths: places with one decimal, many marks of a kind in one path."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from orchestrator.charts.chart import Numbers, Shape
@@ -13,8 +13,26 @@ Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 def short(value: float) -> str:
     """A number with one decimal at most."""
-    text = f"{value:.1f}"
-    return "0" if text == "-0.0" else text.removesuffix(".0")
+    return _tenths(round(value * 10))
+
+
+def _tenths(count: int) -> str:
+    whole, rest = divmod(abs(count), 10)
+    digits = f"{whole or ''}.{rest}" if rest else str(whole)
+    return f"-{digits}" if count < 0 else digits
+
+
+def _pair(x: int, y: int) -> str:
+    return f"{_tenths(x)}{'' if y < 0 else ' '}{_tenths(y)}"
+
+
+def _moves(places: Iterable[Place]) -> Iterator[tuple[int, int]]:
+    """From each place to the next in tenths, as drawn: nothing adds up to an error."""
+    x0, y0 = 0, 0
+    for place in places:
+        x, y = round(place[0] * 10), round(place[1] * 10)
+        yield x - x0, y - y0
+        x0, y0 = x, y
 
 
 def runs(frame: Frame, xs: Numbers, ys: Numbers) -> list[list[Place]]:
@@ -39,14 +57,16 @@ def place_of(frame: Frame, x: float | None, y: float | None) -> Place | None:
     return frame.x.at(x), frame.y.at(y)
 
 
-def line(run: Sequence[Place], *, is_step: bool = False) -> str:
+def line(run: Sequence[Place]) -> str:
     """A line through its places."""
-    kept = run if is_step else thinned(run)
-    (x, y), rest = kept[0], kept[1:]
-    text = [f"M{short(x)} {short(y)}"]
-    for x, y in rest:
-        text.append(f"H{short(x)}V{short(y)}" if is_step else f"L{short(x)} {short(y)}")
-    return "".join(text)
+    first, *rest = _moves(run)
+    return f"M{_pair(*first)}l{' '.join(_pair(*move) for move in rest)}"
+
+
+def steps(run: Sequence[Place]) -> str:
+    """A line that stays at each place's height until the next."""
+    first, *rest = _moves(run)
+    return f"M{_pair(*first)}" + "".join(f"h{_tenths(x)}v{_tenths(y)}" for x, y in rest)
 
 
 def thinned(run: Sequence[Place]) -> Sequence[Place]:
@@ -64,9 +84,7 @@ def thinned(run: Sequence[Place]) -> Sequence[Place]:
 
 def area(upper: Sequence[Place], lower: Sequence[Place]) -> str:
     """The area between two lines."""
-    there = "".join(f"L{short(x)} {short(y)}" for x, y in upper)
-    back = "".join(f"L{short(x)} {short(y)}" for x, y in reversed(lower))
-    return f"M{there[1:]}{back}Z"
+    return f"{line([*upper, *reversed(lower)])}Z"
 
 
 def boxes(many: Iterable[Box]) -> str:
@@ -80,11 +98,11 @@ def boxes(many: Iterable[Box]) -> str:
 
 def shapes(places: Iterable[Place], shape: Shape, size: float) -> str:
     """Marks of one shape. Dots and squares are points of a pen as wide as they are."""
-    unique = dict.fromkeys((short(x), short(y)) for x, y in places)
+    unique = dict.fromkeys((round(x, 1), round(y, 1)) for x, y in places)
     if shape in ("dot", "square"):
-        return "".join(f"M{x} {y}h0" for x, y in unique)
+        return "".join(f"m{_pair(*move)}h0" for move in _moves(unique))
     draw = {"cross": _cross, "diamond": _diamond}.get(shape, _triangle)
-    return "".join(draw(float(x), float(y), size / 2) for x, y in unique)
+    return "".join(draw(x, y, size / 2) for x, y in unique)
 
 
 def _cross(x: float, y: float, half: float) -> str:

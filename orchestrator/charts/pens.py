@@ -17,29 +17,25 @@ from orchestrator.charts.chart import (
     Points,
     Role,
     Rule,
-    Shape,
     Spans,
     Stripe,
 )
-from orchestrator.charts.draw import CROWD, shape_of
+from orchestrator.charts.elements import size_of
 from orchestrator.charts.extents import bars
 from orchestrator.charts.frame import Frame
 from orchestrator.charts.heat import heat_step, number
 from orchestrator.charts.inks import INKS, LIGHT_PAPER, heat, text_on
-from orchestrator.charts.legend import Named
 from orchestrator.charts.lettering import shown
+from orchestrator.charts.looks import (
+    FAINT,
+    GRID,
+    area_look,
+    band_look,
+    line_look,
+    mean_look,
+    points_look,
+)
 from orchestrator.charts.scale import Range, is_drawable
-
-POINTS = 2 / 3
-"""Points of a printer in a plot's unit: text of 12 units is 8 points high."""
-
-FAINT, GRID = "#5c5c5c", "#e4e4e4"
-
-MARKERS: dict[Shape, str] = {
-    "dot": "o", "cross": "x", "diamond": "D", "square": "s", "triangle": "^",
-}  # fmt: skip
-
-HATCHES = {"hatched": "////", "crossed": "xxxx"}
 
 Box = tuple[float, float, float, float]  # left, bottom, right, top
 
@@ -82,6 +78,9 @@ class Pen:
         style = "steps-post" if mark.is_step else "default"
         x, y = _numbers(mark.x), _numbers(mark.y)
         look = line_look(mark)
+        if not mark.is_thin:
+            casing = {"color": LIGHT_PAPER, "linewidth": 3.0, "alpha": 0.7}
+            self.axes.plot(x, y, drawstyle=style, zorder=depth - 0.5, **casing)
         self.axes.plot(x, y, drawstyle=style, zorder=depth, **look)
         alone = [place for place in range(len(y)) if _is_alone(y, place)]
         at = [x[place] for place in alone], [y[place] for place in alone]
@@ -94,7 +93,7 @@ class Pen:
             if self._is_drawable(x, y) and self.frame.holds(x or 0.0, y or 0.0)
         ]
         x, y = [own[0] for own in held], [own[1] for own in held]
-        look = points_look(mark, is_crowded=len(held) > CROWD)
+        look = points_look(mark, size_of(mark, self.frame, len(held)))
         self.axes.plot(x, y, zorder=depth, clip_on=False, **look)
 
     def _is_drawable(self, x: float | None, y: float | None) -> bool:
@@ -174,74 +173,13 @@ class Pen:
         if not (self._is_drawable(mark.x, mark.y) and self.frame.holds(mark.x, mark.y)):
             return
         is_left = self.frame.x.range.share(mark.x) < 0.7
+        from matplotlib.patheffects import withStroke
+
         self.axes.annotate(
             shown(mark.text), (mark.x, mark.y), ((4 if is_left else -4), 3), fontsize=8,
             textcoords="offset points", ha="left" if is_left else "right", zorder=depth + 50,
-            parse_math=False,
+            parse_math=False, path_effects=[withStroke(linewidth=2, foreground=LIGHT_PAPER)],
         )  # fmt: skip
-
-
-def line_look(mark: Line | Rule) -> dict[str, Any]:
-    """What a line of matplotlib's takes to look as the page's does."""
-    ink = INKS[mark.role]
-    is_thin = isinstance(mark, Line) and mark.is_thin
-    width = 0.8 if is_thin else 1.4 if isinstance(mark, Line) else 1.1
-    own: tuple[float, ...] = (6, 4) if mark.is_dashed else ()
-    if ink.dash and (mark.is_dashed or not (is_thin or isinstance(mark, Rule))):
-        own = ink.dash
-    style: Any = (0, tuple(length * POINTS for length in own)) if own else "-"
-    return {"color": ink.light, "linewidth": width, "linestyle": style}
-
-
-def points_look(mark: Points, *, is_crowded: bool = False) -> dict[str, Any]:
-    """What points of matplotlib's take to look as the page's do."""
-    size = 6.0 if mark.is_large else 2.0 if is_crowded else 3.4
-    shape = shape_of(mark)
-    look = {"linestyle": "", "marker": MARKERS[shape], "markersize": size}
-    edge = 1.2 if shape == "cross" else 0.0
-    return look | {"color": INKS[mark.role].light, "markeredgewidth": edge}
-
-
-def mean_look(mark: Intervals) -> dict[str, Any]:
-    colour = INKS[mark.role].light
-    fill = colour if mark.is_filled else LIGHT_PAPER
-    look = {"linestyle": "", "marker": "D", "markersize": 4.6, "markerfacecolor": fill}
-    return look | {"markeredgecolor": colour, "markeredgewidth": 1.1}
-
-
-def area_look(role: Role) -> dict[str, Any]:
-    """What an area of matplotlib's takes: textured as the page's is."""
-    ink = INKS[role]
-    if ink.texture == "hollow":
-        return {"facecolor": f"{ink.light}26", "edgecolor": ink.light, "linewidth": 0.7}
-    look = {"facecolor": ink.light, "edgecolor": LIGHT_PAPER, "linewidth": 0.3}
-    return look | ({"hatch": HATCHES[ink.texture]} if ink.texture in HATCHES else {})
-
-
-def band_look(role: Role) -> dict[str, Any]:
-    colour = INKS[role].light
-    return {"facecolor": f"{colour}2b", "edgecolor": f"{colour}73", "linewidth": 0.5}
-
-
-def handle(mark: Named) -> Any:
-    """A legend's sample of one mark."""
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
-    match mark:
-        case Line() | Rule():
-            return Line2D([], [], **line_look(mark))
-        case Points():
-            return Line2D([], [], **points_look(mark))
-        case Intervals():
-            return Line2D(
-                [], [], **(mean_look(mark) | {"linestyle": "-", "color": INKS[mark.role].light})
-            )
-        case Band() | Stripe():
-            return Patch(**band_look(mark.role))
-        case Bars() | Spans():
-            return Patch(**area_look(mark.role))
-    assert_never(mark)
 
 
 def _numbers(values: Numbers) -> list[float]:

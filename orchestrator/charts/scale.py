@@ -177,20 +177,20 @@ def _signed(text: str) -> str:
 def _log_ticks(reach: Range, most: int) -> tuple[Tick, ...]:
     low, high = math.log10(reach.low), math.log10(reach.high)
     decades = list(range(math.ceil(low - 1e-9), math.floor(high + 1e-9) + 1))
-    if len(decades) > most:
-        stride = math.ceil(len(decades) / most)
-        decades = [decade for decade in decades if decade % stride == 0]
-    elif high - low < most / 3:
-        fine = [
-            m * 10.0**e for e in range(math.floor(low), math.floor(high) + 1) for m in (1, 2, 5)
-        ]
-        fine = [value for value in fine if reach.holds(value)]
-        if 2 < len(fine) <= most:
-            return tuple(map(Tick, fine, _log_labels(fine)))
-    if len(decades) < 2:
+    values = _fine(reach) if high - low < 4 else []
+    if not 2 < len(values) <= most:
+        stride = math.ceil(len(decades) / most) or 1
+        values = [10.0**decade for decade in decades if decade % stride == 0]
+    if len(values) < 2:
         return _linear_ticks(reach, most)
-    values = [10.0**decade for decade in decades]
     return tuple(map(Tick, values, _log_labels(values)))
+
+
+def _fine(reach: Range) -> list[float]:
+    """1, 2 and 5 times each power of ten within the range."""
+    orders = range(math.floor(math.log10(reach.low)), math.floor(math.log10(reach.high)) + 1)
+    values = [mantissa * 10.0**order for order in orders for mantissa in (1, 2, 5)]
+    return [value for value in values if reach.holds(value)]
 
 
 def _log_labels(values: Sequence[float]) -> list[str]:

@@ -29,6 +29,8 @@ font-family:system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,san
 .plot .axis,.plot .lead{{fill:none;stroke:var(--faint);stroke-width:1}}
 .plot .nothing{{fill:none;stroke:var(--grid);stroke-width:1;stroke-dasharray:4 4}}
 .plot .line{{fill:none;stroke:var(--ink);stroke-width:2;stroke-linejoin:round}}
+.plot .casing{{fill:none;stroke:var(--paper);
+stroke-width:4.5;stroke-opacity:.7;stroke-linejoin:round}}
 .plot .thin{{stroke-width:1.1}}
 .plot .rule{{stroke-width:1.5}}
 .plot .dash{{stroke-dasharray:6 4}}
@@ -37,6 +39,7 @@ font-family:system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,san
 .plot .dot{{stroke-width:5;stroke-linecap:round}}
 .plot .square{{stroke-width:5;stroke-linecap:square}}
 .plot .small{{stroke-width:3.2}}
+.plot .pale{{opacity:.45}}
 .plot .large{{stroke-width:9}}
 .plot .cross{{stroke-width:1.7}}
 .plot .cross.large{{stroke-width:2.6}}
@@ -45,7 +48,8 @@ font-family:system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,san
 .plot .range{{fill:none;stroke:var(--ink);stroke-width:1.7}}
 .plot .area{{fill:var(--ink);stroke:var(--paper);stroke-width:.4}}
 .plot .hollow{{fill-opacity:.15;stroke:var(--ink);stroke-width:1}}
-.plot .textured{{fill:revert-layer;stroke:var(--ink);stroke-width:.8}}
+.plot .textured{{stroke:var(--ink);stroke-width:.8}}
+.plot .narrow{{stroke-width:0}}
 .plot .ground{{fill:var(--ink)}}
 .plot .stroke{{fill:none;stroke:var(--paper);stroke-width:1.5}}
 .plot .note{{fill:var(--text);stroke:var(--paper);stroke-width:3;paint-order:stroke}}

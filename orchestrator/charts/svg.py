@@ -7,13 +7,16 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 
 from orchestrator.charts.chart import Bars, Plot, Role, Spans
 from orchestrator.charts.draw import drawn
+from orchestrator.charts.elements import text_at
 from orchestrator.charts.frame import WIDTH, Frame
 from orchestrator.charts.inks import INKS
 from orchestrator.charts.labels import (
+    APART,
     LEVEL,
     TICK,
     Label,
     RuleLabel,
+    beyond,
     is_tilted,
     rules_above,
     rules_beside,
@@ -21,9 +24,9 @@ from orchestrator.charts.labels import (
     x_labels,
     y_labels,
 )
-from orchestrator.charts.layout import EDGE, LINE, below, frames, head, why_empty
+from orchestrator.charts.layout import EDGE, LINE, below, frames, why_empty
 from orchestrator.charts.legend import legend
-from orchestrator.charts.lettering import TEXT, cut, shown
+from orchestrator.charts.lettering import BOLD, TEXT, cut, shown, width_of
 from orchestrator.charts.paths import short
 from orchestrator.charts.style import style
 
@@ -105,36 +108,36 @@ def _is_point(element: Element) -> bool:
 
 
 def _text(x: float, y: float, text: str, classes: str = "", whole: str = "") -> Element:
-    element = Element("text", {"x": short(x), "y": short(y)})
-    if classes:
-        element.set("class", classes)
-    if whole and whole != text:
-        SubElement(element, "title").text = whole
-        element[0].tail = text
-    else:
-        element.text = text
-    return element
+    return text_at(short(x), short(y), text, classes, whole)
 
 
 def _titles(frame: Frame, *, is_empty: bool) -> Iterator[Element]:
     chart, room = frame.chart, frame.cell_right - frame.cell_left
-    y = frame.top - head(frame) + TEXT
+    y = frame.top - frame.head + TEXT
     if chart.title:
-        name = cut(chart.title, room / 1.1)
+        name = cut(chart.title, room / BOLD)
         yield _text(frame.cell_left, y, name, "name", shown(chart.title))
         y += LINE
     if is_empty:
         return
+    outside = beyond(frame)
+    if outside:
+        yield _text(frame.cell_right, y, outside, "faint end")
+        room -= width_of(outside) + APART
     if frame.has_y_title and chart.y.label:
-        title = cut(chart.y.label, room)
-        yield _text(frame.cell_left, y, title, "faint", shown(chart.y.label))
+        yield _text(frame.cell_left, y, cut(chart.y.label, room), "faint", shown(chart.y.label))
     if frame.has_x_title and chart.x.label:
-        title = cut(chart.x.label, room)
-        at = (frame.left + frame.right) / 2
-        half = min(len(title) * TEXT * 0.32, room / 2)
-        at = max(frame.cell_left + half, min(frame.cell_right - half, at))
-        y = frame.bottom + below(frame) + LINE - 3
-        yield _text(at, y, title, "faint middle", shown(chart.x.label))
+        yield _x_title(frame)
+
+
+def _x_title(frame: Frame) -> Element:
+    """Below the middle of the frame, within its cell."""
+    title = cut(frame.chart.x.label, frame.cell_right - frame.cell_left)
+    half = width_of(title) / 2
+    at = (frame.left + frame.right) / 2
+    at = max(frame.cell_left + half, min(frame.cell_right - half, at))
+    y = frame.bottom + below(frame) + LINE - 3
+    return _text(at, y, title, "faint middle", shown(frame.chart.x.label))
 
 
 def _nothing(frame: Frame, why: str) -> Iterator[Element]:
@@ -174,14 +177,18 @@ def _below(label: Label, bottom: float, *, is_turned: bool) -> Element:
 
 
 def _rule_names(frame: Frame) -> Iterator[Element]:
-    for own in rules_beside(frame, frame.cell_right - frame.right - EDGE):
-        start, end = short(frame.right + 1), short(frame.right + EDGE - 4)
+    """Names of rules, which cover the lines that lead to others."""
+    beside = rules_beside(frame, frame.cell_right - frame.right - EDGE)
+    above = [(own, frame.top - 5 - LEVEL * own.level) for own in rules_above(frame)]
+    start, end = short(frame.right + 1), short(frame.right + EDGE - 4)
+    for own in beside:
         yield _lead(f"M{start} {short(own.of)}L{end} {short(own.at)}")
-        yield _rule_name(frame.right + EDGE - 2, own.at + TEXT * 0.36, own, "")
-    for own in rules_above(frame):
-        y = frame.top - 5 - LEVEL * own.level
+    for own, y in above:
         yield _lead(f"M{short(own.of)} {short(frame.top)}V{short(y + 2)}")
-        yield _rule_name(own.at, y, own, "middle")
+    for own in beside:
+        yield _rule_name(frame.right + EDGE - 2, own.at + TEXT * 0.36, own, "note")
+    for own, y in above:
+        yield _rule_name(own.at, y, own, "note middle")
 
 
 def _lead(d: str) -> Element:

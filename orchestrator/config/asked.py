@@ -14,6 +14,7 @@ from orchestrator.config.sections import Backend
 from orchestrator.engine import Engine
 from orchestrator.planning.request import Confirm, Follows, Request
 from orchestrator.planning.window import parse_window
+from orchestrator.trackers.names import Tracker
 from orchestrator.warm.known import read_known
 
 
@@ -27,6 +28,7 @@ class Conduct:
     allow_network_fs: bool
     as_json: bool
     pacing: Pacing = field(default_factory=Pacing)
+    trackers: tuple[Tracker, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -146,6 +148,7 @@ def conduct_of(resolved: Resolved, *, as_json: bool) -> Conduct:
         backend.allow_network_fs,
         as_json,
         pacing_of(resolved),
+        tuple(resolved.track.to),
     )
 
 
@@ -217,6 +220,7 @@ FLAGS: Mapping[str, str] = {
     "max_concurrent": "backend.max_concurrent",
     "slots_dir": "backend.slots_dir",
     "backpressure": "backpressure.enabled",
+    "track": "track.to",
     "drain_seconds": "backend.drain_seconds",
     "allow_network_fs": "backend.allow_network_fs",
 }

@@ -34,6 +34,7 @@ from orchestrator.config.sections import (
     Search,
     Section,
     Top,
+    Track,
     Verdict,
 )
 
@@ -66,6 +67,7 @@ class Resolved:
     verdict: Verdict
     backend: Backend
     backpressure: Backpressure
+    track: Track
     thresholds: Mapping[str, Any]  # other than the default
     campaign: Campaign | None
     factors: Mapping[str, Any]
@@ -114,6 +116,7 @@ def resolve(given: Given) -> Resolved:
         verdict=_section(Verdict, "verdict", values, sources),
         backend=_section(Backend, "backend", values, sources),
         backpressure=_section(Backpressure, "backpressure", values, sources),
+        track=_section(Track, "track", values, sources),
         thresholds=_thresholds(_of(THRESHOLDS, values), sources),
         campaign=campaign,
         factors=_of(FACTORS, values),

@@ -3,17 +3,20 @@
 What a value means is said where it is used; here is what it may be.
 """
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from budgets.terms import PositiveSeed, SearchMethod, Tier, VariantName
 from orchestrator.capacity.terms import Backpressure as Controller
+from orchestrator.trackers.names import Tracker
 
 LARGEST = 1e9
 """Of any number of hours, seconds or money: a larger one is a slip, and no clock counts so far."""
 
 MOST_SEEDS = 1000  # of one point
+
+One = TypeVar("One")
 
 Amount = Annotated[float, Field(gt=0, le=LARGEST)]
 
@@ -116,10 +119,14 @@ class Backpressure(Controller, Section):
     """Fewer evaluations at once where more do less together."""
 
 
-def _different(seeds: list[int]) -> list[int]:
-    if twice := sorted({seed for seed in seeds if seeds.count(seed) > 1}):
-        raise ValueError(f"expected each seed once, {', '.join(map(str, twice))} is there twice")
-    return seeds
+def _each_once(what: str) -> AfterValidator:
+    def check(values: list[One]) -> list[One]:
+        if twice := {value: True for value in values if values.count(value) > 1}:
+            named = ", ".join(map(str, twice))
+            raise ValueError(f"expected each {what} once, {named} is there twice")
+        return values
+
+    return AfterValidator(check)
 
 
 class Campaign(Section):
@@ -127,7 +134,7 @@ class Campaign(Section):
 
     name: str | None = None  # None: the file's own
     cell: Literal["training", "search"] = "training"
-    seeds: Annotated[list[PositiveSeed], AfterValidator(_different)] = Field(
+    seeds: Annotated[list[PositiveSeed], _each_once("seed")] = Field(
         default=[1], min_length=1, max_length=MOST_SEEDS
     )  # of evaluations, or of searches
     parallel: bool = True
@@ -137,6 +144,12 @@ class Campaign(Section):
     conditions: list[dict[str, Any]] = Field(default=[])
 
 
+class Track(Section):
+    """Which experiment trackers are told of the runs. None of it is part of a run's plan."""
+
+    to: Annotated[list[Tracker], _each_once("tracker")] = Field(default=[])
+
+
 SECTIONS: dict[str, type[Section]] = {
     "search": Search,
     "budget": Budget,
@@ -144,6 +157,7 @@ SECTIONS: dict[str, type[Section]] = {
     "verdict": Verdict,
     "backend": Backend,
     "backpressure": Backpressure,
+    "track": Track,
     "campaign": Campaign,
 }
 """Tables with fixed keys. `[training]` has the objective's, `[thresholds]` those of the rules,

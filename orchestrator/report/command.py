@@ -8,9 +8,10 @@ from typer import Option
 
 from budgets.plain import printable
 from orchestrator import artifacts
-from orchestrator.campaign.picture import PICTURE, can_draw
+from orchestrator.campaign.picture import PICTURE
 from orchestrator.campaign.shown import draw_board, rebuilt, show_result
 from orchestrator.campaign.status import Board, find_board
+from orchestrator.charts.forms import can_draw
 from orchestrator.options import DEFAULT_ROOT, Json, Root, RunName
 from orchestrator.recorded import find_run, load_state
 from orchestrator.report.written import STDOUT, named_place, own_place, write

@@ -1,10 +1,10 @@
 """How a search's distribution grew, replayed from its ledger."""
 
-from budgets.state import RunState
+from budgets.state import Generation, RunState
 from orchestrator.landscape import Landscape
 from orchestrator.report.model import Distribution, Spread
 from orchestrator.walk import ReplayError
-from orchestrator.warm.distribution import stood_at
+from orchestrator.warm.distribution import is_there, stood_at
 
 
 def distribution(state: RunState) -> tuple[Distribution | None, str]:
@@ -25,10 +25,7 @@ def distribution(state: RunState) -> tuple[Distribution | None, str]:
         return None, f"the search cannot be replayed here: {error}"
     last = stood_at(state, seen)
     found = Distribution(
-        history=tuple(
-            _spread(generation.number, now)
-            for generation, now in zip(state.told, seen[1:], strict=True)
-        ),
+        history=tuple(map(_spread, state.told, seen, seen[1:])),
         first_deviations=seen[0].deviations,
         correlations=last.correlations,
         eigenvalues=last.eigenvalues,
@@ -39,11 +36,15 @@ def distribution(state: RunState) -> tuple[Distribution | None, str]:
     return found, ""
 
 
-def _spread(generation: int, seen: Landscape) -> Spread:
+def _spread(generation: Generation, before: Landscape, after: Landscape) -> Spread:
+    """Where the generation left it; one that has converged is gone then, and begins anew."""
+    told = generation.told
+    assert told is not None, "it is among those told"
+    seen = after if is_there(after.favourite, told.favourite) else before
     return Spread(
-        generation=generation,
-        sigma=seen.sigma,
-        axis_ratio=seen.condition**0.5,
+        generation=generation.number,
+        sigma=told.sigma,
+        axis_ratio=told.axis_ratio,
         deviations=seen.deviations,
-        favourite=seen.favourite,
+        favourite=told.favourite,
     )

@@ -113,9 +113,10 @@ def stood_at(state: RunState, seen: "Sequence[Landscape]") -> "Landscape":
     for told in standing(state):
         if told.generation + 1 < len(seen):
             now = seen[told.generation + 1]
-            found = now if _is_there(now.favourite, told.favourite) else found
+            found = now if is_there(now.favourite, told.favourite) else found
     return found
 
 
-def _is_there(point: Sequence[float], other: Sequence[float]) -> bool:
+def is_there(point: Sequence[float], other: Sequence[float]) -> bool:
+    """Whether a distribution that favours the one point is where the other was recorded."""
     return all(abs(a - b) < SAME_PLACE for a, b in zip(point, other, strict=True))

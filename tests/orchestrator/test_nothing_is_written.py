@@ -99,7 +99,7 @@ LOOKS = (
 
 RUNS_OR_WRITES = {
     "run", "phase1", "phase2", "calibrate", "amend", "ledger salvage", "space check", "proxy check",
-    "export shards",
+    "export shards", "track",
 }  # fmt: skip
 """What is there to change files."""
 

@@ -1,8 +1,11 @@
 """Runs that search nothing: a calibration, a check, a campaign."""
 
+from statistics import stdev
+
 from budgets.campaign.effects import CampaignReport
 from budgets.liveness import Liveness
 from budgets.statistics.comparison import percent
+from budgets.statistics.spread import sd_interval
 from orchestrator.report.answers.asked import Asked, command
 from orchestrator.report.answers.cost import cost
 from orchestrator.report.model import Answer
@@ -21,7 +24,7 @@ def calibrated(asked: Asked) -> Answer:
         meaning="the configuration with nothing tuned was measured, for others to be compared with",
         luck="",
         found=_baseline(scores) + took,
-        sure=_spread(len(scores)),
+        sure=_spread(scores),
         cost=cost(asked),
         next="See what a search would take, and what it could tell.",
         commands=(asked.of_objective("plan", "phase1"),),
@@ -35,10 +38,16 @@ def _baseline(scores: list[float]) -> str:
     return f"The baseline scores {sum(scores) / len(scores):.5g}, the mean of {len(scores)} seeds."
 
 
-def _spread(count: int) -> str:
-    if count < 2:
+def _spread(scores: list[float]) -> str:
+    """How far one configuration's scores differ, which is what a gain must stand out from."""
+    if len(scores) < 2:
         return "One seed says nothing of how far scores differ from seed to seed."
-    return f"How far {count} seeds differ is known roughly: see Scores."
+    sd = stdev(scores)
+    low, high = sd_interval(sd, len(scores))
+    return (
+        f"From seed to seed the score varies with a standard deviation of {sd:.3g}; {len(scores)} "
+        f"seeds leave {low:.3g} to {high:.3g} possible (95%)."
+    )
 
 
 def checked(asked: Asked) -> Answer:
@@ -88,6 +97,9 @@ def _search(found: Liveness | None) -> str:
     dead = () if found is None else found.names("dead")
     if dead:
         return f"Search, and leave out what does nothing: {', '.join(dead)}."
+    unproven = () if found is None else found.names("unproven")
+    if unproven:
+        return f"Search. On how many seeds {', '.join(unproven)} would show, Verdict below says."
     return "Search over these knobs."
 
 

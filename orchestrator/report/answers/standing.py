@@ -1,8 +1,11 @@
 """A search without a verdict: planned, running, paused, stopped, or over without a comparison."""
 
+from collections.abc import Iterator
+
 from budgets.course import next_step
 from budgets.markdown import duration
 from budgets.plain import one_line
+from budgets.rules.table import HOLDING_UP
 from budgets.rules.triggers import Trigger, judge
 from budgets.state import RunState
 from orchestrator.report.answers.asked import BEGAN, Asked, command
@@ -92,7 +95,7 @@ def _held_up(asked: Asked, what: str, triggers: tuple[Trigger, ...]) -> Answer:
     return Answer(
         title=f"{what} by rule {rules}" if rules else what,
         sentence=f"{sentence_case(one_line(why, 600))}.",
-        meaning=_MEANING[what],
+        meaning="; ".join([_MEANING[what], *_rules(triggers)]),
         luck=so_far(asked.state),
         found=_nothing_yet(asked).replace("Not known yet", "Not known"),
         sure=NO_EVIDENCE.replace(" yet", ""),
@@ -101,6 +104,13 @@ def _held_up(asked: Asked, what: str, triggers: tuple[Trigger, ...]) -> Answer:
         commands=lines,
         mood="trouble",
     )
+
+
+def _rules(triggers: tuple[Trigger, ...]) -> Iterator[str]:
+    """What each rule looks at."""
+    about = {rule.name: rule.about for rule in HOLDING_UP}
+    for name in dict.fromkeys(trigger.rule for trigger in triggers):
+        yield f"rule {name} looks at {about[name].partition(';')[0]}"
 
 
 _MEANING = {

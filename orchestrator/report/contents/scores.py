@@ -17,7 +17,10 @@ def scores(report: Report, figures: Figures) -> list[Block]:
 
 
 def _basis(report: Report) -> Iterator[Block]:
-    measured = f"Lower is better. The score: {plain(report.identity.score)}."
+    what = report.identity.score
+    measured = (
+        "Lower is better." if what == "score" else f"{plain(what).capitalize()}: lower is better."
+    )
     if report.noise is None:
         yield Text(f"{measured} No calibration says what the baseline scores, or how it varies.")
     else:
@@ -37,9 +40,9 @@ def _of_the_baseline(noise: Noise) -> str:
 
 
 def _table(report: Report) -> Iterator[Block]:
-    if report.identity.phase in ("check", "campaign") or not report.generations:
-        if not report.evaluations:
-            yield Text("No evaluation has ended yet.")
+    if not report.evaluations:
+        yield Text("No evaluation has ended yet.")
+    if report.identity.phase not in ("phase1", "phase2") or not report.generations:
         return
     columns = ("best", "mean", "sd", "best so far", "by luck alone", "healthy", "failed")
     yield Table(

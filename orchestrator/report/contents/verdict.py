@@ -6,6 +6,7 @@ from budgets.campaign.text import campaign_lines
 from budgets.liveness_text import check_lines
 from budgets.plain import plain
 from budgets.proxy.text import proxy_lines
+from budgets.terms import PanelName
 from budgets.verdict.findings import Findings
 from budgets.verdict.findings_text import (
     condition_table,
@@ -74,32 +75,44 @@ def _evidence(report: Report, found: Findings, figures: Figures) -> Iterator[Blo
         yield Text(found.advice)
 
 
-_PANELS = {
-    "reference": "on all fresh seeds",
-    "finalists": "picking seeds",
-    "winner": "seeds that nobody was picked on",
-    "rung": "more training",
-    "proxy": "short",
-}
-
-
 def _scores(arms: tuple[ArmScores, ...]) -> Iterator[Block]:
+    """A row a seed: what differs along it is the configuration's doing."""
     own = [arm for arm in arms if arm.panel != "proxy"]
-    if not own:
+    titles = list(dict.fromkeys(arm.name for arm in own))
+    if not titles:
         return
-    seeds = list(dict.fromkeys(seed for arm in own for seed in arm.scores))
     yield Table(
         "Scores on fresh seeds, which no candidate of the search was evaluated on",
-        [names("configuration"), names("on"), *(Column(f"seed {seed}") for seed in seeds)],
+        [Column("seed"), names("there for"), *map(Column, map(plain, titles))],
         [
-            [plain(arm.name), _PANELS[arm.panel], *(_score(arm, seed) for seed in seeds)]
-            for arm in own
+            [str(seed), why, *(_score(own, why, name, seed) for name in titles)]
+            for why, seed in _seeds(own)
         ],
     )
 
 
-def _score(arm: ArmScores, seed: int) -> str:
-    if seed not in arm.scores:
-        return ""
-    score = arm.scores[seed]
-    return "none" if score is None else f"{score:.5g}"
+_WHY: dict[PanelName, str] = {
+    "finalists": "picking",
+    "winner": "the verdict",
+    "reference": "fresh",
+    "rung": "more training",
+}
+
+
+def _seeds(arms: list[ArmScores]) -> Iterator[tuple[str, int]]:
+    """Each seed with what it is there for; the baseline has those of all but the rung."""
+    known = set[int]()
+    for panel, why in _WHY.items():
+        for arm in arms:
+            if arm.panel == panel:
+                yield from ((why, seed) for seed in arm.scores if seed not in known)
+                known |= arm.scores.keys()
+
+
+def _score(arms: list[ArmScores], why: str, name: str, seed: int) -> str:
+    is_rung = why == _WHY["rung"]
+    for arm in arms:
+        if arm.name == name and seed in arm.scores and (arm.panel == "rung") == is_rung:
+            score = arm.scores[seed]
+            return "none" if score is None else f"{score:.5g}"
+    return ""

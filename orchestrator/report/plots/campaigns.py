@@ -1,6 +1,7 @@
 """A campaign's conditions on all seeds, and its effects with their intervals."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from budgets.campaign.effects import CampaignReport, ConditionRow
 from budgets.campaign.names import shortened
@@ -20,8 +21,8 @@ from orchestrator.charts.chart import (
 from orchestrator.report.model import Report
 from orchestrator.report.plots.words import counted, sentences
 
-NAME_WIDTH, LABEL_WIDTH, OF_WIDTH = 48, 60, 30
-"""Characters of a condition's name, of an effect's, and of a name below an axis."""
+NAME_WIDTH, OF_WIDTH = 36, 30
+"""Characters of the name of a row, and of a name below an axis."""
 
 MOST_LINES = 120
 """More would be a picture that no viewer opens."""
@@ -44,7 +45,7 @@ def effects(report: Report) -> Plot | None:
 
 def conditions_of(report: CampaignReport, unit: str) -> Plot:
     """A line for each condition: the score on each seed, the mean and its interval."""
-    chart = _conditions_chart(report, unit)
+    chart = replace(_conditions_chart(report, unit), title="")
     return Plot(
         name="conditions",
         title=heading(report),
@@ -58,7 +59,7 @@ def conditions_of(report: CampaignReport, unit: str) -> Plot:
 
 def effects_of(report: CampaignReport, unit: str) -> Plot:
     """A forest of differences."""
-    chart = _effects_chart(report, unit)
+    chart = replace(_effects_chart(report, unit), title="")
     return Plot(
         name="effects",
         title=bars_title(report),
@@ -73,17 +74,16 @@ def effects_of(report: CampaignReport, unit: str) -> Plot:
 
 
 def both_of(report: CampaignReport, unit: str) -> Plot:
-    """Both beside each other, as `effects.png` shows them."""
+    """Conditions above, effects below, as `effects.png` shows them."""
     left, right = conditions_of(report, unit), effects_of(report, unit)
-    charts = [*left.charts, *right.charts]
+    charts = [_conditions_chart(report, unit), _effects_chart(report, unit)]
+    charts = [replace(chart, aspect=_aspect(chart)) for chart in charts]
     return Plot(
         name="effects",
         title=heading(report),
         caption="",
         description=sentences(left.description, right.description),
         charts=charts,
-        columns=2,
-        aspect=max(map(_aspect, charts)) * 1.6,
     )
 
 
@@ -98,13 +98,15 @@ def heading(report: CampaignReport) -> str:
 
 
 def _aspect(chart: Chart) -> float:
-    return max(0.25, 0.08 + 0.035 * len(chart.y.categories))
+    return 0.04 + 0.035 * len(chart.y.categories)
 
 
 def _conditions_chart(report: CampaignReport, unit: str) -> Chart:
     rows = report.rows[:MOST_LINES]
-    short = shortened([row.name for row in rows], NAME_WIDTH)
-    names = [name + _missing(row) for name, row in zip(short, rows, strict=True)]
+    missing = [_missing(row) for row in rows]
+    width = NAME_WIDTH - max(map(len, missing), default=0)
+    short = shortened([row.name for row in rows], max(width, NAME_WIDTH // 2))
+    names = [name + own for name, own in zip(short, missing, strict=True)]
     marks = [*_control_marks(report), *_score_marks(report, rows)]
     has_score = any(row.healthy for row in rows)
     return Chart(
@@ -169,7 +171,7 @@ def _effects_chart(report: CampaignReport, unit: str) -> Chart:
     why = "" if known else "nothing to compare yet"
     return Chart(
         Axis(f"difference ({of}), left is better", has_zero=True),
-        Axis("", categories=shortened([bar.name for bar in bars], LABEL_WIDTH)),
+        Axis("", categories=shortened([bar.name for bar in bars], NAME_WIDTH)),
         [Rule(0.0, "muted", axis="x", is_dashed=False), *_forest(report, bars, is_relative)],
         title=bars_title(report),
         empty=why if bars else "no factor and no control to compare by",

@@ -23,8 +23,11 @@ def liveness(report: Report) -> Plot | None:
     marks: list[Mark] = [Rule(0.0, "baseline", axis="x", is_dashed=False)]
     if in_noise:
         marks.insert(0, Stripe(-1.0, 1.0, "baseline", "noise of one evaluation, ± 1 sd", axis="x"))
-    marks += [*_effects(own, [end for _, end in ends], in_noise=in_noise)]
-    x = Axis(f"change of the score {unit}, left is better", has_zero=True)
+    scale = own.noise if in_noise else 1.0
+    reach = _reach(own, [end for _, end in ends], scale)
+    marks += [*_effects(own, [end for _, end in ends], scale, reach)]
+    low, high = _ends(own, [end for _, end in ends], scale, reach)
+    x = Axis(f"change of the score {unit}, left is better", low=low, high=high)
     return Plot(
         name="liveness",
         title="Which knobs move the score",
@@ -39,13 +42,39 @@ def liveness(report: Report) -> Plot | None:
     )
 
 
-def _effects(own: Liveness, ends: Sequence[EndEffect], *, in_noise: bool) -> Iterator[Mark]:
-    scale = own.noise if in_noise else 1.0
+def _reach(own: Liveness, ends: Sequence[EndEffect], scale: float) -> float:
+    """To either side of 0: ends that move the score by far would hide all others."""
+    known = [(end, abs(end.difference)) for end in ends if end.difference is not None]
+    whole = [size + own.t_limit * (end.standard_error or 0.0) for end, size in known]
+    calm = [reach for reach, (end, _) in zip(whole, known, strict=True) if not end.moves]
+    most, least = max(whole, default=scale), 4 * max(calm, default=max(whole, default=scale))
+    return 1.05 * min(most, max(least, 4 * scale)) / scale
+
+
+def _ends(
+    own: Liveness, ends: Sequence[EndEffect], scale: float, reach: float
+) -> tuple[float, float]:
+    """Of the axis: as far to each side as anything lies, and no further than `reach`."""
+    bounds = [
+        (end.difference + side * own.t_limit * (end.standard_error or 0.0)) / scale
+        for end in ends
+        if end.difference is not None
+        for side in (-1, 1)
+    ]
+    low, high = min([-1.0, *bounds]), max([1.0, *bounds])
+    return max(-reach, 1.05 * low), min(reach, 1.05 * high)
+
+
+def _effects(
+    own: Liveness, ends: Sequence[EndEffect], scale: float, reach: float
+) -> Iterator[Mark]:
     for moves in (True, False):
         found = [
             (place, end.difference / scale, own.t_limit * (end.standard_error or 0.0) / scale)
             for place, end in enumerate(ends)
-            if end.difference is not None and end.moves == moves
+            if end.difference is not None
+            and end.moves == moves
+            and abs(end.difference) <= reach * scale
         ]
         if found:
             yield Intervals(
@@ -57,9 +86,26 @@ def _effects(own: Liveness, ends: Sequence[EndEffect], *, in_noise: bool) -> Ite
                 "moves the score" if moves else "may be chance",
                 is_filled=moves,
             )
+    yield from _beyond(ends, scale, reach)
     for place, end in enumerate(ends):
         if end.difference is None:
             yield Note(0.0, float(place), "fewer than two healthy seeds", "failed")
+
+
+def _beyond(ends: Sequence[EndEffect], scale: float, reach: float) -> Iterator[Mark]:
+    """At the edge, with their sizes."""
+    far = [
+        (float(place), end.difference / scale)
+        for place, end in enumerate(ends)
+        if end.difference is not None and abs(end.difference) > reach * scale
+    ]
+    if far:
+        at = [reach if size > 0 else -reach for _, size in far]
+        yield Points(
+            at, [row for row, _ in far], "winner", "beyond the plot", "triangle", is_large=True
+        )
+        for x, (row, size) in zip(at, far, strict=True):
+            yield Note(x, row, f"{size:+.3g}", "winner")
 
 
 def _said(knob: str, end: EndEffect, *, in_noise: bool) -> str:

@@ -17,6 +17,9 @@ MOST_FLIGHTS = 12
 
 NAME_WIDTH = 28
 
+AHEAD = 0.03
+"""Of the time, that what is in flight reaches beyond the last record."""
+
 STRAGGLES = 2.0
 """Times the median of its kind: an attempt that took longer is a straggler."""
 
@@ -41,21 +44,24 @@ def timeline(report: Report) -> Plot | None:
     shown = sorted(shown, key=natural)
     ends = [e.ended for e in own] + [s.ended for s in report.identity.sessions]
     last = max([*ends, *(f.began for f in flying)])
-    unit = seconds_unit(max(last, 1.0))
+    unit, edge = seconds_unit(max(last, 1.0)), last * (1.0 + AHEAD * bool(flying))
     names = [*shortened(shown, NAME_WIDTH), *(_flight_name(f) for f in flying[:MOST_FLIGHTS])]
     slow = stragglers(own)
     marks = [
         *_session_rules(report, unit),
         *_spans(own, shown, unit),
-        *_flights(flying[:MOST_FLIGHTS], len(shown), last, unit),
+        *_flights(flying[:MOST_FLIGHTS], len(shown), edge, unit),
         *_slow_marks(slow, shown, unit),
     ]
-    x = Axis(f"time that the run was open ({unit.name})", low=0.0, high=unit.of(last) or 1.0)
+    x = Axis(f"time that the run was open ({unit.name})", low=0.0, high=unit.of(edge) or 1.0)
     return Plot(
         name="timeline",
         title="Evaluations by device",
         caption=sentences(
             "Gaps are time that was there and not used.",
+            "What is in flight began where its bar does; on which device, no record says."
+            if flying
+            else "",
             f"{len(rows) - len(shown)} more devices are left out: those without failures that "
             "were least idle."
             if len(rows) > len(shown)
@@ -126,16 +132,16 @@ def named(evaluation: Evaluation) -> str:
 
 def _flight_name(flight: InFlight) -> str:
     if flight.panel is not None:
-        return shortened([f"in flight: {flight.panel}, {flight.arm}"], NAME_WIDTH)[0]
-    return f"in flight: {flight.generation}.{flight.candidate}"
+        return shortened([f"{flight.panel}, {flight.arm}"], NAME_WIDTH)[0]
+    return f"generation {flight.generation}, candidate {flight.candidate}"
 
 
-def _flights(flying: Sequence[InFlight], row: int, last: float, unit: Unit) -> Iterator[Spans]:
+def _flights(flying: Sequence[InFlight], row: int, edge: float, unit: Unit) -> Iterator[Spans]:
     if flying:
         yield Spans(
             [float(row + place) for place in range(len(flying))],
             [unit.of(f.began) for f in flying],
-            [unit.of(max(last, f.began)) for f in flying],
+            [unit.of(edge) for f in flying],
             "reserved",
             "in flight",
         )
@@ -191,6 +197,8 @@ def _description(report: Report, rows: Sequence[str], slow: Sequence[Evaluation]
     ways = [f"{counts['search'] + counts['panel']} healthy", f"{counts['failed'] or 'none'} failed"]
     ways.append(f"{counts['lost'] or 'none'} lost or cancelled")
     worst = "; ".join(f"{named(e)} on {e.device}" for e in slow[:3])
+    if not own:
+        return f"No attempt is over; {len(report.in_flight)} in flight."
     return sentences(
         f"{counted(len(own), 'attempt')} on {counted(len(rows), 'device')} in "
         f"{counted(len(report.identity.sessions), 'session')}: {listed(ways)}; "

@@ -184,9 +184,10 @@ def axes(report: Report) -> Plot | None:
                 Axis("", categories=names),
                 [loadings],
                 title="What each consists of",
+                aspect=max(0.1, min(0.5, 0.04 * len(names))),
             ),
         ],
-        aspect=max(0.15, min(0.6, 0.04 * len(names))),
+        aspect=0.22,
     )
 
 

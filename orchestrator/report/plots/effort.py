@@ -17,8 +17,8 @@ WIDE = 20.0
 """Highest by lowest, from which on a scale is logarithmic."""
 
 KINDS: Mapping[str, Points] = {
-    "search": Points([], [], "candidate", "search"),
-    "proxy": Points([], [], "series6", "search, evaluated by a proxy", "square"),
+    "search": Points([], [], "candidate", "evaluation"),
+    "proxy": Points([], [], "series6", "evaluation by a proxy", "square"),
     "fresh": Points([], [], "winner", "compared on fresh seeds", "diamond"),
     "varied": Points([], [], "series4", "with other FLOPs or settings", "triangle"),
     "failed": Points([], [], "failed", "failed or lost", "cross"),
@@ -125,7 +125,7 @@ def kind_of(evaluation: Evaluation) -> str:
 
 def _chart(effort: Effort) -> Chart:
     unit = effort.unit
-    clock = seconds_unit(max(e.ended for e, _ in effort.values))
+    clock = seconds_unit(max(1.0, *(e.ended for e, _ in effort.values)))
     marks: list[Mark] = [
         Rule(unit.of(rule.value), rule.role, rule.label, is_dashed=rule.is_dashed)
         for rule in effort.expected
@@ -138,8 +138,11 @@ def _chart(effort: Effort) -> Chart:
     label = f"{effort.label} ({unit.name})"
     if max(every) > WIDE * min(every) > 0:
         return Chart(x, Axis(label, "log"), marks)
-    is_near_zero = min(every) < 0.5 * max(every)
-    return Chart(x, Axis(label, low=0.0 if is_near_zero else None), marks)
+    if min(every) < 0.5 * max(every):
+        return Chart(x, Axis(label, low=0.0), marks)
+    room = max(0.05 * max(every), 0.1 * (max(every) - min(every)))  # no hair is a mountain
+    low, high = unit.of(min(every) - room), unit.of(max(every) + room)
+    return Chart(x, Axis(label, low=low, high=high), marks)
 
 
 def _points(effort: Effort, clock: Unit) -> Iterator[Points]:

@@ -1,10 +1,8 @@
 """Score over generations: what the search found, against the baseline, its noise, and luck."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from statistics import fmean, quantiles
+from statistics import quantiles
 
-from budgets.statistics.paired import interval
 from orchestrator.charts.chart import (
     Axis,
     Chart,
@@ -19,10 +17,9 @@ from orchestrator.charts.chart import (
 )
 from orchestrator.report.model import GenerationView, Noise, Report
 from orchestrator.report.plots.candidates import Candidate, breaks, candidates, generation_axis
-from orchestrator.report.plots.words import counted, number, sentences
-
-LEVEL = 0.05
-"""How often the interval of a mean misses it."""
+from orchestrator.report.plots.fresh import Fresh, fresh_of
+from orchestrator.report.plots.progress_text import caption, description
+from orchestrator.report.plots.words import counted, number
 
 NOISE_SDS = 2.0
 """Half the height of the baseline's band."""
@@ -32,21 +29,6 @@ FEW = 60
 
 MOST_MARKED = 12
 """Up to so many generations their means have a mark each; more are a line."""
-
-
-@dataclass(frozen=True)
-class Fresh:
-    """Scores of one configuration on fresh seeds, and where their mean lies."""
-
-    mean: float
-    low: float | None
-    high: float | None
-    seeds: int
-
-    @property
-    def in_words(self) -> str:
-        sure = "" if self.low is None else f" (95 %: {number(self.low)} to {number(self.high)})"
-        return f"{number(self.mean)}{sure}"
 
 
 def scores(report: Report) -> Plot | None:
@@ -62,28 +44,27 @@ def scores(report: Report) -> Plot | None:
     return Plot(
         name="scores",
         title="Score over generations",
-        caption=_caption(report, bool(short)),
-        description=_description(report, own),
+        caption=caption(report, bool(short)),
+        description=description(report, own),
         charts=charts,
         aspect=0.45,
     )
 
 
 def _full_chart(report: Report, own: Sequence[Candidate]) -> Chart:
-    fresh = _fresh(report)
-    generations = [g for g in report.generations if not g.is_short]
+    fresh = fresh_of(report)
     reach = _reach(report, own, list(fresh.values()))
     if reach is None:
         why = f"No score yet: all {len(own)} candidates that are settled failed."
         return Chart(generation_axis(report), _score_axis(report), empty=why)
     low, high = reach
-    beyond = max(2.0, len(report.generations) / 8) if fresh else 0.0
+    beyond = _beyond(report) if fresh else 0.0
     x = generation_axis(report, beyond=beyond, name="fresh seeds" if fresh else "")
     marks = [
         *_noise_marks(report.noise),
         *breaks(report),
         *_candidate_marks(own, high),
-        *_course_marks(generations),
+        *_course_marks(report, own),
         *_fresh_marks(fresh, (x.high or 0.0) - beyond, beyond),
     ]
     return Chart(x, _score_axis(report, low, high), marks)
@@ -93,12 +74,12 @@ def _short_chart(report: Report, own: Sequence[Candidate]) -> Chart:
     """Scores of a proxy, which compare with one another only."""
     high = _reach_of([c.score for c in own if c.score is not None])
     marks = _candidate_marks(own, high[1]) if high else []
-    means = [g for g in report.generations if g.is_short]
     axis = Axis("score of the short evaluation", low=high[0], high=high[1]) if high else Axis("")
+    beyond = _beyond(report) if fresh_of(report) else 0.0
     return Chart(
-        generation_axis(report),
+        generation_axis(report, beyond=beyond),
         axis,
-        [*marks, *_mean_marks(means)],
+        [*marks, *_mean_marks(report, is_short=True)],
         title="Generations evaluated by the proxy: comparable with one another only",
         empty="" if high else "No score yet: all candidates that are settled failed.",
     )
@@ -153,25 +134,44 @@ def _name(candidate: Candidate) -> str:
     return f"generation {candidate.generation}, candidate {candidate.number}"
 
 
-def _course_marks(generations: Sequence[GenerationView]) -> Iterator[Mark]:
+def _beyond(report: Report) -> float:
+    """Width of the part for fresh seeds, in generations."""
+    return max(2.0, len(report.generations) / 8)
+
+
+def _course_marks(report: Report, own: Sequence[Candidate]) -> Iterator[Mark]:
     """What each generation came to, and the best so far beside what luck would have shown."""
-    best = [(g.number, g.best) for g in generations if g.best is not None]
-    yield from _mean_marks(generations)
+    generations = [g for g in report.generations if not g.is_short]
+    best = _best_of_each(own)
+    yield from _mean_marks(report, is_short=False)
     yield _steps(
         generations, [g.luck_so_far for g in generations], "luck", "best expected of noise alone"
     )
     yield _steps(generations, [g.best_so_far for g in generations], "best", "best so far")
     yield Points(
-        [number for number, _ in best],
-        [score for _, score in best],
+        [c.place for c in best],
+        [c.score for c in best],
         "best",
         "best of the generation",
         "diamond",
     )
 
 
-def _mean_marks(generations: Sequence[GenerationView]) -> Iterator[Mark]:
-    x, y = [g.number for g in generations], [g.mean for g in generations]
+def _best_of_each(own: Sequence[Candidate]) -> list[Candidate]:
+    """The best candidate of each generation."""
+    best: dict[int, Candidate] = {}
+    for c in own:
+        before = best.get(c.generation)
+        if c.score is not None and (before is None or c.score < (before.score or 0.0)):
+            best[c.generation] = c
+    return list(best.values())
+
+
+def _mean_marks(report: Report, *, is_short: bool) -> Iterator[Mark]:
+    """Broken where generations of the other kind lie between."""
+    generations = report.generations
+    x = [g.number for g in generations]
+    y = [g.mean if g.is_short == is_short else None for g in generations]
     yield Line(x, y, "mean", "generation's mean")
     if len(generations) <= MOST_MARKED:
         yield Points(x, y, "mean", shape="square")
@@ -193,25 +193,6 @@ def _steps(
         is_dashed=dashed,
         is_step=True,
     )
-
-
-def _fresh(report: Report) -> dict[Role, Fresh]:
-    """Of the winner and of the baseline, on the seeds that both have scores on."""
-    baseline = next(
-        (a.scores for a in report.arms if a.panel == "reference" and a.name == "baseline"), {}
-    )
-    winner = next((a.scores for a in report.arms if a.panel == "winner"), {})
-    both = {s for s in set(baseline) & set(winner) if None not in (baseline[s], winner[s])}
-    if not both:
-        return {}
-    arms: dict[Role, dict[int, float | None]] = {"baseline": baseline, "winner": winner}
-    return {role: _mean_of([own[s] for s in sorted(both)]) for role, own in arms.items()}
-
-
-def _mean_of(values: Sequence[float | None]) -> Fresh:
-    known = [value for value in values if value is not None]
-    low, high = interval(known, LEVEL) or (None, None)
-    return Fresh(fmean(known), low, high, len(known))
 
 
 def _fresh_marks(fresh: dict[Role, Fresh], begin: float, width: float) -> Iterator[Mark]:
@@ -252,58 +233,3 @@ def _reach_of(found: Sequence[float], also: Sequence[float] = ()) -> tuple[float
         high = min(high, max([upper + 3 * (upper - lower), *also]))
     room = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
     return low - room, high + room
-
-
-def _caption(report: Report, has_short: bool) -> str:
-    if all(g.best is None for g in report.generations):
-        return "Nothing can be said of scores yet; the failures say why."
-    noise = report.noise is not None and report.noise.sd is not None
-    return sentences(
-        "A search that finds something leaves the baseline's band and stays below what the best "
-        "of as many evaluations of pure noise would show."
-        if noise
-        else "Lower is better. The baseline's noise is not known, so no band says what is chance.",
-        "Only scores on fresh seeds, at the right, say how good the winner is: the best of many "
-        "noisy scores is the luckiest too."
-        if any(a.panel == "winner" for a in report.arms)
-        else "",
-        "Generations that a proxy evaluated are apart, below." if has_short else "",
-    )
-
-
-def _description(report: Report, own: Sequence[Candidate]) -> str:
-    failed = sum(c.score is None for c in own)
-    fresh = _fresh(report)
-    return sentences(
-        f"{counted(len(own), 'candidate')} in {counted(len(report.generations), 'generation')}, "
-        f"{failed or 'none'} of them failed.",
-        _noise_said(report.noise),
-        _course_said([g for g in report.generations if g.best is not None and not g.is_short]),
-        f"On {counted(fresh['winner'].seeds, 'fresh seed')} the winner's mean is "
-        f"{fresh['winner'].in_words}, the baseline's {fresh['baseline'].in_words}."
-        if fresh
-        else "",
-    )
-
-
-def _noise_said(noise: Noise | None) -> str:
-    if noise is None:
-        return ""
-    spread = "" if noise.sd is None else f", standard deviation {number(noise.sd)}"
-    seeds = counted(len(noise.scores), "seed")
-    return f"The baseline's mean over {seeds} is {number(noise.mean)}{spread}."
-
-
-def _course_said(generations: Sequence[GenerationView]) -> str:
-    if not generations:
-        return ""
-    first, last = generations[0], generations[-1]
-    luck = last.luck_so_far
-    return sentences(
-        f"Generation {first.number}: best {number(first.best)}, mean {number(first.mean)}.",
-        f"Generation {last.number}: best {number(last.best)}, mean {number(last.mean)}."
-        if last is not first
-        else "",
-        f"Best so far: {number(last.best_so_far)}.",
-        "" if luck is None else f"Pure noise would be expected to reach {number(luck)}.",
-    )

@@ -3,12 +3,18 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from budgets.markdown import amount
 from budgets.report import Balance
 from orchestrator.charts.chart import Axis, Bars, Chart, Line, Mark, Plot, Role
 from orchestrator.report.model import Report
-from orchestrator.report.plots.candidates import generation_axis
-from orchestrator.report.plots.words import Unit, counted, device_hours_unit, sentences, short
+from orchestrator.report.plots.candidates import generation_axis, is_search
+from orchestrator.report.plots.words import (
+    Unit,
+    counted,
+    device_hours_unit,
+    seconds_unit,
+    sentences,
+    short,
+)
 
 PARTS: tuple[tuple[str, Role, str], ...] = (
     ("useful", "useful", "useful"),
@@ -58,19 +64,22 @@ def budget(report: Report) -> Plot | None:
     most = max((max(bar.whole, bar.planned or 0.0) for bar in bars), default=0.0)
     if not most:
         return None
-    unit = device_hours_unit(most)
+    unit, high = device_hours_unit(most), _cut(bars)
+    is_planned = any(bar.planned is not None for bar in bars)
+    reserved = sum(bar.reserved for bar in bars)
     return Plot(
         name="budget",
-        title="Device time by generation",
-        caption="Useful and wasted time is charged; idle is what slots were there for beyond "
-        "that: waiting for the last evaluation of a generation, or starting up."
-        + (
-            " The black line is what the calibration planned."
-            if any(b.planned is not None for b in bars)
-            else ""
+        title="Device time by generation" if is_search(report) else "Device time",
+        caption=sentences(
+            "Useful and wasted time is charged; idle is what slots were there for beyond that: "
+            "waiting for the last evaluation of a generation, or starting up.",
+            "The black line is what the calibration planned." if is_planned else "",
+            f"What is reserved, {unit.said(reserved)} in the worst case, reaches beyond the plot."
+            if high is not None
+            else "",
         ),
         description=_description(bars, unit),
-        charts=[_chart(report, bars, unit)],
+        charts=[_chart(report, bars, unit, high)],
         aspect=0.35,
     )
 
@@ -107,12 +116,21 @@ def _gap(report: Report) -> float:
     return max(1.5, len(report.generations) / 5.5)
 
 
-def _chart(report: Report, bars: Sequence[Bar], unit: Unit) -> Chart:
+def _cut(bars: Sequence[Bar]) -> float | None:
+    """How high the plot is where a worst case would flatten all that was paid; None: as it is."""
+    paid = max(max(bar.whole - bar.reserved, bar.planned or 0.0) for bar in bars)
+    return 1.25 * paid if 0 < 2.5 * paid < max(bar.whole for bar in bars) else None
+
+
+def _chart(report: Report, bars: Sequence[Bar], unit: Unit, cut: float | None) -> Chart:
     axis = generation_axis(report)
     beside = [bar for bar in bars if not bar.name.startswith("generation ")]
     high = max([axis.high or 0.5, *(bar.place + _gap(report) / 2 for bar in beside)])
     ticks = [*axis.ticks, *((bar.place, bar.name) for bar in beside)]
-    x = Axis("generation", low=axis.low, high=high, is_whole=True, ticks=ticks)
+    if not is_search(report):
+        ticks = [(bar.place, "evaluations" if bar not in beside else bar.name) for bar in bars]
+    label = "generation" if is_search(report) else ""
+    x = Axis(label, low=axis.low, high=high, is_whole=True, ticks=ticks)
     marks: list[Mark] = [
         Bars(
             [bar.place for bar in own],
@@ -130,7 +148,8 @@ def _chart(report: Report, bars: Sequence[Bar], unit: Unit) -> Chart:
         places = [edge for bar in planned for edge in (bar.place - 0.5, bar.place + 0.5)]
         values = [unit.of(bar.planned or 0.0) for bar in planned for _ in range(2)]
         marks.append(Line(places, values, "limit", "planned"))
-    return Chart(x, Axis(unit.name, has_zero=True), marks)
+    y = Axis(unit.name, has_zero=True, high=None if cut is None else unit.of(cut))
+    return Chart(x, y, marks)
 
 
 def _description(bars: Sequence[Bar], unit: Unit) -> str:
@@ -180,7 +199,7 @@ def _shares(capped: Sequence[tuple[int, Balance]]) -> Iterator[Bars]:
     parts: tuple[tuple[Role, str, list[float]], ...] = (
         ("useful", "spent", [b.spent for _, b in capped]),
         ("reserved", "reserved", [b.reserved for _, b in capped]),
-        ("idle", "free", [max(0.0, b.free or 0.0) for _, b in capped]),
+        ("muted", "free", [max(0.0, b.free or 0.0) for _, b in capped]),
     )
     for role, label, values in parts:
         if not any(values):
@@ -190,7 +209,7 @@ def _shares(capped: Sequence[tuple[int, Balance]]) -> Iterator[Bars]:
             at + 100 * v / (b.cap or 1.0) for at, v, (_, b) in zip(low, values, capped, strict=True)
         ]
         tips = [
-            f"{b.currency}: {amount(b, v)} {label}"
+            f"{b.currency}: {_amount(b, v)} {label}"
             for (_, b), v in zip(capped, values, strict=True)
         ]
         places = [float(place) for place, _ in capped]
@@ -206,14 +225,21 @@ def _name(balance: Balance) -> str:
 
 
 def _amount(balance: Balance, value: float) -> str:
-    return amount(balance, value) if balance.currency.startswith("evaluations") else short(value)
+    """`480`, `41.2 s`, `1.5` of money."""
+    if balance.currency.startswith("evaluations"):
+        return f"{value:.0f}"
+    return (
+        short(value)
+        if balance.currency == "cost"
+        else seconds_unit(3600 * value).said(3600 * value)
+    )
 
 
 def _said(balance: Balance) -> str:
-    spent, reserved = amount(balance, balance.spent), amount(balance, balance.reserved)
+    spent, reserved = _amount(balance, balance.spent), _amount(balance, balance.reserved)
     if balance.cap is None:
         return f"{balance.currency.capitalize()}: {spent} spent, {reserved} reserved, no cap."
     return (
         f"{balance.currency.capitalize()}: {spent} spent, {reserved} reserved, "
-        f"{amount(balance, balance.free)} free of {amount(balance, balance.cap)}."
+        f"{_amount(balance, balance.free or 0.0)} free of {_amount(balance, balance.cap)}."
     )
