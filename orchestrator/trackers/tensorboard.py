@@ -93,7 +93,11 @@ def _layout() -> Summary.Value:
             ("generation/mean", "generation/best", "generation/mean"),
             ("baseline/score", "baseline/noise_low", "baseline/noise_high"),
         ),
-        _lines("best so far, and what luck alone would give", "generation/best_so_far", "baseline/best_by_luck"),
+        _lines(
+            "best so far, and what luck alone would give",
+            "generation/best_so_far",
+            "baseline/best_by_luck",
+        ),
         _lines("step size", "generation/sigma"),
         _lines("evaluations, by how they ended", "status/.*"),
     ]
