@@ -122,7 +122,7 @@ class LoadedRun:
     def _answers(self) -> Iterable[tuple[str, str]]:
         own = self.answer
         yield from (("Found", own.found), ("Sure", own.sure), ("Cost", own.cost))
-        yield "Next", " ".join([own.next, *own.commands])
+        yield "Next", " ".join((own.next, *own.commands))
 
 
 def _escaped(text: str) -> str:
