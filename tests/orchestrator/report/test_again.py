@@ -240,7 +240,7 @@ def test_an_objective_that_there_is_no_more_is_not_asked_for(finished_run: Path)
 
 def test_a_secret_among_the_settings_is_not_repeated(finished_run: Path) -> None:
     state = load_state(finished_run)
-    objective = {"name": "sphere", "settings": {"api_key": "abc"}}
+    objective = {"name": "sphere", "settings": {"api_key": "swordfish"}}
     state.planned = state.planned.model_copy(update={"objective": objective})
 
     assert "secret" in untold(finished_run, state)
