@@ -29,6 +29,7 @@ from orchestrator.campaign.commands import run_campaign
 from orchestrator.campaign.plan_command import plan_campaign
 from orchestrator.campaign.shown import show_board
 from orchestrator.campaign.status import find_board
+from orchestrator.compare.command import compare
 from orchestrator.config.asked import Asked
 from orchestrator.config.commands import init
 from orchestrator.doctor.command import doctor
@@ -132,6 +133,7 @@ app.command("dry-run")(show_dry_run)
 app.command()(serve)
 app.command()(history)
 app.command()(report)
+app.command()(compare)
 app.command()(track)
 
 
