@@ -21,8 +21,6 @@ from orchestrator.analyze_command import analyze
 from orchestrator.best.command import best
 from orchestrator.campaign.commands import run_campaign
 from orchestrator.campaign.plan_command import plan_campaign
-from orchestrator.campaign.shown import show_board
-from orchestrator.campaign.status import find_board
 from orchestrator.compare.command import compare
 from orchestrator.config.asked import Asked
 from orchestrator.config.commands import init
