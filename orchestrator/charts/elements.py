@@ -78,3 +78,8 @@ def size_of(mark: Points, frame: Frame, count: int) -> float:
         return LARGE
     area = (frame.right - frame.left) * (frame.bottom - frame.top)
     return SMALL if area < CROWD * count else USUAL
+
+
+def drawn_size(shape: Shape, size: float) -> float:
+    """The size as drawn: to be known by its form, a shape is larger than a dot."""
+    return size if shape in ("dot", "square") else size * 1.3

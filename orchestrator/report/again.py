@@ -30,10 +30,14 @@ from orchestrator.planning.request import (
     VERDICT_SEEDS,
     run_directory,
 )
+from orchestrator.planning.window import parse_hours
 from orchestrator.proxy import proxy_terms
 
 EVALUATION_SEED, SAFETY_MARGIN_SECONDS = 123, 1800.0
 """What the options are where nobody says."""
+
+UNITS = {"h": 1.0, "m": 60.0, "s": 3600.0, "d": 1 / 24}
+"""Of a duration, as many as an hour has."""
 
 
 class UntoldError(ValueError):
@@ -45,7 +49,9 @@ def again(directory: Path, state: RunState) -> tuple[str, ...]:
     plan = state.planned
     try:
         return (*_words(state, plan), *_place(directory, plan))
-    except SetupError as error:
+    except UntoldError:
+        raise
+    except (ValueError, SetupError) as error:  # its objective is not here, or is another one
         raise UntoldError(str(error)) from error
 
 
@@ -72,6 +78,7 @@ def _place(directory: Path, plan: Plan) -> list[str]:
 def objective_words(plan: Plan) -> Iterator[str]:
     """Which one, with the settings that it would not have anyway. Raises UntoldError."""
     spec = ObjectiveSpec.model_validate(plan.objective)
+    registry.named(spec.name)  # raises ValueError on one that there is no more
     if spec.name != Top().objective:
         yield from ("--objective", spec.name)
     for name, value in registry.unusual(spec).items():
@@ -169,10 +176,18 @@ def _terms(plan: Plan) -> Iterator[str]:
     )
     yield from _limits(plan)
     if window is not None:
-        text = f"{_text(window.hours)}h" if window.until is None else window.until.isoformat()
-        yield from ("--window", text)
+        until = _span(window.hours or 0.0, 1.0)
+        yield from ("--window", until if window.until is None else window.until.isoformat())
         if window.margin_seconds != SAFETY_MARGIN_SECONDS:
-            yield from ("--safety-margin", f"{_text(window.margin_seconds)}s")
+            yield from ("--safety-margin", _span(window.margin_seconds, 3600.0))
+
+
+def _span(amount: float, per_hour: float) -> str:
+    """A duration as it may have been typed: in the unit in which it is read back exactly."""
+    hours = amount / per_hour
+    typed = [f"{_text(round(hours * many, 6))}{unit}" for unit, many in UNITS.items()]
+    exact = [text for text in typed if parse_hours("", text) * per_hour == amount]
+    return next(iter(exact), f"{_text(hours)}h")
 
 
 def _limits(plan: Plan) -> Iterator[str]:
@@ -187,13 +202,10 @@ def _fraction(plan: Plan) -> float | None:
     if plan.proxy is None:
         return None
     label = plan.proxy.varied.label
-    try:
-        fraction = float(label.partition(" x ")[0])
-        objective = registry.load(ObjectiveSpec.model_validate(plan.objective))
-        if proxy_terms(objective, fraction, plan.calibration) == plan.proxy:
-            return fraction
-    except ValueError as error:
-        raise UntoldError(f"how short its proxy is cannot be told: {error}") from error
+    fraction = float(label.partition(" x ")[0])
+    objective = registry.load(ObjectiveSpec.model_validate(plan.objective))
+    if proxy_terms(objective, fraction, plan.calibration) == plan.proxy:
+        return fraction
     raise UntoldError(f"how short its proxy is cannot be told from its label {label!r}")
 
 

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -13,7 +14,10 @@ from budgets.plain import printable
 from orchestrator.charts.chart import Plot
 from orchestrator.charts.svg import STYLE, svg
 from orchestrator.report.contents.blocks import Cell, Ruler
-from orchestrator.report.prose import spans, unmarked
+from orchestrator.report.prose import Span, spans, unmarked
+
+MOST_CHARACTERS = 4000
+"""Of one text: nobody reads more, and a browser would choke on it."""
 
 LONG = 60
 """Characters: a cell with more may be broken over lines."""
@@ -68,7 +72,7 @@ def _environment() -> Environment:
         is_long=_is_long,
         place=_place,
         ruler_in_words=_ruler_in_words,
-        spans=spans,
+        spans=_spans,
         svg=_drawn,
         tall=TALL,
     )
@@ -77,7 +81,16 @@ def _environment() -> Environment:
 
 def _shown(value: Any) -> Any:
     """Text without characters that steer: a page has no NUL, and nothing turns its text around."""
-    return printable(value) if type(value) is str else value
+    return printable(cut(value)) if type(value) is str else value
+
+
+def cut(text: str) -> str:
+    """Its beginning, where it is too long for a page."""
+    return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}..."
+
+
+def _spans(text: str) -> list[Span]:
+    return spans(cut(text))
 
 
 def _kind(value: object) -> str:
@@ -85,11 +98,12 @@ def _kind(value: object) -> str:
 
 
 def _is_long(value: Cell) -> bool:
-    return isinstance(value, str) and len(unmarked(value)) > LONG
+    return isinstance(value, str) and len(unmarked(cut(value))) > LONG
 
 
 def _drawn(plot: Plot) -> Markup:
-    return Markup(svg(plot))  # noqa: S704 - its writer escapes every text
+    described = replace(plot, description=cut(plot.description))
+    return Markup(svg(described, ids=f"drawn-{plot.name}"))  # noqa: S704 - its writer escapes every text
 
 
 def _place(unit: float) -> float:

@@ -13,6 +13,9 @@ from orchestrator.report.answers.cost import cost
 from orchestrator.report.answers.words import sentence_case, so_far
 from orchestrator.report.model import Answer
 
+FOR_GOOD = ("too_few_healthy", "baseline_failed")
+"""Rules about what is paid for and would be the same again."""
+
 NO_EVIDENCE = "Not at all yet: a search's own scores are no evidence of a gain."
 
 
@@ -90,10 +93,11 @@ def stopped(asked: Asked) -> Answer:
 
 def _held_up(asked: Asked, what: str, triggers: tuple[Trigger, ...]) -> Answer:
     said, lines = _way_on(asked, triggers)
-    rules = ", ".join(dict.fromkeys(trigger.rule for trigger in triggers))
+    rules = list(dict.fromkeys(trigger.rule for trigger in triggers))
+    by = f" by rule{'s' * (len(rules) > 1)} {' and '.join(rules)}" if rules else ""
     why = "; ".join(trigger.evidence for trigger in triggers) or asked.report.sentence
     return Answer(
-        title=f"{what} by rule {rules}" if rules else what,
+        title=f"{what}{by}",
         sentence=f"{sentence_case(one_line(why, 600))}.",
         meaning="; ".join([_MEANING[what], *_rules(triggers)]),
         luck=so_far(asked.state),
@@ -125,10 +129,13 @@ def _way_on(asked: Asked, triggers: tuple[Trigger, ...]) -> tuple[str, tuple[str
     if budget is not None:
         said = f"Allow more, for a reason that goes on record; then repeat {BEGAN}."
         return said, (asked.amending(budget), *asked.beginning)
-    rules = list(dict.fromkeys(trigger.rule for trigger in triggers if trigger.overridable))
+    rules = list(dict.fromkeys(trigger.rule for trigger in triggers))
     look = command("explain", asked.run)
-    if not rules:
-        return f"Mend what is named above, then repeat {BEGAN}.", asked.beginning or (look,)
+    if any(rule in FOR_GOOD for rule in rules):
+        said = "This run cannot go on: look into Failures, mend what leads there, begin another."
+        return said, (look,)
+    if not all(trigger.overridable for trigger in triggers):
+        return f"Mend what is named above, then repeat {BEGAN}.", (look, *asked.beginning)
     options = " ".join(f"--override {rule}" for rule in rules)
     return (
         f"Look into it, in Failures below and by explain. To go on all the same, repeat {BEGAN} "

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from budgets.campaign.names import shortened
+from budgets.verdict.finalists import AVERAGE, BASELINE, INCUMBENT, LUCKIEST, MEAN
 from orchestrator.charts.chart import Axis, Chart, Mark, Plot, Points, Role, Rule, Spans
 from orchestrator.report.model import Evaluation, InFlight, Report
 from orchestrator.report.plots.words import Unit, counted, listed, seconds_unit, sentences
@@ -19,6 +20,9 @@ NAME_WIDTH = 28
 
 AHEAD = 0.03
 """Of the time, that what is in flight reaches beyond the last record."""
+
+OF_THE_SEARCH = (BASELINE, INCUMBENT, AVERAGE, MEAN, LUCKIEST)
+"""Arms that are evaluated as the search's candidates are; others are controls."""
 
 STRAGGLES = 2.0
 """Times the median of its kind: an attempt that took longer is a straggler."""
@@ -166,8 +170,8 @@ def like(evaluation: Evaluation) -> str:
         return evaluation.arm
     if evaluation.panel == "rung":
         return "rung"
-    own = ("baseline", "winner", "incumbent")
-    return "" if evaluation.arm in own or evaluation.panel == "finalists" else evaluation.arm
+    is_own = evaluation.panel == "proxy" or evaluation.arm.startswith(OF_THE_SEARCH)
+    return "" if is_own else evaluation.arm
 
 
 def _slow_marks(slow: Sequence[Evaluation], shown: Sequence[str], unit: Unit) -> Iterator[Points]:
