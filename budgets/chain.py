@@ -108,14 +108,14 @@ def make_record(  # noqa: PLR0913 - a record's fields
     return Reader(Path(LEDGER), b"").check(line, seq, offset, previous)
 
 
-def _lacks_a_sector(data: bytes, start: int, end: int) -> bool:
-    """Whether a sector under these bytes never reached the disk before the power went: all zeros.
+def lacks_a_sector(line: bytes, offset: int) -> bool:
+    """Whether a sector under this line, at byte `offset`, never reached the disk: all zeros.
 
-    Sectors arrive in any order, so of a record that was not synced the end may be there without
-    the middle (etcd-io/etcd `server/storage/wal/decoder.go`, isTornEntry).
+    Sectors arrive in any order, so of a record that was not synced when the power went the end may
+    be there without the middle (etcd-io/etcd `server/storage/wal/decoder.go`, isTornEntry).
     """
-    edges = [start, *range((start // _SECTOR + 1) * _SECTOR, end, _SECTOR), end]
-    return start < end and any(not data[a:b].strip(b"\0") for a, b in pairwise(edges))
+    edges = [0, *range(_SECTOR - offset % _SECTOR, len(line), _SECTOR), len(line)]
+    return bool(line) and any(not line[a:b].strip(b"\0") for a, b in pairwise(edges))
 
 
 def digest_of(previous: str, body: bytes) -> str:
@@ -147,9 +147,10 @@ class Reader:
     def __iter__(self) -> Iterator[Record]:
         data = self._data
         while (newline := data.find(b"\n", self.end)) >= 0:
-            if newline == len(data) - 1 and _lacks_a_sector(data, self.end, newline):
+            line = data[self.end : newline]
+            if newline == len(data) - 1 and lacks_a_sector(line, self.end):
                 break
-            record = self.check(data[self.end : newline], self.count, self.end, self.head)
+            record = self.check(line, self.count, self.end, self.head)
             self.count, self.head, self.end = self.count + 1, record.digest, newline + 1
             yield record
         self.torn = data[self.end :]

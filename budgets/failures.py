@@ -1,7 +1,7 @@
 """Why attempts failed, whose doing it was, and what became of those that were tried again."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from pydantic import BaseModel, ConfigDict
 
@@ -91,13 +91,18 @@ def _tried_again(evaluations: list[Tries], again: Again) -> TriedAgain:
     )
 
 
-def _kinds(ends: Tries) -> Iterator[Kind]:
-    """The most frequent first."""
+def by_cause(ends: Iterable[Settled]) -> list[tuple[Cause, Tries]]:
+    """Failures alike together, the most frequent first; what a person ended is none."""
     found: dict[Cause, Tries] = defaultdict(list)
     for end in ends:
-        if (cause := cause_of(end.status, end.cause)) is not None:
+        cause = cause_of(end.status, end.cause)
+        if cause is not None and end.status is not Status.CANCELLED:
             found[cause].append(end)
-    for cause, own in sorted(found.items(), key=lambda one: -len(one[1])):
+    return sorted(found.items(), key=lambda one: -len(one[1]))
+
+
+def _kinds(ends: Tries) -> Iterator[Kind]:
+    for cause, own in by_cause(ends):
         yield Kind(
             whose=cause.whose,
             what=cause.what,

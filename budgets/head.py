@@ -49,11 +49,18 @@ class Marked:
             if mark is not None and record.seq == mark.seq:
                 marked = record.digest
             yield record
-        reader = self.reader
-        if mark is None or (mark.seq == reader.count and _COMPUTED.match(reader.torn)):
-            return
-        if missing := lost(reader.count, mark, marked):
-            raise LedgerRolledBackError(rolled_back(self._path, missing, reader.count))
+        check_mark(self._path, mark, self.reader.count, marked, self.reader.torn)
+
+
+def check_mark(path: Path, mark: Mark | None, count: int, digest: str, torn: bytes) -> None:
+    """Raises LedgerRolledBackError where `count` records and a torn one are not all that is marked.
+
+    `digest` is that of the record with the mark's number.
+    """
+    if mark is None or (mark.seq == count and _COMPUTED.match(torn)):
+        return
+    if missing := lost(count, mark, digest):
+        raise LedgerRolledBackError(rolled_back(path, missing, count))
 
 
 def read_mark(path: Path) -> Mark | None:

@@ -33,9 +33,9 @@ def to_markdown(report: BudgetReport, knobs: dict[str, float] | None = None) -> 
         "",
         *_budget_table(report),
         "",
-        *_evaluation_lines(report),
-        *([] if report.timing is None else _timing_lines(report.timing)),
-        *_notes(report),
+        *evaluation_lines(report),
+        *([] if report.timing is None else timing_lines(report.timing)),
+        *notes(report),
         *_failure_table(report),
         "",
         *_evidence_lines(report),
@@ -91,7 +91,8 @@ def amount(balance: Balance, value: float | None) -> str:
     return f"{value:.0f}" if balance.currency.startswith("evaluations") else f"{value:.4f}"
 
 
-def _number(value: float | None) -> str:
+def number(value: float | None) -> str:
+    """Four digits; `-` for none."""
     return "-" if value is None else f"{value:.4g}"
 
 
@@ -111,7 +112,8 @@ def _budget_table(report: BudgetReport) -> list[str]:
     ]
 
 
-def _evaluation_lines(report: BudgetReport) -> list[str]:
+def evaluation_lines(report: BudgetReport) -> list[str]:
+    """How evaluations ended, what was lost, how long they take, how much of the slots was idle."""
     statuses = ", ".join(f"{n} {status}" for status, n in report.evaluations_by_status.items())
     lines = [f"Evaluations: {statuses or 'none settled'}."]
     if report.failures is not None and report.failures.attempts:
@@ -140,7 +142,7 @@ def _evaluation_lines(report: BudgetReport) -> list[str]:
     return lines
 
 
-def _timing_lines(found: Timing) -> list[str]:
+def timing_lines(found: Timing) -> list[str]:
     """Estimated, actual and accuracy; and what to do where the accuracy is out of bounds."""
     said = (
         f"Estimated {duration(3600 * found.estimated_hours)} for what is done, it took "
@@ -191,7 +193,7 @@ def _failure_table(report: BudgetReport) -> list[str]:
     ]
 
 
-def _notes(report: BudgetReport) -> list[str]:
+def notes(report: BudgetReport) -> list[str]:
     """What does not happen to every run."""
     lines = []
     if report.deadline is not None:
@@ -242,7 +244,7 @@ def _score_table(report: BudgetReport) -> list[str]:
 def _score_row(row: GenerationRow, bar: str) -> str:
     cells = (row.best, row.mean, row.healthy, row.failed, row.sigma, row.eval_seconds)
     name = f"{row.generation} short" if row.short else f"{row.generation}"
-    return f"| {name} | " + " | ".join(_number(c) for c in cells) + f" | {bar} |"
+    return f"| {name} | " + " | ".join(number(c) for c in cells) + f" | {bar} |"
 
 
 def _bars(report: BudgetReport) -> list[str]:
@@ -265,7 +267,7 @@ def _recommendation_lines(report: BudgetReport, knobs: dict[str, float]) -> list
     return [
         "## Recommendation",
         "",
-        *_where_from(report),
+        *where_from(report),
         "",
         "| knob | value | place in its range |",
         "|---|--:|---|",
@@ -276,7 +278,8 @@ def _recommendation_lines(report: BudgetReport, knobs: dict[str, float]) -> list
     ]
 
 
-def _where_from(report: BudgetReport) -> list[str]:
+def where_from(report: BudgetReport) -> list[str]:
+    """What the recommendation is."""
     arm = report.findings.arm if report.findings is not None else None
     if arm is not None:
         return [f"What won on fresh seeds: {IN_WORDS.get(arm.split()[0], plain(arm))}."]

@@ -100,7 +100,7 @@ def pace(state: RunState, now: datetime | None = None) -> Pace:
     elapsed, remaining = own_ms / MS_PER_HOUR, remaining_hours(state)
     at_work_hours = (own_ms - startup_ms) / MS_PER_HOUR
     done, left = _done_length(state), _left_length(state)
-    count = sum(_done(batch) for batch in state.batches())
+    count = sum(batch.settled for batch in state.batches())
     planned = _planned_hours(state)
     slacks = dict(_slacks(state, now_ms, elapsed, remaining, planned))
     binding = min(slacks, key=lambda name: slacks[name], default=None)
@@ -123,16 +123,18 @@ def remaining_hours(state: RunState) -> float | None:
 
     Generations to come count as full.
     """
-    plan = state.plan
+    expected = expected_seconds(state)
+    return None if expected is None else _rounds_left(state) * expected / 3600
+
+
+def expected_seconds(state: RunState) -> float | None:
+    """Of a full evaluation: the median seen of late, else as calibrated; None: nothing says."""
     recent = (*state.told[-3:], *filter(None, (state.current,)))
     seconds = [r.seconds / g.stretch for g in recent for r in g.results()]
     if seconds:
-        expected = median(seconds)
-    elif plan.calibration is not None:
-        expected = plan.calibration.median_seconds
-    else:
-        return None
-    return _rounds_left(state) * expected / 3600
+        return median(seconds)
+    calibration = state.plan.calibration
+    return None if calibration is None else calibration.median_seconds
 
 
 def hours_aside(state: RunState) -> float:
@@ -199,7 +201,7 @@ def _lengths_in_a_row(state: RunState) -> float:
     """
     workers, rounds, idle = state.plan.devices.count, 0.0, 0.0
     for generation in state.generations:
-        done = _done(generation)
+        done = generation.settled
         rounds += generation.stretch * ceil(done / workers)
         idle += generation.stretch * (-done % workers)
     for panel in state.panels.values():
@@ -211,20 +213,13 @@ def _lengths_in_a_row(state: RunState) -> float:
 
 
 def _done_length(state: RunState) -> float:
-    return sum(map(_length_done, state.batches()))
+    return sum(_length_done(batch) for batch in state.batches())
 
 
 def _length_done(batch: Batch) -> float:
-    if isinstance(batch, Generation) and batch.told is not None:  # by far the most, and all alike
-        return batch.stretch * _done(batch)
+    if isinstance(batch, Generation) and not batch.conditions:
+        return batch.stretch * batch.settled
     return sum(batch.length(result.candidate) for result in batch.results())
-
-
-def _done(batch: Batch) -> int:
-    """How many of its evaluations are over; of a generation that was told, all."""
-    if isinstance(batch, Generation) and batch.told is not None:
-        return len(batch.points) * len(batch.seeds)
-    return len(batch.results())
 
 
 def _left_length(state: RunState) -> float:

@@ -88,6 +88,11 @@ class Batch:
         return [r for key in self.evaluations() if (r := self.result(*key)) is not None]
 
     @property
+    def settled(self) -> int:
+        """How many evaluations have their final result."""
+        return len(self.results())
+
+    @property
     def closed(self) -> bool:
         """Whether every evaluation has its final result."""
         return all(self.result(*key) is not None for key in self.evaluations())
@@ -127,6 +132,11 @@ class Generation(Batch):
     def is_full(self) -> bool:
         """Whether its scores compare with those of the objective as it is: no proxy's do."""
         return not self.changed
+
+    @property
+    def settled(self) -> int:
+        """How many evaluations have their final result: all of them, once it is told."""
+        return len(self.results()) if self.told is None else len(self.points) * len(self.seeds)
 
     def seeds_of(self, candidate: int) -> tuple[int, ...]:  # noqa: ARG002
         return self.seeds

@@ -151,6 +151,19 @@ def usual(spec: ObjectiveSpec) -> Mapping[str, Any]:
     return _defaults(_program_config(spec.name))
 
 
+def unusual(spec: ObjectiveSpec) -> dict[str, Any]:
+    """The settings that somebody gave: those that are not what they would be anyway.
+
+    The code that was found is none. Raises ValueError or SetupError as `usual` does.
+    """
+    expected = usual(spec)
+    return {
+        name: value
+        for name, value in spec.settings.items()
+        if name != CODE and not (name in expected and expected[name] == value)
+    }
+
+
 def _defaults(model: type[BaseModel]) -> dict[str, Any]:
     """Of the settings that need not be given."""
     fields = {name: field for name, field in model.model_fields.items() if not field.is_required()}

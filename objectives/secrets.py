@@ -39,8 +39,13 @@ def is_secret_name(name: str) -> bool:
 
 def redacted(text: str, environment: Mapping[str, str]) -> str:
     """`text` without credentials in URLs, named secrets and the secrets of the environment."""
+    text = _ISSUED.sub(HIDDEN, _IN_URL.sub(HIDDEN, without_values(text, environment)))
+    return _NAMED.sub(rf"\g<1>{HIDDEN}", text)
+
+
+def without_values(text: str, environment: Mapping[str, str]) -> str:
+    """`text` without the secrets of the environment."""
     for name, value in environment.items():
         if len(value) >= _SHORTEST_SECRET and value in text and is_secret_name(name):
             text = text.replace(value, HIDDEN)
-    text = _ISSUED.sub(HIDDEN, _IN_URL.sub(HIDDEN, text))
-    return _NAMED.sub(rf"\g<1>{HIDDEN}", text)
+    return text

@@ -1,19 +1,20 @@
 """Which knobs matter around a search's recommendation, as far as its ledger tells."""
 
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from budgets.report import recommendation
 from budgets.state import RunState
 from budgets.terms import SearchTerms
-from budgets.verdict.finalists import full_ones
 from objectives.space import SearchSpace
 from orchestrator.check import Around, stands_for
 from orchestrator.landscape import Landscape, Point
 from orchestrator.search import Search, landscape_of_noise
-from orchestrator.sensitivity import Estimate, estimate
+from orchestrator.sensitivity import Estimate, estimate_of
 
 LEAST_STEP = 0.05
 """Of a knob's range: how far a check around the recommendation moves a knob at least."""
@@ -104,32 +105,47 @@ def analyze(state: RunState, *, accept_drift: bool = False) -> Analysis:
         raise ValueError(f"{plan.run_id} is a {plan.phase}: expected a search's run")
     if point is None:
         raise ValueError(f"{plan.run_id} has finished no generation yet: there is nothing to say")
-    search = Search(plan.search, plan.resolved.population)
-    first = search.landscape()
-    search.replay(state.generations, accept_drift=accept_drift)
-    space = SearchSpace.model_validate(plan.space)
-    names = [knob.name for knob in space.knobs]
+    first, *_, last = landscapes(state, accept_drift=accept_drift)
     return Analysis(
         run_id=plan.run_id,
         head=state.head,
         generations=state.finished,
         evaluations=state.accounts.evaluations,
-        space=space,
+        space=SearchSpace.model_validate(plan.space),
         recommendation=point,
         recommended=recommendation(state) is not None,
-        landscape=search.landscape(),
+        landscape=last,
         first=first,
-        by_chance=_by_chance(plan.search, plan.resolved.population, state.finished),
-        estimate=estimate(names, full_ones(state), point, plan.thresholds.alive_level),
+        by_chance=by_chance(plan.search, plan.resolved.population, state.finished),
+        estimate=estimate_of(state),
     )
 
 
-def _by_chance(terms: SearchTerms, population: int, generations: int) -> ByChance:
+def landscapes(state: RunState, *, accept_drift: bool = False) -> list[Landscape]:
+    """The search's distribution as it began, and after each generation that was told.
+
+    Raises ReplayError where the replay diverges.
+    """
+    plan = state.plan
+    assert plan.search is not None, "only a search is replayed"
+    search = Search(plan.search, plan.resolved.population)
+    seen = [search.landscape()]
+    for generation in state.generations:
+        search.replay([generation], accept_drift=accept_drift)
+        if generation.told is not None:
+            seen.append(search.landscape())
+    return seen
+
+
+@lru_cache(maxsize=8)
+def by_chance(terms: SearchTerms, population: int, generations: int) -> ByChance:
+    """What searches of that size show of knobs that do nothing."""
     seeds = range(1, REPEATS + 1)
-    seen = [
-        landscape_of_noise(terms.model_copy(update={"seed": seed}), population, generations)
-        for seed in seeds
-    ]
+    with threadpool_limits(1):  # in 40 knobs threads waiting for each other take six times as long
+        seen = [
+            landscape_of_noise(terms.model_copy(update={"seed": seed}), population, generations)
+            for seed in seeds
+        ]
     apart = [np.array(one.correlations) - np.eye(len(terms.start)) for one in seen]
     return ByChance(
         correlation=max(float(np.abs(matrix).max()) for matrix in apart),

@@ -65,10 +65,11 @@ def progress_rows(state: RunState) -> Iterator[Row]:
 
 def _columns(batch: Batch, event: Settled) -> Row:
     own = {name: getattr(event, name) for name in OWN}
-    return {"panel": event.panel or "", "arm": _arm(batch, event.candidate), **own}
+    return {"panel": event.panel or "", "arm": arm_of(batch, event.candidate), **own}
 
 
-def _arm(batch: Batch, candidate: int) -> str:
+def arm_of(batch: Batch, candidate: int) -> str:
+    """The name of a panel's arm, of a campaign's condition; empty of any other candidate."""
     if isinstance(batch, Panel):
         return batch.arms[candidate].name
     conditions = batch.conditions if isinstance(batch, Generation) else ()

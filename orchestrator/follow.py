@@ -187,10 +187,8 @@ def _check_command(
 ) -> Iterator[str]:
     yield from ("python", "-m", "orchestrator", "space", "check")
     yield from ("--objective", objective.spec.name)
-    usual = registry.usual(objective.spec)
-    for key, value in objective.spec.settings.items():
-        if key != registry.CODE and usual.get(key) != value:
-            yield from ("--set", f"{key}={as_assigned(value)}")
+    for key, value in registry.unusual(objective.spec).items():
+        yield from ("--set", f"{key}={as_assigned(value)}")
     yield from ("--knobs", ",".join(names), "--device", kind, "--runs-dir", str(root))
 
 

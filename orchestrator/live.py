@@ -1,40 +1,41 @@
-"""What a person watching a run sees: one line an evaluation, a short budget a generation."""
+"""What a person sees of the run that this process carries out."""
 
+import math
 import os
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from rich.console import Console, RenderableType
 from rich.markdown import Markdown
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from budgets.events import (
-    Amended,
-    Concluded,
-    Decided,
-    Event,
-    Fired,
-    GenerationAsked,
-    GenerationTold,
-    Guided,
-    Late,
-    Opened,
-    Overridden,
-    PanelAsked,
-    Planned,
-    Reserved,
-    Salvaged,
-    Settled,
-    Withdrawn,
-)
-from budgets.liveness import label
-from budgets.markdown import amount, duration
-from budgets.pace import pace
-from budgets.pace_text import pace_line
+from budgets.events import Concluded, Event, Opened
 from budgets.plain import printable
-from budgets.report import balances
 from budgets.state import RunState
-from budgets.verdict.findings import title
+from orchestrator.run import Run
+from orchestrator.signals import at_once
+from orchestrator.watch.later import later
+from orchestrator.watch.lines import is_lasting, line_of
+from orchestrator.watch.noted import Noted
+from orchestrator.watch.screen import Screen, can_paint
+from orchestrator.watch.signs import Signs
+from orchestrator.watch.snapshot import Snapshot
+from orchestrator.watch.stray import caught
+from orchestrator.watch.take import snapshot
+from orchestrator.watch.tidy import tidy
+from orchestrator.watch.view import View
+
+TAKE_SECONDS = 0.5
+"""How often a snapshot is taken at most, however fast evaluations come."""
+
+ABOVE = 6
+"""Lines of the terminal that are left to what is said."""
+
+HEARTBEATS = 12
+"""Attempts whose heartbeat files are read, those that run for the longest time."""
 
 
 class Listener(Console):
@@ -52,174 +53,90 @@ def _silence(console: Console) -> None:
 class Live:
     """Follows the records of one run after another. Use as a context manager.
 
-    On a terminal a progress bar with the time left stays below the lines; elsewhere every line
-    carries it.
+    On a terminal a view of the run stays below the lines, which then tell only what lasts;
+    elsewhere every record has its line.
     """
 
     console: Console
-    _bar: Progress = field(init=False)
-    _task: TaskID | None = None
-    _run_id: str = ""
-
-    def __post_init__(self) -> None:
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.completed:.0f}/{task.total:.0f}"),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[left]}"),
-            console=self.console,
-            disable=not self.console.is_terminal,
-            transient=True,
-        )
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    monotonic: Callable[[], float] = time.monotonic
+    _screen: Screen | None = None
+    _stack: ExitStack = field(default_factory=ExitStack)
+    _noted: Noted = field(default_factory=Noted)
+    _shown: tuple[Snapshot, Signs] | None = None
+    _is_behind: bool = False  # records have come since the last snapshot
+    _taken_at: float = -math.inf
 
     def __enter__(self) -> "Live":
-        self._bar.start()
+        if can_paint(self.console):
+            screen = Screen(self.console, self._picture, ABOVE)
+            screen.start()
+            self._screen = screen
+            self._stack.callback(screen.stop)
+            self._stack.enter_context(caught(self.say))
+            self._stack.enter_context(tidy(self.console))
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._bar.stop()
+        self.rest()
+
+    def rest(self) -> None:
+        """Take the view away, for good: what is printed from now on is the command's own."""
+        self._stack.close()
+        self._screen = None
 
     def say(self, text: str) -> None:
+        """A line."""
         self._print(printable(text), highlight=False, markup=False, soft_wrap=True)
+
+    def announce(self, text: str) -> None:
+        """The same from a signal's handler, whatever it interrupts."""
+        say = at_once if self._screen is None else self.say
+        say(text)
 
     def markdown(self, text: str) -> None:
         """A whole report, laid out."""
         self._print(Markdown(text))
 
     def _print(self, content: RenderableType, **options: Any) -> None:
+        if self._screen is not None and self._screen.is_alive():
+            self._screen.say(content, **options)
+            return
         try:
-            self._bar.console.print(content, **options)
+            self.console.print(content, **options)
         except OSError:  # a terminal that went away
             _silence(self.console)
 
     def observe(self, state: RunState, event: Event) -> None:
         """One record was written."""
-        self._advance(state)
-        match event:
-            case Settled():
-                self.say(_evaluation(state, event))
-            case GenerationTold():
-                self.say(_generation(state, event))
-            case Fired():
-                self.say(f"Rule {event.rule}: {event.evidence}.")
-            case PanelAsked():
-                self.say(_panel(event))
-            case Decided():
-                self.say(f"{title(event.grade, event.no_go)}: {event.evidence}.")
-            case Overridden():
-                self.say(f"Rule {event.rule} is overridden: {event.reason}")
-            case Opened():
-                self._opened(state)
-            case Late():
-                self.say(
-                    f"{_batch(event)}, candidate {event.candidate}, attempt {event.attempt} came "
-                    f"late ({event.status}): charged, and told to nobody."
-                )
-            case Withdrawn():
-                self.say(f"Device {event.device} gets no more work: {event.why}.")
-            case Amended() | Salvaged():
-                pass  # by commands that say it themselves
-            case Planned() | GenerationAsked() | Reserved() | Concluded():
-                pass
+        if self._screen is not None:
+            self._note(state, event)
+            if not is_lasting(event):
+                return
+        if (line := line_of(state, event)) is not None:
+            self.say(line)
 
-    def _opened(self, state: RunState) -> None:
-        done, planned = state.accounts.evaluations, state.plan.resolved.evaluations
-        verb = "Beginning" if len(state.opened) == 1 else "Taking up"
-        self.say(f"{verb} {state.plan.phase} {state.plan.run_id}: {done} of {planned} settled.")
+    def _note(self, state: RunState, event: Event) -> None:
+        if isinstance(event, Opened):
+            self._noted, self._shown, self._taken_at = Noted(), None, -math.inf
+        self._noted.note(state, event, self.now())
+        self._is_behind = True
+        if isinstance(event, Concluded):
+            self._shown = None
 
-    def _advance(self, state: RunState) -> None:
-        plan = state.plan
-        if self._task is None or self._run_id != plan.run_id:
-            if self._task is not None:
-                self._bar.remove_task(self._task)
-            self._run_id = plan.run_id
-            total = plan.resolved.evaluations + plan.apart
-            self._task = self._bar.add_task(plan.run_id, total=total, left="")
-        done = state.accounts.evaluations + state.accounts.apart
-        self._bar.update(self._task, completed=done, left=_left(state))
+    def look(self, run: Run) -> None:
+        """The run waits: what has changed can be shown. To be called whenever it does."""
+        since = self.monotonic() - self._taken_at
+        if self._screen is None or not self._is_behind or since < TAKE_SECONDS:
+            return
+        found = snapshot(run.state, self._noted, self.now())
+        signs = self._shown[1] if self._shown is not None else Signs(run.directory)
+        self._shown = found, signs
+        self._taken_at, self._is_behind = self.monotonic(), False
 
-
-def _left(state: RunState) -> str:
-    found = pace(state)
-    if found.remaining_hours is None:
-        return ""
-    off = f", off track ({found.binding})" if found.on_track is False else ""
-    return f"{duration(3600 * found.remaining_hours)} left{off}"
-
-
-def _evaluation(state: RunState, event: Settled) -> str:
-    plan, accounts = state.plan, state.accounts
-    done, planned = accounts.evaluations, plan.resolved.evaluations
-    if event.panel is not None:
-        done, planned = accounts.apart, plan.apart
-    where = _where(state, event)
-    result = f"{event.status} {event.score:.5g}" if event.score is not None else event.status
-    how = f"  ({event.cause})" if event.cause else ""
-    adopted = "  recovered" if event.recovered else ""
-    again = f"  to be tried again {event.again}" if event.again else ""
-    return (
-        f"[{done:{len(str(planned))}d}/{planned}]  {where}  {result}  in {event.seconds:.1f} s"
-        f"{adopted}{how}{again}  {_left(state)}"
-    )
-
-
-def _batch(event: Late) -> str:
-    where = "Generation" if event.panel is None else f"Panel {event.panel}"
-    return f"{where} {event.generation}"
-
-
-def _panel(event: PanelAsked) -> str:
-    count = sum(map(len, event.seeds))
-    if event.panel == "proxy":
-        return (
-            f"Generation {event.number} short as well, to see if both agree: {count} evaluations."
-        )
-    names = ", ".join(arm.name for arm in event.arms)
-    where = {"reference": ", in slots that would be idle", "rung": ", with more FLOPs"}
-    return f"On fresh seeds{where.get(event.panel, '')}: {names} ({count} evaluations)."
-
-
-def _where(state: RunState, event: Settled) -> str:
-    """Which evaluation it was, as wide as every other of the run."""
-    if event.panel is not None:
-        arms = state.panels[event.panel, event.generation].arms
-        return f"{event.panel}  {arms[event.candidate].name}  seed {event.seed:10d}"
-    if state.plan.search is not None or state.plan.proxy is not None:
-        return f"generation {event.generation}  candidate {event.candidate:2d}"
-    generation = state.generations[event.generation]
-    labels = [label(state.plan, generation, c) for c in range(len(generation.points))]
-    width = max(map(len, labels))
-    return f"{labels[event.candidate]:{width}s}  seed {event.seed:10d}"
-
-
-def _generation(state: RunState, event: GenerationTold) -> str:
-    generation = state.generations[event.generation]
-    healthy = [score for score in generation.scores() if score is not None]
-    mean, best = sum(healthy) / len(healthy), min(healthy)
-    calibration = state.plan.calibration
-    baseline = calibration.mean_score if calibration else None
-    against = "" if baseline is None or not generation.is_full else f", baseline {baseline:.5g}"
-    short = "" if generation.is_full else ", short"
-    anew = f", descent {event.descent + 1}" if event.descent else ""
-    spent = "; ".join(
-        f"{amount(b, b.spent)}{'' if b.cap is None else f' of {amount(b, b.cap)}'} {b.currency}"
-        for b in balances(state)
-        if b.counts
-    )
-    return (
-        f"Generation {event.generation + 1} of {state.plan.resolved.generations}{short}{anew}: "
-        f"best {best:.5g}, mean {mean:.5g}{against}, {len(generation.failed)} failed, "
-        f"step size {event.sigma:.3g}{_by_the_model(event.guided)}.\n  Spent: {spent}."
-        f"\n  {pace_line(pace(state))}"
-    )
-
-
-def _by_the_model(guided: Guided | None) -> str:
-    """How far the generation's scores tell its candidates apart, where a model can say."""
-    if guided is None:
-        return ""
-    held = ", so its step is held" if guided.sigma is not None else ""
-    return (
-        f"; by the model they truly spread by {guided.signal:.2g}, noise {guided.noise:.2g}{held}"
-    )
+    def _picture(self, lines: int) -> RenderableType | None:
+        """The view as of now, in the screen's own thread: from what was handed over alone."""
+        if (shown := self._shown) is None:
+            return None
+        found, signs = shown
+        return View(signs.seen(later(found, self.now()), HEARTBEATS), lines)

@@ -13,9 +13,12 @@ from math import ceil, inf
 import numpy as np
 import numpy.typing as npt
 
-from budgets.state import Generation
+from budgets.state import Generation, RunState
 from budgets.statistics.paired import discoveries
 from budgets.statistics.students_t import share_within, two_sided_limit
+from budgets.verdict.finalists import full_ones
+from objectives.space import SearchSpace
+from orchestrator.check import stands_for
 
 Array = npt.NDArray[np.float64]
 
@@ -107,6 +110,15 @@ def estimate(
         if (fit := _fitted(window, np.array(centre) if bends else None)) is not None:
             return _believed(names, window, fit, rate)
     return None
+
+
+def estimate_of(state: RunState) -> Estimate | None:
+    """The same for a search, around what it stands for; None also before a generation is told."""
+    point = stands_for(state)
+    if point is None:
+        return None
+    names = [knob.name for knob in SearchSpace.model_validate(state.plan.space).knobs]
+    return estimate(names, full_ones(state), point, state.plan.thresholds.alive_level)
 
 
 @dataclass(frozen=True)

@@ -91,6 +91,7 @@ class Session:
     allow_network_fs: bool = False
     source: Mapping[str, str] | None = None  # the file that describes a campaign
     pacing: Pacing = field(default_factory=Pacing)
+    look: Callable[[Run], None] = lambda run: None  # noqa: ARG005 - whenever a run waits
     trackers: Sequence[str] = ()
     _executor: Executor | None = None
     _warnings_said: int = 0
@@ -354,7 +355,9 @@ class Session:
                 executor = self._started(slots, objective, plan.run_id)
                 is_beside = plan.search is not None or plan.proxy is not None
                 panels = Confirming(plan) if is_beside else None
-                course = Course(run, proposes, panels, executor, self.stop, self._closed, paces)
+                course = Course(
+                    run, proposes, panels, executor, self.stop, self._closed, paces, self.look
+                )
                 verdict = course.conduct()
             if self.stop.now:  # what was in flight is killed here, so it can be settled
                 self._end_executor()

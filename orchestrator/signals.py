@@ -8,6 +8,11 @@ from dataclasses import dataclass
 from types import FrameType
 
 
+def at_once(text: str) -> None:
+    """Say it whatever is being printed at the moment: a signal's handler waits for nobody."""
+    os.write(2, f"\n{text}\n".encode())
+
+
 @dataclass
 class SignalStop:
     """The first SIGINT or SIGTERM lets running evaluations finish, the second kills them.
@@ -17,6 +22,7 @@ class SignalStop:
 
     drain_seconds: float | None = None
     monotonic: Callable[[], float] = time.monotonic
+    announce: Callable[[str], None] = at_once
     requested: bool = False
     signum: int = 0
     _since: float = 0.0
@@ -35,8 +41,8 @@ class SignalStop:
             signal.signal(signum, self._receive)
 
     def _receive(self, signum: int, _frame: FrameType | None) -> None:
-        if not self.requested:  # written at once: whatever else prints may be in the middle of it
-            os.write(2, b"\nFinishing what is running; interrupt again to kill it.\n")
+        if not self.requested:
+            self.announce("Finishing what is running; interrupt again to kill it.")
             self._since = self.monotonic()
         self._insisted = self.requested
         self.requested = True

@@ -9,6 +9,7 @@ import orjson
 import typer
 from rich.console import Console
 
+from budgets.plain import shell_word
 from budgets.report import budget_report
 from objectives.keeping import keeping
 from orchestrator import artifacts
@@ -38,7 +39,8 @@ def conducting(how: Conduct) -> Iterator[tuple[Session, Live]]:
             how.engine,
             live.observe,
             live.say,
-            stop=SignalStop(how.drain_seconds),
+            look=live.look,
+            stop=SignalStop(how.drain_seconds, announce=live.announce),
             allow_network_fs=how.allow_network_fs,
             pacing=how.pacing,
             trackers=how.trackers,
@@ -62,6 +64,7 @@ def finish(  # noqa: PLR0913, PLR0917 - what there is to show, to whom
     `also` goes into the JSON document beside the report; `lines`, if any, are said instead of it. A
     run that is done has `failed` if what it was made for is not there.
     """
+    live.rest()
     report = budget_report(result.state, result.verdict)
     if as_json:
         print_json({"directory": str(result.directory), **report.model_dump(), **(also or {})})
@@ -71,6 +74,9 @@ def finish(  # noqa: PLR0913, PLR0917 - what there is to show, to whom
         if not lines:
             live.markdown(artifacts.markdown(result.state, result.verdict))
         live.say(f"Files: {result.directory}")
+        live.say(
+            f"See it: python -m orchestrator report {shell_word(str(result.directory))} --html"
+        )
     if stop.requested and result.verdict.decision == "continue":
         live.say("Interrupted; nothing paid is lost. Repeat the command to go on.")
         raise typer.Exit(EXIT_SIGNAL + stop.signum)

@@ -114,7 +114,8 @@ class Panels(Protocol):
 class Course:
     """A run on its way: who proposes, who evaluates, who may end it early or slow it down.
 
-    `closed` is called after each generation that was told, and after panels, then without one.
+    `closed` is called after each generation that was told, and after panels, then without one;
+    `look` whenever the run waits for what is in flight.
     """
 
     run: Run
@@ -124,6 +125,7 @@ class Course:
     stop: Stop
     closed: Callable[[Run, Generation | None], None]
     pace: Pace = field(default_factory=Freely)
+    look: Callable[[Run], None] = lambda run: None  # noqa: ARG005 - nobody looks
 
     def conduct(self) -> Verdict:
         """Propose, evaluate and learn until a rule, a budget, a signal or the plan ends it."""
@@ -202,6 +204,7 @@ class Course:
 
     def _hear(self) -> None:
         """Settle what has ended within one look."""
+        self.look(self.run)
         for outcome in self.executor.wait(WAIT_SECONDS):
             self.run.take(outcome)
         for device in self.executor.withdrawn:

@@ -18,15 +18,15 @@ def advice(state: RunState) -> str | None:
     if decided.grade == "no_go":
         return f"Next: {_AFTER[decided.no_go or ''](state)}."
     if state.plan.phase == "phase2":
-        return f"Next: train with the recommendation (best.json).{_caution(state)}"
+        return f"Next: train with the recommendation (best.json).{caution(state)}"
     follow = (
         f"`python -m orchestrator phase2 --variant robust --tier min --from "
         f"{plain(state.plan.run_id)}` with the same --objective and --set"
     )
-    return f"Next: {follow}.{_caution(state)}"
+    return f"Next: {follow}.{caution(state)}"
 
 
-def _caution(state: RunState) -> str:
+def caution(state: RunState) -> str:
     """What a Go that is not shown to persist leaves open."""
     if state.decided is not None and state.decided.grade == "go_persists":
         return ""
@@ -60,15 +60,13 @@ def _more_seeds_or_knobs(state: RunState) -> str:
     found, limits = winner_gain(state), state.plan.thresholds
     if found is None or found.upper is None or found.sd is None or found.detectable is None:
         return _other_knobs(state)
-    asked, few = percent(limits.go_gain), found.pairs < limits.go_seeds
-    if not few and min(found.upper, found.detectable) <= limits.go_gain:
+    asked = percent(limits.go_gain)
+    if _would_have_shown(state):
         return (
             f"a gain of {asked} would have been seen, so more seeds will not help; "
             f"{_other_knobs(state)}"
         )
-    counts = range(max(found.pairs + 1, limits.go_seeds), MOST_SEEDS + 1)
-    enough = (n for n in counts if detectable(found.sd, n, found.level) <= limits.go_gain)
-    seeds = next(enough, None)
+    seeds = enough_seeds(state)
     if seeds is None:
         return (
             f"the noise hides a gain of {asked}: search with {_longer(state)}, where seeds differ "
@@ -79,6 +77,28 @@ def _more_seeds_or_knobs(state: RunState) -> str:
         f"--confirm-seeds {seeds} in a run of its own, with another --eval-seed and --run-id, for "
         f"these seeds have been looked at. Or search with {_longer(state)}, where seeds differ less"
     )
+
+
+def _would_have_shown(state: RunState) -> bool:
+    """Whether a gain as large as asked would have been seen on the seeds that there were."""
+    found, limits = winner_gain(state), state.plan.thresholds
+    if found is None or found.upper is None or found.detectable is None:
+        return False
+    is_enough = found.pairs >= limits.go_seeds
+    return is_enough and min(found.upper, found.detectable) <= limits.go_gain
+
+
+def enough_seeds(state: RunState) -> int | None:
+    """More seeds, on which a gain as large as asked would be seen by the noise of these.
+
+    None where these were enough for that, or no number up to MOST_SEEDS is.
+    """
+    found, limits = winner_gain(state), state.plan.thresholds
+    if found is None or found.sd is None or _would_have_shown(state):
+        return None
+    counts = range(max(found.pairs + 1, limits.go_seeds), MOST_SEEDS + 1)
+    enough = (n for n in counts if detectable(found.sd, n, found.level) <= limits.go_gain)
+    return next(enough, None)
 
 
 def _persistence(state: RunState) -> str:

@@ -39,16 +39,24 @@ def signal(state: RunState) -> Condition:
         return _condition("signal", None, limits.go_gain, why, met=False)
     enough = found.pairs >= limits.go_seeds
     met = enough and found.mean >= limits.go_gain and found.is_shown
+    said = f"{gain_in_words(state, found)} {asked}"
+    return _condition("signal", found.mean, limits.go_gain, said, met=met)
+
+
+def gain_in_words(state: RunState, found: Gain) -> str:
+    """What the winner is shown to gain, or why that is not known: without what a Go needs."""
+    if found.mean is None:
+        return _no_gain(found)
     said = (
         f"on {_fresh(state, found.pairs)} the search's winner is {better(found.mean)} than the "
         "baseline"
     )
     if found.sd == 0:
-        said += " on each of them"
-    elif found.lower is not None:
-        sure = "at least" if found.lower >= 0 else "at worst"
-        said += f", with {percent(1 - found.level)} confidence {sure} {better(found.lower)}"
-    return _condition("signal", found.mean, limits.go_gain, f"{said} {asked}", met=met)
+        return f"{said} on each of them"
+    if found.lower is None:
+        return said
+    sure = "at least" if found.lower >= 0 else "at worst"
+    return f"{said}, with {percent(1 - found.level)} confidence {sure} {better(found.lower)}"
 
 
 def _fresh(state: RunState, count: int) -> str:

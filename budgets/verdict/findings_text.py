@@ -12,10 +12,10 @@ from budgets.verdict.findings import Findings
 def finding_lines(found: Findings) -> list[str]:
     """The verdict's evidence: gains on fresh seeds, luck, conditions, controls, what to do next."""
     parts = (
-        [f"- {line}" for line in _gain_lines(found)],
-        _condition_table(found),
-        _finalist_table(found),
-        _control_table(found),
+        [f"- {line}" for line in gain_lines(found)],
+        condition_table(found),
+        finalist_table(found),
+        control_table(found),
         [] if found.advice is None else [found.advice],
     )
     lines = ["## Verdict"]
@@ -24,12 +24,16 @@ def finding_lines(found: Findings) -> list[str]:
     return lines
 
 
-def _gain_lines(found: Findings) -> Iterator[str]:
+def gain_lines(found: Findings, *, is_drawn: bool = True) -> Iterator[str]:
+    """Every gain with its range, what could have been seen, and luck; `is_drawn`: with a bar.
+
+    Before anything was compared, that it was not.
+    """
     if found.gain is None:
         yield _nothing_compared(found)
     else:
         yield f"The search's winner over the baseline: {in_words(found.gain)}."
-        yield from bar(found.gain)
+        yield from bar(found.gain) if is_drawn else ()
         yield from _detectable_line(found.gain, found.asked)
     if found.rung is not None:
         yield f"The same with {plain(found.rung_label or '')}: {in_words(found.rung)}."
@@ -106,7 +110,8 @@ def bar(gain: Gain, width: int = 25) -> Iterator[str]:
     yield f"worse `{''.join(cells)}` better"
 
 
-def _condition_table(found: Findings) -> list[str]:
+def condition_table(found: Findings) -> list[str]:
+    """What a Go needs, and what was observed; empty before anything is judged."""
     if not found.conditions:
         return []
     lines = ["| a Go needs | met | observed |", "|---|---|---|"]
@@ -116,7 +121,8 @@ def _condition_table(found: Findings) -> list[str]:
     return lines
 
 
-def _finalist_table(found: Findings) -> list[str]:
+def finalist_table(found: Findings) -> list[str]:
+    """Who was compared to become the winner; empty before anybody was."""
     if not found.finalists:
         return []
     lines = [
@@ -131,7 +137,8 @@ def _finalist_table(found: Findings) -> list[str]:
     return lines
 
 
-def _control_table(found: Findings) -> list[str]:
+def control_table(found: Findings) -> list[str]:
+    """The objective with something switched off; empty where it has no such controls."""
     if not found.controls:
         return []
     rows = (
@@ -148,15 +155,24 @@ def _control_table(found: Findings) -> list[str]:
 
 
 def _beaten_by(found: Findings) -> Iterator[str]:
-    """Controls that the winner is not shown to beat: a gain over a poor baseline is only repair."""
-    compared = [one for one in found.controls if one.winner_gain.mean is not None]
-    names = ", ".join(plain(one.name) for one in compared if not one.winner_gain.is_shown)
-    if names:
+    if said := unbeaten(found):
         yield ""
-        yield (
-            f"The winner is not shown to be better than {names}: what was tuned is not shown to be "
-            "worth having."
-        )
+        yield plain(said)
+
+
+def unbeaten(found: Findings) -> str:
+    """Controls that the winner is not shown to beat: a gain over a poor baseline is only repair.
+
+    Empty where it beats all of them, or there are none. Not escaped.
+    """
+    compared = [one for one in found.controls if one.winner_gain.mean is not None]
+    names = ", ".join(one.name for one in compared if not one.winner_gain.is_shown)
+    if not names:
+        return ""
+    return (
+        f"The winner is not shown to be better than {names}: what was tuned is not shown to be "
+        "worth having."
+    )
 
 
 def luck_lines(found: Findings) -> Iterator[str]:

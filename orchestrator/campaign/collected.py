@@ -25,6 +25,7 @@ from orchestrator.campaign.manifest import (
 )
 from orchestrator.campaign.searches import SearchCell, campaign_directory
 from orchestrator.campaign.status import Board, board_of_runs
+from orchestrator.charts.forms import MISSING
 from orchestrator.config.asked import request_of
 from orchestrator.config.resolve import Resolved
 from orchestrator.planning.request import run_directory
@@ -110,6 +111,6 @@ def draw_beside(
     try:
         picture.draw(report, path, picture.unit_of(objective, report.measure))
     except ImportError:
-        say(f"No {path}: {picture.MISSING}.")
+        say(f"No {path}: {MISSING}.")
     else:
         say(f"Picture: {path}")

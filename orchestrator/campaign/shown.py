@@ -7,6 +7,7 @@ from rich.markdown import Markdown
 from budgets.plain import printable
 from orchestrator.campaign import picture
 from orchestrator.campaign.status import Board
+from orchestrator.charts.forms import MISSING
 from orchestrator.session import system_clock
 from orchestrator.terminal import console, print_json, print_line
 
@@ -20,12 +21,15 @@ def show_board(board: Board, *, as_json: bool) -> None:
         print_line(printable(line))
 
 
-def show_result(board: Board, *, rebuild: bool, as_json: bool) -> None:
-    """The result of a campaign whose cells are runs; `rebuild` writes its files again too."""
-    if rebuild:
-        from orchestrator.campaign.collected import collect_runs
+def rebuilt(board: Board) -> Board:
+    """A campaign whose cells are runs, its files written again."""
+    from orchestrator.campaign.collected import collect_runs
 
-        board = collect_runs(board.directory, system_clock().now(), lambda _: None)
+    return collect_runs(board.directory, system_clock().now(), lambda _: None)
+
+
+def show_result(board: Board, *, as_json: bool) -> None:
+    """The result of a campaign whose cells are runs."""
     if as_json:
         print_json(board.as_dict())
     else:
@@ -40,4 +44,4 @@ def draw_board(board: Board | None, path: Path) -> None:
     try:
         picture.draw(board.report, path, unit)
     except ImportError:
-        raise ValueError(f"--plot: {picture.MISSING}") from None
+        raise ValueError(f"--plot: {MISSING}") from None

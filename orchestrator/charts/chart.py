@@ -49,6 +49,7 @@ class Line:
     is_dashed: bool = False
     is_step: bool = False
     is_thin: bool = False
+    is_faint: bool = False  # of many: paler, so that what lies over it is seen
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,7 @@ class Points:
     shape: Shape = "dot"
     is_large: bool = False
     tips: Sequence[str] = ()  # what each says when it is pointed at; empty: nothing
+    is_faint: bool = False  # of many: paler, so that what lies over it is seen
 
 
 @dataclass(frozen=True)
@@ -178,6 +180,7 @@ class Axis:
     categories: Sequence[str] = ()
     is_whole: bool = False  # ticks at whole numbers only: generations, evaluations
     has_zero: bool = False  # the range includes 0
+    ticks: Sequence[tuple[float, str]] = ()  # places with names, instead of the scale's own
 
 
 @dataclass(frozen=True)
@@ -189,6 +192,7 @@ class Chart:
     marks: Sequence[Mark] = ()
     title: str = ""  # of a small multiple
     empty: str = ""  # why there is nothing to draw; the axes are left out
+    aspect: float | None = None  # height by width of the plotting area; None: the plot's
 
 
 @dataclass(frozen=True)
@@ -201,4 +205,4 @@ class Plot:
     description: str  # what it shows, in words, for who cannot see it: with the numbers
     charts: Sequence[Chart]
     columns: int = 1
-    aspect: float = 0.4  # height by width, of each chart's plotting area
+    aspect: float = 0.4  # height by width, of each plotting area that has none of its own

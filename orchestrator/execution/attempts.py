@@ -39,6 +39,7 @@ class Started(Owner):
     """The supervisor that took the attempt on."""
 
     attempt_id: str
+    device: str = ""  # see `device_name`; empty: by a version that did not say
 
 
 class Report(BaseModel):

@@ -63,7 +63,8 @@ class InlineExecutor:
 
     def _evaluate(self, attempt: Attempt) -> Outcome:
         began, cpu_began = time.monotonic(), time.process_time()
-        started = Started(attempt_id=attempt.attempt_id, **processes.this_owner().model_dump())
+        me, device = processes.this_owner().model_dump(), self.slots.device
+        started = Started(attempt_id=attempt.attempt_id, device=device, **me)
         write_model(attempt.directory / STARTED, started, durable=False)
         with (
             open(attempt.directory / "stdout.txt", "w", opener=_private) as out,

@@ -53,7 +53,7 @@ def supervise(inbox: int, notify: int, lifeline: int, lease: int | None) -> None
     lock = take_lock(attempt.directory, LOCK_WAIT_SECONDS)
     if lock is None or (attempt.directory / SUMMARY).exists():
         return  # somebody has ended the attempt before it began
-    _mark_started(attempt, me)
+    _mark_started(launch, me)
     watch = Watch(attempt.limits, attempt, Ties(attempt.owner, lifeline, lease), began)
     _see_through(watch, launch, spare, notify)
 
@@ -87,7 +87,8 @@ def _leave_the_terminal() -> None:
         signal.signal(signum, signal.SIG_IGN)
 
 
-def _mark_started(attempt: Attempt, me: Owner) -> None:
-    started = Started(attempt_id=attempt.attempt_id, **me.model_dump())
+def _mark_started(launch: Launch, me: Owner) -> None:
+    attempt, device = launch.attempt, device_name(launch.gpu_id, launch.host)
+    started = Started(attempt_id=attempt.attempt_id, device=device, **me.model_dump())
     # Not synced: after a power cut the boot is another one, and then the marker decides nothing.
     write_model(attempt.directory / STARTED, started, durable=False)

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from budgets.events import Status
 from budgets.report import BudgetReport
 from budgets.statistics.comparison import Gain
-from budgets.terms import PanelName, Phase, Tier
+from budgets.terms import Limits, PanelName, Phase, Tier
 
 Point = tuple[float, ...]
 Matrix = tuple[tuple[float, ...], ...]
@@ -52,16 +52,23 @@ class Identity(_Part):
     head: str
 
 
-class Answer(_Part):
-    """What a person asks first, answered in a sentence or two each."""
+Mood = Literal["good", "bad", "open", "trouble"]
+"""Go; No-Go; running or no verdict; paused, stopped, failed."""
 
+
+class Answer(_Part):
+    """What a person asks first, answered in a sentence or two each: text, without any marks."""
+
+    title: str  # the verdict in two or three words: `Go at this budget`, `Running`
+    sentence: str  # the verdict in a plain sentence, with its evidence
+    meaning: str  # what the title means, for who never heard it; empty where it says so itself
+    luck: str  # what luck alone would have shown; empty where nobody is tempted
     found: str  # did it find something
     sure: str  # how sure is that
     cost: str  # what did it cost, of what was allowed
-    next: str  # what to do now, with the command if there is one
-    mood: Literal[
-        "good", "bad", "open", "trouble"
-    ]  # Go; No-Go; running or no verdict; paused, failed
+    next: str  # what to do now
+    commands: tuple[str, ...]  # ... to copy, in the order in which `next` speaks of them
+    mood: Mood
 
 
 class KnobView(_Part):
@@ -75,10 +82,11 @@ class KnobView(_Part):
     recommended: float | None
     baseline_unit: float  # place in its range, 0 to 1, as is the next
     recommended_unit: float | None
+    step: int = 1  # of an int knob: it takes every `step`-th number from `low` on
 
 
 class Evaluation(_Part):
-    """One attempt that is over; of those at one evaluation the last has `is_final`."""
+    """One attempt that is over; the one that decided its evaluation has `is_final`."""
 
     panel: PanelName | None  # None: of the search, a check, a campaign
     generation: int  # or the panel's number
@@ -93,7 +101,7 @@ class Evaluation(_Part):
     point: Point
     knobs: dict[str, float]
     session: int  # that reserved it
-    device: str
+    device: str  # nothing else was on it at the time: `0 on host`, `cpu on host, slot 2`
     began: float
     ended: float
     seconds: float
@@ -131,8 +139,9 @@ class GenerationView(_Part):
     """One generation: its scores, where the search stood afterwards, and what it took.
 
     Device-hours are those of its own span, from the first record after the one before it to its
-    last, and so with what was evaluated beside it: planned by the calibration, useful and wasted
-    as charged, idle what its slots were there for beyond that.
+    last, and so with what was evaluated beside it; of the last one to the comparison that follows
+    it, or to the run's end. Planned by the calibration, useful and wasted as charged (shared by
+    time where an attempt spans two), idle what its slots were there for beyond that.
     """
 
     number: int
@@ -298,5 +307,6 @@ class Report(_Part):
     comparisons: tuple[Comparison, ...]
     curves: tuple[Curve, ...]
     no_curves: str  # why there are none
+    limits: Limits | None = None  # of one attempt: what times and memory are drawn against
     failures: tuple[FailureGroup, ...]
     provenance: Provenance

@@ -187,7 +187,7 @@ def landscape_of_noise(terms: SearchTerms, population: int, generations: int) ->
     for number in range(generations):
         points = search.ask()
         drawn = tuple(float(score) for score in rng.standard_normal(len(points)))
-        search._tell(_Noise(number, points, seeds=(), drawn=drawn), lambda _: None)
+        search._learn(_Noise(number, points, seeds=(), drawn=drawn), lambda _: None)
     return search.landscape()
 
 

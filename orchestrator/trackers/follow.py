@@ -82,7 +82,7 @@ class Follower:
     def _look(self) -> None:
         """Take in what is new, and tell it."""
         self._take_late_signals()
-        for record in self._tail.each():
+        for record in self._tail.news():
             assert self._tail.state is not None
             if record.seq == 0 and self._last_at:
                 raise ValueError(f"another ledger has taken the place of {self.place.run}'s")

@@ -100,15 +100,23 @@ def learned(state: RunState, *, accept_drift: bool) -> "Landscape":
 
     assert state.plan.search is not None
     search = Search(state.plan.search, state.plan.resolved.population)
-    told, seen = standing(state), search.landscape()
-    recorded = {one.generation: one.favourite for one in told}
-    for generation in state.told[: told[-1].generation + 1]:
+    seen = [search.landscape()]
+    for generation in state.told[: standing(state)[-1].generation + 1]:
         search.replay([generation], accept_drift=accept_drift)
-        now, favourite = search.landscape(), recorded.get(generation.number)
-        if favourite is not None and _is_there(now.favourite, favourite):
-            seen = now
-    return seen
+        seen.append(search.landscape())
+    return stood_at(state, seen)
 
 
-def _is_there(point: Sequence[float], other: Sequence[float]) -> bool:
+def stood_at(state: RunState, seen: "Sequence[Landscape]") -> "Landscape":
+    """Of the landscapes at first and after each generation the last of the descent that counts."""
+    found = seen[0]
+    for told in standing(state):
+        if told.generation + 1 < len(seen):
+            now = seen[told.generation + 1]
+            found = now if is_there(now.favourite, told.favourite) else found
+    return found
+
+
+def is_there(point: Sequence[float], other: Sequence[float]) -> bool:
+    """Whether a distribution that favours the one point is where the other was recorded."""
     return all(abs(a - b) < SAME_PLACE for a, b in zip(point, other, strict=True))

@@ -1,1 +1,1 @@
-"""A run as a person watches it: its ledger, drawn on a terminal."""
+"""A run as somebody watches it: what it does at the moment, on a terminal or a page."""

@@ -24,7 +24,7 @@ from tests.conftest import REPOSITORY
 def figures_of(run: Path) -> list[Figures]:
     """All that a run's ledger says."""
     tail, reading = Tail(run), Reading()
-    said = (reading.figures(tail.state, record) for record in tail.each() if tail.state)
+    said = (reading.figures(tail.state, record) for record in tail.news() if tail.state)
     return [figures for figures in said if figures is not None]
 
 

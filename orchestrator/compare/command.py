@@ -1,0 +1,42 @@
+"""`compare`: runs side by side, on a terminal, as a page, as Markdown, as JSON."""
+
+from pathlib import Path
+from typing import Annotated
+
+from rich.markdown import Markdown
+from typer import Argument, Option
+
+from budgets.plain import printable
+from orchestrator.options import DEFAULT_ROOT, Json, Root
+from orchestrator.report.written import STDOUT, named_place, own_place, write
+from orchestrator.terminal import console, print_json, print_line, write_bytes
+
+Runs = Annotated[
+    list[str],
+    Argument(metavar="RUN RUN ...", help="Ids or directories; of a campaign of runs: all of them."),
+]
+AsHtml = Annotated[bool, Option("--html", help="Write it as one page, for any browser.")]
+AsMarkdown = Annotated[bool, Option("--md", help="Write the same as Markdown.")]
+Out = Annotated[
+    Path | None,
+    Option("--out", "-o", help="Where to, `-`: print it; default: into the first run's reports/."),
+]
+
+
+def compare(
+    runs: Runs,
+    root: Root = DEFAULT_ROOT,
+    as_html: AsHtml = False,
+    as_md: AsMarkdown = False,
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Runs side by side: whether their scores compare, gains, costs, what differs, knobs."""
+    if as_html and as_md:
+        raise ValueError("--html and --md: one at a time")
+    form = "html" if as_html else "md" if as_md else None
+    if out is not None and form is None:
+        raise ValueError("--out says where to: add --html or --md")
+    if form is not None and out not in (None, STDOUT):
+        named_place(out, form)  # before the time it takes to fill it
+    _compare(runs, root, form, out, as_json=as_json)

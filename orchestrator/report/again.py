@@ -1,0 +1,266 @@
+"""The command that plans a run again, as far as its terms tell it: nobody recorded what was typed.
+
+Executor, launcher and whatever else decides no score are left to their defaults.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from budgets.following import BEGINNING
+from budgets.liveness import moved
+from budgets.proxy.certificate import LEAST_CANDIDATES
+from budgets.state import RunState
+from budgets.terms import Caps, Plan, Thresholds
+from objectives import registry
+from objectives.api import ObjectiveSpec, SetupError
+from objectives.secrets import redacted
+from objectives.space import SearchSpace
+from orchestrator.best.training import training_name
+from orchestrator.calibrations import CALIBRATION_SEEDS
+from orchestrator.check import CHECK_SEEDS
+from orchestrator.config.document import as_assigned
+from orchestrator.config.sections import Top
+from orchestrator.planning.plan import limits_for
+from orchestrator.planning.request import (
+    METHOD,
+    RUNG_FACTOR,
+    RUNG_SEEDS,
+    SIGMA0,
+    VERDICT_SEEDS,
+    run_directory,
+)
+from orchestrator.planning.window import parse_hours
+from orchestrator.proxy import proxy_terms
+
+EVALUATION_SEED, SAFETY_MARGIN_SECONDS = 123, 1800.0
+"""What the options are where nobody says."""
+
+UNITS = {"h": 1.0, "m": 60.0, "s": 3600.0, "d": 1 / 24}
+"""Of a duration, as many as an hour has."""
+
+
+class UntoldError(ValueError):
+    """Something that the run was begun with is not in its ledger."""
+
+
+def again(directory: Path, state: RunState) -> tuple[str, ...]:
+    """The command's words, without the program's. Raises UntoldError, saying what is missing."""
+    plan = state.planned
+    try:
+        return (*_words(state, plan), *_place(directory, plan))
+    except UntoldError:
+        raise
+    except (ValueError, SetupError) as error:  # its objective is not here, or is another one
+        raise UntoldError(str(error)) from error
+
+
+def _words(state: RunState, plan: Plan) -> list[str]:
+    match plan.phase:
+        case "phase1" | "phase2":
+            return [plan.phase, *_of_search(state, plan), *objective_words(plan), *_devices(plan)]
+        case "calibration":
+            return ["calibrate", *_of_calibration(plan), *objective_words(plan), *_devices(plan)]
+        case "check":
+            return [*_of_check(state, plan), *_devices(plan)]
+        case "campaign":
+            return [*_of_training(plan), *_devices(plan)]
+
+
+def _place(directory: Path, plan: Plan) -> list[str]:
+    """Where its runs lie, if it lies among them."""
+    root = directory.parent.parent
+    if directory != run_directory(root, plan.phase, plan.run_id) or root == Path(Top().runs_dir):
+        return []
+    return ["--runs-dir", str(root)]
+
+
+def objective_words(plan: Plan) -> Iterator[str]:
+    """Which one, with the settings that it would not have anyway. Raises UntoldError."""
+    spec = ObjectiveSpec.model_validate(plan.objective)
+    registry.named(spec.name)  # raises ValueError on one that there is no more
+    if spec.name != Top().objective:
+        yield from ("--objective", spec.name)
+    for name, value in registry.unusual(spec).items():
+        key = f"training.{name}" if name in Top.model_fields or "." in name else name
+        word = f"{key}={as_assigned(value)}"
+        if redacted(word, {}) != word:
+            raise UntoldError(f"the setting {name} holds what may be a secret")
+        yield from ("--set", word)
+
+
+def _devices(plan: Plan) -> Iterator[str]:
+    own = plan.devices
+    yield from ("--workers", str(own.count), "--threads", str(own.threads), "--device", own.kind)
+
+
+def _flags(*pairs: tuple[str, Any, Any]) -> Iterator[str]:
+    """Option, value and default: those that are not left to the default."""
+    for option, value, default in pairs:
+        if value is not None and value != default:
+            yield from (option, _text(value))
+
+
+def _text(value: Any) -> str:
+    return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
+
+
+def _of_search(state: RunState, plan: Plan) -> Iterator[str]:
+    search, shape = plan.search, plan.resolved
+    assert search is not None, "it is a search"
+    if search.known:
+        raise UntoldError("the file of known settings that it began with (--known) is not recorded")
+    if plan.parent is not None:
+        raise UntoldError(f"it was forked from {plan.parent.run_id}")
+    yield from ("--tier", str(plan.tier), "--run-id", plan.run_id)
+    if plan.source is not None:
+        yield from ("--from", plan.source.run_id, "--variant", plan.source.variant)
+        yield from _overrides(state)
+    elif search.inherited is not None:
+        yield from ("--warm-start", search.inherited.run_id)
+    is_from_baseline = plan.source is None and search.inherited is None
+    yield from _flags(
+        ("--seed", search.seed, 1),
+        ("--search-method", search.method, METHOD),
+        ("--sigma0", search.sigma0 if is_from_baseline else None, SIGMA0[search.method]),
+        ("--population", shape.population, None),
+        ("--seeds-per-candidate", shape.seeds_per_candidate, plan.nominal.seeds_per_candidate),
+        ("--max-evals", plan.caps.evaluations, plan.nominal.evaluations),
+        ("--proxy", _fraction(plan), None),
+    )
+    yield from _verdict(plan)
+    yield from _thresholds(plan.thresholds)
+    yield from _terms(plan)
+
+
+def _overrides(state: RunState) -> Iterator[str]:
+    """Of rules that speak before a run begins; the others hold up none that is new."""
+    given = [one for one in state.overridden if one.rule in BEGINNING]
+    for one in given:
+        yield from ("--override", one.rule)
+    if given:
+        yield from ("--reason", given[0].reason)
+
+
+def _verdict(plan: Plan) -> Iterator[str]:
+    confirmation = plan.confirmation
+    if confirmation is None:
+        if plan.tier != "min" or plan.source is not None:
+            yield from ("--confirm-seeds", "0")
+        return
+    yield from _flags(("--confirm-seeds", confirmation.seeds, VERDICT_SEEDS))
+    if (rung := confirmation.rung) is None:
+        yield from ("--rung", "0")
+    else:
+        pairs = ("--rung", rung.factor, RUNG_FACTOR), ("--rung-seeds", rung.seeds, RUNG_SEEDS)
+        yield from _flags(*pairs)
+
+
+def _thresholds(own: Thresholds) -> Iterator[str]:
+    usual = Thresholds().model_dump()
+    for name, value in own.model_dump().items():
+        if value != usual[name]:
+            yield from ("--set", f"thresholds.{name}={as_assigned(value)}")
+
+
+def _terms(plan: Plan) -> Iterator[str]:
+    """What evaluations are begun with, and what all of them may take."""
+    caps, calibration, window = plan.caps, plan.calibration, plan.caps.window
+    yield from _flags(
+        ("--eval-seed", plan.evaluation_seed, EVALUATION_SEED),
+        ("--assume-eval-seconds", calibration.assumed_seconds if calibration else None, None),
+        ("--max-device-hours", caps.device_hours, None),
+        ("--max-hours", caps.hours, None),
+        ("--max-cost", caps.cost, None),
+        ("--price-per-device-hour", plan.price_per_device_hour, 0.0),
+    )
+    yield from _limits(plan)
+    if window is not None:
+        until = _span(window.hours or 0.0, 1.0)
+        yield from ("--window", until if window.until is None else window.until.isoformat())
+        if window.margin_seconds != SAFETY_MARGIN_SECONDS:
+            yield from ("--safety-margin", _span(window.margin_seconds, 3600.0))
+
+
+def _span(amount: float, per_hour: float) -> str:
+    """A duration as it may have been typed: in the unit in which it is read back exactly."""
+    hours = amount / per_hour
+    typed = [f"{_text(round(hours * many, 6))}{unit}" for unit, many in UNITS.items()]
+    exact = [text for text in typed if parse_hours("", text) * per_hour == amount]
+    return next(iter(exact), f"{_text(hours)}h")
+
+
+def _limits(plan: Plan) -> Iterator[str]:
+    own, usual = plan.limits, limits_for(None, None, plan.devices, plan.calibration)
+    yield from _flags(("--limit-seconds", own.wall_seconds, usual.wall_seconds))
+    stall = limits_for(own.wall_seconds, None, plan.devices, plan.calibration).stall_seconds
+    yield from _flags(("--stall-seconds", own.stall_seconds, stall))
+
+
+def _fraction(plan: Plan) -> float | None:
+    """How short the proxy is: its label begins with that."""
+    if plan.proxy is None:
+        return None
+    label = plan.proxy.varied.label
+    fraction = float(label.partition(" x ")[0])
+    objective = registry.load(ObjectiveSpec.model_validate(plan.objective))
+    if proxy_terms(objective, fraction, plan.calibration) == plan.proxy:
+        return fraction
+    raise UntoldError(f"how short its proxy is cannot be told from its label {label!r}")
+
+
+def _of_calibration(plan: Plan) -> Iterator[str]:
+    """Raises UntoldError of one that was made for a run, within that run's caps."""
+    usual = limits_for(None, None, plan.devices, None)
+    caps = Caps(evaluations=plan.resolved.evaluations)
+    own = (plan.caps, plan.limits, plan.evaluation_seed)
+    if own != (caps, usual, EVALUATION_SEED) or plan.reasons:
+        raise UntoldError("it was made for a run: that run's own command makes it")
+    yield from _flags(("--repeats", plan.resolved.seeds_per_candidate, CALIBRATION_SEEDS))
+
+
+def _of_check(state: RunState, plan: Plan) -> Iterator[str]:
+    seeds, parent = plan.nominal.seeds_per_candidate, plan.parent
+    if plan.proxy is not None:
+        yield from ("proxy", "check", "--fraction", _text(_fraction(plan)))
+        yield from _flags(
+            ("--candidates", plan.nominal.population, LEAST_CANDIDATES), ("--seeds", seeds, 1)
+        )
+        yield from ("--run", parent.run_id) if parent else objective_words(plan)
+    elif parent is not None:
+        yield from ("analyze", parent.run_id, "--evaluate", "--seeds", str(seeds))
+        yield from _knobs(state, plan)
+    else:
+        yield from ("space", "check", *_flags(("--seeds", seeds, CHECK_SEEDS)))
+        yield from (*_knobs(state, plan), *objective_words(plan))
+    whole = plan.nominal.evaluations
+    yield from _flags(("--max-evals", plan.caps.evaluations, whole))
+    yield from _terms(plan)
+
+
+def _knobs(state: RunState, plan: Plan) -> Iterator[str]:
+    """Those that it checks, unless it checks all."""
+    names = [knob.name for knob in SearchSpace.model_validate(plan.space).knobs]
+    for generation in state.generations[:1]:
+        places = (moved(plan, generation, place) for place in range(len(generation.points)))
+        checked = {found[0] for found in places if found is not None}
+        if len(checked) < len(names):
+            yield from ("--knobs", ",".join(names[place] for place in sorted(checked)))
+
+
+def _of_training(plan: Plan) -> Iterator[str]:
+    """Of what a search recommends. Raises UntoldError of any other campaign: its file is gone."""
+    campaign, parent = plan.campaign, plan.parent
+    if campaign is None or parent is None:
+        raise UntoldError("the file that describes the campaign is not recorded")
+    length = campaign.conditions[0].length
+    yield from ("best", parent.run_id, "--train", "--times", _text(length))
+    if plan.run_id != training_name(parent.run_id, length):
+        yield from ("--run-id", plan.run_id)
+    yield from _flags(("--seeds", len(campaign.seeds), 1))
+    if len(campaign.conditions) > 1:
+        yield "--compare"
+    caps = plan.caps
+    yield from _flags(
+        ("--max-device-hours", caps.device_hours, None), ("--max-hours", caps.hours, None)
+    )

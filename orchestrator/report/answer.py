@@ -1,0 +1,40 @@
+"""A run's state as the four answers that a person wants first."""
+
+from pathlib import Path
+
+from budgets.report import BudgetReport
+from budgets.state import RunState
+from orchestrator.report.answers import others, standing
+from orchestrator.report.answers.asked import Asked
+from orchestrator.report.answers.verdict import decided
+from orchestrator.report.model import Answer
+
+
+def answer(state: RunState, report: BudgetReport, directory: Path) -> Answer:
+    """Did it find something, how sure is that, what did it cost, what to do next.
+
+    `report` is the state's, `directory` the run's: commands name it. As of the last record: no
+    process and no clock is asked.
+    """
+    asked = Asked(state, report, directory)
+    if state.decided is not None and report.findings is not None:
+        return decided(asked, report.findings)
+    if not state.opened:
+        return standing.planned(asked)
+    if report.decision == "continue":
+        return standing.running(asked)
+    if report.decision == "pause":
+        return standing.paused(asked)
+    if report.decision == "stop":
+        return standing.stopped(asked)
+    return _over(asked)
+
+
+def _over(asked: Asked) -> Answer:
+    if asked.report.campaign is not None:
+        return others.compared(asked, asked.report.campaign)
+    if asked.state.plan.phase == "calibration":
+        return others.calibrated(asked)
+    if asked.state.plan.phase == "check":
+        return others.checked(asked)
+    return standing.over(asked)

@@ -1,0 +1,86 @@
+"""What a person's questions are answered from, and the commands that the answers name."""
+
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from budgets.plain import shell_word
+from budgets.report import BudgetReport
+from budgets.rules.triggers import Trigger
+from budgets.state import RunState
+from objectives.api import SetupError
+from orchestrator.config.sections import Top
+from orchestrator.planning.request import run_directory
+from orchestrator.report.again import UntoldError, again, objective_words
+
+PROGRAM = "python -m orchestrator"
+
+MOST_OPTIONS = 240
+"""Characters: what takes more options than that came from a file, and is named by it."""
+
+BEGAN = "the command that began it"
+
+_FLAG = re.compile(r"\((--(?:max-[a-z-]+|window))\)")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A run as it stands."""
+
+    state: RunState
+    report: BudgetReport
+    directory: Path
+
+    @property
+    def settled(self) -> int:
+        """Evaluations that are over."""
+        return self.state.accounts.evaluations + self.state.accounts.apart
+
+    @property
+    def healthy(self) -> int:
+        """Those of the search, the check or the campaign that have a score."""
+        return self.report.evaluations_by_status.get("ok", 0)
+
+    @cached_property
+    def run(self) -> str:
+        """How a command finds it: by its name where that is enough."""
+        plan = self.state.plan
+        usual = run_directory(Path(Top().runs_dir), plan.phase, plan.run_id)
+        return plan.run_id if self.directory == usual else str(self.directory)
+
+    @cached_property
+    def beginning(self) -> tuple[str, ...]:
+        """The command that begins it, or takes it up; empty where its ledger does not tell."""
+        with suppress(UntoldError, ValueError):
+            return (command(*again(self.directory, self.state)),)
+        return ()
+
+    def of_objective(self, *words: str) -> str:
+        """A command about what the run tunes."""
+        return command(*words, *self._options())
+
+    def _options(self) -> tuple[str, ...]:
+        """--objective and --set; a file's name to fill in where they are too many to repeat."""
+        with suppress(UntoldError, SetupError, ValueError):
+            words = tuple(objective_words(self.state.plan))
+            if sum(map(len, words)) <= MOST_OPTIONS:
+                return words
+        return ("--config", "FILE")
+
+    def overriding(self, rules: list[str]) -> tuple[str, ...]:
+        """Taken up although these rules fired."""
+        options = "".join(f" --override {rule}" for rule in rules)
+        return tuple(f'{line}{options} --reason "WHY"' for line in self.beginning)
+
+    def amending(self, trigger: Trigger) -> str:
+        """The command that allows more, with the cap that was in the way."""
+        found = _FLAG.search(trigger.evidence)
+        flag = "--max-evals" if found is None else found[1]
+        return f'{command("amend", self.run)} {flag} MORE --reason "WHY"'
+
+
+def command(*words: str) -> str:
+    """One line to copy. Words are quoted where a shell wants it."""
+    return " ".join([PROGRAM, *map(shell_word, words)])

@@ -1,0 +1,160 @@
+"""Loss curves, failures, what rules and people decided, where it all comes from."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from budgets.plain import one_line, plain, printable
+from orchestrator.report.answers.asked import command
+from orchestrator.report.contents.blocks import (
+    Block,
+    Column,
+    Commands,
+    Heading,
+    Items,
+    Log,
+    Table,
+    Text,
+    names,
+)
+from orchestrator.report.contents.figures import Figures
+from orchestrator.report.model import FailureGroup, Report
+from orchestrator.report.numbers import time_in_words
+
+MOST_GROUPS, MOST_LINES, MOST_CHARACTERS = 20, 40, 300
+"""Of failures; of a log; of a line of it."""
+
+
+def training(report: Report, figures: Figures) -> list[Block]:
+    """Loss curves of the best and the baseline, or why there are none."""
+    drawn = figures.of("training")
+    return [*drawn] if drawn else [Text(plain(report.no_curves) or "There are no loss curves.")]
+
+
+def failures(report: Report, figures: Figures) -> list[Block]:
+    """Failures by cause, each with the last lines that one of them left."""
+    if not report.failures:
+        return [Text("Nothing has failed.")]
+    shown = report.failures[:MOST_GROUPS]
+    more = len(report.failures) - len(shown)
+    return [
+        _groups(shown),
+        *figures.of("failures"),
+        *(block for group in shown for block in _group(group)),
+        *([Text(f"And {more} more kinds of failure, each rarer than these.")] if more else []),
+    ]
+
+
+def _groups(groups: Sequence[FailureGroup]) -> Table:
+    return Table(
+        "Attempts that failed, by whose doing it was and by cause; final: not tried again",
+        [names("cause"), names("whose"), Column("attempts"), Column("final"), names("for example")],
+        [
+            [plain(g.what), g.whose, str(g.attempts), str(g.final), plain(one_line(g.example, 200))]
+            for g in groups
+        ],
+    )
+
+
+def _group(group: FailureGroup) -> Iterator[Block]:
+    yield Heading(plain(group.what))
+    if group.places:
+        yield Text(f"For example {', '.join(f'`{_place(place)}`' for place in group.places)}.")
+    if not group.log:
+        yield Text("None of them left a log.")
+        return
+    where = f"{group.places[0]}/{group.log_from}" if group.places else group.log_from
+    yield Log(printable(where), [_cut(line) for line in group.log[-MOST_LINES:]])
+
+
+def _place(place: str) -> str:
+    return printable(place).replace("`", "'")
+
+
+def _cut(line: str) -> str:
+    clean = printable(line[: MOST_CHARACTERS + 1]).replace("\\n", " ")
+    return clean if len(clean) <= MOST_CHARACTERS else f"{clean[:MOST_CHARACTERS]}..."
+
+
+def rules(report: Report, _: Figures) -> list[Block]:
+    """What rules and people decided, and what happened to the ledger and the devices."""
+    own = report.budget
+    parts = (
+        ("Rules that fired", own.triggers),
+        ("Overrides: a person let it go on", own.overrides),
+        ("Amendments: a person changed its caps", own.amendments),
+        ("Salvaged: records of a damaged ledger", own.salvaged),
+        ("Devices withdrawn", own.withdrawn),
+    )
+    found: list[Block] = []
+    for title, entries in parts:
+        if entries:
+            found += [Heading(title), Items([plain(entry) for entry in entries])]
+    nothing = "No rule fired, and nothing was overridden, amended, salvaged or withdrawn."
+    return [
+        *(found or [Text(nothing)]),
+        Text(f"Every rule and what it sees: `{_explain(report)}`."),
+    ]
+
+
+def _explain(report: Report) -> str:
+    return command("explain", report.identity.run_id)
+
+
+def provenance(report: Report, _: Figures) -> list[Block]:
+    """What decides the scores, and how to get them again."""
+    own = report.provenance
+    tables = (
+        ("Settings of the objective", "setting", own.settings),
+        ("Data", "what", own.data),
+        ("Search", "term", own.search),
+        ("Caps", "cap", own.caps),
+        ("Limits of one evaluation", "limit", own.limits),
+        ("Versions", "package", own.versions),
+    )
+    return [
+        Text(f"On {plain(own.devices)}.{_calibration(own.calibration)}"),
+        *([Commands(own.commands)] if own.commands else []),
+        *(_pairs(title, head, pairs) for title, head, pairs in tables if pairs),
+        *([Items([plain(e) for e in own.changed_versions])] if own.changed_versions else []),
+    ]
+
+
+def _calibration(name: str | None) -> str:
+    return "" if name is None else f" Noise and times are those of calibration {plain(name)}."
+
+
+def _pairs(title: str, head: str, pairs: Mapping[str, str]) -> Table:
+    rows = [[plain(name), plain(one_line(value, 400))] for name, value in pairs.items()]
+    return Table(title, [names(head), names("value")], rows)
+
+
+def ledger(report: Report, _: Figures) -> list[Block]:
+    """The sessions, and the hash that all of this rests on."""
+    own = report.identity
+    sessions = [
+        [
+            str(one.number + 1),
+            f"{one.opened:%Y-%m-%d %H:%M:%S} UTC",
+            time_in_words(one.ended - one.began),
+            plain(one.host),
+            str(one.workers),
+        ]
+        for one in own.sessions
+    ]
+    columns = [
+        Column("session"),
+        names("opened"),
+        Column("open for"),
+        names("host"),
+        Column("slots"),
+    ]
+    return [
+        *(
+            [Table("Sessions: processes that had the ledger", columns, sessions)]
+            if sessions
+            else []
+        ),
+        Text(
+            f"{own.records} records, the last of {own.last:%Y-%m-%d %H:%M:%S} UTC; head "
+            f"`{own.head}`. Everything here follows from them and from the files of the attempts."
+        ),
+    ]

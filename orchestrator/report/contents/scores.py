@@ -1,0 +1,70 @@
+"""Scores over generations, beside the baseline and what luck alone would show."""
+
+from collections.abc import Iterator
+
+from budgets.plain import plain
+from budgets.proxy.text import proxy_lines
+from orchestrator.report.contents.blocks import Block, Column, Table, Text
+from orchestrator.report.contents.figures import Figures
+from orchestrator.report.contents.parsed import blocks_of
+from orchestrator.report.model import GenerationView, Noise, Report
+from orchestrator.report.numbers import score, short
+
+
+def scores(report: Report, figures: Figures) -> list[Block]:
+    """The section."""
+    return [*_basis(report), *figures.of("scores"), *_table(report), *_rest(report)]
+
+
+def _basis(report: Report) -> Iterator[Block]:
+    what = report.identity.score
+    measured = (
+        "Lower is better." if what == "score" else f"{plain(what).capitalize()}: lower is better."
+    )
+    if report.noise is None:
+        yield Text(f"{measured} No calibration says what the baseline scores, or how it varies.")
+    else:
+        yield Text(f"{measured} {_of_the_baseline(report.noise)}")
+
+
+def _of_the_baseline(noise: Noise) -> str:
+    said = f"The baseline scores {noise.mean:.5g}, the mean of {len(noise.scores)} seeds"
+    if noise.sd is None:
+        return f"{said}."
+    known = ""
+    if noise.sd_low is not None and noise.sd_high is not None:
+        known = f" (95% interval {noise.sd_low:.3g} to {noise.sd_high:.3g})"
+    return (
+        f"{said}; from seed to seed it varies with a standard deviation of {noise.sd:.4g}{known}."
+    )
+
+
+def _table(report: Report) -> Iterator[Block]:
+    if not report.evaluations:
+        yield Text("No evaluation has ended yet.")
+    if report.identity.phase not in ("phase1", "phase2") or not report.generations:
+        return
+    columns = ("best", "mean", "sd", "best so far", "by luck alone", "healthy", "failed")
+    yield Table(
+        "Scores by generation; by luck alone: the best to expect of as many tries of the baseline",
+        [Column("generation"), *map(Column, columns)],
+        [_row(one) for one in report.generations],
+    )
+
+
+def _row(one: GenerationView) -> list[str]:
+    name = f"{one.number}{', short' if one.is_short else ''}{'' if one.is_told else ', unfinished'}"
+    values = (one.best, one.mean, one.sd, one.best_so_far, one.luck_so_far)
+    return [name, *map(score, values), str(one.healthy), str(one.failed)]
+
+
+def _rest(report: Report) -> Iterator[Block]:
+    budget = report.budget
+    if budget.findings is None and budget.luckiest_score and budget.luckiest_of_noise:
+        yield Text(
+            f"Luckiest score: {short(budget.luckiest_score)}. Were every candidate just the "
+            f"baseline, the luckiest would be expected near {short(budget.luckiest_of_noise)}: a "
+            "best score is no evidence of an improvement."
+        )
+    if budget.proxy is not None and budget.phase != "check":
+        yield from blocks_of(proxy_lines(budget.proxy), ("Generations evaluated at both lengths",))

@@ -1,0 +1,80 @@
+"""CMA-ES itself: its step, its axes, how far each knob spreads and which go together."""
+
+from collections.abc import Iterator
+
+from budgets.plain import plain
+from orchestrator.report.contents.blocks import Block, Column, Table, Text, names
+from orchestrator.report.contents.figures import Figures
+from orchestrator.report.model import Distribution, Report
+
+MOST_PAIRS = 5
+"""Correlations that are named."""
+
+
+def search(report: Report, figures: Figures) -> list[Block]:
+    """The section, or why there is none."""
+    found = report.distribution
+    if found is None:
+        return [Text(plain(report.no_distribution))]
+    return [
+        Text(
+            "CMA-ES draws candidates from a normal distribution over the knobs, and moves and "
+            "reshapes it by their scores. Its step size says how far it looks; an axis ratio above "
+            "1 that it has learned to look further in one direction than in another. Standard "
+            "deviations (sd) are in units of a knob's range."
+        ),
+        *figures.of("search"),
+        *_steps(found),
+        *_pairs(report, found),
+    ]
+
+
+def _steps(found: Distribution) -> Iterator[Block]:
+    last = found.history[-1] if found.history else None
+    if last is None:
+        return
+    chance = ""
+    if found.condition_by_chance is not None:
+        chance = (
+            f" Its longest axis has {_condition(found):.3g} times the variance of the shortest; on "
+            f"pure noise one search of this size in twenty reaches more than "
+            f"{found.condition_by_chance:.3g}."
+        )
+    yield Text(
+        f"After generation {last.generation} the step size is {last.sigma:.3g} and the axis ratio "
+        f"{last.axis_ratio:.3g}.{chance}"
+    )
+
+
+def _condition(found: Distribution) -> float:
+    lowest = found.eigenvalues[-1]
+    return found.eigenvalues[0] / lowest if lowest else float("inf")
+
+
+def _pairs(report: Report, found: Distribution) -> Iterator[Block]:
+    own = [knob.name for knob in report.knobs]
+    pairs = sorted(
+        ((found.correlations[i][j], own[i], own[j]) for i in range(len(own)) for j in range(i)),
+        key=lambda pair: -abs(pair[0]),
+    )
+    if not pairs:
+        return
+    limit = found.correlation_by_chance
+    yield Table(
+        "Knobs that go together the most",
+        [names("two knobs"), Column("correlation"), names("beyond chance")],
+        [
+            [f"{plain(a)} and {plain(b)}", f"{r:+.2f}", _beyond(r, limit)]
+            for r, a, b in pairs[:MOST_PAIRS]
+        ],
+    )
+    if limit is not None:
+        yield Text(
+            f"On pure noise one search of this size in twenty has a correlation beyond {limit:.2f}."
+        )
+
+
+def _beyond(value: float, limit: float | None) -> str:
+    if limit is None:
+        return "-"
+    return "yes" if abs(value) > limit else "no"

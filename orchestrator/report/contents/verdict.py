@@ -1,0 +1,118 @@
+"""What was found: the verdict with its evidence; of a check its knobs, of a campaign effects."""
+
+from collections.abc import Iterator
+
+from budgets.campaign.text import campaign_lines
+from budgets.liveness_text import check_lines
+from budgets.plain import plain
+from budgets.proxy.text import proxy_lines
+from budgets.terms import PanelName
+from budgets.verdict.findings import Findings
+from budgets.verdict.findings_text import (
+    condition_table,
+    control_table,
+    finalist_table,
+    gain_lines,
+)
+from orchestrator.report.contents.blocks import Block, Column, Items, Table, Text, names
+from orchestrator.report.contents.figures import Figures
+from orchestrator.report.contents.parsed import blocks_of
+from orchestrator.report.model import ArmScores, Report
+
+
+def verdict(report: Report, figures: Figures) -> list[Block]:
+    """The section."""
+    return [
+        Text(f"On record: {plain(report.budget.sentence)}"),
+        *_beginning(report),
+        *_found(report, figures),
+    ]
+
+
+def _beginning(report: Report) -> Iterator[Block]:
+    if report.budget.follows is not None:
+        yield Text(plain(report.budget.follows))
+
+
+def _found(report: Report, figures: Figures) -> list[Block]:
+    budget, drawn = report.budget, figures.of("verdict")
+    if budget.campaign is not None:
+        return [*drawn, *blocks_of(campaign_lines(budget.campaign))]
+    if budget.phase == "check":
+        if budget.proxy is not None:
+            return [*drawn, *blocks_of(proxy_lines(budget.proxy), (_PROXY,))]
+        return [
+            *drawn,
+            *blocks_of(check_lines(budget.check), ("What each knob does to the score",)),
+        ]
+    if budget.findings is None:
+        return [Text(_no_comparison(report))]
+    return list(_evidence(report, budget.findings, figures))
+
+
+_PROXY = "Short and full evaluations of the same candidates"
+
+
+def _no_comparison(report: Report) -> str:
+    if report.identity.phase == "calibration":
+        return "A calibration compares nothing: it measures what others are compared with."
+    return (
+        "No comparison with the baseline on fresh seeds is part of this run, so it cannot end in a "
+        "Go or a No-Go."
+    )
+
+
+def _evidence(report: Report, found: Findings, figures: Figures) -> Iterator[Block]:
+    yield Items(list(gain_lines(found, is_drawn=False)))
+    yield from figures.of("verdict")
+    yield from blocks_of(condition_table(found), ("What a Go needs, and what was observed",))
+    yield from blocks_of(finalist_table(found), ("Who was compared to become the winner",))
+    yield from blocks_of(
+        control_table(found), ("Controls: with something switched off, at the baseline's knobs",)
+    )
+    yield from _scores(report.arms)
+    if found.advice is not None:
+        yield Text(found.advice)
+
+
+def _scores(arms: tuple[ArmScores, ...]) -> Iterator[Block]:
+    """A row a seed: what differs along it is the configuration's doing."""
+    own = [arm for arm in arms if arm.panel != "proxy"]
+    titles = list(dict.fromkeys(arm.name for arm in own))
+    if not titles:
+        return
+    yield Table(
+        "Scores on fresh seeds, which no candidate of the search was evaluated on",
+        [Column("seed"), names("there for"), *map(Column, map(plain, titles))],
+        [
+            [str(seed), why, *(_score(own, why, name, seed) for name in titles)]
+            for why, seed in _seeds(own)
+        ],
+    )
+
+
+_WHY: dict[PanelName, str] = {
+    "finalists": "picking",
+    "winner": "the verdict",
+    "reference": "fresh",
+    "rung": "more training",
+}
+
+
+def _seeds(arms: list[ArmScores]) -> Iterator[tuple[str, int]]:
+    """Each seed with what it is there for; the baseline has those of all but the rung."""
+    known = set[int]()
+    for panel, why in _WHY.items():
+        for arm in arms:
+            if arm.panel == panel:
+                yield from ((why, seed) for seed in arm.scores if seed not in known)
+                known |= arm.scores.keys()
+
+
+def _score(arms: list[ArmScores], why: str, name: str, seed: int) -> str:
+    is_rung = why == _WHY["rung"]
+    for arm in arms:
+        if arm.name == name and seed in arm.scores and (arm.panel == "rung") == is_rung:
+            score = arm.scores[seed]
+            return "none" if score is None else f"{score:.5g}"
+    return ""

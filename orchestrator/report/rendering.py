@@ -1,0 +1,116 @@
+"""Templates filled in: everything escaped, nothing steering the page, one style and its policy."""
+
+import base64
+import hashlib
+from dataclasses import replace
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from budgets.plain import printable
+from orchestrator.charts.chart import Plot
+from orchestrator.charts.svg import STYLE, svg
+from orchestrator.report.contents.blocks import Cell, Ruler
+from orchestrator.report.prose import Span, spans, unmarked
+
+MOST_CHARACTERS = 4000
+"""Of one text: nobody reads more, and a browser would choke on it."""
+
+LONG = 60
+"""Characters: a cell with more may be broken over lines."""
+
+TALL = 16
+"""Rows: a table with more is in a box of its own height."""
+
+RULER_WIDTH, RULER_EDGE = 120, 6
+"""Of a knob's range, in the units of its drawing."""
+
+
+@cache
+def style() -> str:
+    """The style sheet of a page and of its plots."""
+    own = (files("orchestrator.report") / "templates" / "style.css").read_text()
+    return f"{own}{STYLE}"
+
+
+def policy(sheet: str) -> str:
+    """What a browser may do with a page of that style: show it, and load nothing at all."""
+    hashed = base64.b64encode(hashlib.sha256(sheet.encode()).digest()).decode()
+    return (
+        f"default-src 'none'; style-src 'sha256-{hashed}'; img-src data:; base-uri 'none'; "
+        "form-action 'none'"
+    )
+
+
+def filled(template: str, **values: Any) -> str:
+    """A template of this package with those values."""
+    return _environment().get_template(template).render(**values)
+
+
+def whole(template: str, title: str, **values: Any) -> str:
+    """The same as a document of its own, with the style and its policy."""
+    sheet = style()
+    head = {"title": title, "style": Markup(sheet), "policy": policy(sheet)}  # noqa: S704 - ours
+    return filled(template, **head, **values)
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("orchestrator.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals.update(
+        kind=_kind,
+        is_long=_is_long,
+        place=_place,
+        ruler_in_words=_ruler_in_words,
+        spans=_spans,
+        svg=_drawn,
+        tall=TALL,
+    )
+    return environment
+
+
+def _shown(value: Any) -> Any:
+    """Text without characters that steer: a page has no NUL, and nothing turns its text around."""
+    return printable(cut(value)) if type(value) is str else value
+
+
+def cut(text: str) -> str:
+    """Its beginning, where it is too long for a page."""
+    return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}..."
+
+
+def _spans(text: str) -> list[Span]:
+    return spans(cut(text))
+
+
+def _kind(value: object) -> str:
+    return type(value).__name__
+
+
+def _is_long(value: Cell) -> bool:
+    return isinstance(value, str) and len(unmarked(cut(value))) > LONG
+
+
+def _drawn(plot: Plot) -> Markup:
+    described = replace(plot, description=cut(plot.description))
+    return Markup(svg(described, ids=f"drawn-{plot.name}"))  # noqa: S704 - its writer escapes every text
+
+
+def _place(unit: float) -> float:
+    return round(RULER_EDGE + RULER_WIDTH * min(max(unit, 0.0), 1.0), 1)
+
+
+def _ruler_in_words(cell: Ruler) -> str:
+    if cell.recommended is None:
+        return f"{cell.baseline:.2f} of its range"
+    return f"from {cell.baseline:.2f} to {cell.recommended:.2f} of its range"

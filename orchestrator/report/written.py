@@ -1,0 +1,60 @@
+"""Where a report goes: into the run's own `reports/`, a file that is named, or standard output."""
+
+from pathlib import Path
+
+from budgets.storage import write_aside
+from orchestrator.session import make_directory
+
+STDOUT = Path("-")
+
+ENDINGS = {"html": (".html", ".htm"), "md": (".md", ".markdown", ".txt")}
+"""A file that is there is replaced only if its name says that it may be such a one."""
+
+
+def own_reports(directory: Path) -> Path:
+    """The run's own `reports/`, which is made. Raises ValueError where it is a link."""
+    reports = directory / "reports"
+    if reports.is_symlink():
+        raise ValueError(
+            f"{reports} is a symbolic link: expected a run's own directory. Name a file with --out"
+        )
+    make_directory(reports)
+    return reports
+
+
+def own_place(directory: Path, name: str) -> Path:
+    """A file in there. Raises ValueError where something else is in its place."""
+    return _plain(own_reports(directory) / name)
+
+
+def named_place(out: Path, form: str) -> Path:
+    """The file that a person names. Raises ValueError where it cannot be, or must not."""
+    if out.is_dir():
+        raise ValueError(
+            f"--out: {out} is a directory: name a file in it, such as {out / f'report.{form}'}"
+        )
+    if not out.parent.is_dir():
+        raise ValueError(f"--out: {out.parent} is no directory: make it, or name another place")
+    if out.exists() and out.suffix.lower() not in ENDINGS[form]:
+        raise ValueError(
+            f"--out: {out} is there already, and its name does not end with "
+            f"{' or '.join(ENDINGS[form])}: name another file, or move that one away"
+        )
+    return _plain(out)
+
+
+def _plain(path: Path) -> Path:
+    """Raises ValueError where there is something else than a plain file."""
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise ValueError(
+            f"{path} is no plain file: expected one, or nothing. Move it away, or name another "
+            "with --out"
+        )
+    return path
+
+
+def write(path: Path, text: str) -> int:
+    """The whole file or nothing; returns how many bytes."""
+    data = text.encode("utf-8", "replace")
+    write_aside(path, data)
+    return len(data)

@@ -1,0 +1,152 @@
+"""What a list says of a run: how it stands, in a line."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from budgets.campaign.effects import campaign_of
+from budgets.markdown import amount, duration
+from budgets.pace import last_seen, pace
+from budgets.plain import one_line, printable
+from budgets.report import balances
+from budgets.rules.triggers import Decision, judge
+from budgets.sentence import sentence
+from budgets.state import RunState
+from budgets.verdict.findings import title
+from orchestrator.campaign.heard import Heard
+
+Standing = Literal[
+    "running", "interrupted", "paused", "stopped", "finished", "empty", "damaged", "unread"
+]
+"""`interrupted`: it may go on, and nobody carries it out; `unread`: nobody has looked yet."""
+
+Mood = Literal["good", "bad", "open", "trouble"]
+"""A Go; a No-Go; neither; what a person should look into."""
+
+OVER: dict[Decision, Standing] = {"pause": "paused", "stop": "stopped", "done": "finished"}
+
+LONGEST = 2000
+"""Characters of an error: it says how to go on in its end."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One run as a list shows it. All text is printable, and no HTML yet."""
+
+    id: str
+    place: str  # the directory it is in, as seen from the directory that is listed
+    name: str
+    phase: str
+    standing: Standing
+    mood: Mood
+    sentence: str
+    heard: datetime  # the last record; of what cannot be read, its file
+    began: datetime
+    objective: str = ""
+    progress: float | None = None  # 0 to 1
+    left: str = ""
+    cost: tuple[str, ...] = ()
+    where: str = ""  # another machine that has it
+    verdict: str = ""  # of a search that has one: `Go at this budget`
+
+    @property
+    def path(self) -> str:
+        """Its directory, likewise."""
+        return f"{self.place}/{self.name}" if self.place else self.name
+
+
+def entry_of(id_: str, place: Path, heard: Heard, now: datetime) -> Entry:
+    """The entry of a run that can be read."""
+    state, decision = heard.state, judge(heard.state).decision
+    standing = OVER.get(decision) or ("running" if heard.goes_on(now) else "interrupted")
+    found = pace(state)
+    left = found.remaining_hours if standing == "running" else None
+    return Entry(
+        id=id_,
+        place=_place(place),
+        name=printable(state.plan.run_id),
+        phase=state.plan.phase,
+        standing=standing,
+        mood=mood_of(state, standing),
+        sentence=printable(_sentence(state, standing)),
+        heard=last_seen(state),
+        began=datetime.fromtimestamp(state.began_ms / 1000, UTC),
+        objective=printable(state.plan.objective["name"]),
+        progress=1.0 if standing == "finished" else found.progress,
+        left="" if not left else f"{duration(3600 * left)} left",
+        cost=_cost(state),
+        where=_elsewhere(heard) if decision == "continue" else "",
+        verdict="" if (d := state.decided) is None else title(d.grade, d.no_go),
+    )
+
+
+def unreadable(id_: str, directory: Path, place: Path, error: Exception) -> Entry:
+    """The entry of a run whose ledger cannot be read, with why and the way on."""
+    return _of_file(id_, directory, place, "damaged", one_line(str(error), LONGEST), "trouble")
+
+
+def unread(id_: str, directory: Path, place: Path) -> Entry:
+    """The entry of a run that has not been looked at yet."""
+    return _of_file(id_, directory, place, "unread", "Being read.", "open")
+
+
+def empty(id_: str, directory: Path, place: Path) -> Entry:
+    """The entry of a run without a whole record."""
+    return _of_file(id_, directory, place, "empty", "No whole record yet.", "open")
+
+
+def _of_file(  # noqa: PLR0913, PLR0917 - an entry's parts
+    id_: str, directory: Path, place: Path, standing: Standing, text: str, mood: Mood
+) -> Entry:
+    try:
+        moment = datetime.fromtimestamp(directory.lstat().st_mtime, UTC)
+    except OSError:  # gone since
+        moment = datetime.fromtimestamp(0, UTC)
+    return Entry(
+        id=id_,
+        place=_place(place),
+        name=printable(directory.name),
+        phase=printable(directory.parent.name),
+        standing=standing,
+        mood=mood,
+        sentence=text,
+        heard=moment,
+        began=moment,
+    )
+
+
+def mood_of(state: RunState, standing: Standing) -> Mood:
+    """Good and bad are verdicts' alone."""
+    if standing in ("paused", "stopped", "interrupted"):
+        return "trouble"
+    if state.decided is None:
+        return "open"
+    return "bad" if state.decided.grade == "no_go" else "good"
+
+
+def _sentence(state: RunState, standing: Standing) -> str:
+    verdict = judge(state)
+    over = verdict.decision in ("done", "stop")
+    text = sentence(state, verdict, campaign_of(state, is_over=over))
+    if standing != "interrupted":
+        return text
+    return f"{text.replace('Running', 'Interrupted', 1)} Repeat the command that began it to go on."
+
+
+def _cost(state: RunState) -> tuple[str, ...]:
+    """Device-hours, and money where it has a price."""
+    spent = {balance.currency: balance for balance in balances(state) if balance.counts}
+    hours = spent["device-hours"]
+    parts = [f"{amount(hours, hours.spent)} device-hours"]
+    if (cost := spent.get("cost")) is not None:
+        parts.append(f"cost {cost.spent:,.2f}")
+    return tuple(parts)
+
+
+def _elsewhere(heard: Heard) -> str:
+    return printable(heard.state.opened[-1].host) if heard.alive() == "elsewhere" else ""
+
+
+def _place(place: Path) -> str:
+    return "" if place == Path() else printable(str(place.parent))

@@ -1,0 +1,161 @@
+"""A run's records as lines for a person: one an evaluation, a short budget a generation."""
+
+from budgets.events import (
+    Amended,
+    Concluded,
+    Decided,
+    Event,
+    Fired,
+    GenerationAsked,
+    GenerationTold,
+    Guided,
+    Late,
+    Opened,
+    Overridden,
+    PanelAsked,
+    Planned,
+    Reserved,
+    Salvaged,
+    Settled,
+    Withdrawn,
+)
+from budgets.liveness import label
+from budgets.markdown import amount, duration
+from budgets.pace import pace
+from budgets.pace_text import pace_line
+from budgets.report import balances
+from budgets.state import RunState
+from budgets.verdict.findings import title
+
+
+def is_lasting(event: Event) -> bool:
+    """Whether its line is worth keeping where a view shows what evaluations come to."""
+    return not isinstance(event, Settled) or event.score is None
+
+
+def line_of(state: RunState, event: Event) -> str | None:
+    """What a record says, `state` being as of it; None of one that says nothing new."""
+    match event:
+        case Settled():
+            return _evaluation(state, event)
+        case GenerationTold():
+            return _generation(state, event)
+        case PanelAsked():
+            return _panel(event)
+        case Opened():
+            return _opened(state)
+        case Late() | Fired() | Decided() | Overridden() | Withdrawn():
+            return _rarer(event)
+        case Amended() | Salvaged():  # by commands that say it themselves
+            pass
+        case Planned() | GenerationAsked() | Reserved() | Concluded():
+            pass
+    return None
+
+
+def _rarer(event: Late | Fired | Decided | Overridden | Withdrawn) -> str:
+    match event:
+        case Late():
+            return (
+                f"{_batch(event)}, candidate {event.candidate}, attempt {event.attempt} came "
+                f"late ({event.status}): charged, and told to nobody."
+            )
+        case Fired():
+            return f"Rule {event.rule}: {event.evidence}."
+        case Decided():
+            return f"{title(event.grade, event.no_go)}: {event.evidence}."
+        case Overridden():
+            return f"Rule {event.rule} is overridden: {event.reason}"
+        case Withdrawn():
+            return f"Device {event.device} gets no more work: {event.why}."
+
+
+def _opened(state: RunState) -> str:
+    done, planned = state.accounts.evaluations, state.plan.resolved.evaluations
+    verb = "Beginning" if len(state.opened) == 1 else "Taking up"
+    return f"{verb} {state.plan.phase} {state.plan.run_id}: {done} of {planned} settled."
+
+
+def _left(state: RunState) -> str:
+    found = pace(state)
+    if found.remaining_hours is None:
+        return ""
+    off = f", off track ({found.binding})" if found.on_track is False else ""
+    return f"{duration(3600 * found.remaining_hours)} left{off}"
+
+
+def _evaluation(state: RunState, event: Settled) -> str:
+    plan, accounts = state.plan, state.accounts
+    done, planned = accounts.evaluations, plan.resolved.evaluations
+    if event.panel is not None:
+        done, planned = accounts.apart, plan.apart
+    where = _where(state, event)
+    result = f"{event.status} {event.score:.5g}" if event.score is not None else event.status
+    how = f"  ({event.cause})" if event.cause else ""
+    adopted = "  recovered" if event.recovered else ""
+    again = f"  to be tried again {event.again}" if event.again else ""
+    return (
+        f"[{done:{len(str(planned))}d}/{planned}]  {where}  {result}  in {event.seconds:.1f} s"
+        f"{adopted}{how}{again}  {_left(state)}"
+    )
+
+
+def _batch(event: Late) -> str:
+    where = "Generation" if event.panel is None else f"Panel {event.panel}"
+    return f"{where} {event.generation}"
+
+
+def _panel(event: PanelAsked) -> str:
+    count = sum(map(len, event.seeds))
+    if event.panel == "proxy":
+        return (
+            f"Generation {event.number} short as well, to see if both agree: {count} evaluations."
+        )
+    names = ", ".join(arm.name for arm in event.arms)
+    where = {"reference": ", in slots that would be idle", "rung": ", with more FLOPs"}
+    return f"On fresh seeds{where.get(event.panel, '')}: {names} ({count} evaluations)."
+
+
+def _where(state: RunState, event: Settled) -> str:
+    """Which evaluation it was, as wide as every other of the run."""
+    if event.panel is not None:
+        arms = state.panels[event.panel, event.generation].arms
+        return f"{event.panel}  {arms[event.candidate].name}  seed {event.seed:10d}"
+    if state.plan.search is not None or state.plan.proxy is not None:
+        return f"generation {event.generation}  candidate {event.candidate:2d}"
+    generation = state.generations[event.generation]
+    labels = [label(state.plan, generation, c) for c in range(len(generation.points))]
+    width = max(map(len, labels))
+    return f"{labels[event.candidate]:{width}s}  seed {event.seed:10d}"
+
+
+def _generation(state: RunState, event: GenerationTold) -> str:
+    generation = state.generations[event.generation]
+    healthy = [score for score in generation.scores() if score is not None]
+    mean, best = sum(healthy) / len(healthy), min(healthy)
+    calibration = state.plan.calibration
+    baseline = calibration.mean_score if calibration else None
+    against = "" if baseline is None or not generation.is_full else f", baseline {baseline:.5g}"
+    short = "" if generation.is_full else ", short"
+    anew = f", descent {event.descent + 1}" if event.descent else ""
+    spent = "; ".join(
+        f"{amount(b, b.spent)}{'' if b.cap is None else f' of {amount(b, b.cap)}'} {b.currency}"
+        for b in balances(state)
+        if b.counts
+    )
+    return (
+        f"Generation {event.generation + 1} of {state.plan.resolved.generations}{short}{anew}: "
+        f"best {best:.5g}, mean {mean:.5g}{against}, {len(generation.failed)} failed, "
+        f"step size {event.sigma:.3g}{_by_the_model(event.guided)}.\n  Spent: {spent}."
+        f"\n  {pace_line(pace(state))}"
+    )
+
+
+def _by_the_model(guided: Guided | None) -> str:
+    """How far the generation's scores tell its candidates apart, where a model can say."""
+    if guided is None:
+        return ""
+    held = ", so its step is held" if guided.sigma is not None else ""
+    return (
+        f"; by the model they truly spread by {guided.signal:.2g}, noise {guided.noise:.2g}{held}"
+    )

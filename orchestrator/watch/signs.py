@@ -1,0 +1,131 @@
+"""What attempts in flight have written into their directories: on which device, how far they are.
+
+Read without a lock, a few KiB of each at most, and believed as little as anything an evaluation
+writes: a link, a pipe, or nonsense is no sign.
+"""
+
+import math
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+
+from orchestrator.execution.attempts import METRICS, STARTED
+from orchestrator.watch.snapshot import DeviceRow, Snapshot
+
+READ_BYTES = 4096
+"""Of a file, from its end: some heartbeats, and more than one of a screenful of metrics."""
+
+MOST_NAME = 80
+"""Characters of a device's name."""
+
+
+class Beat(NamedTuple):
+    """How far an evaluation is, as far as it says."""
+
+    step: float | None
+    loss: float | None
+    progress: float | None  # 0 to 1
+
+
+NO_BEAT = Beat(None, None, None)
+
+
+Try = tuple[str, int]
+"""An attempt: the place of its evaluation, and which one it is there."""
+
+
+@dataclass
+class Signs:
+    """Of what is in flight of the run in `directory`, read anew each time."""
+
+    directory: Path
+    _devices: dict[Try, str] = field(default_factory=dict)  # once they are known
+
+    def seen(self, found: Snapshot, most: int | None = None) -> Snapshot:
+        """The snapshot with what is in flight as it says itself.
+
+        Heartbeats only of the `most` that run for the longest time. Nothing changes of a run whose
+        attempts lie elsewhere.
+        """
+        if not (self.directory / "eval").is_dir():
+            return found
+        flying = [row for row in found.devices if row.doing != "idle"]
+        flying.sort(key=lambda row: -(row.seconds or 0.0))
+        known = {(row.place, row.attempt) for row in flying}
+        self._devices = {one: name for one, name in self._devices.items() if one in known}
+        said = {row.slot: self._said(row, number, most) for number, row in enumerate(flying)}
+        rows = tuple(said.get(row.slot, row) for row in found.devices)
+        return found.model_copy(update={"devices": rows})
+
+    def _said(self, row: DeviceRow, number: int, most: int | None) -> DeviceRow:
+        device = self._device((row.place, row.attempt))
+        if device is None:
+            return row.model_copy(update={"doing": "starting"})
+        update: dict[str, Any] = {"device": device} if device else {}
+        if most is None or number < most:
+            update |= with_progress(heartbeat(self.directory / "eval" / row.place), row)._asdict()
+        return row.model_copy(update=update)
+
+    def _device(self, attempt: Try) -> str | None:
+        """None: nobody has taken the attempt on."""
+        if attempt not in self._devices:
+            started = next(
+                _objects(_end_of(self.directory / "eval" / attempt[0] / STARTED) + b"\n"), None
+            )
+            if started is None:
+                return None
+            named = started.get("device")
+            self._devices[attempt] = named[:MOST_NAME] if isinstance(named, str) else ""
+        return self._devices[attempt]
+
+
+def with_progress(beat: Beat, row: DeviceRow) -> Beat:
+    """The same; where it says no share but a step, that of the steps that others took."""
+    if beat.progress is None and beat.step is not None and row.expected_steps:
+        return beat._replace(progress=min(1.0, max(0.0, beat.step / row.expected_steps)))
+    return beat
+
+
+def heartbeat(place: Path) -> Beat:
+    """What the heartbeats of the attempt in that directory have told of last."""
+    found: dict[str, float] = {}
+    for said in _objects(_end_of(place / METRICS)):
+        for name in Beat._fields:
+            value = said.get(name)
+            if name not in found and isinstance(value, float | int) and math.isfinite(value):
+                found[name] = float(value)
+    beat = NO_BEAT._replace(**found)
+    return beat if 0 <= (beat.progress or 0) <= 1 else beat._replace(progress=None)
+
+
+def _objects(data: bytes) -> Iterator[dict[str, Any]]:
+    """JSON objects on whole lines, the last one first; what is none is passed over."""
+    for line in reversed(data.split(b"\n")[:-1]):
+        try:
+            found = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            continue
+        if isinstance(found, dict):
+            yield found
+
+
+def _end_of(path: Path) -> bytes:
+    """The last bytes of a plain file; none of anything else."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode):
+            return b""
+        return os.pread(handle, READ_BYTES, max(0, found.st_size - READ_BYTES))
+    except OSError:
+        return b""
+    finally:
+        os.close(handle)

@@ -1,0 +1,158 @@
+"""What a person watches of a run, as one model. It is also what a page of a live run shows.
+
+Times are seconds, scores are better when lower. Text is as the ledger has it: whoever shows it
+escapes it.
+"""
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, computed_field
+
+from budgets.events import Status
+from budgets.pace import Pace
+from budgets.report import Balance
+from budgets.terms import PanelName, Phase, Tier
+
+Standing = Literal["running", "elsewhere", "nobody", "over"]
+"""Whether it is carried out: here, on another machine as far as can be told, by nobody, or over."""
+
+Doing = Literal["idle", "starting", "running"]
+"""Of a device; `starting` until its supervisor has said that it took the evaluation on."""
+
+
+OVERDUE_TIMES = 1.5
+"""An evaluation that takes so many times what is expected is pointed at ..."""
+
+OVERDUE_SECONDS = 2.0
+"""... if it is so much longer at least."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Counts(_Part):
+    """Evaluations, of the search and beside it together."""
+
+    settled: int  # for good
+    ok: int
+    failed: dict[str, int]  # by status
+    lost: int  # attempts that were lost, cancelled or are tried again: no evaluation is used up
+    in_flight: int
+    to_come: int  # neither settled nor in flight, at most
+
+    @property
+    def planned(self) -> int:
+        return self.settled + self.in_flight + self.to_come
+
+
+class GenerationScores(_Part):
+    """One generation's scores over its healthy candidates, as far as it has come."""
+
+    number: int
+    is_full: bool  # else evaluated short by a proxy: comparable with its like only
+    is_told: bool
+    healthy: int
+    failed: int
+    best: float | None
+    mean: float | None
+    sigma: float | None
+    outside: Literal["better", "worse"] | None  # the mean, of the baseline's noise band
+
+
+class Scores(_Part):
+    """What a search has found so far, beside the baseline."""
+
+    baseline: float | None
+    noise_sd: float | None  # of one evaluation, from seed to seed
+    band: tuple[float, float] | None  # the baseline's mean - and + 2 of these
+    best: float | None  # of full evaluations
+    best_by_luck: float | None  # expected best of as many evaluations of the baseline
+    generations: tuple[GenerationScores, ...]
+
+
+class Arm(_Part):
+    """One configuration that is compared on fresh seeds."""
+
+    panel: PanelName
+    name: str
+    settled: int
+    planned: int
+    mean: float | None  # of the healthy ones so far
+
+
+class DeviceRow(_Part):
+    """One slot and what it does."""
+
+    slot: int  # from 0, the lowest that was free when the evaluation was reserved
+    device: str  # as outcomes name it; empty: not known
+    doing: Doing
+    what: str  # which evaluation, in words; empty when idle
+    place: str  # its directory below the run's `eval/`
+    attempt: int
+    seconds: float | None  # for how long it has been doing that; None: not known
+    expected_seconds: float | None
+    expected_steps: float | None  # that others took
+    limit_seconds: float | None  # then it is ended
+    step: float | None = None  # as its heartbeat said last, as are the next two
+    loss: float | None = None
+    progress: float | None = None  # 0 to 1; of steps as others took them, where it does not say
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def is_overdue(self) -> bool:
+        """Whether it takes far longer than is expected."""
+        if self.seconds is None or self.expected_seconds is None:
+            return False
+        longest = max(
+            OVERDUE_TIMES * self.expected_seconds, self.expected_seconds + OVERDUE_SECONDS
+        )
+        return self.seconds > longest
+
+
+class Ended(_Part):
+    """An attempt that is over."""
+
+    what: str
+    status: Status
+    score: float | None
+    seconds: float
+    device: str
+    cause: str
+    is_again: bool  # its evaluation is owed once more
+    is_recovered: bool
+
+
+class Snapshot(_Part):
+    """A run at a moment."""
+
+    run_id: str
+    phase: Phase
+    tier: Tier | None
+    objective: str
+    now: datetime
+    last: datetime | None  # of the last record; None before the first session
+    records: int
+    standing: Standing
+    whose: str  # who carries it out, in words
+    decision: Literal["continue", "pause", "stop", "done"]
+    sentence: str  # where it stands, and what to do if nothing goes on
+    course: str  # what it does now: `generation 4 of 15`, `finalists on fresh seeds`
+    generation: int  # the one in progress, or the last one, from 1; 0 before the first
+    generations: int  # that are planned
+    counts: Counts
+    scores: Scores
+    arms: tuple[Arm, ...]
+    balances: tuple[Balance, ...]
+    pace: Pace  # as of now: what runs at the moment has come so much nearer to its end
+    devices: tuple[DeviceRow, ...]
+    recent: tuple[Ended, ...]  # the last few attempts, the last one first
+    triggers: tuple[str, ...]  # rules that fired, the last one first, as are the next two
+    overrides: tuple[str, ...]
+    withdrawn: tuple[str, ...]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more will happen unless a person does something."""
+        return self.standing == "over"

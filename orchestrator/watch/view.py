@@ -1,0 +1,120 @@
+"""A snapshot as a picture of text that fits into a terminal, however small."""
+
+from collections import Counter
+from collections.abc import Iterator
+from textwrap import wrap
+
+from rich.console import Console, ConsoleOptions
+from rich.segment import Segment
+
+from budgets.plain import printable
+from orchestrator.watch import parts
+from orchestrator.watch.glyphs import FAINT, ODD, Glyphs, Line, fitted, glyphs_for, shown
+from orchestrator.watch.rows import device_lines
+from orchestrator.watch.snapshot import Snapshot
+
+LABEL, NARROW = 13, 60
+"""Columns of what a line is about; below so many columns of the terminal it is left out."""
+
+ENDLESS = 1000
+"""Lines, where nobody counts them."""
+
+SHARES = (
+    ("run", 1),
+    ("now", 1),
+    ("time", 1),
+    ("evaluations", 1),
+    ("score", 1),
+    ("so", 3),
+    ("devices", 3),
+    ("rules", 2),
+    ("fresh seeds", 2),
+    ("budget", 1),
+    ("score", 2),
+    ("means", 1),
+    ("last", 1),
+    ("budget", 5),
+    ("devices", 8),
+    ("means", 2),
+    ("fresh seeds", 8),
+    ("last", 5),
+    ("devices", ENDLESS),
+    ("rules", ENDLESS),
+)
+"""Who gets how many lines, the one in greatest need first."""
+
+
+class View:
+    """A snapshot in at most `height` lines, or in all that it takes.
+
+    A rich renderable, as wide as what it is printed on.
+    """
+
+    def __init__(self, found: Snapshot, height: int = ENDLESS) -> None:
+        self._found = found
+        self._height = height
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        width, encoding = options.max_width, options.encoding
+        glyphs = glyphs_for(encoding)
+        for line in self._lines(width, glyphs):
+            clean = tuple((shown(text, encoding), style) for text, style in line)
+            yield from (Segment(*piece) for piece in fitted(clean, width, glyphs.cut))
+            yield Segment.line()
+
+    def _lines(self, width: int, glyphs: Glyphs) -> Iterator[Line]:
+        """In reading order; each may still be too long."""
+        label = LABEL if width >= NARROW else 0
+        wanted = _parts(self._found, width - label, glyphs)
+        rows = _shares({name: len(own) for name, own in wanted.items()}, self._height)
+        for name, whole in wanted.items():
+            own = whole[: rows[name]]
+            if len(own) < len(whole):
+                own = _shorter(name, own, self._found, width - label, glyphs)
+            for number, line in enumerate(own):
+                said = f"{name if number == 0 else '':{label}s}" if label else ""
+                yield ((said, FAINT), *line)
+
+
+def _parts(found: Snapshot, width: int, glyphs: Glyphs) -> dict[str, list[Line]]:
+    """All there is to say, in reading order."""
+    return {
+        "run": [parts.who(found)],
+        "now": [parts.where(found, width, glyphs)],
+        "time": [parts.when(found)],
+        "so": list(_so(found, width)),
+        "evaluations": [parts.evaluations(found)],
+        "score": list(parts.scores(found, glyphs)),
+        "means": parts.means(found.scores, width, glyphs),
+        "fresh seeds": parts.arms(found.arms),
+        "budget": parts.budget(found.balances, width, glyphs),
+        "devices": device_lines(found.devices, len(found.devices), width, glyphs),
+        "rules": list(parts.notes(found)),
+        "last": parts.recent(found.recent),
+    }
+
+
+def _so(found: Snapshot, width: int) -> Iterator[Line]:
+    """What a person is to know or do where nothing goes on."""
+    if found.decision != "continue":
+        yield from (((line, None),) for line in wrap(printable(found.sentence), max(10, width)))
+    elif found.standing == "nobody":
+        yield (("Repeat the command that began it to go on.", ODD),)
+
+
+def _shares(wanted: dict[str, int], height: int) -> Counter[str]:
+    """How many lines each part gets."""
+    rows: Counter[str] = Counter()
+    for name, most in SHARES:
+        more = min(wanted[name], most) - rows[name]
+        rows[name] += max(0, min(more, height - rows.total()))
+    return rows
+
+
+def _shorter(name: str, own: list[Line], found: Snapshot, width: int, glyphs: Glyphs) -> list[Line]:
+    """The same in fewer lines, where there is a better way than to leave out the last ones."""
+    if name == "devices":
+        return device_lines(found.devices, len(own), width, glyphs)
+    if name == "budget" and own:
+        return [parts.budget_in_a_line(found.balances)]
+    return own
