@@ -113,12 +113,20 @@ def test_a_library_that_hangs_is_ended_after_a_bounded_time(
     assert ", and was ended" in line
 
 
-def test_a_person_in_a_hurry_waits_for_nothing(tracked: Path, instead: Instead) -> None:
+@pytest.mark.parametrize(
+    ("patience", "hurries"),
+    [(4.0, [True, True]), (3600.0, [False, False, True])],
+    ids=["in a hurry", "impatient"],
+)
+def test_somebody_in_a_hurry_does_not_wait_long(
+    tracked: Path, instead: Instead, patience: float, hurries: list[bool]
+) -> None:
     instead("time.sleep(3600)")
     said: list[str] = []
-    found = followers(tracked, said, 3600.0)
+    found = followers(tracked, said, patience)
+    is_hurried = iter(hurries)
     began = time.monotonic()
-    found.close(lambda: True)
+    found.close(lambda: next(is_hurried, True))
     assert time.monotonic() - began < 10
     assert len(said) == 1
 
