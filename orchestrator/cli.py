@@ -3,7 +3,6 @@
 import io
 import signal
 import sys
-from datetime import UTC, datetime
 from typing import Any
 
 import typer
@@ -14,12 +13,7 @@ from budgets.chain import LedgerCorruptError
 from budgets.fold import ImpossibleEventError
 from budgets.ledger import LedgerStorageError
 from budgets.lock import LedgerLockedError
-from budgets.markdown import amount
-from budgets.pace import pace
-from budgets.pace_text import pace_line
 from budgets.plain import printable
-from budgets.report import budget_report
-from budgets.state import RunState
 from budgets.storage import FULL
 from objectives.api import SetupError
 from objectives.keeping import keeping
@@ -27,22 +21,15 @@ from orchestrator.analyze_command import analyze
 from orchestrator.best.command import best
 from orchestrator.campaign.commands import run_campaign
 from orchestrator.campaign.plan_command import plan_campaign
-from orchestrator.campaign.shown import show_board
-from orchestrator.campaign.status import find_board
 from orchestrator.compare.command import compare
 from orchestrator.config.asked import Asked
 from orchestrator.config.commands import init
 from orchestrator.doctor.command import doctor
 from orchestrator.dry_run_command import show_dry_run
-from orchestrator.execution import processes
 from orchestrator.execution.server import EngineError
 from orchestrator.explain import explain
 from orchestrator.ledger_commands import amend, ledgers, verify
 from orchestrator.options import (
-    DEFAULT_ROOT,
-    Json,
-    Root,
-    RunName,
     file_command,
     phase_command,
 )
@@ -50,10 +37,8 @@ from orchestrator.planning.calibrate_command import calibrate
 from orchestrator.planning.commands import plans
 from orchestrator.planning.history_command import history
 from orchestrator.proxy_commands import proxies
-from orchestrator.recorded import find_run, load_state
 from orchestrator.report.command import report
 from orchestrator.serve.command import serve
-from orchestrator.session import system_clock
 from orchestrator.shards_command import shards
 from orchestrator.slurm.commands import exports
 from orchestrator.space_commands import spaces
@@ -67,6 +52,7 @@ from orchestrator.terminal import (
 )
 from orchestrator.trackers.command import track
 from orchestrator.walk import ReplayError
+from orchestrator.watch.command import status
 
 EXIT_BAD_INPUT = 2
 EXIT_LOCKED, EXIT_ENGINE = 5, 7
@@ -134,46 +120,8 @@ app.command()(serve)
 app.command()(history)
 app.command()(report)
 app.command()(compare)
+app.command()(status)
 app.command()(track)
-
-
-@app.command()
-def status(run: RunName = None, root: Root = DEFAULT_ROOT, as_json: Json = False) -> None:
-    """How a run or a campaign stands, also while another process runs it."""
-    if (board := find_board(run, root, system_clock().now())) is not None:
-        show_board(board, as_json=as_json)
-        return
-    directory = find_run(run, root)
-    state = load_state(directory)
-    running = _is_running(state)
-    report = budget_report(state)
-    found = pace(state, datetime.now(UTC)) if report.decision == "continue" else None
-    if as_json:
-        document = {"directory": str(directory), "running": running, **report.model_dump()}
-        print_json({**document, "pace": None if found is None else found.model_dump()})
-        return
-    whose = f"running (pid {state.opened[-1].owner.pid})" if running else "not running"
-    print(printable(f"{directory}: {whose}"))
-    print(printable(report.sentence))
-    for balance in report.balances:
-        if balance.counts:
-            free = "" if balance.free is None else " free"
-            print(
-                f"  {balance.currency:13s} {amount(balance, balance.spent)} spent, "
-                f"{amount(balance, balance.reserved)} reserved, "
-                f"{amount(balance, balance.free)}{free}"
-            )
-    if found is not None:
-        print(printable(pace_line(found)))
-    if report.decision == "continue" and not running:
-        print("Repeat the command that began it to go on.")
-
-
-def _is_running(state: RunState) -> bool:
-    if state.concluded is not None or not state.opened:
-        return False
-    owner = state.opened[-1].owner
-    return owner.boot_id == processes.boot_id() and not processes.owner_is_gone(owner)
 
 
 _ParserError: type[Exception] = typer.BadParameter.__mro__[1]

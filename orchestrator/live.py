@@ -24,8 +24,8 @@ from orchestrator.watch.screen import Screen, can_paint
 from orchestrator.watch.signs import Signs
 from orchestrator.watch.snapshot import Snapshot
 from orchestrator.watch.stray import caught
-from orchestrator.watch.suspended import suspended
 from orchestrator.watch.take import snapshot
+from orchestrator.watch.tidy import tidy
 from orchestrator.watch.view import View
 
 TAKE_SECONDS = 0.5
@@ -74,7 +74,7 @@ class Live:
             self._screen = screen
             self._stack.callback(screen.stop)
             self._stack.enter_context(caught(self.say))
-            self._stack.enter_context(suspended(self.console))
+            self._stack.enter_context(tidy(self.console))
         return self
 
     def __exit__(self, *_: object) -> None:

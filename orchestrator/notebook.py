@@ -103,7 +103,7 @@ class LoadedRun:
     @cached_property
     def answer(self) -> Answer:
         """What a person asks first: did it find something, how sure, at what cost, what next."""
-        return answer(self.state, budget_report(self.state))
+        return answer(self.state, budget_report(self.state), self.directory)
 
     def _repr_markdown_(self) -> str:
         lines = [f"**{plain(self.state.plan.run_id)}: {plain(self.answer.title)}.**"]
@@ -122,7 +122,7 @@ class LoadedRun:
     def _answers(self) -> Iterable[tuple[str, str]]:
         own = self.answer
         yield from (("Found", own.found), ("Sure", own.sure), ("Cost", own.cost))
-        yield "Next", f"{own.next} {own.command}".strip()
+        yield "Next", " ".join((own.next, *own.commands))
 
 
 def _escaped(text: str) -> str:

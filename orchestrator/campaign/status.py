@@ -9,7 +9,7 @@ from typing import Any
 
 from budgets.campaign.effects import CampaignReport, campaign_report
 from budgets.campaign.matrix import Matrix, matrix_of
-from budgets.campaign.matrix_text import matrix_lines
+from budgets.campaign.matrix_text import WIDTH, matrix_lines
 from budgets.campaign.text import campaign_lines, campaign_sentence
 from budgets.chain import LEDGER, Reader
 from budgets.events import Planned
@@ -41,12 +41,12 @@ class Board:
         """Whether its cells are runs of their own, with ledgers of their own."""
         return not self.budget
 
-    def lines(self) -> list[str]:
-        """For a terminal."""
+    def lines(self, width: int = WIDTH) -> list[str]:
+        """For a terminal of that width."""
         return [
             f"{self.directory}: {self.whose}",
             "",
-            *matrix_lines(self.matrix),
+            *matrix_lines(self.matrix, width),
             *self.budget,
             self.sentence,
         ]

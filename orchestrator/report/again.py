@@ -49,7 +49,9 @@ def again(directory: Path, state: RunState) -> tuple[str, ...]:
     plan = state.planned
     try:
         return (*_words(state, plan), *_place(directory, plan))
-    except SetupError as error:
+    except UntoldError:
+        raise
+    except (ValueError, SetupError) as error:  # its objective is not here, or is another one
         raise UntoldError(str(error)) from error
 
 
@@ -76,6 +78,7 @@ def _place(directory: Path, plan: Plan) -> list[str]:
 def objective_words(plan: Plan) -> Iterator[str]:
     """Which one, with the settings that it would not have anyway. Raises UntoldError."""
     spec = ObjectiveSpec.model_validate(plan.objective)
+    registry.named(spec.name)  # raises ValueError on one that there is no more
     if spec.name != Top().objective:
         yield from ("--objective", spec.name)
     for name, value in registry.unusual(spec).items():
@@ -199,13 +202,10 @@ def _fraction(plan: Plan) -> float | None:
     if plan.proxy is None:
         return None
     label = plan.proxy.varied.label
-    try:
-        fraction = float(label.partition(" x ")[0])
-        objective = registry.load(ObjectiveSpec.model_validate(plan.objective))
-        if proxy_terms(objective, fraction, plan.calibration) == plan.proxy:
-            return fraction
-    except ValueError as error:
-        raise UntoldError(f"how short its proxy is cannot be told: {error}") from error
+    fraction = float(label.partition(" x ")[0])
+    objective = registry.load(ObjectiveSpec.model_validate(plan.objective))
+    if proxy_terms(objective, fraction, plan.calibration) == plan.proxy:
+        return fraction
     raise UntoldError(f"how short its proxy is cannot be told from its label {label!r}")
 
 

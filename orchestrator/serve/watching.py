@@ -118,7 +118,7 @@ def _device(device: DeviceRow, now: datetime) -> Row:
         bar = Bar(bar=round(device.progress, 3), label=f"progress of {printable(device.what)}")
     again = f", attempt {device.attempt}" if device.attempt > 1 else ""
     row = _row(
-        name_of(device),
+        name_of(device, with_host=True),
         f"{device.what}{again}" if device.what else device.doing,
         since,
         "" if expected is None else duration(expected),

@@ -67,7 +67,9 @@ class Following:
             self._process.stdin.close()
 
     def kill(self, why: str) -> None:
-        """End it, and what it has started in its session."""
+        """End it, and what it has started in its session; nothing if it has ended by itself."""
+        if self.has_ended():
+            return
         self.release()
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)

@@ -115,7 +115,7 @@ def _beside(last: GenerationScores, base: str, band: tuple[float, float] | None)
 def means(known: Scores, width: int, glyphs: Glyphs) -> list[Line]:
     """A sparkline of generation means, and where each lies beside the baseline's noise."""
     told = [g for g in known.generations if g.is_told and g.mean is not None][-width:]
-    if not told:
+    if len(told) < 2:
         return []
     line = sparkline([g.mean if g.is_full else None for g in told], known.band or (), glyphs)
     marks = "".join({"better": "v", "worse": "^", None: "-"}[g.outside] for g in told)

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from budgets.markdown import duration
-from orchestrator.watch.glyphs import BAD, FAINT, Glyphs, Line, Piece, bar, padded
+from orchestrator.watch.glyphs import ASCII, BAD, FAINT, Glyphs, Line, Piece, bar, padded
 from orchestrator.watch.snapshot import DeviceRow
 
 NAME, WHAT, TIME, BAR = 16, 26, 16, 10
@@ -29,10 +29,16 @@ def device_lines(rows: tuple[DeviceRow, ...], most: int, width: int, glyphs: Gly
     return [*_laid_out(kept, width, glyphs), ((_summary(left_out, bool(kept)), FAINT),)]
 
 
-def name_of(row: DeviceRow) -> str:
+def told(rows: tuple[DeviceRow, ...], most: int) -> list[str]:
+    """The same as plain text."""
+    lines = device_lines(rows, most, WHAT + NARROW, ASCII)
+    return ["".join(text for text, _ in line).rstrip() for line in lines]
+
+
+def name_of(row: DeviceRow, *, with_host: bool) -> str:
     """As short as it can be told from the others: CPU slots by their number."""
     device, _, host = row.device.partition(" on ")
-    at = f" {host}" if host else ""
+    at = f" {host}" if host and with_host else ""
     if device in ("", "cpu"):
         return f"{device or 'slot'} {row.slot + 1}{at}"
     return f"gpu {device}{at}" if device.isdigit() else f"{device[:SHORT_ID]}{at}"
@@ -58,7 +64,8 @@ def _summary(rows: list[DeviceRow], beside: bool) -> str:
 
 def _laid_out(rows: list[DeviceRow], width: int, glyphs: Glyphs) -> list[Line]:
     """Columns as wide as they need to be, within bounds."""
-    names = [name_of(row) for row in rows]
+    hosts = {row.device.partition(" on ")[2] for row in rows}
+    names = [name_of(row, with_host=len(hosts - {""}) > 1) for row in rows]
     name = min(max(map(len, names), default=0), NAME if width >= NARROW else NAME // 2)
     what = min(max((len(row.what) for row in rows), default=0), WHAT if width >= NARROW else 12)
     return [

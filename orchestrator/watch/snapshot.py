@@ -155,4 +155,4 @@ class Snapshot(_Part):
     @property
     def is_over(self) -> bool:
         """Whether nothing more will happen unless a person does something."""
-        return self.decision != "continue"
+        return self.standing == "over"

@@ -169,11 +169,12 @@
   const FOCUSABLE = "a, summary, button, input, [tabindex]";
 
   function place(main) {
-    const top = [...main.querySelectorAll("[id]")].findLast(
-      (element) => element.getBoundingClientRect().top <= 1);
+    const away = (element) => Math.abs(element.getBoundingClientRect().top);
+    const anchor = [...main.querySelectorAll("section[id], figure[id]")].reduce(
+      (best, element) => (best && away(best) <= away(element) ? best : element), null);
     const active = document.activeElement;
     return {
-      anchor: top && { id: top.id, at: top.getBoundingClientRect().top },
+      anchor: anchor && { id: anchor.id, at: anchor.getBoundingClientRect().top },
       y: window.scrollY,
       focus: main.contains(active) ? [...main.querySelectorAll(FOCUSABLE)].indexOf(active) : -1,
       focusId: main.contains(active) ? active.id : "",

@@ -1,5 +1,6 @@
 """The command that is said to plan a run again: parsed by the real command line, it does."""
 
+import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -203,6 +204,37 @@ def test_what_is_not_in_the_ledger_is_not_made_up(finished_run: Path, campaign: 
 
     assert "--known" in untold(finished_run, state)
     assert "the file" in untold(campaign, load_state(campaign))
+
+
+def test_a_program_of_the_users_own_is_planned_again(run_search: RunSearch, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("print('loss: 1.5')")
+    settings = {
+        "argv": [sys.executable, "train.py"],
+        "directory": str(tmp_path),
+        "knobs": {"lr": {"kind": "log10", "min": 1e-4, "max": 0.1, "baseline": 0.01},
+                  "depth": {"kind": "int", "min": 1, "max": 9, "baseline": 3}},
+        "send": "key=value",
+        "score": {"pattern": "loss: ([0-9.]+)"},
+        "environment": {"QUOTED": "it's \"so\""},
+    }  # fmt: skip
+    result = run_search(
+        tmp_path / "runs",
+        objective="command",
+        settings=settings,
+        assumed_seconds=2.0,
+        max_evals=6,
+        population=6,
+    )
+
+    assert differences(result.state.planned, planned_again(result.directory, result.state)) == []
+
+
+def test_an_objective_that_there_is_no_more_is_not_asked_for(finished_run: Path) -> None:
+    state = load_state(finished_run)
+    objective = {"name": "cosine", "settings": {}}
+    state.planned = state.planned.model_copy(update={"objective": objective})
+
+    assert "cosine" in untold(finished_run, state)
 
 
 def test_a_secret_among_the_settings_is_not_repeated(finished_run: Path) -> None:

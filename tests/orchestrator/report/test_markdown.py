@@ -36,7 +36,7 @@ def confirmed_report(confirmed_run: Path) -> Report:
 
 def rendered(text: str) -> str:
     """As a reader with raw HTML allowed would show it: what is escaped stays text even there."""
-    return MarkdownIt("commonmark", {"html": True}).enable("table").render(text)
+    return str(MarkdownIt("commonmark", {"html": True}).enable("table").render(text))
 
 
 def test_the_sections_of_the_page_come_in_their_order(confirmed_report: Report) -> None:
