@@ -119,8 +119,8 @@ app.command("dry-run")(show_dry_run)
 app.command()(serve)
 app.command()(history)
 app.command()(report)
-app.command()(compare)
 app.command()(status)
+app.command()(compare)
 app.command()(track)
 
 

@@ -132,7 +132,7 @@ def marginals(report: Report) -> Plot | None:
         name="marginals",
         title="Each knob's marginal effect",
         caption="A candidate's score less its generation's mean against where it lay in the "
-        "knob's range, lower is better; squares are means of as many candidates each, with their "
+        "knob's range, lower is better; diamonds are means of as many candidates each, with their "
         "standard errors. No experiment: the search chose where to look, and knobs move together. "
         f"The regression that decides takes the other knobs into account: {_stand(own)}.",
         description=sentences(*map(_marginal_said, own)),
