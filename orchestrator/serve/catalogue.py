@@ -1,5 +1,6 @@
 """All runs of a directory as they stand, in an order that a person looks for them."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -80,7 +81,7 @@ class Catalogue:
         return Listing(tuple(entries), found.is_all, unread)
 
     def _place(self, directory: Path) -> Path:
-        return directory.relative_to(self.root)
+        return Path(os.path.relpath(directory, self.root))
 
     def _read(self) -> None:
         """Look at every run that was read before, and at others while there is time."""
