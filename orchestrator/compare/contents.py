@@ -11,6 +11,7 @@ from orchestrator.report.contents.blocks import (
     Block,
     Column,
     Figure,
+    Heading,
     Items,
     Lead,
     Section,
@@ -18,7 +19,7 @@ from orchestrator.report.contents.blocks import (
     Text,
     names,
 )
-from orchestrator.report.numbers import score, short
+from orchestrator.report.numbers import score, short, time_in_words
 
 PARTS: dict[Part, str] = {
     "objective": "objective",
@@ -59,7 +60,7 @@ def _found(runs: Sequence[Side]) -> str:
         return f"None of these runs shows a gain on fresh seeds{why}."
     shown.sort(key=lambda pair: -(pair[1].mean or 0.0))
     named = ", ".join(
-        f"{run.name} {better(own.mean or 0.0)} (at least {percent(own.lower or 0.0)})"
+        f"{run.name} {better(own.mean or 0.0)} (at least {100 * (own.lower or 0.0):.3g}%)"
         for run, own in shown[:MOST_NAMED]
     )
     more = f" and {len(shown) - MOST_NAMED} more" if len(shown) > MOST_NAMED else ""
@@ -89,14 +90,15 @@ def _scores(compared: Compared) -> Iterator[Block]:
     own = compared.scores
     if own.are_comparable:
         yield Text(
-            "Yes: the fingerprint of the objective, of everything that decides a score, is the same "
-            "in all runs."
+            "Yes: the fingerprint of the objective is the same in all runs, and with it everything "
+            "that decides a score."
         )
     else:
+        no = "No" if len(own.groups) == len(compared.runs) else "Not all of them"
         yield Text(
-            "**Not all of them.** Scores are of one measure only where the fingerprint of the "
-            "objective is the same: of its settings, its space, its data and its code. A gain is "
-            "relative to the run's own baseline, and of that measure too."
+            f"**{no}.** Scores are of one measure only where the fingerprint of the objective is "
+            "the same: of its settings, its space, its data and its code. A gain is relative to "
+            "the run's own baseline, and of that measure too."
         )
         yield Items([f"What differs: {plain(why)}." for why in own.why_not])
         yield Table(
@@ -119,23 +121,24 @@ def _group(runs: Sequence[Side]) -> list[str]:
 def _runs(runs: Sequence[Side]) -> Table:
     titles = ("baseline", "noise (sd)", "gain", "interval", "seeds")
     columns = [names("run"), names("what"), names("verdict"), *map(Column, titles)]
+    levels = _levels(runs)
+    missed = f"; each end of an interval is missed with a probability of {levels}" if levels else ""
     return Table(
-        "Gains are over the run's own baseline on fresh seeds; each end of an interval is missed "
-        f"with a probability of {_levels(runs)}",
+        f"Gains are over the run's own baseline on fresh seeds{missed}",
         [*columns, names("evaluations by status"), names("where")],
         [_run(run) for run in runs],
     )
 
 
 def _levels(runs: Sequence[Side]) -> str:
-    levels = sorted({run.gain.level for run in runs if run.gain is not None}) or [0.01]
+    levels = sorted({run.gain.level for run in runs if run.gain is not None})
     return " or ".join(map(percent, levels))
 
 
 def _run(run: Side) -> list[str]:
     own = run.identity
     what = own.phase if own.tier is None else f"{own.phase}, {own.tier}"
-    statuses = ", ".join(f"{count} {status}" for status, count in run.statuses.items())
+    statuses = ", ".join(f"{count} {plain(status)}" for status, count in run.statuses.items())
     return [
         plain(run.name),
         what,
@@ -197,7 +200,7 @@ def _cost(runs: Sequence[Side]) -> Iterator[Block]:
     currencies = dict.fromkeys(
         balance.currency for run in runs for balance in run.balances if balance.counts
     )
-    titles = [*currencies, "estimated hours", "actual hours", "time accuracy"]
+    titles = [*currencies, "estimated time", "actual time", "time accuracy"]
     yield Table(
         "Spent, and of how much; time accuracy is estimated / actual, good from 85 to 115%",
         [names("run"), *map(Column, titles)],
@@ -218,7 +221,9 @@ def _timing(run: Side) -> tuple[str, str, str]:
     own = run.timing
     if own is None:
         return "-", "-", "-"
-    return short(own.estimated_hours), short(own.actual_hours), f"{own.accuracy:.0f}%"
+    hours = (own.estimated_hours, own.actual_hours)
+    estimated, actual = (time_in_words(3600 * each) for each in hours)
+    return estimated, actual, f"{own.accuracy:.0f}%"
 
 
 def _differences(compared: Compared) -> Iterator[Block]:
@@ -231,7 +236,8 @@ def _differences(compared: Compared) -> Iterator[Block]:
         )
     same = [fact for fact in compared.facts if not fact.differs]
     if same:
-        yield Text(f"The same in all runs: {'; '.join(_same(same))}.")
+        yield Heading("The same in all of them")
+        yield Items(list(_same(same)))
 
 
 def _fact(fact: Fact) -> list[str]:
@@ -244,7 +250,15 @@ def _same(facts: Sequence[Fact]) -> Iterator[str]:
     for part, title in PARTS.items():
         own = [fact for fact in facts if fact.part == part]
         if own:
-            yield f"**{title}** {', '.join(map(_same_fact, own))}"
+            yield f"**{title}**: {_knobs_alike(own) if part == 'space' else _listed(own)}"
+
+
+def _knobs_alike(own: Sequence[Fact]) -> str:
+    return f"range and baseline of {', '.join(plain(fact.name) for fact in own)}"
+
+
+def _listed(own: Sequence[Fact]) -> str:
+    return ", ".join(map(_same_fact, own))
 
 
 def _same_fact(fact: Fact) -> str:

@@ -26,9 +26,17 @@ def places(names: Sequence[str], root: Path) -> list[Path]:
     if not FEWEST <= len(found) <= MOST:
         raise ValueError(
             f"expected {FEWEST} to {MOST} different runs to compare, got {len(found)}"
-            + (": the conditions of one campaign, its report compares" if len(found) == 1 else "")
+            f"{_hint(list(found.values()))}"
         )
     return list(found.values())
+
+
+def _hint(found: Sequence[Path]) -> str:
+    """What compares the conditions of a campaign in one ledger."""
+    plan = recorded_plan(found[0]) if len(found) == 1 else None
+    if plan is None or plan.campaign is None:
+        return ""
+    return ": it is a campaign, whose conditions its report compares. See: orchestrator report RUN"
 
 
 def _runs_of(name: str, root: Path) -> Iterator[Path]:

@@ -48,6 +48,7 @@ class Tie:
         self._seen = time.monotonic()  # when the follower last came by
         self._timer = threading.Lock()
         self._is_left = False
+        self._end_after(3 * self._linger)  # a library may let no thread of ours run
         threading.Thread(target=self._watch, daemon=True).start()
 
     def more(self, seconds: float) -> bool:
@@ -66,14 +67,14 @@ class Tie:
             signal.setitimer(signal.ITIMER_REAL, FAREWELL_SECONDS)
 
     def _watch(self) -> None:
-        while not select.select([self._pipe], [], [], 1.0)[0]:
-            self._end_after(STALL_SECONDS)  # a library may let no thread of ours run
+        while not select.select([self._pipe], [], [], min(1.0, self._linger / 3))[0]:
+            self._end_after(3 * self._linger)
             if os.fstat(2).st_size > LOG_BYTES:
                 os.ftruncate(2, 0)
             if time.monotonic() - self._seen > STALL_SECONDS:
                 answer(self._report, Answer(error=f"it took longer than {STALL_SECONDS:g} s"))
                 os._exit(1)
-        self._end_after(max(self._linger, 0.001))
+        self._end_after(self._linger)
         self._is_cut.set()
 
     def _end_after(self, seconds: float) -> None:
@@ -88,7 +89,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m orchestrator.trackers.process")
     parser.add_argument("tracker", choices=TRACKERS)
     parser.add_argument("run", type=Path)
-    parser.add_argument("--linger", type=float, default=20.0)
+    parser.add_argument("--linger", type=float, default=15.0, help="seconds, above 0")
     parser.add_argument("--lock", type=float, default=0.0, help="seconds to wait for the place")
     parser.add_argument("--watch", action="store_true", help="end when nobody has the run")
     parser.add_argument("--anew", action="store_true", help="tell all of it again")

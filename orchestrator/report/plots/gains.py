@@ -21,7 +21,7 @@ from orchestrator.report.plots.words import columns_for, counted, number, senten
 
 ROLES: tuple[Role, ...] = ("series1", "series2", "series3", "series4", "series5", "series6")
 
-NAME_WIDTH = 36
+NAME_WIDTH = 32
 
 FEWEST = 2
 """Pairs, whose interval may be cut by the edge where others have more."""
@@ -65,7 +65,9 @@ def _forest(report: Report, own: Sequence[Comparison]) -> Chart:
 def _names(own: Sequence[Comparison]) -> list[str]:
     """What is compared, with what unless it is the baseline, and on how many seeds."""
     every = [
-        one.name if one.against == "baseline" else f"{one.name} against {one.against}"
+        one.name
+        if one.against == "baseline"
+        else f"{one.name} over {one.against.removesuffix(' (control)')}"
         for one in own
     ]
     short = shortened(every, NAME_WIDTH)
@@ -170,7 +172,8 @@ def _families(report: Report) -> Iterator[tuple[str, list[ArmScores]]]:
     rung = [a for a in report.arms if a.panel == "rung"]
     yield "Winner on fresh seeds", [*baseline, *winner[:1]]
     yield "Finalists on picking seeds", [*baseline, *finalists]
-    yield "Beside the winner", [*baseline, *others, *winner[1:]]
+    if others or winner[1:]:
+        yield "Controls and earlier winners", [*baseline, *winner[:1], *others, *winner[1:]]
     yield "With more FLOPs", rung
 
 
@@ -195,7 +198,7 @@ def _slopes(report: Report, title: str, arms: Sequence[ArmScores]) -> Chart | No
         Points(
             [float(place)] * len(seeds),
             [arm.scores.get(seed) for seed in seeds],
-            "baseline" if place == 0 else "winner" if arm.panel == "winner" else "series1",
+            "baseline" if place == 0 else "winner" if _is_winner(arm, place) else "series1",
             tips=[f"{arm.name}, seed {seed}: {number(arm.scores.get(seed))}" for seed in seeds],
         )
         for place, arm in enumerate(arms)
@@ -207,8 +210,11 @@ def _slopes(report: Report, title: str, arms: Sequence[ArmScores]) -> Chart | No
 
 
 def _arm_name(arm: ArmScores, place: int) -> str:
-    is_winner = arm.panel in ("winner", "rung") and place == 1
-    return f"winner ({arm.name})" if is_winner else arm.name
+    return f"winner ({arm.name})" if _is_winner(arm, place) else arm.name
+
+
+def _is_winner(arm: ArmScores, place: int) -> bool:
+    return arm.panel in ("winner", "rung") and place == 1
 
 
 def _shared(arms: Sequence[ArmScores]) -> list[int]:

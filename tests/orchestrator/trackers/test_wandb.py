@@ -96,6 +96,18 @@ def test_what_wandb_has_started_ends_with_the_follower(
 
 
 @pytest.mark.slow  # starts wandb
+def test_online_is_online(tracked: Path, monkeypatch: pytest.MonkeyPatch, alone: list[str]) -> None:
+    """So that the others can see it where something is attempted."""
+    monkeypatch.setenv("WANDB_MODE", "online")
+    monkeypatch.setenv("WANDB_API_KEY", 40 * "x")
+    following = Following(Place(tracked, "wandb"))
+    while not alone:
+        assert not following.has_ended()
+        time.sleep(0.01)
+    following.kill("the test")
+
+
+@pytest.mark.slow  # starts wandb
 def test_online_without_an_account_fails_and_asks_nobody(
     tracked: Path, told: Tell, monkeypatch: pytest.MonkeyPatch, alone: list[str]
 ) -> None:

@@ -56,7 +56,7 @@ def test_what_is_not_compared_with_the_baseline_says_with_what(made: "Made") -> 
     )
     plot = confirmations(made.report(comparisons=(own,)))
     assert plot is not None
-    assert plot.charts[0].y.categories == ["winner against incumbent, n = 1"]
+    assert plot.charts[0].y.categories == ["winner over incumbent, n = 1"]
 
 
 def test_an_interval_of_two_seeds_does_not_hide_the_others(made: "Made") -> None:
