@@ -94,8 +94,7 @@ def test_a_missing_library_is_refused_before_anything_starts(
     command: "Command", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delitem(sys.modules, "mlflow", raising=False)
-    find = "orchestrator.trackers.names.find_spec"
-    monkeypatch.setattr(find, lambda name: None)
+    monkeypatch.setattr("orchestrator.trackers.names.is_installed", lambda name: False)
     line = ("phase1", "--tier", "min", "--objective", "sphere", "--executor", "inline")
     answer = command(*line, "--track", "mlflow")
     assert answer.code == 2
