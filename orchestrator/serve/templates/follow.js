@@ -62,7 +62,7 @@
 
   let lastAnswer = Date.now();
   const last = () => clock(lastAnswer);
-  const clock = (at) => new Date(at).toLocaleTimeString();
+  const clock = (at) => new Date(at).toTimeString().slice(0, 8);
 
   function say(words) {
     if (!words) lastAnswer = Date.now();
