@@ -200,7 +200,7 @@ def _duel_section(compared: Compared) -> Iterator[Section]:
 
 
 def _other_way(own: Gain) -> str:
-    return "worse, above chance" if own.upper is not None and own.upper < 0 else "may be chance"
+    return "worse, above chance" if own.is_loss else "may be chance"
 
 
 def _many(count: int) -> Iterator[Block]:

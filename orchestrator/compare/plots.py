@@ -52,15 +52,15 @@ def gains(compared: Compared) -> Plot | None:
     if len(asked) == 1:
         least = asked.pop()
         marks.append(Rule(100 * least, "limit", f"asked of a Go: {percent(least)}", axis="x"))
-    for is_shown in (True, False):
-        marks += _intervals(runs, is_shown=is_shown)
+    for is_sure in (True, False):
+        marks += _intervals(runs, is_sure=is_sure)
     rows = Axis("", categories=[_row_name(run) for run in runs])
     return Plot(
         name="gains",
         title="Gains on fresh seeds",
         caption="Each run's winner against that run's own baseline, on seeds that nobody was "
-        "picked on. Filled: the interval lies right of 0, so that the gain is more than chance. "
-        "n: seeds.",
+        "picked on. Filled: the interval leaves 0 out, so that the gain, or the loss, is more than "
+        "chance. n: seeds.",
         description=sentences(*map(_gain_said, runs)),
         charts=(Chart(Axis("gain over its own baseline (%), right is better"), rows, marks),),
         aspect=max(LEAST_ASPECT, 0.05 + ROW_ASPECT * len(runs)),
@@ -73,11 +73,13 @@ def _row_name(run: Side) -> str:
     return f"{run.name}, n = {run.gain.pairs}"
 
 
-def _intervals(runs: Sequence[Side], *, is_shown: bool) -> Iterator[Mark]:
+def _intervals(runs: Sequence[Side], *, is_sure: bool) -> Iterator[Mark]:
     own = [
         (float(place), run.gain)
         for place, run in enumerate(runs)
-        if run.gain is not None and run.gain.mean is not None and run.gain.is_shown == is_shown
+        if run.gain is not None
+        and run.gain.mean is not None
+        and (run.gain.is_shown or run.gain.is_loss) == is_sure
     ]
     if own:
         yield Intervals(
@@ -85,9 +87,9 @@ def _intervals(runs: Sequence[Side], *, is_shown: bool) -> Iterator[Mark]:
             [_in_percent(gain.lower) for _, gain in own],
             [_in_percent(gain.mean) for _, gain in own],
             [_in_percent(gain.upper) for _, gain in own],
-            "winner" if is_shown else "series1",
-            "above chance" if is_shown else "may be chance",
-            is_filled=is_shown,
+            "winner" if is_sure else "series1",
+            "beyond chance" if is_sure else "may be chance",
+            is_filled=is_sure,
         )
 
 
@@ -97,7 +99,7 @@ def _gain_said(run: Side) -> str:
         return f"{run.name}: nothing compared on fresh seeds."
     sure = ""
     if own.lower is not None and own.upper is not None:
-        sure = f" ({100 * own.lower:.3g} to {100 * own.upper:.3g} %)"
+        sure = f" (gain {100 * own.lower:+.3g} to {100 * own.upper:+.3g} %)"
     return f"{run.name}: {better(own.mean)}{sure} on {counted(own.pairs, 'seed')}."
 
 

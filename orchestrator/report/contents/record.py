@@ -62,8 +62,7 @@ def _group(group: FailureGroup) -> Iterator[Block]:
     if not group.log:
         yield Text("None of them left a log.")
         return
-    where = f"{group.places[0]}/{group.log_from}" if group.places else group.log_from
-    yield Log(printable(where), [_cut(line) for line in group.log[-MOST_LINES:]])
+    yield Log(printable(group.log_from), [_cut(line) for line in group.log[-MOST_LINES:]])
 
 
 def _place(place: str) -> str:

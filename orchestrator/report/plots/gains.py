@@ -50,8 +50,8 @@ def _forest(report: Report, own: Sequence[Comparison]) -> Chart:
     if findings is not None:
         asked = f"asked of a Go: {percent(findings.asked)}"
         marks.append(Rule(100 * findings.asked, "limit", asked, axis="x"))
-    for is_decisive, is_shown in ((True, True), (True, False), (False, True), (False, False)):
-        marks += _intervals(own, is_decisive=is_decisive, is_shown=is_shown)
+    for is_decisive, is_sure in ((True, True), (True, False), (False, True), (False, False)):
+        marks += _intervals(own, is_decisive=is_decisive, is_sure=is_sure)
     low, high = _reach(report, own)
     x = Axis("gain over what it is compared with (%), right is better", low=low, high=high)
     notes = [
@@ -88,14 +88,14 @@ def _reach(report: Report, own: Sequence[Comparison]) -> tuple[float, float]:
 
 
 def _intervals(
-    own: Sequence[Comparison], *, is_decisive: bool, is_shown: bool
+    own: Sequence[Comparison], *, is_decisive: bool, is_sure: bool
 ) -> Iterator[Intervals]:
     places = [
         place
         for place, one in enumerate(own)
         if one.gain.mean is not None
         and one.is_decisive == is_decisive
-        and one.gain.is_shown == is_shown
+        and (one.gain.is_shown or one.gain.is_loss) == is_sure
     ]
     if not places:
         return
@@ -106,8 +106,8 @@ def _intervals(
         [_percent(own[place].gain.mean) for place in places],
         [_percent(own[place].gain.upper) for place in places],
         "winner" if is_decisive else "series1",
-        f"{what}, {'above chance' if is_shown else 'may be chance'}",
-        is_filled=is_shown,
+        f"{what}, {'beyond chance' if is_sure else 'may be chance'}",
+        is_filled=is_sure,
     )
 
 
@@ -119,8 +119,8 @@ def _caption(report: Report) -> str:
     level = report.comparisons[0].gain.level
     return sentences(
         f"Each end of an interval is missed with a probability of {percent(level)}. Filled: the "
-        "interval lies right of 0, so that the gain is more than chance. n: seeds that both have a "
-        "score on; of two the interval may go on beyond the edge.",
+        "interval leaves 0 out, so that the gain, or the loss, is more than chance. n: seeds that "
+        "both have a score on; of two the interval may go on beyond the edge.",
         "What wins on the seeds that it was picked on is flattered by that choice; the decisive "
         "comparison is on seeds that nobody was picked on."
         if any(one.is_decisive for one in report.comparisons)
@@ -134,8 +134,8 @@ def _said(one: Comparison) -> str:
         return f"{one.name} against {one.against}: no pair with a score."
     sure = ""
     if own.lower is not None and own.upper is not None:
-        sure = f" ({100 * own.lower:.3g} to {100 * own.upper:.3g} %)"
-    shown = "above chance" if own.is_shown else "may be chance"
+        sure = f" (gain {100 * own.lower:+.3g} to {100 * own.upper:+.3g} %)"
+    shown = "beyond chance" if own.is_shown or own.is_loss else "may be chance"
     pairs = counted(own.pairs, "pair")
     return f"{one.name} against {one.against}: {better(own.mean)}{sure} on {pairs}, {shown}."
 

@@ -25,14 +25,15 @@ def test_a_gain_beyond_chance_is_filled_and_others_are_hollow(
     make_side: MakeSide, make_gain: MakeGain, side_by_side: SideBySide
 ) -> None:
     plot = gains(side_by_side(
-        make_side("a"), make_side("b", gain=make_gain(0.004)), make_side("c", gain=None)
+        make_side("a"), make_side("b", gain=make_gain(0.004)), make_side("c", gain=None),
+        make_side("d", gain=make_gain(-0.03)),
     ))  # fmt: skip
     assert plot is not None
     filled, hollow = marks(plot, Intervals)
-    assert (list(filled.at), list(filled.mean), filled.is_filled) == ([0.0], [5.0], True)
+    assert (list(filled.at), list(filled.mean), filled.is_filled) == ([0.0, 3.0], [5.0, -3.0], True)
     assert (list(hollow.at), hollow.is_filled) == ([1.0], False)
-    assert list(plot.charts[0].y.categories) == ["a, n = 8", "b, n = 8", "c: not compared"]
-    assert "a: 5% better (4 to 6 %) on 8 seeds." in plot.description
+    assert list(plot.charts[0].y.categories)[:3] == ["a, n = 8", "b, n = 8", "c: not compared"]
+    assert "a: 5% better (gain +4 to +6 %) on 8 seeds." in plot.description
 
 
 def test_without_any_comparison_there_is_no_plot_of_gains(

@@ -101,12 +101,12 @@ def test_failures_are_shown_with_the_last_lines_of_a_log() -> None:
     group = FailureGroup(
         whose="configuration", what="an exception", attempts=2, final=2,
         places=("eval/gen_0000/cand_0001/seed_5",), example="ValueError: no",
-        log=("Traceback", "ValueError: no"), log_from="stderr.txt",
+        log=("Traceback", "ValueError: no"), log_from="eval/gen_0000/cand_0001/seed_6/stderr.txt",
     )  # fmt: skip
     rude = own.model_copy(update={"failures": (group, group.model_copy(update={"log": ()}))})
     found = blocks(rude, "failures")
     (log,) = [block for block in found if isinstance(block, Log)]
-    assert log.where == "eval/gen_0000/cand_0001/seed_5/stderr.txt"
+    assert log.where == "eval/gen_0000/cand_0001/seed_6/stderr.txt"
     assert log.lines == ["Traceback", "ValueError: no"]
     assert "None of them left a log." in text(rude, "failures")
 
