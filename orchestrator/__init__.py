@@ -1,1 +1,19 @@
 """A CMA-ES search that spends a budget: plan, run, resume, verify."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from orchestrator.notebook import LoadedRun
+
+
+def load(run: "str | Path", *, runs_dir: "str | Path" = "artifacts/cmaes") -> "LoadedRun":
+    """The run in a directory, or with an id among those in `runs_dir`, to look into.
+
+    `.report`, `.evaluations`, `.generations`, `.recommendation`; as frames with pandas. Raises
+    ValueError where there is none.
+    """
+    from orchestrator import notebook  # not before somebody asks
+
+    return notebook.load(run, runs_dir=runs_dir)

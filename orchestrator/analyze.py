@@ -5,6 +5,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from budgets.report import recommendation
 from budgets.state import RunState
@@ -140,10 +141,11 @@ def landscapes(state: RunState, *, accept_drift: bool = False) -> list[Landscape
 def by_chance(terms: SearchTerms, population: int, generations: int) -> ByChance:
     """What searches of that size show of knobs that do nothing."""
     seeds = range(1, REPEATS + 1)
-    seen = [
-        landscape_of_noise(terms.model_copy(update={"seed": seed}), population, generations)
-        for seed in seeds
-    ]
+    with threadpool_limits(1):  # in 40 knobs threads waiting for each other take six times as long
+        seen = [
+            landscape_of_noise(terms.model_copy(update={"seed": seed}), population, generations)
+            for seed in seeds
+        ]
     apart = [np.array(one.correlations) - np.eye(len(terms.start)) for one in seen]
     return ByChance(
         correlation=max(float(np.abs(matrix).max()) for matrix in apart),

@@ -24,6 +24,7 @@ from orchestrator.charts.elements import (
     SMALL,
     class_of,
     dash_of,
+    drawn_size,
     path,
     shape_of,
     size_of,
@@ -94,6 +95,7 @@ def _points(mark: Points, frame: Frame) -> Iterator[Element]:
         return
     shape, size = shape_of(mark), size_of(mark, frame, len(found))
     names = [class_of(shape), {SMALL: "small", LARGE: "large"}.get(size, "")]
+    size = drawn_size(shape, size)
     names += ["pale"] if mark.is_faint else []
     if not mark.tips or len(found) > MOST_TIPS:
         yield path(shapes([place for place, _ in found], shape, size), *names, role=mark.role)

@@ -13,7 +13,7 @@ from orchestrator.charts.chart import Role, Shape
 
 LIGHT_PAPER, DARK_PAPER = "#ffffff", "#16181d"
 
-Texture = Literal["solid", "hatched", "crossed", "hollow"]
+Texture = Literal["solid", "hatched", "crossed", "striped", "hollow"]
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ INKS: Mapping[Role, Ink] = {
     "series2": Ink(*_VERMILION, dash=(7, 3), shape="square", texture="hatched"),
     "series3": Ink(*_GREEN, dash=(2, 2.5), shape="triangle", texture="hollow"),
     "series4": Ink(*_PURPLE, dash=(9, 3, 2, 3), shape="diamond", texture="crossed"),
-    "series5": Ink(*_ORANGE, dash=(4, 2), shape="cross"),
+    "series5": Ink(*_ORANGE, dash=(4, 2), shape="cross", texture="striped"),
     "series6": Ink(*_BLACK, dash=(12, 3, 2, 3, 2, 3), shape="square"),
 }
 

@@ -75,8 +75,9 @@ def _sides(chart: Chart, cell: float, aspect: float, columns: int) -> tuple[floa
     if chart.x.categories and is_tilted(chart.x, Scale(x, left, cell - EDGE)):
         left = max(left, min(_reach_of_first(chart.x), FIRST_NAME))
     below = x_labels(chart.x, Scale(x, left, cell - EDGE))
-    right = max((label.at + width_of(label.text) / 2 - cell + EDGE for label in below), default=0.0)
-    return left, max(EDGE, right, _rule_room(chart, cell) if columns == 1 else 0.0)
+    half = widest([label.text for label in below]) / 2  # of one at the very edge
+    right = _rule_room(chart, cell) if columns == 1 else 0.0
+    return max(left, half), max(EDGE, half, right)
 
 
 def _reach_of_first(axis: Axis) -> float:
@@ -85,9 +86,13 @@ def _reach_of_first(axis: Axis) -> float:
 
 
 def _rule_room(chart: Chart, cell: float) -> float:
-    rules = (mark for mark in chart.marks if isinstance(mark, Rule))
-    names = [shown(rule.label) for rule in rules if rule.axis == "y" and rule.label]
+    names = _named_rules(chart)
     return min(widest(names) + 2, RULE_SHARE * cell) + EDGE if names else 0.0
+
+
+def _named_rules(chart: Chart) -> list[str]:
+    rules = (mark for mark in chart.marks if isinstance(mark, Rule))
+    return [shown(rule.label) for rule in rules if rule.axis == "y" and rule.label]
 
 
 def _frame(
@@ -98,7 +103,7 @@ def _frame(
     numbers = along(chart)
     left, right, end = (offset + own for own in across)
     is_last = place + columns >= len(plot.charts)
-    bottom = _height(chart, (chart.aspect or plot.aspect) * (right - left))
+    bottom = _height(chart, (chart.aspect or plot.aspect) * (right - left), columns)
     y = range_of(chart.y, numbers[1])
     return Frame(
         chart,
@@ -116,10 +121,12 @@ def _is_shared(axes: Sequence[Axis]) -> bool:
     return len({axis.label for axis in axes}) == 1
 
 
-def _height(chart: Chart, wanted: float) -> float:
+def _height(chart: Chart, wanted: float, columns: int) -> float:
+    """As wanted, or as much as its names need."""
     if why_empty(chart):
         return EMPTY_HEIGHT
-    return max(wanted, LEAST_HEIGHT, LEAST_ROW * len(chart.y.categories))
+    rules = LEVEL * len(_named_rules(chart)) if columns == 1 else 0.0
+    return max(wanted, rules, LEAST_HEIGHT, LEAST_ROW * len(chart.y.categories))
 
 
 def head(frame: Frame) -> float:

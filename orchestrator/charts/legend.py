@@ -23,6 +23,7 @@ from orchestrator.charts.elements import (
     USUAL,
     class_of,
     dash_of,
+    drawn_size,
     filled,
     path,
     shape_of,
@@ -109,7 +110,7 @@ def sample(mark: Named, x: float, y: float, ids: str) -> Iterator[Element]:
         case Points():
             shape = shape_of(mark)
             large = "large" if mark.is_large else ""
-            d = shapes([middle], shape, LARGE if large else USUAL)
+            d = shapes([middle], shape, drawn_size(shape, LARGE if large else USUAL))
             yield path(d, class_of(shape), large, role=mark.role)
         case Intervals():
             yield path(f"M{x + 2:.1f} {y:.1f}H{end - 2:.1f}", "range", role=mark.role)

@@ -30,7 +30,12 @@ MARKERS: dict[Shape, str] = {
     "dot": "o", "cross": "x", "diamond": "D", "square": "s", "triangle": "^",
 }  # fmt: skip
 
-HATCHES = {"hatched": "////", "crossed": "xxxx"}
+SIZES: dict[Shape, float] = {
+    "dot": 1.0, "cross": 1.25, "diamond": 0.95, "square": 0.9, "triangle": 1.2,
+}  # fmt: skip
+"""How much larger than a dot each must be, to weigh as much."""
+
+HATCHES = {"hatched": "////", "crossed": "xxxx", "striped": "----"}
 
 
 def line_look(mark: Line | Rule) -> dict[str, Any]:
@@ -49,7 +54,11 @@ def line_look(mark: Line | Rule) -> dict[str, Any]:
 def points_look(mark: Points, size: float) -> dict[str, Any]:
     """What points of matplotlib's take to look as the page's do."""
     shape = shape_of(mark)
-    look = {"linestyle": "", "marker": MARKERS[shape], "markersize": size * POINTS}
+    look = {
+        "linestyle": "",
+        "marker": MARKERS[shape],
+        "markersize": size * POINTS * SIZES[shape],
+    }
     edge = 1.2 if shape == "cross" else 0.0
     look |= {"alpha": PALE if mark.is_faint else 1.0}
     return look | {"color": INKS[mark.role].light, "markeredgewidth": edge}

@@ -3,8 +3,10 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from statistics import median
 from typing import Any, assert_never
 
+from orchestrator.charts.areas import NARROW
 from orchestrator.charts.chart import (
     Band,
     Bars,
@@ -109,9 +111,14 @@ class Pen:
             for left, low, right, high in inside
         ]
         if corners:
-            self.axes.add_collection(
-                PolyCollection(corners, zorder=depth, **area_look(role)), autolim=False
-            )
+            look = area_look(role) | ({"linewidth": 0} if self._are_narrow(inside) else {})
+            boxes_drawn = PolyCollection(corners, zorder=depth, **look)
+            self.axes.add_collection(boxes_drawn, autolim=False)
+
+    def _are_narrow(self, boxes: list[Box]) -> bool:
+        """Whether an edge would be most of them."""
+        place = self.frame.x.at
+        return median(place(right) - place(left) for left, _, right, _ in boxes) < NARROW
 
     def _inside(self, box: Box) -> Box | None:
         """The box cut at the frame: what is far outside would make files large."""

@@ -17,6 +17,9 @@ MARGIN = 0.04
 HUGE = 1e300
 """Further out no difference is a number any more."""
 
+TINY = 1e-200
+"""Further in there is none either."""
+
 NARROW = 1e-12
 """A range this narrow, relative to its numbers, is one number written twice."""
 
@@ -87,8 +90,8 @@ def _spread(between: tuple[float, float], axis: Axis, own: float) -> tuple[float
     """Both ends with their margins; `own` to either side of a range that has no width."""
     low, high = between
     span = high - low
-    if span <= NARROW * max(abs(low), abs(high)):
-        own = max(own, abs(low) * NARROW * 10)
+    if span <= max(TINY, NARROW * max(abs(low), abs(high))):
+        own = max(own, TINY, abs(low) * NARROW * 10)
         if axis.low is not None and axis.high is None:
             return low, low + 2 * own
         if axis.high is not None and axis.low is None:
@@ -122,7 +125,7 @@ def _linear_ticks(reach: Range, most: int, *, is_whole: bool = False) -> tuple[T
     found: list[float] = []
     power = 0
     for mantissa, power in _steps((reach.high - reach.low) / (most + 1), is_whole=is_whole):
-        found = list(_multiples(reach, mantissa, power))
+        found = [own for own in _multiples(reach, mantissa, power) if reach.holds(own)]
         if len(found) <= most:
             break
     return tuple(

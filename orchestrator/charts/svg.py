@@ -1,7 +1,7 @@
 """A plot as one SVG element for a page: no colours of its own, no scripts, every text escaped."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from xml.etree.ElementTree import Element, SubElement, tostring
 
@@ -9,7 +9,7 @@ from orchestrator.charts.chart import Bars, Plot, Role, Spans
 from orchestrator.charts.draw import drawn
 from orchestrator.charts.elements import text_at
 from orchestrator.charts.frame import WIDTH, Frame
-from orchestrator.charts.inks import INKS
+from orchestrator.charts.inks import INKS, Texture
 from orchestrator.charts.labels import (
     APART,
     LEVEL,
@@ -32,6 +32,13 @@ from orchestrator.charts.style import style
 
 STYLE = style()
 """What a page's style sheet must hold for its plots."""
+
+STROKES: Mapping[Texture, str] = {
+    "hatched": "M-1 -1L7 7M-1 5L1 7M5 -1L7 1",
+    "crossed": "M-1 -1L7 7M-1 7L7 -1",
+    "striped": "M0 3H6",
+}
+"""What is left out of an area, of each 6 by 6 units."""
 
 
 def svg(plot: Plot, *, ids: str = "") -> str:
@@ -64,16 +71,15 @@ def _patterns(plot: Plot, ids: str) -> Iterator[Element]:
     roles = dict.fromkeys(mark.role for mark in marks if isinstance(mark, Bars | Spans))
     for role in roles:
         texture = INKS[role].texture
-        if texture in ("hatched", "crossed"):
-            yield _pattern(f"{ids}-{role}", role, is_crossed=texture == "crossed")
+        if texture in STROKES:
+            yield _pattern(f"{ids}-{role}", role, STROKES[texture])
 
 
-def _pattern(own: str, role: Role, *, is_crossed: bool) -> Element:
+def _pattern(own: str, role: Role, strokes: str) -> Element:
     size = {"width": "6", "height": "6", "patternUnits": "userSpaceOnUse"}
     pattern = Element("pattern", {"id": own, **size})
     SubElement(pattern, "path", {"class": f"ground role-{role}", "d": "M0 0h6v6H0Z"})
-    d = "M-1 -1L7 7" + ("M-1 7L7 -1" if is_crossed else "M-1 5L1 7M5 -1L7 1")
-    SubElement(pattern, "path", {"class": "stroke", "d": d})
+    SubElement(pattern, "path", {"class": "stroke", "d": strokes})
     return pattern
 
 
@@ -104,7 +110,7 @@ def _add_chart(root: Element, defs: Element, frame: Frame, own: str, ids: str) -
 
 
 def _is_point(element: Element) -> bool:
-    return element.get("class", "").split()[0] in ("dot", "square", "cross", "solid")
+    return element.get("class", "").split()[0] in ("dot", "cross", "solid")
 
 
 def _text(x: float, y: float, text: str, classes: str = "", whole: str = "") -> Element:

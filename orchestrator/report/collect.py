@@ -1,6 +1,6 @@
 """From a run's directory to its report: the ledger read once, and the files its attempts left."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
@@ -12,7 +12,8 @@ from budgets.state import RunState
 from objectives.space import Knob, SearchSpace
 from orchestrator.recorded import is_there
 from orchestrator.report.answer import answer
-from orchestrator.report.curves import curves
+from orchestrator.report.answers.asked import found_as
+from orchestrator.report.curves import curves, scored_by
 from orchestrator.report.distribution import distribution
 from orchestrator.report.evaluations import ended, evaluations, in_flight
 from orchestrator.report.failures import failures
@@ -25,7 +26,12 @@ from orchestrator.report.times import Noted, RunClock, clock_of, folded
 
 
 def report(directory: Path) -> Report:
-    """The report of the run in `directory`, as of its last record.
+    """The report of the run in `directory`, as of its last record. Raises as `recorded` does."""
+    return report_of(directory, recorded(directory))
+
+
+def recorded(directory: Path) -> Iterator[Record]:
+    """The records of the run in `directory`, verified as they are taken.
 
     Raises as `recorded_state` does; ValueError where no whole record is there yet.
     """
@@ -34,7 +40,7 @@ def report(directory: Path) -> Report:
     first = next(records, None)
     if first is None:
         raise ValueError(f"{path} holds no whole record yet")
-    return report_of(directory, chain([first], records))
+    return chain([first], records)
 
 
 def report_of(directory: Path, records: Iterable[Record]) -> Report:
@@ -46,7 +52,7 @@ def report_of(directory: Path, records: Iterable[Record]) -> Report:
     spread, no_spread = distribution(state)
     losses, no_losses = curves(directory, state)
     return Report(
-        identity=_identity(state, noted, clock, budget),
+        identity=_identity(directory, state, noted, clock, budget),
         answer=answer(state, budget, directory),
         budget=budget,
         knobs=knobs(state),
@@ -68,20 +74,30 @@ def report_of(directory: Path, records: Iterable[Record]) -> Report:
     )
 
 
-def _identity(state: RunState, noted: Noted, clock: RunClock, budget: BudgetReport) -> Identity:
+def _identity(
+    directory: Path, state: RunState, noted: Noted, clock: RunClock, budget: BudgetReport
+) -> Identity:
     return Identity(
         run_id=state.plan.run_id,
         phase=state.plan.phase,
         tier=state.plan.tier,
         objective=state.plan.objective["name"],
-        score="held-out bits per byte" if state.plan.objective["name"] == "nanochat" else "score",
+        score=_score(state),
         began=datetime.fromisoformat(noted.first_at),
         last=datetime.fromisoformat(noted.last_at),
         is_over=budget.decision in ("done", "stop"),
         sessions=_sessions(state, noted, clock),
         records=state.records,
         head=state.head,
+        found_as=found_as(directory, state.plan),
     )
+
+
+def _score(state: RunState) -> str:
+    """What is measured: a program says it by a name of its own."""
+    if state.plan.objective["name"] == "nanochat":
+        return "held-out bits per byte"
+    return scored_by(state) or "score"
 
 
 def _sessions(state: RunState, noted: Noted, clock: RunClock) -> tuple[Session, ...]:

@@ -1,5 +1,6 @@
 """`report`: what a run or a campaign came to, on a terminal, as a page, as Markdown, as JSON."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -11,15 +12,20 @@ from orchestrator import artifacts
 from orchestrator.campaign.picture import PICTURE
 from orchestrator.campaign.shown import draw_board, rebuilt, show_result
 from orchestrator.campaign.status import Board, find_board
-from orchestrator.charts.forms import can_draw
+from orchestrator.charts.forms import Form, can_draw
 from orchestrator.options import DEFAULT_ROOT, Json, Root, RunName
 from orchestrator.recorded import find_run, load_state
-from orchestrator.report.written import STDOUT, named_place, own_place, write
+from orchestrator.report.delivered import deliver
+from orchestrator.report.written import STDOUT, named_place, own_reports
 from orchestrator.session import system_clock
-from orchestrator.terminal import console, print_json, print_line, write_bytes
+from orchestrator.terminal import console, print_json, print_line
 
 AsHtml = Annotated[bool, Option("--html", help="Write all of it as one page, for any browser.")]
 AsMarkdown = Annotated[bool, Option("--md", help="Write the same as Markdown.")]
+PngNames = Annotated[
+    list[str] | None, Option("--png", metavar="PLOT", help="Draw a plot; `all`: each there is.")
+]
+PdfNames = Annotated[list[str] | None, Option("--pdf", metavar="PLOT", help="The same as PDF.")]
 Out = Annotated[
     Path | None,
     Option("--out", "-o", help="Where to, `-`: print it; default: into the run's reports/."),
@@ -31,6 +37,8 @@ def report(
     root: Root = DEFAULT_ROOT,
     as_html: AsHtml = False,
     as_md: AsMarkdown = False,
+    png: PngNames = None,
+    pdf: PdfNames = None,
     out: Out = None,
     rebuild: Annotated[
         bool, Option("--rebuild", help="Also write the run's report files again.")
@@ -43,22 +51,27 @@ def report(
     """The budget report of a run as it stands; the result of a campaign.
 
     With --html, --md or --json everything there is to see of it: the verdict with its evidence,
-    plots, every knob, failures with their logs.
+    plots, every knob, failures with their logs. With --png or --pdf single plots, for a paper.
     """
-    form = _form(out, html=as_html, md=as_md)
+    drawn: dict[Form, list[str]] = {"png": png or [], "pdf": pdf or []}
+    form = _form(out, html=as_html, md=as_md, is_drawn=any(drawn.values()))
     if form is not None and out not in (None, STDOUT):
         named_place(out, form)  # before the time it takes to fill it
     board = find_board(run, root, system_clock().now())
     if plot is not None:
         draw_board(board, plot)
     if board is not None and board.is_of_runs:
+        if any(drawn.values()):
+            raise ValueError("--png, --pdf: the plots are of one run; --plot FILE draws a campaign")
         _of_runs(rebuilt(board) if rebuild else board, form, out, as_json=as_json)
         return
     directory = find_run(run, root)
     if rebuild:
         _rebuild(directory, board)
-    if form is not None:
-        _write(_text_of(directory, form), directory, form, out, as_json=as_json)
+    if any(drawn.values()):
+        _draw(directory, drawn, out, as_json=as_json)
+    elif form is not None:
+        deliver(_text_of(directory, form), directory, f"report.{form}", out, as_json=as_json)
     elif as_json:
         from orchestrator.report.collect import report as collect
         from orchestrator.report.document import document
@@ -68,12 +81,12 @@ def report(
         console().print(Markdown(artifacts.markdown(load_state(directory))))
 
 
-def _form(out: Path | None, *, html: bool, md: bool) -> str | None:
+def _form(out: Path | None, *, html: bool, md: bool, is_drawn: bool) -> str | None:
     """Raises ValueError where two forms are asked for, or a place for none."""
-    if html and md:
-        raise ValueError("--html and --md: one at a time")
-    if out is not None and not (html or md):
-        raise ValueError("--out says where to: add --html or --md")
+    if html + md + is_drawn > 1:
+        raise ValueError("--html, --md, and --png with --pdf: one at a time")
+    if out is not None and not (html or md or is_drawn):
+        raise ValueError("--out says where to: add --html, --md, --png or --pdf")
     return "html" if html else "md" if md else None
 
 
@@ -92,7 +105,7 @@ def _of_runs(board: Board, form: str | None, out: Path | None, *, as_json: bool)
     from orchestrator.report import boards
 
     text = boards.page(board) if form == "html" else boards.markdown(board)
-    _write(text, board.directory, form, out, as_json=as_json)
+    deliver(text, board.directory, f"report.{form}", out, as_json=as_json)
 
 
 def _text_of(directory: Path, form: str) -> str:
@@ -109,17 +122,24 @@ def _text_of(directory: Path, form: str) -> str:
     return markdown(found, plots(found))
 
 
-def _write(text: str, directory: Path, form: str, out: Path | None, *, as_json: bool) -> None:
+def _draw(
+    directory: Path, drawn: Mapping[Form, Sequence[str]], out: Path | None, *, as_json: bool
+) -> None:
+    from orchestrator.report.collect import report as collect
+    from orchestrator.report.pictures import write_pictures
+
     if out == STDOUT:
-        if as_json:
-            raise ValueError("--out - prints the report itself: leave --json out, or name a file")
-        write_bytes(text.encode("utf-8", "replace"))
-        return
-    path = own_place(directory, f"report.{form}") if out is None else named_place(out, form)
-    size = write(path, text)
+        raise ValueError("--out -: a picture is not for a terminal: name a file or a folder")
+    found = collect(directory)
+    where = own_reports(directory) if out is None else out
+    written = [
+        path
+        for form, names in drawn.items()
+        if names
+        for path in write_pictures(found, names, form, where)
+    ]
     if as_json:
-        print_json({"file": str(path), "bytes": size, "url": path.resolve().as_uri()})
+        print_json({"files": [str(path) for path in written]})
         return
-    print_line(printable(str(path)))
-    if form == "html":
-        print_line(printable(f"Open it in a browser: {path.resolve().as_uri()}"))
+    for path in written:
+        print_line(printable(str(path)))

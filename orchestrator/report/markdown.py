@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
-from budgets.plain import plain
+from budgets.plain import plain, printable
 from orchestrator.charts.chart import Plot
 from orchestrator.report.contents.blocks import (
     Block,
@@ -40,7 +40,7 @@ def markdown(report: Report, plots: Iterable[Plot]) -> str:
     ]
     for section in sections(report, plots):
         lines += _section(section)
-    return "\n".join([*lines, ""])
+    return printable("\n".join([*lines, ""]))
 
 
 def of_sections(lead: Lead, parts: Iterable[Section]) -> str:
@@ -49,7 +49,7 @@ def of_sections(lead: Lead, parts: Iterable[Section]) -> str:
     lines.append(f"**{plain(lead.sentence)}**")
     for section in parts:
         lines += _section(section)
-    return "\n".join([*lines, ""])
+    return printable("\n".join([*lines, ""]))
 
 
 def _answer(own: Answer) -> Iterator[str]:

@@ -50,6 +50,12 @@ class Identity(_Part):
     sessions: tuple[Session, ...]
     records: int
     head: str
+    found_as: str = ""  # how a command finds it: its directory, where its id is not enough
+
+    @property
+    def named(self) -> str:
+        """The word by which a command knows it."""
+        return self.found_as or self.run_id
 
 
 Mood = Literal["good", "bad", "open", "trouble"]
@@ -139,8 +145,9 @@ class GenerationView(_Part):
     """One generation: its scores, where the search stood afterwards, and what it took.
 
     Device-hours are those of its own span, from the first record after the one before it to its
-    last, and so with what was evaluated beside it: planned by the calibration, useful and wasted
-    as charged, idle what its slots were there for beyond that.
+    last, and so with what was evaluated beside it; of the last one to the comparison that follows
+    it, or to the run's end. Planned by the calibration, useful and wasted as charged (shared by
+    time where an attempt spans two), idle what its slots were there for beyond that.
     """
 
     number: int

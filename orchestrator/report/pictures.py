@@ -27,7 +27,7 @@ def write_pictures(report: Report, names: Sequence[str], form: Form, out: Path) 
         raise ValueError(f"--{form}: {MISSING}")
     paths = _paths(list(chosen), form, out)
     for path, plot in zip(paths, chosen.values(), strict=True):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(exist_ok=True)
         write_aside(path, picture(plot, form))
     return paths
 
@@ -56,13 +56,16 @@ def _chosen(report: Report, names: Sequence[str], form: Form) -> Mapping[str, Pl
 
 
 def _paths(names: Sequence[str], form: Form, out: Path) -> list[Path]:
+    """Where each goes. Raises ValueError where something else is in the way."""
     is_file = out.suffix.lower() == f".{form}" and not out.is_dir()
-    if not is_file:
-        if out.exists() and not out.is_dir():
-            raise ValueError(
-                f"--out: expected a folder, or a name that ends with .{form}; got {out}"
-            )
-        return [out / f"{name}.{form}" for name in names]
-    if len(names) != 1:
+    if is_file and len(names) != 1:
         raise ValueError(f"--out {out}: {len(names)} plots go into a folder, not into one file")
-    return [out]
+    if not out.parent.is_dir():
+        raise ValueError(f"--out: {out.parent} is no directory: make it, or name another place")
+    if not is_file and out.exists() and not out.is_dir():
+        raise ValueError(f"--out: expected a folder or a name that ends with .{form}, got {out}")
+    paths = [out] if is_file else [out / f"{name}.{form}" for name in names]
+    for path in paths:
+        if path.is_symlink() or (path.exists() and not path.is_file()):
+            raise ValueError(f"{path} is no plain file: expected one, or nothing. Move it away")
+    return paths

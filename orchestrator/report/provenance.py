@@ -136,7 +136,7 @@ def _commands(directory: Path, state: RunState) -> Iterator[str]:
         best = best_of(state)
         has_toml = configuration_of(state.plan, best.recommended).training is not None
         yield _line("best", run, *(("--toml",) if has_toml else ()))
-    with suppress(UntoldError, ValueError):
+    with suppress(UntoldError):
         yield _line(*again(directory, state))
 
 

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -13,13 +14,19 @@ from budgets.plain import printable
 from orchestrator.charts.chart import Plot
 from orchestrator.charts.svg import STYLE, svg
 from orchestrator.report.contents.blocks import Cell, Ruler
-from orchestrator.report.prose import spans, unmarked
+from orchestrator.report.prose import Span, spans, unmarked
+
+MOST_CHARACTERS = 4000
+"""Of one text: nobody reads more, and a browser would choke on it."""
 
 LONG = 60
 """Characters: a cell with more may be broken over lines."""
 
 TALL = 16
 """Rows: a table with more is in a box of its own height."""
+
+WIDE = 6
+"""Columns: one with more may have to be scrolled sideways, by a keyboard too."""
 
 RULER_WIDTH, RULER_EDGE = 120, 6
 """Of a knob's range, in the units of its drawing."""
@@ -68,16 +75,26 @@ def _environment() -> Environment:
         is_long=_is_long,
         place=_place,
         ruler_in_words=_ruler_in_words,
-        spans=spans,
+        spans=_spans,
         svg=_drawn,
         tall=TALL,
+        wide=WIDE,
     )
     return environment
 
 
 def _shown(value: Any) -> Any:
     """Text without characters that steer: a page has no NUL, and nothing turns its text around."""
-    return printable(value) if type(value) is str else value
+    return printable(cut(value)) if type(value) is str else value
+
+
+def cut(text: str) -> str:
+    """Its beginning, where it is too long for a page."""
+    return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}..."
+
+
+def _spans(text: str) -> list[Span]:
+    return spans(cut(text))
 
 
 def _kind(value: object) -> str:
@@ -85,11 +102,12 @@ def _kind(value: object) -> str:
 
 
 def _is_long(value: Cell) -> bool:
-    return isinstance(value, str) and len(unmarked(value)) > LONG
+    return isinstance(value, str) and len(unmarked(cut(value))) > LONG
 
 
 def _drawn(plot: Plot) -> Markup:
-    return Markup(svg(plot))  # noqa: S704 - its writer escapes every text
+    described = replace(plot, description=cut(plot.description))
+    return Markup(svg(described, ids=f"drawn-{plot.name}"))  # noqa: S704 - its writer escapes every text
 
 
 def _place(unit: float) -> float:

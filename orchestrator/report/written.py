@@ -11,15 +11,20 @@ ENDINGS = {"html": (".html", ".htm"), "md": (".md", ".markdown", ".txt")}
 """A file that is there is replaced only if its name says that it may be such a one."""
 
 
-def own_place(directory: Path, name: str) -> Path:
-    """A file in the run's own `reports/`, which is made. Raises ValueError where it is a link."""
+def own_reports(directory: Path) -> Path:
+    """The run's own `reports/`, which is made. Raises ValueError where it is a link."""
     reports = directory / "reports"
     if reports.is_symlink():
         raise ValueError(
             f"{reports} is a symbolic link: expected a run's own directory. Name a file with --out"
         )
     make_directory(reports)
-    return _plain(reports / name)
+    return reports
+
+
+def own_place(directory: Path, name: str) -> Path:
+    """A file in there. Raises ValueError where something else is in its place."""
+    return _plain(own_reports(directory) / name)
 
 
 def named_place(out: Path, form: str) -> Path:

@@ -77,8 +77,10 @@ class Followed:
                 self.entry = entry_of(self.id, self.place, heard, now)
 
     def _read(self, now: datetime) -> None:
-        self._stamp = stamp_of(self.directory)  # before the reading: what comes after is new
-        self._sight = None
+        stamp = stamp_of(self.directory)  # before the reading: what comes after is new
+        if _has_not_grown(self._stamp, stamp):  # it was changed in its midst
+            self._follower = None
+        self._stamp, self._sight = stamp, None
         try:
             state = self._advance().state
         except UNREADABLE as error:
@@ -116,6 +118,10 @@ class Followed:
             return False
         self._follower = None
         return True
+
+
+def _has_not_grown(before: Stamp | None, now: Stamp | None) -> bool:
+    return before is not None and now is not None and now[1] <= before[1]
 
 
 def _heard(state: RunState) -> Heard:

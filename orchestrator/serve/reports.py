@@ -2,13 +2,15 @@
 
 from collections import OrderedDict
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from threading import Event, Lock, Thread
 from time import monotonic
 
+from budgets.plain import one_line
 from objectives.keeping import keeping
+from orchestrator.serve.entry import LONGEST
 from orchestrator.serve.followed import UNREADABLE
 from orchestrator.serve.view import digest
 
@@ -21,7 +23,7 @@ class Built:
     """The inside of a run's <main>, and which stage of the run it is of."""
 
     html: bytes
-    stage: str
+    stage: str  # empty: it could not be read, and is tried again
 
     @property
     def version(self) -> str:
@@ -68,20 +70,31 @@ class Reports:
                 built = self._built.get(id_)
         return built
 
+    def settle(self, seconds: float) -> None:
+        """Wait until nothing is being made, so long for each at most."""
+        with self._lock:
+            pending = list(self._pending.values())
+        for made in pending:
+            made.wait(seconds)
+
     def _is_rested(self, id_: str) -> bool:
         tried = self._tried.get(id_)
         return tried is None or self._clock() - tried >= self._rest_seconds
 
     def _make(self, id_: str, directory: Path, stage: str) -> None:
         try:
-            with suppress(*UNREADABLE):  # changed since: whoever looks next is told why
-                with self._builder, keeping(allowed=False):  # in a thread it would be
-                    html = self._build(directory).encode()
-                self._keep(id_, Built(html, stage))
+            self._keep(id_, self._made(directory, stage))
         finally:
             with self._lock:
                 self._tried[id_] = self._clock()
                 self._pending.pop(id_).set()
+
+    def _made(self, directory: Path, stage: str) -> Built:
+        with self._builder, keeping(allowed=False):  # in a thread it would be allowed
+            try:
+                return Built(self._build(directory).encode(), stage)
+            except UNREADABLE as error:
+                return Built(f"<p>{escape(one_line(str(error), LONGEST))}</p>".encode(), "")
 
     def _keep(self, id_: str, built: Built) -> None:
         with self._lock:

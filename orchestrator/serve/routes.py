@@ -73,6 +73,10 @@ class Routes:
         alone = len(entries) == 1 and not entries[0].place
         return f"/{entries[0].id}" if alone else "/"
 
+    def settle(self, seconds: float) -> None:
+        """Wait until no report is being made."""
+        self._reports.settle(seconds)
+
     def answer(self, request: Request) -> Answer:
         """What is at that address."""
         match request.path.split("/"):

@@ -15,7 +15,7 @@ from orchestrator.watch.snapshot import DeviceRow, Snapshot
 
 TERMS = (
     ("course", "Doing"),
-    ("score", "Mean of the generation"),
+    ("score", "Score"),
     ("best", "Best so far"),
     ("counts", "Evaluations"),
     ("ends", "Ends"),
@@ -85,7 +85,7 @@ def _tables(snapshot: Snapshot) -> dict[str, list[Row]]:
         "budget": [_budget(balance) for balance in snapshot.balances if balance.counts],
         "devices": [_device(device, snapshot.now) for device in snapshot.devices],
         "arms": [
-            _row(f"{arm.panel}: {arm.name}", f"{arm.settled} of {arm.planned}", _score(arm.mean))
+            _row(arm.name, f"{arm.settled} of {arm.planned}", _score(arm.mean))
             for arm in snapshot.arms
         ],
         "notes": [_row(_said(line)) for line in parts.notes(snapshot)],
@@ -118,7 +118,7 @@ def _device(device: DeviceRow, now: datetime) -> Row:
         bar = Bar(bar=round(device.progress, 3), label=f"progress of {printable(device.what)}")
     again = f", attempt {device.attempt}" if device.attempt > 1 else ""
     row = _row(
-        name_of(device),
+        name_of(device, with_host=True),
         f"{device.what}{again}" if device.what else device.doing,
         since,
         "" if expected is None else duration(expected),

@@ -13,7 +13,7 @@ from budgets.plain import printable
 from orchestrator.options import DEFAULT_ROOT, Json, Root, RunName
 from orchestrator.recorded import find_run, load_state
 from orchestrator.terminal import EXIT_STORAGE, print_json, print_line
-from orchestrator.trackers.followers import PATIENCE_SECONDS, Following
+from orchestrator.trackers.followers import LINGER, PATIENCE_SECONDS, Following
 from orchestrator.trackers.names import elsewhere, known, refuse_missing, tell_later, view
 from orchestrator.trackers.place import Answer, Place
 
@@ -57,7 +57,7 @@ def track(
 
 def _told(places: Sequence[Place], *, anew: bool) -> list[Answer]:
     """How it went with each. Interrupted, they get a bounded time to tell what is there."""
-    options = ("--watch", f"--linger={PATIENCE_SECONDS:g}", *(("--anew",) if anew else ()))
+    options = ("--watch", f"--linger={LINGER * PATIENCE_SECONDS:g}", *(("--anew",) if anew else ()))
     there = [Following(place, *options) for place in places]
     try:
         _await(there)

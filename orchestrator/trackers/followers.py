@@ -22,8 +22,11 @@ from orchestrator.run import Observer
 from orchestrator.trackers.names import tell_later
 from orchestrator.trackers.place import Answer, Place
 
-PATIENCE_SECONDS = 15.0
+PATIENCE_SECONDS = 10.0
 """After a command's work: whoever has not told everything by then is ended."""
+
+LINGER = 1.5
+"""Times as long, a follower goes on by itself when nobody is left to end it."""
 
 LOCK_SECONDS = 30.0
 """For the follower of a process that was killed to end."""
@@ -67,7 +70,9 @@ class Following:
             self._process.stdin.close()
 
     def kill(self, why: str) -> None:
-        """End it, and what it has started in its session."""
+        """End it, and what it has started in its session; nothing if it has ended by itself."""
+        if self.has_ended():
+            return
         self.release()
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
@@ -85,17 +90,19 @@ class Following:
         try:
             return Answer.model_validate_json(said)
         except ValidationError:
-            how = f"exit code {code}" if code >= 0 else f"signal {_signal(-code)}"
-            return Answer(error=f"its process ended with {how}; see {self.place.log}")
+            return Answer(error=f"{_ended(code)}; see {self.place.log}")
 
 
 _COMMAND = (sys.executable, "-P", "-m", "orchestrator.trackers.process")
 
 
-def _signal(number: int) -> str:
+def _ended(code: int) -> str:
+    """How a process did that said nothing."""
+    if code == -signal.SIGALRM:  # its own
+        return "it hung, and was ended"
     with suppress(ValueError):
-        return signal.Signals(number).name
-    return str(number)
+        return f"its process was ended by {signal.Signals(-code).name}"
+    return f"its process ended with exit code {code}"
 
 
 class Followers:
@@ -114,7 +121,7 @@ class Followers:
         """Begin to tell each tracker of that run."""
         for name in self._names:
             place = Place(run, name)
-            options = (f"--linger={self._patience:g}", f"--lock={LOCK_SECONDS:g}")
+            options = (f"--linger={LINGER * self._patience:g}", f"--lock={LOCK_SECONDS:g}")
             try:
                 self._there.append(Following(place, *options))
             except (OSError, ValueError) as error:
@@ -143,17 +150,20 @@ class Followers:
             one.release()
 
     def close(self, is_hurried: Callable[[], bool]) -> None:
-        """Wait for them, for a bounded time; less if somebody is in a hurry. Then end them."""
+        """Wait for them, for a bounded time, then end them.
+
+        Somebody in a hurry waits for a quarter of it; who grows impatient meanwhile, no longer.
+        """
         self.release()
-        until = time.monotonic() + self._patience
+        was_hurried, began = is_hurried(), time.monotonic()
+        seconds = self._patience / 4 if was_hurried else self._patience
         self.look()
-        while self._there and time.monotonic() < until and not is_hurried():
+        while self._there and time.monotonic() - began < seconds and is_hurried() == was_hurried:
             time.sleep(_POLL_SECONDS)
             self.look()
+        waited = time.monotonic() - began
         for one in self._there:
-            one.kill(
-                f"it had not told everything {self._patience:g} s after the run, and was ended"
-            )
+            one.kill(f"it had not told everything {waited:.0f} s after the run, and was ended")
         self.look()
 
     def _failed(self, place: Place, why: str) -> None:

@@ -79,7 +79,7 @@ class MlFlow:
     def end(self, summary: Mapping[str, Value], *, is_over: bool) -> None:
         from mlflow.entities import RunTag
 
-        numbers = {name: float(v) for name, v in summary.items() if not isinstance(v, str)}
+        numbers = {f"summary/{n}": float(v) for n, v in summary.items() if not isinstance(v, str)}
         if (last := self._last) is not None:
             self.log([Figures(last.step, last.at, numbers)])
         tags = [RunTag(name, value) for name, value in summary.items() if isinstance(value, str)]

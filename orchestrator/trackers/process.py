@@ -17,6 +17,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import orjson
@@ -31,6 +32,7 @@ from orchestrator.trackers.sink import Sink
 
 NICENESS = 10
 STALL_SECONDS = 300.0  # that one call of the library may take
+FAREWELL_SECONDS = 5.0  # for what a library does when its process ends
 LOG_BYTES = 1 << 20  # of the log: then it begins anew
 
 
@@ -44,6 +46,9 @@ class Tie:
         self._pipe, self._linger, self._report = pipe, linger_seconds, report
         self._is_cut = threading.Event()
         self._seen = time.monotonic()  # when the follower last came by
+        self._timer = threading.Lock()
+        self._is_left = False
+        self._end_after(3 * self._linger)  # a library may let no thread of ours run
         threading.Thread(target=self._watch, daemon=True).start()
 
     def more(self, seconds: float) -> bool:
@@ -55,16 +60,28 @@ class Tie:
     def is_cut(self) -> bool:
         return self._is_cut.is_set()
 
+    def leave(self) -> None:
+        """The work is done: only a library's farewell may take some time yet."""
+        with self._timer:
+            self._is_left = True
+            signal.setitimer(signal.ITIMER_REAL, FAREWELL_SECONDS)
+
     def _watch(self) -> None:
-        while not select.select([self._pipe], [], [], 1.0)[0]:
-            signal.alarm(int(STALL_SECONDS))  # for a library that lets no thread of ours run
+        while not select.select([self._pipe], [], [], min(1.0, self._linger / 3))[0]:
+            self._end_after(3 * self._linger)
             if os.fstat(2).st_size > LOG_BYTES:
                 os.ftruncate(2, 0)
             if time.monotonic() - self._seen > STALL_SECONDS:
                 answer(self._report, Answer(error=f"it took longer than {STALL_SECONDS:g} s"))
                 os._exit(1)
-        signal.setitimer(signal.ITIMER_REAL, max(self._linger, 0.001))
+        self._end_after(self._linger)
         self._is_cut.set()
+
+    def _end_after(self, seconds: float) -> None:
+        """The kernel ends this process then, whatever it does: nobody handles its alarm."""
+        with self._timer:
+            if not self._is_left:
+                signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 def main() -> int:
@@ -72,7 +89,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m orchestrator.trackers.process")
     parser.add_argument("tracker", choices=TRACKERS)
     parser.add_argument("run", type=Path)
-    parser.add_argument("--linger", type=float, default=20.0)
+    parser.add_argument("--linger", type=float, default=15.0, help="seconds, above 0")
     parser.add_argument("--lock", type=float, default=0.0, help="seconds to wait for the place")
     parser.add_argument("--watch", action="store_true", help="end when nobody has the run")
     parser.add_argument("--anew", action="store_true", help="tell all of it again")
@@ -84,10 +101,10 @@ def main() -> int:
         found = _told(place, tie, options)
     except BaseException as error:  # whatever somebody else's library raises, SystemExit too
         traceback.print_exc()
-        answer(report, Answer(error=_in_words(error)))
-        return 1
+        found = Answer(error=_in_words(error))
+    tie.leave()
     answer(report, found)
-    return 0
+    return 0 if found.error is None else 1
 
 
 def _told(place: Place, tie: Tie, options: argparse.Namespace) -> Answer:
@@ -125,7 +142,8 @@ def maker(name: str) -> Callable[[], Sink]:
 
 
 def answer(report: int, found: Answer) -> None:
-    os.write(report, orjson.dumps(found.model_dump()) + b"\n")
+    with suppress(OSError):  # nobody is left to hear it
+        os.write(report, orjson.dumps(found.model_dump()) + b"\n")
 
 
 def _alone() -> int:
@@ -148,7 +166,4 @@ def _in_words(error: BaseException) -> str:
 
 
 if __name__ == "__main__":
-    code = main()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)  # no library's farewell holds it up
+    sys.exit(main())

@@ -68,5 +68,6 @@ class WeightsAndBiases:
             self._run.log({**figures.values, "_timestamp": figures.at}, step=figures.step)
 
     def end(self, summary: Mapping[str, Value], *, is_over: bool) -> None:
+        self._run.log({}, commit=True)  # else the last step's figures would go over it
         self._run.summary.update(dict(summary))
         self._run.finish(exit_code=0 if is_over else 1)

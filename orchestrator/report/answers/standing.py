@@ -7,24 +7,22 @@ from budgets.markdown import duration
 from budgets.plain import one_line
 from budgets.rules.table import HOLDING_UP
 from budgets.rules.triggers import Trigger, judge
-from budgets.state import RunState
 from orchestrator.report.answers.asked import BEGAN, Asked, command
 from orchestrator.report.answers.cost import cost
 from orchestrator.report.answers.words import sentence_case, so_far
 from orchestrator.report.model import Answer
+
+FOR_GOOD = ("too_few_healthy", "baseline_failed")
+"""Rules about what is paid for and would be the same again."""
 
 NO_EVIDENCE = "Not at all yet: a search's own scores are no evidence of a gain."
 
 
 def planned(asked: Asked) -> Answer:
     """Nothing has begun: there is a plan, and nobody opened the run."""
-    resolved = asked.state.plan.resolved
     return Answer(
         title="Planned, not begun",
-        sentence=(
-            f"The terms are on record, {resolved.evaluations} evaluations in "
-            f"{resolved.generations} generations; none has started."
-        ),
+        sentence=f"The terms are on record; none of {asked.planned} evaluations has started.",
         meaning="",
         luck="",
         found="Nothing yet.",
@@ -46,7 +44,7 @@ def running(asked: Asked) -> Answer:
         meaning="as of its last record: whether a process has it at this moment, status tells",
         luck=so_far(asked.state),
         found=_nothing_yet(asked),
-        sure=_sure_so_far(asked.state),
+        sure=_sure_so_far(asked),
         cost=cost(asked),
         next=(
             f"Let it go on, and look on. If no process has it any more, repeat {BEGAN}: nothing "
@@ -62,10 +60,18 @@ def _nothing_yet(asked: Asked) -> str:
         return "Nothing yet: no evaluation has ended."
     if not asked.healthy:
         return f"Nothing: none of {asked.settled} evaluations has a score."
+    if not asked.searches:
+        return (
+            f"Not known yet: {asked.settled} of {asked.planned} evaluations are settled, and "
+            "nothing is judged before the last one is."
+        )
     return "Not known yet: what the search found so far has still to be compared with the baseline."
 
 
-def _sure_so_far(state: RunState) -> str:
+def _sure_so_far(asked: Asked) -> str:
+    state = asked.state
+    if not asked.searches:
+        return "Not at all yet: an interval that is watched while it grows is none."
     if state.plan.confirmation is None:
         return f"{NO_EVIDENCE} And none is planned: see Next once it is over."
     if next_step(state) in ("finalists", "winner", "rung"):
@@ -90,15 +96,16 @@ def stopped(asked: Asked) -> Answer:
 
 def _held_up(asked: Asked, what: str, triggers: tuple[Trigger, ...]) -> Answer:
     said, lines = _way_on(asked, triggers)
-    rules = ", ".join(dict.fromkeys(trigger.rule for trigger in triggers))
+    rules = list(dict.fromkeys(trigger.rule for trigger in triggers))
+    by = f" by rule{'s' * (len(rules) > 1)} {' and '.join(rules)}" if rules else ""
     why = "; ".join(trigger.evidence for trigger in triggers) or asked.report.sentence
     return Answer(
-        title=f"{what} by rule {rules}" if rules else what,
+        title=f"{what}{by}",
         sentence=f"{sentence_case(one_line(why, 600))}.",
         meaning="; ".join([_MEANING[what], *_rules(triggers)]),
         luck=so_far(asked.state),
         found=_nothing_yet(asked).replace("Not known yet", "Not known"),
-        sure=NO_EVIDENCE.replace(" yet", ""),
+        sure=NO_EVIDENCE.replace(" yet", "") if asked.searches else "Not at all: it is not over.",
         cost=cost(asked),
         next=said,
         commands=lines,
@@ -125,10 +132,13 @@ def _way_on(asked: Asked, triggers: tuple[Trigger, ...]) -> tuple[str, tuple[str
     if budget is not None:
         said = f"Allow more, for a reason that goes on record; then repeat {BEGAN}."
         return said, (asked.amending(budget), *asked.beginning)
-    rules = list(dict.fromkeys(trigger.rule for trigger in triggers if trigger.overridable))
+    rules = list(dict.fromkeys(trigger.rule for trigger in triggers))
     look = command("explain", asked.run)
-    if not rules:
-        return f"Mend what is named above, then repeat {BEGAN}.", asked.beginning or (look,)
+    if any(rule in FOR_GOOD for rule in rules):
+        said = "This run cannot go on: look into Failures, mend what leads there, begin another."
+        return said, (look,)
+    if not all(trigger.overridable for trigger in triggers):
+        return f"Mend what is named above, then repeat {BEGAN}.", (look, *asked.beginning)
     options = " ".join(f"--override {rule}" for rule in rules)
     return (
         f"Look into it, in Failures below and by explain. To go on all the same, repeat {BEGAN} "

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from budgets.campaign.names import shortened
+from budgets.verdict.finalists import AVERAGE, BASELINE, INCUMBENT, LUCKIEST, MEAN
 from orchestrator.charts.chart import Axis, Chart, Mark, Plot, Points, Role, Rule, Spans
 from orchestrator.report.model import Evaluation, InFlight, Report
 from orchestrator.report.plots.words import Unit, counted, listed, seconds_unit, sentences
@@ -19,6 +20,9 @@ NAME_WIDTH = 28
 
 AHEAD = 0.03
 """Of the time, that what is in flight reaches beyond the last record."""
+
+OF_THE_SEARCH = (BASELINE, INCUMBENT, AVERAGE, MEAN, LUCKIEST)
+"""Arms that are evaluated as the search's candidates are; others are controls."""
 
 STRAGGLES = 2.0
 """Times the median of its kind: an attempt that took longer is a straggler."""
@@ -41,11 +45,14 @@ def timeline(report: Report) -> Plot | None:
         return None
     rows = _rows(own)
     shown = rows[:MOST_ROWS] if len(rows) > MOST_ROWS else rows
-    shown = sorted(shown, key=natural)
+    shown = sorted(shown, key=by_host)
     ends = [e.ended for e in own] + [s.ended for s in report.identity.sessions]
     last = max([*ends, *(f.began for f in flying)])
     unit, edge = seconds_unit(max(last, 1.0)), last * (1.0 + AHEAD * bool(flying))
-    names = [*shortened(shown, NAME_WIDTH), *(_flight_name(f) for f in flying[:MOST_FLIGHTS])]
+    names = [
+        *shortened(without_domain(shown), NAME_WIDTH),
+        *(_flight_name(f) for f in flying[:MOST_FLIGHTS]),
+    ]
     slow = stragglers(own)
     marks = [
         *_session_rules(report, unit),
@@ -74,6 +81,19 @@ def timeline(report: Report) -> Plot | None:
         charts=[Chart(x, Axis("", categories=names), marks)],
         aspect=min(1.4, 0.08 + 0.028 * max(len(names), 3)),
     )
+
+
+def by_host(name: str) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
+    """Of `0 on node-1` the host, then its device."""
+    device, _, host = name.partition(" on ")
+    return natural(host), natural(device)
+
+
+def without_domain(names: Sequence[str]) -> list[str]:
+    """The names without the domain that all of them end with."""
+    found = {name.partition(" on ")[2].partition(".")[2] for name in names}
+    domain = f".{found.pop()}" if len(found) == 1 else ""
+    return [name.removesuffix(domain) for name in names]
 
 
 def natural(name: str) -> list[tuple[int, str]]:
@@ -166,8 +186,8 @@ def like(evaluation: Evaluation) -> str:
         return evaluation.arm
     if evaluation.panel == "rung":
         return "rung"
-    own = ("baseline", "winner", "incumbent")
-    return "" if evaluation.arm in own or evaluation.panel == "finalists" else evaluation.arm
+    is_own = evaluation.panel == "proxy" or evaluation.arm.startswith(OF_THE_SEARCH)
+    return "" if is_own else evaluation.arm
 
 
 def _slow_marks(slow: Sequence[Evaluation], shown: Sequence[str], unit: Unit) -> Iterator[Points]:

@@ -1,6 +1,6 @@
 """A knob's range as an axis: places from 0 to 1, named by the knob's own values."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import ceil, floor, log10
 from typing import cast
 
@@ -27,10 +27,21 @@ def ticks_of(view: KnobView, most: int = MOST_TICKS) -> list[tuple[float, str]]:
     if knob is None:
         return [(0.0, in_words(view.low)), (1.0, in_words(view.high))]
     values = {"log10": _decades, "sigmoid01": _places, "tanh11": _places}.get(view.kind, _round)
-    found = [
-        (knob.encode(value), in_words(value).replace("-", MINUS)) for value in values(view, most)
-    ]
-    return [tick for tick in found if -1e-9 <= tick[0] <= 1 + 1e-9]
+    inside = (value for value in values(view, most) if -1e-9 <= knob.encode(value) <= 1 + 1e-9)
+    found = list(dict.fromkeys(inside))
+    return [(knob.encode(value), name) for value, name in zip(found, _named(found), strict=True)]
+
+
+def _named(values: Sequence[float]) -> list[str]:
+    """With as many digits as it takes to see how far they are from each other."""
+    names: list[str] = []
+    reach = max(values, default=0.0) - min(values, default=0.0)
+    for digits in range(4, 16):
+        names = [in_words(value, digits) for value in values]
+        off = (abs(float(name) - value) for name, value in zip(names, values, strict=True))
+        if max(off, default=0.0) <= 1e-3 * reach:
+            break
+    return [name.replace("-", MINUS) for name in names]
 
 
 def knob_of(view: KnobView) -> Knob | None:
@@ -89,7 +100,7 @@ def _decades(view: KnobView, most: int) -> list[float]:
             break
     else:
         found = found[:: ceil(len(found) / most)]
-    return found if len(found) > 1 else [view.low, view.high]
+    return found if len(found) > 1 else list(_round(view, most))
 
 
 def _places(view: KnobView, most: int) -> Iterator[float]:

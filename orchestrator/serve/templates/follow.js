@@ -62,7 +62,7 @@
 
   let lastAnswer = Date.now();
   const last = () => clock(lastAnswer);
-  const clock = (at) => new Date(at).toLocaleTimeString();
+  const clock = (at) => new Date(at).toTimeString().slice(0, 8);
 
   function say(words) {
     if (!words) lastAnswer = Date.now();
@@ -156,7 +156,7 @@
     const selection = document.getSelection();
     if (selection && !selection.isCollapsed && main.contains(selection.anchorNode)) return;
     const response = await ask(page.content);
-    if (!response.ok) throw new Error(`status ${response.status}`);
+    if (!response.ok) return; // it is being made: the next look asks again
     const html = await response.text();
     const before = place(main);
     const fresh = new DOMParser().parseFromString(html, "text/html");
@@ -169,11 +169,12 @@
   const FOCUSABLE = "a, summary, button, input, [tabindex]";
 
   function place(main) {
-    const top = [...main.querySelectorAll("[id]")].findLast(
-      (element) => element.getBoundingClientRect().top <= 1);
+    const away = (element) => Math.abs(element.getBoundingClientRect().top);
+    const anchor = [...main.querySelectorAll("section[id], figure[id]")].reduce(
+      (best, element) => (best && away(best) <= away(element) ? best : element), null);
     const active = document.activeElement;
     return {
-      anchor: top && { id: top.id, at: top.getBoundingClientRect().top },
+      anchor: anchor && { id: anchor.id, at: anchor.getBoundingClientRect().top },
       y: window.scrollY,
       focus: main.contains(active) ? [...main.querySelectorAll(FOCUSABLE)].indexOf(active) : -1,
       focusId: main.contains(active) ? active.id : "",

@@ -145,6 +145,8 @@ allow_network_fs = true
 [backpressure]
 enabled = true
 max_workers = 5
+[track]
+to = ["wandb"]
 """
 """Every key that an option has too, away from its default; but those that exclude each other."""
 
@@ -189,6 +191,7 @@ OPTIONS: dict[str, tuple[str, Any]] = {
     "max_concurrent": ("48", 48),
     "slots_dir": ("49", "49"),
     "drain_seconds": ("47", 47.0),
+    "track": ("mlflow", ["mlflow"]),
 }
 """Of every option that takes a value: what is typed, and what it is."""
 
@@ -246,6 +249,7 @@ def test_options_that_are_not_given_leave_the_file_its_say(
     assert (conduct.drain_seconds, conduct.allow_network_fs) == (30.0, True)
     assert (conduct.pacing.max_concurrent, conduct.pacing.slots_dir) == (3, Path("shared"))
     assert conduct.pacing.backpressure.enabled
+    assert conduct.trackers == ("wandb",)
     assert conduct.pacing.backpressure.max_workers == 5
     assert request.objective.spec.name == "ellipsoid"
     assert request.thresholds == {"patience_generations": 27, "patience_improve": 0.28}

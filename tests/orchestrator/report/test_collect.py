@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from budgets.head import LedgerRolledBackError
 from budgets.state import RunState
 from orchestrator.recorded import Result
 from orchestrator.report.collect import report, report_of
-from orchestrator.report.model import Report
+from orchestrator.report.model import Beside, GenerationView, Report
 from orchestrator.simulation.reference import Reference
 from orchestrator.simulation.scenarios import SCENARIOS
 from orchestrator.simulation.world import World
@@ -34,12 +35,13 @@ def check(found: Report, state: RunState) -> None:
         session = found.identity.sessions[one.session]
         assert session.began <= one.began <= one.ended <= session.ended
     sessions = found.identity.sessions
-    assert all(a.ended == b.began for a, b in zip(sessions, sessions[1:], strict=False))
+    assert all(a.ended == b.began for a, b in pairwise(sessions))
     assert [view.number for view in found.generations] == list(range(state.asked))
 
 
 def hours_add_up(found: Report, state: RunState) -> None:
-    parts, budget = [*found.generations, *found.beside], found.budget
+    parts: list[GenerationView | Beside] = [*found.generations, *found.beside]
+    budget = found.budget
     assert sum(part.wasted_device_hours for part in parts) == pytest.approx(budget.wasted_hours)
     assert sum(part.idle_device_hours for part in parts) == pytest.approx(budget.idle_hours)
     charged = sum(one.charged_seconds for one in found.evaluations)

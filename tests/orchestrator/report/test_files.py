@@ -36,7 +36,8 @@ def test_the_end_of_a_large_file_begins_with_a_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("part", ["eval", "eval/gen_0000", PLACE])
-def test_nothing_is_reached_by_a_link(log: Path, tmp_path: Path, part: str) -> None:
+@pytest.mark.usefixtures("log")
+def test_nothing_is_reached_by_a_link(tmp_path: Path, part: str) -> None:
     there = tmp_path / part
     elsewhere = tmp_path / "elsewhere"
     there.rename(elsewhere)
@@ -44,9 +45,8 @@ def test_nothing_is_reached_by_a_link(log: Path, tmp_path: Path, part: str) -> N
     assert (tmp_path / PLACE).read_bytes() == b"first line\nsecond line\n"
 
     for read in (read_whole, read_end):
-        with pytest.raises(OSError, match="eval|gen_0000|stderr|link|directory"):
+        with pytest.raises(OSError, match=r"symbolic links|Not a directory"):
             read(tmp_path, PLACE, 100)
-    assert not log.is_symlink() or part == PLACE
 
 
 def test_a_pipe_is_no_file(log: Path, tmp_path: Path) -> None:
@@ -61,11 +61,8 @@ def test_no_descriptor_is_left_open(log: Path, tmp_path: Path) -> None:
     before = os.listdir("/proc/self/fd")
     log.unlink()
 
-    read_whole_fails = 0
     for _ in range(5):
         with pytest.raises(FileNotFoundError):
             read_whole(tmp_path, PLACE, 100)
-        read_whole_fails += 1
 
     assert len(os.listdir("/proc/self/fd")) == len(before)
-    assert read_whole_fails == 5

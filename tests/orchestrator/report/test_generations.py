@@ -9,6 +9,7 @@ import pytest
 from budgets.calibration import best_of_noise
 from orchestrator.recorded import Result
 from orchestrator.report.collect import report
+from orchestrator.report.model import Beside, GenerationView
 
 
 def test_scores_of_a_generation_are_those_of_its_candidates(finished_run: Path) -> None:
@@ -48,9 +49,10 @@ def test_time_is_shared_without_a_gap(confirmed_run: Path) -> None:
 
     names = [part.name for part in found.beside]
     assert names == ["start-up", "comparison", "rung"]
+    parts: list[GenerationView | Beside] = [*found.beside, *found.generations]
     whole = sum(
         part.useful_device_hours + part.wasted_device_hours + part.idle_device_hours
-        for part in (*found.beside, *found.generations)
+        for part in parts
     )
     assert whole == pytest.approx(found.budget.slot_hours)
     assert found.generations[0].ended == found.generations[1].began

@@ -1,0 +1,127 @@
+"""From runs' reports to what they are side by side."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations
+from pathlib import Path
+from statistics import fmean
+
+from budgets.campaign.names import shortened
+from budgets.statistics.comparison import Gain, gain
+from orchestrator.compare.facts import FINGERPRINT, facts
+from orchestrator.compare.model import Compared, Duel, Side, Step
+from orchestrator.compare.scores import scores
+from orchestrator.report.collect import report
+from orchestrator.report.model import Report
+
+NAME_WIDTH = 28
+
+MOST_ALL_PAIRS = 6
+"""Runs of which each is compared with each."""
+
+SEARCHES = ("phase1", "phase2")
+
+
+def compare(directories: Sequence[Path]) -> Compared:
+    """The runs in those directories, side by side. Raises as `report` does, of each."""
+    return compared([report(own) for own in directories], directories)
+
+
+def compared(reports: Sequence[Report], directories: Sequence[Path]) -> Compared:
+    """The same of reports in hand."""
+    names = shortened([own.identity.run_id for own in reports], NAME_WIDTH)
+    runs = tuple(
+        _side(name, directory, own)
+        for name, directory, own in zip(names, directories, reports, strict=True)
+    )
+    known = facts(reports)
+    own = scores(runs, known)
+    return Compared(
+        runs=runs,
+        scores=own,
+        facts=known,
+        duels=tuple(_duels(reports, own.groups)),
+    )
+
+
+def _side(name: str, directory: Path, own: Report) -> Side:
+    findings = own.budget.findings
+    return Side(
+        name=name,
+        directory=str(directory),
+        identity=own.identity,
+        answer=own.answer,
+        fingerprint=own.provenance.search.get(FINGERPRINT, ""),
+        baseline=_baseline(own),
+        sd=None if own.noise is None else own.noise.sd,
+        gain=_decisive(own),
+        asked=None if findings is None else findings.asked,
+        statuses=own.budget.evaluations_by_status,
+        balances=own.budget.balances,
+        timing=own.budget.timing,
+        steps=tuple(_steps(own)),
+        knobs=own.knobs,
+    )
+
+
+def _baseline(own: Report) -> float | None:
+    """Its score as calibrated; where nothing was, on the fresh seeds of the comparison."""
+    if own.noise is not None:
+        return own.noise.mean
+    arms = (arm for arm in own.arms if arm.panel == "reference" and arm.name == "baseline")
+    known = [score for arm in arms for score in arm.scores.values() if score is not None]
+    return fmean(known) if known else None
+
+
+def _decisive(own: Report) -> Gain | None:
+    return next((one.gain for one in own.comparisons if one.is_decisive), None)
+
+
+def _steps(own: Report) -> Iterator[Step]:
+    """Generation by generation; nothing where there is no baseline to be better than."""
+    baseline = _baseline(own)
+    if not baseline or own.identity.phase not in SEARCHES:
+        return
+    final = Counter(e.generation for e in own.evaluations if e.is_final and e.panel is None)
+    settled, hours = 0, 0.0
+    for one in own.generations:
+        settled += final[one.number]
+        hours += one.useful_device_hours + one.wasted_device_hours
+        yield Step(
+            evaluations=settled,
+            device_hours=hours,
+            best=_over(baseline, one.best_so_far),
+            mean=None if one.is_short else _over(baseline, one.mean),
+        )
+
+
+def _over(baseline: float, score: float | None) -> float | None:
+    return None if score is None else (baseline - score) / abs(baseline)
+
+
+def _duels(reports: Sequence[Report], groups: Sequence[Sequence[int]]) -> Iterator[Duel]:
+    """Winners that were evaluated on the same seeds by the same measure, two at a time.
+
+    Nobody was picked on these seeds, by any run.
+    """
+    for group in groups:
+        for one, other in _pairs(group):
+            own, others = _winner_scores(reports[one]), _winner_scores(reports[other])
+            level = next((_decisive(reports[n]) for n in (one, other)), None)
+            found = gain(own, others, 0.01 if level is None else level.level)
+            if found.mean is not None:
+                yield Duel(run=one, against=other, gain=found)
+
+
+def _pairs(group: Sequence[int]) -> Iterable[tuple[int, int]]:
+    """All of them; of many runs the first against each other one."""
+    if len(group) <= MOST_ALL_PAIRS:
+        return combinations(group, 2)
+    return ((group[0], other) for other in group[1:])
+
+
+def _winner_scores(own: Report) -> dict[int, float]:
+    """Of the winner, by fresh seed."""
+    arm = next((arm for arm in own.arms if arm.panel == "winner"), None)
+    known = {} if arm is None else arm.scores
+    return {seed: score for seed, score in known.items() if score is not None}

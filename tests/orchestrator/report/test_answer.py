@@ -1,0 +1,291 @@
+"""What a person asks first, for each way in which a run can stand."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from budgets.chain import LEDGER
+from budgets.events import Concluded, Fired, Overridden, Status
+from budgets.report import budget_report
+from budgets.terms import Calibration, Caps, Envelope
+from orchestrator.recorded import load_state
+from orchestrator.report.answer import answer
+from orchestrator.report.answers.asked import Asked
+from orchestrator.report.answers.others import compared
+from orchestrator.report.collect import report
+from orchestrator.report.model import Answer
+from tests.budgets.conftest import GENERATIONS, Story, small_plan, told_of
+from tests.orchestrator.report.conftest import KNOBS, in_two_knobs, judged
+
+USUAL = Path("artifacts/cmaes/phase1/judged")
+NAN = Status.NAN
+GAIN = (0.98, 0.978, 0.982, 0.979, 0.981, 0.98, 0.98, 0.98)
+NOISE = (0.02, -0.02, 0.015, -0.015, 0.01, -0.01, 0.0, 0.0)
+KEPT, LOST = ((1.0, 1.0), (0.98, 0.98)), ((1.0, 1.0), (1.01, 1.01))
+AROUND = tuple(0.995 + noise for noise in NOISE)
+ALIVE = 3 * ((1.0, 1.2, 1.1, 1.3),)
+NEAR = 3 * ((1.0, 1.002, 1.001, 1.003),)
+
+
+def asked(story: Story, directory: Path = USUAL) -> Answer:
+    return answer(story.state, budget_report(story.state), directory)
+
+
+VERDICTS: dict[str, dict[str, Any]] = {
+    "Go that persists": {"winner": GAIN, "rung": KEPT},
+    "Go at this budget": {"winner": GAIN, "rung": ((1.0, 1.0), (0.995, 0.994))},
+    "No-Go, dead space": {"generations": NEAR, "winner": AROUND},
+    "No-Go, below noise": {"generations": ALIVE, "winner": AROUND},
+    "No-Go, smaller than asked": {"winner": tuple(score + 0.012 for score in GAIN)},
+    "No-Go, does not persist": {"winner": GAIN, "rung": LOST},
+    "No-Go, pathological": {"winner": (NAN, NAN, *GAIN[2:])},
+    "No-Go, unstable": {
+        "generations": (*(2 * ((1.0, 1.1, 1.2, 1.3),)), (1.0, 1.1, 1.2, NAN)),
+        "winner": GAIN,
+    },
+}
+
+
+@pytest.mark.parametrize("title", VERDICTS)
+def test_every_verdict_is_named_and_explained_in_place(title: str) -> None:
+    found = asked(judged(**VERDICTS[title]))
+    assert found.title == title
+    assert found.mood == ("bad" if title.startswith("No-Go") else "good")
+    assert found.found.startswith(
+        {"No-Go, smaller than asked": "Too little"}.get(
+            title, "No" if found.mood == "bad" else "Yes"
+        )
+    )
+    assert found.meaning
+    assert found.next
+    assert all(line.startswith("python -m orchestrator ") for line in found.commands)
+    assert len(found.commands) >= 1
+
+
+@pytest.mark.parametrize("title", VERDICTS)
+def test_an_answer_says_what_its_ledger_says(title: str) -> None:
+    """The gain, its bound and the number of seeds are those of the decision on record."""
+    story = judged(**VERDICTS[title])
+    own, found = story.state.decided, asked(story)
+    assert own is not None
+    assert own.gain is not None
+    said = re.search(r"([\d.]+)% (better|worse) than the baseline", found.sentence)
+    assert said is not None
+    sign = 1 if said[2] == "better" else -1
+    assert sign * float(said[1]) == pytest.approx(100 * own.gain, rel=0.01)
+    pairs = re.search(r"(\d) (of 8 )?fresh seeds", found.sentence)
+    assert pairs is not None
+
+
+def test_a_go_says_how_sure_it_is_and_what_luck_would_have_shown() -> None:
+    found = asked(judged(winner=GAIN, rung=KEPT))
+    assert found.sure.startswith("99% sure that the gain is 1.87% or more: +2.00%")
+    assert "With 4 x FLOPs 100% of the gain is kept." in found.sentence
+    assert "the luckiest of as many tries with nothing tuned would seem" in found.luck
+
+
+def test_a_no_go_says_what_it_could_have_seen() -> None:
+    found = asked(judged(generations=ALIVE, winner=AROUND))
+    assert "Zero is within what 8 seeds leave possible" in found.sure
+    assert "would have shown 8 times of 10" in found.sure
+
+
+def test_a_control_that_is_not_beaten_is_said_where_it_is_said_that_something_was_found() -> None:
+    equal = tuple(score - 0.001 for score in GAIN[:5])
+    found = asked(judged(winner=GAIN, rung=KEPT, control=5 * (1.02,), equal=equal))
+    assert "is not shown to be better than synapses off at equal seconds" in found.found
+
+
+def test_what_is_below_noise_is_sent_to_as_many_seeds_as_its_advice_names() -> None:
+    story = judged(generations=ALIVE, winner=AROUND)
+    found = asked(story)
+    count = re.search(r"--confirm-seeds (\d+)", found.next)
+    assert count is not None
+    assert f"--confirm-seeds {count[1]} --eval-seed 124" in found.commands[0]
+    assert "--run-id judged-" in found.commands[0]
+
+
+def test_a_run_elsewhere_than_usual_is_named_by_its_directory() -> None:
+    story = judged(winner=GAIN, rung=KEPT)
+    assert "best judged" in asked(story).commands[0]
+    assert "best '/else where/judged'" in asked(story, Path("/else where/judged")).commands[0]
+
+
+def test_a_plan_alone_has_not_begun(finished_run: Path, tmp_path: Path) -> None:
+    (tmp_path / LEDGER).write_bytes((finished_run / LEDGER).read_bytes().splitlines(True)[0])
+    found = report(tmp_path).answer
+    assert (found.title, found.mood) == ("Planned, not begun", "open")
+    assert found.found == "Nothing yet."
+
+
+def test_a_run_in_which_nothing_has_ended_says_so() -> None:
+    story = Story(in_two_knobs())
+    found = asked(story)
+    assert found.title == "Running"
+    assert found.found == "Nothing yet: no evaluation has ended."
+    assert found.commands[0] == "python -m orchestrator status judged --watch"
+
+
+def test_a_run_that_goes_on_says_what_it_seems_and_that_this_is_no_evidence() -> None:
+    found = asked(told_of(in_two_knobs(), generations=GENERATIONS[:2]))
+    assert (found.title, found.mood) == ("Running", "open")
+    assert "Not known yet" in found.found
+    assert "seemed 1% better" in found.luck
+    assert "no evidence" in found.sure
+    assert "as of its last record" in found.meaning
+    assert "nothing paid is lost" in found.next
+
+
+def test_a_comparison_under_way_is_not_judged_yet() -> None:
+    found = asked(told_of(in_two_knobs(), finalists={"average": 0.98, "mean": 0.99}))
+    assert "under way" in found.sure
+    assert "comparing the winner with the baseline" in found.sentence
+
+
+def test_a_paused_run_names_the_rule_and_the_way_on() -> None:
+    story = Story(small_plan(space={"knobs": KNOBS}))
+    story.ask()
+    for candidate in range(3):
+        story.evaluate(candidate, Status.ERROR)
+    found = asked(story, Path("artifacts/cmaes/phase1/small"))
+    assert found.title == "Paused by rule crash_rate"
+    assert found.mood == "trouble"
+    assert "3 of 4 evaluations of generation 0 failed" in found.sentence
+    assert "rule crash_rate looks at evaluations of the generation that failed" in found.meaning
+    assert found.found == "Nothing: none of 3 evaluations has a score."
+    assert "--override crash_rate" in found.next
+    assert found.commands[0] == "python -m orchestrator explain small"
+
+
+def test_a_run_that_cannot_go_on_says_so() -> None:
+    story = Story(small_plan(space={"knobs": KNOBS}))
+    story.ask()
+    for candidate in range(4):
+        story.evaluate(candidate, Status.ERROR)
+    found = asked(story, Path("artifacts/cmaes/phase1/small"))
+    assert found.title == "Paused by rules crash_rate and too_few_healthy"
+    assert found.next.startswith("This run cannot go on")
+    assert not any("--override" in line for line in found.commands)
+
+
+def test_a_run_that_its_window_or_a_cap_stops_is_told_which_to_raise() -> None:
+    shape = Envelope(population=4, generations=2, seeds_per_candidate=1)
+    plan = small_plan(
+        space={"knobs": KNOBS},
+        nominal=shape,
+        resolved=shape,
+        caps=Caps(evaluations=8, device_hours=0.0055),
+    )
+    story = Story(plan)
+    story.score(1.0, 1.1, 1.2, 1.3)
+    story.tell()
+    found = asked(story, Path("artifacts/cmaes/phase1/small"))
+    assert found.title == "Stopped by rule budget"
+    assert "--max-device-hours" in found.sentence
+    assert found.commands[0] == (
+        'python -m orchestrator amend small --max-device-hours MORE --reason "WHY"'
+    )
+
+
+def test_tier_min_is_not_asked_and_sends_to_target(run: Path) -> None:
+    found = report(run).answer
+    assert (found.title, found.mood) == ("Finished, no verdict", "open")
+    assert found.found.startswith("Not asked. It works:")
+    assert "phase1 --tier target --objective sphere" in found.commands[0]
+
+
+def test_without_a_comparison_the_way_to_one_is_named() -> None:
+    story = Story(in_two_knobs(confirmation=None))
+    story.finish()
+    story.say(Concluded(reason="all 12 planned evaluations are settled"))
+    found = asked(story)
+    assert found.title == "Finished, no verdict"
+    assert "no comparison" in found.meaning
+    assert found.commands == (
+        "python -m orchestrator best judged --train --times 1 --seeds 8 --compare",
+    )
+
+
+def test_a_campaign_says_which_effects_there_are(campaign: Path) -> None:
+    found = report(campaign).answer
+    state = load_state(campaign)
+    assert found.title in ("Effects found", "No effect found")
+    assert found.sentence == budget_report(state).sentence
+    assert "beyond chance" in found.found
+    assert "--png effects" in found.commands[0]
+
+
+def test_a_control_that_differs_from_another_is_one_of_those_counted(campaign: Path) -> None:
+    state = load_state(campaign)
+    budget = budget_report(state)
+    found = budget.campaign
+    assert found is not None
+    rows = []
+    for row in found.rows:
+        sure = [
+            one.model_copy(
+                update={"difference": one.difference.model_copy(update={"is_found": True})}
+            )
+            for one in row.comparisons
+        ]
+        rows.append(row.model_copy(update={"comparisons": tuple(sure), "is_control": True}))
+    differing = sum(bool(row.comparisons) for row in rows)
+    own = compared(Asked(state, budget, campaign), found.model_copy(update={"rows": tuple(rows)}))
+    assert differing
+    assert f"{differing} of {differing} conditions differ from a control" in own.found
+
+
+def test_a_check_says_which_knobs_live() -> None:
+    found = report(Path(__file__).parents[2] / "golden/schema_1_check").answer
+    assert found.title == "Checked"
+    assert "move" in found.found
+    assert "5% at most is expected to be luck" in found.sure
+
+
+def test_a_calibration_says_what_the_baseline_scores_and_how_far_it_varies(run: Path) -> None:
+    (calibration,) = (run.parents[1] / "calibration").iterdir()
+    found = report(calibration).answer
+    assert (found.title, found.mood) == ("Calibrated", "good")
+    assert found.found.startswith("The baseline scores ")
+    assert "standard deviation" in found.sure
+    assert "plan phase1 --objective sphere" in found.commands[0]
+
+
+def test_the_cost_names_every_currency_that_counts() -> None:
+    plan = in_two_knobs(
+        caps=Caps(evaluations=12, device_hours=2.0, cost=5.0), price_per_device_hour=1.5
+    )
+    found = asked(told_of(plan)).cost
+    assert found.startswith("12 of 12 evaluations, and 11 of ")
+    assert "of 2 h 00 min of device time" in found
+    assert "of 5 in money" in found
+    assert "On 2 x some processor." in found
+
+
+def test_what_a_person_let_pass_does_not_hold_the_answer_up() -> None:
+    story = Story(small_plan(space={"knobs": KNOBS}))
+    story.ask()
+    for candidate in range(3):
+        story.evaluate(candidate, Status.ERROR)
+    fired = Fired(
+        rule="crash_rate", generation=0, decision="pause", observed=0.75, limit=0.1, evidence="x"
+    )
+    story.say(fired, Overridden(rule="crash_rate", generation=0, reason="known"))
+    assert asked(story).title == "Running"
+
+
+def test_an_assumed_time_is_no_calibration_to_pay_for() -> None:
+    plan = in_two_knobs(calibration=Calibration(assumed_seconds=1.0))
+    assert "calibration" not in asked(told_of(plan)).cost
+
+
+def test_a_campaign_that_goes_on_is_not_judged(campaign: Path) -> None:
+    lines = (campaign / LEDGER).read_bytes().splitlines(keepends=True)
+    (campaign / LEDGER).write_bytes(b"".join(lines[:9]))
+    found = report(campaign).answer
+    assert found.title == "Running"
+    assert "nothing is judged before the last one is" in found.found
+    assert "watched while it grows" in found.sure
+    assert found.luck == ""
