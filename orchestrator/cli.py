@@ -21,6 +21,7 @@ from orchestrator.analyze_command import analyze
 from orchestrator.best.command import best
 from orchestrator.campaign.commands import run_campaign
 from orchestrator.campaign.plan_command import plan_campaign
+from orchestrator.compare.command import compare
 from orchestrator.config.asked import Asked
 from orchestrator.config.commands import init
 from orchestrator.doctor.command import doctor
@@ -119,6 +120,7 @@ app.command()(serve)
 app.command()(history)
 app.command()(report)
 app.command()(status)
+app.command()(compare)
 app.command()(track)
 
 

@@ -31,6 +31,11 @@ class Gain(BaseModel):
         """Whether the gain is more than chance."""
         return self.lower is not None and self.lower > 0
 
+    @property
+    def is_loss(self) -> bool:
+        """Whether it is worse by more than chance."""
+        return self.upper is not None and self.upper < 0
+
 
 def gain(scores: Mapping[int, float], reference: Mapping[int, float], level: float) -> Gain:
     """The gain of `scores` over `reference`, each by seed."""

@@ -1,8 +1,10 @@
 """From runs' reports to what they are side by side."""
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
+from statistics import fmean
 
 from budgets.campaign.names import shortened
 from budgets.statistics.comparison import Gain, gain
@@ -13,6 +15,9 @@ from orchestrator.report.collect import report
 from orchestrator.report.model import Report
 
 NAME_WIDTH = 28
+
+MOST_ALL_PAIRS = 6
+"""Runs of which each is compared with each."""
 
 SEARCHES = ("phase1", "phase2")
 
@@ -47,7 +52,7 @@ def _side(name: str, directory: Path, own: Report) -> Side:
         identity=own.identity,
         answer=own.answer,
         fingerprint=own.provenance.search.get(FINGERPRINT, ""),
-        baseline=None if own.noise is None else own.noise.mean,
+        baseline=_baseline(own),
         sd=None if own.noise is None else own.noise.sd,
         gain=_decisive(own),
         asked=None if findings is None else findings.asked,
@@ -59,20 +64,28 @@ def _side(name: str, directory: Path, own: Report) -> Side:
     )
 
 
+def _baseline(own: Report) -> float | None:
+    """Its score as calibrated; where nothing was, on the fresh seeds of the comparison."""
+    if own.noise is not None:
+        return own.noise.mean
+    arms = (arm for arm in own.arms if arm.panel == "reference" and arm.name == "baseline")
+    known = [score for arm in arms for score in arm.scores.values() if score is not None]
+    return fmean(known) if known else None
+
+
 def _decisive(own: Report) -> Gain | None:
     return next((one.gain for one in own.comparisons if one.is_decisive), None)
 
 
 def _steps(own: Report) -> Iterator[Step]:
     """Generation by generation; nothing where there is no baseline to be better than."""
-    baseline = own.noise.mean if own.noise is not None else 0.0
+    baseline = _baseline(own)
     if not baseline or own.identity.phase not in SEARCHES:
         return
+    final = Counter(e.generation for e in own.evaluations if e.is_final and e.panel is None)
     settled, hours = 0, 0.0
     for one in own.generations:
-        settled += sum(
-            e.is_final and e.panel is None and e.generation == one.number for e in own.evaluations
-        )
+        settled += final[one.number]
         hours += one.useful_device_hours + one.wasted_device_hours
         yield Step(
             evaluations=settled,
@@ -92,12 +105,19 @@ def _duels(reports: Sequence[Report], groups: Sequence[Sequence[int]]) -> Iterat
     Nobody was picked on these seeds, by any run.
     """
     for group in groups:
-        for one, other in combinations(group, 2):
+        for one, other in _pairs(group):
             own, others = _winner_scores(reports[one]), _winner_scores(reports[other])
             level = next((_decisive(reports[n]) for n in (one, other)), None)
             found = gain(own, others, 0.01 if level is None else level.level)
             if found.mean is not None:
                 yield Duel(run=one, against=other, gain=found)
+
+
+def _pairs(group: Sequence[int]) -> Iterable[tuple[int, int]]:
+    """All of them; of many runs the first against each other one."""
+    if len(group) <= MOST_ALL_PAIRS:
+        return combinations(group, 2)
+    return ((group[0], other) for other in group[1:])
 
 
 def _winner_scores(own: Report) -> dict[int, float]:

@@ -1,15 +1,19 @@
 """`compare`: runs side by side, on a terminal, as a page, as Markdown, as JSON."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from rich.markdown import Markdown
 from typer import Argument, Option
 
-from budgets.plain import printable
+from orchestrator.compare.places import places
 from orchestrator.options import DEFAULT_ROOT, Json, Root
-from orchestrator.report.written import STDOUT, named_place, own_place, write
-from orchestrator.terminal import console, print_json, print_line, write_bytes
+from orchestrator.report.delivered import deliver
+from orchestrator.report.written import STDOUT, named_place
+from orchestrator.terminal import console, print_json
+
+if TYPE_CHECKING:
+    from orchestrator.compare.model import Compared
 
 Runs = Annotated[
     list[str],
@@ -39,4 +43,26 @@ def compare(
         raise ValueError("--out says where to: add --html or --md")
     if form is not None and out not in (None, STDOUT):
         named_place(out, form)  # before the time it takes to fill it
-    _compare(runs, root, form, out, as_json=as_json)
+    directories = places(runs, root)
+    from orchestrator.compare.collect import compare as collect
+
+    found = collect(directories)
+    if form is not None:
+        deliver(_text_of(found, form), directories[0], f"compare.{form}", out, as_json=as_json)
+    elif as_json:
+        print_json(found.model_dump(mode="json"))
+    else:
+        console().print(Markdown(_text_of(found, "md", has_plots=False)))
+
+
+def _text_of(found: "Compared", form: str, *, has_plots: bool = True) -> str:
+    from orchestrator.compare.contents import lead, sections
+
+    own = lead(found), sections(found, has_plots=has_plots)
+    if form == "html":
+        from orchestrator.report.page import of_sections as page
+
+        return page(*own)
+    from orchestrator.report.markdown import of_sections as markdown
+
+    return markdown(*own)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from budgets.markdown import amount
 from budgets.plain import plain
+from budgets.report import Balance
 from budgets.statistics.comparison import Gain, better, percent
 from orchestrator.compare.model import Compared, Fact, Part, Side
 from orchestrator.compare.plots import plots
@@ -11,6 +12,7 @@ from orchestrator.report.contents.blocks import (
     Block,
     Column,
     Figure,
+    Heading,
     Items,
     Lead,
     Section,
@@ -18,7 +20,7 @@ from orchestrator.report.contents.blocks import (
     Text,
     names,
 )
-from orchestrator.report.numbers import score, short
+from orchestrator.report.numbers import score, short, time_in_words
 
 PARTS: dict[Part, str] = {
     "objective": "objective",
@@ -28,6 +30,9 @@ PARTS: dict[Part, str] = {
     "budget": "budget",
     "machine": "where it ran",
 }
+
+TIMES = {"device-hours": "device time", "hours open": "time open"}
+"""Currencies that are said as time: of hours a short run has too few."""
 
 MOST_NAMED = 3
 
@@ -59,7 +64,7 @@ def _found(runs: Sequence[Side]) -> str:
         return f"None of these runs shows a gain on fresh seeds{why}."
     shown.sort(key=lambda pair: -(pair[1].mean or 0.0))
     named = ", ".join(
-        f"{run.name} {better(own.mean or 0.0)} (at least {percent(own.lower or 0.0)})"
+        f"{run.name} {better(own.mean or 0.0)} (at least {100 * (own.lower or 0.0):.3g}%)"
         for run, own in shown[:MOST_NAMED]
     )
     more = f" and {len(shown) - MOST_NAMED} more" if len(shown) > MOST_NAMED else ""
@@ -68,6 +73,7 @@ def _found(runs: Sequence[Side]) -> str:
 
 def sections(compared: Compared, *, has_plots: bool = True) -> list[Section]:
     """All of them; without plots for a terminal."""
+    runs = compared.runs
     drawn = {plot.name: Figure(plot) for plot in plots(compared)} if has_plots else {}
 
     def figure(name: str) -> list[Block]:
@@ -75,13 +81,13 @@ def sections(compared: Compared, *, has_plots: bool = True) -> list[Section]:
 
     return [
         Section("scores", "Can the scores be compared?", list(_scores(compared))),
-        Section("runs", "What each run found", [_runs(compared.runs), *figure("gains")]),
+        Section("runs", "What each run found", [_runs(runs), *figure("gains"), _places(runs)]),
         *_duel_section(compared),
-        Section("cost", "What each run cost", list(_cost(compared.runs))),
+        Section("cost", "What each run cost", list(_cost(runs))),
         *([Section("progress", "How each search went", figure("progress"))]
           if "progress" in drawn else []),
         Section("differences", "What was asked for", list(_differences(compared))),
-        Section("knobs", "What each run recommends", [*figure("knobs"), *_knobs(compared.runs)]),
+        Section("knobs", "What each run recommends", [*figure("knobs"), *_knobs(runs)]),
     ]  # fmt: skip
 
 
@@ -89,14 +95,15 @@ def _scores(compared: Compared) -> Iterator[Block]:
     own = compared.scores
     if own.are_comparable:
         yield Text(
-            "Yes: the fingerprint of the objective, of everything that decides a score, is the same "
-            "in all runs."
+            "Yes: the fingerprint of the objective is the same in all runs, and with it everything "
+            "that decides a score."
         )
     else:
+        no = "No" if len(own.groups) == len(compared.runs) else "Not all of them"
         yield Text(
-            "**Not all of them.** Scores are of one measure only where the fingerprint of the "
-            "objective is the same: of its settings, its space, its data and its code. A gain is "
-            "relative to the run's own baseline, and of that measure too."
+            f"**{no}.** Scores are of one measure only where the fingerprint of the objective is "
+            "the same: of its settings, its space, its data and its code. A gain is relative to "
+            "the run's own baseline, and of that measure too."
         )
         yield Items([f"What differs: {plain(why)}." for why in own.why_not])
         yield Table(
@@ -119,23 +126,36 @@ def _group(runs: Sequence[Side]) -> list[str]:
 def _runs(runs: Sequence[Side]) -> Table:
     titles = ("baseline", "noise (sd)", "gain", "interval", "seeds")
     columns = [names("run"), names("what"), names("verdict"), *map(Column, titles)]
+    levels = _levels(runs)
+    missed = f"; each end of an interval is missed with a probability of {levels}" if levels else ""
     return Table(
-        "Gains are over the run's own baseline on fresh seeds; each end of an interval is missed "
-        f"with a probability of {_levels(runs)}",
-        [*columns, names("evaluations by status"), names("where")],
+        f"Gains are over the run's own baseline on fresh seeds{missed}",
+        columns,
         [_run(run) for run in runs],
     )
 
 
+def _places(runs: Sequence[Side]) -> Table:
+    return Table(
+        "How evaluations ended, and where each run lies",
+        [names("run"), names("evaluations by status"), names("directory")],
+        [[plain(run.name), _statuses(run), plain(run.directory)] for run in runs],
+    )
+
+
+def _statuses(run: Side) -> str:
+    counts = (f"{count} {plain(status)}" for status, count in run.statuses.items())
+    return ", ".join(counts) or "none settled"
+
+
 def _levels(runs: Sequence[Side]) -> str:
-    levels = sorted({run.gain.level for run in runs if run.gain is not None}) or [0.01]
+    levels = sorted({run.gain.level for run in runs if run.gain is not None})
     return " or ".join(map(percent, levels))
 
 
 def _run(run: Side) -> list[str]:
     own = run.identity
     what = own.phase if own.tier is None else f"{own.phase}, {own.tier}"
-    statuses = ", ".join(f"{count} {status}" for status, count in run.statuses.items())
     return [
         plain(run.name),
         what,
@@ -143,8 +163,6 @@ def _run(run: Side) -> list[str]:
         score(run.baseline),
         short(run.sd),
         *_gain(run.gain),
-        statuses or "none settled",
-        plain(run.directory),
     ]
 
 
@@ -182,7 +200,7 @@ def _duel_section(compared: Compared) -> Iterator[Section]:
 
 
 def _other_way(own: Gain) -> str:
-    return "worse, above chance" if own.upper is not None and own.upper < 0 else "may be chance"
+    return "worse, above chance" if own.is_loss else "may be chance"
 
 
 def _many(count: int) -> Iterator[Block]:
@@ -197,7 +215,12 @@ def _cost(runs: Sequence[Side]) -> Iterator[Block]:
     currencies = dict.fromkeys(
         balance.currency for run in runs for balance in run.balances if balance.counts
     )
-    titles = [*currencies, "estimated hours", "actual hours", "time accuracy"]
+    titles = [
+        *(TIMES.get(name, name) for name in currencies),
+        "estimated time",
+        "actual time",
+        "time accuracy",
+    ]
     yield Table(
         "Spent, and of how much; time accuracy is estimated / actual, good from 85 to 115%",
         [names("run"), *map(Column, titles)],
@@ -210,15 +233,21 @@ def _spent(run: Side, currency: str) -> str:
     own = next((b for b in run.balances if b.currency == currency and b.counts), None)
     if own is None:
         return "-"
-    cap = "" if own.cap is None else f" of {amount(own, own.cap)}"
-    return f"{amount(own, own.spent)}{cap}"
+    cap = "" if own.cap is None else f" of {_amount(own, own.cap)}"
+    return f"{_amount(own, own.spent)}{cap}"
+
+
+def _amount(own: Balance, value: float) -> str:
+    return time_in_words(3600 * value) if own.currency in TIMES else amount(own, value)
 
 
 def _timing(run: Side) -> tuple[str, str, str]:
     own = run.timing
     if own is None:
         return "-", "-", "-"
-    return short(own.estimated_hours), short(own.actual_hours), f"{own.accuracy:.0f}%"
+    hours = (own.estimated_hours, own.actual_hours)
+    estimated, actual = (time_in_words(3600 * each) for each in hours)
+    return estimated, actual, f"{own.accuracy:.0f}%"
 
 
 def _differences(compared: Compared) -> Iterator[Block]:
@@ -231,7 +260,8 @@ def _differences(compared: Compared) -> Iterator[Block]:
         )
     same = [fact for fact in compared.facts if not fact.differs]
     if same:
-        yield Text(f"The same in all runs: {'; '.join(_same(same))}.")
+        yield Heading("The same in all of them")
+        yield Items(list(_same(same)))
 
 
 def _fact(fact: Fact) -> list[str]:
@@ -244,7 +274,15 @@ def _same(facts: Sequence[Fact]) -> Iterator[str]:
     for part, title in PARTS.items():
         own = [fact for fact in facts if fact.part == part]
         if own:
-            yield f"**{title}** {', '.join(map(_same_fact, own))}"
+            yield f"**{title}**: {_knobs_alike(own) if part == 'space' else _listed(own)}"
+
+
+def _knobs_alike(own: Sequence[Fact]) -> str:
+    return f"range and baseline of {', '.join(plain(fact.name) for fact in own)}"
+
+
+def _listed(own: Sequence[Fact]) -> str:
+    return ", ".join(map(_same_fact, own))
 
 
 def _same_fact(fact: Fact) -> str:

@@ -35,14 +35,14 @@ class Side(_Part):
     identity: Identity
     answer: Answer
     fingerprint: str  # of the objective: of everything that decides a score
-    baseline: float | None  # its score, as calibrated
+    baseline: float | None  # its score, as calibrated; else on the fresh seeds
     sd: float | None
     gain: Gain | None  # the winner's on fresh seeds; None: not compared yet, or never
     asked: float | None  # what a Go needs
     statuses: dict[str, int]
     balances: tuple[Balance, ...]
     timing: Timing | None
-    steps: tuple[Step, ...]  # of a search whose baseline was measured
+    steps: tuple[Step, ...]  # of a search whose baseline is known
     knobs: tuple[KnobView, ...]
 
 

@@ -1,7 +1,7 @@
 """Which runs are meant: by id, by directory, or all of a campaign's cells."""
 
 from collections.abc import Iterator, Sequence
-from os.path import isdir
+from os.path import isdir, normpath
 from pathlib import Path
 
 from budgets.chain import LEDGER
@@ -26,9 +26,17 @@ def places(names: Sequence[str], root: Path) -> list[Path]:
     if not FEWEST <= len(found) <= MOST:
         raise ValueError(
             f"expected {FEWEST} to {MOST} different runs to compare, got {len(found)}"
-            + (": the conditions of one campaign, its report compares" if len(found) == 1 else "")
+            f"{_hint(list(found.values()))}"
         )
     return list(found.values())
+
+
+def _hint(found: Sequence[Path]) -> str:
+    """What compares the conditions of a campaign in one ledger."""
+    plan = recorded_plan(found[0]) if len(found) == 1 else None
+    if plan is None or plan.campaign is None:
+        return ""
+    return ": it is a campaign, whose conditions its report compares. See: orchestrator report RUN"
 
 
 def _runs_of(name: str, root: Path) -> Iterator[Path]:
@@ -36,7 +44,7 @@ def _runs_of(name: str, root: Path) -> Iterator[Path]:
         if isdir(place) and not is_there(place / LEDGER):
             manifest = read_manifest(place)
             if manifest is not None:
-                cells = (_run_in(place / run.directory) for run in manifest.runs)
+                cells = (_run_in(Path(normpath(place / run.directory))) for run in manifest.runs)
                 yield from (cell for cell in cells if cell is not None)
                 return
     yield find_run(name, root)

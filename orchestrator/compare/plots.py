@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
+from statistics import median
 
 from budgets.statistics.comparison import better, percent
 from orchestrator.charts.chart import (
@@ -10,19 +11,26 @@ from orchestrator.charts.chart import (
     Intervals,
     Line,
     Mark,
-    Note,
     Plot,
     Points,
     Role,
     Rule,
 )
 from orchestrator.compare.model import Compared, Side, Step
-from orchestrator.report.plots.words import Unit, counted, device_hours_unit, sentences
+from orchestrator.report.plots.words import columns_for, counted, device_hours_unit, sentences
 
 ROLES: tuple[Role, ...] = ("series1", "series2", "series3", "series4", "series5", "series6")
 """Runs that are told apart within one chart: more have a chart each."""
 
+UNLIKE = 5.0
+"""How many times as far as half of the runs one may reach, and not flatten them in one chart."""
+
 ROW_ASPECT, LEAST_ASPECT = 0.045, 0.12
+
+_RANGE = Axis(
+    "place in the knob's range", low=-0.03, high=1.03,
+    ticks=((0.0, "low end"), (0.25, "25%"), (0.5, "50%"), (0.75, "75%"), (1.0, "high end")),
+)  # fmt: skip
 
 APART = 0.13
 """Between runs in a knob's row, in rows."""
@@ -44,20 +52,15 @@ def gains(compared: Compared) -> Plot | None:
     if len(asked) == 1:
         least = asked.pop()
         marks.append(Rule(100 * least, "limit", f"asked of a Go: {percent(least)}", axis="x"))
-    for is_shown in (True, False):
-        marks += _intervals(runs, is_shown=is_shown)
-    marks += [
-        Note(0.0, float(place), "nothing compared on fresh seeds")
-        for place, run in enumerate(runs)
-        if run.gain is None or run.gain.mean is None
-    ]
+    for is_sure in (True, False):
+        marks += _intervals(runs, is_sure=is_sure)
     rows = Axis("", categories=[_row_name(run) for run in runs])
     return Plot(
         name="gains",
         title="Gains on fresh seeds",
         caption="Each run's winner against that run's own baseline, on seeds that nobody was "
-        "picked on. Filled: the interval lies right of 0, so that the gain is more than chance. "
-        "n: seeds.",
+        "picked on. Filled: the interval leaves 0 out, so that the gain, or the loss, is more than "
+        "chance. n: seeds.",
         description=sentences(*map(_gain_said, runs)),
         charts=(Chart(Axis("gain over its own baseline (%), right is better"), rows, marks),),
         aspect=max(LEAST_ASPECT, 0.05 + ROW_ASPECT * len(runs)),
@@ -65,14 +68,18 @@ def gains(compared: Compared) -> Plot | None:
 
 
 def _row_name(run: Side) -> str:
-    return run.name if run.gain is None else f"{run.name}, n = {run.gain.pairs}"
+    if run.gain is None or run.gain.mean is None:
+        return f"{run.name}: not compared"
+    return f"{run.name}, n = {run.gain.pairs}"
 
 
-def _intervals(runs: Sequence[Side], *, is_shown: bool) -> Iterator[Mark]:
+def _intervals(runs: Sequence[Side], *, is_sure: bool) -> Iterator[Mark]:
     own = [
         (float(place), run.gain)
         for place, run in enumerate(runs)
-        if run.gain is not None and run.gain.mean is not None and run.gain.is_shown == is_shown
+        if run.gain is not None
+        and run.gain.mean is not None
+        and (run.gain.is_shown or run.gain.is_loss) == is_sure
     ]
     if own:
         yield Intervals(
@@ -80,9 +87,9 @@ def _intervals(runs: Sequence[Side], *, is_shown: bool) -> Iterator[Mark]:
             [_in_percent(gain.lower) for _, gain in own],
             [_in_percent(gain.mean) for _, gain in own],
             [_in_percent(gain.upper) for _, gain in own],
-            "winner" if is_shown else "series1",
-            "above chance" if is_shown else "may be chance",
-            is_filled=is_shown,
+            "winner" if is_sure else "series1",
+            "beyond chance" if is_sure else "may be chance",
+            is_filled=is_sure,
         )
 
 
@@ -92,7 +99,7 @@ def _gain_said(run: Side) -> str:
         return f"{run.name}: nothing compared on fresh seeds."
     sure = ""
     if own.lower is not None and own.upper is not None:
-        sure = f" ({100 * own.lower:.3g} to {100 * own.upper:.3g} %)"
+        sure = f" (gain {100 * own.lower:+.3g} to {100 * own.upper:+.3g} %)"
     return f"{run.name}: {better(own.mean)}{sure} on {counted(own.pairs, 'seed')}."
 
 
@@ -101,9 +108,11 @@ def progress(compared: Compared) -> Plot | None:
     own = [run for run in compared.runs if run.steps]
     if not own:
         return None
-    is_few = len(own) <= len(ROLES)
+    is_together = len(own) <= len(ROLES) and _are_alike(own)
     missing = [run.name for run in compared.runs if not run.steps]
-    lacking = f"Not shown, without a measured baseline: {', '.join(missing)}." if missing else ""
+    lacking = (
+        f"Not shown, no search, or without a baseline: {', '.join(missing)}." if missing else ""
+    )
     return Plot(
         name="progress",
         title="How each search went",
@@ -113,10 +122,15 @@ def progress(compared: Compared) -> Plot | None:
             lacking,
         ),
         description=sentences(*map(_progress_said, own)),
-        charts=_together(own) if is_few else _apart(own),
-        columns=2 if is_few else 4,
+        charts=_together(own) if is_together else list(_apart(compared, own)),
+        columns=2 if is_together else columns_for(len(own)),
         aspect=0.6,
     )
+
+
+def _are_alike(runs: Sequence[Side]) -> bool:
+    reaches = [max((abs(step.best or 0.0) for step in run.steps), default=0.0) for run in runs]
+    return max(reaches) <= UNLIKE * median(reaches)
 
 
 def _together(runs: Sequence[Side]) -> list[Chart]:
@@ -148,13 +162,14 @@ def _lines(
         yield Line(x, [value(step) for step in run.steps], role, run.name)
 
 
-def _apart(runs: Sequence[Side]) -> list[Chart]:
-    """One chart a run, all of one height in gain."""
-    y = _gain_axis(runs, _best, _mean)
-    return [
-        Chart(
+def _apart(compared: Compared, runs: Sequence[Side]) -> Iterator[Chart]:
+    """One chart a run; of one height in gain are those whose scores can be compared."""
+    for run in runs:
+        number = compared.runs.index(run)
+        group = next(group for group in compared.scores.groups if number in group)
+        yield Chart(
             Axis("evaluations", is_whole=True, has_zero=True),
-            y,
+            _gain_axis([compared.runs[place] for place in group], _best, _mean),
             [
                 Rule(0.0, "baseline", "its own baseline", is_dashed=False),
                 Line(_places(run), list(map(_mean, run.steps)), "mean", "mean of each generation"),
@@ -162,8 +177,6 @@ def _apart(runs: Sequence[Side]) -> list[Chart]:
             ],
             title=run.name,
         )
-        for run in runs
-    ]
 
 
 def _gain_axis(runs: Sequence[Side], *values: Callable[[Step], float | None]) -> Axis:
@@ -227,13 +240,9 @@ def knobs(compared: Compared) -> Plot | None:
         title="What each run recommends",
         caption="Each knob at its place in its range, from the low end to the high one.",
         description=sentences(*map(_knobs_said, runs)),
-        charts=(Chart(Axis("place in the knob's range", low=0, high=1), _rows(names), marks),),
+        charts=(Chart(_RANGE, Axis("", categories=names), marks),),
         aspect=max(LEAST_ASPECT, 0.05 + ROW_ASPECT * len(names)),
     )
-
-
-def _rows(names: Sequence[str]) -> Axis:
-    return Axis("", categories=names)
 
 
 def _recommends(run: Side) -> bool:

@@ -5,13 +5,12 @@ Executor, launcher and whatever else decides no score are left to their defaults
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from budgets.following import BEGINNING
 from budgets.liveness import moved
 from budgets.proxy.certificate import LEAST_CANDIDATES
 from budgets.state import RunState
-from budgets.terms import Caps, Plan, Thresholds
+from budgets.terms import Caps, Plan
 from objectives import registry
 from objectives.api import ObjectiveSpec, SetupError
 from objectives.secrets import redacted
@@ -20,24 +19,15 @@ from orchestrator.best.training import training_name
 from orchestrator.calibrations import CALIBRATION_SEEDS
 from orchestrator.check import CHECK_SEEDS
 from orchestrator.config.document import as_assigned
-from orchestrator.config.sections import Top
+from orchestrator.config.sections import Evaluation, Top
 from orchestrator.planning.plan import limits_for
 from orchestrator.planning.request import (
     METHOD,
-    RUNG_FACTOR,
-    RUNG_SEEDS,
     SIGMA0,
-    VERDICT_SEEDS,
     run_directory,
 )
-from orchestrator.planning.window import parse_hours
 from orchestrator.proxy import proxy_terms
-
-EVALUATION_SEED, SAFETY_MARGIN_SECONDS = 123, 1800.0
-"""What the options are where nobody says."""
-
-UNITS = {"h": 1.0, "m": 60.0, "s": 3600.0, "d": 1 / 24}
-"""Of a duration, as many as an hour has."""
+from orchestrator.report.terms import flags, terms, text, thresholds, verdict
 
 
 class UntoldError(ValueError):
@@ -94,17 +84,6 @@ def _devices(plan: Plan) -> Iterator[str]:
     yield from ("--workers", str(own.count), "--threads", str(own.threads), "--device", own.kind)
 
 
-def _flags(*pairs: tuple[str, Any, Any]) -> Iterator[str]:
-    """Option, value and default: those that are not left to the default."""
-    for option, value, default in pairs:
-        if value is not None and value != default:
-            yield from (option, _text(value))
-
-
-def _text(value: Any) -> str:
-    return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
-
-
 def _of_search(state: RunState, plan: Plan) -> Iterator[str]:
     search, shape = plan.search, plan.resolved
     assert search is not None, "it is a search"
@@ -119,7 +98,7 @@ def _of_search(state: RunState, plan: Plan) -> Iterator[str]:
     elif search.inherited is not None:
         yield from ("--warm-start", search.inherited.run_id)
     is_from_baseline = plan.source is None and search.inherited is None
-    yield from _flags(
+    yield from flags(
         ("--seed", search.seed, 1),
         ("--search-method", search.method, METHOD),
         ("--sigma0", search.sigma0 if is_from_baseline else None, SIGMA0[search.method]),
@@ -128,9 +107,9 @@ def _of_search(state: RunState, plan: Plan) -> Iterator[str]:
         ("--max-evals", plan.caps.evaluations, plan.nominal.evaluations),
         ("--proxy", _fraction(plan), None),
     )
-    yield from _verdict(plan)
-    yield from _thresholds(plan.thresholds)
-    yield from _terms(plan)
+    yield from verdict(plan)
+    yield from thresholds(plan.thresholds)
+    yield from terms(plan)
 
 
 def _overrides(state: RunState) -> Iterator[str]:
@@ -140,61 +119,6 @@ def _overrides(state: RunState) -> Iterator[str]:
         yield from ("--override", one.rule)
     if given:
         yield from ("--reason", given[0].reason)
-
-
-def _verdict(plan: Plan) -> Iterator[str]:
-    confirmation = plan.confirmation
-    if confirmation is None:
-        if plan.tier != "min" or plan.source is not None:
-            yield from ("--confirm-seeds", "0")
-        return
-    yield from _flags(("--confirm-seeds", confirmation.seeds, VERDICT_SEEDS))
-    if (rung := confirmation.rung) is None:
-        yield from ("--rung", "0")
-    else:
-        pairs = ("--rung", rung.factor, RUNG_FACTOR), ("--rung-seeds", rung.seeds, RUNG_SEEDS)
-        yield from _flags(*pairs)
-
-
-def _thresholds(own: Thresholds) -> Iterator[str]:
-    usual = Thresholds().model_dump()
-    for name, value in own.model_dump().items():
-        if value != usual[name]:
-            yield from ("--set", f"thresholds.{name}={as_assigned(value)}")
-
-
-def _terms(plan: Plan) -> Iterator[str]:
-    """What evaluations are begun with, and what all of them may take."""
-    caps, calibration, window = plan.caps, plan.calibration, plan.caps.window
-    yield from _flags(
-        ("--eval-seed", plan.evaluation_seed, EVALUATION_SEED),
-        ("--assume-eval-seconds", calibration.assumed_seconds if calibration else None, None),
-        ("--max-device-hours", caps.device_hours, None),
-        ("--max-hours", caps.hours, None),
-        ("--max-cost", caps.cost, None),
-        ("--price-per-device-hour", plan.price_per_device_hour, 0.0),
-    )
-    yield from _limits(plan)
-    if window is not None:
-        until = _span(window.hours or 0.0, 1.0)
-        yield from ("--window", until if window.until is None else window.until.isoformat())
-        if window.margin_seconds != SAFETY_MARGIN_SECONDS:
-            yield from ("--safety-margin", _span(window.margin_seconds, 3600.0))
-
-
-def _span(amount: float, per_hour: float) -> str:
-    """A duration as it may have been typed: in the unit in which it is read back exactly."""
-    hours = amount / per_hour
-    typed = [f"{_text(round(hours * many, 6))}{unit}" for unit, many in UNITS.items()]
-    exact = [text for text in typed if parse_hours("", text) * per_hour == amount]
-    return next(iter(exact), f"{_text(hours)}h")
-
-
-def _limits(plan: Plan) -> Iterator[str]:
-    own, usual = plan.limits, limits_for(None, None, plan.devices, plan.calibration)
-    yield from _flags(("--limit-seconds", own.wall_seconds, usual.wall_seconds))
-    stall = limits_for(own.wall_seconds, None, plan.devices, plan.calibration).stall_seconds
-    yield from _flags(("--stall-seconds", own.stall_seconds, stall))
 
 
 def _fraction(plan: Plan) -> float | None:
@@ -214,16 +138,16 @@ def _of_calibration(plan: Plan) -> Iterator[str]:
     usual = limits_for(None, None, plan.devices, None)
     caps = Caps(evaluations=plan.resolved.evaluations)
     own = (plan.caps, plan.limits, plan.evaluation_seed)
-    if own != (caps, usual, EVALUATION_SEED) or plan.reasons:
+    if own != (caps, usual, Evaluation().seed) or plan.reasons:
         raise UntoldError("it was made for a run: that run's own command makes it")
-    yield from _flags(("--repeats", plan.resolved.seeds_per_candidate, CALIBRATION_SEEDS))
+    yield from flags(("--repeats", plan.resolved.seeds_per_candidate, CALIBRATION_SEEDS))
 
 
 def _of_check(state: RunState, plan: Plan) -> Iterator[str]:
     seeds, parent = plan.nominal.seeds_per_candidate, plan.parent
     if plan.proxy is not None:
-        yield from ("proxy", "check", "--fraction", _text(_fraction(plan)))
-        yield from _flags(
+        yield from ("proxy", "check", "--fraction", text(_fraction(plan)))
+        yield from flags(
             ("--candidates", plan.nominal.population, LEAST_CANDIDATES), ("--seeds", seeds, 1)
         )
         yield from ("--run", parent.run_id) if parent else objective_words(plan)
@@ -231,11 +155,11 @@ def _of_check(state: RunState, plan: Plan) -> Iterator[str]:
         yield from ("analyze", parent.run_id, "--evaluate", "--seeds", str(seeds))
         yield from _knobs(state, plan)
     else:
-        yield from ("space", "check", *_flags(("--seeds", seeds, CHECK_SEEDS)))
+        yield from ("space", "check", *flags(("--seeds", seeds, CHECK_SEEDS)))
         yield from (*_knobs(state, plan), *objective_words(plan))
     whole = plan.nominal.evaluations
-    yield from _flags(("--max-evals", plan.caps.evaluations, whole))
-    yield from _terms(plan)
+    yield from flags(("--max-evals", plan.caps.evaluations, whole))
+    yield from terms(plan)
 
 
 def _knobs(state: RunState, plan: Plan) -> Iterator[str]:
@@ -254,13 +178,13 @@ def _of_training(plan: Plan) -> Iterator[str]:
     if campaign is None or parent is None:
         raise UntoldError("the file that describes the campaign is not recorded")
     length = campaign.conditions[0].length
-    yield from ("best", parent.run_id, "--train", "--times", _text(length))
+    yield from ("best", parent.run_id, "--train", "--times", text(length))
     if plan.run_id != training_name(parent.run_id, length):
         yield from ("--run-id", plan.run_id)
-    yield from _flags(("--seeds", len(campaign.seeds), 1))
+    yield from flags(("--seeds", len(campaign.seeds), 1))
     if len(campaign.conditions) > 1:
         yield "--compare"
     caps = plan.caps
-    yield from _flags(
+    yield from flags(
         ("--max-device-hours", caps.device_hours, None), ("--max-hours", caps.hours, None)
     )

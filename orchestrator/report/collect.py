@@ -12,6 +12,7 @@ from budgets.state import RunState
 from objectives.space import Knob, SearchSpace
 from orchestrator.recorded import is_there
 from orchestrator.report.answer import answer
+from orchestrator.report.answers.asked import found_as
 from orchestrator.report.curves import curves, scored_by
 from orchestrator.report.distribution import distribution
 from orchestrator.report.evaluations import ended, evaluations, in_flight
@@ -51,7 +52,7 @@ def report_of(directory: Path, records: Iterable[Record]) -> Report:
     spread, no_spread = distribution(state)
     losses, no_losses = curves(directory, state)
     return Report(
-        identity=_identity(state, noted, clock, budget),
+        identity=_identity(directory, state, noted, clock, budget),
         answer=answer(state, budget, directory),
         budget=budget,
         knobs=knobs(state),
@@ -73,7 +74,9 @@ def report_of(directory: Path, records: Iterable[Record]) -> Report:
     )
 
 
-def _identity(state: RunState, noted: Noted, clock: RunClock, budget: BudgetReport) -> Identity:
+def _identity(
+    directory: Path, state: RunState, noted: Noted, clock: RunClock, budget: BudgetReport
+) -> Identity:
     return Identity(
         run_id=state.plan.run_id,
         phase=state.plan.phase,
@@ -86,6 +89,7 @@ def _identity(state: RunState, noted: Noted, clock: RunClock, budget: BudgetRepo
         sessions=_sessions(state, noted, clock),
         records=state.records,
         head=state.head,
+        found_as=found_as(directory, state.plan),
     )
 
 

@@ -15,9 +15,10 @@ from orchestrator.campaign.status import Board, find_board
 from orchestrator.charts.forms import Form, can_draw
 from orchestrator.options import DEFAULT_ROOT, Json, Root, RunName
 from orchestrator.recorded import find_run, load_state
-from orchestrator.report.written import STDOUT, named_place, own_place, own_reports, write
+from orchestrator.report.delivered import deliver
+from orchestrator.report.written import STDOUT, named_place, own_reports
 from orchestrator.session import system_clock
-from orchestrator.terminal import console, print_json, print_line, write_bytes
+from orchestrator.terminal import console, print_json, print_line
 
 AsHtml = Annotated[bool, Option("--html", help="Write all of it as one page, for any browser.")]
 AsMarkdown = Annotated[bool, Option("--md", help="Write the same as Markdown.")]
@@ -70,7 +71,7 @@ def report(
     if any(drawn.values()):
         _draw(directory, drawn, out, as_json=as_json)
     elif form is not None:
-        _write(_text_of(directory, form), directory, form, out, as_json=as_json)
+        deliver(_text_of(directory, form), directory, f"report.{form}", out, as_json=as_json)
     elif as_json:
         from orchestrator.report.collect import report as collect
         from orchestrator.report.document import document
@@ -104,7 +105,7 @@ def _of_runs(board: Board, form: str | None, out: Path | None, *, as_json: bool)
     from orchestrator.report import boards
 
     text = boards.page(board) if form == "html" else boards.markdown(board)
-    _write(text, board.directory, form, out, as_json=as_json)
+    deliver(text, board.directory, f"report.{form}", out, as_json=as_json)
 
 
 def _text_of(directory: Path, form: str) -> str:
@@ -119,22 +120,6 @@ def _text_of(directory: Path, form: str) -> str:
     from orchestrator.report.plots import plots
 
     return markdown(found, plots(found))
-
-
-def _write(text: str, directory: Path, form: str, out: Path | None, *, as_json: bool) -> None:
-    if out == STDOUT:
-        if as_json:
-            raise ValueError("--out - prints the report itself: leave --json out, or name a file")
-        write_bytes(text.encode("utf-8", "replace"))
-        return
-    path = own_place(directory, f"report.{form}") if out is None else named_place(out, form)
-    size = write(path, text)
-    if as_json:
-        print_json({"file": str(path), "bytes": size, "url": path.resolve().as_uri()})
-        return
-    print_line(printable(str(path)))
-    if form == "html":
-        print_line(printable(f"Open it in a browser: {path.resolve().as_uri()}"))
 
 
 def _draw(

@@ -50,6 +50,12 @@ class Identity(_Part):
     sessions: tuple[Session, ...]
     records: int
     head: str
+    found_as: str = ""  # how a command finds it: its directory, where its id is not enough
+
+    @property
+    def named(self) -> str:
+        """The word by which a command knows it."""
+        return self.found_as or self.run_id
 
 
 Mood = Literal["good", "bad", "open", "trouble"]

@@ -56,7 +56,7 @@ def view(listing: Listing, root: Path) -> View:
         text={"counts": counts(listing)}
         | {f"{entry.id}.sentence": entry.sentence for entry in running}
         | {f"{entry.id}.left": left(entry) for entry in running}
-        | {f"{entry.id}.cost": ", ".join(entry.cost) for entry in running},
+        | {f"{entry.id}.cost": "\n".join(entry.cost) for entry in running},
         bars={entry.id: entry.progress for entry in running},
         moments={entry.id: entry.heard.isoformat() for entry in running},
     )

@@ -15,7 +15,7 @@ from orchestrator.watch.snapshot import DeviceRow, Snapshot
 
 TERMS = (
     ("course", "Doing"),
-    ("score", "Mean of the generation"),
+    ("score", "Score"),
     ("best", "Best so far"),
     ("counts", "Evaluations"),
     ("ends", "Ends"),
@@ -85,7 +85,7 @@ def _tables(snapshot: Snapshot) -> dict[str, list[Row]]:
         "budget": [_budget(balance) for balance in snapshot.balances if balance.counts],
         "devices": [_device(device, snapshot.now) for device in snapshot.devices],
         "arms": [
-            _row(f"{arm.panel}: {arm.name}", f"{arm.settled} of {arm.planned}", _score(arm.mean))
+            _row(arm.name, f"{arm.settled} of {arm.planned}", _score(arm.mean))
             for arm in snapshot.arms
         ],
         "notes": [_row(_said(line)) for line in parts.notes(snapshot)],

@@ -3,6 +3,7 @@
 import shutil
 import tempfile
 from collections.abc import Iterator
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,9 @@ from objectives.keeping import keeping, keeps
 from orchestrator.cli import app
 from orchestrator.config.asked import Conduct
 from orchestrator.engine import Engine
+from orchestrator.serve.answers import Request
+from orchestrator.serve.catalogue import Catalogue
+from orchestrator.serve.routes import Rhythm, Routes
 from orchestrator.terminal import conducting
 
 if TYPE_CHECKING:
@@ -68,6 +72,9 @@ LOOKS = (
     f"report {RUN} --json",
     f"report {RUN} --html --out -",
     "report factorial --md -o -",
+    f"compare {RUN} factorial",
+    f"compare {RUN} artifacts/cmaes/campaign/factorial --json",
+    f"compare {RUN} factorial --html --out -",
     "history",
     f"explain {RUN}",
     "explain",
@@ -105,6 +112,9 @@ RUNS_OR_WRITES = {
     "export shards", "track",
 }  # fmt: skip
 """What is there to change files."""
+
+STAYS = {"serve"}
+"""What looks until it is told to end."""
 
 Seen = dict[Path, tuple[int, int, bytes]]
 
@@ -157,6 +167,20 @@ def test_a_command_that_looks_changes_no_file(
     assert [path for path in paths if before.get(path) != after.get(path)] == []
 
 
+def test_a_page_that_follows_changes_no_file(surroundings: Path) -> None:
+    before = seen(surroundings)
+    rhythm = Rhythm(first_report_seconds=60.0)
+    routes = Routes(Catalogue(surroundings / "artifacts/cmaes"), rhythm=rhythm)
+    addresses = [f"/{run.id}" for run in routes.catalogue.runs()]
+    paths = [f"{address}{part}" for address in addresses for part in ("", "/state", "/content")]
+    for path in ("/", "/state", "/content", "/follow.js", *paths):
+        assert routes.answer(Request(path)).status == HTTPStatus.OK
+    assert len(addresses) == 3  # a search, its calibration, a campaign
+    after = seen(surroundings)
+    paths_there = before.keys() | after.keys()
+    assert [path for path in paths_there if before.get(path) != after.get(path)] == []
+
+
 def names(group: typer.Typer, above: str = "") -> Iterator[str]:
     for own in group.registered_commands:
         assert own.callback is not None
@@ -170,7 +194,7 @@ def test_every_command_is_one_that_looks_or_one_that_is_there_to_write() -> None
     looks = {
         name for name in names(app) if any(f"{line} ".startswith(f"{name} ") for line in LOOKS)
     }
-    assert looks | RUNS_OR_WRITES == set(names(app))
+    assert looks | RUNS_OR_WRITES | STAYS == set(names(app))
     assert not looks & RUNS_OR_WRITES
 
 

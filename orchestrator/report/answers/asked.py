@@ -10,6 +10,7 @@ from budgets.plain import shell_word
 from budgets.report import BudgetReport
 from budgets.rules.triggers import Trigger
 from budgets.state import RunState
+from budgets.terms import Plan
 from objectives.api import SetupError
 from orchestrator.config.sections import Top
 from orchestrator.planning.request import run_directory
@@ -39,6 +40,16 @@ class Asked:
         return self.state.accounts.evaluations + self.state.accounts.apart
 
     @property
+    def planned(self) -> int:
+        """Evaluations that are planned, at most."""
+        return self.state.plan.resolved.evaluations + self.state.plan.apart
+
+    @property
+    def searches(self) -> bool:
+        """Whether it looks for something, and does not only measure."""
+        return self.state.plan.search is not None
+
+    @property
     def healthy(self) -> int:
         """Those of the search, the check or the campaign that have a score."""
         return self.report.evaluations_by_status.get("ok", 0)
@@ -46,9 +57,7 @@ class Asked:
     @cached_property
     def run(self) -> str:
         """How a command finds it: by its name where that is enough."""
-        plan = self.state.plan
-        usual = run_directory(Path(Top().runs_dir), plan.phase, plan.run_id)
-        return plan.run_id if self.directory == usual else str(self.directory)
+        return found_as(self.directory, self.state.plan)
 
     @cached_property
     def beginning(self) -> tuple[str, ...]:
@@ -79,6 +88,12 @@ class Asked:
         found = _FLAG.search(trigger.evidence)
         flag = "--max-evals" if found is None else found[1]
         return f'{command("amend", self.run)} {flag} MORE --reason "WHY"'
+
+
+def found_as(directory: Path, plan: Plan) -> str:
+    """The run's id where commands find it by that, or else its directory."""
+    usual = run_directory(Path(Top().runs_dir), plan.phase, plan.run_id)
+    return plan.run_id if directory == usual else str(directory)
 
 
 def command(*words: str) -> str:

@@ -131,7 +131,7 @@ def _effects(found: CampaignReport, differing: int) -> str:
     if found.effects:
         said.append(f"{len(found.found)} of {len(found.effects)} effects are beyond chance")
     if found.controls:
-        others = sum(not row.is_control for row in found.rows)
+        others = sum(bool(row.comparisons) for row in found.rows)
         said.append(f"{differing} of {others} conditions differ from a control beyond chance")
     if not said:
         return "There is no control and no factor to compare by: only the scores."

@@ -66,7 +66,7 @@ def _go(found: Findings) -> str:
 
 
 def _dead_space(_: Findings) -> str:
-    return "wherever the knobs are set, scores differ by no more than chance: they hardly move it"
+    return "wherever the search set the knobs, scores differ by no more than chance"
 
 
 def _below_noise(_: Findings) -> str:

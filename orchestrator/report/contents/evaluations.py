@@ -26,7 +26,7 @@ def _count(report: Report) -> Text:
     recovered = sum(e.recovered for e in report.evaluations)
     again = "" if attempts == final else f" in {attempts} attempts"
     taken_up = "" if not recovered else f", {recovered} of them recovered from their own files"
-    whole = command("ledger", "export", report.identity.run_id)
+    whole = command("ledger", "export", report.identity.named)
     return Text(f"{final} evaluations are settled{again}{taken_up}. All of them: `{whole}`.")
 
 

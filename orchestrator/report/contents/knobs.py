@@ -23,7 +23,7 @@ def _what(report: Report) -> Text:
     if found is not None and found.grade == "no_go":
         return Text(
             "Nothing is recommended: the baseline stays. What was compared with it, "
-            f"`{command('best', report.identity.run_id)}` shows."
+            f"`{command('best', report.identity.named)}` shows."
         )
     if all(knob.recommended is None for knob in report.knobs):
         return Text("Nothing is recommended yet, or by this kind of run.")
@@ -63,7 +63,7 @@ def _marginals(report: Report) -> Iterator[Block]:
         [names("knob"), Column("slope"), Column("error"), names("above its error")],
         [_marginal(one) for one in told],
     )
-    line = f"{command('analyze', report.identity.run_id)} --evaluate"
+    line = f"{command('analyze', report.identity.named)} --evaluate"
     yield Text(f"`{line}` measures each knob on its own.")
 
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from budgets.plain import plain
 from orchestrator.report.contents.blocks import Block, Cell, Column, Items, Met, Table, Text
 
 _BETWEEN_CELLS = re.compile(r"(?<!\\)\|")
@@ -57,3 +58,9 @@ def _row(cells: Sequence[str], width: int) -> Iterator[Cell]:
     for place in range(width):
         cell = cells[place] if place < len(cells) else ""
         yield _MET.get(cell, cell)
+
+
+def why_none(reason: str) -> str:
+    """A reason from elsewhere as a sentence of its own."""
+    said = plain(reason)
+    return f"{said[:1].upper()}{said[1:].rstrip('.')}."

@@ -16,6 +16,7 @@ from orchestrator.report.contents.blocks import (
     names,
 )
 from orchestrator.report.contents.figures import Figures
+from orchestrator.report.contents.parsed import why_none
 from orchestrator.report.model import FailureGroup, Report
 from orchestrator.report.numbers import time_in_words
 
@@ -26,7 +27,7 @@ MOST_GROUPS, MOST_LINES, MOST_CHARACTERS = 20, 40, 300
 def training(report: Report, figures: Figures) -> list[Block]:
     """Loss curves of the best and the baseline, or why there are none."""
     drawn = figures.of("training")
-    return [*drawn] if drawn else [Text(plain(report.no_curves) or "There are no loss curves.")]
+    return [*drawn] if drawn else [Text(why_none(report.no_curves or "there are no loss curves"))]
 
 
 def failures(report: Report, figures: Figures) -> list[Block]:
@@ -61,8 +62,7 @@ def _group(group: FailureGroup) -> Iterator[Block]:
     if not group.log:
         yield Text("None of them left a log.")
         return
-    where = f"{group.places[0]}/{group.log_from}" if group.places else group.log_from
-    yield Log(printable(where), [_cut(line) for line in group.log[-MOST_LINES:]])
+    yield Log(printable(group.log_from), [_cut(line) for line in group.log[-MOST_LINES:]])
 
 
 def _place(place: str) -> str:
@@ -96,7 +96,7 @@ def rules(report: Report, _: Figures) -> list[Block]:
 
 
 def _explain(report: Report) -> str:
-    return command("explain", report.identity.run_id)
+    return command("explain", report.identity.named)
 
 
 def provenance(report: Report, _: Figures) -> list[Block]:
@@ -119,7 +119,7 @@ def provenance(report: Report, _: Figures) -> list[Block]:
 
 
 def _calibration(name: str | None) -> str:
-    return "" if name is None else f" Noise and times are those of calibration {plain(name)}."
+    return "" if name is None else f" Noise and times: {plain(name)}."
 
 
 def _pairs(title: str, head: str, pairs: Mapping[str, str]) -> Table:

@@ -54,8 +54,9 @@ def _table(report: Report) -> Iterator[Block]:
 
 def _row(one: GenerationView) -> list[str]:
     name = f"{one.number}{', short' if one.is_short else ''}{'' if one.is_told else ', unfinished'}"
-    values = (one.best, one.mean, one.sd, one.best_so_far, one.luck_so_far)
-    return [name, *map(score, values), str(one.healthy), str(one.failed)]
+    sd = "-" if one.sd is None else f"{one.sd:.3g}"
+    so_far = (score(one.best_so_far), score(one.luck_so_far))
+    return [name, score(one.best), score(one.mean), sd, *so_far, str(one.healthy), str(one.failed)]
 
 
 def _rest(report: Report) -> Iterator[Block]:

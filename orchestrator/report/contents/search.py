@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from budgets.plain import plain
 from orchestrator.report.contents.blocks import Block, Column, Table, Text, names
 from orchestrator.report.contents.figures import Figures
+from orchestrator.report.contents.parsed import why_none
 from orchestrator.report.model import Distribution, Report
 
 MOST_PAIRS = 5
@@ -15,7 +16,7 @@ def search(report: Report, figures: Figures) -> list[Block]:
     """The section, or why there is none."""
     found = report.distribution
     if found is None:
-        return [Text(plain(report.no_distribution))]
+        return [Text(why_none(report.no_distribution))]
     return [
         Text(
             "CMA-ES draws candidates from a normal distribution over the knobs, and moves and "

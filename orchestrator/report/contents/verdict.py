@@ -83,7 +83,7 @@ def _scores(arms: tuple[ArmScores, ...]) -> Iterator[Block]:
         return
     yield Table(
         "Scores on fresh seeds, which no candidate of the search was evaluated on",
-        [Column("seed"), names("there for"), *map(Column, map(plain, titles))],
+        [names("seed"), names("there for"), *map(Column, map(plain, titles))],
         [
             [str(seed), why, *(_score(own, why, name, seed) for name in titles)]
             for why, seed in _seeds(own)

@@ -45,11 +45,14 @@ def timeline(report: Report) -> Plot | None:
         return None
     rows = _rows(own)
     shown = rows[:MOST_ROWS] if len(rows) > MOST_ROWS else rows
-    shown = sorted(shown, key=natural)
+    shown = sorted(shown, key=by_host)
     ends = [e.ended for e in own] + [s.ended for s in report.identity.sessions]
     last = max([*ends, *(f.began for f in flying)])
     unit, edge = seconds_unit(max(last, 1.0)), last * (1.0 + AHEAD * bool(flying))
-    names = [*shortened(shown, NAME_WIDTH), *(_flight_name(f) for f in flying[:MOST_FLIGHTS])]
+    names = [
+        *shortened(without_domain(shown), NAME_WIDTH),
+        *(_flight_name(f) for f in flying[:MOST_FLIGHTS]),
+    ]
     slow = stragglers(own)
     marks = [
         *_session_rules(report, unit),
@@ -78,6 +81,19 @@ def timeline(report: Report) -> Plot | None:
         charts=[Chart(x, Axis("", categories=names), marks)],
         aspect=min(1.4, 0.08 + 0.028 * max(len(names), 3)),
     )
+
+
+def by_host(name: str) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
+    """Of `0 on node-1` the host, then its device."""
+    device, _, host = name.partition(" on ")
+    return natural(host), natural(device)
+
+
+def without_domain(names: Sequence[str]) -> list[str]:
+    """The names without the domain that all of them end with."""
+    found = {name.partition(" on ")[2].partition(".")[2] for name in names}
+    domain = f".{found.pop()}" if len(found) == 1 else ""
+    return [name.removesuffix(domain) for name in names]
 
 
 def natural(name: str) -> list[tuple[int, str]]:

@@ -1,7 +1,7 @@
 """Time and memory of every evaluation, against what the calibration and the limits say."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -31,7 +31,7 @@ class Effort:
     """What each evaluation took of something, and what it is held against."""
 
     label: str
-    unit: Unit
+    unit_of: Callable[[float], Unit]  # in which so much is read
     values: Sequence[tuple[Evaluation, float]]
     expected: Sequence[Rule]  # in the quantity's own unit, as is the next
     limit: float | None
@@ -39,6 +39,10 @@ class Effort:
     @property
     def most(self) -> float:
         return max(value for _, value in self.values)
+
+    @property
+    def unit(self) -> Unit:
+        return self.unit_of(self.most)
 
     @property
     def is_far(self) -> bool:
@@ -66,7 +70,7 @@ def times(report: Report) -> Plot | None:
         ]
     effort = Effort(
         label="wall clock",
-        unit=seconds_unit(max(value for _, value in values)),
+        unit_of=seconds_unit,
         values=values,
         expected=expected,
         limit=report.limits.wall_seconds if report.limits is not None else None,
@@ -94,7 +98,7 @@ def memory(report: Report) -> Plot | None:
     most = max(report.noise.peak_memory_bytes, default=0) if report.noise is not None else 0
     effort = Effort(
         label="peak memory",
-        unit=bytes_unit(max(value for _, value in values)),
+        unit_of=bytes_unit,
         values=values,
         expected=[Rule(float(most), "baseline", "most in the calibration")] if most else [],
         limit=report.limits.memory_bytes if report.limits is not None else None,
@@ -163,20 +167,23 @@ def _points(effort: Effort, clock: Unit) -> Iterator[Points]:
 def _far_said(effort: Effort) -> str:
     if effort.limit is None or not effort.is_far:
         return ""
-    return f"The limit, {effort.unit.said(effort.limit)}, lies far above the plot."
+    return f"The limit, {effort.unit_of(effort.limit).said(effort.limit)}, lies far above the plot."
 
 
 def _description(effort: Effort) -> str:
     unit, said = effort.unit, []
     for name, found in effort.kinds().items():
         values, label = [value for _, value in found], KINDS[name].label
+        what = counted(len(found), "evaluation")
+        who = what if name == "search" else f"{label[0].upper()}{label[1:]}: {what}"
         said.append(
-            f"{label[0].upper()}{label[1:]}: {counted(len(found), 'evaluation')}, median "
-            f"{unit.said(median(values))}, {unit.said(min(values))} to {unit.said(max(values))}."
+            f"{who}, median {unit.said(median(values))}, {unit.said(min(values))} to "
+            f"{unit.said(max(values))}."
         )
     said += [
         f"{rule.label[0].upper()}{rule.label[1:]}: {unit.said(rule.value)}."
         for rule in effort.expected
     ]
-    limit = "" if effort.limit is None else f"An attempt is ended at {unit.said(effort.limit)}."
-    return sentences(*said, limit)
+    if effort.limit is not None:
+        said.append(f"An attempt is ended at {effort.unit_of(effort.limit).said(effort.limit)}.")
+    return sentences(*said)

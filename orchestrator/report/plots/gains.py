@@ -21,7 +21,7 @@ from orchestrator.report.plots.words import columns_for, counted, number, senten
 
 ROLES: tuple[Role, ...] = ("series1", "series2", "series3", "series4", "series5", "series6")
 
-NAME_WIDTH = 36
+NAME_WIDTH = 32
 
 FEWEST = 2
 """Pairs, whose interval may be cut by the edge where others have more."""
@@ -50,8 +50,8 @@ def _forest(report: Report, own: Sequence[Comparison]) -> Chart:
     if findings is not None:
         asked = f"asked of a Go: {percent(findings.asked)}"
         marks.append(Rule(100 * findings.asked, "limit", asked, axis="x"))
-    for is_decisive, is_shown in ((True, True), (True, False), (False, True), (False, False)):
-        marks += _intervals(own, is_decisive=is_decisive, is_shown=is_shown)
+    for is_decisive, is_sure in ((True, True), (True, False), (False, True), (False, False)):
+        marks += _intervals(own, is_decisive=is_decisive, is_sure=is_sure)
     low, high = _reach(report, own)
     x = Axis("gain over what it is compared with (%), right is better", low=low, high=high)
     notes = [
@@ -65,7 +65,9 @@ def _forest(report: Report, own: Sequence[Comparison]) -> Chart:
 def _names(own: Sequence[Comparison]) -> list[str]:
     """What is compared, with what unless it is the baseline, and on how many seeds."""
     every = [
-        one.name if one.against == "baseline" else f"{one.name} against {one.against}"
+        one.name
+        if one.against == "baseline"
+        else f"{one.name} over {one.against.removesuffix(' (control)')}"
         for one in own
     ]
     short = shortened(every, NAME_WIDTH)
@@ -86,14 +88,14 @@ def _reach(report: Report, own: Sequence[Comparison]) -> tuple[float, float]:
 
 
 def _intervals(
-    own: Sequence[Comparison], *, is_decisive: bool, is_shown: bool
+    own: Sequence[Comparison], *, is_decisive: bool, is_sure: bool
 ) -> Iterator[Intervals]:
     places = [
         place
         for place, one in enumerate(own)
         if one.gain.mean is not None
         and one.is_decisive == is_decisive
-        and one.gain.is_shown == is_shown
+        and (one.gain.is_shown or one.gain.is_loss) == is_sure
     ]
     if not places:
         return
@@ -104,8 +106,8 @@ def _intervals(
         [_percent(own[place].gain.mean) for place in places],
         [_percent(own[place].gain.upper) for place in places],
         "winner" if is_decisive else "series1",
-        f"{what}, {'above chance' if is_shown else 'may be chance'}",
-        is_filled=is_shown,
+        f"{what}, {'beyond chance' if is_sure else 'may be chance'}",
+        is_filled=is_sure,
     )
 
 
@@ -117,8 +119,8 @@ def _caption(report: Report) -> str:
     level = report.comparisons[0].gain.level
     return sentences(
         f"Each end of an interval is missed with a probability of {percent(level)}. Filled: the "
-        "interval lies right of 0, so that the gain is more than chance. n: seeds that both have a "
-        "score on; of two the interval may go on beyond the edge.",
+        "interval leaves 0 out, so that the gain, or the loss, is more than chance. n: seeds that "
+        "both have a score on; of two the interval may go on beyond the edge.",
         "What wins on the seeds that it was picked on is flattered by that choice; the decisive "
         "comparison is on seeds that nobody was picked on."
         if any(one.is_decisive for one in report.comparisons)
@@ -132,8 +134,8 @@ def _said(one: Comparison) -> str:
         return f"{one.name} against {one.against}: no pair with a score."
     sure = ""
     if own.lower is not None and own.upper is not None:
-        sure = f" ({100 * own.lower:.3g} to {100 * own.upper:.3g} %)"
-    shown = "above chance" if own.is_shown else "may be chance"
+        sure = f" (gain {100 * own.lower:+.3g} to {100 * own.upper:+.3g} %)"
+    shown = "beyond chance" if own.is_shown or own.is_loss else "may be chance"
     pairs = counted(own.pairs, "pair")
     return f"{one.name} against {one.against}: {better(own.mean)}{sure} on {pairs}, {shown}."
 
@@ -170,7 +172,8 @@ def _families(report: Report) -> Iterator[tuple[str, list[ArmScores]]]:
     rung = [a for a in report.arms if a.panel == "rung"]
     yield "Winner on fresh seeds", [*baseline, *winner[:1]]
     yield "Finalists on picking seeds", [*baseline, *finalists]
-    yield "Beside the winner", [*baseline, *others, *winner[1:]]
+    if others or winner[1:]:
+        yield "Controls and earlier winners", [*baseline, *winner[:1], *others, *winner[1:]]
     yield "With more FLOPs", rung
 
 
@@ -195,7 +198,7 @@ def _slopes(report: Report, title: str, arms: Sequence[ArmScores]) -> Chart | No
         Points(
             [float(place)] * len(seeds),
             [arm.scores.get(seed) for seed in seeds],
-            "baseline" if place == 0 else "winner" if arm.panel == "winner" else "series1",
+            "baseline" if place == 0 else "winner" if _is_winner(arm, place) else "series1",
             tips=[f"{arm.name}, seed {seed}: {number(arm.scores.get(seed))}" for seed in seeds],
         )
         for place, arm in enumerate(arms)
@@ -207,8 +210,11 @@ def _slopes(report: Report, title: str, arms: Sequence[ArmScores]) -> Chart | No
 
 
 def _arm_name(arm: ArmScores, place: int) -> str:
-    is_winner = arm.panel in ("winner", "rung") and place == 1
-    return f"winner ({arm.name})" if is_winner else arm.name
+    return f"winner ({arm.name})" if _is_winner(arm, place) else arm.name
+
+
+def _is_winner(arm: ArmScores, place: int) -> bool:
+    return arm.panel in ("winner", "rung") and place == 1
 
 
 def _shared(arms: Sequence[ArmScores]) -> list[int]:

@@ -17,7 +17,7 @@ from orchestrator.charts.chart import (
 from orchestrator.report.model import KnobView, Marginal, Report
 from orchestrator.report.plots.candidates import Candidate, candidates, generation_axis
 from orchestrator.report.plots.scales import axis_of, in_words, knob_of
-from orchestrator.report.plots.words import columns_for, sentences, short, thinned
+from orchestrator.report.plots.words import columns_for, counted, sentences, short, thinned
 
 MOST_POINTS = 4000
 """Of candidates in all charts of one plot together: more would make a page of megabytes."""
@@ -132,14 +132,24 @@ def marginals(report: Report) -> Plot | None:
         name="marginals",
         title="Each knob's marginal effect",
         caption="A candidate's score less its generation's mean against where it lay in the "
-        "knob's range, lower is better; squares are means of as many candidates each, with their "
+        "knob's range, lower is better; diamonds are means of as many candidates each, with their "
         "standard errors. No experiment: the search chose where to look, and knobs move together. "
-        "The regression that decides what stands takes the other knobs into account.",
+        f"The regression that decides takes the other knobs into account: {_stand(own)}.",
         description=sentences(*map(_marginal_said, own)),
         charts=[_marginal(one, views[one.knob], axis) for one in own if one.knob in views],
         columns=columns_for(len(own)),
         aspect=0.6,
     )
+
+
+def _stand(own: Sequence[Marginal]) -> str:
+    """What it says of all of them together."""
+    if all(one.stands is None for one in own):
+        return "there are too few evaluations for it"
+    count = sum(bool(one.stands) for one in own)
+    others = "" if count in (0, len(own)) else ", the others may be chance"
+    stand = "stands above its" if count < 2 else "stand above their"
+    return f"{count or 'none'} of {counted(len(own), 'knob')} {stand} error{others}"
 
 
 def _excess_axis(own: Sequence[Marginal]) -> Axis:
@@ -188,7 +198,9 @@ def _marginal(one: Marginal, view: KnobView, axis: Axis) -> Chart:
                 is_horizontal=False,
             )
         )
-    return Chart(axis_of(view), axis, marks, title=f"{one.knob}: {_standing(one)}")
+    return Chart(
+        axis_of(view), axis, marks, title=f"{one.knob}: stands" if one.stands else one.knob
+    )
 
 
 def _standing(one: Marginal) -> str:

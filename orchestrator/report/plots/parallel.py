@@ -8,7 +8,7 @@ from orchestrator.report.plots.candidates import Candidate, candidates
 from orchestrator.report.plots.scales import in_words
 from orchestrator.report.plots.words import counted, listed, sentences, thinned
 
-MOST_BEST, MOST_REST = 40, 90
+MOST_BEST, MOST_REST = 30, 90
 """Lines: more are a grey sheet."""
 
 

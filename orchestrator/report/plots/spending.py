@@ -73,7 +73,7 @@ def budget(report: Report) -> Plot | None:
         caption=sentences(
             "Useful and wasted time is charged; idle is what slots were there for beyond that: "
             "waiting for the last evaluation of a generation, or starting up.",
-            "The black line is what the calibration planned." if is_planned else "",
+            "The dashed line is what the calibration planned." if is_planned else "",
             f"What is reserved, {unit.said(reserved)} in the worst case, reaches beyond the plot."
             if high is not None
             else "",

@@ -14,6 +14,8 @@ from budgets.events import Overridden
 from budgets.liveness import moved
 from budgets.state import RunState
 from budgets.terms import Calibration, Plan, Window
+from objectives import registry
+from objectives.api import ObjectiveSpec
 from orchestrator.analyze_command import same_objective
 from orchestrator.best.training import training_name
 from orchestrator.follow import follow, followed_again, warm_start
@@ -206,27 +208,26 @@ def test_what_is_not_in_the_ledger_is_not_made_up(finished_run: Path, campaign: 
     assert "the file" in untold(campaign, load_state(campaign))
 
 
-def test_a_program_of_the_users_own_is_planned_again(run_search: RunSearch, tmp_path: Path) -> None:
+def test_a_program_of_the_users_own_is_planned_again(finished_run: Path, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("print('loss: 1.5')")
     settings = {
         "argv": [sys.executable, "train.py"],
         "directory": str(tmp_path),
-        "knobs": {"lr": {"kind": "log10", "min": 1e-4, "max": 0.1, "baseline": 0.01},
-                  "depth": {"kind": "int", "min": 1, "max": 9, "baseline": 3}},
+        "knobs": {
+            "lr": {"kind": "log10", "min": 1e-4, "max": 0.1, "baseline": 0.01},
+            "depth": {"kind": "int", "min": 1, "max": 9, "baseline": 3},
+        },
         "send": "key=value",
         "score": {"pattern": "loss: ([0-9.]+)"},
-        "environment": {"QUOTED": "it's \"so\""},
-    }  # fmt: skip
-    result = run_search(
-        tmp_path / "runs",
-        objective="command",
-        settings=settings,
-        assumed_seconds=2.0,
-        max_evals=6,
-        population=6,
-    )
+        "environment": {"QUOTED": 'it\'s "so"'},
+    }
+    objective = registry.load(ObjectiveSpec(name="command", settings=settings))
+    state = load_state(finished_run)
+    seconds = Calibration(assumed_seconds=2.0)
+    plan = search_plan(Request("phase1", "min", objective), state.plan.devices, seconds)
+    state.planned = state.plan = plan
 
-    assert differences(result.state.planned, planned_again(result.directory, result.state)) == []
+    assert differences(plan, planned_again(finished_run, state)) == []
 
 
 def test_an_objective_that_there_is_no_more_is_not_asked_for(finished_run: Path) -> None:
@@ -239,7 +240,7 @@ def test_an_objective_that_there_is_no_more_is_not_asked_for(finished_run: Path)
 
 def test_a_secret_among_the_settings_is_not_repeated(finished_run: Path) -> None:
     state = load_state(finished_run)
-    objective = {"name": "sphere", "settings": {"api_key": "abc"}}
+    objective = {"name": "sphere", "settings": {"api_key": "swordfish"}}
     state.planned = state.planned.model_copy(update={"objective": objective})
 
     assert "secret" in untold(finished_run, state)

@@ -12,6 +12,8 @@ from budgets.report import budget_report
 from budgets.terms import Calibration, Caps, Envelope
 from orchestrator.recorded import load_state
 from orchestrator.report.answer import answer
+from orchestrator.report.answers.asked import Asked
+from orchestrator.report.answers.others import compared
 from orchestrator.report.collect import report
 from orchestrator.report.model import Answer
 from tests.budgets.conftest import GENERATIONS, Story, small_plan, told_of
@@ -215,6 +217,26 @@ def test_a_campaign_says_which_effects_there_are(campaign: Path) -> None:
     assert "--png effects" in found.commands[0]
 
 
+def test_a_control_that_differs_from_another_is_one_of_those_counted(campaign: Path) -> None:
+    state = load_state(campaign)
+    budget = budget_report(state)
+    found = budget.campaign
+    assert found is not None
+    rows = []
+    for row in found.rows:
+        sure = [
+            one.model_copy(
+                update={"difference": one.difference.model_copy(update={"is_found": True})}
+            )
+            for one in row.comparisons
+        ]
+        rows.append(row.model_copy(update={"comparisons": tuple(sure), "is_control": True}))
+    differing = sum(bool(row.comparisons) for row in rows)
+    own = compared(Asked(state, budget, campaign), found.model_copy(update={"rows": tuple(rows)}))
+    assert differing
+    assert f"{differing} of {differing} conditions differ from a control" in own.found
+
+
 def test_a_check_says_which_knobs_live() -> None:
     found = report(Path(__file__).parents[2] / "golden/schema_1_check").answer
     assert found.title == "Checked"
@@ -257,3 +279,13 @@ def test_what_a_person_let_pass_does_not_hold_the_answer_up() -> None:
 def test_an_assumed_time_is_no_calibration_to_pay_for() -> None:
     plan = in_two_knobs(calibration=Calibration(assumed_seconds=1.0))
     assert "calibration" not in asked(told_of(plan)).cost
+
+
+def test_a_campaign_that_goes_on_is_not_judged(campaign: Path) -> None:
+    lines = (campaign / LEDGER).read_bytes().splitlines(keepends=True)
+    (campaign / LEDGER).write_bytes(b"".join(lines[:9]))
+    found = report(campaign).answer
+    assert found.title == "Running"
+    assert "nothing is judged before the last one is" in found.found
+    assert "watched while it grows" in found.sure
+    assert found.luck == ""

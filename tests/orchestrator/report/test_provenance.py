@@ -36,15 +36,15 @@ def test_settings_are_said_by_dotted_name(finished_run: Path) -> None:
 def test_secrets_are_left_out(finished_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OUR_TOKEN", "seven777")
     settings = {
-        "environment": {"HF_TOKEN": "abc def", "PLACE": "here"},
-        "url": "https://me:pass@host/data",
+        "environment": {"HF_TOKEN": "swordfish ours", "PLACE": "here"},
+        "url": "https://me:mackerel@host/data",
         "argv": ["train", "--key", "seven777"],
     }
     found = provenance(finished_run, given(load_state(finished_run), settings))
 
     assert found.settings["environment.PLACE"] == "here"
-    assert "abc" not in str(found)
-    assert "pass" not in str(found)
+    assert "swordfish" not in str(found)
+    assert "mackerel" not in str(found)
     assert "seven777" not in str(found)
 
 

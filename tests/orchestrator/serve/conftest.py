@@ -132,11 +132,11 @@ class Site:
 
 @contextmanager
 def serving(
-    root: Path, rhythm: Rhythm = AT_ONCE, limits: Limits | None = None, **more: Any
+    root: Path, rhythm: Rhythm = AT_ONCE, limits: Limits | None = None, port: int = 0
 ) -> Iterator[Site]:
     """A page of the runs in `root`."""
-    routes = Routes(Catalogue(root, fresh_seconds=rhythm.fresh_seconds), rhythm=rhythm, **more)
-    server = Server(0, routes.answer, limits)
+    routes = Routes(Catalogue(root, fresh_seconds=rhythm.fresh_seconds), rhythm=rhythm)
+    server = Server(port, routes.answer, limits)
     thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:
@@ -157,5 +157,5 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 @pytest.fixture(scope="session")
 def serve() -> Callable[..., Any]:
-    """`with serve(root, rhythm, limits) as site:`."""
+    """`with serve(root, rhythm, limits, port) as site:`."""
     return serving

@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_play
 
 from orchestrator.report import page as report_page
 from orchestrator.report.collect import report
+from orchestrator.serve.server import Limits
 
 if TYPE_CHECKING:
     from tests.conftest import Cli
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.browser
 
 Grow = Callable[..., "Growing"]
+
+PATIENCE_MS = 30_000
 
 MISSING = "no chromium here: apt-get install -y --no-install-recommends chromium"
 
@@ -43,6 +46,7 @@ def browser() -> Iterator[Browser]:
         if os.environ.get("CI"):
             pytest.fail(MISSING)
         pytest.skip(MISSING)
+    expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=list(FLAGS))
         yield browser
@@ -69,7 +73,6 @@ class Tab:
             }""",
             arg=[where, text],
             polling=50,
-            timeout=10_000,
         )
 
     def violations(self) -> list[str]:
@@ -219,45 +222,54 @@ def test_hostile_text_is_text_when_it_comes_later(
     assert tab.page.evaluate("window.owned") is None
 
 
+IS_BACK = """() => {
+    dispatchEvent(new Event("online"));
+    return document.getElementById("connection").hidden;
+}"""
+
+
 def test_a_server_that_is_gone_is_said_and_one_that_is_back_is_followed(
-    browser: Browser, cli: "Cli", run: Path
+    browser: Browser, serve: Callable[..., Any], grow: Grow, tmp_path: Path
 ) -> None:
-    first, port = begun(cli, "0")
+    run = grow(records=12)
+    at_once = Limits(idle_seconds=0.05)  # no connection outlives the server
     with browser.new_context() as context:
         tab = Tab(context.new_page())
-        try:
-            tab.page.goto(f"http://127.0.0.1:{port}/")
+        with serve(tmp_path / "runs", limits=at_once) as site:
+            tab.page.goto(site.url)
             expect(tab.page.locator("#connection")).to_be_hidden()
-            first.kill()
-            first.communicate()
-            tab.until("The server does not answer", "#connection")
-            expect(tab.page.locator("#connection")).to_contain_text("as it was at")
-            assert "min-sphere-s1" in tab.page.locator("main").inner_text()
-        finally:
-            first.kill()
-        second, _ = begun(cli, str(port))
-        try:
-            tab.page.wait_for_function(
-                """() => {
-                    dispatchEvent(new Event("online"));
-                    return document.getElementById("connection").hidden;
-                }""",
-                polling=50,
-                timeout=10_000,
-            )
-        finally:
-            second.kill()
-            second.communicate()
+        tab.until("The server does not answer", "#connection")
+        expect(tab.page.locator("#connection")).to_contain_text("as it was at")
+        assert "Running: 0 of 2" in tab.page.locator("main").inner_text()
+        run.finish()
+        with serve(tmp_path / "runs", port=site.server.server_port):
+            tab.page.wait_for_function(IS_BACK, polling=50)
+            tab.until("The plumbing works", "main")
 
 
-def begun(cli: "Cli", port: str) -> tuple[Any, int]:
-    process = cli.start("serve", "--port", port, "--json")
+@pytest.mark.slow
+def test_a_server_that_was_killed_is_waited_for(browser: Browser, cli: "Cli", run: Path) -> None:
+    with browser.new_context() as context:
+        tab = Tab(context.new_page())
+        with begun(cli, 0) as port:
+            tab.page.goto(f"http://127.0.0.1:{port}/")
+            tab.page.wait_for_function(IS_BACK)
+        expect(tab.page.locator("#connection")).to_contain_text("Trying again by itself")
+        with begun(cli, port):
+            expect(tab.page.locator("#connection")).to_be_hidden()
+
+
+@contextmanager
+def begun(cli: "Cli", port: int) -> Iterator[int]:
+    """A `serve` in a process of its own, which is killed in the end; its port."""
+    process = cli.start("serve", "--port", str(port), "--json")
     assert process.stdout is not None
     text = process.stdout.readline()
     while not text.endswith("}\n") and (line := process.stdout.readline()):
         text += line
-    said = json.loads(text)
-    return process, said["port"]
+    yield json.loads(text)["port"]
+    process.kill()
+    process.communicate()
 
 
 def test_a_run_that_vanishes_is_said(browser: Browser, site: "Site", grow: Grow) -> None:

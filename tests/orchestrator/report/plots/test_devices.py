@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from budgets.events import Status
 from orchestrator.charts.chart import Points, Rule, Spans
 from orchestrator.report.model import InFlight, Report
-from orchestrator.report.plots.devices import MOST_ROWS, natural, stragglers, timeline
+from orchestrator.report.plots.devices import MOST_ROWS, by_host, natural, stragglers, timeline
 
 if TYPE_CHECKING:
     from tests.orchestrator.report.plots.conftest import Made
@@ -94,7 +94,7 @@ def test_of_hundreds_of_devices_those_with_failures_and_the_most_idle_are_shown(
     assert len(shown) == MOST_ROWS
     assert "gpu 150" in shown
     assert all(int(name.split()[1]) % 2 for name in shown if name != "gpu 150")
-    assert shown == sorted(shown, key=natural)
+    assert shown == sorted(shown, key=by_host)
     plot = timeline(report)
     assert plot is not None
     assert "140 more devices are left out" in plot.caption
@@ -111,6 +111,12 @@ def test_a_session_that_took_the_run_up_again_is_a_rule(made: "Made") -> None:
 
 def test_names_are_in_the_order_of_their_numbers() -> None:
     assert sorted(["w10", "w2", "a", "2 on h"], key=natural) == ["2 on h", "a", "w2", "w10"]
+
+
+def test_rows_are_by_host_and_leave_out_the_domain_that_all_share(made: "Made") -> None:
+    hosts = ("n10.example.org", "n9.example.org")
+    own = [made.evaluation(0, n, device=f"{n} on {host}") for host in hosts for n in (0, 1)]
+    assert rows(made.report(own)) == ["0 on n9", "1 on n9", "0 on n10", "1 on n10"]
 
 
 def test_a_run_without_an_attempt_has_no_such_plot(made: "Made") -> None:

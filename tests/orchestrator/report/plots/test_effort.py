@@ -39,7 +39,7 @@ def test_a_limit_far_above_is_said_and_does_not_flatten_the_times(made: "Made") 
     plot = times(made.report([made.evaluation(0, 0)], limits=far))
     assert "limit" not in rules(plot)
     assert plot is not None
-    assert "The limit, 600 s, lies far above the plot." in plot.caption
+    assert "The limit, 10 min, lies far above the plot." in plot.caption
 
 
 def test_what_takes_otherwise_long_is_marked_otherwise(made: "Made") -> None:

@@ -34,9 +34,19 @@ def test_a_gain_that_is_shown_is_filled_and_one_that_may_be_chance_is_hollow(mad
     ]
     assert [list(m.low) for m in found] == [[1.0], [-1.0]]
     assert (
-        "winner against baseline: 3% better (1 to 5 %) on 8 pairs, above chance."
+        "winner against baseline: 3% better (gain +1 to +5 %) on 8 pairs, beyond chance."
         in plot.description
     )
+
+
+def test_a_loss_that_is_more_than_chance_is_not_called_chance(made: "Made") -> None:
+    own = compared(made, ("winner", 0.03, 0.01, 0.05, 8), ("off", -0.015, -0.027, -0.004, 5))
+    plot = confirmations(made.report(comparisons=own))
+    assert plot is not None
+    found = [m for m in plot.charts[0].marks if isinstance(m, Intervals)]
+    assert [m.is_filled for m in found] == [True, True]
+    said = "off against baseline: 1.5% worse (gain -2.7 to -0.4 %) on 5 pairs, beyond chance."
+    assert said in plot.description
 
 
 def test_the_gain_that_is_asked_is_a_line_beside_no_gain(made: "Made") -> None:
@@ -56,7 +66,7 @@ def test_what_is_not_compared_with_the_baseline_says_with_what(made: "Made") -> 
     )
     plot = confirmations(made.report(comparisons=(own,)))
     assert plot is not None
-    assert plot.charts[0].y.categories == ["winner against incumbent, n = 1"]
+    assert plot.charts[0].y.categories == ["winner over incumbent, n = 1"]
 
 
 def test_an_interval_of_two_seeds_does_not_hide_the_others(made: "Made") -> None:

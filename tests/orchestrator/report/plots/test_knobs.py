@@ -81,7 +81,8 @@ def test_of_thousands_of_candidates_as_many_are_shown_as_a_page_can_hold(made: "
 def test_a_marginal_shows_its_means_with_errors_and_whether_it_stands(made: "Made") -> None:
     plot = marginals(made.whole())
     assert plot is not None
-    assert [chart.title for chart in plot.charts] == ["lr: stands", "depth: may be chance"]
+    assert [chart.title for chart in plot.charts] == ["lr: stands", "depth"]
+    assert "1 of 2 knobs stands above its error, the others may be chance." in plot.caption
     (bins,) = [m for m in plot.charts[0].marks if isinstance(m, Intervals)]
     assert list(bins.mean) == [-0.1, 0.1]
     assert list(bins.low) == pytest.approx([-0.11, 0.09])
