@@ -69,7 +69,7 @@ def shape_of(mark: Points) -> Shape:
 
 def class_of(shape: Shape) -> str:
     """The class of a shape: of those that a pen draws their own."""
-    return {"dot": "dot", "square": "square", "cross": "cross"}.get(shape, "solid")
+    return {"dot": "dot", "cross": "cross"}.get(shape, "solid")
 
 
 def size_of(mark: Points, frame: Frame, count: int) -> float:
@@ -82,4 +82,4 @@ def size_of(mark: Points, frame: Frame, count: int) -> float:
 
 def drawn_size(shape: Shape, size: float) -> float:
     """The size as drawn: to be known by its form, a shape is larger than a dot."""
-    return size if shape in ("dot", "square") else size * 1.3
+    return size * {"dot": 1.0, "square": 1.1}.get(shape, 1.3)

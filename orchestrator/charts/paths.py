@@ -97,17 +97,25 @@ def boxes(many: Iterable[Box]) -> str:
 
 
 def shapes(places: Iterable[Place], shape: Shape, size: float) -> str:
-    """Marks of one shape. Dots and squares are points of a pen as wide as they are."""
+    """Marks of one shape. Dots are points of a round pen as wide as they are.
+
+    No square pen: what has no length has no direction, and a printer leaves it out.
+    """
     unique = dict.fromkeys((round(x, 1), round(y, 1)) for x, y in places)
-    if shape in ("dot", "square"):
+    if shape == "dot":
         return "".join(f"m{_pair(*move)}h0" for move in _moves(unique))
-    draw = {"cross": _cross, "diamond": _diamond}.get(shape, _triangle)
+    draw = {"cross": _cross, "diamond": _diamond, "square": _square}.get(shape, _triangle)
     return "".join(draw(x, y, size / 2) for x, y in unique)
 
 
 def _cross(x: float, y: float, half: float) -> str:
     reach, back = short(2 * half), short(-2 * half)
     return f"M{short(x - half)} {short(y - half)}l{reach} {reach}m0 {back}l{back} {reach}"
+
+
+def _square(x: float, y: float, half: float) -> str:
+    side = short(2 * half)
+    return f"M{short(x - half)} {short(y - half)}h{side}v{side}h-{side}Z"
 
 
 def _diamond(x: float, y: float, half: float) -> str:

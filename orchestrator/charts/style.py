@@ -35,12 +35,12 @@ stroke-width:4.5;stroke-opacity:.7;stroke-linejoin:round}}
 .plot .rule{{stroke-width:1.5}}
 .plot .dash{{stroke-dasharray:6 4}}
 .plot .band{{fill:var(--ink);fill-opacity:.17;stroke:var(--ink);stroke-opacity:.45;stroke-width:.7}}
-.plot .dot,.plot .square,.plot .cross{{fill:none;stroke:var(--ink)}}
+.plot .dot,.plot .cross{{fill:none;stroke:var(--ink)}}
 .plot .dot{{stroke-width:5;stroke-linecap:round}}
-.plot .square{{stroke-width:5;stroke-linecap:square}}
-.plot .small{{stroke-width:3.2}}
+.plot .dot.small{{stroke-width:3.2}}
+.plot .cross.small{{stroke-width:1.3}}
 .plot .pale{{opacity:.45}}
-.plot .large{{stroke-width:9}}
+.plot .dot.large{{stroke-width:9}}
 .plot .cross{{stroke-width:1.7}}
 .plot .cross.large{{stroke-width:2.6}}
 .plot .solid{{fill:var(--ink);stroke:var(--paper);stroke-width:.6}}

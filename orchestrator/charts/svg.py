@@ -110,7 +110,7 @@ def _add_chart(root: Element, defs: Element, frame: Frame, own: str, ids: str) -
 
 
 def _is_point(element: Element) -> bool:
-    return element.get("class", "").split()[0] in ("dot", "square", "cross", "solid")
+    return element.get("class", "").split()[0] in ("dot", "cross", "solid")
 
 
 def _text(x: float, y: float, text: str, classes: str = "", whole: str = "") -> Element:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from budgets.markdown import amount
 from budgets.plain import plain
+from budgets.report import Balance
 from budgets.statistics.comparison import Gain, better, percent
 from orchestrator.compare.model import Compared, Fact, Part, Side
 from orchestrator.compare.plots import plots
@@ -29,6 +30,9 @@ PARTS: dict[Part, str] = {
     "budget": "budget",
     "machine": "where it ran",
 }
+
+TIMES = {"device-hours": "device time", "hours open": "time open"}
+"""Currencies that are said as time: of hours a short run has too few."""
 
 MOST_NAMED = 3
 
@@ -69,6 +73,7 @@ def _found(runs: Sequence[Side]) -> str:
 
 def sections(compared: Compared, *, has_plots: bool = True) -> list[Section]:
     """All of them; without plots for a terminal."""
+    runs = compared.runs
     drawn = {plot.name: Figure(plot) for plot in plots(compared)} if has_plots else {}
 
     def figure(name: str) -> list[Block]:
@@ -76,13 +81,13 @@ def sections(compared: Compared, *, has_plots: bool = True) -> list[Section]:
 
     return [
         Section("scores", "Can the scores be compared?", list(_scores(compared))),
-        Section("runs", "What each run found", [_runs(compared.runs), *figure("gains")]),
+        Section("runs", "What each run found", [_runs(runs), *figure("gains"), _places(runs)]),
         *_duel_section(compared),
-        Section("cost", "What each run cost", list(_cost(compared.runs))),
+        Section("cost", "What each run cost", list(_cost(runs))),
         *([Section("progress", "How each search went", figure("progress"))]
           if "progress" in drawn else []),
         Section("differences", "What was asked for", list(_differences(compared))),
-        Section("knobs", "What each run recommends", [*figure("knobs"), *_knobs(compared.runs)]),
+        Section("knobs", "What each run recommends", [*figure("knobs"), *_knobs(runs)]),
     ]  # fmt: skip
 
 
@@ -125,9 +130,22 @@ def _runs(runs: Sequence[Side]) -> Table:
     missed = f"; each end of an interval is missed with a probability of {levels}" if levels else ""
     return Table(
         f"Gains are over the run's own baseline on fresh seeds{missed}",
-        [*columns, names("evaluations by status"), names("where")],
+        columns,
         [_run(run) for run in runs],
     )
+
+
+def _places(runs: Sequence[Side]) -> Table:
+    return Table(
+        "How evaluations ended, and where each run lies",
+        [names("run"), names("evaluations by status"), names("directory")],
+        [[plain(run.name), _statuses(run), plain(run.directory)] for run in runs],
+    )
+
+
+def _statuses(run: Side) -> str:
+    counts = (f"{count} {plain(status)}" for status, count in run.statuses.items())
+    return ", ".join(counts) or "none settled"
 
 
 def _levels(runs: Sequence[Side]) -> str:
@@ -138,7 +156,6 @@ def _levels(runs: Sequence[Side]) -> str:
 def _run(run: Side) -> list[str]:
     own = run.identity
     what = own.phase if own.tier is None else f"{own.phase}, {own.tier}"
-    statuses = ", ".join(f"{count} {plain(status)}" for status, count in run.statuses.items())
     return [
         plain(run.name),
         what,
@@ -146,8 +163,6 @@ def _run(run: Side) -> list[str]:
         score(run.baseline),
         short(run.sd),
         *_gain(run.gain),
-        statuses or "none settled",
-        plain(run.directory),
     ]
 
 
@@ -200,7 +215,12 @@ def _cost(runs: Sequence[Side]) -> Iterator[Block]:
     currencies = dict.fromkeys(
         balance.currency for run in runs for balance in run.balances if balance.counts
     )
-    titles = [*currencies, "estimated time", "actual time", "time accuracy"]
+    titles = [
+        *(TIMES.get(name, name) for name in currencies),
+        "estimated time",
+        "actual time",
+        "time accuracy",
+    ]
     yield Table(
         "Spent, and of how much; time accuracy is estimated / actual, good from 85 to 115%",
         [names("run"), *map(Column, titles)],
@@ -213,8 +233,12 @@ def _spent(run: Side, currency: str) -> str:
     own = next((b for b in run.balances if b.currency == currency and b.counts), None)
     if own is None:
         return "-"
-    cap = "" if own.cap is None else f" of {amount(own, own.cap)}"
-    return f"{amount(own, own.spent)}{cap}"
+    cap = "" if own.cap is None else f" of {_amount(own, own.cap)}"
+    return f"{_amount(own, own.spent)}{cap}"
+
+
+def _amount(own: Balance, value: float) -> str:
+    return time_in_words(3600 * value) if own.currency in TIMES else amount(own, value)
 
 
 def _timing(run: Side) -> tuple[str, str, str]:

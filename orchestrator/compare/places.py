@@ -1,7 +1,7 @@
 """Which runs are meant: by id, by directory, or all of a campaign's cells."""
 
 from collections.abc import Iterator, Sequence
-from os.path import isdir
+from os.path import isdir, normpath
 from pathlib import Path
 
 from budgets.chain import LEDGER
@@ -44,7 +44,7 @@ def _runs_of(name: str, root: Path) -> Iterator[Path]:
         if isdir(place) and not is_there(place / LEDGER):
             manifest = read_manifest(place)
             if manifest is not None:
-                cells = (_run_in(place / run.directory) for run in manifest.runs)
+                cells = (_run_in(Path(normpath(place / run.directory))) for run in manifest.runs)
                 yield from (cell for cell in cells if cell is not None)
                 return
     yield find_run(name, root)

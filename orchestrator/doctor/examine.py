@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from objectives.registry import kind
+from orchestrator.config.asked import Conduct
 from orchestrator.doctor import (
     clock,
     data,
@@ -30,6 +31,7 @@ from orchestrator.execution import processes, ray_access
 from orchestrator.execution.devices import Offer, cpu_name, usable_cpus
 from orchestrator.execution.evaluate import Slots
 from orchestrator.execution.occupancy import process_name
+from orchestrator.trackers.names import is_installed
 
 IMPORT_SECONDS, TREE_SECONDS = 120.0, 30.0
 DATA_SECONDS = 24 * 3600.0  # a large text is prepared once, however long that takes
@@ -58,7 +60,7 @@ def examine(subject: Subject) -> tuple[Section, ...]:
         checkout = str(machine.CHECKOUT.parent) if machine.requirements_of_checkout() else ""
         text = Section("Data", data.data(name, questions.data, subject.options, checkout))
         apart = Section("Isolation", _isolation(questions.tree))
-        found = _versions(questions.imports, len(graphics.visible), subject.conduct.engine.device)
+        found = _versions(questions.imports, len(graphics.visible), subject.conduct)
     after = machine.reading()
     seconds = after.monotonic - before.monotonic
     busy = devices.busy(times, machine.cpu_times(), seconds)
@@ -114,14 +116,17 @@ def _devices(
     )
 
 
-def _versions(imports: Ask | None, gpus: int, device: str) -> tuple[Finding, ...]:
+def _versions(imports: Ask | None, gpus: int, conduct: Conduct) -> tuple[Finding, ...]:
     now, known = machine.requirements_of_checkout(), machine.requirements_on_record()
     checkout = str(machine.CHECKOUT.parent)
-    slow = (LEFT_OUT,) if imports is None else versions.imports(imports, gpus, device)
+    slow = (
+        (LEFT_OUT,) if imports is None else versions.imports(imports, gpus, conduct.engine.device)
+    )
     return (
         versions.python(platform.python_version(), machine.python_bound(), checkout),
         *versions.packages(now or known or (), machine.installed),
         versions.metadata(known, now, checkout),
+        *versions.trackers(conduct.trackers, is_installed, checkout),
         *slow,
     )
 

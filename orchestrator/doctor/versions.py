@@ -139,6 +139,23 @@ def _judged(wanted: Requirement, version: str, mend: str) -> Finding:
     return Finding(wanted.name, "missing", f"{version}, expected {bounds}", mend)
 
 
+def trackers(
+    names: Sequence[str], is_installed: Callable[[str], bool], checkout: str
+) -> tuple[Finding, ...]:
+    """Whether those that a run would tell are there."""
+    return tuple(
+        Finding(f"tracker {name}", "ok", "its library is installed")
+        if is_installed(name)
+        else Finding(
+            f"tracker {name}",
+            "missing",
+            "its library is not installed, and [track] names it",
+            pip(f'-e "{checkout}[{name}]"'),
+        )
+        for name in names
+    )
+
+
 def metadata(
     installed: Sequence[Requirement] | None, now: Sequence[Requirement], checkout: str
 ) -> Finding:

@@ -25,6 +25,9 @@ LONG = 60
 TALL = 16
 """Rows: a table with more is in a box of its own height."""
 
+WIDE = 6
+"""Columns: one with more may have to be scrolled sideways, by a keyboard too."""
+
 RULER_WIDTH, RULER_EDGE = 120, 6
 """Of a knob's range, in the units of its drawing."""
 
@@ -75,6 +78,7 @@ def _environment() -> Environment:
         spans=_spans,
         svg=_drawn,
         tall=TALL,
+        wide=WIDE,
     )
     return environment
 

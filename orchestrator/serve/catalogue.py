@@ -1,9 +1,11 @@
 """All runs of a directory as they stand, in an order that a person looks for them."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Thread
 from time import monotonic
 
 from orchestrator.serve.entry import Entry
@@ -15,7 +17,7 @@ FRESH_SECONDS = 1.0
 """A list is as old as that at most; with it the runs that have come and gone."""
 
 PATIENCE_SECONDS = 0.5
-"""Of one look for reading ledgers: of hundreds that nobody has read yet, the rest comes later."""
+"""For reading ledgers that nobody has read yet: of hundreds, a thread reads the rest meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,7 @@ class Listing:
 
     entries: tuple[Entry, ...]
     is_all: bool  # the whole directory was looked through
-    unread: int  # ledgers that the next looks will read
+    unread: int  # ledgers that are still to be read
 
     @property
     def running(self) -> int:
@@ -45,6 +47,7 @@ class Catalogue:
         self.now = now
         self._clock = clock
         self._runs: dict[str, Followed] = {}
+        self._reader: Thread | None = None
         self._listing = Shared(self._look, fresh_seconds, clock)
 
     def listing(self) -> Listing:
@@ -69,22 +72,40 @@ class Catalogue:
             id_ = identifier(directory)
             runs[id_] = known.get(id_) or Followed(id_, directory, self._place(directory))
         self._runs = runs
-        unread = self._read()
+        self._read()
         entries = sorted((run.entry for run in runs.values()), key=_order)
+        unread = sum(entry.standing == "unread" for entry in entries)
+        if unread and self._reader is None:
+            self._reader = Thread(target=self._read_rest, daemon=True)
+            self._reader.start()
         return Listing(tuple(entries), found.is_all, unread)
 
     def _place(self, directory: Path) -> Path:
-        return directory.relative_to(self.root)
+        return Path(os.path.relpath(directory, self.root))
 
-    def _read(self) -> int:
-        """Look at each run, the latest first; returns how many there was no time for."""
-        began, now, unread = self._clock(), self.now(), 0
-        for run in sorted(self._runs.values(), key=_latest):
-            if run.is_behind() and self._clock() - began > PATIENCE_SECONDS:
-                unread += 1
-            else:
+    def _read(self) -> None:
+        """Look at every run that was read before, and at others while there is time."""
+        began, now = self._clock(), self.now()
+        for run in self._latest_first():
+            is_late = self._reader is not None or self._clock() - began > PATIENCE_SECONDS
+            if run.entry.standing != "unread" or not is_late:
                 run.look(now)
-        return unread
+
+    def _read_rest(self) -> None:
+        try:
+            for run in self._latest_first():
+                if run.entry.standing == "unread":
+                    run.look(self.now())
+        finally:
+            self._reader = None
+
+    def _latest_first(self) -> list[Followed]:
+        return sorted(self._runs.values(), key=_latest)
+
+    def settle(self, seconds: float) -> None:
+        """Wait until every ledger has been read once, so long at most."""
+        if (reader := self._reader) is not None:
+            reader.join(seconds)
 
 
 def _latest(run: Followed) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from budgets.chain import LEDGER
+from orchestrator.campaign.manifest import read_manifest
 from orchestrator.recorded import is_set_aside
 
 DEEPEST = 7
@@ -28,12 +29,13 @@ class Places:
 
 
 def places(root: Path) -> Places:
-    """The runs in or below `root`. Links are not followed; what is set aside is nobody's run.
+    """The runs in or below `root`; those of a campaign's manifest, wherever they lie.
 
-    What cannot be looked into is left out.
+    Links are not followed; what is set aside is nobody's run. What cannot be looked into is left
+    out.
     """
     found: list[Path] = []
-    ahead, looked = [(root, 0)], 0
+    ahead, looked = [(start, 0) for start in _starts(root)], 0
     while ahead and looked < MOST_DIRECTORIES:
         directory, depth = ahead.pop()
         looked += 1
@@ -42,6 +44,19 @@ def places(root: Path) -> Places:
         elif depth < DEEPEST:
             ahead += [(inner, depth + 1) for inner in _inner(directory)]
     return Places(tuple(sorted(found)), not ahead)
+
+
+def _starts(root: Path) -> list[Path]:
+    if os.path.lexists(root / LEDGER):
+        return [root]
+    try:
+        manifest = read_manifest(root)
+    except (ValueError, OSError):  # another program's
+        manifest = None
+    if manifest is None:
+        return [root]
+    cells = {os.path.normpath(root / run.directory) for run in manifest.runs}
+    return [Path(cell) for cell in sorted(cells)]
 
 
 def _inner(directory: Path) -> Iterator[Path]:

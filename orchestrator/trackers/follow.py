@@ -62,7 +62,7 @@ class Follower:
         """Tell all there is, and what comes until the run is over.
 
         `more` waits so many seconds and says whether to go on; to `watch` is to end, too, when
-        nobody carries the run out. Raises as `Tail.each` does, and what the library raises.
+        nobody carries the run out. Raises as `Tail.news` does, and what the library raises.
         """
         self._more, seconds = more, 0.0
         while True:

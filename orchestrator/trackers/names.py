@@ -28,12 +28,17 @@ def known(names: Iterable[str], flag: str = "--track") -> tuple[Tracker, ...]:
 def refuse_missing(names: Iterable[str], flag: str = "--track") -> None:
     """Raises ValueError, naming the extra, where a tracker's library is not installed."""
     for name in names:
-        found = find_spec(name)
-        if found is None or found.origin is None:  # else a directory of that name lies about
+        if not is_installed(name):
             raise ValueError(
                 f"{flag} {name}: {name} is not installed. Get it with: "
                 f"pip install 'cmaes-orchestrator[{name}]'"
             )
+
+
+def is_installed(name: str) -> bool:
+    """Whether there is such a library; a directory of that name that lies about is none."""
+    found = find_spec(name)
+    return found is not None and found.origin is not None
 
 
 def elsewhere(name: str, environment: Mapping[str, str]) -> str | None:

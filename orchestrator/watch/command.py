@@ -67,7 +67,7 @@ def _show(directory: Path, *, as_json: bool) -> None:
     timing = pace(follower.state, now) if report.decision == "continue" else None
     if as_json:
         document = {"directory": str(directory), "running": running, **report.model_dump()}
-        slots = [row.model_dump() for row in found.devices]
+        slots = found.model_dump(include={"devices"})["devices"]
         paced = None if timing is None else timing.model_dump()
         print_json({**document, "pace": paced, "slots": slots})
         return

@@ -12,12 +12,17 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rich.console import Console, RenderableType
 
+from orchestrator.watch.glyphs import shown
+
 PAINT_SECONDS = 1.0
-"""How often the picture is painted."""
+"""How often the picture is painted, unless that is dear."""
+
+PAINT_SHARE = 0.002
+"""Of a core, that painting may take; what takes longer is painted less often."""
 
 TOGETHER_SECONDS = 0.05
 """What is said within so long is written at once."""
@@ -38,13 +43,6 @@ class Size(NamedTuple):
     lines: int
 
 
-class Said(NamedTuple):
-    """Something to be printed above the picture, and how."""
-
-    content: RenderableType
-    options: dict[str, Any]
-
-
 class Screen:
     """The terminal of `console`, between `start` and `stop`. `above` lines of it are left free."""
 
@@ -60,7 +58,7 @@ class Screen:
         self._file = console.file  # whatever becomes of sys.stdout meanwhile
         self._size = size or self._asked_size
         self._monotonic = monotonic
-        self._queue: SimpleQueue[Said | None] = SimpleQueue()  # None: the end
+        self._queue: SimpleQueue[RenderableType | None] = SimpleQueue()  # None: the end
         self._thread = threading.Thread(target=self._run, name="screen", daemon=True)
         self._frame: list[str] = []
         self._framed_for = Size(0, 0)
@@ -74,9 +72,12 @@ class Screen:
         """Whether anybody still writes: not when the terminal went away."""
         return self._thread.is_alive()
 
-    def say(self, content: RenderableType, **options: Any) -> None:
-        """Print that above the picture, soon. Also from another thread, or a signal's handler."""
-        self._queue.put(Said(content, options))
+    def say(self, content: RenderableType) -> None:
+        """Print that above the picture, soon; text as it is, the terminal wraps it.
+
+        Also from another thread, or a signal's handler.
+        """
+        self._queue.put(content)
 
     def stop(self) -> None:
         """Print what was said, and take the picture away."""
@@ -90,9 +91,9 @@ class Screen:
                 said, is_over = self._heard()
                 self._write(self._turn(said, is_over=is_over))
 
-    def _heard(self) -> tuple[list[Said], bool]:
+    def _heard(self) -> tuple[list[RenderableType], bool]:
         """What has been said by the time that the picture is due, and whether that was the end."""
-        said: list[Said] = []
+        said: list[RenderableType] = []
         with suppress(Empty):
             one = self._queue.get(timeout=max(0.0, self._due - self._monotonic()))
             time.sleep(TOGETHER_SECONDS if one is not None else 0.0)
@@ -102,7 +103,7 @@ class Screen:
             return said, True
         return said, False
 
-    def _turn(self, said: list[Said], *, is_over: bool) -> str:
+    def _turn(self, said: list[RenderableType], *, is_over: bool) -> str:
         """What is written now: new lines if there are any, and the picture below them."""
         text = "".join(self._rendered(one, self._size()) for one in said)
         if is_over:
@@ -120,14 +121,17 @@ class Screen:
         size, now = self._size(), self._monotonic()
         if now < self._due and size == self._framed_for:
             return
-        self._due, self._framed_for = now + PAINT_SECONDS, size
+        began, self._framed_for = time.thread_time(), size
         picture = self._picture(max(1, size.lines - self._above))
-        text = "" if picture is None else self._rendered(Said(picture, {}), size)
+        text = "" if picture is None else self._rendered(picture, size)
         self._frame = text.removesuffix("\n").split("\n") if text else []
+        self._due = now + max(PAINT_SECONDS, (time.thread_time() - began) / PAINT_SHARE)
 
-    def _rendered(self, said: Said, size: Size) -> str:
+    def _rendered(self, content: RenderableType, size: Size) -> str:
+        if isinstance(content, str):
+            return f"{shown(content, self._console.encoding)}\n"
         with self._console.capture() as captured:
-            self._console.print(said.content, width=size.columns, **said.options)
+            self._console.print(content, width=size.columns)
         return captured.get()
 
     def _write(self, text: str) -> None:

@@ -40,6 +40,16 @@ class Asked:
         return self.state.accounts.evaluations + self.state.accounts.apart
 
     @property
+    def planned(self) -> int:
+        """Evaluations that are planned, at most."""
+        return self.state.plan.resolved.evaluations + self.state.plan.apart
+
+    @property
+    def searches(self) -> bool:
+        """Whether it looks for something, and does not only measure."""
+        return self.state.plan.search is not None
+
+    @property
     def healthy(self) -> int:
         """Those of the search, the check or the campaign that have a score."""
         return self.report.evaluations_by_status.get("ok", 0)

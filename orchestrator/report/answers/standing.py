@@ -7,7 +7,6 @@ from budgets.markdown import duration
 from budgets.plain import one_line
 from budgets.rules.table import HOLDING_UP
 from budgets.rules.triggers import Trigger, judge
-from budgets.state import RunState
 from orchestrator.report.answers.asked import BEGAN, Asked, command
 from orchestrator.report.answers.cost import cost
 from orchestrator.report.answers.words import sentence_case, so_far
@@ -21,13 +20,9 @@ NO_EVIDENCE = "Not at all yet: a search's own scores are no evidence of a gain."
 
 def planned(asked: Asked) -> Answer:
     """Nothing has begun: there is a plan, and nobody opened the run."""
-    resolved = asked.state.plan.resolved
     return Answer(
         title="Planned, not begun",
-        sentence=(
-            f"The terms are on record, {resolved.evaluations} evaluations in "
-            f"{resolved.generations} generations; none has started."
-        ),
+        sentence=f"The terms are on record; none of {asked.planned} evaluations has started.",
         meaning="",
         luck="",
         found="Nothing yet.",
@@ -49,7 +44,7 @@ def running(asked: Asked) -> Answer:
         meaning="as of its last record: whether a process has it at this moment, status tells",
         luck=so_far(asked.state),
         found=_nothing_yet(asked),
-        sure=_sure_so_far(asked.state),
+        sure=_sure_so_far(asked),
         cost=cost(asked),
         next=(
             f"Let it go on, and look on. If no process has it any more, repeat {BEGAN}: nothing "
@@ -65,10 +60,18 @@ def _nothing_yet(asked: Asked) -> str:
         return "Nothing yet: no evaluation has ended."
     if not asked.healthy:
         return f"Nothing: none of {asked.settled} evaluations has a score."
+    if not asked.searches:
+        return (
+            f"Not known yet: {asked.settled} of {asked.planned} evaluations are settled, and "
+            "nothing is judged before the last one is."
+        )
     return "Not known yet: what the search found so far has still to be compared with the baseline."
 
 
-def _sure_so_far(state: RunState) -> str:
+def _sure_so_far(asked: Asked) -> str:
+    state = asked.state
+    if not asked.searches:
+        return "Not at all yet: an interval that is watched while it grows is none."
     if state.plan.confirmation is None:
         return f"{NO_EVIDENCE} And none is planned: see Next once it is over."
     if next_step(state) in ("finalists", "winner", "rung"):
@@ -102,7 +105,7 @@ def _held_up(asked: Asked, what: str, triggers: tuple[Trigger, ...]) -> Answer:
         meaning="; ".join([_MEANING[what], *_rules(triggers)]),
         luck=so_far(asked.state),
         found=_nothing_yet(asked).replace("Not known yet", "Not known"),
-        sure=NO_EVIDENCE.replace(" yet", ""),
+        sure=NO_EVIDENCE.replace(" yet", "") if asked.searches else "Not at all: it is not over.",
         cost=cost(asked),
         next=said,
         commands=lines,

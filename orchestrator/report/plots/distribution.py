@@ -201,7 +201,8 @@ def _axes_caption(own: Distribution) -> str:
     if chance is None:
         return f"{meaning} {said}."
     found = "this is more" if condition > chance else "this is not: these axes may be chance"
-    return f"{meaning} {said}; on pure noise one search in twenty is beyond {short(chance)}, {found}."
+    by_chance = f"on pure noise one search in twenty is beyond {short(chance)}, {found}"
+    return f"{meaning} {said}; {by_chance}."
 
 
 def _axes_said(own: Distribution, names: Sequence[str], shares: Sequence[float]) -> str:

@@ -62,7 +62,7 @@
 
   let lastAnswer = Date.now();
   const last = () => clock(lastAnswer);
-  const clock = (at) => new Date(at).toLocaleTimeString();
+  const clock = (at) => new Date(at).toTimeString().slice(0, 8);
 
   function say(words) {
     if (!words) lastAnswer = Date.now();
@@ -156,7 +156,7 @@
     const selection = document.getSelection();
     if (selection && !selection.isCollapsed && main.contains(selection.anchorNode)) return;
     const response = await ask(page.content);
-    if (!response.ok) throw new Error(`status ${response.status}`);
+    if (!response.ok) return; // it is being made: the next look asks again
     const html = await response.text();
     const before = place(main);
     const fresh = new DOMParser().parseFromString(html, "text/html");

@@ -6,6 +6,7 @@ from typing import get_args
 import pytest
 
 from orchestrator.charts.chart import Axis, Chart, Mark, Plot, Role
+from orchestrator.charts.inks import contrast
 from orchestrator.charts.svg import STYLE, svg
 
 SCREEN = "@media screen and (prefers-color-scheme:dark){"
@@ -44,3 +45,11 @@ def test_every_class_that_is_drawn_has_looks(every: Mark) -> None:
 @pytest.mark.parametrize("role", get_args(Role))
 def test_a_rule_of_a_role_wins_over_the_plots_own(role: Role) -> None:
     assert f".plot .role-{role}{{" in STYLE
+
+
+@pytest.mark.parametrize("name", ["text", "faint"])
+def test_text_can_be_read_on_light_and_on_dark_paper(name: str) -> None:
+    papers, colours = (re.findall(rf"--{own}:(#\w+)", STYLE) for own in ("paper", name))
+    assert len(papers) == len(colours) == 2
+    for paper, colour in zip(papers, colours, strict=True):
+        assert contrast(paper, colour) >= 4.5

@@ -77,8 +77,9 @@ def test_it_is_plain_that_scores_do_not_compare_and_why(
 
 
 def test_gains_have_their_intervals_and_seeds(compared: Compared) -> None:
-    (table,) = tables(compared, "runs")
+    table, places = tables(compared, "runs")
     first, second = table.rows
+    assert places.rows[0][:2] == ["confirmed", "8 ok"]
     assert first[0] == "confirmed"
     assert str(first[5]).endswith("%")
     assert " to " in str(first[6])
@@ -100,9 +101,9 @@ def test_every_currency_that_counts_is_a_column(
         make_side("b", balances=(balance("device-hours", 1.5, None),), timing=timing),
     )
     (table,) = tables(own, "cost")
-    assert [column.title for column in table.columns][1:3] == ["evaluations", "device-hours"]
+    assert [column.title for column in table.columns][1:3] == ["evaluations", "device time"]
     assert table.rows[0][1:] == ["8 of 16", "-", "-", "-", "-"]
-    assert table.rows[1][1:] == ["-", "1.5000", "1 h 00 min", "2 h 00 min", "50%"]
+    assert table.rows[1][1:] == ["-", "1 h 30 min", "1 h 00 min", "2 h 00 min", "50%"]
 
 
 def test_what_differs_is_a_row_and_what_does_not_is_said_once(

@@ -59,7 +59,7 @@ def test_a_campaign_of_runs_is_all_of_its_runs(root: Path) -> None:
     manifest = {"name": "many", "kind": "search", "total_runs": 3, "runs": runs}
     (campaign / MANIFEST).write_bytes(orjson.dumps(manifest))
     found = places(["many"], root)
-    assert [path.resolve() for path in found] == [root / "phase1/a", root / "phase1/b"]
+    assert found == [root / "phase1/a", root / "phase1/b"]
     assert len(places(["many", "c"], root)) == 3
 
 

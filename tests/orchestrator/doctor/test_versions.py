@@ -16,6 +16,7 @@ from orchestrator.doctor.versions import (
     packages,
     python,
     required,
+    trackers,
 )
 
 LINES = (
@@ -179,3 +180,13 @@ def test_the_projects_own_requirements_are_found(tmp_path: Path) -> None:
     assert machine.requirements_of_checkout(tmp_path / "none.toml") == ()
     other.write_text("not toml [")
     assert machine.requirements_of_checkout(other) == ()
+
+
+def test_a_tracker_that_a_run_would_tell_is_looked_for() -> None:
+    found = trackers(["tensorboard", "wandb"], {"wandb"}.__contains__, "/here")
+    assert [(one.item, one.state) for one in found] == [
+        ("tracker tensorboard", "missing"),
+        ("tracker wandb", "ok"),
+    ]
+    assert found[0].mend.endswith('-m pip install -e "/here[tensorboard]"')
+    assert trackers([], {"wandb"}.__contains__, "/here") == ()

@@ -279,3 +279,13 @@ def test_what_a_person_let_pass_does_not_hold_the_answer_up() -> None:
 def test_an_assumed_time_is_no_calibration_to_pay_for() -> None:
     plan = in_two_knobs(calibration=Calibration(assumed_seconds=1.0))
     assert "calibration" not in asked(told_of(plan)).cost
+
+
+def test_a_campaign_that_goes_on_is_not_judged(campaign: Path) -> None:
+    lines = (campaign / LEDGER).read_bytes().splitlines(keepends=True)
+    (campaign / LEDGER).write_bytes(b"".join(lines[:9]))
+    found = report(campaign).answer
+    assert found.title == "Running"
+    assert "nothing is judged before the last one is" in found.found
+    assert "watched while it grows" in found.sure
+    assert found.luck == ""

@@ -8,7 +8,7 @@ import pytest
 from budgets.chain import LEDGER, Record
 from budgets.head import HEAD
 from orchestrator.serve import catalogue as module
-from orchestrator.serve.catalogue import Catalogue, Listing
+from orchestrator.serve.catalogue import Catalogue
 from orchestrator.serve.entry import Entry
 from orchestrator.watch.follow import Follower
 
@@ -184,7 +184,7 @@ def test_readers_within_a_second_share_one_look(
     assert len(reads) == 2
 
 
-def test_of_hundreds_of_ledgers_a_look_reads_what_it_has_time_for(
+def test_of_hundreds_of_ledgers_a_look_reads_what_it_has_time_for_and_the_rest_follows(
     grow: Grow, tmp_path: Path
 ) -> None:
     now = [0.0]
@@ -196,11 +196,25 @@ def test_of_hundreds_of_ledgers_a_look_reads_what_it_has_time_for(
     for number in range(4):
         grow(f"run-{number}").finish()
     runs = Catalogue(tmp_path / "runs", clock=clock, fresh_seconds=0.0)
-    looks: list[Listing] = []
-    while not looks or looks[-1].unread:
-        looks.append(runs.listing())
-    assert len(looks) > 1
-    assert looks[0].unread + sum(e.standing == "finished" for e in looks[0].entries) == 4
-    waiting = [entry.sentence for entry in looks[0].entries if entry.standing == "unread"]
-    assert set(waiting) == {"Being read."}
-    assert {entry.standing for entry in looks[-1].entries} == {"finished"}
+    first = runs.listing()
+    waiting = [entry for entry in first.entries if entry.standing == "unread"]
+    assert 0 < len(waiting) == first.unread < 4
+    assert {entry.sentence for entry in waiting} == {"Being read."}
+    runs.settle(10.0)
+    last = runs.listing()
+    assert last.unread == 0
+    assert {entry.standing for entry in last.entries} == {"finished"}
+
+
+def test_a_run_that_goes_on_does_not_wait_for_those_that_nobody_has_read(
+    grow: Grow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = grow("going", records=12)
+    runs = Catalogue(tmp_path / "runs", fresh_seconds=0.0)
+    assert only(runs).standing == "running"
+    monkeypatch.setattr(module, "PATIENCE_SECONDS", -1.0)
+    monkeypatch.setattr(Catalogue, "_read_rest", lambda self: None)
+    grow("other").finish()
+    run.finish()
+    found = {entry.name: entry.standing for entry in runs.listing().entries}
+    assert found == {"min-sphere-s1": "finished", "other": "unread"}

@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,27 @@ def test_runs_are_found_in_their_phases_and_in_campaigns_of_runs(tmp_path: Path)
 def test_a_run_itself_is_the_one_that_is_found(tmp_path: Path) -> None:
     alone = run(tmp_path, "phase1/min-sphere-s1")
     assert places(alone).directories == (alone,)
+
+
+def test_the_runs_of_a_campaign_are_where_its_manifest_says(tmp_path: Path) -> None:
+    cells = [run(tmp_path, "phase1/wide_s1"), run(tmp_path, "phase1/wide_s2/runs/phase1/own")]
+    run(tmp_path, "phase1/other")
+    campaign = tmp_path / "campaign/widths"
+    campaign.mkdir(parents=True)
+    names = ("wide_s1", "wide_s2", "wide_s3")
+    runs = [
+        {"name": name, "directory": f"../../phase1/{name}", "condition": "wide", "seed": seed}
+        for seed, name in enumerate(names)
+    ]
+    manifest = {"name": "widths", "kind": "search", "total_runs": 3, "runs": runs}
+    (campaign / "manifest.json").write_text(json.dumps(manifest))
+    assert places(campaign).directories == tuple(cells)
+
+
+def test_a_manifest_of_another_kind_is_no_campaign(tmp_path: Path) -> None:
+    own = run(tmp_path, "own")
+    (tmp_path / "manifest.json").write_text('{"version": 3}')
+    assert places(tmp_path).directories == (own,)
 
 
 def test_what_lies_in_a_run_is_no_run_of_its_own(tmp_path: Path) -> None:
