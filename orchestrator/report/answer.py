@@ -5,7 +5,7 @@ from pathlib import Path
 
 from budgets.report import BudgetReport
 from budgets.state import RunState
-from orchestrator.report.answers import finished, others, standing
+from orchestrator.report.answers import campaigns, finished, others, standing
 from orchestrator.report.answers.asked import Asked
 from orchestrator.report.answers.verdict import decided
 from orchestrator.report.model import Answer
@@ -35,7 +35,7 @@ def answer(
 
 def _over(asked: Asked) -> Answer:
     if asked.report.campaign is not None:
-        return others.compared(asked, asked.report.campaign)
+        return campaigns.compared(asked, asked.report.campaign)
     if asked.state.plan.phase == "calibration":
         return others.calibrated(asked)
     if asked.state.plan.phase == "check":

@@ -67,8 +67,8 @@ class Answer(_Part):
 
     title: str  # the verdict in two or three words: `Go at this budget`, `Running`
     sentence: str  # the verdict in a plain sentence, with its evidence
-    but: str = ""  # what is to be known before anybody relies on that; empty where nothing is
-    meaning: str  # what the title means, for who never heard it; empty where it says so itself
+    but: str = ""  # what to know before relying on that, to stand behind `But`; empty: nothing
+    meaning: str  # what the title means, for who never heard it
     luck: str  # what luck alone would have shown; empty where nobody is tempted
     found: str  # did it find something
     sure: str  # how sure is that

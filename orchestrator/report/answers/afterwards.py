@@ -97,7 +97,11 @@ def _times(state: RunState) -> str:
 
 
 def _named(settings: dict[str, Any]) -> str:
-    return ", ".join(f"{name}={as_assigned(value)}" for name, value in settings.items())
+    return ", ".join(f"{name} {_short(value)}" for name, value in settings.items())
+
+
+def _short(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else as_assigned(value)
 
 
 def _again(asked: Asked, settings: dict[str, Any]) -> str:
@@ -148,8 +152,8 @@ def _more_seeds(asked: Asked) -> After | None:
     again = ("--confirm-seeds", str(count), "--eval-seed", str(plan.evaluation_seed + 1))
     name = ("--run-id", f"{plan.run_id[:NAME_CHARACTERS]}-{count}-seeds")
     said = (
-        f"Repeat it with --confirm-seeds {count}, on other seeds: by the noise of these a true gain "
-        f"of {in_percent(seen)} would then be seen 8 times of 10."
+        f"Repeat it with --confirm-seeds {count}, on other seeds: by the noise of these they would "
+        f"show a true gain of {in_percent(seen)} 8 times of 10."
     )
     return After(said, (asked.of_objective("phase1", "--tier", str(plan.tier), *again, *name),))
 

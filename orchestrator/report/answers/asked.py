@@ -90,7 +90,9 @@ class Asked:
         own = self.state.plan.objective
         objective = {**own, "settings": {**own["settings"], **changed}}
         with suppress(UntoldError, SetupError, ValueError):
-            words = tuple(objective_words(self.state.plan.model_copy(update={"objective": objective})))
+            words = tuple(
+                objective_words(self.state.plan.model_copy(update={"objective": objective}))
+            )
             if sum(map(len, words)) <= MOST_OPTIONS:
                 return words
         sets = (word for key, value in changed.items() for word in ("--set", _assigned(key, value)))

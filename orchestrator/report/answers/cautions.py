@@ -9,9 +9,10 @@ from orchestrator.report.answers.words import counted
 
 
 def cautions(found: Findings, own: Decided) -> str:
-    """In a sentence each; empty where there is nothing to be careful of."""
+    """In a sentence each, to stand behind `But`; empty where there is nothing to be careful of."""
     own_kind = _of_a_no_go if own.grade == "no_go" else _of_a_go
-    return " ".join(own_kind(found, own))
+    said = " ".join(own_kind(found, own))
+    return said[:1].lower() + said[1:]
 
 
 def _of_a_go(found: Findings, own: Decided) -> Iterator[str]:
@@ -19,8 +20,8 @@ def _of_a_go(found: Findings, own: Decided) -> Iterator[str]:
     over = found.over_incumbent
     if over is not None and over.mean is not None and not over.is_shown:
         yield (
-            f"It is not shown to be better than the winner of the run before: {better(over.mean)} "
-            f"than that on {counted(over.pairs, 'seed')}, which may be chance."
+            "It is not shown to be better than the winner of the run that it follows: "
+            f"{better(over.mean)} than that on {counted(over.pairs, 'seed')}, which may be chance."
         )
     if own.grade == "go":
         yield _with_more_training(found)
@@ -35,11 +36,11 @@ def unbeaten(found: Findings) -> list[Control]:
 def _unbeaten(control: Control) -> str:
     gain = control.winner_gain
     assert gain.mean is not None, "only these are compared"
-    chance = ", which may be chance" if gain.upper is None or gain.upper > 0 else ""
+    chance = ", may be chance" if gain.upper is None or gain.upper > 0 else ""
     return (
-        f"It is not shown to be worth having: it is {better(gain.mean)} than the control "
-        f"\N{LEFT DOUBLE QUOTATION MARK}{control.name}\N{RIGHT DOUBLE QUOTATION MARK}, in which "
-        f"nothing was tuned{chance} ({counted(gain.pairs, 'seed')})."
+        f"It is {better(gain.mean)} ({counted(gain.pairs, 'seed')}{chance}) than the simpler "
+        f"\N{LEFT DOUBLE QUOTATION MARK}{control.name}\N{RIGHT DOUBLE QUOTATION MARK}, a control "
+        "that nobody tuned: what was tuned is not shown to be worth having."
     )
 
 
@@ -50,7 +51,11 @@ def _with_more_training(found: Findings) -> str:
     if found.rung.mean is None:
         return f"With {found.rung_label} the gain could not be measured."
     share = kept(found)
-    left = "nothing of the gain is" if share is None or share <= 0 else f"only {in_percent(share)} of the gain is"
+    left = (
+        "nothing of the gain is"
+        if share is None or share <= 0
+        else f"only {in_percent(share)} of the gain is"
+    )
     return f"With {found.rung_label} {left} left, on {counted(found.rung.pairs, 'seed')}."
 
 
@@ -71,6 +76,7 @@ def _of_a_no_go(found: Findings, own: Decided) -> Iterator[str]:
         return
     if gain.upper > 0:
         yield (
-            f"Gains above {in_percent(gain.upper)} are unlikely ({percent(1 - gain.level)} sure); "
-            f"smaller ones of what won cannot be ruled out with {counted(gain.pairs, 'seed')}."
+            f"A gain of up to {in_percent(gain.upper)} cannot be ruled out with "
+            f"{counted(gain.pairs, 'seed')}; a larger one of these settings is unlikely "
+            f"({percent(1 - gain.level)} sure)."
         )

@@ -34,30 +34,44 @@ def _parts(asked: Asked) -> Iterator[str]:
 
 def _evaluations(asked: Asked, own: Balance, beside: Balance | None) -> str:
     """`165 evaluations (120 of the search, 45 to compare on fresh seeds)`."""
-    is_over = asked.report.decision == "done"
+    state, is_over = asked.state, asked.report.decision == "done"
     flying = own.reserved + (0 if beside is None else beside.reserved)
     more = f", and {flying:.0f} in flight" if flying else ""
     if beside is None:
-        return f"{_of(own, asked.state, is_over=is_over)} evaluations{more}"
+        return f"{_of_all(own, state, is_over=is_over)}{more}"
+    count = f"{own.spent + beside.spent:.0f} evaluations"
+    search = f"{own.spent:.0f} of the search"
+    if own.spent != state.plan.resolved.evaluations:
+        search = f"{own.spent:.0f} of {state.plan.resolved.evaluations} of the search"
+    return f"{count} ({search}, {_beside(asked, beside, is_over=is_over)}){more}"
+
+
+def _of_all(own: Balance, state: RunState, *, is_over: bool) -> str:
+    """`16 evaluations`, `34 of 120 evaluations`, `56 evaluations of the 60 allowed`."""
+    planned, cap = state.plan.resolved.evaluations, own.cap or own.spent
+    if own.spent < planned:
+        return f"{own.spent:.0f} of {planned} evaluations"
+    allowed = f" of the {cap:.0f} allowed" if is_over and own.spent < cap else ""
+    return f"{own.spent:.0f} evaluations{allowed}"
+
+
+def _beside(asked: Asked, own: Balance, *, is_over: bool) -> str:
+    """`45 to compare on fresh seeds`, or why they are fewer than planned."""
     what = "to compare on fresh seeds" if asked.searches else "beside them"
     if asked.state.plan.proxy is not None:
         what = "in full beside short ones, and to compare on fresh seeds"
-    most = beside.cap or 0
-    count = f"{beside.spent:.0f}"
-    if beside.spent != most:
-        count += f" of at most {most:.0f}" if is_over else f" of {most:.0f}"
-    search = f"{_of(own, asked.state, is_over=is_over)} of the search"
-    return f"{own.spent + beside.spent:.0f} evaluations ({search}, {count} {what}){more}"
-
-
-def _of(own: Balance, state: RunState, *, is_over: bool) -> str:
-    """`120`, `34 of 120`; over with less than was allowed: `56 of the 60 allowed`."""
-    planned = state.plan.resolved.evaluations
-    if own.spent == (own.cap or planned):
-        return f"{own.spent:.0f}"
-    if is_over and own.spent == planned:
-        return f"{own.spent:.0f} of the {own.cap:.0f} allowed"
-    return f"{own.spent:.0f} of {planned:.0f}"
+    missing = (own.cap or own.spent) - own.spent
+    if not missing:
+        return f"{own.spent:.0f} {what}"
+    if not is_over:
+        return f"{own.spent:.0f} of {own.cap:.0f} {what}"
+    confirmation = asked.state.plan.confirmation
+    rung = None if confirmation is None else confirmation.rung
+    if rung is not None and missing == 2 * rung.seeds and asked.state.panel("rung") is None:
+        return (
+            f"{own.spent:.0f} {what}; {missing:.0f} more with {rung.varied.label} only after a Go"
+        )
+    return f"{own.spent:.0f} of at most {own.cap:.0f} {what}"
 
 
 def _time(balance: Balance) -> str:
@@ -79,16 +93,14 @@ def _failed(asked: Asked) -> Iterator[str]:
         return
     yield f"{asked.failed or 'none'} failed"
     if lost := asked.report.lost_attempts:
-        yield f"{lost} attempt{'s' * (lost > 1)} cost something and gave no result"
+        yield "1 attempt was lost" if lost == 1 else f"{lost} attempts were lost"
 
 
 def _before(state: RunState) -> str:
     """What was paid before the run began and counts, where that is a good part of it."""
     calibration, spent = state.planned.calibration, state.accounts.device_ms
-    if calibration is None or not spent or calibration.charged_ms < WORTH_SAYING * spent:
-        return ""
-    if calibration.charged_ms == 0:
+    if calibration is None or calibration.charged_ms < max(1000, WORTH_SAYING * spent):
         return ""
     share = percent(round(calibration.charged_ms / spent, 2))
     paid = about(3600 * calibration.charged_ms / MS_PER_HOUR)
-    return f" {paid[:1].upper()}{paid[1:]} of the device time ({share}) went to measure the baseline first."
+    return f" {paid} of the device time ({share}) went to measure the baseline first."

@@ -18,15 +18,16 @@ def over(asked: Asked) -> Answer:
         title=_title_of_what_is_over(asked),
         sentence=_settled(asked),
         meaning=(
-            "it tries out whether everything works (tier min), and is too small to find anything"
+            "A smoke test (tier min) tries out whether everything works; it is too small to find "
+            "anything."
             if is_smoke
-            else "no comparison with the baseline on fresh seeds was planned"
+            else "No comparison with the baseline on fresh seeds was planned."
         ),
         luck="",
         found=_works(asked) if healthy else f"Nothing: all {count} evaluations failed.",
         sure=(
-            "Not at all: nothing was compared with the baseline on fresh seeds, and a search's own "
-            "scores are no evidence."
+            "Of better settings not at all: nothing was compared with the baseline on fresh seeds, "
+            "and a search's own scores are no evidence."
         ),
         cost=cost(asked),
         next=way.said,
@@ -57,25 +58,24 @@ def _settled(asked: Asked) -> str:
     count, plan = asked.settled, asked.state.plan
     scored = f"All {count} evaluations gave a score."
     if asked.failed:
-        scored = f"{count - asked.failed} of {count} evaluations gave a score, {asked.failed} failed."
+        scored = (
+            f"{count - asked.failed} of {count} evaluations gave a score, {asked.failed} failed."
+        )
     ended = asked.state.ended
     if ended is not None:
         return f"{scored} Rule {ended.rule} ended the search: {one_line(ended.evidence)}."
-    cap = asked.state.accounts.caps.evaluations
-    if plan.search is not None and count < cap:
-        shape = plan.resolved
-        return (
-            f"{scored} It stopped at {count} of the {cap} allowed because generations are whole: "
-            f"{shape.generations} of {shape.per_generation} fit."
-        )
-    return scored
+    pays = next((reason for reason in plan.reasons if "pays for" in reason), None)
+    if pays is None:
+        return scored
+    each = plan.resolved.per_generation
+    return f"{scored} It stopped at {count} because {pays} (of {each} evaluations each)."
 
 
 def _works(asked: Asked) -> str:
     if asked.is_smoke_test:
         return "Everything works. Whether better settings exist is not what a smoke test asks."
     moves = largest_moves(asked.state)
-    moved = f" Its largest moves: {moves}." if moves else ""
+    moved = f" Largest moves: {moves}." if moves else ""
     return f"Settings that nobody has compared with the baseline yet.{moved}"
 
 

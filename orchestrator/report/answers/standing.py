@@ -41,7 +41,7 @@ def running(asked: Asked) -> Answer:
     """It goes on, or was killed: a ledger does not tell which."""
     return Answer(
         title="Running",
-        sentence=f"{sentence_case(asked.report.sentence.removeprefix('Running: '))}{_to_come(asked)}",
+        sentence=sentence_case(asked.report.sentence.removeprefix("Running: ")) + _to_come(asked),
         meaning=_heard(asked),
         luck=_luckiest(asked),
         found=_nothing_yet(asked),
@@ -70,14 +70,14 @@ def _to_come(asked: Asked) -> str:
     if asked.last is None:
         return f"{said}."
     end = asked.last + timedelta(hours=left)
-    return f"{said}: until {end:%H:%M} UTC if it goes on like this."
+    return f"{said}: until about {end:%H:%M} UTC if it goes on like this."
 
 
 def _heard(asked: Asked) -> str:
     when = "" if asked.last is None else f" at {asked.last:%H:%M:%S} UTC"
     return (
-        f"last heard of{when}. It may have stopped since: whether a process has it at this moment, "
-        "status tells"
+        f"Last heard of{when}. It may have stopped since: whether a process has it at this moment, "
+        "status tells."
     )
 
 
@@ -85,14 +85,14 @@ def _luckiest(asked: Asked) -> str:
     """Why nobody should look at the best score; empty before there is one."""
     if promise(asked.state) is None:
         return ""
-    return "the best of many noisy scores is always a lucky one. Only fresh seeds will tell."
+    return "The best of many noisy scores is always a lucky one. Only fresh seeds will tell."
 
 
 def _nothing_yet(asked: Asked) -> str:
     if not asked.settled:
         return "Nothing yet: no evaluation has ended."
     if not asked.healthy:
-        return f"Nothing: {_none_healthy(asked)}."
+        return f"Nothing: none of {asked.settled} evaluations has a score."
     if not asked.searches:
         return (
             f"Not known yet: {asked.settled} of {asked.planned} evaluations are settled, and "
@@ -145,8 +145,8 @@ def _held_up(asked: Asked, what: str, triggers: tuple[Trigger, ...]) -> Answer:
     is_all = bool(asked.settled) and not asked.healthy
     return Answer(
         title=f"{what}{by}",
-        sentence=f"{sentence_case(_none_healthy(asked))}. {why}" if is_all else why,
-        meaning="; ".join([_MEANING[what], *_rules(triggers)]),
+        sentence=f"{sentence_case(_none_healthy(asked))}{_example(asked)}." if is_all else why,
+        meaning=_means(what, triggers, is_all=is_all),
         luck="",
         found=_nothing_yet(asked).replace("Not known yet", "Not known"),
         sure=_sure_of_what_is_held_up(asked),
@@ -156,6 +156,19 @@ def _held_up(asked: Asked, what: str, triggers: tuple[Trigger, ...]) -> Answer:
         otherwise=way.otherwise,
         mood="trouble",
     )
+
+
+def _means(what: str, triggers: tuple[Trigger, ...], *, is_all: bool) -> str:
+    """What that state is and what the rules look at; `is_all`: with the numbers that they saw."""
+    said = f"{'; '.join([_MEANING[what], *_rules(triggers)])}."
+    seen = "; ".join(trigger.evidence.partition(": ")[0] for trigger in triggers)
+    return f"{said} {sentence_case(one_line(seen, 600))}." if is_all and seen else said
+
+
+def _example(asked: Asked) -> str:
+    """Why the last of them did."""
+    failed = [result for batch in asked.state.batches() for result in batch.failed]
+    return f", for example: {one_line(failed[-1].cause)}" if failed and failed[-1].cause else ""
 
 
 def _sure_of_what_is_held_up(asked: Asked) -> str:
@@ -174,8 +187,8 @@ def _rules(triggers: tuple[Trigger, ...]) -> Iterator[str]:
 _IN_SHORT = {"crash_rate": "how many evaluations of a generation fail"}
 
 _MEANING = {
-    "Paused": "nothing more starts until a person has looked; what is paid is kept",
-    "Stopped": "nothing more starts; what is paid is kept",
+    "Paused": "Nothing more starts until a person has looked; what is paid is kept",
+    "Stopped": "Nothing more starts; what is paid is kept",
 }
 
 

@@ -20,12 +20,13 @@ def decided(asked: Asked, found: Findings) -> Answer:
     """The answer once there is a verdict."""
     own = asked.state.decided
     assert own is not None, "it is asked of a run with a verdict"
+    called = title(own.grade, own.no_go)
     after = afterwards(asked, found, own)
     return Answer(
-        title=title(own.grade, own.no_go),
+        title=called,
         sentence=_sentence(asked, found, own),
         but=cautions(found, own),
-        meaning=_MEANING[own.no_go or own.grade](found),
+        meaning=f"{called} means {_MEANING[own.no_go or own.grade](found)}.",
         luck=luck_in_words(found.seemed, found.luck),
         found=_found(asked, own),
         sure=_sure(found),
@@ -73,30 +74,34 @@ def _go(found: Findings) -> str:
 
 
 def _dead_space(_: Findings) -> str:
-    return "wherever the search set the knobs, scores differ by no more than chance"
+    return "that wherever the search set the knobs, scores differ by no more than chance"
 
 
 def _below_noise(_: Findings) -> str:
-    return "no gain can be told from chance, because there is none or because the noise hides it"
+    return (
+        "that no gain can be told from chance, because there is none or because the noise hides it"
+    )
 
 
 def _too_small(found: Findings) -> str:
-    return f"there is a gain, but it is smaller than the {percent(found.asked)} that was asked"
+    return f"that there is a gain, but smaller than the {percent(found.asked)} that was asked"
 
 
 def _does_not_persist(found: Findings) -> str:
     average = next((c for c in found.conditions if c.rule == "persistence"), None)
     if average is not None and not average.met:
-        return "one candidate gained, the search as a whole did not: that looks like its luck"
-    return f"the gain is gone with {found.rung_label or 'more training'}"
+        return (
+            "that one candidate gained and the search as a whole did not, which looks like its luck"
+        )
+    return f"that the gain is gone with {found.rung_label or 'more training'}"
 
 
 def _pathological(_: Findings) -> str:
-    return "the winner's own trainings fail, explode or are unstable: nobody could rely on it"
+    return "that the winner's own trainings fail, explode or are unstable: nobody could rely on it"
 
 
 def _unstable(_: Findings) -> str:
-    return "too many evaluations failed for the comparison to mean anything"
+    return "that too many evaluations failed for the comparison to mean anything"
 
 
 _MEANING: dict[str, Callable[[Findings], str]] = {
@@ -113,14 +118,18 @@ _MEANING: dict[str, Callable[[Findings], str]] = {
 
 def _found(asked: Asked, own: Decided) -> str:
     if own.grade != "no_go":
-        gain = "" if own.gain is None else f" {better(own.gain)} than the baseline"
+        gain = "" if own.gain is None else f" {better(own.gain)} than the untuned baseline"
         moves = largest_moves(asked.state)
-        moved = f" Largest moves: {moves}." if moves else ""
-        return f"Yes: settings{gain}, which nobody tuned. {_scores(asked)}{moved}".replace("  ", " ")
+        said = (
+            f"Yes: settings{gain}.",
+            _scores(asked),
+            f"Largest moves: {moves}." if moves else "",
+        )
+        return " ".join(filter(None, said))
     if own.no_go == "too_small" and own.gain is not None:
         return (
-            f"Too little: settings {better(own.gain)} than the baseline. {_scores(asked)} The "
-            "baseline, which nobody tuned, stays."
+            f"Too little: settings {better(own.gain)} than the untuned baseline, which stays. "
+            f"{_scores(asked)}"
         )
     return "No. Nothing is recommended: the baseline, which nobody tuned, stays."
 
@@ -151,7 +160,7 @@ def _bound(gain: Gain) -> str:
         return f"{sure} sure of {in_percent(gain.lower)} or more."
     if gain.upper <= 0:
         return f"{sure} sure that there is no gain."
-    return f"{sure} sure of no more than {in_percent(gain.upper)}; that it gains at all is not shown."
+    return "Not sure that there is any gain."
 
 
 def _best(gain: Gain) -> str:

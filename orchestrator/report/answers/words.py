@@ -1,13 +1,17 @@
 """Words that several answers have in common."""
 
+from collections.abc import Sequence
+
 from budgets.state import RunState
 from budgets.statistics.comparison import better
 from orchestrator.report.knobs import knobs
 from orchestrator.report.model import KnobView
-from orchestrator.report.numbers import short
 
 LARGEST = 3
 """Moves of knobs that are named."""
+
+MOST_NAMED = 4
+"""Of other things."""
 
 
 def sentence_case(text: str) -> str:
@@ -20,11 +24,17 @@ def counted(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 's'}"
 
 
-def listed(names: list[str] | tuple[str, ...]) -> str:
+def listed(names: Sequence[str]) -> str:
     """`a`, `a and b`, `a, b and c`."""
     if len(names) < 2:
         return "".join(names)
     return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def first_few(parts: Sequence[str], between: str = ", ") -> str:
+    """`a, b, c, and 4 more`."""
+    more = len(parts) - MOST_NAMED
+    return between.join(parts[:MOST_NAMED]) + (f"{between}and {more} more" if more > 0 else "")
 
 
 def luck_in_words(seemed: float | None, by_luck: float | None) -> str:
@@ -44,8 +54,7 @@ def largest_moves(state: RunState) -> str:
     """`matrix_lr 0.02 -> 0.035, tau_c 0.85 -> 0.9, and 8 more`, in shares of their ranges."""
     moved = sorted(filter(_reach, knobs(state)), key=_reach, reverse=True)
     said = [
-        f"{knob.name} {short(knob.baseline)} -> {short(knob.recommended)}"
-        for knob in moved[:LARGEST]
+        f"{knob.name} {knob.baseline:.3g} -> {knob.recommended:.3g}" for knob in moved[:LARGEST]
     ]
     more = len(moved) - LARGEST
     return ", ".join(said) + (f", and {more} more" if more > 0 else "")
@@ -54,6 +63,6 @@ def largest_moves(state: RunState) -> str:
 def _reach(knob: KnobView) -> float:
     if knob.recommended is None or knob.recommended_unit is None:
         return 0.0
-    if short(knob.recommended) == short(knob.baseline):
+    if f"{knob.recommended:.3g}" == f"{knob.baseline:.3g}":
         return 0.0
     return abs(knob.recommended_unit - knob.baseline_unit)
