@@ -175,6 +175,19 @@ def test_errors_are_json_where_json_was_asked_for(command: "Command") -> None:
     assert orjson.loads(answer.out)["exit_code"] == 2
 
 
+@pytest.mark.parametrize("word", ["report", "status"])
+def test_json_that_finds_no_room_is_a_storage_error(word: str) -> None:
+    golden = Path(__file__).parents[1] / "golden/schema_1_check"
+    with Path("/dev/full").open("wb") as full:
+        ended = subprocess.run(
+            [sys.executable, "-m", "orchestrator", word, str(golden), "--json"],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert ended.stderr.startswith("error: ")
+    assert "No space left" in ended.stderr
+    assert ended.returncode == 8
+
+
 def test_a_used_directory_of_another_plan_is_refused(command: "Command") -> None:
     phase1(command)
 
