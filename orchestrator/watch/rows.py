@@ -9,7 +9,7 @@ from orchestrator.watch.snapshot import DeviceRow
 NAME, WHAT, TIME, BAR = 16, 26, 16, 10
 """Columns at most."""
 
-ROOMY, NARROW = 96, 60
+ROOMY, NARROW = 86, 60
 """Columns of the terminal from which on there is room for bars; below which names are short."""
 
 SHORT_SECONDS = 9.95
