@@ -6,13 +6,14 @@ begins: what anybody else writes meanwhile comes to stand above it, and however 
 resized, what is below the cursor is ours to paint anew.
 """
 
+import io
 import os
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 from rich.console import Console, RenderableType
 
@@ -23,6 +24,9 @@ PAINT_SECONDS = 1.0
 
 PAINT_SHARE = 0.002
 """Of a core, that painting may take; what takes longer is painted less often."""
+
+NOTHING_SECONDS = 0.1
+"""How soon it is asked again whether there is something to paint."""
 
 TOGETHER_SECONDS = 0.05
 """What is said within so long is written at once."""
@@ -43,6 +47,22 @@ class Size(NamedTuple):
     lines: int
 
 
+class Page(io.StringIO):
+    """What is printed, for a terminal of that encoding, until it is taken."""
+
+    encoding = ""  # else it is no attribute that can be set
+
+    def __init__(self, encoding: str) -> None:
+        super().__init__()
+        self.encoding = encoding
+
+    def take(self) -> str:
+        text = self.getvalue()
+        self.seek(0)
+        self.truncate()
+        return text
+
+
 class Screen:
     """The terminal of `console`, between `start` and `stop`. `above` lines of it are left free."""
 
@@ -54,8 +74,17 @@ class Screen:
         size: Callable[[], Size] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._console, self._picture, self._above = console, picture, above
+        self._picture, self._above = picture, above
         self._file = console.file  # whatever becomes of sys.stdout meanwhile
+        console.file = self._file
+        self._page = Page(console.encoding)
+        self._aside = Console(
+            file=self._page,
+            force_terminal=True,
+            color_system=cast("Any", console.color_system),
+            no_color=console.no_color,
+            emoji=False,
+        )
         self._size = size or self._asked_size
         self._monotonic = monotonic
         self._queue: SimpleQueue[RenderableType | None] = SimpleQueue()  # None: the end
@@ -65,7 +94,6 @@ class Screen:
         self._due = 0.0
 
     def start(self) -> None:
-        self._console.file = self._file
         self._thread.start()
 
     def is_alive(self) -> bool:
@@ -109,6 +137,7 @@ class Screen:
         if is_over:
             return f"\r{ERASE_BELOW}{text}"
         if not self._is_in_front():
+            self._due = self._monotonic() + PAINT_SECONDS
             return text
         self._paint_if_due()
         if not self._frame:
@@ -125,14 +154,14 @@ class Screen:
         picture = self._picture(max(1, size.lines - self._above))
         text = "" if picture is None else self._rendered(picture, size)
         self._frame = text.removesuffix("\n").split("\n") if text else []
-        self._due = now + max(PAINT_SECONDS, (time.thread_time() - began) / PAINT_SHARE)
+        dear = (time.thread_time() - began) / PAINT_SHARE
+        self._due = now + (max(PAINT_SECONDS, dear) if self._frame else NOTHING_SECONDS)
 
     def _rendered(self, content: RenderableType, size: Size) -> str:
         if isinstance(content, str):
-            return f"{shown(content, self._console.encoding)}\n"
-        with self._console.capture() as captured:
-            self._console.print(content, width=size.columns)
-        return captured.get()
+            return f"{shown(content, self._aside.encoding)}\n"
+        self._aside.print(content, width=size.columns, height=size.lines)
+        return self._page.take()
 
     def _write(self, text: str) -> None:
         if text:
@@ -158,6 +187,6 @@ class Screen:
 def can_paint(console: Console) -> bool:
     """Whether there is a terminal that can be painted on."""
     try:
-        return console.file.isatty() and os.environ.get("TERM", "dumb") not in ("dumb", "unknown")
+        return console.file.isatty() and os.environ.get("TERM", "") not in ("", "dumb", "unknown")
     except ValueError:  # closed
         return False

@@ -96,11 +96,16 @@ def heartbeat(place: Path) -> Beat:
     found: dict[str, float] = {}
     for said in _objects(_end_of(place / METRICS)):
         for name in Beat._fields:
-            value = said.get(name)
-            if name not in found and isinstance(value, float | int) and math.isfinite(value):
-                found[name] = float(value)
+            if name not in found and (number := _number(said.get(name))) is not None:
+                found[name] = number
     beat = NO_BEAT._replace(**found)
     return beat if 0 <= (beat.progress or 0) <= 1 else beat._replace(progress=None)
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if math.isfinite(value) else None
 
 
 def _objects(data: bytes) -> Iterator[dict[str, Any]]:

@@ -46,11 +46,11 @@ def watch(
     failures = 0
     while True:
         began = time.thread_time()
-        if not _is_looked_at(reader, _seen(follower, now())):
+        if not failures and not _is_looked_at(reader, _seen(follower, now())):
             return
         wait(max(LOOK_SECONDS, (time.thread_time() - began) / LOOK_SHARE))
         try:
-            _tell_news(follower, reader)
+            _tell_news(follower, reader, is_news=not failures)
             failures = 0
         except (LedgerCorruptError, ImpossibleEventError, ValueError, OSError):
             failures += 1
@@ -58,9 +58,8 @@ def watch(
                 raise
 
 
-def _tell_news(follower: Follower, reader: Reader) -> None:
+def _tell_news(follower: Follower, reader: Reader, *, is_news: bool) -> None:
     """The records since the last look; of a ledger that replaced another one none is news."""
-    is_news = True
     for record in follower.news():
         is_news = is_news and record.seq > 0
         if is_news and follower.state is not None:
