@@ -9,6 +9,7 @@ import pytest
 
 from budgets.chain import LEDGER, read
 from budgets.events import Settled
+from budgets.head import HEAD
 from orchestrator.recorded import load_state
 from orchestrator.trackers import follow
 from orchestrator.trackers.figures import Figures
@@ -41,6 +42,7 @@ def grows(run: Path, sizes: Iterator[int]) -> Callable[[float], bool]:
     """The run's ledger grows to the next size whenever it is waited for."""
     whole = (run / LEDGER).read_bytes()
     (run / LEDGER).write_bytes(b"")
+    (run / HEAD).unlink()  # which says how long it was
 
     def more(seconds: float) -> bool:
         if not seconds:
@@ -153,7 +155,8 @@ def test_another_runs_ledger_is_told_from_its_beginning(
     tracked: Path, confirmed_run: Path, notebook: "Notebook", all_figures: AllFigures
 ) -> None:
     tell(tracked, notebook)
-    (tracked / LEDGER).write_bytes((confirmed_run / LEDGER).read_bytes())
+    for name in (LEDGER, HEAD):
+        (tracked / name).write_bytes((confirmed_run / name).read_bytes())
     tell(tracked, notebook)
     assert [beginning.told for beginning in notebook.beginnings] == [0, 0]
     assert notebook.told == all_figures(confirmed_run)
@@ -219,6 +222,7 @@ def test_signals_that_are_written_after_their_record_are_told_all_the_same(
         return True
 
     (tracked / LEDGER).write_bytes(b"")
+    (tracked / HEAD).unlink()
     Follower(place_of(tracked), lambda: notebook, {}).follow(more)
     allowed = {
         one.step: v for one in notebook.told if (v := one.values.get("bp_allowed")) is not None
