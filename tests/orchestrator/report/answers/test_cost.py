@@ -3,13 +3,14 @@
 from pathlib import Path
 from typing import Any
 
-from budgets.events import Status
+from budgets.events import Concluded, Status
 from budgets.report import budget_report
 from budgets.terms import Caps
+from budgets.verdict.decision import decide
 from orchestrator.report.answers.asked import Asked
 from orchestrator.report.answers.cost import cost
 from orchestrator.report.numbers import about
-from tests.budgets.conftest import Story
+from tests.budgets.conftest import Story, confirmation, told_of
 from tests.orchestrator.report.conftest import in_two_knobs, judged
 
 GAIN = (0.98, 0.978, 0.982, 0.979, 0.981, 0.98, 0.98, 0.98)
@@ -35,9 +36,12 @@ def test_the_parts_of_all_evaluations_add_up_to_them() -> None:
 
 
 def test_evaluations_that_only_a_go_needs_are_told_apart_from_those_missing() -> None:
-    assert "more with 4 x FLOPs only after a Go" in said(judged(winner=NO_GAIN)) or (
-        "of at most" in said(judged(winner=NO_GAIN))
-    )
+    plan = in_two_knobs(confirmation=confirmation(controls=()))
+    story = told_of(plan, winner=NO_GAIN)
+    fired, verdict = decide(story.state)
+    story.say(*fired, verdict, Concluded(reason=verdict.evidence))
+    assert "31 to compare on fresh seeds; 4 more with 4 x FLOPs only after a Go)" in said(story)
+    assert "31 of at most 45 to compare on fresh seeds)" in said(judged(winner=NO_GAIN))
 
 
 def test_what_failed_is_counted_and_no_share_of_time() -> None:

@@ -5,16 +5,18 @@ from typing import Any
 
 import pytest
 
-from budgets.events import Status
+from budgets.events import Concluded, Status
 from budgets.report import budget_report
+from budgets.terms import Rung, Varied
+from budgets.verdict.decision import decide
 from budgets.verdict.findings import findings
 from orchestrator.report.answer import answer
 from orchestrator.report.answers.cautions import cautions
 from orchestrator.report.markdown import markdown
 from orchestrator.report.model import Answer
 from orchestrator.report.page import content
-from tests.budgets.conftest import Story
-from tests.orchestrator.report.conftest import judged, reported
+from tests.budgets.conftest import Story, confirmation, told_of
+from tests.orchestrator.report.conftest import in_two_knobs, judged, reported
 
 USUAL = Path("artifacts/cmaes/phase1/judged")
 GAIN = (0.98, 0.978, 0.982, 0.979, 0.981, 0.98, 0.98, 0.98)
@@ -33,9 +35,25 @@ def test_a_gain_that_is_not_kept_is_cautioned_and_sent_to_more_training() -> Non
     assert found.title == "Go at this budget"
     assert found.but.startswith("with 4 x FLOPs only 27.5% of the gain is left, on 2 seeds.")
     assert "kept" not in found.sentence
-    assert "search again" in found.next.lower() or "Train it" in found.next
-    assert len(found.commands) == 2
+    assert found.next.startswith("Train it and the baseline 4 times as long")
+    assert "--train --seeds 8 --compare" in found.commands[0]
     assert found.otherwise.startswith("Or ")
+
+
+def test_where_the_training_has_a_setting_the_search_is_repeated_with_more_of_it() -> None:
+    longer = Varied(label="4 x FLOPs", settings={"target_flops": 1.2e11}, length=4.0)
+    settings = {"target_flops": 3e10, "n_layer": 2}
+    plan = in_two_knobs(
+        objective={"name": "nanochat", "settings": settings},
+        confirmation=confirmation(rung=Rung(factor=4.0, seeds=2, varied=longer)),
+    )
+    story = told_of(plan, winner=GAIN, rung=HALF_LOST)
+    fired, verdict = decide(story.state)
+    story.say(*fired, verdict, Concluded(reason=verdict.evidence))
+    found = asked(story)
+    assert found.next.startswith("Search again with target_flops 1.2e+11, 4 times the training")
+    assert "phase1 --tier target --run-id judged-x4 " in found.commands[0]
+    assert "--set target_flops=120000000000.0" in found.commands[0]
 
 
 def test_a_gain_that_was_not_tried_with_more_training_is_cautioned() -> None:
