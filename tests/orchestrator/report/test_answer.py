@@ -312,7 +312,7 @@ def test_the_cost_says_how_long_devices_ran_and_how_many_evaluations_failed() ->
     story.evaluate(0, charged_ms=60_000)
     story.evaluate(1, Status.ERROR, charged_ms=20_000)
     found = asked(story).cost
-    assert "; 1 min 40 s on the clock; 1 min 20 s of device time on " in found
+    assert "; 1 min 40 s on the clock; 1 min 20 s of device time on 2 x some processor; " in found
     assert found.endswith("; 1 failed.")
 
 
