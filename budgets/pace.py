@@ -130,7 +130,12 @@ def remaining_hours(state: RunState) -> float | None:
 def expected_seconds(state: RunState) -> float | None:
     """Of a full evaluation: the median seen of late, else as calibrated; None: nothing says."""
     recent = (*state.told[-3:], *filter(None, (state.current,)))
-    seconds = [r.seconds / g.stretch for g in recent for r in g.results()]
+    seconds = [
+        end.seconds / g.stretch
+        for g in recent
+        for tries in g.tries.values()
+        if (end := tries[-1].settled) is not None and end.final
+    ]
     if seconds:
         return median(seconds)
     calibration = state.plan.calibration
@@ -229,8 +234,8 @@ def _left_length(state: RunState) -> float:
     return owed + generations * plan.resolved.per_generation + length_apart(state)
 
 
-def _owed(batch: Batch) -> int:
-    return sum(batch.result(*key) is None for key in batch.evaluations())
+def _owed(generation: Generation) -> int:
+    return len(generation.points) * len(generation.seeds) - generation.settled
 
 
 def _workers(state: RunState) -> int:

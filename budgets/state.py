@@ -33,6 +33,17 @@ class Try(NamedTuple):
     settled: Settled | None = None
 
 
+def _final(tries: tuple[Try, ...]) -> Settled | None:
+    """Of the tries at one evaluation; after it there is no other one."""
+    last = tries[-1].settled
+    return last if last is not None and last.final else None
+
+
+def _count(tries: Mapping[tuple[int, int], tuple[Try, ...]]) -> int:
+    """How many evaluations have their final result."""
+    return sum(_final(own) is not None for own in tries.values())
+
+
 @dataclass(slots=True)
 class Batch:
     """Configurations to evaluate, and what has come of them. Keys are (candidate, seed)."""
@@ -64,10 +75,8 @@ class Batch:
 
     def result(self, candidate: int, seed: int) -> Settled | None:
         """How the evaluation ended for good; None while it is owed."""
-        for attempt in self.tries.get((candidate, seed), ()):
-            if attempt.settled is not None and attempt.settled.final:
-                return attempt.settled
-        return None
+        tries = self.tries.get((candidate, seed))
+        return None if tries is None else _final(tries)  # after which there is no other try
 
     def owed(self) -> list[tuple[int, int]]:
         """Evaluations without a final result and not in flight, in candidate order."""
@@ -90,7 +99,7 @@ class Batch:
     @property
     def settled(self) -> int:
         """How many evaluations have their final result."""
-        return len(self.results())
+        return _count(self.tries)
 
     @property
     def closed(self) -> bool:
@@ -136,7 +145,7 @@ class Generation(Batch):
     @property
     def settled(self) -> int:
         """How many evaluations have their final result: all of them, once it is told."""
-        return len(self.results()) if self.told is None else len(self.points) * len(self.seeds)
+        return _count(self.tries) if self.told is None else len(self.points) * len(self.seeds)
 
     def seeds_of(self, candidate: int) -> tuple[int, ...]:  # noqa: ARG002
         return self.seeds

@@ -3,6 +3,7 @@
 import io
 import signal
 import sys
+from contextlib import suppress
 from typing import Any
 
 import typer
@@ -153,7 +154,8 @@ def main() -> None:
         code = next(code for kind, code in _EXIT_BY_ERROR.items() if isinstance(error, kind))
         if message := printable(_in_words(error)):
             if "--json" in sys.argv:
-                print_json({"error": message, "exit_code": code})
+                with suppress(OSError):  # a full disk may be the error
+                    print_json({"error": message, "exit_code": code})
             print(f"error: {message}", file=sys.stderr)
         sys.exit(code)
     except KeyboardInterrupt:

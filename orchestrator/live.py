@@ -7,7 +7,6 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
 
 from rich.console import Console, RenderableType
 from rich.markdown import Markdown
@@ -29,7 +28,10 @@ from orchestrator.watch.tidy import tidy
 from orchestrator.watch.view import View
 
 TAKE_SECONDS = 0.5
-"""How often a snapshot is taken at most, however fast evaluations come."""
+"""How often a snapshot is taken at most, however fast evaluations come ..."""
+
+TAKE_SHARE = 0.002
+"""... and what share of a core that may take, however large the run is."""
 
 ABOVE = 6
 """Lines of the terminal that are left to what is said."""
@@ -65,7 +67,7 @@ class Live:
     _noted: Noted = field(default_factory=Noted)
     _shown: tuple[Snapshot, Signs] | None = None
     _is_behind: bool = False  # records have come since the last snapshot
-    _taken_at: float = -math.inf
+    _due: float = -math.inf  # the next snapshot
 
     def __enter__(self) -> "Live":
         if can_paint(self.console):
@@ -87,7 +89,7 @@ class Live:
 
     def say(self, text: str) -> None:
         """A line."""
-        self._print(printable(text), highlight=False, markup=False, soft_wrap=True)
+        self._print(text)
 
     def announce(self, text: str) -> None:
         """The same from a signal's handler, whatever it interrupts."""
@@ -98,27 +100,32 @@ class Live:
         """A whole report, laid out."""
         self._print(Markdown(text))
 
-    def _print(self, content: RenderableType, **options: Any) -> None:
+    def _print(self, content: RenderableType) -> None:
         if self._screen is not None and self._screen.is_alive():
-            self._screen.say(content, **options)
+            self._screen.say(content)
             return
         try:
-            self.console.print(content, **options)
+            if isinstance(content, str):
+                text = printable(content)
+                self.console.print(text, highlight=False, markup=False, soft_wrap=True)
+            else:
+                self.console.print(content)
         except OSError:  # a terminal that went away
             _silence(self.console)
 
     def observe(self, state: RunState, event: Event) -> None:
         """One record was written."""
-        if self._screen is not None:
+        is_painted = self._screen is not None
+        if is_painted:
             self._note(state, event)
-            if not is_lasting(event):
-                return
-        if (line := line_of(state, event)) is not None:
+        if is_painted and not is_lasting(event):
+            return
+        if (line := line_of(state, event, brief=is_painted)) is not None:
             self.say(line)
 
     def _note(self, state: RunState, event: Event) -> None:
         if isinstance(event, Opened):
-            self._noted, self._shown, self._taken_at = Noted(), None, -math.inf
+            self._noted, self._shown, self._due = Noted(), None, -math.inf
         self._noted.note(state, event, self.now())
         self._is_behind = True
         if isinstance(event, Concluded):
@@ -126,13 +133,14 @@ class Live:
 
     def look(self, run: Run) -> None:
         """The run waits: what has changed can be shown. To be called whenever it does."""
-        since = self.monotonic() - self._taken_at
-        if self._screen is None or not self._is_behind or since < TAKE_SECONDS:
+        if self._screen is None or not self._is_behind or self.monotonic() < self._due:
             return
+        began = time.thread_time()
         found = snapshot(run.state, self._noted, self.now())
         signs = self._shown[1] if self._shown is not None else Signs(run.directory)
-        self._shown = found, signs
-        self._taken_at, self._is_behind = self.monotonic(), False
+        self._shown, self._is_behind = (found, signs), False
+        cost = time.thread_time() - began
+        self._due = self.monotonic() + max(TAKE_SECONDS, cost / TAKE_SHARE)
 
     def _picture(self, lines: int) -> RenderableType | None:
         """The view as of now, in the screen's own thread: from what was handed over alone."""

@@ -121,8 +121,10 @@ class LoadedRun:
 
     def _answers(self) -> Iterable[tuple[str, str]]:
         own = self.answer
+        if own.but:
+            yield "But", own.but
         yield from (("Found", own.found), ("Sure", own.sure), ("Cost", own.cost))
-        yield "Next", " ".join((own.next, *own.commands))
+        yield "Next", " ".join((own.next, *own.commands[:1], own.otherwise, *own.commands[1:]))
 
 
 def _escaped(text: str) -> str:

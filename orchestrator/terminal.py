@@ -96,7 +96,7 @@ def _exit_code(result: Result) -> int:
 def console(*, stderr: bool = False) -> Console:
     """As wide as a report's tables where there is no terminal to ask."""
     stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() else 110
+    width = None if stream is not None and stream.isatty() else 110
     return Listener(stderr=stderr, width=width, emoji=False)  # python:train:f has no picture
 
 

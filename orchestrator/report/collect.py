@@ -7,19 +7,20 @@ from pathlib import Path
 
 from budgets.chain import LEDGER, Record
 from budgets.head import Marked
-from budgets.report import BudgetReport, budget_report, recommendation
+from budgets.report import BudgetReport, budget_report
 from budgets.state import RunState
-from objectives.space import Knob, SearchSpace
 from orchestrator.recorded import is_there
 from orchestrator.report.answer import answer
 from orchestrator.report.answers.asked import found_as
-from orchestrator.report.curves import curves, scored_by
+from orchestrator.report.curves import curves
 from orchestrator.report.distribution import distribution
 from orchestrator.report.evaluations import ended, evaluations, in_flight
 from orchestrator.report.failures import failures
 from orchestrator.report.generations import beside, generations, spans
+from orchestrator.report.knobs import knobs
 from orchestrator.report.marginals import marginals
-from orchestrator.report.model import Identity, KnobView, Report, Session
+from orchestrator.report.measured import measured_in
+from orchestrator.report.model import Identity, Report, Session
 from orchestrator.report.provenance import provenance
 from orchestrator.report.scores import arms, comparisons, noise
 from orchestrator.report.times import Noted, RunClock, clock_of, folded
@@ -53,7 +54,7 @@ def report_of(directory: Path, records: Iterable[Record]) -> Report:
     losses, no_losses = curves(directory, state)
     return Report(
         identity=_identity(directory, state, noted, clock, budget),
-        answer=answer(state, budget, directory),
+        answer=answer(state, budget, directory, datetime.fromisoformat(noted.last_at)),
         budget=budget,
         knobs=knobs(state),
         evaluations=evaluations(state, found),
@@ -82,7 +83,7 @@ def _identity(
         phase=state.plan.phase,
         tier=state.plan.tier,
         objective=state.plan.objective["name"],
-        score=_score(state),
+        score=measured_in(state),
         began=datetime.fromisoformat(noted.first_at),
         last=datetime.fromisoformat(noted.last_at),
         is_over=budget.decision in ("done", "stop"),
@@ -91,13 +92,6 @@ def _identity(
         head=state.head,
         found_as=found_as(directory, state.plan),
     )
-
-
-def _score(state: RunState) -> str:
-    """What is measured: a program says it by a name of its own."""
-    if state.plan.objective["name"] == "nanochat":
-        return "held-out bits per byte"
-    return scored_by(state) or "score"
 
 
 def _sessions(state: RunState, noted: Noted, clock: RunClock) -> tuple[Session, ...]:
@@ -112,25 +106,4 @@ def _sessions(state: RunState, noted: Noted, clock: RunClock) -> tuple[Session, 
             versions=opened.versions,
         )
         for number, opened in enumerate(state.opened)
-    )
-
-
-def knobs(state: RunState) -> tuple[KnobView, ...]:
-    """Every knob, with the baseline and what is recommended."""
-    space, point = SearchSpace.model_validate(state.plan.space), recommendation(state)
-    units = [None] * space.dimension if point is None else point
-    return tuple(_knob(knob, unit) for knob, unit in zip(space.knobs, units, strict=True))
-
-
-def _knob(knob: Knob, unit: float | None) -> KnobView:
-    return KnobView(
-        name=knob.name,
-        kind=knob.kind,
-        step=knob.step,
-        low=knob.decode(0.0),
-        high=knob.decode(1.0),
-        baseline=knob.baseline,
-        recommended=None if unit is None else knob.decode(unit),
-        baseline_unit=knob.encode(knob.baseline),
-        recommended_unit=unit,
     )

@@ -15,6 +15,7 @@ from budgets.state import Batch, RunState
 from budgets.verdict.finalists import BASELINE, full_ones
 from orchestrator.execution.attempts import METRICS
 from orchestrator.report.files import read_whole
+from orchestrator.report.measured import scored_by
 from orchestrator.report.model import Curve
 from orchestrator.settle import attempt_place
 
@@ -50,13 +51,6 @@ def curves(directory: Path, state: RunState) -> tuple[tuple[Curve, ...], str]:
     if not any(batch.results() for batch in state.batches()):
         return (), "no evaluation is over yet"
     return (), "no evaluation that was looked at left its steps with a loss"
-
-
-def scored_by(state: RunState) -> str:
-    """The key under which a program says its score, if it says it so."""
-    score = state.plan.objective["settings"].get("score")
-    line = score.get("line") if isinstance(score, dict) else None
-    return line if isinstance(line, str) else ""
 
 
 def read_curve(source: Source, score: str = "") -> Curve | None:

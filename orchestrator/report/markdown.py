@@ -55,18 +55,21 @@ def of_sections(lead: Lead, parts: Iterable[Section]) -> str:
 def _answer(own: Answer) -> Iterator[str]:
     yield f"**{plain(own.sentence)}**"
     yield ""
-    if own.meaning:
-        yield f"{plain(own.title)}: {plain(own.meaning)}."
+    if own.but:
+        yield f"**But** {plain(own.but)}"
         yield ""
-    if own.luck:
-        yield plain(own.luck)
+    if own.meaning:
+        yield plain(own.meaning)
         yield ""
     yield f"- **Found**: {plain(own.found)}"
-    yield f"- **How sure**: {plain(own.sure)}"
+    yield f"- **How sure**: {plain(f'{own.sure} {own.luck}'.strip())}"
     yield f"- **Cost**: {plain(own.cost)}"
     yield f"- **Next**: {plain(own.next)}"
     if own.commands:
-        yield from ("", *_fenced(own.commands))
+        yield from ("", *_fenced(own.commands[:1]))
+    if own.commands[1:]:
+        yield from ("", plain(own.otherwise), "") if own.otherwise else ("",)
+        yield from _fenced(own.commands[1:])
 
 
 def _section(section: Section) -> Iterator[str]:

@@ -67,13 +67,15 @@ class Answer(_Part):
 
     title: str  # the verdict in two or three words: `Go at this budget`, `Running`
     sentence: str  # the verdict in a plain sentence, with its evidence
-    meaning: str  # what the title means, for who never heard it; empty where it says so itself
+    but: str = ""  # what to know before relying on that, to stand behind `But`; empty: nothing
+    meaning: str  # what the title means, for who never heard it
     luck: str  # what luck alone would have shown; empty where nobody is tempted
     found: str  # did it find something
     sure: str  # how sure is that
     cost: str  # what did it cost, of what was allowed
     next: str  # what to do now
-    commands: tuple[str, ...]  # ... to copy, in the order in which `next` speaks of them
+    commands: tuple[str, ...]  # ... to copy: the one that does that, and at most another
+    otherwise: str = ""  # what the other is for: `Or, ...:`
     mood: Mood
 
 

@@ -20,6 +20,11 @@ def time_in_words(seconds: float) -> str:
     return f"{seconds:.1f} s" if 0 < seconds < 10 else duration(seconds)
 
 
+def about(seconds: float) -> str:
+    """`under a second`, `2 s`, `8 min 16 s`: for who wants to know what it costs."""
+    return "under a second" if 0 < seconds < 1 else duration(seconds)
+
+
 def in_bytes(count: int) -> str:
     """`312 MiB`, `1.4 GiB`; `-` for none."""
     if count <= 0:

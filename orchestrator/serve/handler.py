@@ -136,7 +136,8 @@ class Handler(BaseHTTPRequestHandler):
 
 def refusal(headers: Message) -> tuple[HTTPStatus, str] | None:
     """Why a request is not answered, if it is not."""
-    if headers.get("Content-Length", "0").strip() != "0" or "Transfer-Encoding" in headers:
+    sizes = headers.get_all("Content-Length", [])
+    if any(size.strip() != "0" for size in sizes) or "Transfer-Encoding" in headers:
         return HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "Nothing is taken: a request has no body."
     hosts = headers.get_all("Host", [])
     if len(hosts) != 1 or not _is_ours(hosts[0]):

@@ -69,20 +69,28 @@ class Tie:
     def _watch(self) -> None:
         while not select.select([self._pipe], [], [], min(1.0, self._linger / 3))[0]:
             self._end_after(3 * self._linger)
-            if os.fstat(2).st_size > LOG_BYTES:
-                os.ftruncate(2, 0)
+            _trim()
             if time.monotonic() - self._seen > STALL_SECONDS:
                 answer(self._report, Answer(error=f"it took longer than {STALL_SECONDS:g} s"))
                 os._exit(1)
         self._end_after(self._linger)
         _weigh_session(0)  # there is no run to step back for, and little time
         self._is_cut.set()
+        while True:  # a library may print on to its end
+            _trim()
+            time.sleep(min(1.0, self._linger / 3))
 
     def _end_after(self, seconds: float) -> None:
         """The kernel ends this process then, whatever it does: nobody handles its alarm."""
         with self._timer:
             if not self._is_left:
                 signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+def _trim() -> None:
+    """Begin the log anew where it is too long."""
+    if os.fstat(2).st_size > LOG_BYTES:
+        os.ftruncate(2, 0)
 
 
 def main() -> int:

@@ -32,7 +32,7 @@ class Listing:
         width, encoding = options.max_width, options.encoding
         glyphs = glyphs_for(encoding)
         for line in self._kept(self._board.lines(max(width, NARROWEST))):
-            clean = shown(line, encoding)
+            clean = shown(line, encoding).replace("\n", " ")
             yield from (Segment(*piece) for piece in fitted(((clean, None),), width, glyphs.cut))
             yield Segment.line()
 

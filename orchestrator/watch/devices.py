@@ -4,7 +4,6 @@ from datetime import UTC, datetime
 from statistics import median
 from typing import NamedTuple
 
-from budgets.pace import expected_seconds
 from budgets.state import RunState, Try
 from orchestrator.settle import attempt_place
 from orchestrator.watch.noted import Noted, key_of
@@ -20,13 +19,14 @@ class Usual(NamedTuple):
 
 
 def device_rows(
-    state: RunState, noted: Noted, now: datetime, *, goes_on: bool
+    state: RunState, noted: Noted, now: datetime, expected: float | None, *, goes_on: bool
 ) -> tuple[DeviceRow, ...]:
     """A row for each slot of the session, in the order of their numbers.
 
+    `expected` are the seconds that a full evaluation takes.
     Of a run that nobody carries out: what was in flight when it ended.
     """
-    rows, usual = {}, Usual(expected_seconds(state), expected_steps(state))
+    rows, usual = {}, Usual(expected, expected_steps(state))
     for slot, attempt in _by_slot(state, noted).items():
         seconds = _seconds(state, attempt, now) if goes_on else None
         rows[slot] = _busy(state, attempt, slot, seconds, usual)
@@ -90,15 +90,5 @@ def _seconds(state: RunState, attempt: Try, now: datetime) -> float | None:
 
 def _idle(state: RunState, slot: int, noted: Noted, now: datetime) -> DeviceRow:
     since = noted.idle_since.get(slot)
-    return DeviceRow(
-        slot=slot,
-        device=_device(state),
-        doing="idle",
-        what="",
-        place="",
-        attempt=0,
-        seconds=None if since is None else max(0.0, (now - since).total_seconds()),
-        expected_seconds=None,
-        expected_steps=None,
-        limit_seconds=None,
-    )
+    seconds = None if since is None else max(0.0, (now - since).total_seconds())
+    return DeviceRow(slot=slot, device=_device(state), doing="idle", seconds=seconds)

@@ -52,11 +52,11 @@ class Follower:
             self._noted.note(self.state, record.event, datetime.fromisoformat(record.at))
             yield record
 
-    def snapshot(self, now: datetime, most_heartbeats: int | None = None) -> Snapshot | None:
+    def snapshot(self, now: datetime, most: int | None = None) -> Snapshot | None:
         """The run as of the last `advance`, with what its attempts have written by now.
 
-        Heartbeats are read of so many attempts only, those that began first.
+        The files of `most` attempts only, those nearest to their end or beyond it.
         """
         if self.state is None:
             return None
-        return self._signs.seen(snapshot(self.state, self._noted, now), most_heartbeats)
+        return self._signs.seen(snapshot(self.state, self._noted, now), most)

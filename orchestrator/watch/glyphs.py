@@ -68,9 +68,8 @@ def sparkline(values: Sequence[float | None], among: Iterable[float], glyphs: Gl
 
 
 def shown(text: str, encoding: str) -> str:
-    """Text from anywhere as a part of a line that this terminal can show, and does not steer it."""
-    plain = printable(text).replace("\n", " ")
-    return plain.encode(encoding, "replace").decode(encoding)
+    """Text from anywhere as a terminal of that encoding can show it; it does not steer it."""
+    return printable(text).encode(encoding, "replace").decode(encoding)
 
 
 def fitted(line: Line, width: int, cut: str) -> Line:

@@ -1,14 +1,21 @@
 """A snapshot some time later, as long as no record has come."""
 
+from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime, timedelta
+from heapq import nlargest
 
 from orchestrator.watch.snapshot import DeviceRow, Snapshot
+
+MOST_ROWS = 64
+"""Devices that get older: of more than a terminal shows, those nearest to their end."""
 
 
 def later(found: Snapshot, now: datetime) -> Snapshot:
     """The same with what has passed since, of a run that is being carried out."""
     passed = max(0.0, (now - found.now).total_seconds())
-    rows = tuple(_later(row, passed) for row in found.devices)
+    older = {row.slot: _later(row, passed) for row in _shown(found.devices)}
+    rows = tuple(older.get(row.slot, row) for row in found.devices)
     pace, hours = found.pace, passed / 3600
     elapsed = pace.elapsed_hours + hours if found.standing == "running" else pace.elapsed_hours
     update: dict[str, float | datetime] = {"elapsed_hours": elapsed}
@@ -20,10 +27,14 @@ def later(found: Snapshot, now: datetime) -> Snapshot:
     )
 
 
+def _shown(rows: tuple[DeviceRow, ...]) -> Iterable[DeviceRow]:
+    return rows if len(rows) <= MOST_ROWS else nlargest(MOST_ROWS, rows, key=lambda row: row.share)
+
+
 def _later(row: DeviceRow, passed: float) -> DeviceRow:
     if row.seconds is None:
         return row
-    return row.model_copy(update={"seconds": row.seconds + passed})
+    return replace(row, seconds=row.seconds + passed)
 
 
 def _gain_hours(found: Snapshot) -> float:

@@ -29,17 +29,23 @@ from budgets.verdict.findings import title
 
 
 def is_lasting(event: Event) -> bool:
-    """Whether its line is worth keeping where a view shows what evaluations come to."""
-    return not isinstance(event, Settled) or event.score is None
+    """Whether it has a line worth keeping where a view shows what evaluations come to."""
+    return not isinstance(event, Reserved | Settled) or (
+        isinstance(event, Settled) and event.score is None
+    )
 
 
-def line_of(state: RunState, event: Event) -> str | None:
-    """What a record says, `state` being as of it; None of one that says nothing new."""
+def line_of(state: RunState, event: Event, *, brief: bool = False) -> str | None:
+    """What a record says, `state` being as of it; None of one that says nothing new.
+
+    In `brief` without what a view shows all the time: what is spent, and the pace.
+    """
     match event:
         case Settled():
             return _evaluation(state, event)
         case GenerationTold():
-            return _generation(state, event)
+            said = _generation(state, event)
+            return said if brief else f"{said}\n  {_spent(state)}\n  {pace_line(pace(state))}"
         case PanelAsked():
             return _panel(event)
         case Opened():
@@ -138,17 +144,20 @@ def _generation(state: RunState, event: GenerationTold) -> str:
     against = "" if baseline is None or not generation.is_full else f", baseline {baseline:.5g}"
     short = "" if generation.is_full else ", short"
     anew = f", descent {event.descent + 1}" if event.descent else ""
+    return (
+        f"Generation {event.generation + 1} of {state.plan.resolved.generations}{short}{anew}: "
+        f"best {best:.5g}, mean {mean:.5g}{against}, {len(generation.failed)} failed, "
+        f"step size {event.sigma:.3g}{_by_the_model(event.guided)}."
+    )
+
+
+def _spent(state: RunState) -> str:
     spent = "; ".join(
         f"{amount(b, b.spent)}{'' if b.cap is None else f' of {amount(b, b.cap)}'} {b.currency}"
         for b in balances(state)
         if b.counts
     )
-    return (
-        f"Generation {event.generation + 1} of {state.plan.resolved.generations}{short}{anew}: "
-        f"best {best:.5g}, mean {mean:.5g}{against}, {len(generation.failed)} failed, "
-        f"step size {event.sigma:.3g}{_by_the_model(event.guided)}.\n  Spent: {spent}."
-        f"\n  {pace_line(pace(state))}"
-    )
+    return f"Spent: {spent}."
 
 
 def _by_the_model(guided: Guided | None) -> str:

@@ -1,16 +1,15 @@
 """What a watcher notes of a run's records because its state does not keep it."""
 
 from collections import Counter, deque
-from collections.abc import Collection
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import count
+from heapq import heappop, heappush
 
 from budgets.accounts import Key
 from budgets.events import Event, Opened, Reserved, Settled, Status
 from budgets.state import Batch, Generation, RunState
-from orchestrator.watch.snapshot import Ended
-from orchestrator.watch.words import which
+from orchestrator.watch.snapshot import GenerationScores
 
 MOST_RECENT = 12
 
@@ -22,6 +21,7 @@ class Tally:
     statuses: Counter[Status]  # of evaluations that are over
     lost: int  # attempts after which the evaluation was owed again
     scores: tuple[float, ...]  # of its healthy evaluations
+    best: float | None
 
 
 @dataclass
@@ -34,8 +34,10 @@ class Noted:
 
     slots: dict[Key, int] = field(default_factory=dict)  # of attempts in flight
     idle_since: dict[int, datetime] = field(default_factory=dict)  # of slots that were in use
-    recent: deque[Ended] = field(default_factory=lambda: deque(maxlen=MOST_RECENT))  # last first
+    recent: deque[Settled] = field(default_factory=lambda: deque(maxlen=MOST_RECENT))  # last first
+    _free: list[int] = field(default_factory=list)  # slots that were used, a heap
     _closed: dict[tuple[str | None, int], Tally] = field(default_factory=dict)
+    _scored: dict[int, GenerationScores] = field(default_factory=dict)
 
     def note(self, state: RunState, event: Event, at: datetime) -> None:
         """One record more, which was written at that moment."""
@@ -43,28 +45,32 @@ class Noted:
             case Reserved():
                 self.idle_since.pop(self.slot_of(key_of(event)), None)
             case Settled():
-                self._free(self.slots.pop(key_of(event), None), state, at)
-                self.recent.appendleft(_ended(state, event))
+                if (slot := self.slots.pop(key_of(event), None)) is not None:
+                    self._leave(slot, state, at)
+                self.recent.appendleft(event)
             case Opened():
                 self.idle_since.clear()
             case _:
                 pass
 
-    def _free(self, slot: int | None, state: RunState, at: datetime) -> None:
-        """An attempt may be reserved before the one that it follows on its device is settled."""
-        if slot is None or not state.opened:
-            return
-        beyond = [key for key, own in self.slots.items() if own >= state.opened[-1].workers]
-        if beyond:
-            self.slots[min(beyond, key=self.slots.__getitem__)] = slot
-        else:
-            self.idle_since[slot] = at
-
     def slot_of(self, key: Key) -> int:
         """Of an attempt in flight: the lowest that was free when it was first asked for."""
         if key not in self.slots:
-            self.slots[key] = lowest_free(self.slots.values())
+            known = len(self.slots) + len(self._free)
+            self.slots[key] = heappop(self._free) if self._free else known
         return self.slots[key]
+
+    def _leave(self, slot: int, state: RunState, at: datetime) -> None:
+        """An attempt may be reserved before the one that it follows on its device is settled."""
+        workers, beyond = state.opened[-1].workers, list[Key]()
+        if slot < workers <= len(self.slots):
+            beyond = [key for key, own in self.slots.items() if own >= workers]
+        if beyond:
+            first = min(beyond, key=self.slots.__getitem__)
+            slot, self.slots[first] = self.slots[first], slot
+        elif slot < workers:
+            self.idle_since[slot] = at
+        heappush(self._free, slot)
 
     def tally(self, batch: Batch) -> Tally:
         """What has come of the batch; of one that is over it is counted once."""
@@ -76,35 +82,30 @@ class Noted:
             self._closed[key] = found
         return found
 
+    def scored(
+        self, generation: Generation, score: Callable[[Generation, Tally], GenerationScores]
+    ) -> GenerationScores:
+        """The generation's scores; of one that is told they are made once."""
+        if (known := self._scored.get(generation.number)) is not None:
+            return known
+        found = score(generation, self.tally(generation))
+        if found.is_told:
+            self._scored[generation.number] = found
+        return found
+
 
 def key_of(event: Reserved | Settled) -> Key:
     """As the accounts know the evaluation."""
     return (event.panel, event.generation, event.candidate, event.seed)
 
 
-def lowest_free(taken: Collection[int]) -> int:
-    """The lowest number from 0 that is not among those."""
-    return next(number for number in count() if number not in taken)
-
-
 def _tally(batch: Batch) -> Tally:
     ends = [t.settled for tries in batch.tries.values() for t in tries if t.settled is not None]
     final = [end for end in ends if end.final]
+    scores = tuple(end.score for end in final if end.score is not None)
     return Tally(
         statuses=Counter(end.status for end in final),
         lost=len(ends) - len(final),
-        scores=tuple(end.score for end in final if end.score is not None),
-    )
-
-
-def _ended(state: RunState, event: Settled) -> Ended:
-    return Ended(
-        what=which(state, event),
-        status=event.status,
-        score=event.score,
-        seconds=event.seconds,
-        device=event.device,
-        cause=event.cause,
-        is_again=not event.final,
-        is_recovered=event.recovered,
+        scores=scores,
+        best=min(scores, default=None),
     )

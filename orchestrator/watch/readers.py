@@ -42,8 +42,8 @@ class OnTerminal:
         self._screen.stop()
 
     def hear(self, state: RunState, event: Event) -> None:
-        if is_lasting(event) and (line := line_of(state, event)) is not None:
-            self._screen.say(printable(line), highlight=False, markup=False, soft_wrap=True)
+        if is_lasting(event) and (line := line_of(state, event, brief=True)) is not None:
+            self._screen.say(line)
 
     def see(self, found: Snapshot) -> bool:
         self._shown = found

@@ -24,8 +24,8 @@ def device_lines(rows: tuple[DeviceRow, ...], most: int, width: int, glyphs: Gly
         return []
     if len(rows) <= most:
         return _laid_out(sorted(rows, key=_place), width, glyphs)
-    kept = sorted(rows, key=_interest)[: most - 1]
-    left_out = [row for row in rows if row not in kept]
+    by_interest = sorted(rows, key=_interest)
+    kept, left_out = by_interest[: most - 1], by_interest[most - 1 :]
     return [*_laid_out(kept, width, glyphs), ((_summary(left_out, bool(kept)), FAINT),)]
 
 
@@ -35,7 +35,7 @@ def told(rows: tuple[DeviceRow, ...], most: int) -> list[str]:
     return ["".join(text for text, _ in line).rstrip() for line in lines]
 
 
-def name_of(row: DeviceRow, *, with_host: bool) -> str:
+def name_of(row: DeviceRow, *, with_host: bool = True) -> str:
     """As short as it can be told from the others: CPU slots by their number."""
     device, _, host = row.device.partition(" on ")
     at = f" {host}" if host and with_host else ""
@@ -51,8 +51,7 @@ def _place(row: DeviceRow) -> tuple[bool, str, int]:
 
 def _interest(row: DeviceRow) -> tuple[bool, bool, float, int]:
     """Overdue ones first, then those nearest to their end; idle ones last."""
-    expected, seconds = row.expected_seconds or 1.0, row.seconds or 0.0
-    return (not row.is_overdue, row.doing == "idle", -seconds / expected, row.slot)
+    return (not row.is_overdue, row.doing == "idle", -row.share, row.slot)
 
 
 def _summary(rows: list[DeviceRow], beside: bool) -> str:

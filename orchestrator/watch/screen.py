@@ -6,18 +6,27 @@ begins: what anybody else writes meanwhile comes to stand above it, and however 
 resized, what is below the cursor is ours to paint anew.
 """
 
+import io
 import os
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from rich.console import Console, RenderableType
 
+from orchestrator.watch.glyphs import shown
+
 PAINT_SECONDS = 1.0
-"""How often the picture is painted."""
+"""How often the picture is painted, unless that is dear."""
+
+PAINT_SHARE = 0.002
+"""Of a core, that painting may take; what takes longer is painted less often."""
+
+NOTHING_SECONDS = 0.1
+"""How soon it is asked again whether there is something to paint."""
 
 TOGETHER_SECONDS = 0.05
 """What is said within so long is written at once."""
@@ -38,11 +47,20 @@ class Size(NamedTuple):
     lines: int
 
 
-class Said(NamedTuple):
-    """Something to be printed above the picture, and how."""
+class Page(io.StringIO):
+    """What is printed, for a terminal of that encoding, until it is taken."""
 
-    content: RenderableType
-    options: dict[str, Any]
+    encoding = ""  # else it is no attribute that can be set
+
+    def __init__(self, encoding: str) -> None:
+        super().__init__()
+        self.encoding = encoding
+
+    def take(self) -> str:
+        text = self.getvalue()
+        self.seek(0)
+        self.truncate()
+        return text
 
 
 class Screen:
@@ -56,27 +74,38 @@ class Screen:
         size: Callable[[], Size] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._console, self._picture, self._above = console, picture, above
+        self._picture, self._above = picture, above
         self._file = console.file  # whatever becomes of sys.stdout meanwhile
+        console.file = self._file
+        self._page = Page(console.encoding)
+        self._aside = Console(
+            file=self._page,
+            force_terminal=True,
+            color_system=cast("Any", console.color_system),
+            no_color=console.no_color,
+            emoji=False,
+        )
         self._size = size or self._asked_size
         self._monotonic = monotonic
-        self._queue: SimpleQueue[Said | None] = SimpleQueue()  # None: the end
+        self._queue: SimpleQueue[RenderableType | None] = SimpleQueue()  # None: the end
         self._thread = threading.Thread(target=self._run, name="screen", daemon=True)
         self._frame: list[str] = []
         self._framed_for = Size(0, 0)
         self._due = 0.0
 
     def start(self) -> None:
-        self._console.file = self._file
         self._thread.start()
 
     def is_alive(self) -> bool:
         """Whether anybody still writes: not when the terminal went away."""
         return self._thread.is_alive()
 
-    def say(self, content: RenderableType, **options: Any) -> None:
-        """Print that above the picture, soon. Also from another thread, or a signal's handler."""
-        self._queue.put(Said(content, options))
+    def say(self, content: RenderableType) -> None:
+        """Print that above the picture, soon; text as it is, the terminal wraps it.
+
+        Also from another thread, or a signal's handler.
+        """
+        self._queue.put(content)
 
     def stop(self) -> None:
         """Print what was said, and take the picture away."""
@@ -90,9 +119,9 @@ class Screen:
                 said, is_over = self._heard()
                 self._write(self._turn(said, is_over=is_over))
 
-    def _heard(self) -> tuple[list[Said], bool]:
+    def _heard(self) -> tuple[list[RenderableType], bool]:
         """What has been said by the time that the picture is due, and whether that was the end."""
-        said: list[Said] = []
+        said: list[RenderableType] = []
         with suppress(Empty):
             one = self._queue.get(timeout=max(0.0, self._due - self._monotonic()))
             time.sleep(TOGETHER_SECONDS if one is not None else 0.0)
@@ -102,12 +131,13 @@ class Screen:
             return said, True
         return said, False
 
-    def _turn(self, said: list[Said], *, is_over: bool) -> str:
+    def _turn(self, said: list[RenderableType], *, is_over: bool) -> str:
         """What is written now: new lines if there are any, and the picture below them."""
         text = "".join(self._rendered(one, self._size()) for one in said)
         if is_over:
             return f"\r{ERASE_BELOW}{text}"
         if not self._is_in_front():
+            self._due = self._monotonic() + PAINT_SECONDS
             return text
         self._paint_if_due()
         if not self._frame:
@@ -120,15 +150,18 @@ class Screen:
         size, now = self._size(), self._monotonic()
         if now < self._due and size == self._framed_for:
             return
-        self._due, self._framed_for = now + PAINT_SECONDS, size
+        began, self._framed_for = time.thread_time(), size
         picture = self._picture(max(1, size.lines - self._above))
-        text = "" if picture is None else self._rendered(Said(picture, {}), size)
+        text = "" if picture is None else self._rendered(picture, size)
         self._frame = text.removesuffix("\n").split("\n") if text else []
+        dear = (time.thread_time() - began) / PAINT_SHARE
+        self._due = now + (max(PAINT_SECONDS, dear) if self._frame else NOTHING_SECONDS)
 
-    def _rendered(self, said: Said, size: Size) -> str:
-        with self._console.capture() as captured:
-            self._console.print(said.content, width=size.columns, **said.options)
-        return captured.get()
+    def _rendered(self, content: RenderableType, size: Size) -> str:
+        if isinstance(content, str):
+            return f"{shown(content, self._aside.encoding)}\n"
+        self._aside.print(content, width=size.columns, height=size.lines)
+        return self._page.take()
 
     def _write(self, text: str) -> None:
         if text:
@@ -154,6 +187,6 @@ class Screen:
 def can_paint(console: Console) -> bool:
     """Whether there is a terminal that can be painted on."""
     try:
-        return console.file.isatty() and os.environ.get("TERM", "dumb") not in ("dumb", "unknown")
+        return console.file.isatty() and os.environ.get("TERM", "") not in ("", "dumb", "unknown")
     except ValueError:  # closed
         return False

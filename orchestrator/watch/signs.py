@@ -8,7 +8,8 @@ import math
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from heapq import nlargest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -49,27 +50,26 @@ class Signs:
     def seen(self, found: Snapshot, most: int | None = None) -> Snapshot:
         """The snapshot with what is in flight as it says itself.
 
-        Heartbeats only of the `most` that run for the longest time. Nothing changes of a run whose
-        attempts lie elsewhere.
+        Only of the `most` that are nearest to their end, or beyond it. Nothing changes of a run
+        whose attempts lie elsewhere.
         """
         if not (self.directory / "eval").is_dir():
             return found
         flying = [row for row in found.devices if row.doing != "idle"]
-        flying.sort(key=lambda row: -(row.seconds or 0.0))
+        if most is not None and len(flying) > most:
+            flying = nlargest(most, flying, key=lambda row: row.share)
         known = {(row.place, row.attempt) for row in flying}
         self._devices = {one: name for one, name in self._devices.items() if one in known}
-        said = {row.slot: self._said(row, number, most) for number, row in enumerate(flying)}
+        said = {row.slot: self._said(row) for row in flying}
         rows = tuple(said.get(row.slot, row) for row in found.devices)
         return found.model_copy(update={"devices": rows})
 
-    def _said(self, row: DeviceRow, number: int, most: int | None) -> DeviceRow:
+    def _said(self, row: DeviceRow) -> DeviceRow:
         device = self._device((row.place, row.attempt))
         if device is None:
-            return row.model_copy(update={"doing": "starting"})
-        update: dict[str, Any] = {"device": device} if device else {}
-        if most is None or number < most:
-            update |= with_progress(heartbeat(self.directory / "eval" / row.place), row)._asdict()
-        return row.model_copy(update=update)
+            return replace(row, doing="starting")
+        beat = with_progress(heartbeat(self.directory / "eval" / row.place), row)
+        return replace(row, device=device or row.device, **beat._asdict())
 
     def _device(self, attempt: Try) -> str | None:
         """None: nobody has taken the attempt on."""
@@ -96,11 +96,16 @@ def heartbeat(place: Path) -> Beat:
     found: dict[str, float] = {}
     for said in _objects(_end_of(place / METRICS)):
         for name in Beat._fields:
-            value = said.get(name)
-            if name not in found and isinstance(value, float | int) and math.isfinite(value):
-                found[name] = float(value)
+            if name not in found and (number := _number(said.get(name))) is not None:
+                found[name] = number
     beat = NO_BEAT._replace(**found)
     return beat if 0 <= (beat.progress or 0) <= 1 else beat._replace(progress=None)
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if math.isfinite(value) else None
 
 
 def _objects(data: bytes) -> Iterator[dict[str, Any]]:

@@ -4,10 +4,12 @@ Times are seconds, scores are better when lower. Text is as the ledger has it: w
 escapes it.
 """
 
+import math
 from datetime import datetime
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, computed_field
+from pydantic.dataclasses import dataclass
 
 from budgets.events import Status
 from budgets.pace import Pace
@@ -82,19 +84,20 @@ class Arm(_Part):
     mean: float | None  # of the healthy ones so far
 
 
-class DeviceRow(_Part):
-    """One slot and what it does."""
+@dataclass(frozen=True, slots=True, kw_only=True, config=ConfigDict(extra="forbid"))
+class DeviceRow:
+    """One slot and what it does. There may be hundreds: a model of pydantic's is dearer to make."""
 
     slot: int  # from 0, the lowest that was free when the evaluation was reserved
     device: str  # as outcomes name it; empty: not known
     doing: Doing
-    what: str  # which evaluation, in words; empty when idle
-    place: str  # its directory below the run's `eval/`
-    attempt: int
     seconds: float | None  # for how long it has been doing that; None: not known
-    expected_seconds: float | None
-    expected_steps: float | None  # that others took
-    limit_seconds: float | None  # then it is ended
+    what: str = ""  # which evaluation, in words; empty when idle
+    place: str = ""  # its directory below the run's `eval/`
+    attempt: int = 0
+    expected_seconds: float | None = None
+    expected_steps: float | None = None  # that others took
+    limit_seconds: float | None = None  # then it is ended
     step: float | None = None  # as its heartbeat said last, as are the next two
     loss: float | None = None
     progress: float | None = None  # 0 to 1; of steps as others took them, where it does not say
@@ -103,12 +106,15 @@ class DeviceRow(_Part):
     @property
     def is_overdue(self) -> bool:
         """Whether it takes far longer than is expected."""
-        if self.seconds is None or self.expected_seconds is None:
+        expected = self.expected_seconds
+        if self.seconds is None or expected is None:
             return False
-        longest = max(
-            OVERDUE_TIMES * self.expected_seconds, self.expected_seconds + OVERDUE_SECONDS
-        )
-        return self.seconds > longest
+        return self.seconds > max(OVERDUE_TIMES * expected, expected + OVERDUE_SECONDS)
+
+    @property
+    def share(self) -> float:
+        """Of what is expected, that it has taken; 0 where it is idle or nothing is known."""
+        return 0.0 if self.seconds is None else self.seconds / (self.expected_seconds or math.inf)
 
 
 class Ended(_Part):

@@ -3,13 +3,14 @@
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from functools import partial
 from statistics import fmean
 from typing import Literal
 
 from budgets.calibration import best_of_noise
 from budgets.campaign.effects import campaign_of
 from budgets.course import next_step, pairing, search_is_over, still_apart
-from budgets.events import Status
+from budgets.events import Settled, Status
 from budgets.markdown import duration
 from budgets.pace import Pace, expected_seconds, last_seen, pace
 from budgets.report import balances
@@ -23,11 +24,13 @@ from orchestrator.watch.noted import Noted, Tally
 from orchestrator.watch.snapshot import (
     Arm,
     Counts,
+    Ended,
     GenerationScores,
     Scores,
     Snapshot,
     Standing,
 )
+from orchestrator.watch.words import which
 
 BAND_SDS = 2.0
 """How far the noise band reaches either side of the baseline's mean, in its own deviations."""
@@ -42,7 +45,7 @@ def snapshot(state: RunState, noted: Noted, now: datetime) -> Snapshot:
     """
     plan, verdict = state.plan, _verdict(state)
     heard = Heard(state, last_seen(state))
-    standing = _standing(heard, verdict, now)
+    standing, expected = _standing(heard, verdict, now), expected_seconds(state)
     is_over = verdict.decision in ("done", "stop")
     return Snapshot(
         run_id=plan.run_id,
@@ -63,9 +66,9 @@ def snapshot(state: RunState, noted: Noted, now: datetime) -> Snapshot:
         scores=_scores(state, noted),
         arms=tuple(_arms(state)),
         balances=balances(state),
-        pace=_pace(state, standing, now),
-        devices=device_rows(state, noted, now, goes_on=standing in _GOES_ON),
-        recent=tuple(noted.recent),
+        pace=_pace(state, standing, expected, now),
+        devices=device_rows(state, noted, now, expected, goes_on=standing in _GOES_ON),
+        recent=tuple(_ended(state, event) for event in noted.recent),
         triggers=_last(f"{f.rule}: {f.evidence}" for f in state.fired),
         overrides=_last(f"{o.rule}: {o.reason}" for o in state.overridden),
         withdrawn=_last(f"{w.device}: {w.why}" for w in state.withdrawn),
@@ -163,27 +166,30 @@ def _scores(state: RunState, noted: Noted) -> Scores:
     mean = None if calibration is None else calibration.mean_score
     sd = None if calibration is None else calibration.sd_score
     band = None if mean is None or sd is None else (mean - BAND_SDS * sd, mean + BAND_SDS * sd)
-    full = [score for g in state.generations if g.is_full for score in noted.tally(g).scores]
     is_search = state.plan.search is not None or state.plan.phase == "calibration"
-    luck = None if mean is None or sd is None else mean - sd * best_of_noise(len(full))
+    full = [noted.tally(g) for g in state.generations if g.is_full and is_search]
+    count = sum(len(tally.scores) for tally in full)
+    luck = None if mean is None or sd is None else mean - sd * best_of_noise(count)
     return Scores(
         baseline=mean,
         noise_sd=sd,
         band=band,
-        best=min(full, default=None) if is_search else None,
-        best_by_luck=luck if full and is_search else None,
-        generations=tuple(_generation(g, noted.tally(g), band) for g in state.generations)
-        if is_search
-        else (),
+        best=min((tally.best for tally in full if tally.best is not None), default=None),
+        best_by_luck=luck if count else None,
+        generations=tuple(
+            noted.scored(g, partial(_generation, band=band)) for g in state.generations if is_search
+        ),
     )
 
 
 def _generation(
     generation: Generation, tally: Tally, band: tuple[float, float] | None
 ) -> GenerationScores:
-    """Of evaluations, not of candidates: with several seeds a generation in progress shows some."""
-    mean = fmean(tally.scores) if tally.scores else None
-    told = generation.told
+    """Of candidates once it is told; before that of their evaluations so far."""
+    told, scores = generation.told, tally.scores
+    if told is not None:
+        scores = tuple(score for score in generation.scores() if score is not None)
+    mean = fmean(scores) if scores else None
     outside: Literal["better", "worse"] | None = None
     if mean is not None and band is not None and generation.is_full:
         outside = "better" if mean < band[0] else "worse" if mean > band[1] else None
@@ -191,9 +197,9 @@ def _generation(
         number=generation.number,
         is_full=generation.is_full,
         is_told=told is not None,
-        healthy=len(tally.scores),
+        healthy=len(scores),
         failed=tally.statuses.total() - len(tally.scores),
-        best=min(tally.scores, default=None),
+        best=min(scores, default=None),
         mean=mean,
         sigma=None if told is None else told.sigma,
         outside=outside,
@@ -217,7 +223,7 @@ def _arms(state: RunState) -> Iterator[Arm]:
             )
 
 
-def _pace(state: RunState, standing: Standing, now: datetime) -> Pace:
+def _pace(state: RunState, standing: Standing, expected: float | None, now: datetime) -> Pace:
     """As of now: what runs at the moment has come so much nearer to its end."""
     if standing != "running":
         return pace(state, now)
@@ -225,7 +231,7 @@ def _pace(state: RunState, standing: Standing, now: datetime) -> Pace:
     since_hours = max(0.0, (now - last_seen(state)).total_seconds()) / hour
     if known.remaining_hours is None:
         return known.model_copy(update={"elapsed_hours": known.elapsed_hours + since_hours})
-    gained = min(since_hours, known.remaining_hours, (expected_seconds(state) or 0.0) / hour)
+    gained = min(since_hours, known.remaining_hours, (expected or 0.0) / hour)
     remaining = known.remaining_hours - gained
     return known.model_copy(
         update={
@@ -233,4 +239,17 @@ def _pace(state: RunState, standing: Standing, now: datetime) -> Pace:
             "remaining_hours": remaining,
             "eta": now + timedelta(hours=remaining),
         }
+    )
+
+
+def _ended(state: RunState, event: Settled) -> Ended:
+    return Ended(
+        what=which(state, event),
+        status=event.status,
+        score=event.score,
+        seconds=event.seconds,
+        device=event.device,
+        cause=event.cause,
+        is_again=not event.final,
+        is_recovered=event.recovered,
     )

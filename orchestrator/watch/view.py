@@ -58,26 +58,29 @@ class View:
         width, encoding = options.max_width, options.encoding
         glyphs = glyphs_for(encoding)
         for line in self._lines(width, glyphs):
-            clean = tuple((shown(text, encoding), style) for text, style in line)
+            clean = tuple((shown(text, encoding).replace("\n", " "), style) for text, style in line)
             yield from (Segment(*piece) for piece in fitted(clean, width, glyphs.cut))
             yield Segment.line()
 
     def _lines(self, width: int, glyphs: Glyphs) -> Iterator[Line]:
         """In reading order; each may still be too long."""
         label = LABEL if width >= NARROW else 0
-        wanted = _parts(self._found, width - label, glyphs)
-        rows = _shares({name: len(own) for name, own in wanted.items()}, self._height)
+        inner, found = width - label, self._found
+        wanted = _parts(found, inner, glyphs)
+        sizes = {name: len(own) for name, own in wanted.items()}
+        sizes["devices"] = len(found.devices)
+        rows = _shares(sizes, self._height)
+        wanted["devices"] = device_lines(found.devices, rows["devices"], inner, glyphs)
+        if wanted["budget"] and rows["budget"] < sizes["budget"]:
+            wanted["budget"] = [parts.budget_in_a_line(found.balances)]
         for name, whole in wanted.items():
-            own = whole[: rows[name]]
-            if len(own) < len(whole):
-                own = _shorter(name, own, self._found, width - label, glyphs)
-            for number, line in enumerate(own):
+            for number, line in enumerate(whole[: rows[name]]):
                 said = f"{name if number == 0 else '':{label}s}" if label else ""
                 yield ((said, FAINT), *line)
 
 
 def _parts(found: Snapshot, width: int, glyphs: Glyphs) -> dict[str, list[Line]]:
-    """All there is to say, in reading order."""
+    """All there is to say, in reading order; of devices nothing, there may be hundreds."""
     return {
         "run": [parts.who(found)],
         "now": [parts.where(found, width, glyphs)],
@@ -88,7 +91,7 @@ def _parts(found: Snapshot, width: int, glyphs: Glyphs) -> dict[str, list[Line]]
         "means": parts.means(found.scores, width, glyphs),
         "fresh seeds": parts.arms(found.arms),
         "budget": parts.budget(found.balances, width, glyphs),
-        "devices": device_lines(found.devices, len(found.devices), width, glyphs),
+        "devices": [],
         "rules": list(parts.notes(found)),
         "last": parts.recent(found.recent),
     }
@@ -109,12 +112,3 @@ def _shares(wanted: dict[str, int], height: int) -> Counter[str]:
         more = min(wanted[name], most) - rows[name]
         rows[name] += max(0, min(more, height - rows.total()))
     return rows
-
-
-def _shorter(name: str, own: list[Line], found: Snapshot, width: int, glyphs: Glyphs) -> list[Line]:
-    """The same in fewer lines, where there is a better way than to leave out the last ones."""
-    if name == "devices":
-        return device_lines(found.devices, len(own), width, glyphs)
-    if name == "budget" and own:
-        return [parts.budget_in_a_line(found.balances)]
-    return own

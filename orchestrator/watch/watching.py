@@ -1,5 +1,6 @@
 """Watching a run that somebody else carries out, until it is over."""
 
+import time
 from collections.abc import Callable
 from datetime import datetime
 from typing import Protocol
@@ -12,7 +13,10 @@ from orchestrator.watch.follow import Follower
 from orchestrator.watch.snapshot import Snapshot
 
 LOOK_SECONDS = 1.0
-"""How often the ledger is looked at."""
+"""How often the ledger is looked at, unless that is dear."""
+
+LOOK_SHARE = 0.002
+"""Of a core, that a snapshot of what the ledger says may take; a large one is taken less often."""
 
 PATIENCE = 3
 """Looks in a row at a ledger that cannot be read, before it is not just being replaced."""
@@ -40,10 +44,13 @@ def watch(
     """
     follower.advance()  # what was before is in the snapshot
     failures = 0
-    while _is_looked_at(reader, _seen(follower, now())):
-        wait(LOOK_SECONDS)
+    while True:
+        began = time.thread_time()
+        if not failures and not _is_looked_at(reader, _seen(follower, now())):
+            return
+        wait(max(LOOK_SECONDS, (time.thread_time() - began) / LOOK_SHARE))
         try:
-            _tell_news(follower, reader)
+            _tell_news(follower, reader, is_news=not failures)
             failures = 0
         except (LedgerCorruptError, ImpossibleEventError, ValueError, OSError):
             failures += 1
@@ -51,9 +58,8 @@ def watch(
                 raise
 
 
-def _tell_news(follower: Follower, reader: Reader) -> None:
+def _tell_news(follower: Follower, reader: Reader, *, is_news: bool) -> None:
     """The records since the last look; of a ledger that replaced another one none is news."""
-    is_news = True
     for record in follower.news():
         is_news = is_news and record.seq > 0
         if is_news and follower.state is not None:

@@ -175,6 +175,19 @@ def test_errors_are_json_where_json_was_asked_for(command: "Command") -> None:
     assert orjson.loads(answer.out)["exit_code"] == 2
 
 
+@pytest.mark.parametrize("word", ["report", "status"])
+def test_json_that_finds_no_room_is_a_storage_error(word: str) -> None:
+    golden = Path(__file__).parents[1] / "golden/schema_1_check"
+    with Path("/dev/full").open("wb") as full:
+        ended = subprocess.run(
+            [sys.executable, "-m", "orchestrator", word, str(golden), "--json"],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert ended.stderr.startswith("error: ")
+    assert "No space left" in ended.stderr
+    assert ended.returncode == 8
+
+
 def test_a_used_directory_of_another_plan_is_refused(command: "Command") -> None:
     phase1(command)
 
@@ -299,6 +312,23 @@ def test_status_names_the_latest_run_and_finds_runs_by_id_and_by_path(
     assert "second" in latest.out
     assert by_id.out == by_path.out
     assert (unknown.code, "no run 'nowhere'" in unknown.err) == (2, True)
+
+
+@pytest.mark.parametrize(("gone", "ends"), [(True, False), (False, True)])
+def test_status_says_when_a_run_will_be_over_only_while_somebody_carries_it_out(
+    gone: bool, ends: bool, command: "Command", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    phase1(command)
+    (ledger,) = (tmp_path / "artifacts/cmaes/phase1").glob(f"*/{LEDGER}")
+    ledger.write_bytes(b"".join(ledger.read_bytes().splitlines(keepends=True)[:12]))
+    (ledger.parent / "head.json").unlink()
+    monkeypatch.setattr("orchestrator.campaign.heard.owner_is_gone", lambda owner: gone)
+
+    said = command("status").out
+
+    assert (": running (pid" in said) is ends
+    assert ("over at" in said) is ends
+    assert ("Repeat the command" in said) is gone
 
 
 @pytest.mark.parametrize(

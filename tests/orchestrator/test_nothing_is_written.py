@@ -64,7 +64,10 @@ SPHERE = ("--objective", "sphere", "--workers", "1")
 LOOKS = (
     "status",
     f"status {RUN}",
+    f"status {RUN} --watch",
+    "status --watch --json",
     "status factorial",
+    "status factorial --watch",
     "status artifacts/cmaes/campaign/factorial",
     "report",
     f"report {RUN}",

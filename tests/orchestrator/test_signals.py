@@ -50,6 +50,15 @@ def test_the_first_signal_lets_what_runs_finish(
     assert capfd.readouterr().err.count("interrupt again to kill it") == 1
 
 
+def test_what_a_signal_says_is_said_by_whoever_has_the_terminal(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    said: list[str] = []
+    signalled(SignalStop(announce=said.append), signal.SIGINT, signal.SIGINT)
+    assert said == ["Finishing what is running; interrupt again to kill it."]
+    assert capfd.readouterr().err == ""
+
+
 def test_the_second_kills_it_and_is_the_one_that_counts() -> None:
     stop = signalled(SignalStop(monotonic=Clock()), signal.SIGINT, signal.SIGTERM)
     assert (stop.now, stop.signum) == (True, signal.SIGTERM)

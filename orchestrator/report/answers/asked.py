@@ -1,10 +1,13 @@
 """What a person's questions are answered from, and the commands that the answers name."""
 
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from budgets.plain import shell_word
 from budgets.report import BudgetReport
@@ -12,6 +15,7 @@ from budgets.rules.triggers import Trigger
 from budgets.state import RunState
 from budgets.terms import Plan
 from objectives.api import SetupError
+from orchestrator.config.document import as_assigned
 from orchestrator.config.sections import Top
 from orchestrator.planning.request import run_directory
 from orchestrator.report.again import UntoldError, again, objective_words
@@ -33,6 +37,12 @@ class Asked:
     state: RunState
     report: BudgetReport
     directory: Path
+    last: datetime | None = None  # when its last record is from
+
+    @property
+    def failed(self) -> int:
+        """Evaluations that ended without a score, those beside the search included."""
+        return sum(len(batch.failed) for batch in self.state.batches())
 
     @property
     def settled(self) -> int:
@@ -48,6 +58,11 @@ class Asked:
     def searches(self) -> bool:
         """Whether it looks for something, and does not only measure."""
         return self.state.plan.search is not None
+
+    @property
+    def is_smoke_test(self) -> bool:
+        """Whether it tries out that everything works, and asks no more."""
+        return self.state.plan.phase == "phase1" and self.state.plan.tier == "min"
 
     @property
     def healthy(self) -> int:
@@ -66,17 +81,22 @@ class Asked:
             return (command(*again(self.directory, self.state)),)
         return ()
 
-    def of_objective(self, *words: str) -> str:
-        """A command about what the run tunes."""
-        return command(*words, *self._options())
+    def of_objective(self, *words: str, settings: Mapping[str, Any] | None = None) -> str:
+        """A command about what the run tunes, with these settings instead of the run's own."""
+        return command(*words, *self._options(settings or {}))
 
-    def _options(self) -> tuple[str, ...]:
+    def _options(self, changed: Mapping[str, Any]) -> tuple[str, ...]:
         """--objective and --set; a file's name to fill in where they are too many to repeat."""
+        own = self.state.plan.objective
+        objective = {**own, "settings": {**own["settings"], **changed}}
         with suppress(UntoldError, SetupError, ValueError):
-            words = tuple(objective_words(self.state.plan))
+            words = tuple(
+                objective_words(self.state.plan.model_copy(update={"objective": objective}))
+            )
             if sum(map(len, words)) <= MOST_OPTIONS:
                 return words
-        return ("--config", "FILE")
+        sets = (word for key, value in changed.items() for word in ("--set", _assigned(key, value)))
+        return ("--config", "FILE", *sets)
 
     def overriding(self, rules: list[str]) -> tuple[str, ...]:
         """Taken up although these rules fired."""
@@ -88,6 +108,10 @@ class Asked:
         found = _FLAG.search(trigger.evidence)
         flag = "--max-evals" if found is None else found[1]
         return f'{command("amend", self.run)} {flag} MORE --reason "WHY"'
+
+
+def _assigned(key: str, value: Any) -> str:
+    return f"{key}={as_assigned(value)}"
 
 
 def found_as(directory: Path, plan: Plan) -> str:

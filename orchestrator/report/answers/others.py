@@ -1,30 +1,34 @@
-"""Runs that search nothing: a calibration, a check, a campaign."""
+"""Runs that search nothing: a calibration, a check."""
 
-from statistics import stdev
+from math import sqrt
+from statistics import fmean, stdev
 
-from budgets.campaign.effects import CampaignReport
-from budgets.liveness import Liveness
+from budgets.liveness import EndEffect, KnobFinding, Liveness
 from budgets.statistics.comparison import percent
+from budgets.statistics.detectable import detectable
 from budgets.statistics.spread import sd_interval
-from orchestrator.report.answers.asked import Asked, command
+from orchestrator.planning.request import VERDICT_SEEDS
+from orchestrator.report.answers.afterwards import After
+from orchestrator.report.answers.asked import Asked
+from orchestrator.report.answers.cautions import in_percent
 from orchestrator.report.answers.cost import cost
+from orchestrator.report.answers.words import counted, first_few, listed, sentence_case
+from orchestrator.report.measured import measured_in
 from orchestrator.report.model import Answer
-from orchestrator.report.numbers import time_in_words
+from orchestrator.report.numbers import about
 
 
 def calibrated(asked: Asked) -> Answer:
     """The baseline's score, its noise and its time."""
     results = [r for g in asked.state.generations for r in g.results()]
     scores = [r.score for r in results if r.score is not None]
-    seconds = asked.report.eval_seconds
-    took = "" if seconds is None else f" One evaluation takes {time_in_words(seconds)}."
     return Answer(
-        title="Calibrated" if scores else "Not calibrated",
-        sentence=asked.report.sentence,
-        meaning="the configuration with nothing tuned was measured, for others to be compared with",
+        title="Baseline measured" if scores else "Baseline not measured",
+        sentence=_baseline(asked, scores),
+        meaning="The settings that nobody tuned were evaluated, for others to be compared with.",
         luck="",
-        found=_baseline(scores) + took,
-        sure=_spread(scores),
+        found=_noise(asked, scores),
+        sure=_spread(asked, scores),
         cost=cost(asked),
         next="See what a search would take, and what it could tell.",
         commands=(asked.of_objective("plan", "phase1"),),
@@ -32,127 +36,149 @@ def calibrated(asked: Asked) -> Answer:
     )
 
 
-def _baseline(scores: list[float]) -> str:
+def _baseline(asked: Asked, scores: list[float]) -> str:
     if not scores:
-        return "Nothing: every evaluation of the baseline failed."
-    return f"The baseline scores {sum(scores) / len(scores):.5g}, the mean of {len(scores)} seeds."
+        return f"All {asked.settled} evaluations of the baseline failed."
+    what = sentence_case(measured_in(asked.state))
+    return (
+        f"{what} of the baseline: {fmean(scores):.5g}, the mean of {counted(len(scores), 'seed')} "
+        "(lower is better)."
+    )
 
 
-def _spread(scores: list[float]) -> str:
-    """How far one configuration's scores differ, which is what a gain must stand out from."""
+def _noise(asked: Asked, scores: list[float]) -> str:
+    if not scores:
+        return "Nothing: no evaluation has a score."
+    seconds = asked.report.eval_seconds
+    took = "" if seconds is None else f" One evaluation takes {about(seconds)}."
+    if len(scores) < 2 or not fmean(scores):
+        return f"The baseline's score.{took}"
+    noise, sd = abs(stdev(scores) / fmean(scores)), stdev(scores)
+    return (
+        f"The baseline's score, and its noise: from seed to seed it varies by {in_percent(noise)} "
+        f"(a standard deviation of {sd:.3g}).{took}"
+    )
+
+
+def _spread(asked: Asked, scores: list[float]) -> str:
+    """How well the noise is known, and what gain stands out from it."""
     if len(scores) < 2:
         return "One seed says nothing of how far scores differ from seed to seed."
-    sd = stdev(scores)
-    low, high = sd_interval(sd, len(scores))
+    mean, sd = abs(fmean(scores)), stdev(scores)
+    if not mean or not sd:
+        return "These seeds do not differ, so any gain would show."
+    low, high = (in_percent(bound / mean) for bound in sd_interval(sd, len(scores)))
+    limits = asked.state.plan.thresholds
+    seen = in_percent(detectable(sqrt(2) * sd / mean, VERDICT_SEEDS, limits.go_level))
     return (
-        f"From seed to seed the score varies with a standard deviation of {sd:.3g}; {len(scores)} "
-        f"seeds leave {low:.3g} to {high:.3g} possible (95%)."
+        f"95% sure that the noise is from {low} to {high}. With the noise as measured, a search's "
+        f"comparison on {VERDICT_SEEDS} fresh seeds would see a true gain of {seen} 8 times of 10; "
+        f"a Go needs {percent(limits.go_gain)}."
     )
 
 
 def checked(asked: Asked) -> Answer:
     """Which knobs move the score."""
-    found = asked.report.check
-    alive = 0 if found is None else len(found.names("alive"))
+    found, proxy = asked.report.check, asked.report.proxy
+    alive = () if found is None else found.names("alive")
+    way = _search(asked, found)
     return Answer(
-        title="Checked" if found is not None or asked.report.proxy is not None else "Not checked",
-        sentence=asked.report.sentence,
+        title="Checked" if proxy is not None else _title(found),
+        sentence=asked.report.sentence if found is None else _moving(found),
         meaning=(
-            "each knob was moved alone, either way, on the same seeds"
-            if asked.report.proxy is None
-            else "candidates were evaluated short and in full, on the same seeds"
+            "Each knob was moved alone, either way, on the same seeds."
+            if proxy is None
+            else "Candidates were evaluated short and in full, on the same seeds."
         ),
         luck="",
-        found=_knobs(found) if asked.report.proxy is None else asked.report.sentence,
+        found=_sizes(found) if proxy is None else asked.report.sentence,
         sure=_sure(asked, found),
         cost=cost(asked),
-        next=_search(found),
-        commands=(asked.of_objective("phase1", "--tier", "target"),),
-        mood="good" if alive or asked.report.proxy is not None else "bad",
+        next=way.said,
+        commands=way.commands,
+        mood="good" if alive or proxy is not None else "bad",
     )
 
 
-def _knobs(found: Liveness | None) -> str:
+def _title(found: Liveness | None) -> str:
+    if found is None:
+        return "Not checked"
+    count = len(found.names("alive"))
+    return f"{count or 'None'} of {counted(len(found.knobs), 'knob')} {_move(count)} the score"
+
+
+def _move(count: int) -> str:
+    return "moves" if count == 1 else "move"
+
+
+def _moving(found: Liveness) -> str:
+    """`x9 and x8 move the score; x1 does nothing to it; the other 7 are not shown to.`"""
+    alive, dead = found.names("alive"), found.names("dead")
+    left = len(found.knobs) - len(alive) - len(dead)
+    if not alive and not dead:
+        return "None of the knobs is shown to move the score."
+    said = [f"{listed(alive)} {_move(len(alive))} the score"] if alive else []
+    if dead:
+        does, what = "does" if len(dead) == 1 else "do", "it" if alive else "the score"
+        said.append(f"{listed(dead)} {does} nothing to {what}")
+    if left:
+        said.append(f"the other {left} {'is' if left == 1 else 'are'} not shown to move it")
+    return f"{'; '.join(said)}."
+
+
+def _sizes(found: Liveness | None) -> str:
+    """By how much each knob moves it, which way; the largest first."""
     if found is None:
         return "Nothing: the baseline was not measured."
-    alive = found.names("alive")
+    alive = [one for one in found.knobs if one.verdict == "alive"]
     if not alive:
-        return f"No: none of {len(found.knobs)} knobs is shown to move the score."
-    return f"Yes: {', '.join(alive)} {'moves' if len(alive) == 1 else 'move'} the score."
+        return f"No: none of {counted(len(found.knobs), 'knob')} is shown to move the score."
+    return f"Yes: {first_few([_size(one, found) for one in alive], '; ')}. Lower scores are better."
+
+
+def _size(own: KnobFinding, found: Liveness) -> str:
+    return f"{own.knob} {', '.join(_at(end, found) for end in own.ends if end.moves)}"
+
+
+def _at(end: EndEffect, found: Liveness) -> str:
+    """`3.1% worse at its low end`."""
+    assert end.difference is not None, "one that moves the score was measured"
+    where = f"at its {end.end} end"
+    if found.centre == "recommendation":
+        where = f"a step {'down' if end.end == 'low' else 'up'}"
+    side = "better" if end.difference < 0 else "worse"
+    if not found.baseline:
+        return f"{abs(end.difference):.3g} {side} {where}"
+    return f"{in_percent(abs(end.difference / found.baseline))} {side} {where}"
 
 
 def _sure(asked: Asked, found: Liveness | None) -> str:
     if found is None:
         return "See Verdict for what the comparison rests on."
     rate = percent(asked.state.plan.thresholds.alive_level)
-    unproven = found.names("unproven")
-    missed = f" Not shown either way: {', '.join(unproven)}." if unproven else ""
+    left = len(found.names("unproven"))
+    missed = f" {left} {'is' if left == 1 else 'are'} not shown either way." if left else ""
     return (
-        f"On {found.seeds} seeds. Of the knobs said to move the score {rate} at most is expected "
-        f"to be luck.{missed}"
+        f"Measured on {counted(found.seeds, 'seed')}, each compared with the {found.centre} there. "
+        f"Of the knobs said to move the score {rate} at most are expected to be luck.{missed}"
     )
 
 
-def _search(found: Liveness | None) -> str:
-    dead = () if found is None else found.names("dead")
-    if dead:
-        return f"Search, and leave out what does nothing: {', '.join(dead)}."
-    unproven = () if found is None else found.names("unproven")
-    if unproven:
-        return f"Search. On how many seeds {', '.join(unproven)} would show, Verdict below says."
-    return "Search over these knobs."
-
-
-def compared(asked: Asked, found: CampaignReport) -> Answer:
-    """What a campaign's conditions and factors do to the score."""
-    differing = _differing(found)
-    is_any = bool(differing or found.found)
-    return Answer(
-        title="Effects found" if is_any else "No effect found",
-        sentence=asked.report.sentence,
-        meaning="conditions were evaluated on the same seeds and compared seed by seed",
-        luck="",
-        found=_effects(found, differing),
-        sure=_certainty(found),
-        cost=cost(asked),
-        next=_more(found, is_any),
-        commands=(f"{command('report', asked.run)} --png effects",),
-        mood="good" if is_any else "open",
+def _search(asked: Asked, found: Liveness | None) -> After:
+    search = (asked.of_objective("phase1", "--tier", "target"),)
+    if found is None:
+        return After("Search over these knobs.", search)
+    if dead := found.names("dead"):
+        return After(f"Search, and leave out what does nothing: {first_few(list(dead))}.", search)
+    unproven = [one for one in found.knobs if one.verdict == "unproven"]
+    if not unproven:
+        return After("Search over these knobs.", search)
+    needed = [one.seeds_needed for one in unproven if one.seeds_needed is not None]
+    if not found.names("alive") and needed:
+        said = f"Check again with more seeds: {min(needed)} would show the first, if it is real."
+        return After(said, (asked.of_objective("space", "check", "--seeds", str(min(needed))),))
+    return After(
+        f"Search over all {len(found.knobs)}: the other {len(unproven)} may matter too, by less "
+        f"than {counted(found.seeds, 'seed')} can show.",
+        search,
     )
-
-
-def _differing(found: CampaignReport) -> int:
-    """Conditions that are beyond chance from a control."""
-    return sum(any(c.difference.is_found for c in row.comparisons) for row in found.rows)
-
-
-def _effects(found: CampaignReport, differing: int) -> str:
-    said = []
-    if found.effects:
-        said.append(f"{len(found.found)} of {len(found.effects)} effects are beyond chance")
-    if found.controls:
-        others = sum(bool(row.comparisons) for row in found.rows)
-        said.append(f"{differing} of {others} conditions differ from a control beyond chance")
-    if not said:
-        return "There is no control and no factor to compare by: only the scores."
-    return f"{'Yes' if differing or found.found else 'No'}: {'; '.join(said)}."
-
-
-def _certainty(found: CampaignReport) -> str:
-    if len(found.seeds) == 1:
-        return "Not at all: with one seed nothing can be told from luck."
-    said = (
-        f"On {len(found.seeds)} seeds, {1 - found.level:.0%} intervals; of what is called beyond "
-        f"chance {found.rate:.0%} at most is expected to be luck."
-    )
-    if found.detectable_percent is None:
-        return said
-    return f"{said} A main effect of {found.detectable_percent:.2g}% is seen 8 times of 10."
-
-
-def _more(found: CampaignReport, is_any: bool) -> str:
-    if found.unsettled:
-        return "Some conditions are not settled: repeat the command that began it."
-    if is_any:
-        return "Take the better level of what moves the score. To show it, draw the effects:"
-    return "More seeds in its file would show smaller effects. To show these, draw them:"

@@ -1,16 +1,19 @@
-"""A search without a verdict: planned, running, paused, stopped, or over without a comparison."""
+"""A run that is not over: planned, running, paused or stopped."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 from budgets.course import next_step
-from budgets.markdown import duration
 from budgets.plain import one_line
 from budgets.rules.table import HOLDING_UP
 from budgets.rules.triggers import Trigger, judge
+from budgets.verdict.luck import promise
+from orchestrator.report.answers.afterwards import After
 from orchestrator.report.answers.asked import BEGAN, Asked, command
 from orchestrator.report.answers.cost import cost
-from orchestrator.report.answers.words import sentence_case, so_far
+from orchestrator.report.answers.words import sentence_case
 from orchestrator.report.model import Answer
+from orchestrator.report.numbers import about
 
 FOR_GOOD = ("too_few_healthy", "baseline_failed")
 """Rules about what is paid for and would be the same again."""
@@ -36,23 +39,53 @@ def planned(asked: Asked) -> Answer:
 
 def running(asked: Asked) -> Answer:
     """It goes on, or was killed: a ledger does not tell which."""
-    left = asked.report.remaining_hours
-    to_come = f" About {duration(3600 * left)} of evaluations are still to run." if left else ""
     return Answer(
         title="Running",
-        sentence=f"{asked.report.sentence.removeprefix('Running: ').capitalize()}{to_come}",
-        meaning="as of its last record: whether a process has it at this moment, status tells",
-        luck=so_far(asked.state),
+        sentence=sentence_case(asked.report.sentence.removeprefix("Running: ")) + _to_come(asked),
+        meaning=_heard(asked),
+        luck=_luckiest(asked),
         found=_nothing_yet(asked),
         sure=_sure_so_far(asked),
         cost=cost(asked),
-        next=(
-            f"Let it go on, and look on. If no process has it any more, repeat {BEGAN}: nothing "
-            "paid is lost."
-        ),
+        next="Let it go on, and look on.",
         commands=(f"{command('status', asked.run)} --watch", *asked.beginning),
+        otherwise=(
+            "If it was stopped, this takes it up where it was, and nothing paid is lost. It is "
+            "safe: while a process still has the run, it is refused."
+            if asked.beginning
+            else ""
+        ),
         mood="open",
     )
+
+
+def _to_come(asked: Asked) -> str:
+    """How long, and until when."""
+    left, compared = asked.report.remaining_hours, ""
+    if not left:
+        return ""
+    if asked.state.plan.confirmation is not None:
+        compared = ", the comparison on fresh seeds included"
+    said = f" About {about(3600 * left)} on the clock are left{compared}"
+    if asked.last is None:
+        return f"{said}."
+    end = asked.last + timedelta(hours=left)
+    return f"{said}: until about {end:%H:%M} UTC if it goes on like this."
+
+
+def _heard(asked: Asked) -> str:
+    when = "" if asked.last is None else f" at {asked.last:%H:%M:%S} UTC"
+    return (
+        f"Last heard of{when}. It may have stopped since: whether a process has it at this moment, "
+        "status tells."
+    )
+
+
+def _luckiest(asked: Asked) -> str:
+    """Why nobody should look at the best score; empty before there is one."""
+    if promise(asked.state) is None:
+        return ""
+    return "The best of many noisy scores is always a lucky one. Only fresh seeds will tell."
 
 
 def _nothing_yet(asked: Asked) -> str:
@@ -68,6 +101,12 @@ def _nothing_yet(asked: Asked) -> str:
     return "Not known yet: what the search found so far has still to be compared with the baseline."
 
 
+def _none_healthy(asked: Asked) -> str:
+    """`all 4 evaluations that ran failed (16 planned)`."""
+    ran = "1 evaluation that ran" if asked.settled == 1 else f"{asked.settled} evaluations that ran"
+    return f"{'the' if asked.settled == 1 else 'all'} {ran} failed ({asked.planned} planned)"
+
+
 def _sure_so_far(asked: Asked) -> str:
     state = asked.state
     if not asked.searches:
@@ -79,7 +118,10 @@ def _sure_so_far(asked: Asked) -> str:
             "Not at all yet: its comparison with the baseline on fresh seeds is under way, and is "
             "judged when it is complete."
         )
-    return f"{NO_EVIDENCE} Its winner meets the baseline on fresh seeds when the search is over."
+    return (
+        f"{NO_EVIDENCE} Its winner meets the baseline on fresh seeds when the search is over; the "
+        "baseline's own evaluations there fill slots that the search leaves idle."
+    )
 
 
 def paused(asked: Asked) -> Answer:
@@ -95,89 +137,77 @@ def stopped(asked: Asked) -> Answer:
 
 
 def _held_up(asked: Asked, what: str, triggers: tuple[Trigger, ...]) -> Answer:
-    said, lines = _way_on(asked, triggers)
+    way = _way_on(asked, triggers)
     rules = list(dict.fromkeys(trigger.rule for trigger in triggers))
     by = f" by rule{'s' * (len(rules) > 1)} {' and '.join(rules)}" if rules else ""
     why = "; ".join(trigger.evidence for trigger in triggers) or asked.report.sentence
+    why = f"{sentence_case(one_line(why, 600))}."
+    is_all = bool(asked.settled) and not asked.healthy
     return Answer(
         title=f"{what}{by}",
-        sentence=f"{sentence_case(one_line(why, 600))}.",
-        meaning="; ".join([_MEANING[what], *_rules(triggers)]),
-        luck=so_far(asked.state),
+        sentence=f"{sentence_case(_none_healthy(asked))}{_example(asked)}." if is_all else why,
+        meaning=_means(what, triggers, is_all=is_all),
+        luck="",
         found=_nothing_yet(asked).replace("Not known yet", "Not known"),
-        sure=NO_EVIDENCE.replace(" yet", "") if asked.searches else "Not at all: it is not over.",
+        sure=_sure_of_what_is_held_up(asked),
         cost=cost(asked),
-        next=said,
-        commands=lines,
+        next=way.said,
+        commands=way.commands,
+        otherwise=way.otherwise,
         mood="trouble",
     )
 
 
+def _means(what: str, triggers: tuple[Trigger, ...], *, is_all: bool) -> str:
+    """What that state is and what the rules look at; `is_all`: with the numbers that they saw."""
+    said = f"{'; '.join([_MEANING[what], *_rules(triggers)])}."
+    seen = "; ".join(trigger.evidence.partition(": ")[0] for trigger in triggers)
+    return f"{said} {sentence_case(one_line(seen, 600))}." if is_all and seen else said
+
+
+def _example(asked: Asked) -> str:
+    """Why the last of them did."""
+    failed = [result for batch in asked.state.batches() for result in batch.failed]
+    return f", for example: {one_line(failed[-1].cause)}" if failed and failed[-1].cause else ""
+
+
+def _sure_of_what_is_held_up(asked: Asked) -> str:
+    if not asked.healthy:
+        return "There is nothing to be sure of: no evaluation has a score."
+    return NO_EVIDENCE.replace(" yet", "") if asked.searches else "Not at all: it is not over."
+
+
 def _rules(triggers: tuple[Trigger, ...]) -> Iterator[str]:
     """What each rule looks at."""
-    about = {rule.name: rule.about for rule in HOLDING_UP}
+    about_each = {rule.name: rule.about for rule in HOLDING_UP}
     for name in dict.fromkeys(trigger.rule for trigger in triggers):
-        yield f"rule {name} looks at {about[name].partition(';')[0]}"
+        yield f"rule {name} looks at {_IN_SHORT.get(name) or about_each[name].partition(';')[0]}"
 
+
+_IN_SHORT = {"crash_rate": "how many evaluations of a generation fail"}
 
 _MEANING = {
-    "Paused": "nothing more starts until a person has looked; what is paid is kept",
-    "Stopped": "nothing more starts; what is paid is kept",
+    "Paused": "Nothing more starts until a person has looked; what is paid is kept",
+    "Stopped": "Nothing more starts; what is paid is kept",
 }
 
 
-def _way_on(asked: Asked, triggers: tuple[Trigger, ...]) -> tuple[str, tuple[str, ...]]:
+def _way_on(asked: Asked, triggers: tuple[Trigger, ...]) -> After:
     """What to do about it, and the commands."""
     budget = next((trigger for trigger in triggers if trigger.rule == "budget"), None)
     if budget is not None:
-        said = f"Allow more, for a reason that goes on record; then repeat {BEGAN}."
-        return said, (asked.amending(budget), *asked.beginning)
+        said = "Allow more, for a reason that goes on record, if it is worth more:"
+        return After(said, (asked.amending(budget), *asked.beginning), "Then take it up:")
     rules = list(dict.fromkeys(trigger.rule for trigger in triggers))
     look = command("explain", asked.run)
     if any(rule in FOR_GOOD for rule in rules):
         said = "This run cannot go on: look into Failures, mend what leads there, begin another."
-        return said, (look,)
+        return After(said, (look,))
     if not all(trigger.overridable for trigger in triggers):
-        return f"Mend what is named above, then repeat {BEGAN}.", (look, *asked.beginning)
-    options = " ".join(f"--override {rule}" for rule in rules)
-    return (
-        f"Look into it, in Failures below and by explain. To go on all the same, repeat {BEGAN} "
-        f"with {options} and a --reason."
-    ), (look, *asked.overriding(rules))
-
-
-def over(asked: Asked) -> Answer:
-    """Everything is settled, and nothing was compared with the baseline."""
-    is_min = asked.state.plan.tier == "min"
-    said, line = _compared_by(asked)
-    healthy = asked.healthy
-    works = f"It works: {healthy} of {asked.settled} evaluations are healthy."
-    return Answer(
-        title="Finished, no verdict",
-        sentence=asked.report.sentence,
-        meaning=(
-            "tier min tries out whether everything works; it is too small to find anything"
-            if is_min
-            else "no comparison with the baseline on fresh seeds was planned"
-        ),
-        luck=so_far(asked.state),
-        found=f"Not asked. {works}" if healthy else "Nothing: every evaluation failed.",
-        sure=(
-            "Not at all: nothing was compared with the baseline on fresh seeds, and a search's own "
-            "scores are no evidence."
-        ),
-        cost=cost(asked),
-        next=said,
-        commands=(line,),
-        mood="open" if healthy else "trouble",
+        said = "Mend what is named above."
+        return After(said, (look, *asked.beginning), "Then take it up:")
+    return After(
+        "Find out why, under Failures below and with:",
+        (look, *asked.overriding(rules)),
+        "When it is mended, or if it is no harm, go on (the reason goes on record):",
     )
-
-
-def _compared_by(asked: Asked) -> tuple[str, str]:
-    plan = asked.state.plan
-    if plan.tier == "min" and plan.phase == "phase1":
-        said = "Search with tier target, which ends in a verdict. What that takes, plan says first."
-        return said, asked.of_objective("phase1", "--tier", "target")
-    words = ("best", asked.run, "--train", "--times", "1", "--seeds", "8", "--compare")
-    said = "Train what it stands for and the baseline on the same fresh seeds, and compare them."
-    return said, command(*words)

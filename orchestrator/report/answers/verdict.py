@@ -4,46 +4,65 @@ from collections.abc import Callable
 
 from budgets.events import Decided
 from budgets.statistics.comparison import Gain, better, percent
-from budgets.verdict.advice import advice, caution, enough_seeds
 from budgets.verdict.conditions import gain_in_words
 from budgets.verdict.findings import Findings, title
-from budgets.verdict.findings_text import in_words, seeds, unbeaten
 from budgets.verdict.gains import winner_means
-from orchestrator.report.answers.asked import Asked, command
+from orchestrator.report.answers.afterwards import afterwards
+from orchestrator.report.answers.asked import Asked
+from orchestrator.report.answers.cautions import cautions, in_percent, kept
 from orchestrator.report.answers.cost import cost
-from orchestrator.report.answers.words import luck_in_words, sentence_case
+from orchestrator.report.answers.words import (
+    counted,
+    largest_moves,
+    luck_in_words,
+    quoted,
+    sentence_case,
+)
+from orchestrator.report.measured import measured_in
 from orchestrator.report.model import Answer
-from orchestrator.report.prose import unmarked
 
 
 def decided(asked: Asked, found: Findings) -> Answer:
     """The answer once there is a verdict."""
     own = asked.state.decided
     assert own is not None, "it is asked of a run with a verdict"
-    said, lines = _next(asked, own)
+    called = title(own.grade, own.no_go)
+    after = afterwards(asked, found, own)
     return Answer(
-        title=title(own.grade, own.no_go),
+        title=called,
         sentence=_sentence(asked, found, own),
-        meaning=_MEANING[own.no_go or own.grade](found),
+        but=cautions(found, own),
+        meaning=f"{quoted(called)} means {_MEANING[own.no_go or own.grade](found)}.",
         luck=luck_in_words(found.seemed, found.luck),
-        found=_found(asked, found, own),
+        found=_found(asked, own),
         sure=_sure(found),
         cost=cost(asked),
-        next=said,
-        commands=lines,
+        next=after.said,
+        commands=after.commands,
+        otherwise=after.otherwise,
         mood="bad" if own.grade == "no_go" else "good",
     )
 
 
 def _sentence(asked: Asked, found: Findings, own: Decided) -> str:
-    if found.gain is None:
+    gain = found.gain
+    if gain is None:
         return f"{sentence_case(own.evidence)}."
-    said = f"{sentence_case(gain_in_words(asked.state, found.gain))}."
-    kept = next((c.observed for c in found.conditions if c.rule == "rung"), None)
-    if found.rung is None or kept is None:
+    if own.no_go in ("dead_space", "below_noise") and gain.mean is not None:
+        return _no_gain(asked, gain)
+    said = f"{sentence_case(gain_in_words(asked.state, gain))}."
+    share = kept(found)
+    if found.rung is None or share is None or own.grade == "go":
         return said
-    share = "nothing" if kept <= 0 else f"{100 * kept:.3g}%"
-    return f"{said} With {found.rung_label} {share} of the gain is kept."
+    held = "the gain is lost" if share <= 0 else f"{in_percent(share)} of the gain is kept"
+    return f"{said} With {found.rung_label} {held} ({counted(found.rung.pairs, 'seed')})."
+
+
+def _no_gain(asked: Asked, gain: Gain) -> str:
+    assert gain.mean is not None, "there is something to say"
+    said = gain_in_words(asked.state, gain).partition(", with ")[0]
+    chance = ", which may be chance" if gain.upper is None or gain.upper > 0 else ""
+    return f"No gain is shown: {said}{chance}."
 
 
 def _go_persists(found: Findings) -> str:
@@ -54,42 +73,41 @@ def _go_persists(found: Findings) -> str:
 
 
 def _go(found: Findings) -> str:
-    said = (
+    return (
         f"a gain of {percent(found.asked)} or more that luck does not explain, with as much "
         "training as the search's evaluations had"
     )
-    if found.rung is None:
-        return f"{said}; more was not tried"
-    if found.rung.mean is None:
-        return f"{said}; with {found.rung_label} it could not be measured"
-    return f"{said}; with {found.rung_label} too little of it is kept"
 
 
 def _dead_space(_: Findings) -> str:
-    return "wherever the search set the knobs, scores differ by no more than chance"
+    return "that wherever the search set the knobs, scores differ by no more than chance"
 
 
 def _below_noise(_: Findings) -> str:
-    return "no gain can be told from chance, because there is none or because the noise hides it"
+    return (
+        "that no gain can be told from chance, because there is none or because the noise hides it"
+    )
 
 
 def _too_small(found: Findings) -> str:
-    return f"there is a gain, but it is smaller than the {percent(found.asked)} that was asked"
+    return f"that there is a gain, but smaller than the {percent(found.asked)} that was asked"
 
 
 def _does_not_persist(found: Findings) -> str:
     average = next((c for c in found.conditions if c.rule == "persistence"), None)
     if average is not None and not average.met:
-        return "one candidate gained, the search as a whole did not: that looks like its luck"
-    return f"the gain is gone with {found.rung_label or 'more training'}"
+        return (
+            "that one candidate gained and the search as a whole did not, which looks like its luck"
+        )
+    return f"that the gain is gone with {found.rung_label or 'more training'}"
 
 
 def _pathological(_: Findings) -> str:
-    return "the winner's own trainings fail, explode or are unstable: nobody could rely on it"
+    return "that the winner's own trainings fail, explode or are unstable: nobody could rely on it"
 
 
 def _unstable(_: Findings) -> str:
-    return "too many evaluations failed for the comparison to mean anything"
+    return "that too many evaluations failed for the comparison to mean anything"
 
 
 _MEANING: dict[str, Callable[[Findings], str]] = {
@@ -104,19 +122,31 @@ _MEANING: dict[str, Callable[[Findings], str]] = {
 }
 
 
-def _found(asked: Asked, found: Findings, own: Decided) -> str:
+def _found(asked: Asked, own: Decided) -> str:
     if own.grade != "no_go":
-        gain = "" if own.gain is None else f" {better(own.gain)} than the baseline"
-        said = f"Yes: settings{gain}{_scores(asked)}. The baseline is what nobody tuned."
-        return f"{said} {unbeaten(found)}".strip()
+        gain = "" if own.gain is None else f" {better(own.gain)} than the untuned baseline"
+        moves = largest_moves(asked.state)
+        said = (
+            f"Yes: settings{gain}.",
+            _scores(asked),
+            f"Largest moves: {moves}." if moves else "",
+        )
+        return " ".join(filter(None, said))
     if own.no_go == "too_small" and own.gain is not None:
-        return f"Too little: settings {better(own.gain)} than the baseline. The baseline stays."
+        return (
+            f"Too little: settings {better(own.gain)} than the untuned baseline, which stays. "
+            f"{_scores(asked)}"
+        )
     return "No. Nothing is recommended: the baseline, which nobody tuned, stays."
 
 
 def _scores(asked: Asked) -> str:
+    """`Held-out bits per byte, lower is better: 3.109 against 3.17.`"""
     means = winner_means(asked.state)
-    return "" if means is None else f" (a score of {means[1]:.4g} against {means[0]:.4g})"
+    if means is None:
+        return ""
+    what = sentence_case(measured_in(asked.state))
+    return f"{what} (lower is better): {means[1]:.4g} against the baseline's {means[0]:.4g}."
 
 
 def _sure(found: Findings) -> str:
@@ -124,50 +154,32 @@ def _sure(found: Findings) -> str:
     if gain is None or gain.mean is None:
         return "Not at all: there is no seed on which both it and the baseline have a score."
     if gain.lower is None or gain.upper is None:
-        return f"Hardly: it was seen on {seeds(gain)} only."
-    return f"{_range(gain)} {_FRESH}{_power(gain)}"
+        return f"Hardly: it was seen on {counted(gain.pairs, 'seed')} only."
+    return f"{_bound(gain)} {_best(gain)}{_power(gain)}"
 
 
-_FRESH = "A seed is a new throw of the dice for both; on these nobody was picked."
-
-
-def _range(gain: Gain) -> str:
-    assert gain.lower is not None, "it has a range"
+def _bound(gain: Gain) -> str:
     sure = percent(1 - gain.level)
+    assert gain.lower is not None, "it has bounds"
+    assert gain.upper is not None, "it has bounds"
     if gain.is_shown:
-        return f"{sure} sure that the gain is {100 * gain.lower:.3g}% or more: {in_words(gain)}."
-    return f"Zero is within what {seeds(gain)} leave possible: {in_words(gain)}."
+        return f"{sure} sure of {in_percent(gain.lower)} or more."
+    if gain.upper <= 0:
+        return f"{sure} sure that there is no gain."
+    return "Not sure that there is any gain."
+
+
+def _best(gain: Gain) -> str:
+    assert gain.mean is not None, "it was measured"
+    size = in_percent(gain.mean) if gain.mean >= 0 else better(gain.mean)
+    return (
+        f"Best estimate {size}, measured on {counted(gain.pairs, 'new seed')} (other random "
+        "numbers) that were not used to choose it."
+    )
 
 
 def _power(gain: Gain) -> str:
     """What may have been missed."""
     if gain.is_shown or not gain.detectable:
         return ""
-    return f" A true gain of {gain.detectable:.2%} would have shown 8 times of 10."
-
-
-def _next(asked: Asked, own: Decided) -> tuple[str, tuple[str, ...]]:
-    """What to do, and the commands for it."""
-    if own.grade == "no_go":
-        said = sentence_case(unmarked(advice(asked.state) or "").removeprefix("Next: "))
-        return said, (_after_a_no_go(asked, own),)
-    see, careful = command("best", asked.run), caution(asked.state)
-    if asked.state.plan.phase == "phase2":
-        return f"Train with what it recommends.{careful}", (see,)
-    words = ("phase2", "--variant", "robust", "--tier", "min", "--from", asked.run)
-    said = f"See what it recommends; search on from there with three seeds a candidate.{careful}"
-    return said, (see, asked.of_objective(*words))
-
-
-def _after_a_no_go(asked: Asked, own: Decided) -> str:
-    plan = asked.state.plan
-    if own.no_go in ("pathological", "unstable"):
-        return command("ledger", "export", asked.run)
-    if own.no_go in ("too_small", "does_not_persist"):
-        return command("best", asked.run)
-    count = enough_seeds(asked.state) if own.no_go == "below_noise" else None
-    if count is not None and plan.phase == "phase1" and plan.tier is not None:
-        again = ("--confirm-seeds", str(count), "--eval-seed", str(plan.evaluation_seed + 1))
-        name = ("--run-id", f"{plan.run_id}-{count}-seeds")
-        return asked.of_objective("phase1", "--tier", plan.tier, *again, *name)
-    return asked.of_objective("space", "check")
+    return f" A true gain of {in_percent(gain.detectable)} would have been seen 8 times of 10."

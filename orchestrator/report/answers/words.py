@@ -1,8 +1,17 @@
 """Words that several answers have in common."""
 
+from collections.abc import Sequence
+
 from budgets.state import RunState
 from budgets.statistics.comparison import better
-from budgets.verdict.luck import luck, promise
+from orchestrator.report.knobs import knobs
+from orchestrator.report.model import KnobView
+
+LARGEST = 3
+"""Moves of knobs that are named."""
+
+MOST_NAMED = 4
+"""Of other things."""
 
 
 def sentence_case(text: str) -> str:
@@ -10,22 +19,55 @@ def sentence_case(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def quoted(text: str) -> str:
+    """As somebody else's words."""
+    return f"\N{LEFT DOUBLE QUOTATION MARK}{text}\N{RIGHT DOUBLE QUOTATION MARK}"
+
+
+def counted(count: int, what: str) -> str:
+    """`1 seed`, `8 seeds`."""
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def first_few(parts: Sequence[str], between: str = ", ") -> str:
+    """`a, b, c, and 4 more`."""
+    more = len(parts) - MOST_NAMED
+    return between.join(parts[:MOST_NAMED]) + (f"{between}and {more} more" if more > 0 else "")
+
+
 def luck_in_words(seemed: float | None, by_luck: float | None) -> str:
     """What the best score of a search is worth, beside what as many baselines would show."""
     if seemed is None:
         return ""
-    said = f"The best single score of the search seemed {better(seemed)} than the baseline"
+    said = f"The best single score of the search seemed {better(seemed)}"
     if by_luck is None:
         return f"{said}; nobody measured the noise, so that says nothing."
     return (
-        f"{said}; the luckiest of as many tries with nothing tuned would seem {better(by_luck)}. "
-        "That is why only fresh seeds count."
+        f"{said}; with nothing tuned the luckiest of as many would seem about {better(by_luck)}. "
+        "Neither is evidence: only fresh seeds count."
     )
 
 
-def so_far(state: RunState) -> str:
-    """What the scores of a search seem to say before anything is compared; empty: there are none.
+def largest_moves(state: RunState) -> str:
+    """`matrix_lr 0.02 -> 0.035, tau_c 0.85 -> 0.9, and 8 more`, in shares of their ranges."""
+    moved = sorted(filter(_reach, knobs(state)), key=_reach, reverse=True)
+    said = [
+        f"{knob.name} {knob.baseline:.3g} -> {knob.recommended:.3g}" for knob in moved[:LARGEST]
+    ]
+    more = len(moved) - LARGEST
+    return ", ".join(said) + (f", and {more} more" if more > 0 else "")
 
-    Only where lower scores are of full evaluations.
-    """
-    return luck_in_words(promise(state), luck(state))
+
+def _reach(knob: KnobView) -> float:
+    if knob.recommended is None or knob.recommended_unit is None:
+        return 0.0
+    if f"{knob.recommended:.3g}" == f"{knob.baseline:.3g}":
+        return 0.0
+    return abs(knob.recommended_unit - knob.baseline_unit)

@@ -22,11 +22,13 @@ from orchestrator.report.model import ArmScores, Report
 
 def verdict(report: Report, figures: Figures) -> list[Block]:
     """The section."""
-    return [
-        Text(f"On record: {plain(report.budget.sentence)}"),
-        *_beginning(report),
-        *_found(report, figures),
-    ]
+    return [*_on_record(report), *_beginning(report), *_found(report, figures)]
+
+
+def _on_record(report: Report) -> Iterator[Block]:
+    """The decision in the ledger's own words; what else the headline says is not said twice."""
+    if report.budget.findings is not None and report.budget.findings.grade is not None:
+        yield Text(f"On record: {plain(report.budget.sentence)}")
 
 
 def _beginning(report: Report) -> Iterator[Block]:

@@ -192,20 +192,17 @@ def axes(report: Report) -> Plot | None:
 
 
 def _axes_caption(own: Distribution) -> str:
-    condition = own.eigenvalues[0] / own.eigenvalues[-1] if own.eigenvalues[-1] else None
-    chance = own.condition_by_chance
-    return sentences(
-        "The last axes are those along which the score rises fastest, so the search has become "
-        "narrow there; along the first it is nearly free.",
-        ""
-        if condition is None
-        else f"The widest variance is {short(condition)} times the narrowest"
-        + (
-            "."
-            if chance is None
-            else f"; on pure noise one search in twenty is beyond {short(chance)}."
-        ),
-    )
+    """What narrow axes mean, as far as chance does not make them as narrow."""
+    meaning = "A search becomes narrow, in the last axes, where the score rises fastest."
+    if not own.eigenvalues[-1]:
+        return meaning
+    condition, chance = own.eigenvalues[0] / own.eigenvalues[-1], own.condition_by_chance
+    said = f"The widest variance is {short(condition)} times the narrowest"
+    if chance is None:
+        return f"{meaning} {said}."
+    found = "this is more" if condition > chance else "this is not: these axes may be chance"
+    by_chance = f"on pure noise one search in twenty is beyond {short(chance)}, {found}"
+    return f"{meaning} {said}; {by_chance}."
 
 
 def _axes_said(own: Distribution, names: Sequence[str], shares: Sequence[float]) -> str:

@@ -13,6 +13,9 @@ ROLES: dict[str, Role] = {"baseline": "baseline", "recommended": "winner"}
 
 BEST: Role = "best"
 
+SERIES: tuple[Role, ...] = ("series1", "series2", "series3", "series4", "series5", "series6")
+"""Of a campaign's conditions, of which none is the best."""
+
 LONG = 100.0
 """Last step by first, from which on the steps are on a logarithmic scale."""
 
@@ -48,10 +51,12 @@ def _chart(quantity: str, own: Sequence[Curve]) -> Chart:
 
 def _lines(own: Sequence[Curve]) -> Iterator[Line | Points]:
     named: set[str] = set()
+    others = [name for name in dict.fromkeys(curve.name for curve in own) if name not in ROLES]
+    roles = dict(zip(others, SERIES if len(others) > 1 else (BEST,), strict=False))
     for curve in own:
         label = "" if curve.name in named else curve.name
         named.add(curve.name)
-        role = ROLES.get(curve.name, BEST)
+        role = ROLES.get(curve.name) or roles.get(curve.name, "muted")
         pairs = thinned(list(zip(curve.steps, curve.values, strict=True)), MOST_STEPS)
         x, y = [step for step, _ in pairs], [value for _, value in pairs]
         if len(x) == 1:

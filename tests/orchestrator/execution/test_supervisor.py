@@ -47,6 +47,19 @@ def test_limit_kills_a_tree_that_ignores_sigterm_and_fled_its_session(
     assert 2.0 <= outcome.seconds < 5.0
 
 
+def test_the_marker_names_the_device_as_the_outcome_does(make_attempt: Make, run: Run) -> None:
+    attempt = make_attempt("hang", stall_seconds=0.1)
+    outcome = run(attempt)
+    started = attempts.read(attempts.Started, attempt.directory / attempts.STARTED)
+    assert started is not None
+    assert started.device == outcome.device == "cpu"
+
+
+def test_a_marker_of_an_earlier_version_names_none() -> None:
+    said = '{"boot_id": "b", "pid": 1, "start_ticks": 2, "attempt_id": "a"}'
+    assert attempts.Started.model_validate_json(said).device == ""
+
+
 def test_silence_is_a_stall(make_attempt: Make, run: Run) -> None:
     outcome = run(make_attempt("hang", stall_seconds=0.5))
     assert outcome.status is Status.TIMEOUT

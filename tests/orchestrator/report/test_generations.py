@@ -7,9 +7,13 @@ from statistics import fmean, stdev
 import pytest
 
 from budgets.calibration import best_of_noise
+from budgets.events import Status
+from budgets.terms import Caps, Envelope
 from orchestrator.recorded import Result
 from orchestrator.report.collect import report
 from orchestrator.report.model import Beside, GenerationView
+from tests.budgets.conftest import Story, settled, small_plan
+from tests.orchestrator.report.conftest import KNOBS, reported
 
 
 def test_scores_of_a_generation_are_those_of_its_candidates(finished_run: Path) -> None:
@@ -102,3 +106,33 @@ def test_short_evaluations_are_told_apart_and_are_no_best(
     assert by_place["proxy", 0]
     assert not by_place[None, 0]
     assert by_place[None, short[0].number]
+
+
+def test_what_gave_no_score_is_wasted_and_the_rest_of_its_slots_idle() -> None:
+    story = Story(small_plan(space={"knobs": KNOBS}))
+    story.ask()
+    outcomes: tuple[float | Status, ...] = (1.0, Status.ERROR, Status.TIMEOUT)
+    for candidate, outcome in enumerate(outcomes):
+        reservation = story.reserve(candidate)
+        story.elapsed_ms += 2000
+        story.say(settled(reservation, outcome, charged_ms=2000))
+
+    (view,) = reported(story).generations
+
+    assert 3600 * view.useful_device_hours == pytest.approx(2)
+    assert 3600 * view.wasted_device_hours == pytest.approx(4)
+    assert 3600 * view.idle_device_hours == pytest.approx(6)  # two slots, one after the other used
+
+
+def test_luck_is_less_where_a_candidate_is_scored_on_more_seeds() -> None:
+    shape = Envelope(population=4, generations=2, seeds_per_candidate=4)
+    plan = small_plan(space={"knobs": KNOBS}, resolved=shape, caps=Caps(evaluations=32))
+    story = Story(plan)
+    story.ask(seeds=(5, 6, 7, 8))
+    for candidate in range(4):
+        for seed in (5, 6, 7, 8):
+            story.evaluate(candidate, 1.0, seed=seed)
+
+    (view,) = reported(story).generations
+
+    assert view.luck_so_far == pytest.approx(1.0 - best_of_noise(4) * 0.1 / 2)

@@ -131,10 +131,10 @@ def test_the_list_follows_a_run_and_finds_a_new_one(tab: Tab, site: "Site", grow
     bar = tab.page.locator("#running progress")
     before = float(bar.get_attribute("value") or 0)
     run.write_until("generation_told")
-    tab.until("Running: 1 of 2 generations", "main")
+    tab.until("1 of 2 generations finished", "main")
     assert float(bar.evaluate("bar => bar.value")) > before
     run.finish()
-    tab.until("The plumbing works", "main")
+    tab.until("Smoke test", "main")
 
 
 def test_a_runs_page_follows_it_to_its_end(
@@ -193,7 +193,7 @@ def test_what_is_selected_is_not_taken_away(tab: Tab, site: "Site", grow: Grow) 
             tab.page.evaluate("dispatchEvent(new Event('online'))")
     assert tab.page.locator("main h1").inner_text() == "Running"
     tab.page.evaluate("getSelection().empty()")
-    tab.until("The plumbing works", "main")
+    tab.until("Smoke test", "main")
 
 
 def test_hostile_text_is_text(tab: Tab, site: "Site", hostile: Path) -> None:
@@ -240,11 +240,11 @@ def test_a_server_that_is_gone_is_said_and_one_that_is_back_is_followed(
             expect(tab.page.locator("#connection")).to_be_hidden()
         tab.until("The server does not answer", "#connection")
         expect(tab.page.locator("#connection")).to_contain_text("as it was at")
-        assert "Running: 0 of 2" in tab.page.locator("main").inner_text()
+        assert "0 of 2 generations finished" in tab.page.locator("main").inner_text()
         run.finish()
         with serve(tmp_path / "runs", port=site.server.server_port):
             tab.page.wait_for_function(IS_BACK, polling=50)
-            tab.until("The plumbing works", "main")
+            tab.until("Smoke test", "main")
 
 
 @pytest.mark.slow

@@ -157,6 +157,8 @@ def test_a_request_with_a_body_is_refused(site: "Site") -> None:
     chunked = head("/", "localhost", "Transfer-Encoding: chunked")
     assert said(site, chunked).startswith(b"HTTP/1.1 413")
     assert said(site, head("/", "localhost", "Content-Length: 0")).startswith(b"HTTP/1.1 200")
+    twice = head("/", "localhost", "Content-Length: 0", "Content-Length: 5")
+    assert said(site, twice).startswith(b"HTTP/1.1 413")
 
 
 @pytest.mark.parametrize(

@@ -192,6 +192,22 @@ def test_what_a_library_prints_goes_to_its_log_which_does_not_grow_for_ever(
     instead("print('hello'); print('there', file=sys.stderr)\n" + RECORDING.replace("LOG", "pass"))
     assert told(tracked, "wandb").error is None
     assert (tracked / "trackers/wandb.log").read_text() == "hello\nthere\n"
+
+
+def test_a_library_that_prints_without_end_fills_no_disk(tracked: Path, instead: Instead) -> None:
+    instead(
+        f"print('x' * {3 * process.LOG_BYTES}, flush=True)\n"
+        "import time\n"
+        f"while os.fstat(1).st_size > {process.LOG_BYTES}:\n"
+        "    time.sleep(0.01)\n"
+        "raise ValueError('it is short again')"
+    )
+    following = Following(Place(tracked, "wandb"), "--linger=3")
+    following.release()
+    while not following.has_ended():
+        time.sleep(0.01)
+    assert following.answer is not None
+    assert following.answer.error == "ValueError: it is short again"
     assert process.LOG_BYTES <= 1 << 20
 
 

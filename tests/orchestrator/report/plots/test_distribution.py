@@ -67,6 +67,20 @@ def test_axes_are_shares_of_the_variance_and_what_they_consist_of(made: "Made") 
     assert "Axis 1, 66.7 % of the variance: lr +1.00" in plot.description
 
 
+@pytest.mark.parametrize(
+    ("chance", "said"), [(1.5, "this is more."), (3.0, "this is not: these axes may be chance.")]
+)
+def test_axes_that_chance_makes_as_narrow_are_not_read(
+    made: "Made", chance: float, said: str
+) -> None:
+    own = made.whole()
+    assert own.distribution is not None
+    other = own.distribution.model_copy(update={"condition_by_chance": chance})
+    plot = axes(own.model_copy(update={"distribution": other}))
+    assert plot is not None
+    assert plot.caption.endswith(said)
+
+
 def test_without_a_distribution_or_with_one_knob_there_is_nothing_to_go_together(
     made: "Made",
 ) -> None:

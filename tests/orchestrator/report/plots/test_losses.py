@@ -35,6 +35,13 @@ def test_each_configuration_is_a_line_named_once(made: "Made") -> None:
     assert "baseline, seed 2: train loss from 3 at step 1 to 2.3333 at step 3" in plot.description
 
 
+def test_conditions_of_a_campaign_are_told_apart(made: "Made") -> None:
+    plot = curves(made.report(curves=tuple(curve(f"condition {n}") for n in range(6))))
+    assert plot is not None
+    lines = [m for m in plot.charts[0].marks if isinstance(m, Line)]
+    assert len({line.role for line in lines}) == 6
+
+
 def test_each_quantity_has_a_chart_and_many_steps_a_logarithmic_scale(made: "Made") -> None:
     own = (curve("baseline"), curve("baseline", 500, quantity="val bpb"))
     plot = curves(made.report(curves=own))

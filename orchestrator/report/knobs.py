@@ -1,0 +1,27 @@
+"""Every knob of a run: its range, where it began, and what is recommended."""
+
+from budgets.report import recommendation
+from budgets.state import RunState
+from objectives.space import Knob, SearchSpace
+from orchestrator.report.model import KnobView
+
+
+def knobs(state: RunState) -> tuple[KnobView, ...]:
+    """Every knob, with the baseline and what is recommended."""
+    space, point = SearchSpace.model_validate(state.plan.space), recommendation(state)
+    units = [None] * space.dimension if point is None else point
+    return tuple(_knob(knob, unit) for knob, unit in zip(space.knobs, units, strict=True))
+
+
+def _knob(knob: Knob, unit: float | None) -> KnobView:
+    return KnobView(
+        name=knob.name,
+        kind=knob.kind,
+        step=knob.step,
+        low=knob.decode(0.0),
+        high=knob.decode(1.0),
+        baseline=knob.baseline,
+        recommended=None if unit is None else knob.decode(unit),
+        baseline_unit=knob.encode(knob.baseline),
+        recommended_unit=unit,
+    )
