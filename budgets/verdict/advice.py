@@ -48,11 +48,11 @@ def _longer(state: RunState) -> str:
     return "longer evaluations" if name is None else f"a larger {name}"
 
 
-def _other_knobs(_: RunState) -> str:
-    return (
-        "tune other knobs: `orchestrator space check` shows which move the score, and --set "
-        "space=... chooses another group"
-    )
+def _other_knobs(state: RunState) -> str:
+    said = "tune other knobs: `orchestrator space check` shows which of these move the score"
+    if "space" not in state.plan.objective.get("settings", {}):
+        return said
+    return f"{said}, and --set space=GROUP chooses others"
 
 
 def _more_seeds_or_knobs(state: RunState) -> str:

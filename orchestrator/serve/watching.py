@@ -63,7 +63,7 @@ def _text(snapshot: Snapshot) -> dict[str, str]:
         "score": "; ".join(line for line in scores if line not in best),
         "best": "; ".join(line.removeprefix("best ") for line in best),
         "counts": _said(parts.evaluations(snapshot)),
-        "ends": _ends(snapshot.pace),
+        "ends": "" if snapshot.standing == "nobody" else _ends(snapshot.pace),
     }
 
 
@@ -117,10 +117,11 @@ def _device(device: DeviceRow, now: datetime) -> Row:
     if device.progress is not None:
         bar = Bar(bar=round(device.progress, 3), label=f"progress of {printable(device.what)}")
     again = f", attempt {device.attempt}" if device.attempt > 1 else ""
+    is_left = device.what and device.seconds is None  # by a process that is gone
     row = _row(
         name_of(device, with_host=True),
         f"{device.what}{again}" if device.what else device.doing,
-        since,
+        "interrupted" if is_left else since,
         "" if expected is None else duration(expected),
         ", ".join(filter(None, heart)),
         bar,

@@ -22,7 +22,7 @@ from orchestrator.run import Observer
 from orchestrator.trackers.names import tell_later
 from orchestrator.trackers.place import Answer, Place
 
-PATIENCE_SECONDS = 10.0
+PATIENCE_SECONDS = 15.0
 """After a command's work: whoever has not told everything by then is ended."""
 
 LINGER = 1.5

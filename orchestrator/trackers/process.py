@@ -74,6 +74,7 @@ class Tie:
                 answer(self._report, Answer(error=f"it took longer than {STALL_SECONDS:g} s"))
                 os._exit(1)
         self._end_after(self._linger)
+        _weigh_session(0)  # there is no run to step back for, and little time
         self._is_cut.set()
         while True:  # a library may print on to its end
             _trim()
@@ -162,10 +163,17 @@ def _alone() -> int:
     os.dup2(2, 1)  # whatever a library prints
     os.umask(0o077)
     os.nice(NICENESS)
+    _weigh_session(NICENESS)
     processes.volunteer_for_the_oom_killer()
     faulthandler.enable()
     os.environ["CUDA_VISIBLE_DEVICES"] = ""  # no library looks at the run's GPUs
     return tie
+
+
+def _weigh_session(niceness: int) -> None:
+    """Where Linux shares the CPU out by sessions first: how little this one gets of it."""
+    with suppress(OSError):
+        Path("/proc/self/autogroup").write_text(str(niceness))
 
 
 def _in_words(error: BaseException) -> str:

@@ -71,14 +71,14 @@ def _show(directory: Path, *, as_json: bool) -> None:
         paced = None if timing is None else timing.model_dump()
         print_json({**document, "pace": paced, "slots": slots})
         return
-    whose = found.whose if running else "not running"
-    for line in (f"{directory}: {whose}", report.sentence, *_budget(report)):
+    for line in (f"{directory}: {found.whose}", report.sentence, *_budget(report)):
         print_line(printable(line))
-    if timing is not None:
-        print_line(printable(pace_line(timing)))
+    if timing is not None:  # nobody's run ends at no time
+        moved = timing.model_copy(update={"eta": None} if found.standing == "nobody" else {})
+        print_line(printable(pace_line(moved)))
     for line in _devices(found):
         print_line(printable(line))
-    if report.decision == "continue" and not running:
+    if report.decision == "continue" and found.standing == "nobody":
         print_line("Repeat the command that began it to go on.")
 
 

@@ -314,6 +314,23 @@ def test_status_names_the_latest_run_and_finds_runs_by_id_and_by_path(
     assert (unknown.code, "no run 'nowhere'" in unknown.err) == (2, True)
 
 
+@pytest.mark.parametrize(("gone", "ends"), [(True, False), (False, True)])
+def test_status_says_when_a_run_will_be_over_only_while_somebody_carries_it_out(
+    gone: bool, ends: bool, command: "Command", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    phase1(command)
+    (ledger,) = (tmp_path / "artifacts/cmaes/phase1").glob(f"*/{LEDGER}")
+    ledger.write_bytes(b"".join(ledger.read_bytes().splitlines(keepends=True)[:12]))
+    (ledger.parent / "head.json").unlink()
+    monkeypatch.setattr("orchestrator.campaign.heard.owner_is_gone", lambda owner: gone)
+
+    said = command("status").out
+
+    assert (": running (pid" in said) is ends
+    assert ("over at" in said) is ends
+    assert ("Repeat the command" in said) is gone
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from budgets.events import Decided
 from budgets.statistics.comparison import better, percent
 from budgets.verdict.findings import Control, Findings
-from orchestrator.report.answers.words import counted
+from orchestrator.report.answers.words import counted, quoted
 
 
 def cautions(found: Findings, own: Decided) -> str:
@@ -39,8 +39,8 @@ def _unbeaten(control: Control) -> str:
     chance = ", may be chance" if gain.upper is None or gain.upper > 0 else ""
     return (
         f"It is {better(gain.mean)} ({counted(gain.pairs, 'seed')}{chance}) than the simpler "
-        f"\N{LEFT DOUBLE QUOTATION MARK}{control.name}\N{RIGHT DOUBLE QUOTATION MARK}, a control "
-        "that nobody tuned: what was tuned is not shown to be worth having."
+        f"{quoted(control.name)}, a control that nobody tuned: what was tuned is not shown to be "
+        "worth having."
     )
 
 

@@ -11,7 +11,13 @@ from orchestrator.report.answers.afterwards import afterwards
 from orchestrator.report.answers.asked import Asked
 from orchestrator.report.answers.cautions import cautions, in_percent, kept
 from orchestrator.report.answers.cost import cost
-from orchestrator.report.answers.words import counted, largest_moves, luck_in_words, sentence_case
+from orchestrator.report.answers.words import (
+    counted,
+    largest_moves,
+    luck_in_words,
+    quoted,
+    sentence_case,
+)
 from orchestrator.report.measured import measured_in
 from orchestrator.report.model import Answer
 
@@ -26,7 +32,7 @@ def decided(asked: Asked, found: Findings) -> Answer:
         title=called,
         sentence=_sentence(asked, found, own),
         but=cautions(found, own),
-        meaning=f"{called} means {_MEANING[own.no_go or own.grade](found)}.",
+        meaning=f"{quoted(called)} means {_MEANING[own.no_go or own.grade](found)}.",
         luck=luck_in_words(found.seemed, found.luck),
         found=_found(asked, own),
         sure=_sure(found),

@@ -19,6 +19,11 @@ def sentence_case(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def quoted(text: str) -> str:
+    """As somebody else's words."""
+    return f"\N{LEFT DOUBLE QUOTATION MARK}{text}\N{RIGHT DOUBLE QUOTATION MARK}"
+
+
 def counted(count: int, what: str) -> str:
     """`1 seed`, `8 seeds`."""
     return f"{count} {what}{'' if count == 1 else 's'}"
@@ -41,12 +46,12 @@ def luck_in_words(seemed: float | None, by_luck: float | None) -> str:
     """What the best score of a search is worth, beside what as many baselines would show."""
     if seemed is None:
         return ""
-    said = f"The best single score of the search seemed {better(seemed)} than the baseline"
+    said = f"The best single score of the search seemed {better(seemed)}"
     if by_luck is None:
         return f"{said}; nobody measured the noise, so that says nothing."
     return (
-        f"{said}, and the luckiest of as many tries with nothing tuned would be expected to seem "
-        f"{better(by_luck)}: best scores are no evidence, only fresh seeds count."
+        f"{said}; with nothing tuned the luckiest of as many would seem about {better(by_luck)}. "
+        "Neither is evidence: only fresh seeds count."
     )
 
 

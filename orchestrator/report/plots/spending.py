@@ -25,6 +25,11 @@ PARTS: tuple[tuple[str, Role, str], ...] = (
 """Of a bar, from the bottom."""
 
 
+BESIDE = (
+    "Planned is a generation by itself; what it took has what was compared beside it in its time."
+)
+"""Where both are shown, of a run that compares on fresh seeds while it searches."""
+
 NO_CAP = "No currency has a cap."
 
 
@@ -74,6 +79,7 @@ def budget(report: Report) -> Plot | None:
             "Useful and wasted time is charged; idle is what slots were there for beyond that: "
             "waiting for the last evaluation of a generation, or starting up.",
             "The dashed line is what the calibration planned." if is_planned else "",
+            BESIDE if is_planned and report.arms else "",
             f"What is reserved, {unit.said(reserved)} in the worst case, reaches beyond the plot."
             if high is not None
             else "",

@@ -13,7 +13,7 @@ from budgets.terms import Calibration, Caps, Envelope
 from orchestrator.recorded import load_state
 from orchestrator.report.answer import answer
 from orchestrator.report.answers.asked import Asked
-from orchestrator.report.answers.others import compared
+from orchestrator.report.answers.campaigns import compared
 from orchestrator.report.collect import report
 from orchestrator.report.model import Answer
 from tests.budgets.conftest import GENERATIONS, Story, small_plan, told_of
@@ -81,21 +81,29 @@ def test_an_answer_says_what_its_ledger_says(title: str) -> None:
 
 def test_a_go_says_how_sure_it_is_and_what_luck_would_have_shown() -> None:
     found = asked(judged(winner=GAIN, rung=KEPT))
-    assert found.sure.startswith("99% sure that the gain is 1.87% or more: +2.00%")
-    assert "With 4 x FLOPs 100% of the gain is kept." in found.sentence
-    assert "the luckiest of as many tries with nothing tuned would seem" in found.luck
+    assert found.sure.startswith("99% sure of 1.87% or more. Best estimate 2%, measured on 8 new")
+    assert "With 4 x FLOPs 100% of the gain is kept (2 seeds)." in found.sentence
+    assert "with nothing tuned the luckiest of as many would seem about" in found.luck
+    assert not found.but
 
 
 def test_a_no_go_says_what_it_could_have_seen() -> None:
     found = asked(judged(generations=ALIVE, winner=AROUND))
-    assert "Zero is within what 8 seeds leave possible" in found.sure
-    assert "would have shown 8 times of 10" in found.sure
+    assert found.sentence.startswith("No gain is shown: on 8 fresh seeds")
+    assert found.sentence.endswith("0.5% better than the baseline, which may be chance.")
+    assert found.but.startswith("a gain of up to 2.03%")
+    assert "cannot be ruled out with 8 seeds" in found.but
+    assert "would have been seen 8 times of 10" in found.sure
+    assert "Score" not in found.found
 
 
-def test_a_control_that_is_not_beaten_is_said_where_it_is_said_that_something_was_found() -> None:
+def test_a_control_that_is_not_beaten_is_said_right_after_the_verdict() -> None:
     equal = tuple(score - 0.001 for score in GAIN[:5])
     found = asked(judged(winner=GAIN, rung=KEPT, control=5 * (1.02,), equal=equal))
-    assert "is not shown to be better than synapses off at equal seconds" in found.found
+    assert "than the simpler \N{LEFT DOUBLE QUOTATION MARK}synapses off at equal" in found.but
+    assert "what was tuned is not shown to be worth having" in found.but
+    assert "may be chance" not in found.but  # the control is better on every seed alike
+    assert "use the control instead" in found.next
 
 
 def test_what_is_below_noise_is_sent_to_as_many_seeds_as_its_advice_names() -> None:
@@ -132,10 +140,13 @@ def test_a_run_that_goes_on_says_what_it_seems_and_that_this_is_no_evidence() ->
     found = asked(told_of(in_two_knobs(), generations=GENERATIONS[:2]))
     assert (found.title, found.mood) == ("Running", "open")
     assert "Not known yet" in found.found
-    assert "seemed 1% better" in found.luck
+    assert "Only fresh seeds will tell." in found.luck
+    assert "%" not in found.luck
     assert "no evidence" in found.sure
-    assert "as of its last record" in found.meaning
-    assert "nothing paid is lost" in found.next
+    assert found.meaning.startswith("Last heard of. It may have stopped since")
+    assert "nothing paid is lost" in found.otherwise
+    assert "while a process still has the run, it is refused" in found.otherwise
+    assert "the comparison on fresh seeds included." in found.sentence
 
 
 def test_a_comparison_under_way_is_not_judged_yet() -> None:
@@ -152,11 +163,14 @@ def test_a_paused_run_names_the_rule_and_the_way_on() -> None:
     found = asked(story, Path("artifacts/cmaes/phase1/small"))
     assert found.title == "Paused by rule crash_rate"
     assert found.mood == "trouble"
-    assert "3 of 4 evaluations of generation 0 failed" in found.sentence
-    assert "rule crash_rate looks at evaluations of the generation that failed" in found.meaning
+    assert found.sentence.startswith("All 3 evaluations that ran failed (8 planned), for example: ")
+    assert "3 of 4 evaluations of generation 0 failed" in found.meaning
+    assert "rule crash_rate looks at how many evaluations of a generation fail" in found.meaning
     assert found.found == "Nothing: none of 3 evaluations has a score."
-    assert "--override crash_rate" in found.next
+    assert found.sure.startswith("There is nothing to be sure of")
     assert found.commands[0] == "python -m orchestrator explain small"
+    assert "mended" in found.otherwise
+    assert "--override crash_rate --reason" in found.commands[1]
 
 
 def test_a_run_that_cannot_go_on_says_so() -> None:
@@ -189,11 +203,34 @@ def test_a_run_that_its_window_or_a_cap_stops_is_told_which_to_raise() -> None:
     )
 
 
-def test_tier_min_is_not_asked_and_sends_to_target(run: Path) -> None:
+def test_tier_min_is_a_smoke_test_and_sends_to_target(run: Path) -> None:
     found = report(run).answer
-    assert (found.title, found.mood) == ("Finished, no verdict", "open")
-    assert found.found.startswith("Not asked. It works:")
+    assert (found.title, found.mood) == ("Smoke test over, 1 of 16 failed", "open")
+    assert found.found.startswith("Everything works")
+    assert found.luck == ""
     assert "phase1 --tier target --objective sphere" in found.commands[0]
+    assert "120 evaluations" in found.next
+    assert "plan phase1 --objective sphere" in found.commands[1]
+
+
+def test_a_smoke_test_in_which_nothing_failed_is_passed() -> None:
+    story = Story(in_two_knobs(tier="min", confirmation=None))
+    story.finish()
+    story.say(Concluded(reason="all 12 planned evaluations are settled"))
+    found = asked(story)
+    assert (found.title, found.mood) == ("Smoke test passed", "good")
+    assert found.sentence == "All 12 evaluations gave a score."
+
+
+def test_a_search_that_a_cap_made_smaller_says_why_it_stopped() -> None:
+    why = "--max-evals 14 pays for 3 of 5 generations"
+    plan = in_two_knobs(confirmation=None, reasons=(why,), caps=Caps(evaluations=14))
+    story = Story(plan)
+    story.finish()
+    story.say(Concluded(reason="all 12 planned evaluations are settled"))
+    found = asked(story)
+    assert f"It stopped at 12 because {why} (of 4 evaluations each)." in found.sentence
+    assert found.cost.startswith("12 evaluations of the 14 allowed;")
 
 
 def test_without_a_comparison_the_way_to_one_is_named() -> None:
@@ -202,7 +239,7 @@ def test_without_a_comparison_the_way_to_one_is_named() -> None:
     story.say(Concluded(reason="all 12 planned evaluations are settled"))
     found = asked(story)
     assert found.title == "Finished, no verdict"
-    assert "no comparison" in found.meaning
+    assert "No comparison" in found.meaning
     assert found.commands == (
         "python -m orchestrator best judged --train --times 1 --seeds 8 --compare",
     )
@@ -211,13 +248,15 @@ def test_without_a_comparison_the_way_to_one_is_named() -> None:
 def test_a_campaign_says_which_effects_there_are(campaign: Path) -> None:
     found = report(campaign).answer
     state = load_state(campaign)
-    assert found.title in ("Effects found", "No effect found")
-    assert found.sentence == budget_report(state).sentence
-    assert "beyond chance" in found.found
+    assert found.title == "dimension moves the score"
+    assert budget_report(state).sentence.endswith(found.sentence)
+    assert "are settled" not in found.sentence
+    assert found.found.startswith("Yes: dimension 3 against 2: 0.31% better")
+    assert found.next.startswith("Take dimension 3: each is the better level")
     assert "--png effects" in found.commands[0]
 
 
-def test_a_control_that_differs_from_another_is_one_of_those_counted(campaign: Path) -> None:
+def test_a_control_that_differs_from_another_is_one_of_those_named(campaign: Path) -> None:
     state = load_state(campaign)
     budget = budget_report(state)
     found = budget.campaign
@@ -231,25 +270,27 @@ def test_a_control_that_differs_from_another_is_one_of_those_counted(campaign: P
             for one in row.comparisons
         ]
         rows.append(row.model_copy(update={"comparisons": tuple(sure), "is_control": True}))
-    differing = sum(bool(row.comparisons) for row in rows)
     own = compared(Asked(state, budget, campaign), found.model_copy(update={"rows": tuple(rows)}))
-    assert differing
-    assert f"{differing} of {differing} conditions differ from a control" in own.found
+    (named,) = [row.name for row in rows if row.comparisons]
+    assert own.found.endswith(f"; against {found.controls[0]}: better {named}.")
 
 
 def test_a_check_says_which_knobs_live() -> None:
     found = report(Path(__file__).parents[2] / "golden/schema_1_check").answer
-    assert found.title == "Checked"
-    assert "move" in found.found
-    assert "5% at most is expected to be luck" in found.sure
+    assert found.title == "2 of 3 knobs move the score"
+    assert "at its " in found.found
+    assert "Lower scores are better." in found.found
+    assert "5% at most are expected to be luck" in found.sure
 
 
 def test_a_calibration_says_what_the_baseline_scores_and_how_far_it_varies(run: Path) -> None:
     (calibration,) = (run.parents[1] / "calibration").iterdir()
     found = report(calibration).answer
-    assert (found.title, found.mood) == ("Calibrated", "good")
-    assert found.found.startswith("The baseline scores ")
-    assert "standard deviation" in found.sure
+    assert (found.title, found.mood) == ("Baseline measured", "good")
+    assert "of the baseline: " in found.sentence
+    assert "lower is better" in found.sentence
+    assert re.search(r"it varies by [\d.]+% \(a standard deviation of", found.found)
+    assert re.search(r"would see a true gain of [\d.]+% 8 times of 10; a Go needs 1%", found.sure)
     assert "plan phase1 --objective sphere" in found.commands[0]
 
 
@@ -258,21 +299,21 @@ def test_the_cost_names_every_currency_that_counts() -> None:
         caps=Caps(evaluations=12, device_hours=2.0, cost=5.0), price_per_device_hour=1.5
     )
     found = asked(told_of(plan)).cost
-    assert found.startswith("12 of 12 evaluations, and 11 of ")
-    assert "of 2 h 00 min of device time" in found
+    assert found.startswith("23 evaluations (12 of the search, 11 of ")
+    assert "of 2 h 00 min of device time on 2 x some processor (1 h 59 min left)" in found
     assert "of 5 in money" in found
-    assert "On 2 x some processor." in found
+    assert found.endswith("none failed.")
 
 
-def test_the_cost_says_how_long_devices_ran_and_what_share_of_it_gave_no_score() -> None:
+def test_the_cost_says_how_long_devices_ran_and_how_many_evaluations_failed() -> None:
     story = Story(small_plan(space={"knobs": KNOBS}, calibration=Calibration(assumed_seconds=1.0)))
     story.ask()
     story.elapsed_ms += 100_000
     story.evaluate(0, charged_ms=60_000)
     story.evaluate(1, Status.ERROR, charged_ms=20_000)
     found = asked(story).cost
-    assert "; 1 min 20 s of device time; 1 min 40 s open; " in found
-    assert " 25% of the device time gave no score." in found
+    assert "; 1 min 40 s on the clock; 1 min 20 s of device time on 2 x some processor; " in found
+    assert found.endswith("; 1 failed.")
 
 
 def test_what_a_person_let_pass_does_not_hold_the_answer_up() -> None:

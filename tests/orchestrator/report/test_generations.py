@@ -111,7 +111,8 @@ def test_short_evaluations_are_told_apart_and_are_no_best(
 def test_what_gave_no_score_is_wasted_and_the_rest_of_its_slots_idle() -> None:
     story = Story(small_plan(space={"knobs": KNOBS}))
     story.ask()
-    for candidate, outcome in enumerate((1.0, Status.ERROR, Status.TIMEOUT)):
+    outcomes: tuple[float | Status, ...] = (1.0, Status.ERROR, Status.TIMEOUT)
+    for candidate, outcome in enumerate(outcomes):
         reservation = story.reserve(candidate)
         story.elapsed_ms += 2000
         story.say(settled(reservation, outcome, charged_ms=2000))

@@ -131,7 +131,7 @@ def test_the_list_follows_a_run_and_finds_a_new_one(tab: Tab, site: "Site", grow
     bar = tab.page.locator("#running progress")
     before = float(bar.get_attribute("value") or 0)
     run.write_until("generation_told")
-    tab.until("Running: 1 of 2 generations", "main")
+    tab.until("1 of 2 generations finished", "main")
     assert float(bar.evaluate("bar => bar.value")) > before
     run.finish()
     tab.until("The plumbing works", "main")
@@ -193,7 +193,7 @@ def test_what_is_selected_is_not_taken_away(tab: Tab, site: "Site", grow: Grow) 
             tab.page.evaluate("dispatchEvent(new Event('online'))")
     assert tab.page.locator("main h1").inner_text() == "Running"
     tab.page.evaluate("getSelection().empty()")
-    tab.until("The plumbing works", "main")
+    tab.until("Smoke test", "main")
 
 
 def test_hostile_text_is_text(tab: Tab, site: "Site", hostile: Path) -> None:

@@ -92,7 +92,7 @@ def test_it_says_where_it_is_and_ends_cleanly(
     assert url.startswith(f"http://127.0.0.1:{said['port']}/")
     connection = HTTPConnection("127.0.0.1", int(str(said["port"])), timeout=20)
     connection.request("GET", url.rpartition(":")[2].lstrip("0123456789"))
-    assert b"The plumbing works" in connection.getresponse().read()
+    assert b"Smoke test" in connection.getresponse().read()
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=20)
     connection.close()
