@@ -20,7 +20,7 @@ from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator import live as watched_live
 from orchestrator.engine import Engine
-from orchestrator.live import Live
+from orchestrator.live import MOST_UNNOTED, Live
 from orchestrator.planning.request import Request
 from orchestrator.session import Session
 from tests.conftest import NeverStop
@@ -131,6 +131,17 @@ def test_a_snapshot_is_taken_when_something_has_changed_and_not_too_often(
         live.look(hand)
         live.look(hand)
         assert len(taken) == 2
+
+
+def test_records_that_nobody_looks_at_do_not_pile_up(terminal: Terminal) -> None:
+    run = Watched()
+    with Live(on(terminal)) as live:
+        run.ask()
+        event = run.reserve(0)
+        for _ in range(3 * MOST_UNNOTED):
+            live.observe(run.state, event)
+        assert len(live._unnoted) <= MOST_UNNOTED
+        assert list(live._noted.slots.values()) == [0]
 
 
 def test_each_run_of_a_session_has_its_own_view(terminal: Terminal, tmp_path: Path) -> None:
