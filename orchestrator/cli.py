@@ -188,7 +188,7 @@ def _in_words(error: Exception) -> str:
         return _of_parser(error)
     if isinstance(error, OSError) and error.filename is not None:
         path = error.filename2 or error.filename
-        return f"cannot use {path}: {error.strerror}. Move it away, or name another --runs-dir"
+        return f"cannot use {path}: {error.strerror}. Move it away, or name another --runs-dir or --out"
     if not isinstance(error, ValidationError):
         return str(error)
     return "; ".join(_complaint(details) for details in error.errors())

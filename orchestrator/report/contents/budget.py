@@ -37,7 +37,7 @@ def _balance(own: Balance) -> list[str]:
     return [_NAMES.get(own.currency, own.currency), *(amount(own, value) for value in values)]
 
 
-_NAMES = {"evaluations apart": "evaluations to compare on fresh seeds"}
+_NAMES = {"evaluations apart": "evaluations apart, to compare on fresh seeds"}
 
 
 def _lines(report: Report) -> Iterator[str]:
