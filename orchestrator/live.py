@@ -27,7 +27,7 @@ from orchestrator.watch.take import snapshot
 from orchestrator.watch.tidy import tidy
 from orchestrator.watch.view import View
 
-TAKE_SECONDS = 0.5
+TAKE_SECONDS = 1.0
 """How often a snapshot is taken at most, however fast evaluations come ..."""
 
 TAKE_SHARE = 0.002
@@ -35,6 +35,9 @@ TAKE_SHARE = 0.002
 
 ABOVE = 6
 """Lines of the terminal that are left to what is said."""
+
+MOST_UNNOTED = 1000
+"""Records that wait for somebody to look."""
 
 HEARTBEATS = 12
 """Attempts whose heartbeat files are read, those that run for the longest time."""
@@ -66,7 +69,7 @@ class Live:
     _stack: ExitStack = field(default_factory=ExitStack)
     _noted: Noted = field(default_factory=Noted)
     _shown: tuple[Snapshot, Signs] | None = None
-    _is_behind: bool = False  # records have come since the last snapshot
+    _unnoted: list[tuple[Event, datetime]] = field(default_factory=list)  # since the last snapshot
     _due: float = -math.inf  # the next snapshot
 
     def __enter__(self) -> "Live":
@@ -124,21 +127,30 @@ class Live:
             self.say(line)
 
     def _note(self, state: RunState, event: Event) -> None:
+        """What is noted all at once costs a fraction of what it costs one by one."""
         if isinstance(event, Opened):
             self._noted, self._shown, self._due = Noted(), None, -math.inf
-        self._noted.note(state, event, self.now())
-        self._is_behind = True
+            self._unnoted.clear()
+        self._unnoted.append((event, self.now()))
+        if len(self._unnoted) > MOST_UNNOTED:
+            self._catch_up(state)
         if isinstance(event, Concluded):
             self._shown = None
 
+    def _catch_up(self, state: RunState) -> None:
+        for event, at in self._unnoted:
+            self._noted.note(state, event, at)
+        self._unnoted.clear()
+
     def look(self, run: Run) -> None:
         """The run waits: what has changed can be shown. To be called whenever it does."""
-        if self._screen is None or not self._is_behind or self.monotonic() < self._due:
+        if self._screen is None or not self._unnoted or self.monotonic() < self._due:
             return
         began = time.thread_time()
+        self._catch_up(run.state)
         found = snapshot(run.state, self._noted, self.now())
         signs = self._shown[1] if self._shown is not None else Signs(run.directory)
-        self._shown, self._is_behind = (found, signs), False
+        self._shown = found, signs
         cost = time.thread_time() - began
         self._due = self.monotonic() + max(TAKE_SECONDS, cost / TAKE_SHARE)
 

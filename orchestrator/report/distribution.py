@@ -1,5 +1,7 @@
 """How a search's distribution grew, replayed from its ledger."""
 
+from math import sqrt
+
 from budgets.state import Generation, RunState
 from orchestrator.landscape import Landscape
 from orchestrator.report.model import Distribution, Spread
@@ -44,7 +46,7 @@ def _spread(generation: Generation, before: Landscape, after: Landscape) -> Spre
     return Spread(
         generation=generation.number,
         sigma=told.sigma,
-        axis_ratio=told.axis_ratio,
+        axis_ratio=sqrt(seen.condition),  # the one on record is of pycma's last decomposition
         deviations=seen.deviations,
         favourite=told.favourite,
     )

@@ -18,14 +18,23 @@ from orchestrator.report.times import Noted, Place, RunClock, place_of
 START_UP, COMPARISON, RUNG = "start-up", "comparison", "rung"
 
 
+_BESIDE = {"reference": COMPARISON, "finalists": COMPARISON, "winner": COMPARISON, "rung": RUNG}
+"""What a panel's evaluations belong to; a proxy's belong to the generation it is tried on."""
+
+
 @dataclass
 class Span:
-    """A part of the run's time. They follow one another from its beginning to its end."""
+    """A part of the run's time. They follow one another from its beginning to its end.
+
+    What its evaluations were charged may have been in the time of another one: the baseline is
+    compared in slots that generations leave idle.
+    """
 
     what: str | int  # a generation's number
     began_ms: int
     ended_ms: int
     slot_ms: float = 0.0
+    used_ms: float = 0.0  # of these, by whatever ran then
     useful_ms: float = 0.0
     wasted_ms: float = 0.0
     idle_ms: float = 0.0
@@ -37,8 +46,11 @@ def spans(state: RunState, noted: Noted, clock: RunClock, found: Sequence[Ended]
     for session, opened in enumerate(state.opened):
         _add_slots(own, clock.edges_ms[session], clock.edges_ms[session + 1], opened.workers)
     late_ms = {place_of(late): late.charged_ms for late in state.late}
+    by_name = {span.what: span for span in own}
     for one in found:
-        _charge(own, one, late_ms)
+        charged_ms = one.end.charged_ms + late_ms.get(one.place, 0)
+        _use(own, one, charged_ms)
+        _charge(by_name[_belongs_to(one.place)], one, charged_ms)
     _leave_idle(own, idle_hours(state) * MS_PER_HOUR)
     return own
 
@@ -58,6 +70,8 @@ def _cut(state: RunState, noted: Noted, clock: RunClock) -> list[Span]:
     for name, panel in ((COMPARISON, "finalists"), (RUNG, "rung")):
         if (at := asked.get((panel, 0))) is not None:
             begins.append((name, at))
+        elif any(_BESIDE.get(panel) == name for panel, _ in state.panels):
+            begins.append((name, clock.end_ms))  # no time of its own yet
     ends = [began for _, began in begins[1:]] + [clock.end_ms]
     return [Span(what, began, end) for (what, began), end in zip(begins, ends, strict=True)]
 
@@ -78,23 +92,32 @@ def _add_slots(own: list[Span], began_ms: int, ended_ms: int, workers: int) -> N
         span.slot_ms += shared * workers
 
 
-def _charge(own: list[Span], one: Ended, late_ms: dict[Place, int]) -> None:
+def _belongs_to(place: Place) -> str | int:
+    """The name of the span that an attempt counts for."""
+    panel, number, *_ = place
+    return _BESIDE.get(panel or "", number)
+
+
+def _charge(span: Span, one: Ended, charged_ms: int) -> None:
+    if one.end.status is Status.OK:
+        span.useful_ms += charged_ms
+    else:
+        span.wasted_ms += charged_ms
+
+
+def _use(own: list[Span], one: Ended, charged_ms: int) -> None:
     """Share what an attempt was charged among the spans that it ran in."""
-    charged = one.end.charged_ms + late_ms.get(one.place, 0)
     took = one.ended_ms - one.began_ms
     last = own[max(0, bisect_right(own, one.ended_ms, key=lambda span: span.began_ms) - 1)]
     parts = list(_overlaps(own, one.began_ms, one.ended_ms)) or [(last, max(1, took))]
     whole = sum(shared for _, shared in parts)
     for span, shared in parts:
-        if one.end.status is Status.OK:
-            span.useful_ms += charged * shared / whole
-        else:
-            span.wasted_ms += charged * shared / whole
+        span.used_ms += charged_ms * shared / whole
 
 
 def _leave_idle(own: list[Span], idle_ms: float) -> None:
     """Share the run's idle time as it fell; a charge beyond its own time makes none negative."""
-    left = [max(0.0, span.slot_ms - span.useful_ms - span.wasted_ms) for span in own]
+    left = [max(0.0, span.slot_ms - span.used_ms) for span in own]
     whole = sum(left)
     for span, own_ms in zip(own, left, strict=True):
         span.idle_ms = idle_ms * own_ms / whole if whole else 0.0
@@ -176,7 +199,10 @@ def _planned_hours(state: RunState, generation: Generation) -> float | None:
     calibration = state.plan.calibration
     if calibration is None:
         return None
-    length = sum(generation.length(candidate) for candidate, _ in generation.evaluations())
+    batches = filter(None, (generation, state.panel("proxy", generation.number)))
+    length = sum(
+        batch.length(candidate) for batch in batches for candidate, _ in batch.evaluations()
+    )
     return length * calibration.median_seconds / 3600
 
 

@@ -146,10 +146,10 @@ class InFlight(_Part):
 class GenerationView(_Part):
     """One generation: its scores, where the search stood afterwards, and what it took.
 
-    Device-hours are those of its own span, from the first record after the one before it to its
-    last, and so with what was evaluated beside it; of the last one to the comparison that follows
-    it, or to the run's end. Planned by the calibration, useful and wasted as charged (shared by
-    time where an attempt spans two), idle what its slots were there for beyond that.
+    Planned device-hours are the calibration's; useful and wasted what its own evaluations were
+    charged, a proxy's full ones among them; idle what slots were there for and nothing ran in, from
+    the first record after the generation before it to its last record (of the last one to the
+    comparison that follows it, or to the run's end).
     """
 
     number: int
@@ -204,7 +204,7 @@ class Spread(_Part):
 
     generation: int
     sigma: float
-    axis_ratio: float
+    axis_ratio: float  # of the longest axis to the shortest, by standard deviations
     deviations: tuple[float, ...]  # of each knob, in units of its range
     favourite: Point
 

@@ -1,4 +1,4 @@
-"""A listening socket on loopback, with a seat for each connection: nobody can take them all."""
+"""A listening socket on loopback, with a seat for each connection: whoever is slow loses it."""
 
 import socketserver
 import sys

@@ -30,9 +30,9 @@ from budgets.verdict.findings import title
 
 def is_lasting(event: Event) -> bool:
     """Whether it has a line worth keeping where a view shows what evaluations come to."""
-    return not isinstance(event, Reserved | Settled) or (
-        isinstance(event, Settled) and event.score is None
-    )
+    if isinstance(event, Settled):
+        return event.score is None
+    return not isinstance(event, Reserved)
 
 
 def line_of(state: RunState, event: Event, *, brief: bool = False) -> str | None:

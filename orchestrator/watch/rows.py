@@ -9,7 +9,7 @@ from orchestrator.watch.snapshot import DeviceRow
 NAME, WHAT, TIME, BAR = 16, 26, 16, 10
 """Columns at most."""
 
-ROOMY, NARROW = 96, 60
+ROOMY, NARROW = 86, 60
 """Columns of the terminal from which on there is room for bars; below which names are short."""
 
 SHORT_SECONDS = 9.95
@@ -79,12 +79,13 @@ def _line(row: DeviceRow, name: str, what: int, width: int, glyphs: Glyphs) -> L
         return ((f"{name}  ", None), (f"idle{since}", FAINT))
     pieces: list[Piece] = [(f"{name}  {padded(row.what, what, glyphs.cut)}  ", None)]
     pieces.append((f"{_time(row):{TIME}s}", None))
-    if width >= ROOMY and (share := _share(row)) is not None:
+    share = _share(row) if width >= ROOMY else None
+    if share is not None:
         pieces.append((f"  {bar(BAR, share, 0.0, glyphs)}", None))
     if row.is_overdue:
         limit = f", ends at {duration(row.limit_seconds)}" if row.limit_seconds else ""
         pieces.append((f"  overdue{limit}", BAD))
-    pieces.append((_heartbeat(row), None))
+    pieces.append((_heartbeat(row, in_per_cent=share is None), None))
     return tuple(pieces)
 
 
@@ -108,13 +109,13 @@ def _share(row: DeviceRow) -> float | None:
     return min(1.0, row.seconds / row.expected_seconds)
 
 
-def _heartbeat(row: DeviceRow) -> str:
+def _heartbeat(row: DeviceRow, *, in_per_cent: bool) -> str:
     parts = ["starting"] if row.doing == "starting" else []
     if row.attempt > 1:
         parts.append(f"attempt {row.attempt}")
     if row.step is not None:
         parts.append(f"step {row.step:.0f}")
-    if row.progress is not None:
+    if row.progress is not None and in_per_cent:
         parts.append(f"{row.progress:.0%}")
     if row.loss is not None:
         parts.append(f"loss {row.loss:.4g}")

@@ -28,7 +28,7 @@ PAINT_SHARE = 0.002
 NOTHING_SECONDS = 0.1
 """How soon it is asked again whether there is something to paint."""
 
-TOGETHER_SECONDS = 0.05
+TOGETHER_SECONDS = 0.2
 """What is said within so long is written at once."""
 
 END_SECONDS = 30.0

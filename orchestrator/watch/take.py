@@ -3,11 +3,8 @@
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from functools import partial
 from statistics import fmean
-from typing import Literal
 
-from budgets.calibration import best_of_noise
 from budgets.campaign.effects import campaign_of
 from budgets.course import next_step, pairing, search_is_over, still_apart
 from budgets.events import Settled, Status
@@ -16,24 +13,20 @@ from budgets.pace import Pace, expected_seconds, last_seen, pace
 from budgets.report import balances
 from budgets.rules.triggers import Verdict, judge
 from budgets.sentence import sentence
-from budgets.state import Generation, RunState
+from budgets.state import RunState
 from orchestrator.campaign.heard import Heard
 from orchestrator.walk import only_ends_the_search
 from orchestrator.watch.devices import device_rows
-from orchestrator.watch.noted import Noted, Tally
+from orchestrator.watch.noted import Noted
+from orchestrator.watch.scores import scores_of
 from orchestrator.watch.snapshot import (
     Arm,
     Counts,
     Ended,
-    GenerationScores,
-    Scores,
     Snapshot,
     Standing,
 )
 from orchestrator.watch.words import which
-
-BAND_SDS = 2.0
-"""How far the noise band reaches either side of the baseline's mean, in its own deviations."""
 
 MOST_NOTES = 5
 
@@ -63,7 +56,7 @@ def snapshot(state: RunState, noted: Noted, now: datetime) -> Snapshot:
         generation=state.asked,
         generations=plan.resolved.generations,
         counts=_counts(state, noted),
-        scores=_scores(state, noted),
+        scores=scores_of(state, noted),
         arms=tuple(_arms(state)),
         balances=balances(state),
         pace=_pace(state, standing, expected, now),
@@ -159,51 +152,6 @@ def _to_come(state: RunState) -> int:
         of_search = state.plan.resolved.evaluations - accounts.evaluations
     left = of_search + still_apart(state).evaluations - len(accounts.holds)
     return max(0, left)
-
-
-def _scores(state: RunState, noted: Noted) -> Scores:
-    calibration = state.plan.calibration
-    mean = None if calibration is None else calibration.mean_score
-    sd = None if calibration is None else calibration.sd_score
-    band = None if mean is None or sd is None else (mean - BAND_SDS * sd, mean + BAND_SDS * sd)
-    is_search = state.plan.search is not None or state.plan.phase == "calibration"
-    full = [noted.tally(g) for g in state.generations if g.is_full and is_search]
-    count = sum(len(tally.scores) for tally in full)
-    luck = None if mean is None or sd is None else mean - sd * best_of_noise(count)
-    return Scores(
-        baseline=mean,
-        noise_sd=sd,
-        band=band,
-        best=min((tally.best for tally in full if tally.best is not None), default=None),
-        best_by_luck=luck if count else None,
-        generations=tuple(
-            noted.scored(g, partial(_generation, band=band)) for g in state.generations if is_search
-        ),
-    )
-
-
-def _generation(
-    generation: Generation, tally: Tally, band: tuple[float, float] | None
-) -> GenerationScores:
-    """Of candidates once it is told; before that of their evaluations so far."""
-    told, scores = generation.told, tally.scores
-    if told is not None:
-        scores = tuple(score for score in generation.scores() if score is not None)
-    mean = fmean(scores) if scores else None
-    outside: Literal["better", "worse"] | None = None
-    if mean is not None and band is not None and generation.is_full:
-        outside = "better" if mean < band[0] else "worse" if mean > band[1] else None
-    return GenerationScores(
-        number=generation.number,
-        is_full=generation.is_full,
-        is_told=told is not None,
-        healthy=len(scores),
-        failed=tally.statuses.total() - len(tally.scores),
-        best=min(scores, default=None),
-        mean=mean,
-        sigma=None if told is None else told.sigma,
-        outside=outside,
-    )
 
 
 def _arms(state: RunState) -> Iterator[Arm]:

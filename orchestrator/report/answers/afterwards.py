@@ -64,8 +64,8 @@ def _longer(asked: Asked, found: Findings) -> After:
     if found.rung is None or settings is None:
         line = f"{_best(asked)} --train --seeds 8 --compare"
         said = (
-            "Train it and the baseline 4 times as long on 8 fresh seeds, before you rely on it "
-            "there: that was not shown."
+            "Train it and the baseline 4 times as long on 8 fresh seeds before you rely on it: "
+            f"{_why_longer(found)}."
         )
         return After(said, (line, _best(asked)), show)
     said = (
@@ -74,6 +74,12 @@ def _longer(asked: Asked, found: Findings) -> After:
         f"{_factor(asked.state):g} times what this run did."
     )
     return After(said, (_again(asked, settings), _best(asked)), show)
+
+
+def _why_longer(found: Findings) -> str:
+    if found.rung is None:
+        return "that was not tried"
+    return "the search's comparison did not show that it lasts"
 
 
 def _more_training(state: RunState) -> dict[str, Any] | None:

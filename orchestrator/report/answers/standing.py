@@ -69,7 +69,7 @@ def _to_come(asked: Asked) -> str:
     said = f" About {about(3600 * left)} on the clock are left{compared}"
     if asked.last is None:
         return f"{said}."
-    end = asked.last + timedelta(hours=left)
+    end = asked.last + timedelta(hours=left, seconds=30)  # to the nearest minute
     return f"{said}: until about {end:%H:%M} UTC if it goes on like this."
 
 

@@ -9,6 +9,7 @@ from budgets.report import Balance
 from orchestrator.report.contents.blocks import Block, Column, Items, Table, Text, names
 from orchestrator.report.contents.figures import Figures
 from orchestrator.report.model import Report
+from orchestrator.report.plots.spending import BESIDE
 
 IN_SECONDS_BELOW = 1.0
 """Device-hours in all: less is told in device-seconds."""
@@ -36,7 +37,7 @@ def _balance(own: Balance) -> list[str]:
     return [_NAMES.get(own.currency, own.currency), *(amount(own, value) for value in values)]
 
 
-_NAMES = {"evaluations apart": "evaluations to compare on fresh seeds"}
+_NAMES = {"evaluations apart": "evaluations apart, to compare on fresh seeds"}
 
 
 def _lines(report: Report) -> Iterator[str]:
@@ -75,6 +76,8 @@ def _by_generation(report: Report) -> Iterator[Block]:
         [names("part"), *map(Column, titles)],
         [_cells(row, scale) for row in [*rows, _sum(rows)]],
     )
+    if report.arms and any(row.planned is not None for row in rows):
+        yield Text(BESIDE)
 
 
 def _rows(report: Report) -> Iterator[_Row]:

@@ -25,6 +25,12 @@ PARTS: tuple[tuple[str, Role, str], ...] = (
 """Of a bar, from the bottom."""
 
 
+BESIDE = (
+    "What is compared on fresh seeds counts as comparison, also where it ran in slots that a "
+    "generation left idle."
+)
+"""Where the two may have run at one time."""
+
 NO_CAP = "No currency has a cap."
 
 
@@ -74,6 +80,7 @@ def budget(report: Report) -> Plot | None:
             "Useful and wasted time is charged; idle is what slots were there for beyond that: "
             "waiting for the last evaluation of a generation, or starting up.",
             "The dashed line is what the calibration planned." if is_planned else "",
+            BESIDE if report.arms else "",
             f"What is reserved, {unit.said(reserved)} in the worst case, reaches beyond the plot."
             if high is not None
             else "",

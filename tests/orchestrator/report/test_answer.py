@@ -305,15 +305,15 @@ def test_the_cost_names_every_currency_that_counts() -> None:
     assert found.endswith("none failed.")
 
 
-def test_the_cost_says_how_long_devices_ran_and_what_share_of_it_gave_no_score() -> None:
+def test_the_cost_says_how_long_devices_ran_and_how_many_evaluations_failed() -> None:
     story = Story(small_plan(space={"knobs": KNOBS}, calibration=Calibration(assumed_seconds=1.0)))
     story.ask()
     story.elapsed_ms += 100_000
     story.evaluate(0, charged_ms=60_000)
     story.evaluate(1, Status.ERROR, charged_ms=20_000)
     found = asked(story).cost
-    assert "; 1 min 20 s of device time; 1 min 40 s open; " in found
-    assert " 25% of the device time gave no score." in found
+    assert "; 1 min 40 s on the clock; 1 min 20 s of device time on 2 x some processor; " in found
+    assert found.endswith("; 1 failed.")
 
 
 def test_what_a_person_let_pass_does_not_hold_the_answer_up() -> None:

@@ -79,7 +79,7 @@ def test_as_json_it_names_the_file(command: "Command", searched: Path) -> None:
 def test_json_has_all_there_is(command: "Command", searched: Path) -> None:
     found = orjson.loads(command("report", "--json").out)
     assert found["run_id"] == searched.name
-    assert found["answer"]["title"] == "Finished, no verdict"
+    assert found["answer"]["title"] == "Smoke test over, 1 of 16 failed"
     assert len(found["evaluations"]) == 16
 
 

@@ -136,3 +136,25 @@ def test_luck_is_less_where_a_candidate_is_scored_on_more_seeds() -> None:
     (view,) = reported(story).generations
 
     assert view.luck_so_far == pytest.approx(1.0 - best_of_noise(4) * 0.1 / 2)
+
+
+def test_a_generations_device_time_is_that_of_its_own_evaluations(confirmed_run: Path) -> None:
+    found = report(confirmed_run)
+
+    def charged(panels: set[str | None], number: int | None = None) -> float:
+        return sum(
+            one.charged_seconds
+            for one in found.evaluations
+            if one.panel in panels and number in (None, one.generation)
+        )
+
+    for view in found.generations:
+        used = view.useful_device_hours + view.wasted_device_hours
+        assert 3600 * used == pytest.approx(charged({None}, view.number))
+    by_name = {one.name: one for one in found.beside}
+    for name, panels in (
+        ("comparison", {"reference", "finalists", "winner"}),
+        ("rung", {"rung"}),
+    ):
+        used = by_name[name].useful_device_hours + by_name[name].wasted_device_hours
+        assert 3600 * used == pytest.approx(charged(set(panels)))

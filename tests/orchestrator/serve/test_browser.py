@@ -134,7 +134,7 @@ def test_the_list_follows_a_run_and_finds_a_new_one(tab: Tab, site: "Site", grow
     tab.until("1 of 2 generations finished", "main")
     assert float(bar.evaluate("bar => bar.value")) > before
     run.finish()
-    tab.until("Smoke test", "main")
+    tab.until("The plumbing works", "main")
 
 
 def test_a_runs_page_follows_it_to_its_end(
@@ -240,11 +240,11 @@ def test_a_server_that_is_gone_is_said_and_one_that_is_back_is_followed(
             expect(tab.page.locator("#connection")).to_be_hidden()
         tab.until("The server does not answer", "#connection")
         expect(tab.page.locator("#connection")).to_contain_text("as it was at")
-        assert "0 of 2 generations finished" in tab.page.locator("main").inner_text()
+        assert "Running: 0 of 2" in tab.page.locator("main").inner_text()
         run.finish()
         with serve(tmp_path / "runs", port=site.server.server_port):
             tab.page.wait_for_function(IS_BACK, polling=50)
-            tab.until("Smoke test", "main")
+            tab.until("The plumbing works", "main")
 
 
 @pytest.mark.slow

@@ -1,7 +1,14 @@
 """What a person sees of the run that a command carries out: lines, and on a terminal a view."""
 
+import fcntl
 import io
+import os
+import pty
+import struct
 import sys
+import termios
+import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -13,7 +20,7 @@ from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator import live as watched_live
 from orchestrator.engine import Engine
-from orchestrator.live import Live
+from orchestrator.live import MOST_UNNOTED, Live
 from orchestrator.planning.request import Request
 from orchestrator.session import Session
 from tests.conftest import NeverStop
@@ -126,6 +133,17 @@ def test_a_snapshot_is_taken_when_something_has_changed_and_not_too_often(
         assert len(taken) == 2
 
 
+def test_records_that_nobody_looks_at_do_not_pile_up(terminal: Terminal) -> None:
+    run = Watched()
+    with Live(on(terminal)) as live:
+        run.ask()
+        event = run.reserve(0)
+        for _ in range(3 * MOST_UNNOTED):
+            live.observe(run.state, event)
+        assert len(live._unnoted) <= MOST_UNNOTED
+        assert list(live._noted.slots.values()) == [0]
+
+
 def test_each_run_of_a_session_has_its_own_view(terminal: Terminal, tmp_path: Path) -> None:
     first, second = Watched(), Watched()
     with Live(on(terminal)) as live:
@@ -232,6 +250,35 @@ def test_a_session_of_two_runs_is_watched_to_its_end(terminal: Terminal, tmp_pat
     assert sum(line.startswith("Generation ") for line in seen) == 2
     assert not any(line.startswith("[") for line in seen)  # all were healthy
     assert not any(line.startswith("run  ") for line in seen)  # the view is gone
+
+
+def test_on_a_real_terminal_a_run_is_painted_and_leaves_it_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
+    heard: list[bytes] = []
+    reader = threading.Thread(target=drain, args=(master, heard))
+    reader.start()
+    with open(slave, "w", encoding="utf-8") as file:
+        console = Console(file=file, force_terminal=True, color_system=None)
+        assert searched(tmp_path, console, seconds=0.05).concluded is not None
+    reader.join()
+    os.close(master)
+    text = b"".join(heard).decode()
+    assert "in flight" in text  # of the calibration, or of the search after it
+    assert "cpu 1  " in text
+    terminal = Terminal(100, 30)
+    terminal.write(text)
+    assert not any(line.startswith("run  ") for line in terminal.seen())
+    assert any(line.startswith("Generation 2 of 2") for line in terminal.seen())
+
+
+def drain(place: int, heard: list[bytes]) -> None:
+    with suppress(OSError):  # the other end is closed
+        while more := os.read(place, 1 << 16):
+            heard.append(more)
 
 
 def test_failures_stay_on_the_terminal(terminal: Terminal, tmp_path: Path) -> None:

@@ -181,10 +181,9 @@ def test_heartbeats_are_told_where_there_are_any(watched: Watched) -> None:
     found = watched.snapshot(1.0)
     row = replace(found.devices[0], step=60, loss=2.84, progress=0.5, device="0 on here")
     found = found.model_copy(update={"devices": (row,)})
-    text = "\n".join(shown(found, 120))
-    assert "gpu 0  candidate 0  1.0 s of ~2.0 s" in text
-    assert "█████░░░░░" in text
-    assert "step 60, 50%, loss 2.84" in text
+    wide, narrow = ("\n".join(shown(found, width)) for width in (120, 80))
+    assert "gpu 0  candidate 0  1.0 s of ~2.0 s   █████░░░░░  step 60, loss 2.84" in wide
+    assert "gpu 0  candidate 0  1.0 s of ~2.0 s   step 60, 50%, loss 2.84" in narrow
 
 
 def test_hosts_are_named_only_where_there_are_several(watched: Watched) -> None:

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 from budgets.report import Balance
 from orchestrator.charts.chart import Bars, Line
-from orchestrator.report.model import Beside, Report
-from orchestrator.report.plots.spending import budget, currencies
+from orchestrator.report.model import ArmScores, Beside, Report
+from orchestrator.report.plots.spending import BESIDE, budget, currencies
 
 if TYPE_CHECKING:
     from tests.orchestrator.report.plots.conftest import Made
@@ -58,6 +58,19 @@ def test_what_was_planned_is_a_line_over_its_generations(made: "Made") -> None:
     (line,) = [m for m in plot.charts[0].marks if isinstance(m, Line)]
     assert (line.label, list(line.x), list(line.y)) == ("planned", [-0.5, 0.5], [30.0, 30.0])
     assert plot.charts[0].y.label == "device-minutes"
+
+
+def test_what_was_compared_beside_a_generation_is_not_in_its_plan(made: "Made") -> None:
+    own = [made.evaluation(0, 0)]
+    generations = (made.generation(0, own, planned_device_hours=2.0, useful_device_hours=3.0),)
+    arm = ArmScores(panel="reference", number=0, name="baseline", scores={7: 1.0})
+    alone, beside = (
+        budget(made.report(own, generations=generations, arms=arms)) for arms in ((), (arm,))
+    )
+    assert alone is not None
+    assert beside is not None
+    assert BESIDE not in alone.caption
+    assert BESIDE in beside.caption
 
 
 def test_a_worst_case_in_flight_does_not_flatten_what_was_paid(made: "Made") -> None:
