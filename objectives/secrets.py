@@ -45,7 +45,8 @@ def redacted(text: str, environment: Mapping[str, str]) -> str:
 
 def without_values(text: str, environment: Mapping[str, str]) -> str:
     """`text` without the secrets of the environment."""
-    for name, value in environment.items():
+    for name in list(environment):
+        value = environment.get(name, "")  # another thread may have taken it away meanwhile
         if len(value) >= _SHORTEST_SECRET and value in text and is_secret_name(name):
             text = text.replace(value, HIDDEN)
     return text

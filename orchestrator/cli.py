@@ -188,7 +188,8 @@ def _in_words(error: Exception) -> str:
         return _of_parser(error)
     if isinstance(error, OSError) and error.filename is not None:
         path = error.filename2 or error.filename
-        return f"cannot use {path}: {error.strerror}. Move it away, or name another --runs-dir or --out"
+        way_on = "Move it away, or name another --runs-dir or --out"
+        return f"cannot use {path}: {error.strerror}. {way_on}"
     if not isinstance(error, ValidationError):
         return str(error)
     return "; ".join(_complaint(details) for details in error.errors())

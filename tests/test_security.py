@@ -665,3 +665,15 @@ def test_a_forged_summary_is_not_adopted(
     assert [t.settled.status for t in tries if t.settled] == [Status.LOST, Status.OK]
     assert resumed.state.generations[-1].scores() == whole.state.generations[-1].scores()
     assert verify(run).divergence is None
+
+
+def test_an_environment_that_changes_while_it_is_looked_through_is_no_error() -> None:
+    class Changing(dict[str, str]):
+        def __iter__(self) -> Iterator[str]:
+            return iter(("GONE_TOKEN", *super().__iter__()))
+
+        def items(self) -> Any:
+            return ((name, self[name]) for name in self)
+
+    environment = Changing({"API_TOKEN": "s3cr3t-s3cr3t"})
+    assert "s3cr3t-s3cr3t" not in secrets.redacted("with s3cr3t-s3cr3t", environment)

@@ -20,13 +20,13 @@ from orchestrator.watch.glyphs import (
 from orchestrator.watch.snapshot import Arm, Ended, GenerationScores, Scores, Snapshot
 
 BAR = 24
-"""Columns of a bar, where there is room for one."""
+"""Columns of a bar at most."""
 
 WIDE = 70
-"""Columns from which on there is room for bars."""
+"""Columns from which on there is room for one beside how much is done."""
 
-AMOUNT = 19
-"""Columns of a currency's name."""
+NAME, AMOUNTS, LEAST_BAR = 19, 44, 8
+"""Columns of a currency's name, of what is said of it; with fewer than these there is no bar."""
 
 
 def who(found: Snapshot) -> Line:
@@ -131,12 +131,12 @@ def budget(balances: tuple[Balance, ...], width: int, glyphs: Glyphs) -> list[Li
 
 
 def _balance(one: Balance, width: int, glyphs: Glyphs) -> Line:
-    pieces: list[Piece] = [(f"{one.currency:{AMOUNT}s}", None)]
-    if width >= WIDE and one.cap:
-        filled = bar(BAR, one.spent / one.cap, one.reserved / one.cap, glyphs)
+    pieces: list[Piece] = [(f"{one.currency:{NAME}s}", None)]
+    columns = min(BAR, width - NAME - AMOUNTS)
+    if columns >= LEAST_BAR:
+        share = (one.spent / one.cap, one.reserved / one.cap) if one.cap else None
+        filled = " " * columns if share is None else bar(columns, *share, glyphs)
         pieces.append((f"{filled}  ", None))
-    elif width >= WIDE:
-        pieces.append((" " * (BAR + 2), None))
     reserved = f" + {amount(one, one.reserved)} reserved" if one.reserved else ""
     cap = "no cap" if one.cap is None else f"of {amount(one, one.cap)}"
     pieces.append((f"{amount(one, one.spent)} spent{reserved}, {cap}", None))

@@ -139,6 +139,14 @@ def test_the_best_score_stands_beside_what_luck_alone_would_give(watched: Watche
     assert "best 0.9; luck alone would give 0.8" in "\n".join(shown(watched.snapshot()))
 
 
+@pytest.mark.parametrize(("columns", "filled"), [(120, 24), (100, 24), (90, 14), (80, 0)])
+def test_a_bar_of_the_budget_leaves_room_for_its_numbers(columns: int, filled: int) -> None:
+    found = busy(2)
+    (line,) = (line for line in shown(found, columns) if "of 200" in line)
+    assert sum(line.count(shape) for shape in "█▒░") == filled
+    assert line.endswith("9 spent + 2 reserved, of 200")
+
+
 def test_it_says_when_it_is_off_track() -> None:
     run = Watched(small_plan(caps={"evaluations": 8, "hours": 0.001}))
     run.ask()
