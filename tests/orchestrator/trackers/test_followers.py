@@ -130,7 +130,16 @@ def test_somebody_in_a_hurry_does_not_wait_long(
     assert len(said) == 1
 
 
-@pytest.mark.parametrize("code", ["time.sleep(3600)", "ctypes.PyDLL(None).sleep(3600)"])
+@pytest.mark.parametrize(
+    "code",
+    [
+        "time.sleep(3600)",
+        pytest.param(
+            "ctypes.PyDLL(None).sleep(3600)", marks=pytest.mark.slow
+        ),  # three times as long
+    ],
+    ids=["in a call", "in a call that lets nothing else run"],
+)
 def test_a_follower_does_not_outlive_a_killed_command_by_much(
     tracked: Path, instead: Instead, code: str
 ) -> None:
