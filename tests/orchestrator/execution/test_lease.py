@@ -80,8 +80,8 @@ def test_an_attempt_whose_lease_runs_out_is_lost_and_its_tree_gone(
 def test_a_supervisor_that_was_stopped_looks_at_the_lease_before_the_limit(
     make_attempt: Make, slots: Slots, nasty: Program, family: Any, eventually: Any
 ) -> None:
-    attempt = make_attempt("stop_supervisor", wall_seconds=2.0)
-    with LocalExecutor(slots, program=nasty, lease_seconds=2.0) as executor:
+    attempt = make_attempt("stop_supervisor", wall_seconds=4.0)
+    with LocalExecutor(slots, program=nasty, lease_seconds=4.0) as executor:
         assert executor.lease is not None
         executor.lease.extend(time.monotonic())
         executor.submit(attempt)
