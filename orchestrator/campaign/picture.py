@@ -5,11 +5,9 @@ from pathlib import Path
 from budgets.campaign.effects import CampaignReport
 from budgets.storage import write_aside
 from orchestrator.charts.forms import FORMS, Form
+from orchestrator.report.measured import UNITS
 
 PICTURE = "effects.png"
-
-UNITS = {"nanochat": "held-out bits per byte"}
-"""What an objective's score is, where it has a unit."""
 
 
 def unit_of(objective: str, measure: str) -> str:

@@ -2,6 +2,9 @@
 
 from budgets.state import RunState
 
+UNITS = {"nanochat": "held-out bits per byte"}
+"""What an objective's score is, where it has a unit."""
+
 
 def scored_by(state: RunState) -> str:
     """The key under which a program says its score, if it says it so."""
@@ -12,6 +15,4 @@ def scored_by(state: RunState) -> str:
 
 def measured_in(state: RunState) -> str:
     """What is measured, with its unit: a program says it by a name of its own."""
-    if state.plan.objective["name"] == "nanochat":
-        return "held-out bits per byte"
-    return scored_by(state) or "score"
+    return UNITS.get(state.plan.objective["name"]) or scored_by(state) or "score"
