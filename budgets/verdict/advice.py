@@ -1,4 +1,6 @@
-"""The recommended next step after a decision, in words."""
+"""The recommended next step after a decision: decided here once, told by every report."""
+
+from typing import Literal, NamedTuple
 
 from budgets.plain import plain
 from budgets.state import RunState
@@ -9,38 +11,93 @@ from budgets.verdict.gains import average_gain, rung_gain, winner_gain
 MOST_SEEDS = 64
 """No verdict is advised to use more."""
 
+StepKind = Literal[
+    "use",  # train with what was found
+    "follow",  # a phase 2 from here
+    "longer_evaluations",  # the same search with more training in each evaluation
+    "more_seeds",  # the same comparison with less noise
+    "longer_search",  # more evaluations
+    "other_knobs",
+    "failures",  # to be looked into first
+]
+
+
+class Step(NamedTuple):
+    """What to do next."""
+
+    kind: StepKind
+    why: str = ""
+    seeds: int | None = None  # of `more_seeds`: that are enough by the noise there was
+
+
+def advised(state: RunState) -> Step | None:
+    """What to do after the decision; None before it."""
+    own = state.decided
+    if own is None:
+        return None
+    if own.grade == "go_persists":
+        return Step("use" if state.plan.phase == "phase2" else "follow")
+    if own.grade == "go":
+        return Step("longer_evaluations", _not_shown_to_last(state))
+    match own.no_go:
+        case "below_noise":
+            return _below_noise(state)
+        case "too_small":
+            return _too_small(state)
+        case "does_not_persist":
+            return _does_not_persist(state)
+        case "pathological" | "unstable":
+            return Step("failures")
+        case _:
+            return Step("other_knobs")
+
 
 def advice(state: RunState) -> str | None:
-    """What to do next, as Markdown; None before the decision."""
-    decided = state.decided
-    if decided is None:
-        return None
-    if decided.grade == "no_go":
-        return f"Next: {_AFTER[decided.no_go or ''](state)}."
-    if state.plan.phase == "phase2":
-        return f"Next: train with the recommendation (best.json).{caution(state)}"
-    follow = (
-        f"`python -m orchestrator phase2 --variant robust --tier min --from "
-        f"{plain(state.plan.run_id)}` with the same --objective and --set"
-    )
-    return f"Next: {follow}.{caution(state)}"
+    """That as Markdown; None before the decision."""
+    step = advised(state)
+    return None if step is None else f"Next: {_in_words(step, state)}."
 
 
-def caution(state: RunState) -> str:
-    """What a Go that is not shown to persist leaves open."""
-    if state.decided is not None and state.decided.grade == "go_persists":
-        return ""
+def _in_words(step: Step, state: RunState) -> str:
+    match step.kind:
+        case "use":
+            return "train with the recommendation (best.json)"
+        case "follow":
+            return (
+                "`python -m orchestrator phase2 --variant robust --tier min --from "
+                f"{plain(state.plan.run_id)}` with the same --objective and --set"
+            )
+        case "longer_evaluations":
+            return f"search with {_more_training(state)}: {step.why}"
+        case "more_seeds":
+            return (
+                f"more seeds: {step.why}. --confirm-seeds {step.seeds} in a run of its own, with "
+                "another --eval-seed and --run-id, for these seeds have been looked at. Or search "
+                f"with {_more_training(state)}, where seeds differ less"
+            )
+        case "longer_search":
+            tier = "" if state.plan.tier == "max" else " (--tier max)"
+            return f"search longer{tier}: {step.why}"
+        case "other_knobs":
+            return f"{step.why}{'; ' if step.why else ''}{_other_knobs(state)}"
+        case "failures":
+            return (
+                "look into the failures (progress.csv, and the stderr.txt of each evaluation), "
+                "narrow the ranges that lead there, and search again"
+            )
+
+
+def _not_shown_to_last(state: RunState) -> str:
+    """Why a Go is not to be relied on yet with more training."""
     found = rung_gain(state)
-    why = "On more FLOPs too little of the gain was kept"
     if found is None:
-        why = "It was not tried on more FLOPs"
-    elif found.mean is None:
-        why = "Its gain on more FLOPs could not be measured"
-    longer = _longer(state)
-    return f" {why}: search again with {longer} before you rely on it there."
+        return "the gain was not tried on more FLOPs"
+    if found.mean is None:
+        return "the gain on more FLOPs could not be measured"
+    return "on more FLOPs too little of the gain was kept"
 
 
-def _longer(state: RunState) -> str:
+def _more_training(state: RunState) -> str:
     """What more training of each evaluation is called in the settings that were searched."""
     settings = state.plan.objective.get("settings", {})
     known = (name for name in ("target_flops", "budget") if settings.get(name) is not None)
@@ -49,34 +106,26 @@ def _longer(state: RunState) -> str:
 
 
 def _other_knobs(state: RunState) -> str:
-    said = "tune other knobs: `orchestrator space check` shows which of these move the score"
+    said = "tune other knobs: `python -m orchestrator space check` shows which move the score"
     if "space" not in state.plan.objective.get("settings", {}):
         return said
     return f"{said}, and --set space=GROUP chooses others"
 
 
-def _more_seeds_or_knobs(state: RunState) -> str:
+def _below_noise(state: RunState) -> Step:
     """More seeds if they could show the gain that was asked; else something else must change."""
-    found, limits = winner_gain(state), state.plan.thresholds
+    found, asked = winner_gain(state), percent(state.plan.thresholds.go_gain)
     if found is None or found.upper is None or found.sd is None or found.detectable is None:
-        return _other_knobs(state)
-    asked = percent(limits.go_gain)
+        return Step("other_knobs")
     if _would_have_shown(state):
-        return (
-            f"a gain of {asked} would have been seen, so more seeds will not help; "
-            f"{_other_knobs(state)}"
-        )
+        why = f"a gain of {asked} would have been seen, so more seeds will not help"
+        return Step("other_knobs", why)
     seeds = enough_seeds(state)
     if seeds is None:
-        return (
-            f"the noise hides a gain of {asked}: search with {_longer(state)}, where seeds differ "
-            "less, or ask for a larger gain"
-        )
-    return (
-        f"more seeds. On about {seeds}, by the noise of these, a gain of {asked} would be seen: "
-        f"--confirm-seeds {seeds} in a run of its own, with another --eval-seed and --run-id, for "
-        f"these seeds have been looked at. Or search with {_longer(state)}, where seeds differ less"
-    )
+        why = f"the noise hides a gain of {asked}, and seeds differ less there"
+        return Step("longer_evaluations", why)
+    why = f"on about {seeds}, by the noise of these, a gain of {asked} would be seen"
+    return Step("more_seeds", why, seeds)
 
 
 def _would_have_shown(state: RunState) -> bool:
@@ -101,41 +150,19 @@ def enough_seeds(state: RunState) -> int | None:
     return next(enough, None)
 
 
-def _persistence(state: RunState) -> str:
-    """It was lost on the rung, or was never the search's as a whole."""
+def _too_small(state: RunState) -> Step:
+    """The gain is there, and who wants it all the same takes it."""
+    taken = (
+        "the gain is smaller than asked; who takes it all the same finds the winner's knobs in "
+        "best.json"
+    )
+    return Step("other_knobs" if state.plan.tier == "max" else "longer_search", taken)
+
+
+def _does_not_persist(state: RunState) -> Step:
+    """It was lost with more training, or was never the search's as a whole."""
     found = average_gain(state)
     if found is None or found.mean is None or found.mean <= 0:
-        longer = "" if state.plan.tier == "max" else " (--tier max)"
-        return (
-            f"search longer{longer}, until the distribution's mean is where its best candidate is"
-        )
-    return (
-        f"search with {_longer(state)}, as long as you care about: what wins on a short training "
-        "is lost there"
-    )
-
-
-def _look(_: RunState) -> str:
-    return (
-        "look into the failures (progress.csv, and the stderr.txt of each evaluation), narrow the "
-        "ranges that lead there, and search again"
-    )
-
-
-def _too_small(state: RunState) -> str:
-    longer = "" if state.plan.tier == "max" else "--tier max, "
-    return (
-        f"find more with {longer}other knobs or {_longer(state)}. The gain is smaller than "
-        "asked; who takes it all the same finds the winner's knobs in best.json"
-    )
-
-
-_AFTER = {
-    "dead_space": _other_knobs,
-    "below_noise": _more_seeds_or_knobs,
-    "too_small": _too_small,
-    "does_not_persist": _persistence,
-    "pathological": _look,
-    "unstable": _look,
-    "": _other_knobs,
-}
+        why = "the distribution's mean did not get better than the baseline, one candidate did"
+        return Step("longer_search", why)
+    return Step("longer_evaluations", "what wins on a short training is lost there")
