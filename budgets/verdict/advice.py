@@ -1,5 +1,6 @@
 """The recommended next step after a decision: decided here once, told by every report."""
 
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from budgets.plain import plain
@@ -39,52 +40,66 @@ def advised(state: RunState) -> Step | None:
         return Step("use" if state.plan.phase == "phase2" else "follow")
     if own.grade == "go":
         return Step("longer_evaluations", _not_shown_to_last(state))
-    match own.no_go:
-        case "below_noise":
-            return _below_noise(state)
-        case "too_small":
-            return _too_small(state)
-        case "does_not_persist":
-            return _does_not_persist(state)
-        case "pathological" | "unstable":
-            return Step("failures")
-        case _:
-            return Step("other_knobs")
+    return _AFTER_A_NO_GO.get(own.no_go or "", _anything_else)(state)
 
 
 def advice(state: RunState) -> str | None:
     """That as Markdown; None before the decision."""
     step = advised(state)
-    return None if step is None else f"Next: {_in_words(step, state)}."
+    return None if step is None else f"Next: {_IN_WORDS[step.kind](step, state)}."
 
 
-def _in_words(step: Step, state: RunState) -> str:
-    match step.kind:
-        case "use":
-            return "train with the recommendation (best.json)"
-        case "follow":
-            return (
-                "`python -m orchestrator phase2 --variant robust --tier min --from "
-                f"{plain(state.plan.run_id)}` with the same --objective and --set"
-            )
-        case "longer_evaluations":
-            return f"search with {_more_training(state)}: {step.why}"
-        case "more_seeds":
-            return (
-                f"more seeds: {step.why}. --confirm-seeds {step.seeds} in a run of its own, with "
-                "another --eval-seed and --run-id, for these seeds have been looked at. Or search "
-                f"with {_more_training(state)}, where seeds differ less"
-            )
-        case "longer_search":
-            tier = "" if state.plan.tier == "max" else " (--tier max)"
-            return f"search longer{tier}: {step.why}"
-        case "other_knobs":
-            return f"{step.why}{'; ' if step.why else ''}{_other_knobs(state)}"
-        case "failures":
-            return (
-                "look into the failures (progress.csv, and the stderr.txt of each evaluation), "
-                "narrow the ranges that lead there, and search again"
-            )
+def _use(_: Step, __: RunState) -> str:
+    return "train with the recommendation (best.json)"
+
+
+def _follow(_: Step, state: RunState) -> str:
+    return (
+        "`python -m orchestrator phase2 --variant robust --tier min --from "
+        f"{plain(state.plan.run_id)}` with the same --objective and --set"
+    )
+
+
+def _longer_evaluations(step: Step, state: RunState) -> str:
+    return f"search with {_more_training(state)}: {step.why}"
+
+
+def _more_seeds(step: Step, state: RunState) -> str:
+    return (
+        f"more seeds: {step.why}. --confirm-seeds {step.seeds} in a run of its own, with another "
+        "--eval-seed and --run-id, for these seeds have been looked at. Or search with "
+        f"{_more_training(state)}, where seeds differ less"
+    )
+
+
+def _longer_search(step: Step, state: RunState) -> str:
+    tier = "" if state.plan.tier == "max" else " (--tier max)"
+    return f"search longer{tier}: {step.why}"
+
+
+def _other_knobs(step: Step, state: RunState) -> str:
+    check = "`python -m orchestrator space check` shows which move the score"
+    groups = "space" in state.plan.objective.get("settings", {})
+    others = ", and --set space=GROUP chooses others" if groups else ""
+    return f"{step.why}{'; ' if step.why else ''}tune other knobs: {check}{others}"
+
+
+def _failures(_: Step, __: RunState) -> str:
+    return (
+        "look into the failures (progress.csv, and the stderr.txt of each evaluation), narrow the "
+        "ranges that lead there, and search again"
+    )
+
+
+_IN_WORDS: dict[StepKind, Callable[[Step, RunState], str]] = {
+    "use": _use,
+    "follow": _follow,
+    "longer_evaluations": _longer_evaluations,
+    "more_seeds": _more_seeds,
+    "longer_search": _longer_search,
+    "other_knobs": _other_knobs,
+    "failures": _failures,
+}
 
 
 def _not_shown_to_last(state: RunState) -> str:
@@ -103,13 +118,6 @@ def _more_training(state: RunState) -> str:
     known = (name for name in ("target_flops", "budget") if settings.get(name) is not None)
     name = next(known, None)
     return "longer evaluations" if name is None else f"a larger {name}"
-
-
-def _other_knobs(state: RunState) -> str:
-    said = "tune other knobs: `python -m orchestrator space check` shows which move the score"
-    if "space" not in state.plan.objective.get("settings", {}):
-        return said
-    return f"{said}, and --set space=GROUP chooses others"
 
 
 def _below_noise(state: RunState) -> Step:
@@ -166,3 +174,20 @@ def _does_not_persist(state: RunState) -> Step:
         why = "the distribution's mean did not get better than the baseline, one candidate did"
         return Step("longer_search", why)
     return Step("longer_evaluations", "what wins on a short training is lost there")
+
+
+def _look(_: RunState) -> Step:
+    return Step("failures")
+
+
+def _anything_else(_: RunState) -> Step:
+    return Step("other_knobs")
+
+
+_AFTER_A_NO_GO: dict[str, Callable[[RunState], Step]] = {
+    "below_noise": _below_noise,
+    "too_small": _too_small,
+    "does_not_persist": _does_not_persist,
+    "pathological": _look,
+    "unstable": _look,
+}

@@ -1,11 +1,12 @@
 """The next step after a verdict (`budgets.verdict.advice`) with the commands that do just that."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from budgets.state import RunState
 from budgets.statistics.detectable import detectable
 from budgets.tiers import TIERS
-from budgets.verdict.advice import MOST_SEEDS, Step, advised, enough_seeds
+from budgets.verdict.advice import MOST_SEEDS, Step, StepKind, advised, enough_seeds
 from budgets.verdict.findings import Findings
 from orchestrator.config.document import as_assigned
 from orchestrator.report.answers.asked import Asked, command
@@ -28,35 +29,24 @@ def afterwards(asked: Asked, found: Findings) -> After:
     """What to do after the decision there is."""
     step = advised(asked.state)
     assert step is not None, "it is decided"
-    match step.kind:
-        case "use":
-            return After(_use(found), (_best(asked),))
-        case "follow":
-            return _follow(asked, found)
-        case "longer_evaluations":
-            return _longer_evaluations(asked, found, step)
-        case "more_seeds":
-            return _more_seeds(asked) or _other_knobs(asked, step)
-        case "longer_search":
-            return _longer_search(asked, step)
-        case "other_knobs":
-            return _other_knobs(asked, step)
-        case "failures":
-            said = "Look into the failures, narrow the ranges that lead there, and search again."
-            return After(said, (command("ledger", "export", asked.run),))
+    return _AFTER[step.kind](asked, found, step)
 
 
 def _best(asked: Asked) -> str:
     return command("best", asked.run)
 
 
-def _use(found: Findings) -> str:
+def _use(asked: Asked, found: Findings, _: Step) -> After:
+    return After(_taking(found), (_best(asked),))
+
+
+def _taking(found: Findings) -> str:
     if unbeaten(found):
         return "Look at what it found, and use the control instead if that is simpler."
     return "Use what it found: this shows the whole configuration, in every form."
 
 
-def _follow(asked: Asked, found: Findings) -> After:
+def _follow(asked: Asked, found: Findings, _: Step) -> After:
     """The gain is there with more training too."""
     count = TIERS["phase2", "min"].evaluations
     words = ("phase2", "--variant", "robust", "--tier", "min", "--from", asked.run)
@@ -64,7 +54,7 @@ def _follow(asked: Asked, found: Findings) -> After:
         f"See whether it survives other seeds, and search on from there: {count} evaluations in "
         "tier min of phase 2, three seeds a candidate."
     )
-    use = _use(found)
+    use = _taking(found)
     return After(said, (asked.of_objective(*words), _best(asked)), f"Or {use[:1].lower()}{use[1:]}")
 
 
@@ -122,7 +112,7 @@ def _again(asked: Asked, settings: dict[str, Any]) -> str:
     return asked.of_objective(*words, settings=settings)
 
 
-def _other_knobs(asked: Asked, step: Step) -> After:
+def _other_knobs(asked: Asked, _: Findings, step: Step) -> After:
     """The knobs hardly move the score, or more of the same will not help."""
     why = f"{sentence_case(step.why)}. " if step.why else ""
     said = (
@@ -130,13 +120,17 @@ def _other_knobs(asked: Asked, step: Step) -> After:
         "each of them alone."
     )
     check = asked.of_objective("space", "check")
-    more = None if step.why else _more_seeds(asked)
+    more = None if step.why else _confirmed_on_more(asked)
     if more is None:
         return After(said, (check,))
     return After(said, (check, more.commands[0]), f"Or {more.said[:1].lower()}{more.said[1:]}")
 
 
-def _more_seeds(asked: Asked) -> After | None:
+def _more_seeds(asked: Asked, found: Findings, step: Step) -> After:
+    return _confirmed_on_more(asked) or _other_knobs(asked, found, step)
+
+
+def _confirmed_on_more(asked: Asked) -> After | None:
     """A run of its own with so many seeds that smaller gains would show; None where none would."""
     plan, gain = asked.state.plan, asked.report.findings and asked.report.findings.gain
     if plan.phase != "phase1" or not gain or gain.sd is None or gain.pairs >= MOST_SEEDS:
@@ -154,7 +148,7 @@ def _more_seeds(asked: Asked) -> After | None:
     return After(said, (asked.of_objective("phase1", "--tier", str(plan.tier), *again, *name),))
 
 
-def _longer_search(asked: Asked, step: Step) -> After:
+def _longer_search(asked: Asked, _: Findings, step: Step) -> After:
     """More evaluations may find more, if there is a larger tier."""
     plan, show = asked.state.plan, _best(asked)
     said = f"{sentence_case(step.why)}."
@@ -171,3 +165,19 @@ def _longer_search(asked: Asked, step: Step) -> After:
         (asked.of_objective(*words), show),
         "Or see what was compared:",
     )
+
+
+def _failures(asked: Asked, _: Findings, __: Step) -> After:
+    said = "Look into the failures, narrow the ranges that lead there, and search again."
+    return After(said, (command("ledger", "export", asked.run),))
+
+
+_AFTER: dict[StepKind, Callable[[Asked, Findings, Step], After]] = {
+    "use": _use,
+    "follow": _follow,
+    "longer_evaluations": _longer_evaluations,
+    "more_seeds": _more_seeds,
+    "longer_search": _longer_search,
+    "other_knobs": _other_knobs,
+    "failures": _failures,
+}
