@@ -4,7 +4,7 @@ import io
 import signal
 import sys
 from contextlib import suppress
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from pydantic import ValidationError
@@ -52,6 +52,7 @@ from orchestrator.terminal import (
     print_json,
 )
 from orchestrator.trackers.command import track
+from orchestrator.version import version
 from orchestrator.walk import ReplayError
 from orchestrator.watch.command import status
 
@@ -64,6 +65,22 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="CMA-ES search on a budget that is reserved before it is spent.",
 )
+
+
+def _say_version(asked: bool) -> None:
+    if asked:
+        print(f"orchestrator {version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def _before(
+    asked: Annotated[
+        bool,
+        typer.Option("--version", callback=_say_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """What stands before a command's name."""
 
 
 def run_phase(asked: Asked) -> None:
