@@ -20,12 +20,24 @@ LIMITS = ("--limit-seconds", "90", "--stall-seconds", "45")
     ("words", "name"),
     [
         (("space", "check", *SPHERE), "sphere-6d5af9078b-cpu-3fdf2b"),
-        (("space", "check", *SPHERE, *CAPS, *LIMITS, "--knobs", "x1", "--max-evals", "9"), "sphere-6d5af9078b-cpu-f1ffc3"),
+        (
+            ("space", "check", *SPHERE, *CAPS, *LIMITS, "--knobs", "x1", "--max-evals", "9"),
+            "sphere-6d5af9078b-cpu-f1ffc3",
+        ),
         (("proxy", "check", *SPHERE, "--fraction", "0.5"), "proxy-sphere-6d5af9078b-cpu-05f463"),
-        (("proxy", "check", *SPHERE, *CAPS, *LIMITS, "--eval-seed", "9", "--max-evals", "40"), "proxy-sphere-6d5af9078b-cpu-2fa6d2"),
-        (("proxy", "check", "--run", "golden"), "proxy-sphere-2708659f32-cpu-323103"),
-        (("analyze", "golden", "--evaluate", "--accept-drift"), "analyze-sphere-2708659f32-cpu-8d7921"),
-        (("analyze", "golden", "--evaluate", "--accept-drift", *CAPS, "--max-evals", "30"), "analyze-sphere-2708659f32-cpu-65650d"),
+        (
+            ("proxy", "check", *SPHERE, *CAPS, *LIMITS, "--eval-seed", "9", "--max-evals", "40"),
+            "proxy-sphere-6d5af9078b-cpu-2fa6d2",
+        ),
+        (("proxy", "check", "golden"), "proxy-sphere-2708659f32-cpu-323103"),
+        (
+            ("analyze", "golden", "--evaluate", "--accept-drift"),
+            "analyze-sphere-2708659f32-cpu-8d7921",
+        ),
+        (
+            ("analyze", "golden", "--evaluate", "--accept-drift", *CAPS, "--max-evals", "30"),
+            "analyze-sphere-2708659f32-cpu-65650d",
+        ),
         (("best", "golden", "--train"), "best-golden-x4"),
         (("best", "golden", "--train", "--times", "2", "--max-hours", "3"), "best-golden-x2"),
     ],
