@@ -35,7 +35,10 @@ def init(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """A commented configuration file to begin with; printed, or written with --write."""
+    """A commented configuration file to begin with.
+
+    Writes nothing but the file --write.
+    """
     text = template_text(template)
     if write is None:
         if as_json:
