@@ -12,7 +12,7 @@ from budgets.head import records_lost, rolled_back
 from budgets.ledger import Clock, Ledger
 from budgets.lock import take_lock
 from budgets.state import RunState
-from budgets.storage import read_plain, sync_directory, write_aside
+from budgets.storage import DISK, read_plain, write_aside
 from orchestrator import artifacts
 from orchestrator.execution.processes import this_owner
 from orchestrator.run import Run, settle_abandoned
@@ -64,7 +64,7 @@ def salvage(source: Path, out: Path, clock: Clock) -> Saved:
         write_aside(part / LEDGER, prefix.data)
         settled = _settle(part, prefix, clock)
         part.rename(out)
-        sync_directory(out.parent)
+        DISK.sync_directory(out.parent)
     finally:
         os.close(lock)
     return Saved(
