@@ -12,6 +12,7 @@ from budgets.events import (
     Amended,
     Concluded,
     Decided,
+    Event,
     Fired,
     GenerationTold,
     Late,
@@ -278,3 +279,7 @@ class RunState:
         if self.plan.search is not None or self.current is None:
             return len(self.told)
         return len(self.told) + self.current.closed
+
+
+Observer = Callable[[RunState, Event], None]
+"""Told of each record and of the state that it led to."""

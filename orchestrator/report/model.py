@@ -12,7 +12,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from budgets.events import Status
-from budgets.report import BudgetReport
+from budgets.report.model import BudgetReport
 from budgets.statistics.comparison import Gain
 from budgets.terms import Limits, PanelName, Phase, Tier
 

@@ -20,7 +20,6 @@ from hypothesis.stateful import (
 )
 
 from budgets.accounts import MS_PER_HOUR
-from budgets.chain import read
 from budgets.events import (
     Amended,
     Concluded,

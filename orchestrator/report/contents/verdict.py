@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from budgets.campaign.text import campaign_lines
-from budgets.liveness_text import check_lines
 from budgets.plain import plain
 from budgets.proxy.text import proxy_lines
+from budgets.report.liveness_text import check_lines
 from budgets.terms import PanelName
 from budgets.verdict.findings import Findings
 from budgets.verdict.findings_text import (

@@ -10,7 +10,6 @@ import pytest
 from budgets.course import at_work, awaited, can_ask, next_step, still_apart
 from budgets.events import Amended, PanelAsked, Reserved, Settled, Status
 from budgets.fold import ImpossibleEventError, fold
-from budgets.markdown import to_markdown
 from budgets.proxy.certificate import (
     Certificate,
     certificate,

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from budgets.chain import LEDGER
 from budgets.events import Concluded, Fired, Overridden, Status
-from budgets.report import budget_report
+from budgets.ledger.chain import LEDGER
+from budgets.report.model import budget_report
 from budgets.terms import Calibration, Caps, Envelope
-from orchestrator.recorded import load_state
+from orchestrator.records.recorded import load_state
 from orchestrator.report.answer import answer
 from orchestrator.report.answers.asked import Asked
 from orchestrator.report.answers.campaigns import compared
