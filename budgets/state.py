@@ -1,7 +1,7 @@
 """What a run is, as its ledger tells it. Everything is derived by `fold`, nothing is stored."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from math import inf, nextafter

@@ -10,11 +10,9 @@ from budgets.fold import ImpossibleEventError, apply, begin, fold
 from budgets.ledger.chain import LEDGER, LedgerCorruptError, Reader, set_aside_command
 from budgets.ledger.head import records_lost, rolled_back
 from budgets.ledger.lock import take_lock
-from budgets.ledger.storage import read_plain, sync_directory, write_aside
+from budgets.ledger.storage import DISK, read_plain, write_aside
 from budgets.ledger.writer import Clock, Ledger
 from budgets.state import RunState
-from budgets.storage import DISK, read_plain, write_aside
-from orchestrator import artifacts
 from orchestrator.execution.processes import this_owner
 from orchestrator.running import artifacts
 from orchestrator.running.run import Run, settle_abandoned

@@ -34,6 +34,7 @@ from budgets.events import (
     Status,
 )
 from budgets.fold import ImpossibleEventError, apply, begin, fold, ticked
+from budgets.ledger.chain import read
 from budgets.state import Generation, Try
 from budgets.terms import Caps, Envelope, Window
 

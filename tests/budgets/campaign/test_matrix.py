@@ -6,8 +6,8 @@ import pytest
 
 from budgets.campaign.matrix import Cell, matrix_of
 from budgets.events import GenerationAsked, Status
-from budgets.markdown import to_markdown
-from budgets.report import budget_report
+from budgets.report.markdown import to_markdown
+from budgets.report.model import budget_report
 from budgets.terms import CampaignTerms, Caps, Condition, Envelope
 
 if TYPE_CHECKING:

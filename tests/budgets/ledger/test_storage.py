@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from budgets.storage import read_plain, write_aside
+from budgets.ledger.storage import read_plain, write_aside
 
 
 def test_an_atomic_write_leaves_one_file_with_the_new_bytes(tmp_path: Path) -> None:

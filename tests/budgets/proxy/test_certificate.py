@@ -23,7 +23,8 @@ from budgets.proxy.certificate import (
 from budgets.proxy.replay import first_divergence
 from budgets.proxy.report import ProxyReport, proxy_report
 from budgets.proxy.text import proxy_sentence
-from budgets.report import budget_report
+from budgets.report.markdown import to_markdown
+from budgets.report.model import budget_report
 from budgets.rules.failures import runaway_time
 from budgets.rules.triggers import judge, refusal_of
 from budgets.state import RunState

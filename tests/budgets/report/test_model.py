@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from budgets.chain import read
 from budgets.events import Concluded, Event, Fired, Overridden, Salvaged, Status, Withdrawn
 from budgets.fold import fold
 from budgets.ledger.chain import read

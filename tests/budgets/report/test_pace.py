@@ -7,10 +7,10 @@ import pytest
 
 from budgets.events import Event, Opened, Overridden, Reserved, Settled, Status
 from budgets.fold import apply, fold
-from budgets.markdown import to_markdown
-from budgets.pace import last_seen, pace, timing
-from budgets.pace_text import clock, pace_line
-from budgets.report import budget_report
+from budgets.report.markdown import to_markdown
+from budgets.report.model import budget_report
+from budgets.report.pace import last_seen, pace, timing
+from budgets.report.pace_text import clock, pace_line
 from budgets.state import RunState
 from budgets.terms import CampaignTerms, Caps, Condition, Envelope, Window
 
