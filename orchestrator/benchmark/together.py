@@ -20,8 +20,10 @@ from orchestrator.benchmark.bench import FIGURES, HEAD, Figure
 from orchestrator.doctor.machine import memory_bytes
 from orchestrator.execution.devices import cpu_name
 
-PACKAGES = ("cma", "cmaes", "coco-experiment", "nevergrad", "numpy", "optuna", "pydantic", "ray")
-PACKAGES += ("scipy", "torch")
+PACKAGES = (
+    *("cma", "cmaes", "coco-experiment", "nevergrad", "numpy", "optuna"),
+    *("pydantic", "ray", "scipy", "torch"),
+)
 """Those that decide a figure, peers included: some are not everywhere."""
 
 THIS = "bench_all"
