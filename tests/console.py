@@ -17,13 +17,12 @@ import fcntl
 import os
 import pty
 import re
-import select
 import signal
 import struct
 import subprocess
 import termios
-import time
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -150,19 +149,19 @@ class Shell:
             preexec_fn=_with_a_terminal,
         )
         os.close(theirs)
-        self._raw = b""
-        self._wait_for_prompt(30)
-        self._type("stty -echo")
-        self._wait_for_prompt(30)
+        self._raw, self._more = b"", threading.Condition()
+        threading.Thread(target=self._read, daemon=True).start()
+        self.ended(30)
+        self.run("stty -echo", 30)
 
     def __enter__(self) -> "Shell":
         return self
 
     def __exit__(self, *_: object) -> None:
-        os.close(self._ours)  # hangs up: bash and what it runs are told
         with suppress(ProcessLookupError):
-            os.kill(self._process.pid, signal.SIGHUP)
+            os.kill(self._process.pid, signal.SIGHUP)  # bash tells what it runs
         self._process.wait()
+        os.close(self._ours)
 
     def run(self, command: str, seconds: float) -> tuple[int, list[str]]:
         """Its exit code and what is on the terminal when it has ended."""
@@ -170,18 +169,20 @@ class Shell:
         return self.ended(seconds)
 
     def start(self, command: str, shown: tuple[str, ...], seconds: float) -> list[str]:
-        """What is on the terminal when these lines are; it goes on. AssertionError: never."""
+        """What is on the terminal when these lines are, or when it has ended, or time is up."""
         self._type(command)
-        end = time.monotonic() + seconds
-        while (missing := unlike(shown, self.seen(), so_far=True)) is not None:
-            there = "\n".join(self.seen())
-            assert self._listen(end), f"{command}: not seen: {missing}\n{there}"
-            assert PROMPT.encode() not in self._raw, f"{command}: ended: {there}"
+        self._until(
+            lambda: self._code() is not None or unlike(shown, self.seen(), so_far=True) is None,
+            seconds,
+        )
         return self.seen()
 
     def ended(self, seconds: float) -> tuple[int, list[str]]:
         """The exit code of what runs, and what is on the terminal when it has ended."""
-        return self._wait_for_prompt(seconds), self.seen()
+        self._until(lambda: self._code() is not None, seconds)
+        code, seen = self._code(), self.seen()
+        assert code is not None, f"no end within {seconds:.0f} s:\n" + "\n".join(seen)
+        return code, seen
 
     def seen(self) -> list[str]:
         """What is on the terminal since the last command, with what has scrolled away."""
@@ -194,18 +195,22 @@ class Shell:
         self._raw = b""
         os.write(self._ours, f"{command}\n".encode())
 
-    def _wait_for_prompt(self, seconds: float) -> int:
-        end = time.monotonic() + seconds
-        while not (found := re.search(f"{PROMPT}(\\d+){PROMPT}".encode(), self._raw)):
-            assert self._listen(end), f"no end within {seconds:.0f} s:\n" + "\n".join(self.seen())
-        return int(found[1])
+    def _code(self) -> int | None:
+        """Of the last command, once it has ended."""
+        found = re.search(f"{PROMPT}(\\d+){PROMPT}".encode(), self._raw)
+        return int(found[1]) if found else None
 
-    def _listen(self, end: float) -> bool:
-        """Whether anything came before the end."""
-        ready, _, _ = select.select([self._ours], [], [], max(0.0, end - time.monotonic()))
-        if ready:
-            self._raw += os.read(self._ours, 1 << 16)
-        return bool(ready)
+    def _until(self, holds: Callable[[], bool], seconds: float) -> None:
+        with self._more:
+            self._more.wait_for(holds, seconds)
+
+    def _read(self) -> None:
+        """All the time, as a terminal does: who writes to it never waits."""
+        with suppress(OSError):  # nobody is there any more
+            while some := os.read(self._ours, 1 << 16):
+                with self._more:
+                    self._raw += some
+                    self._more.notify_all()
 
 
 def _with_a_terminal() -> None:
@@ -229,7 +234,8 @@ class Follower:
         try:
             for step in read(document):
                 if isinstance(step, File):
-                    (self.directory / step.name).write_text(step.text)
+                    _, where = self._shell(0).run("pwd", self.seconds)
+                    Path(where[0], step.name).write_text(step.text)
                 else:
                     self._take(step)
         finally:
@@ -241,6 +247,7 @@ class Follower:
             seen = self._end(step)
         elif step.runs_on:
             seen = self._shell(0).start(step.command, step.shown, self.seconds)
+            _compare(step, step.command, seen, so_far=True)
             self._running = step.command
         else:
             seen = self._run(step, step.command)
@@ -252,13 +259,16 @@ class Follower:
             command = re.sub(rf"\b{shown}\b", real, command)
         shell = self._shell(0 if self._running is None else 1)
         code, seen = shell.run(command, self.seconds)
-        _compare(step, command, code, seen)
+        assert code == step.code, _otherwise(command, f"exit code {code}, not {step.code}", seen)
+        _compare(step, command, seen)
         return seen
 
     def _end(self, step: Step) -> list[str]:
         command, self._running = f"the end of {self._running}", None
         code, seen = self._shell(0).ended(self.seconds)
-        _compare(replace(step, shown=("...", *step.shown)), command, code, seen)
+        assert code == step.code, _otherwise(command, f"exit code {code}, not {step.code}", seen)
+        # Below it may still be the live view of a killed process, whose heir is about to erase it.
+        _compare(replace(step, shown=("...", *step.shown)), command, seen, so_far=True)
         return seen
 
     def _shell(self, number: int) -> Shell:
@@ -267,8 +277,10 @@ class Follower:
         return self._shells[number]
 
 
-def _compare(step: Step, command: str, code: int, seen: list[str]) -> None:
-    there = "\n".join(seen)
-    assert code == step.code, f"{command}: exit code {code}, expected {step.code}\n{there}"
-    missing = unlike(step.shown, seen)
-    assert missing is None, f"{command}: not seen: {missing}\n{there}"
+def _compare(step: Step, command: str, seen: list[str], *, so_far: bool = False) -> None:
+    missing = unlike(step.shown, seen, so_far=so_far)
+    assert missing is None, _otherwise(command, f"not seen: {missing}", seen)
+
+
+def _otherwise(command: str, what: str, seen: list[str]) -> str:
+    return "\n".join([f"{command}: {what}", *seen])

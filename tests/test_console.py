@@ -68,10 +68,10 @@ def test_a_document_that_says_what_happens_is_followed_to_its_end(tmp_path: Path
         ("hello 7", "hullo 7", "not seen: hullo 7"),
         ("hello 7", "hello seven", "not seen: hello seven"),
         ("hello 7\n", "", "not seen: nothing more, but there is: hello 3"),
-        ("$ python3 hello.py", "$ python3 hallo.py", "exit code 2, expected 0"),
+        ("$ python3 hello.py", "$ python3 hallo.py", "exit code 2, not 0"),
         ("...\nd", "d", "not seen: a d"),
         ("...\nd", "...\nc", "not seen: c"),
-        ("exit 3 -->", "exit 4 -->", "exit code 3, expected 4"),
+        ("exit 3 -->", "exit 4 -->", "exit code 3, not 4"),
     ],
 )
 def test_what_a_document_has_wrong_is_found(
