@@ -1,0 +1,95 @@
+"""How evaluations are run: which executor, on which devices, by which versions."""
+
+import os
+import platform
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
+from typing import Literal
+
+from budgets.events import Opened, Owner
+from budgets.terms import Devices
+from objectives.api import Objective
+from orchestrator.execution.devices import Offer, cpu_name, local_offer
+from orchestrator.execution.evaluate import Executor, Launcher, Slots
+from orchestrator.execution.executors import InlineExecutor, LocalExecutor
+from orchestrator.version import version
+
+ExecutorKind = Literal["ray", "local", "inline"]
+HOST_MEMORY_SHARE = 0.9  # of the machine's memory, for all evaluations together
+
+
+@dataclass(frozen=True)
+class Engine:
+    """How evaluations are run: which executor, on which devices."""
+
+    kind: ExecutorKind = "ray"
+    launcher: Launcher = "fork"
+    address: str | None = None
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    workers: int | None = None
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.address is not None and self.kind != "ray":
+            raise ValueError(f"--address joins a Ray cluster, --executor {self.kind} has none")
+
+    def slots(self) -> Slots:
+        """What may run at once here. Raises ValueError when more is asked for than there is."""
+        return self._offer().slots(self.device, self.workers, self.threads)
+
+    def _offer(self) -> Offer:
+        if self.kind != "ray" or self.address is None:
+            return local_offer()
+        from orchestrator.execution.ray_executor import cluster_offer
+
+        return cluster_offer(self.address)
+
+    def executor(self, slots: Slots, objective: Objective, name: str) -> Executor:
+        """Not started yet: enter it."""
+        if self.kind == "inline":
+            return InlineExecutor(slots)
+        if self.kind == "local":
+            return LocalExecutor(slots, self.launcher, objective.preload)
+        from orchestrator.execution.ray_executor import RayExecutor
+
+        return RayExecutor(
+            slots, self.launcher, objective.preload, address=self.address, run_name=name
+        )
+
+
+def devices_of(slots: Slots) -> Devices:
+    """Slots as a plan records them."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return Devices(
+        count=slots.count,
+        kind=slots.device,
+        name=slots.device_name,
+        threads=slots.threads,
+        memory_bytes=int(memory * HOST_MEMORY_SHARE / slots.count),
+    )
+
+
+def opened(owner: Owner, slots: Slots) -> Opened:
+    """This process and what it works with, for the ledger."""
+    return Opened(
+        host=platform.node(),
+        owner=owner,
+        workers=slots.count,
+        versions=versions(),
+    )
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Which release wrote a ledger, and what decides the last bits of points and scores."""
+    import numpy as np
+
+    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    return {
+        "orchestrator": version(),
+        **{name: metadata.version(name) for name in ("cma", "numpy", "ray", "torch")},
+        "blas": f"{blas['name']} {blas['version']}",
+        "python": platform.python_version(),
+        "processor": cpu_name(),
+    }
