@@ -2,9 +2,9 @@
 
 from budgets.plain import plain
 from budgets.state import RunState
-from budgets.statistics.comparison import percent
 from budgets.statistics.detectable import detectable
 from budgets.verdict.gains import average_gain, rung_gain, winner_gain
+from budgets.words import percent
 
 MOST_SEEDS = 64
 """No verdict is advised to use more."""
