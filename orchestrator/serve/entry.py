@@ -7,13 +7,14 @@ from typing import Literal
 
 from budgets.campaign.effects import campaign_of
 from budgets.plain import one_line, printable
-from budgets.report.markdown import amount, duration
+from budgets.report.markdown import amount
 from budgets.report.model import balances
 from budgets.report.pace import last_seen, pace
 from budgets.report.sentence import sentence
 from budgets.rules.triggers import Decision, verdict_of
 from budgets.state import RunState
 from budgets.verdict.findings import title
+from budgets.words import duration
 from orchestrator.records.heard import Heard
 
 Standing = Literal[

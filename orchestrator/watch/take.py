@@ -8,12 +8,12 @@ from statistics import fmean
 from budgets.campaign.effects import campaign_of
 from budgets.course import next_step, pairing, search_is_over, still_apart
 from budgets.events import Settled, Status
-from budgets.report.markdown import duration
 from budgets.report.model import balances
 from budgets.report.pace import Pace, expected_seconds, last_seen, pace
 from budgets.report.sentence import sentence
 from budgets.rules.triggers import Verdict, verdict_of
 from budgets.state import RunState
+from budgets.words import duration
 from orchestrator.records.heard import Heard
 from orchestrator.watch.devices import device_rows
 from orchestrator.watch.noted import Noted

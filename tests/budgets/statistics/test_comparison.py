@@ -5,7 +5,7 @@ from statistics import variance
 
 import pytest
 
-from budgets.statistics.comparison import better, gain, percent, unexplained
+from budgets.statistics.comparison import better, gain, unexplained
 from budgets.statistics.detectable import detectable
 
 LEVEL = 0.01
