@@ -15,7 +15,6 @@ from typing import assert_never
 
 from budgets.accounts import MS_PER_HOUR, Accounts, Calendar
 from budgets.causes import is_setup
-from budgets.chain import Record
 from budgets.events import (
     Amended,
     Concluded,
@@ -35,6 +34,7 @@ from budgets.events import (
     Status,
     Withdrawn,
 )
+from budgets.ledger.chain import Record
 from budgets.proxy.certificate import paired_panel
 from budgets.sameness import compared_with, marks
 from budgets.state import Batch, Generation, Panel, RunState, Try

@@ -1,6 +1,6 @@
 """What a run is, as its ledger tells it. Everything is derived by `fold`, nothing is stored."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from math import inf, nextafter
@@ -11,6 +11,7 @@ from budgets.events import (
     Amended,
     Concluded,
     Decided,
+    Event,
     Fired,
     GenerationTold,
     Late,
@@ -277,3 +278,7 @@ class RunState:
         if self.plan.search is not None or self.current is None:
             return len(self.told)
         return len(self.told) + self.current.closed
+
+
+Observer = Callable[[RunState, Event], None]
+"""Told of each record and of the state that it led to."""

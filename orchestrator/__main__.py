@@ -4,7 +4,7 @@ import sys
 
 if __name__ == "__main__":
     try:
-        from orchestrator.cli import main
+        from orchestrator.cli.entry import main
     except KeyboardInterrupt:  # before anything was begun
         sys.exit(130)
     main()

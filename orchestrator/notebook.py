@@ -8,14 +8,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from budgets.chain import Record
 from budgets.fold import fold
+from budgets.ledger.chain import Record
 from budgets.plain import plain, printable
-from budgets.report import budget_report, recommendation
+from budgets.report.model import budget_report, recommendation
 from budgets.state import RunState
 from objectives.space import SearchSpace
-from orchestrator.best.standing import candidate_of
-from orchestrator.recorded import find_run
+from orchestrator.records.recorded import find_run
+from orchestrator.records.standing import candidate_of
 from orchestrator.report.answer import answer
 from orchestrator.report.collect import recorded, report_of
 from orchestrator.report.model import Answer, Evaluation, GenerationView, Report

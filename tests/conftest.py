@@ -14,20 +14,20 @@ from typing import Any
 import pytest
 import typer.main
 
-from budgets.chain import LEDGER, read
 from budgets.fold import fold
-from budgets.ledger import Clock
+from budgets.ledger.chain import LEDGER, read
+from budgets.ledger.storage import DISK, Storage
+from budgets.ledger.writer import Clock
 from budgets.state import RunState
-from budgets.storage import DISK, Storage
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from objectives.keeping import cache_directory
-from orchestrator import cli as command_line
-from orchestrator.check import Around, CheckRequest
-from orchestrator.engine import Engine
+from orchestrator.checks.space import Around, CheckRequest
+from orchestrator.cli import entry as command_line
+from orchestrator.execution.engine import Engine
 from orchestrator.planning.request import Request
-from orchestrator.recorded import Result
-from orchestrator.session import Session, system_clock
+from orchestrator.records.recorded import Result
+from orchestrator.running.session import Session, system_clock
 
 REPOSITORY = Path(__file__).parent.parent
 MEMORY = Path("/dev/shm")  # noqa: S108 - a file system in memory, not a guessable name in it

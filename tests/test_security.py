@@ -19,29 +19,29 @@ import orjson
 import pytest
 from rich.console import Console
 
-from budgets.chain import LEDGER, read
 from budgets.events import Planned, Reserved, Status
-from budgets.head import HEAD
-from budgets.ledger import Ledger
-from budgets.markdown import to_markdown
+from budgets.ledger.chain import LEDGER, read
+from budgets.ledger.head import HEAD
+from budgets.ledger.writer import Ledger
 from budgets.plain import plain, printable
-from budgets.report import budget_report
+from budgets.report.markdown import to_markdown
+from budgets.report.model import budget_report
 from budgets.terms import Limits
 from objectives import registry, secrets
 from objectives.api import Objective, ObjectiveSpec
 from objectives.space import Knob
-from orchestrator import artifacts
-from orchestrator.engine import Engine
 from orchestrator.execution import attempts, processes
+from orchestrator.execution.engine import Engine
 from orchestrator.execution.evaluate import Attempt, Launcher, Outcome, Slots
 from orchestrator.execution.executors import InlineExecutor, LocalExecutor
 from orchestrator.execution.launch import Launch, Program
 from orchestrator.execution.logs import CappedLog
-from orchestrator.live import Live
-from orchestrator.recorded import Result, load_state
-from orchestrator.session import system_clock
-from orchestrator.settle import attempt_id
-from orchestrator.verify import verify
+from orchestrator.records.recorded import Result, load_state
+from orchestrator.running import artifacts
+from orchestrator.running.session import system_clock
+from orchestrator.running.settle import attempt_id
+from orchestrator.verification.verify import verify
+from orchestrator.watch.live import Live
 
 RunSearch = Callable[..., Result]
 Command = Callable[..., Any]

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from budgets.chain import Record
 from budgets.course import next_step
 from budgets.events import GenerationAsked, PanelAsked
 from budgets.fold import apply, begin
+from budgets.ledger.chain import Record
 from budgets.proxy.certificate import fidelity_of_next, length_of_next
 from budgets.state import RunState
 

@@ -10,9 +10,9 @@ from objectives import registry
 from objectives.api import ObjectiveSpec, SetupError
 from objectives.rebased import essential, rebased
 from objectives.space import Knob, SearchSpace
-from orchestrator.best.standing import Point
 from orchestrator.config.sections import Top
-from orchestrator.slurm.config_text import to_toml
+from orchestrator.config.text import to_toml
+from orchestrator.records.standing import Point
 
 
 @dataclass(frozen=True)

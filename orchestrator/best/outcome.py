@@ -10,14 +10,14 @@ from budgets.accounts import MS_PER_HOUR
 from budgets.campaign.differences import Difference
 from budgets.campaign.effects import CampaignReport, ConditionRow
 from budgets.campaign.words import with_level
-from budgets.markdown import duration
+from budgets.report.markdown import duration
 from budgets.state import RunState
 from budgets.verdict.findings_text import in_words
 from objectives.api import Variant
-from orchestrator.artifacts import campaign_report, sentence
-from orchestrator.best.standing import Best
-from orchestrator.recorded import Result
-from orchestrator.settle import attempt_place
+from orchestrator.records.attempts import attempt_place
+from orchestrator.records.recorded import Result
+from orchestrator.records.standing import Best
+from orchestrator.running.artifacts import campaign_report, sentence
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from typing import Any
 from budgets.statistics.comparison import Gain, percent
 from budgets.verdict.findings_text import in_words
 from objectives.api import ObjectiveSpec
-from orchestrator import artifacts
 from orchestrator.best.configuration import Configuration, KnobValue, moved
 from orchestrator.best.scale import usual_times
-from orchestrator.best.standing import Best, Evidence
+from orchestrator.records.standing import Best, Evidence
+from orchestrator.running import artifacts
 
 
 def as_dict(

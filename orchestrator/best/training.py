@@ -9,12 +9,12 @@ from budgets.terms import Calibration, CampaignTerms, Condition, Devices, Limits
 from objectives import registry
 from objectives.api import Objective, Variant
 from orchestrator.best.scale import keeping
-from orchestrator.best.standing import Best, Point
 from orchestrator.campaign.conditions import CONTROL, DEFAULT
 from orchestrator.campaign.request import CampaignRequest
 from orchestrator.planning.plan import limits_for, short_hash
 from orchestrator.planning.request import RUN_ID, Request, check_run_id
 from orchestrator.planning.seeds import training_seeds
+from orchestrator.records.standing import Best, Point
 
 RECOMMENDED, CANDIDATE = "recommended", "candidate"
 """What the condition is called: the second where it is not recommended."""

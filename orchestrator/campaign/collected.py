@@ -1,21 +1,23 @@
-"""What a command leaves of a whole campaign: `effects.json`, `effects.png`, `manifest.json`."""
+"""What a command leaves of a whole campaign: `effects.json` and `manifest.json`."""
 
-from collections.abc import Callable
 from datetime import datetime
 from os.path import relpath
 from pathlib import Path
 
 import orjson
 
-from budgets.campaign.effects import CampaignReport
 from budgets.campaign.matrix import PENDING, Cell, Matrix
-from budgets.chain import LEDGER
-from budgets.storage import write_aside
+from budgets.ledger.chain import LEDGER
+from budgets.ledger.storage import write_aside
 from budgets.terms import CampaignTerms, Condition
-from orchestrator.campaign import picture
 from orchestrator.campaign.cells import campaign_name, campaign_of, cells_of
 from orchestrator.campaign.conditions import agreed, factors_of
-from orchestrator.campaign.manifest import (
+from orchestrator.campaign.searches import SearchCell, campaign_directory
+from orchestrator.campaign.status import Board, board_of_runs
+from orchestrator.config.asked import request_of
+from orchestrator.config.resolve import Resolved
+from orchestrator.planning.request import run_directory
+from orchestrator.records.manifest import (
     Manifest,
     described,
     read_manifest,
@@ -23,14 +25,8 @@ from orchestrator.campaign.manifest import (
     with_statuses,
     write_manifest,
 )
-from orchestrator.campaign.searches import SearchCell, campaign_directory
-from orchestrator.campaign.status import Board, board_of_runs
-from orchestrator.charts.forms import MISSING
-from orchestrator.config.asked import request_of
-from orchestrator.config.resolve import Resolved
-from orchestrator.planning.request import run_directory
-from orchestrator.recorded import is_there
-from orchestrator.session import make_directory
+from orchestrator.records.recorded import is_there
+from orchestrator.running.session import make_directory
 
 
 def begin_searches(root: Path, resolved: Resolved, cells: tuple[SearchCell, ...]) -> Path:
@@ -89,7 +85,7 @@ def manifest_of_searches(
     return described(matrix, places, "search", source, {}, resolved.top.objective)
 
 
-def collect_runs(directory: Path, now: datetime, say: Callable[[str], None]) -> Board:
+def collect_runs(directory: Path, now: datetime) -> Board:
     """Write what is said of a campaign whose cells are runs, as they stand. Raises ValueError."""
     manifest = read_manifest(directory)
     if manifest is None:
@@ -99,18 +95,4 @@ def collect_runs(directory: Path, now: datetime, say: Callable[[str], None]) -> 
     document = {"sentence": board.sentence, "campaign": board.report.model_dump()}
     options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
     write_aside(directory / "effects.json", orjson.dumps(document, option=options))
-    draw_beside(directory, board.report, board.objective, say)
     return board
-
-
-def draw_beside(
-    directory: Path, report: CampaignReport, objective: str, say: Callable[[str], None]
-) -> None:
-    """`effects.png` in the campaign's directory, if there is anything to draw it with."""
-    path = directory / picture.PICTURE
-    try:
-        picture.draw(report, path, picture.unit_of(objective, report.measure))
-    except ImportError:
-        say(f"No {path}: {MISSING}.")
-    else:
-        say(f"Picture: {path}")

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from budgets.markdown import duration
 from budgets.plain import plain
+from budgets.report.markdown import duration
 from orchestrator.campaign.outlook import Expected, Outlook
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from budgets.accounts import MS_PER_HOUR
 from budgets.terms import Plan
 from orchestrator.campaign.outlook import Outlook
-from orchestrator.check import Known
 from orchestrator.planning.basis import Basis
 from orchestrator.planning.checklist import Item, Need, checklist
 from orchestrator.planning.facts import facts_of, window_hours
+from orchestrator.planning.known_knobs import Known
 from orchestrator.planning.room import room
 
 

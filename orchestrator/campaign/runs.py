@@ -7,12 +7,12 @@ from pathlib import Path
 from statistics import fmean
 
 from budgets.campaign.matrix import PAUSED, PENDING, RUNNING, Cell, Matrix, matrix_of
-from budgets.chain import LEDGER, LedgerCorruptError
 from budgets.fold import ImpossibleEventError
+from budgets.ledger.chain import LEDGER, LedgerCorruptError
 from budgets.rules.triggers import judge
 from budgets.state import RunState
-from orchestrator.campaign.heard import Heard, hear
-from orchestrator.campaign.manifest import Manifest, seed_of
+from orchestrator.records.heard import Heard, hear
+from orchestrator.records.manifest import Manifest, seed_of
 
 STOPPED, UNREADABLE = "stopped", "unreadable"
 

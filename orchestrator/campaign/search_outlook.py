@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from budgets.markdown import duration
 from budgets.plain import plain
+from budgets.report.markdown import duration
 from orchestrator.campaign.searches import SearchCell
 from orchestrator.config.asked import conduct_of, request_of
-from orchestrator.engine import devices_of
+from orchestrator.execution.engine import devices_of
 from orchestrator.execution.evaluate import Slots
-from orchestrator.planning.commands import circumstances
+from orchestrator.planning.circumstances import circumstances
 
 if TYPE_CHECKING:
     from orchestrator.planning.page import TierPage

@@ -11,17 +11,17 @@ from budgets.campaign.effects import CampaignReport, campaign_report
 from budgets.campaign.matrix import Matrix, matrix_of
 from budgets.campaign.matrix_text import WIDTH, matrix_lines
 from budgets.campaign.text import campaign_lines, campaign_sentence
-from budgets.chain import LEDGER, Reader
 from budgets.events import Planned
-from budgets.markdown import amount, duration
+from budgets.ledger.chain import LEDGER, Reader
+from budgets.ledger.storage import read_plain
 from budgets.plain import plain
-from budgets.report import BudgetReport, budget_report
-from budgets.storage import read_plain
+from budgets.report.markdown import amount, duration
+from budgets.report.model import BudgetReport, budget_report
 from budgets.terms import Thresholds
-from orchestrator.campaign.heard import Heard, hear
-from orchestrator.campaign.manifest import Manifest, read_manifest
 from orchestrator.campaign.runs import in_flight, matrix_of_runs
-from orchestrator.recorded import find_run, is_there
+from orchestrator.records.heard import Heard, hear
+from orchestrator.records.manifest import Manifest, read_manifest
+from orchestrator.records.recorded import find_run, is_there
 
 
 @dataclass(frozen=True)

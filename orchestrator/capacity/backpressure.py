@@ -11,11 +11,11 @@ from pathlib import Path
 
 import orjson
 
-from budgets.chain import Record
 from budgets.events import Event, Settled
 from budgets.fold import apply, begin
+from budgets.ledger.chain import Record
+from budgets.ledger.storage import DISK, write_aside
 from budgets.state import RunState
-from budgets.storage import DISK, write_aside
 from orchestrator.capacity.control import Pressure, begun
 from orchestrator.capacity.gauge import Gauge, row
 from orchestrator.capacity.terms import Backpressure

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from budgets.markdown import amount
 from budgets.plain import plain
-from budgets.report import Balance
+from budgets.report.markdown import amount
+from budgets.report.model import Balance
 from budgets.statistics.comparison import Gain, better, percent
 from orchestrator.compare.model import Compared, Fact, Part, Side
 from orchestrator.compare.plots import plots

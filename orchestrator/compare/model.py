@@ -8,8 +8,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from budgets.pace import Timing
-from budgets.report import Balance
+from budgets.report.model import Balance
+from budgets.report.pace import Timing
 from budgets.statistics.comparison import Gain
 from orchestrator.report.model import Answer, Identity, KnobView
 

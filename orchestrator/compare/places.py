@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from os.path import isdir, normpath
 from pathlib import Path
 
-from budgets.chain import LEDGER
-from orchestrator.campaign.manifest import read_manifest
+from budgets.ledger.chain import LEDGER
 from orchestrator.campaign.runs import DEPTHS
-from orchestrator.recorded import find_run, is_there, recorded_plan
+from orchestrator.records.manifest import read_manifest
+from orchestrator.records.recorded import find_run, is_there, recorded_plan
 
 FEWEST, MOST = 2, 20
 """Runs that are side by side."""

@@ -11,11 +11,11 @@ from orchestrator.capacity.terms import Pacing
 from orchestrator.config.document import quoted
 from orchestrator.config.resolve import Resolved
 from orchestrator.config.sections import Backend
-from orchestrator.engine import Engine
+from orchestrator.execution.engine import Engine
+from orchestrator.planning.known import read_known
 from orchestrator.planning.request import Confirm, Follows, Request
 from orchestrator.planning.window import parse_window
 from orchestrator.trackers.names import Tracker
-from orchestrator.warm.known import read_known
 
 
 @dataclass(frozen=True)

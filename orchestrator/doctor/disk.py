@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from budgets.ledger import BALLAST_BYTES, LEAST_FREE_BYTES
+from budgets.ledger.writer import BALLAST_BYTES, LEAST_FREE_BYTES
 from orchestrator.doctor.finding import Finding, gib
 
 LEDGER_BYTES = 2048

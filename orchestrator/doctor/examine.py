@@ -26,9 +26,9 @@ from orchestrator.doctor import (
 from orchestrator.doctor.asking import Ask, Asked
 from orchestrator.doctor.finding import ME, Finding, Section
 from orchestrator.doctor.subject import Subject
-from orchestrator.engine import Engine
 from orchestrator.execution import processes, ray_access
 from orchestrator.execution.devices import Offer, cpu_name, usable_cpus
+from orchestrator.execution.engine import Engine
 from orchestrator.execution.evaluate import Slots
 from orchestrator.execution.occupancy import process_name
 from orchestrator.trackers.names import is_installed

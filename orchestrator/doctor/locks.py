@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryFile
 
-from budgets.lock import give_back
+from budgets.ledger.lock import give_back
 from orchestrator.doctor.finding import Finding
-from orchestrator.place import NETWORK, check_place, file_system
+from orchestrator.running.place import NETWORK, check_place, file_system
 
 TAKEN, REFUSED = "taken", "refused"
 TRY_SECONDS = 10.0

@@ -7,8 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from budgets.ledger import BALLAST
-from budgets.lock import LOCK
+from budgets.ledger.lock import LOCK
+from budgets.ledger.writer import BALLAST
 from orchestrator.doctor.disk import ASSUMED, Footprint
 from orchestrator.doctor.finding import ME, Finding
 

@@ -21,7 +21,7 @@ from typing import BinaryIO, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from budgets.events import Owner, Status
-from budgets.storage import FULL, sync_directory, write_all, write_aside
+from budgets.ledger.storage import FULL, sync_directory, write_all, write_aside
 from objectives.api import Measurement
 from orchestrator.execution.evaluate import Attempt, Outcome
 from orchestrator.execution.processes import MARK_LENGTH

@@ -9,19 +9,19 @@ from statistics import median
 from typing import Literal
 
 from budgets.calibration import measure
-from budgets.chain import LEDGER, LedgerCorruptError, Reader, Record, read
 from budgets.events import Planned, Settled, Status
 from budgets.fold import ImpossibleEventError, fold
-from budgets.storage import read_plain
+from budgets.ledger.chain import LEDGER, LedgerCorruptError, Reader, Record, read
+from budgets.ledger.storage import read_plain
 from budgets.terms import Calibration, Devices, Plan
 from budgets.verdict import luck
 from objectives.api import Objective
-from orchestrator.calibrations import find_calibration
+from orchestrator.planning.calibrations import find_calibration
 from orchestrator.planning.history import read_history
 from orchestrator.planning.overheads import ASSUMED, Overheads, overheads
 from orchestrator.planning.priors import nearest
 from orchestrator.planning.room import bytes_of_evaluations
-from orchestrator.recorded import is_set_aside
+from orchestrator.records.recorded import is_set_aside
 
 Origin = Literal["measured", "prior", "assumed", "none"]
 """Measured here on such devices; estimated from another measurement; a person's word; nothing."""

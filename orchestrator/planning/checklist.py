@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from budgets.markdown import duration
+from budgets.report.markdown import duration
 from orchestrator.planning.basis import Origin
 
 Answer = Literal["pass", "fail", "unknown"]

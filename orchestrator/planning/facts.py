@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from budgets.accounts import MS_PER_HOUR
 from budgets.terms import Plan
-from orchestrator.check import Known
 from orchestrator.planning.basis import Basis
 from orchestrator.planning.checklist import Facts, Need
+from orchestrator.planning.known_knobs import Known
 from orchestrator.planning.room import Room
 
 if TYPE_CHECKING:

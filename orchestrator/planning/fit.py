@@ -9,7 +9,7 @@ from dataclasses import replace
 from math import sqrt
 from typing import get_args
 
-from budgets.markdown import duration
+from budgets.report.markdown import duration
 from budgets.terms import Plan, Tier
 from budgets.tiers import INTENT
 from objectives import registry

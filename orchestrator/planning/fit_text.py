@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from budgets.markdown import duration
 from budgets.plain import plain
+from budgets.report.markdown import duration
 from orchestrator.planning.choice import Choice, Room
 from orchestrator.planning.fit import best, too_short
 

@@ -17,15 +17,15 @@ from typing import Any
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from budgets.chain import LEDGER, LedgerCorruptError
 from budgets.events import Settled, Status
 from budgets.fold import ImpossibleEventError
-from budgets.pace import last_seen, timing
+from budgets.ledger.chain import LEDGER, LedgerCorruptError
+from budgets.ledger.storage import DISK, read_plain
+from budgets.report.pace import last_seen, timing
 from budgets.rules.triggers import Decision, Verdict, judge
 from budgets.state import RunState
-from budgets.storage import DISK, read_plain
 from budgets.terms import Devices, Phase, Tier
-from orchestrator.recorded import is_set_aside, recorded_state
+from orchestrator.records.recorded import is_set_aside, recorded_state
 
 HISTORY = "history.jsonl"
 
@@ -98,7 +98,7 @@ class History:
 
 def entry_of(state: RunState, verdict: Verdict | None = None) -> Entry:
     """The run as it stands, with this verdict or the one that its records allow."""
-    from budgets.usage import idle_hours
+    from budgets.report.usage import idle_hours
 
     plan, took = state.plan, timing(state)
     settings = dict(plan.objective.get("settings", {}))

@@ -7,7 +7,7 @@ from budgets.accounts import MS_PER_HOUR
 from budgets.course import expected
 from budgets.proxy.certificate import outlook
 from budgets.terms import Plan
-from orchestrator.calibrations import CALIBRATION_SEEDS
+from orchestrator.planning.calibrations import CALIBRATION_SEEDS
 from orchestrator.planning.lost import NOTHING_LOST, Lost
 
 

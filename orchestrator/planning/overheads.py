@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean, median
 
-from budgets.chain import Record
 from budgets.events import GenerationTold, Opened, Reserved, Settled
+from budgets.ledger.chain import Record
 
 
 @dataclass(frozen=True)

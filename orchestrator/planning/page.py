@@ -10,12 +10,12 @@ from typing import Any, get_args
 import numpy as np
 
 from budgets.terms import Devices, Plan, Tier
-from orchestrator.check import Known
 from orchestrator.planning.barrier import SEED, Simulated, simulate
 from orchestrator.planning.basis import Basis
 from orchestrator.planning.checklist import Item, checklist
 from orchestrator.planning.facts import facts_of
 from orchestrator.planning.gains import Smallest, smallest_gain
+from orchestrator.planning.known_knobs import Known
 from orchestrator.planning.plan import Succession
 from orchestrator.planning.power import GAINS, Assumptions, Power, imagined_power, of_the_comparison
 from orchestrator.planning.preview import Preview, preview_tiers

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from budgets.calibration import Forecast
 from budgets.following import beginning
-from budgets.markdown import duration
 from budgets.plain import plain
+from budgets.report.markdown import duration
 from budgets.terms import Plan
 from objectives.api import ObjectiveSpec
 from objectives.registry import kind

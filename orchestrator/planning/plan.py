@@ -24,6 +24,7 @@ from budgets.terms import (
 from budgets.tiers import Sizing, size, size_expanded
 from objectives.api import Objective
 from objectives.registry import short_name
+from orchestrator.planning.proxy import check_population, proxy_terms, what_leaves_it_out
 from orchestrator.planning.request import (
     CONTROL_SEEDS,
     LEAST_SIGMA0,
@@ -38,7 +39,6 @@ from orchestrator.planning.request import (
     method_of,
     run_name,
 )
-from orchestrator.proxy import check_population, proxy_terms, what_leaves_it_out
 
 CALIBRATION_LIMIT_SECONDS = 600.0
 """How long a baseline may take before anything has been measured."""

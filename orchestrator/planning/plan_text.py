@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from budgets.calibration import chance_of_pause, failures_to_pause
-from budgets.markdown import duration
 from budgets.proxy.certificate import outlook
+from budgets.report.markdown import duration
 from budgets.terms import Plan, Window
 from budgets.tiers import INTENT
 from orchestrator.planning.page import TierPage

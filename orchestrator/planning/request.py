@@ -15,7 +15,7 @@ from budgets.terms import (
 )
 from objectives.api import Objective
 from objectives.registry import short_name
-from orchestrator.warm.known import KnownSettings
+from orchestrator.planning.known import KnownSettings
 
 RUN_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 

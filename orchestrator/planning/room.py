@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from budgets.ledger import BALLAST_BYTES, LEAST_FREE_BYTES
+from budgets.ledger.writer import BALLAST_BYTES, LEAST_FREE_BYTES
 from budgets.terms import Plan
 
 BLOCK = 4096

@@ -7,7 +7,7 @@ from statistics import median
 from budgets.calibration import measure
 from budgets.terms import Calibration, Devices
 from objectives.api import Objective
-from orchestrator.calibrations import find_calibration
+from orchestrator.planning.calibrations import find_calibration
 from orchestrator.planning.history import read_history
 from orchestrator.planning.lost import NOTHING_LOST, Lost, lost
 from orchestrator.planning.priors import Prior, nearest, scaled_seconds

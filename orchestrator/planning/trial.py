@@ -18,7 +18,7 @@ from budgets.terms import PanelName, Plan, SearchTerms
 from budgets.verdict.conditions import conditions
 from budgets.verdict.finalists import BASELINE, winner
 from budgets.verdict.gains import winner_gain
-from orchestrator.panels import panel
+from orchestrator.planning.panels import panel
 from orchestrator.planning.seeds import evaluation_seeds
 
 if TYPE_CHECKING:

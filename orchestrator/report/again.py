@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from budgets.following import BEGINNING
-from budgets.liveness import moved
 from budgets.proxy.certificate import LEAST_CANDIDATES
+from budgets.report.liveness import moved
 from budgets.state import RunState
 from budgets.terms import Caps, Plan
 from objectives import registry
@@ -16,17 +16,17 @@ from objectives.api import ObjectiveSpec, SetupError
 from objectives.secrets import redacted
 from objectives.space import SearchSpace
 from orchestrator.best.training import training_name
-from orchestrator.calibrations import CALIBRATION_SEEDS
-from orchestrator.check import CHECK_SEEDS
+from orchestrator.checks.space import CHECK_SEEDS
 from orchestrator.config.document import as_assigned
 from orchestrator.config.sections import Evaluation, Top
+from orchestrator.planning.calibrations import CALIBRATION_SEEDS
 from orchestrator.planning.plan import limits_for
+from orchestrator.planning.proxy import proxy_terms
 from orchestrator.planning.request import (
     METHOD,
     SIGMA0,
     run_directory,
 )
-from orchestrator.proxy import proxy_terms
 from orchestrator.report.terms import flags, terms, text, thresholds, verdict
 
 

@@ -3,7 +3,7 @@
 from datetime import datetime
 from pathlib import Path
 
-from budgets.report import BudgetReport
+from budgets.report.model import BudgetReport
 from budgets.state import RunState
 from orchestrator.report.answers import campaigns, finished, others, standing
 from orchestrator.report.answers.asked import Asked

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 
 from budgets.campaign.matrix import Cell
 from budgets.campaign.text import campaign_lines
-from budgets.markdown import number
 from budgets.plain import plain
-from orchestrator.campaign.bars import bars_of
-from orchestrator.campaign.picture import unit_of
+from budgets.report.markdown import number
 from orchestrator.campaign.status import Board
+from orchestrator.report.bars import bars_of
+from orchestrator.report.campaign_picture import unit_of
 from orchestrator.report.contents.blocks import Block, Column, Figure, Lead, Section, Table, names
 from orchestrator.report.contents.parsed import blocks_of
 from orchestrator.report.markdown import of_sections as as_markdown

@@ -5,11 +5,11 @@ from datetime import datetime
 from itertools import chain
 from pathlib import Path
 
-from budgets.chain import LEDGER, Record
-from budgets.head import Marked
-from budgets.report import BudgetReport, budget_report
+from budgets.ledger.chain import LEDGER, Record
+from budgets.ledger.head import Marked
+from budgets.report.model import BudgetReport, budget_report
 from budgets.state import RunState
-from orchestrator.recorded import is_there
+from orchestrator.records.recorded import is_there
 from orchestrator.report.answer import answer
 from orchestrator.report.answers.asked import found_as
 from orchestrator.report.curves import curves

@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from budgets.chain import LEDGER
 from budgets.events import Settled, Status
-from budgets.head import read_mark
+from budgets.ledger.chain import LEDGER
+from budgets.ledger.head import read_mark
 from budgets.state import Batch, RunState
 from budgets.verdict.finalists import BASELINE, full_ones
 from orchestrator.execution.attempts import METRICS
+from orchestrator.records.attempts import attempt_place
 from orchestrator.report.files import read_whole
 from orchestrator.report.measured import scored_by
 from orchestrator.report.model import Curve
-from orchestrator.settle import attempt_place
 
 MOST_POINTS = 200
 MOST_BYTES = 16 << 20

@@ -3,9 +3,9 @@
 from math import sqrt
 
 from budgets.state import Generation, RunState
-from orchestrator.landscape import Landscape
+from orchestrator.records.diverged import ReplayError
 from orchestrator.report.model import Distribution, Spread
-from orchestrator.walk import ReplayError
+from orchestrator.search.landscape import Landscape
 from orchestrator.warm.distribution import is_there, stood_at
 
 
@@ -17,7 +17,7 @@ def distribution(state: RunState) -> tuple[Distribution | None, str]:
     if not state.told:
         return None, "no generation is told yet"
     try:
-        from orchestrator.analyze import by_chance, landscapes  # imports cma
+        from orchestrator.analysis.analyze import by_chance, landscapes  # imports cma
     except ImportError as error:
         return None, f"the search cannot be replayed here: {error}"
     try:

@@ -7,10 +7,10 @@ from budgets.causes import cause_of
 from budgets.events import Settled
 from budgets.state import Batch, Generation, RunState, Try
 from objectives.space import SearchSpace
-from orchestrator.export import arm_of
+from orchestrator.records.attempts import attempt_place
+from orchestrator.records.export import arm_of
 from orchestrator.report.model import Evaluation, InFlight
 from orchestrator.report.times import Noted, Place, RunClock, place_of
-from orchestrator.settle import attempt_place
 
 UNKNOWN = "unknown device"
 

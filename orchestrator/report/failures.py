@@ -6,13 +6,13 @@ from pathlib import Path
 
 from budgets.causes import Cause
 from budgets.events import Settled
-from budgets.failures import by_cause, ends_by_evaluation
 from budgets.plain import printable
+from budgets.report.failures import by_cause, ends_by_evaluation
 from budgets.state import RunState
 from objectives.secrets import redacted, without_values
+from orchestrator.records.attempts import attempt_place
 from orchestrator.report.files import read_end
 from orchestrator.report.model import FailureGroup
-from orchestrator.settle import attempt_place
 
 LOGS = ("stderr.txt", "stdout.txt")
 MOST_PLACES = 5

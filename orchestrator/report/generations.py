@@ -9,8 +9,8 @@ from statistics import fmean, stdev
 from budgets.accounts import MS_PER_HOUR
 from budgets.calibration import best_of_noise
 from budgets.events import Status
+from budgets.report.usage import idle_hours
 from budgets.state import Generation, RunState
-from budgets.usage import idle_hours
 from orchestrator.report.evaluations import Ended, is_short
 from orchestrator.report.model import Beside, GenerationView
 from orchestrator.report.times import Noted, Place, RunClock, place_of

@@ -1,6 +1,6 @@
 """Every knob of a run: its range, where it began, and what is recommended."""
 
-from budgets.report import recommendation
+from budgets.report.model import recommendation
 from budgets.state import RunState
 from objectives.space import Knob, SearchSpace
 from orchestrator.report.model import KnobView

@@ -8,8 +8,8 @@ from statistics import fmean, stdev
 from budgets.state import RunState
 from budgets.verdict.finalists import full_ones, mean_score
 from objectives.space import SearchSpace
+from orchestrator.analysis.sensitivity import KnobEstimate, estimate_of
 from orchestrator.report.model import Marginal
-from orchestrator.sensitivity import KnobEstimate, estimate_of
 
 MOST_BINS = 8
 LEAST_IN_A_BIN = 4

@@ -12,7 +12,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from budgets.events import Status
-from budgets.report import BudgetReport
+from budgets.report.model import BudgetReport
 from budgets.statistics.comparison import Gain
 from budgets.terms import Limits, PanelName, Phase, Tier
 
@@ -58,7 +58,7 @@ class Identity(_Part):
         return self.found_as or self.run_id
 
 
-Mood = Literal["good", "bad", "open", "trouble"]
+Mood = Literal["good", "caution", "bad", "open", "trouble"]
 """Go; No-Go; running or no verdict; paused, stopped, failed."""
 
 

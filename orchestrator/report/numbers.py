@@ -1,6 +1,6 @@
 """Numbers as a report's tables have them."""
 
-from budgets.markdown import duration
+from budgets.report.markdown import duration
 
 
 def score(value: float | None) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
-from budgets.storage import write_aside
+from budgets.ledger.storage import write_aside
 from orchestrator.charts.chart import Plot
 from orchestrator.charts.figure import picture
 from orchestrator.charts.forms import MISSING, Form, can_draw

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import NamedTuple
 
-from budgets.chain import Record
 from budgets.events import (
     GenerationAsked,
     GenerationTold,
@@ -16,6 +15,7 @@ from budgets.events import (
     Settled,
 )
 from budgets.fold import fold
+from budgets.ledger.chain import Record
 from budgets.state import RunState
 
 Place = tuple[str | None, int, int, int, int]

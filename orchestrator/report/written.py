@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from budgets.storage import write_aside
-from orchestrator.session import make_directory
+from budgets.ledger.storage import write_aside
+from orchestrator.running.session import make_directory
 
 STDOUT = Path("-")
 

@@ -3,7 +3,7 @@
 `Search` is the whole of it for the rest of the program. `strategy` alone imports cma.
 """
 
-from orchestrator.landscape import Point
+from orchestrator.search.landscape import Point
 from orchestrator.search.replay import DRIFT_TOLERANCE, REPLAY_TOLERANCE
 from orchestrator.search.search import Search, landscape_of_noise
 

@@ -4,8 +4,8 @@ import numpy as np
 
 from budgets.events import GenerationTold, Guided
 from budgets.state import Generation
-from orchestrator.landscape import Point
-from orchestrator.walk import ReplayError
+from orchestrator.records.diverged import ReplayError
+from orchestrator.search.landscape import Point
 
 REPLAY_TOLERANCE = 1e-9
 """Largest difference between a recorded and a re-asked coordinate that is the same point: other

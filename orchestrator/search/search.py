@@ -12,9 +12,9 @@ import numpy as np
 from budgets.events import GenerationTold, Guided
 from budgets.state import Generation, fitness
 from budgets.terms import SearchMethod, SearchTerms
-from orchestrator.landscape import Landscape, Point
 from orchestrator.search.directions import Chained, Directions, Independent, MirroredOrthogonal
 from orchestrator.search.guide import guided
+from orchestrator.search.landscape import Landscape, Point
 from orchestrator.search.replay import compare_guided, compare_points, compare_told
 from orchestrator.search.strategy import Strategy
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from orchestrator.landscape import Landscape, Point, landscape
 from orchestrator.search.directions import Array, Directions
+from orchestrator.search.landscape import Landscape, Point, landscape
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # it misses matplotlib, which nobody asked for

@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Literal
 
 from budgets.campaign.effects import campaign_of
-from budgets.markdown import amount, duration
-from budgets.pace import last_seen, pace
 from budgets.plain import one_line, printable
-from budgets.report import balances
+from budgets.report.markdown import amount, duration
+from budgets.report.model import balances
+from budgets.report.pace import last_seen, pace
+from budgets.report.sentence import sentence
 from budgets.rules.triggers import Decision, judge
-from budgets.sentence import sentence
 from budgets.state import RunState
 from budgets.verdict.findings import title
-from orchestrator.campaign.heard import Heard
+from orchestrator.records.heard import Heard
 
 Standing = Literal[
     "running", "interrupted", "paused", "stopped", "finished", "empty", "damaged", "unread"

@@ -5,11 +5,11 @@ from datetime import datetime
 from pathlib import Path
 from threading import Lock
 
-from budgets.chain import LEDGER, LedgerCorruptError
 from budgets.fold import ImpossibleEventError
-from budgets.pace import last_seen
+from budgets.ledger.chain import LEDGER, LedgerCorruptError
+from budgets.report.pace import last_seen
 from budgets.state import RunState
-from orchestrator.campaign.heard import Heard
+from orchestrator.records.heard import Heard
 from orchestrator.serve.entry import Entry, empty, entry_of, unread, unreadable
 from orchestrator.watch.follow import Follower
 from orchestrator.watch.snapshot import Snapshot

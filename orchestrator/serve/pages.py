@@ -11,8 +11,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from budgets.pace_text import clock
 from budgets.plain import printable
+from budgets.report.pace_text import clock
 from orchestrator.report import page
 from orchestrator.report.collect import report as collected
 from orchestrator.report.rendering import style as report_style

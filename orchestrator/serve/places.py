@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from budgets.chain import LEDGER
-from orchestrator.campaign.manifest import read_manifest
-from orchestrator.recorded import is_set_aside
+from budgets.ledger.chain import LEDGER
+from orchestrator.records.manifest import read_manifest
+from orchestrator.records.recorded import is_set_aside
 
 DEEPEST = 7
 """Levels below the root: a campaign's cell may have a runs directory of its own."""

@@ -2,10 +2,10 @@
 
 from datetime import datetime, timedelta
 
-from budgets.markdown import amount, duration
-from budgets.pace import Pace
 from budgets.plain import printable
-from budgets.report import Balance
+from budgets.report.markdown import amount, duration
+from budgets.report.model import Balance
+from budgets.report.pace import Pace
 from orchestrator.serve.entry import Entry
 from orchestrator.serve.view import Bar, Cell, Row, Since, View
 from orchestrator.watch import parts

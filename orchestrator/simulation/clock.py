@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from budgets.ledger import Clock
+from budgets.ledger.writer import Clock
 
 BEGAN = datetime(2030, 1, 1, tzinfo=UTC)
 

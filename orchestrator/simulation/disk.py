@@ -1,4 +1,4 @@
-"""A `budgets.storage.Storage` that fails or loses power at the call a test names.
+"""A `budgets.ledger.storage.Storage` that fails or loses power at the call a test names.
 
 It writes through to real files, so that readers see what a running system would show them, and
 remembers beside them what is durable: bytes that were synced, names whose directory was synced.
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from budgets.storage import DISK
+from budgets.ledger.storage import DISK
 from orchestrator.simulation.faults import Call, Fault, PowerCut
 from orchestrator.simulation.pages import Pages
 

@@ -7,7 +7,6 @@ from math import ceil
 from pathlib import Path
 
 from budgets.causes import cause_of
-from budgets.chain import LEDGER, Reader, Record, read
 from budgets.events import (
     Event,
     GenerationAsked,
@@ -19,6 +18,7 @@ from budgets.events import (
     Status,
 )
 from budgets.fold import apply, begin, fold
+from budgets.ledger.chain import LEDGER, Reader, Record, read
 from budgets.state import RunState
 from budgets.terms import Window
 from objectives.analytic_settings import MOST_HALVINGS
@@ -27,7 +27,7 @@ from orchestrator.simulation.clock import SimulatedClock
 from orchestrator.simulation.journal import Evaluation, Journal, Use
 from orchestrator.simulation.must import must
 from orchestrator.simulation.reference import Reference
-from orchestrator.verify import verify
+from orchestrator.verification.verify import verify
 
 
 @dataclass

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from objectives.api import Objective
-from orchestrator.engine import Engine
+from orchestrator.execution.engine import Engine
 from orchestrator.execution.evaluate import Executor, Slots
 
 
@@ -14,7 +14,7 @@ class Killed(BaseException):
 
 @dataclass
 class Person:
-    """Who interrupts a session (`orchestrator.walk.Stop`)."""
+    """Who interrupts a session (`orchestrator.running.walk.Stop`)."""
 
     requested: bool = False
     now: bool = False

@@ -23,9 +23,9 @@ from budgets.verdict.gains import winner_gain
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.planning.request import Request
-from orchestrator.recorded import Result
-from orchestrator.run import Run
-from orchestrator.session import Session
+from orchestrator.records.recorded import Result
+from orchestrator.running.run import Run
+from orchestrator.running.session import Session
 from orchestrator.simulation.clock import SimulatedClock
 from orchestrator.simulation.instant import InstantExecutor, Machine
 from orchestrator.simulation.session import Person, SimulatedEngine

@@ -14,16 +14,16 @@ from pathlib import Path
 import numpy as np
 
 from budgets.events import Event, Owner
-from budgets.ledger import LedgerStorageError
+from budgets.ledger.writer import LedgerStorageError
 from budgets.state import RunState
-from orchestrator.amend import Amendment, amend
 from orchestrator.execution import processes
 from orchestrator.execution.attempts import CONFIG, SUMMARY, read, write_model
 from orchestrator.execution.evaluate import Attempt, Slots
 from orchestrator.execution.server import EngineError
 from orchestrator.planning.request import Request, run_directory
-from orchestrator.recorded import Result
-from orchestrator.session import Session
+from orchestrator.records.recorded import Result
+from orchestrator.running.amend import Amendment, amend
+from orchestrator.running.session import Session
 from orchestrator.simulation import beside
 from orchestrator.simulation.clock import SimulatedClock
 from orchestrator.simulation.disk import FaultyDisk

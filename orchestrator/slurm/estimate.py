@@ -8,22 +8,22 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from budgets.calibration import measure
-from budgets.chain import LEDGER
+from budgets.ledger.chain import LEDGER
 from budgets.terms import Calibration, Devices
 from objectives.api import Objective
 from objectives.registry import short_name
-from orchestrator.calibrations import CALIBRATION_SEEDS
 from orchestrator.config.asked import request_of
 from orchestrator.config.resolve import Resolved
-from orchestrator.follow import follow
-from orchestrator.follow import foreseen as following
+from orchestrator.planning.calibrations import CALIBRATION_SEEDS
 from orchestrator.planning.history import read_history
 from orchestrator.planning.overheads import ASSUMED
 from orchestrator.planning.plan import Succession, search_plan
 from orchestrator.planning.preview import Preview
 from orchestrator.planning.priors import Nearness, Prior, nearest
 from orchestrator.planning.request import Request
-from orchestrator.recorded import finished_runs
+from orchestrator.records.recorded import finished_runs
+from orchestrator.running.follow import follow
+from orchestrator.running.follow import foreseen as following
 from orchestrator.warm import start as warm
 
 DeviceKind = Literal["cpu", "cuda"]

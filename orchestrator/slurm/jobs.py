@@ -10,10 +10,10 @@ from orchestrator.campaign.cells import campaign_of, runs_of, terms_of
 from orchestrator.campaign.searches import SHARED, search_cells
 from orchestrator.config.asked import request_of
 from orchestrator.config.resolve import Resolved, all_keys, resolve
+from orchestrator.config.text import to_toml
 from orchestrator.planning.request import run_name
-from orchestrator.recorded import find_run
+from orchestrator.records.recorded import find_run
 from orchestrator.slurm.asked import check_backend
-from orchestrator.slurm.config_text import to_toml
 from orchestrator.slurm.estimate import (
     DeviceKind,
     Estimate,

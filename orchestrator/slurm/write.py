@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 import orjson
 
-from budgets.storage import write_aside
+from budgets.ledger.storage import write_aside
 from orchestrator.slurm.tree import EXECUTABLE, EXPORT, MANIFEST, SUBMITTED, Tree, digest
 
 

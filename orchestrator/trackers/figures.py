@@ -13,12 +13,12 @@ from datetime import datetime
 from statistics import median, stdev
 
 from budgets.calibration import best_of_noise
-from budgets.chain import Record
 from budgets.events import Decided, GenerationTold, Settled, Status
-from budgets.report import Balance, balances
+from budgets.ledger.chain import Record
+from budgets.report.model import Balance, balances
+from budgets.report.usage import idle_hours, wasted_hours
 from budgets.state import Generation, RunState
-from budgets.usage import idle_hours, wasted_hours
-from orchestrator.metrics import IN_TIME, measured
+from orchestrator.records.metrics import IN_TIME, measured
 
 OF_EVALUATION = (
     *("score", "seconds", "step_time_s", "tokens_per_second", "steps", "train_flops"),

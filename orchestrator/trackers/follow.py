@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from budgets.chain import Record
 from budgets.events import Settled
+from budgets.ledger.chain import Record
 from budgets.state import RunState
-from orchestrator.campaign.heard import Heard
-from orchestrator.tail import Tail
+from orchestrator.records.heard import Heard
+from orchestrator.records.tail import Tail
 from orchestrator.trackers.figures import Figures, Reading
 from orchestrator.trackers.place import Place, Told
 from orchestrator.trackers.pressure import SIGNALS, Signals

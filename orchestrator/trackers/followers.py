@@ -17,8 +17,7 @@ from pydantic import ValidationError
 
 from budgets.events import Event
 from budgets.plain import one_line
-from budgets.state import RunState
-from orchestrator.run import Observer
+from budgets.state import Observer, RunState
 from orchestrator.trackers.names import tell_later
 from orchestrator.trackers.place import Answer, Place
 

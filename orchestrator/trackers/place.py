@@ -19,7 +19,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from budgets.storage import read_plain, write_aside
+from budgets.ledger.storage import read_plain, write_aside
 
 TRACKERS = "trackers"
 

@@ -9,12 +9,12 @@ from typing import Any
 import orjson
 
 from budgets.plain import one_line
-from budgets.report import budget_report
+from budgets.report.model import budget_report
 from budgets.state import RunState
 from budgets.terms import Plan
 from budgets.verdict.findings import title
 from objectives import secrets
-from orchestrator.best.standing import best_of
+from orchestrator.records.standing import best_of
 from orchestrator.trackers.figures import currency, plain_name
 
 Value = str | int | float | bool

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from orchestrator.landscape import Matrix, rows
+from orchestrator.search.landscape import Matrix, rows
 
 
 @dataclass(frozen=True)

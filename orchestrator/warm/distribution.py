@@ -13,7 +13,7 @@ from objectives.space import SearchSpace
 from orchestrator.planning.request import Request, first_step
 
 if TYPE_CHECKING:
-    from orchestrator.landscape import Landscape, Matrix
+    from orchestrator.search.landscape import Landscape, Matrix
 
 LEAST_STEP, MOST_STEP = 0.05, 0.2
 """Of a search that begins where another one ended: that one's last step size, within these. Below,

@@ -13,15 +13,15 @@ from budgets.terms import Inherited, Plan, SearchTerms
 from objectives.api import ObjectiveSpec
 from objectives.registry import kind
 from objectives.space import Knob, SearchSpace
-from orchestrator.check import Point, stands_for
+from orchestrator.checks.space import Point, stands_for
 from orchestrator.planning.differences import deciding, differing
 from orchestrator.planning.plan import Succession
 from orchestrator.planning.request import Request, method_of
-from orchestrator.recorded import find_run, load_state
+from orchestrator.records.recorded import find_run, load_state
 from orchestrator.warm import distribution
 
 if TYPE_CHECKING:
-    from orchestrator.landscape import Landscape
+    from orchestrator.search.landscape import Landscape
 
 OPTION = "--warm-start"
 

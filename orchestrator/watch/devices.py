@@ -5,7 +5,7 @@ from statistics import median
 from typing import NamedTuple
 
 from budgets.state import RunState, Try
-from orchestrator.settle import attempt_place
+from orchestrator.records.attempts import attempt_place
 from orchestrator.watch.noted import Noted, key_of
 from orchestrator.watch.snapshot import DeviceRow
 from orchestrator.watch.words import which

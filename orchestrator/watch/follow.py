@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from budgets.chain import Record
+from budgets.ledger.chain import Record
 from budgets.state import RunState
-from orchestrator.tail import Tail
+from orchestrator.records.tail import Tail
 from orchestrator.watch.noted import Noted
 from orchestrator.watch.signs import Signs
 from orchestrator.watch.snapshot import Snapshot

@@ -19,11 +19,11 @@ from budgets.events import (
     Settled,
     Withdrawn,
 )
-from budgets.liveness import label
-from budgets.markdown import amount, duration
-from budgets.pace import pace
-from budgets.pace_text import pace_line
-from budgets.report import balances
+from budgets.report.liveness import label
+from budgets.report.markdown import amount, duration
+from budgets.report.model import balances
+from budgets.report.pace import pace
+from budgets.report.pace_text import pace_line
 from budgets.state import RunState
 from budgets.verdict.findings import title
 

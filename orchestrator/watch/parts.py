@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from budgets.markdown import amount, duration
-from budgets.pace_text import clock
-from budgets.report import Balance
+from budgets.report.markdown import amount, duration
+from budgets.report.model import Balance
+from budgets.report.pace_text import clock
 from orchestrator.watch.glyphs import (
     BAD,
     FAINT,

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from budgets.markdown import duration
+from budgets.report.markdown import duration
 from orchestrator.watch.glyphs import ASCII, BAD, FAINT, Glyphs, Line, Piece, bar, padded
 from orchestrator.watch.snapshot import DeviceRow
 

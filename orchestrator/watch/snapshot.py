@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict, computed_field
 from pydantic.dataclasses import dataclass
 
 from budgets.events import Status
-from budgets.pace import Pace
-from budgets.report import Balance
+from budgets.report.model import Balance
+from budgets.report.pace import Pace
 from budgets.terms import PanelName, Phase, Tier
 
 Standing = Literal["running", "elsewhere", "nobody", "over"]

@@ -8,14 +8,14 @@ from statistics import fmean
 from budgets.campaign.effects import campaign_of
 from budgets.course import next_step, pairing, search_is_over, still_apart
 from budgets.events import Settled, Status
-from budgets.markdown import duration
-from budgets.pace import Pace, expected_seconds, last_seen, pace
-from budgets.report import balances
+from budgets.report.markdown import duration
+from budgets.report.model import balances
+from budgets.report.pace import Pace, expected_seconds, last_seen, pace
+from budgets.report.sentence import sentence
 from budgets.rules.triggers import Verdict, judge
-from budgets.sentence import sentence
 from budgets.state import RunState
-from orchestrator.campaign.heard import Heard
-from orchestrator.walk import only_ends_the_search
+from orchestrator.records.heard import Heard
+from orchestrator.running.walk import only_ends_the_search
 from orchestrator.watch.devices import device_rows
 from orchestrator.watch.noted import Noted
 from orchestrator.watch.scores import scores_of

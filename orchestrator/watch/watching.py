@@ -5,9 +5,9 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Protocol
 
-from budgets.chain import LedgerCorruptError
 from budgets.events import Event
 from budgets.fold import ImpossibleEventError
+from budgets.ledger.chain import LedgerCorruptError
 from budgets.state import RunState
 from orchestrator.watch.follow import Follower
 from orchestrator.watch.snapshot import Snapshot

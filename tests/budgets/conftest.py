@@ -8,7 +8,6 @@ from typing import Any, Protocol
 
 import pytest
 
-from budgets.chain import Record
 from budgets.events import (
     Concluded,
     Event,
@@ -25,7 +24,8 @@ from budgets.events import (
     Status,
 )
 from budgets.fold import apply, begin
-from budgets.ledger import Clock, Ledger
+from budgets.ledger.chain import Record
+from budgets.ledger.writer import Clock, Ledger
 from budgets.state import Generation, RunState
 from budgets.terms import (
     Arm,

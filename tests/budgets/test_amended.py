@@ -8,8 +8,8 @@ import pytest
 from budgets.accounts import MS_PER_HOUR
 from budgets.events import Amended, Concluded
 from budgets.fold import ImpossibleEventError, fold
-from budgets.markdown import to_markdown
-from budgets.report import budget_report
+from budgets.report.markdown import to_markdown
+from budgets.report.model import budget_report
 from budgets.rules.triggers import judge
 from budgets.terms import Caps, Envelope
 

@@ -9,8 +9,8 @@ from pydantic import ValidationError
 from budgets.accounts import MS_PER_HOUR, Accounts, Calendar
 from budgets.events import Amended, Event, Overridden
 from budgets.fold import ImpossibleEventError, apply, fold
-from budgets.markdown import to_markdown
-from budgets.report import budget_report
+from budgets.report.markdown import to_markdown
+from budgets.report.model import budget_report
 from budgets.rules.triggers import judge, unaffordable
 from budgets.state import RunState
 from budgets.terms import Calibration, Caps, Parent, Window

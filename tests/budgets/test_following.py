@@ -6,7 +6,7 @@ import pytest
 
 from budgets.events import Overridden
 from budgets.following import BEGINNING, in_words, readings
-from budgets.report import budget_report
+from budgets.report.model import budget_report
 from budgets.rules.triggers import RULES, judge
 from budgets.terms import Source
 

@@ -8,8 +8,8 @@ import pytest
 
 from budgets.events import Late, Reserved, Status
 from budgets.fold import ImpossibleEventError
-from budgets.markdown import to_markdown
-from budgets.report import budget_report
+from budgets.report.markdown import to_markdown
+from budgets.report.model import budget_report
 from budgets.terms import Caps
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from typing import Literal
 import numpy as np
 import pytest
 
-from budgets import ledger as ledger_module
-from budgets.chain import LEDGER, LedgerCorruptError, read
 from budgets.events import Event, Overridden
-from budgets.ledger import Clock, Ledger, LedgerStorageError
+from budgets.ledger import writer as ledger_module
+from budgets.ledger.chain import LEDGER, LedgerCorruptError, read
+from budgets.ledger.writer import Clock, Ledger, LedgerStorageError
 from orchestrator.simulation.disk import FaultyDisk
 from orchestrator.simulation.faults import CALLS, Call, Fault, PowerCut
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import orjson
 import pytest
 
-from budgets.chain import LEDGER, LedgerCorruptError, read
 from budgets.events import Event, Overridden, Planned, Reserved, Settled
-from budgets.head import HEAD, LedgerRolledBackError
-from budgets.ledger import BALLAST, LedgerChangedError, LedgerStorageError
-from budgets.lock import LOCK
+from budgets.ledger.chain import LEDGER, LedgerCorruptError, read
+from budgets.ledger.head import HEAD, LedgerRolledBackError
+from budgets.ledger.lock import LOCK
+from budgets.ledger.writer import BALLAST, LedgerChangedError, LedgerStorageError
 
 if TYPE_CHECKING:
     from tests.budgets.conftest import Disk, MakePlan

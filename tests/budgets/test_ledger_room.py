@@ -8,12 +8,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from budgets import storage
-from budgets.chain import LEDGER, read
 from budgets.events import Event
-from budgets.head import HEAD
-from budgets.ledger import BALLAST, BALLAST_BYTES, LEAST_FREE_BYTES, Ledger, LedgerStorageError
-from budgets.storage import write_aside
+from budgets.ledger import storage
+from budgets.ledger.chain import LEDGER, read
+from budgets.ledger.head import HEAD
+from budgets.ledger.storage import write_aside
+from budgets.ledger.writer import (
+    BALLAST,
+    BALLAST_BYTES,
+    LEAST_FREE_BYTES,
+    Ledger,
+    LedgerStorageError,
+)
 
 if TYPE_CHECKING:
     from tests.budgets.conftest import Disk

@@ -19,7 +19,6 @@ from hypothesis.stateful import (
 )
 
 from budgets.accounts import MS_PER_HOUR
-from budgets.chain import read
 from budgets.events import (
     Amended,
     Concluded,
@@ -33,6 +32,7 @@ from budgets.events import (
     Status,
 )
 from budgets.fold import ImpossibleEventError, apply, begin, fold
+from budgets.ledger.chain import read
 from budgets.state import Generation, Try
 from budgets.terms import Caps, Envelope, Window
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
-from budgets.chain import LEDGER
-from budgets.head import HEAD
+from budgets.ledger.chain import LEDGER
+from budgets.ledger.head import HEAD
 from objectives import registry
 from objectives.api import Context, Knobs, Measurement, Objective, SetupError
-from orchestrator.engine import Engine
+from orchestrator.execution.engine import Engine
 from orchestrator.planning.request import Confirm
-from orchestrator.recorded import Result
+from orchestrator.records.recorded import Result
 
 if TYPE_CHECKING:
     from tests.conftest import Answer, Command

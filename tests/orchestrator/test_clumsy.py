@@ -10,10 +10,10 @@ from typing import Any
 import orjson
 import pytest
 
-from budgets.chain import LEDGER
+from budgets.ledger.chain import LEDGER
 from budgets.terms import Devices
 from orchestrator.planning.plan import limits_for
-from orchestrator.recorded import Result
+from orchestrator.records.recorded import Result
 
 Command = Callable[..., Any]
 RunSearch = Callable[..., Result]

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from budgets.chain import LEDGER, read
 from budgets.events import (
     Decided,
     Event,
@@ -20,15 +19,16 @@ from budgets.events import (
     Status,
 )
 from budgets.fold import fold
-from budgets.head import HEAD
+from budgets.ledger.chain import LEDGER, read
+from budgets.ledger.head import HEAD
 from budgets.terms import PanelName
-from orchestrator import artifacts
-from orchestrator.engine import Engine
+from orchestrator.execution.engine import Engine
 from orchestrator.execution.evaluate import Attempt, Outcome, Slots
 from orchestrator.execution.executors import InlineExecutor
-from orchestrator.recorded import Result
-from orchestrator.settle import attempt_place
-from orchestrator.verify import verify
+from orchestrator.records.attempts import attempt_place
+from orchestrator.records.recorded import Result
+from orchestrator.running import artifacts
+from orchestrator.verification.verify import verify
 
 Found = Callable[[Path], dict[str, Any]]
 Search = Callable[..., Result]

@@ -18,21 +18,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from budgets.chain import LEDGER, read
 from budgets.events import GenerationTold, Reserved, Settled, Status
-from budgets.head import HEAD
-from budgets.ledger import Clock
+from budgets.ledger.chain import LEDGER, read
+from budgets.ledger.head import HEAD
+from budgets.ledger.writer import Clock
 from budgets.state import Generation, Try
 from budgets.terms import SearchTerms
 from objectives import registry
 from objectives.api import Context, Knobs, Measurement, Objective, ObjectiveSpec
-from orchestrator.engine import Engine
+from orchestrator.execution.engine import Engine
 from orchestrator.execution.evaluate import Slots
 from orchestrator.execution.executors import LocalExecutor
 from orchestrator.execution.launch import Program
-from orchestrator.recorded import Result
+from orchestrator.records.recorded import Result
 from orchestrator.search import Search
-from orchestrator.verify import verify
+from orchestrator.verification.verify import verify
 
 RunSearch = Callable[..., Result]
 CliIn = Callable[[Path], Any]
@@ -391,7 +391,7 @@ def test_what_lies_about_in_the_working_directory_is_ignored_and_nothing_is_adde
         (cli.cwd / name).write_text(text)
     code = (  # as the installed command does: the working directory is not on the path
         "import sys; sys.modules['matplotlib'] = None; sys.path.remove('')\n"
-        "from orchestrator.cli import main; main()"
+        "from orchestrator.cli.entry import main; main()"
     )
 
     answer = subprocess.run(

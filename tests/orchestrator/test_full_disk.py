@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from budgets.chain import LEDGER, read
 from budgets.events import Reserved, Settled
-from orchestrator.engine import Engine
-from orchestrator.recorded import Result
+from budgets.ledger.chain import LEDGER, read
+from orchestrator.execution.engine import Engine
+from orchestrator.records.recorded import Result
 
 Found = Callable[[Path], dict[str, Any]]
 REPOSITORY = Path(__file__).parents[2]

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from budgets.chain import LEDGER, read
 from budgets.fold import fold
-from budgets.report import BudgetReport, budget_report
-from orchestrator import artifacts
+from budgets.ledger.chain import LEDGER, read
+from budgets.report.model import BudgetReport, budget_report
+from orchestrator.running import artifacts
 from orchestrator.search import Search
-from orchestrator.verify import verify
+from orchestrator.verification.verify import verify
 
 GOLDEN = sorted((Path(__file__).parents[1] / "golden").iterdir())
 SEARCHES = [path for path in GOLDEN if not path.name.endswith(("_check", "_campaign"))]

@@ -11,10 +11,10 @@ from typing import Any, Protocol
 import orjson
 import pytest
 
-from budgets.chain import LEDGER, read
 from budgets.events import Settled
-from orchestrator.engine import Engine
-from orchestrator.recorded import Result
+from budgets.ledger.chain import LEDGER, read
+from orchestrator.execution.engine import Engine
+from orchestrator.records.recorded import Result
 
 Found = Callable[[Path], dict[str, Any]]
 SPHERE = ("--objective", "sphere", "--set", "noise=0.01", "--set", "seconds=0.1")

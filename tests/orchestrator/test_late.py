@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from budgets.chain import LEDGER, read
 from budgets.events import Event, Late, Reserved, Settled, Status
 from budgets.fold import fold
-from orchestrator.engine import Engine
+from budgets.ledger.chain import LEDGER, read
 from orchestrator.execution.attempts import write_summary
+from orchestrator.execution.engine import Engine
 from orchestrator.execution.evaluate import Attempt, Outcome, Slots
 from orchestrator.execution.executors import InlineExecutor
-from orchestrator.recorded import Result
-from orchestrator.settle import attempt_place
-from orchestrator.verify import verify
+from orchestrator.records.attempts import attempt_place
+from orchestrator.records.recorded import Result
+from orchestrator.verification.verify import verify
 
 RunSearch = Callable[..., Result]
 Found = Callable[[Path], dict[str, Any]]

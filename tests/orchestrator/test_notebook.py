@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import orchestrator
-from budgets.chain import LEDGER
+from budgets.ledger.chain import LEDGER
 from orchestrator import load
-from orchestrator.artifacts import recommended_knobs
-from orchestrator.recorded import Result, load_state
+from orchestrator.records.recorded import Result, load_state
 from orchestrator.report.collect import report
+from orchestrator.running.artifacts import recommended_knobs
 
 
 def test_a_run_is_loaded_by_its_directory_or_its_id(finished_run: Path) -> None:

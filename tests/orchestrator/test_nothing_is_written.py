@@ -11,13 +11,13 @@ import pytest
 import typer
 
 from objectives.keeping import keeping, keeps
-from orchestrator.cli import app
+from orchestrator.cli.entry import app
+from orchestrator.cli.terminal import conducting
 from orchestrator.config.asked import Conduct
-from orchestrator.engine import Engine
+from orchestrator.execution.engine import Engine
 from orchestrator.serve.answers import Request
 from orchestrator.serve.catalogue import Catalogue
 from orchestrator.serve.routes import Rhythm, Routes
-from orchestrator.terminal import conducting
 
 if TYPE_CHECKING:
     from tests.conftest import Command

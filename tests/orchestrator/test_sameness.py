@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from budgets.chain import LEDGER, read
 from budgets.events import Settled, Status
 from budgets.fold import fold
-from budgets.head import HEAD
-from orchestrator.recorded import Result
-from orchestrator.verify import verify
+from budgets.ledger.chain import LEDGER, read
+from budgets.ledger.head import HEAD
+from orchestrator.records.recorded import Result
+from orchestrator.verification.verify import verify
 
 Run = Callable[..., Result]
 Found = Callable[[Path], dict[str, Any]]

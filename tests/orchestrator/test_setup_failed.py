@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from budgets.chain import LEDGER, read
 from budgets.events import Event, Fired, Opened, Reserved, Settled, Status
-from orchestrator.calibrations import CALIBRATION_SEEDS
-from orchestrator.engine import Engine
+from budgets.ledger.chain import LEDGER, read
+from orchestrator.execution.engine import Engine
 from orchestrator.execution.evaluate import Slots
 from orchestrator.execution.executors import LocalExecutor
 from orchestrator.execution.launch import Program
-from orchestrator.recorded import Result
-from orchestrator.verify import verify
+from orchestrator.planning.calibrations import CALIBRATION_SEEDS
+from orchestrator.records.recorded import Result
+from orchestrator.verification.verify import verify
 
 Run = Callable[..., Result]
 Found = Callable[[Path], dict[str, Any]]

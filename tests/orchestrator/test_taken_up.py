@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from budgets.chain import LEDGER, read
 from budgets.events import Reserved, Settled, Status
 from budgets.fold import fold
-from budgets.head import HEAD, LedgerRolledBackError
-from budgets.ledger import BALLAST
+from budgets.ledger.chain import LEDGER, read
+from budgets.ledger.head import HEAD, LedgerRolledBackError
+from budgets.ledger.writer import BALLAST
 from orchestrator.execution.attempts import CONFIG, STARTED, SUMMARY, read_summary
 from orchestrator.execution.evaluate import Attempt
-from orchestrator.recorded import Result, load_state
-from orchestrator.settle import attempt_id, attempt_place
-from orchestrator.verify import verify
+from orchestrator.records.attempts import attempt_place
+from orchestrator.records.recorded import Result, load_state
+from orchestrator.running.settle import attempt_id
+from orchestrator.verification.verify import verify
 
 if TYPE_CHECKING:
     from tests.conftest import Command

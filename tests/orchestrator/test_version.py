@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
-from budgets.chain import LEDGER, read
 from budgets.fold import fold
-from orchestrator.recorded import Result
+from budgets.ledger.chain import LEDGER, read
+from orchestrator.records.recorded import Result
 from orchestrator.version import version
 
 if TYPE_CHECKING:

@@ -11,26 +11,26 @@ import orjson
 import pytest
 import typer
 
-from budgets.chain import LEDGER, read
 from budgets.events import Settled
+from budgets.ledger.chain import LEDGER, read
 from budgets.terms import Calibration, Window
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.amend import Amendment, amend
-from orchestrator.engine import devices_of
-from orchestrator.live import Live
+from orchestrator.cli.fit import room_of
+from orchestrator.cli.terminal import console, finish
+from orchestrator.execution.engine import devices_of
 from orchestrator.planning.choice import Wanted
 from orchestrator.planning.fit import choices
-from orchestrator.planning.fit_command import room_of
 from orchestrator.planning.history import read_history
 from orchestrator.planning.request import Confirm, Request
 from orchestrator.planning.times import Times, times_here
-from orchestrator.recorded import Result, load_state
-from orchestrator.session import Session
+from orchestrator.records.recorded import Result, load_state
+from orchestrator.running.amend import Amendment, amend
+from orchestrator.running.session import Session
 from orchestrator.simulation.clock import BEGAN, SimulatedClock
 from orchestrator.simulation.instant import InstantExecutor, Machine
 from orchestrator.simulation.session import Person, SimulatedEngine
-from orchestrator.terminal import console, finish
+from orchestrator.watch.live import Live
 
 if TYPE_CHECKING:
     from tests.conftest import Command

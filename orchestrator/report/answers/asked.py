@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from budgets.plain import shell_word
-from budgets.report import BudgetReport
+from budgets.report.model import BudgetReport
 from budgets.rules.triggers import Trigger
 from budgets.state import RunState
 from budgets.terms import Plan

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from budgets.accounts import MS_PER_HOUR
-from budgets.report import Balance
+from budgets.report.model import Balance
 from budgets.state import RunState
 from budgets.statistics.comparison import percent
 from orchestrator.report.answers.asked import Asked

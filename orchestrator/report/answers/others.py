@@ -3,7 +3,7 @@
 from math import sqrt
 from statistics import fmean, stdev
 
-from budgets.liveness import EndEffect, KnobFinding, Liveness
+from budgets.report.liveness import EndEffect, KnobFinding, Liveness
 from budgets.statistics.comparison import percent
 from budgets.statistics.detectable import detectable
 from budgets.statistics.spread import sd_interval

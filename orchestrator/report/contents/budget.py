@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from budgets.markdown import amount, evaluation_lines, notes, timing_lines
 from budgets.plain import plain
-from budgets.report import Balance
+from budgets.report.markdown import amount, evaluation_lines, notes, timing_lines
+from budgets.report.model import Balance
 from orchestrator.report.contents.blocks import Block, Column, Items, Table, Text, names
 from orchestrator.report.contents.figures import Figures
 from orchestrator.report.model import Report

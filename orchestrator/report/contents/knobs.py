@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from budgets.markdown import where_from
 from budgets.plain import plain
+from budgets.report.markdown import where_from
 from orchestrator.report.answers.asked import command
 from orchestrator.report.contents.blocks import Block, Cell, Column, Ruler, Table, Text, names
 from orchestrator.report.contents.figures import Figures

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from budgets.campaign.text import campaign_lines
-from budgets.liveness_text import check_lines
 from budgets.plain import plain
 from budgets.proxy.text import proxy_lines
+from budgets.report.liveness_text import check_lines
 from budgets.terms import PanelName
 from budgets.verdict.findings import Findings
 from budgets.verdict.findings_text import (
@@ -73,8 +73,6 @@ def _evidence(report: Report, found: Findings, figures: Figures) -> Iterator[Blo
         control_table(found), ("Controls: with something switched off, at the baseline's knobs",)
     )
     yield from _scores(report.arms)
-    if found.advice is not None:
-        yield Text(found.advice)
 
 
 def _scores(arms: tuple[ArmScores, ...]) -> Iterator[Block]:

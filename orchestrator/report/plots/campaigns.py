@@ -6,7 +6,6 @@ from dataclasses import replace
 from budgets.campaign.effects import CampaignReport, ConditionRow
 from budgets.campaign.names import shortened
 from budgets.campaign.words import in_words, number
-from orchestrator.campaign.bars import Bar, bars_of, bars_title
 from orchestrator.charts.chart import (
     Axis,
     Chart,
@@ -18,6 +17,7 @@ from orchestrator.charts.chart import (
     Rule,
     Stripe,
 )
+from orchestrator.report.bars import Bar, bars_of, bars_title
 from orchestrator.report.model import Report
 from orchestrator.report.plots.words import counted, sentences
 

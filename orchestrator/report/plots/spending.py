@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from budgets.report import Balance
+from budgets.report.model import Balance
 from orchestrator.charts.chart import Axis, Bars, Chart, Line, Mark, Plot, Role
 from orchestrator.report.model import Report
 from orchestrator.report.plots.candidates import generation_axis, is_search

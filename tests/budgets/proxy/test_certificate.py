@@ -10,7 +10,6 @@ import pytest
 from budgets.course import at_work, awaited, can_ask, next_step, still_apart
 from budgets.events import Amended, PanelAsked, Reserved, Settled, Status
 from budgets.fold import ImpossibleEventError, fold
-from budgets.markdown import to_markdown
 from budgets.proxy.certificate import (
     Certificate,
     certificate,
@@ -23,7 +22,8 @@ from budgets.proxy.certificate import (
 )
 from budgets.proxy.replay import first_divergence
 from budgets.proxy.report import ProxyReport, proxy_report
-from budgets.report import budget_report
+from budgets.report.markdown import to_markdown
+from budgets.report.model import budget_report
 from budgets.rules.failures import runaway_time
 from budgets.rules.triggers import judge, refusal_of
 from budgets.state import RunState

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from budgets.events import Overridden, Status
-from budgets.report import budget_report
+from budgets.report.model import budget_report
 from budgets.rules.progress import patience
 from budgets.rules.table import Reading
 from budgets.rules.triggers import judge

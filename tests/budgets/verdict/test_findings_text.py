@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from budgets.events import Status
-from budgets.markdown import to_markdown
-from budgets.report import BudgetReport, budget_report
+from budgets.report.markdown import to_markdown
+from budgets.report.model import BudgetReport, budget_report
 from budgets.statistics.comparison import Gain, gain
 from budgets.statistics.detectable import detectable
 from budgets.statistics.spread import sd_interval

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from budgets.chain import LEDGER
 from budgets.events import Status
-from budgets.head import HEAD
-from orchestrator.engine import Engine
-from orchestrator.recorded import Result
-from orchestrator.run import PlanChangedError
+from budgets.ledger.chain import LEDGER
+from budgets.ledger.head import HEAD
+from orchestrator.execution.engine import Engine
+from orchestrator.records.recorded import Result
+from orchestrator.running.run import PlanChangedError
 
 RunSearch = Callable[..., Result]
 Found = Callable[[Path], dict[str, Any]]

@@ -10,7 +10,7 @@ import pytest
 
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.recorded import Result
+from orchestrator.records.recorded import Result
 
 if TYPE_CHECKING:
     from tests.conftest import Answer, Command

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
-from orchestrator.recorded import load_state
-from orchestrator.verify import verify
+from orchestrator.records.recorded import load_state
+from orchestrator.verification.verify import verify
 from tests.orchestrator.best.conftest import searched
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
-from budgets.chain import LEDGER
+from budgets.ledger.chain import LEDGER
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.artifacts import best as best_json
-from orchestrator.recorded import load_state
+from orchestrator.records.recorded import load_state
+from orchestrator.running.artifacts import best as best_json
 
 if TYPE_CHECKING:
     from tests.conftest import Command

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
-from budgets.chain import LEDGER, read
-from budgets.head import HEAD
+from budgets.ledger.chain import LEDGER, read
+from budgets.ledger.head import HEAD
 from budgets.state import RunState
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.best.training import training_name
 from orchestrator.planning.seeds import training_seeds
-from orchestrator.recorded import load_state
-from orchestrator.verify import verify
+from orchestrator.records.recorded import load_state
+from orchestrator.verification.verify import verify
 
 if TYPE_CHECKING:
     from tests.conftest import Answer, Command

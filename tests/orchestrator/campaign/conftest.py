@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from budgets.chain import LEDGER, read
 from budgets.events import Owner
-from budgets.head import HEAD
+from budgets.ledger.chain import LEDGER, read
+from budgets.ledger.head import HEAD
 from budgets.terms import CampaignTerms
 from objectives import registry
 from objectives.api import ObjectiveSpec
@@ -23,11 +23,11 @@ from orchestrator.campaign.conditions import (
     factors_of,
 )
 from orchestrator.campaign.request import CampaignRequest
-from orchestrator.engine import Engine
+from orchestrator.execution.engine import Engine
 from orchestrator.planning.request import Request
-from orchestrator.recorded import Result
-from orchestrator.session import Session
-from orchestrator.signals import SignalStop
+from orchestrator.records.recorded import Result
+from orchestrator.running.session import Session
+from orchestrator.running.signals import SignalStop
 
 FACTORS: dict[str, Any] = {"noise": [0.01, 0.02], "dimension": [2, 3]}
 

@@ -8,9 +8,9 @@ from typing import Any
 import orjson
 import pytest
 
-from budgets.chain import LEDGER, read
 from budgets.fold import fold
-from orchestrator.verify import verify
+from budgets.ledger.chain import LEDGER, read
+from orchestrator.verification.verify import verify
 
 Command = Callable[..., Any]
 

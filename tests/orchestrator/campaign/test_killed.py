@@ -11,8 +11,8 @@ from typing import Any, Protocol
 import orjson
 import pytest
 
-from budgets.chain import LEDGER, read
 from budgets.events import Settled
+from budgets.ledger.chain import LEDGER, read
 
 Found = Callable[[Path], dict[str, Any]]
 

@@ -8,9 +8,9 @@ from typing import Any
 import orjson
 import pytest
 
-from orchestrator import artifacts
-from orchestrator.campaign.manifest import Manifest, read_manifest, refresh, source_of
-from orchestrator.recorded import Result
+from orchestrator.records.manifest import Manifest, read_manifest, refresh, source_of
+from orchestrator.records.recorded import Result
+from orchestrator.running import artifacts
 
 Train = Callable[..., Result]
 
@@ -34,7 +34,7 @@ def test_a_campaign_leaves_a_manifest_of_all_its_runs(train: Train, tmp_path: Pa
 
 
 def test_the_manifest_is_there_while_the_campaign_runs(train: Train, tmp_path: Path) -> None:
-    from budgets.ledger import Ledger
+    from budgets.ledger.writer import Ledger
 
     seen: list[dict[str, int]] = []
     append = Ledger.append

@@ -11,9 +11,9 @@ import pytest
 from budgets.campaign.effects import CampaignReport, campaign_report
 from budgets.campaign.matrix import Cell, Matrix
 from budgets.terms import CampaignTerms, Condition, Factor
-from orchestrator.campaign import picture
 from orchestrator.charts.figure import figure_of
 from orchestrator.charts.forms import FORMS, MISSING, Form
+from orchestrator.report import campaign_picture as picture
 from orchestrator.report.plots.campaigns import both_of
 
 PNG = b"\x89PNG\r\n\x1a\n"

@@ -9,9 +9,9 @@ from typing import Any
 import orjson
 import pytest
 
-from budgets.chain import LEDGER
+from budgets.ledger.chain import LEDGER
 from orchestrator.campaign.status import Board, find_board
-from orchestrator.recorded import Result
+from orchestrator.records.recorded import Result
 
 Train = Callable[..., Result]
 NOW = datetime.now(UTC)

@@ -7,13 +7,13 @@ from typing import Any
 import orjson
 import pytest
 
-from budgets.chain import LEDGER, read
 from budgets.fold import fold
+from budgets.ledger.chain import LEDGER, read
 from budgets.state import RunState
 from orchestrator.campaign.searches import search_cells
 from orchestrator.config.asked import request_of
 from orchestrator.config.resolve import Given, Resolved, resolve
-from orchestrator.verify import verify
+from orchestrator.verification.verify import verify
 
 Command = Callable[..., Any]
 

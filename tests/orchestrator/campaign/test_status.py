@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from budgets.chain import LEDGER, read
 from budgets.events import Owner
+from budgets.ledger.chain import LEDGER, read
 from orchestrator.campaign.status import Board, find_board
-from orchestrator.recorded import Result
+from orchestrator.records.recorded import Result
 
 Train = Callable[..., Result]
 Cut = Callable[[Path, int], None]
@@ -78,7 +78,7 @@ def test_one_whose_process_is_gone_has_nothing_in_flight_and_says_how_to_go_on(
 ) -> None:
     directory = train(tmp_path).directory
     cut(directory, 4)
-    monkeypatch.setattr("orchestrator.campaign.heard.owner_is_gone", lambda owner: True)
+    monkeypatch.setattr("orchestrator.records.heard.owner_is_gone", lambda owner: True)
     board = board_at(directory, 1)
     assert board.matrix.counts == {"ok": 4, "pending": 11}
     assert "Repeat the command that began it to go on." in board.lines()

@@ -8,13 +8,13 @@ from typing import Any
 import orjson
 import pytest
 
-from budgets.chain import LEDGER, read
 from budgets.events import Settled, Status
 from budgets.fold import fold
+from budgets.ledger.chain import LEDGER, read
 from budgets.state import RunState
 from objectives import registry
 from objectives.api import Context, ObjectiveSpec
-from orchestrator.verify import verify
+from orchestrator.verification.verify import verify
 
 Command = Callable[..., Any]
 

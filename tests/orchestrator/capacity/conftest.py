@@ -16,7 +16,7 @@ from orchestrator.capacity.terms import Pacing
 from orchestrator.capacity.usl import Law
 from orchestrator.execution import child
 from orchestrator.execution.evaluate import Attempt, Outcome, Slots
-from orchestrator.session import Session
+from orchestrator.running.session import Session
 from orchestrator.simulation.clock import SimulatedClock
 from orchestrator.simulation.session import Person, SimulatedEngine
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
-from budgets.chain import LEDGER, read
 from budgets.events import Event, Settled
 from budgets.fold import apply, begin
+from budgets.ledger.chain import LEDGER, read
 from budgets.state import RunState
 from objectives.api import Objective
 from orchestrator.capacity.backpressure import SIGNALS
@@ -19,8 +19,8 @@ from orchestrator.capacity.terms import Backpressure, Pacing
 from orchestrator.capacity.usl import Law
 from orchestrator.capacity.windows import Observation
 from orchestrator.planning.request import Request
-from orchestrator.recorded import Result
-from orchestrator.verify import verify
+from orchestrator.records.recorded import Result
+from orchestrator.verification.verify import verify
 
 if TYPE_CHECKING:
     from tests.conftest import Command

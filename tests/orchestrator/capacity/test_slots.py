@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from budgets.chain import LEDGER, read
 from budgets.events import Event, Reserved, Settled
-from budgets.lock import processes_with
+from budgets.ledger.chain import LEDGER, read
+from budgets.ledger.lock import processes_with
 from budgets.state import RunState
 from objectives.api import Objective
 from orchestrator.capacity.host_files import locked

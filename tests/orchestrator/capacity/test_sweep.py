@@ -8,14 +8,21 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
-from budgets.chain import LEDGER, read
 from budgets.events import Event, Reserved, Settled
+from budgets.ledger.chain import LEDGER, read
 from budgets.state import RunState
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
-from orchestrator.calibrations import find_calibration
 from orchestrator.capacity.least_squares import fit
-from orchestrator.capacity.sweep import (
+from orchestrator.capacity.terms import Pacing
+from orchestrator.capacity.usl import Law
+from orchestrator.cli.sweep import sweep_of
+from orchestrator.config.asked import Conduct
+from orchestrator.execution.engine import Engine, devices_of
+from orchestrator.execution.evaluate import Slots
+from orchestrator.planning.calibrations import find_calibration
+from orchestrator.records.recorded import Result
+from orchestrator.running.sweep import (
     Sweep,
     evaluations_at,
     measured_levels,
@@ -23,15 +30,8 @@ from orchestrator.capacity.sweep import (
     swept,
     worker_counts,
 )
-from orchestrator.capacity.sweep_command import sweep_of
-from orchestrator.capacity.sweep_text import as_document, to_markdown
-from orchestrator.capacity.terms import Pacing
-from orchestrator.capacity.usl import Law
-from orchestrator.config.asked import Conduct
-from orchestrator.engine import Engine, devices_of
-from orchestrator.execution.evaluate import Slots
-from orchestrator.recorded import Result
-from orchestrator.verify import verify
+from orchestrator.running.sweep_text import as_document, to_markdown
+from orchestrator.verification.verify import verify
 
 if TYPE_CHECKING:
     from tests.conftest import Command

@@ -11,7 +11,7 @@ from budgets.statistics.comparison import gain
 from orchestrator.compare.collect import compare
 from orchestrator.compare.collect import compared as of_reports
 from orchestrator.compare.model import Compared
-from orchestrator.recorded import Result
+from orchestrator.records.recorded import Result
 from orchestrator.report.collect import report
 from orchestrator.report.model import Report
 

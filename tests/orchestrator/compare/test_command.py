@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import orjson
 import pytest
 
-from budgets.chain import LEDGER
+from budgets.ledger.chain import LEDGER
 
 if TYPE_CHECKING:
     from tests.conftest import Command

@@ -6,8 +6,8 @@ from pathlib import Path
 import orjson
 import pytest
 
-from orchestrator.campaign.manifest import MANIFEST
 from orchestrator.compare.places import places
+from orchestrator.records.manifest import MANIFEST
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 

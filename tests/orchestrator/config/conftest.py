@@ -8,9 +8,9 @@ import pytest
 import typer
 from typer.main import get_command
 
+from orchestrator.cli.options import file_command
 from orchestrator.config.asked import Asked
 from orchestrator.config.resolve import Given, Resolved, resolve
-from orchestrator.options import file_command
 
 SPHERE = """
 objective = "sphere"

@@ -12,7 +12,7 @@ from typing import Any, get_args
 import orjson
 import pytest
 
-from orchestrator.config.commands import Template, template_text
+from orchestrator.cli.init import Template, template_text
 from orchestrator.config.document import read_document
 
 Command = Callable[..., Any]

@@ -9,11 +9,11 @@ import pytest
 import typer
 from typer.main import get_command
 
-from budgets.chain import LEDGER, read
 from budgets.fold import fold
+from budgets.ledger.chain import LEDGER, read
 from budgets.terms import Plan
+from orchestrator.cli.options import AskedCheck, check_command
 from orchestrator.config.asked import Asked
-from orchestrator.options import AskedCheck, check_command
 
 Command = Callable[..., Any]
 Write = Callable[..., Path]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.config.commands import explain_file
+from orchestrator.cli.init import explain_file
 from orchestrator.config.document import LARGEST, as_assigned, assigned, read_document
 from orchestrator.config.resolve import Given, resolve
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from objectives.nanochat.config import NanochatConfig
+from orchestrator.cli.options import _check_options, _following_options, _phase_options
 from orchestrator.config.asked import FLAGS, Asked
 from orchestrator.config.explain import as_dict
 from orchestrator.config.resolve import Given, Resolved, resolve
 from orchestrator.config.sections import SECTIONS, Top
-from orchestrator.options import _check_options, _following_options, _phase_options
 
 Make = Callable[..., Resolved]
 Typed = Callable[..., Asked]

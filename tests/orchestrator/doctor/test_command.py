@@ -125,7 +125,7 @@ def test_what_runs_have_left_is_measured(command: "Command", run: Path) -> None:
 def test_it_imports_neither_torch_nor_ray_nor_cma_nor_numpy(cli: "Cli", tmp_path: Path) -> None:
     (tmp_path / "look.py").write_text(
         "import sys\nsys.argv = ['x', 'doctor', '--quick', '--json']\n"
-        "from orchestrator.cli import main\n"
+        "from orchestrator.cli.entry import main\n"
         "try:\n    main()\nfinally:\n"
         "    heavy = [m for m in ('torch', 'ray', 'cma', 'numpy') if m in sys.modules]\n"
         "    print('heavy', heavy, file=sys.stderr)\n"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from budgets.ledger import BALLAST_BYTES, LEAST_FREE_BYTES
+from budgets.ledger.writer import BALLAST_BYTES, LEAST_FREE_BYTES
 from orchestrator.doctor import machine
 from orchestrator.doctor.disk import ASSUMED, LEDGER_BYTES, Footprint, Room, disk, needs, writable
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from budgets.ledger import BALLAST
-from budgets.lock import LOCK, take_lock
+from budgets.ledger.lock import LOCK, take_lock
+from budgets.ledger.writer import BALLAST
 from orchestrator.doctor.disk import ASSUMED
 from orchestrator.doctor.runs import (
     Holder,

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from budgets.chain import LEDGER
+from budgets.ledger.chain import LEDGER
 from budgets.terms import Calibration, Devices
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
-from orchestrator.engine import Engine, devices_of
+from orchestrator.execution.engine import Engine, devices_of
 from orchestrator.planning.basis import Basis, Latest, basis_of
 from orchestrator.planning.history import Entry, append
 from orchestrator.planning.overheads import ASSUMED, NOTHING
-from orchestrator.recorded import Result
+from orchestrator.records.recorded import Result
 
 SETTINGS = {"noise": 0.01}
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import orjson
 import pytest
 
-from orchestrator.planning.commands import device_counts
+from orchestrator.cli.plan import device_counts
 
 if TYPE_CHECKING:
     from tests.conftest import Command
@@ -76,7 +76,7 @@ def test_phase_2_takes_the_same_options(command: "Command") -> None:
 
 def test_a_plan_imports_no_engine_and_no_search(tmp_path: Path) -> None:
     code = (
-        "import sys; from orchestrator.cli import app;"
+        "import sys; from orchestrator.cli.entry import app;"
         "app(['plan', 'phase1', '--objective', 'sphere', '--assume-eval-seconds', '60',"
         "     '--gpus', '1,4'], standalone_mode=False);"
         "print([m for m in ('torch', 'ray', 'cma') if m in sys.modules])"
@@ -94,7 +94,8 @@ def test_a_plan_imports_no_engine_and_no_search(tmp_path: Path) -> None:
 
 
 def test_the_command_line_itself_imports_no_numpy() -> None:
-    code = "import orchestrator.cli, sys; print([m for m in ('numpy', 'cma') if m in sys.modules])"
+    heavy = "print([m for m in ('numpy', 'cma') if m in sys.modules])"
+    code = f"import orchestrator.cli.entry, sys; {heavy}"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from budgets.chain import LEDGER
+from budgets.ledger.chain import LEDGER
 from objectives.analytic import AnalyticObjective
 from orchestrator.planning.differences import differences
-from orchestrator.recorded import Result
-from orchestrator.run import PlanChangedError
+from orchestrator.records.recorded import Result
+from orchestrator.running.run import PlanChangedError
 
 Run = Callable[..., Result]
 QUICK: dict[str, Any] = {"assumed_seconds": 1.0}

@@ -14,16 +14,16 @@ import pytest
 from budgets.terms import Calibration, Devices, Sample, Window
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
+from orchestrator.cli.fit import room_of
 from orchestrator.planning.choice import Choice, NoTimeError, Room, Wanted
 from orchestrator.planning.fit import best, choices, too_short
-from orchestrator.planning.fit_command import room_of
 from orchestrator.planning.fit_text import to_markdown
 from orchestrator.planning.lost import Lost
 from orchestrator.planning.plan import search_plan
 from orchestrator.planning.profiles import profile_reports
 from orchestrator.planning.request import Confirm, Follows, Request
 from orchestrator.planning.times import Times
-from orchestrator.recorded import Result, load_state
+from orchestrator.records.recorded import Result, load_state
 
 if TYPE_CHECKING:
     from tests.conftest import Answer, Command

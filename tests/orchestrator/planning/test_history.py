@@ -9,10 +9,10 @@ import orjson
 import pytest
 
 from budgets.terms import Devices
-from orchestrator.engine import Engine
+from orchestrator.execution.engine import Engine
 from orchestrator.planning.history import HISTORY, append, read_history, rebuilt
 from orchestrator.planning.lost import lost
-from orchestrator.recorded import Result
+from orchestrator.records.recorded import Result
 
 if TYPE_CHECKING:
     from tests.conftest import Command

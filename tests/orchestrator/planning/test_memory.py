@@ -9,15 +9,15 @@ import pytest
 from budgets.terms import Devices
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
-from orchestrator.calibrations import find_calibration
-from orchestrator.engine import Engine, devices_of
+from orchestrator.cli.memory import memory_of, to_markdown
+from orchestrator.execution.engine import Engine, devices_of
+from orchestrator.planning.calibrations import find_calibration
 from orchestrator.planning.memory import (
     measured_peaks,
     memory_line,
     parse_sizes,
     with_micro_batch,
 )
-from orchestrator.planning.memory_command import memory_of, to_markdown
 
 if TYPE_CHECKING:
     from tests.conftest import Command

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from budgets.chain import LEDGER, Record, read
 from budgets.events import Event, GenerationTold, Opened, Owner, Reserved, Settled, Status
+from budgets.ledger.chain import LEDGER, Record, read
 from orchestrator.planning.overheads import ASSUMED, overheads
-from orchestrator.recorded import Result
+from orchestrator.records.recorded import Result
 
 OPENED = Opened(host="h", owner=Owner(boot_id="b", pid=1, start_ticks=1), workers=2, versions={})
 

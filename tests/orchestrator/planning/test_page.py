@@ -11,9 +11,9 @@ import pytest
 from budgets.terms import Calibration, Devices, Tier, Window
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.check import Known
 from orchestrator.planning.basis import Basis, Latest, Origin
 from orchestrator.planning.basis_text import calibration_lines
+from orchestrator.planning.known_knobs import Known
 from orchestrator.planning.overheads import NOTHING, Overheads
 from orchestrator.planning.page import Circumstances, Page, TierPage, page_of, with_power
 from orchestrator.planning.page_text import to_markdown

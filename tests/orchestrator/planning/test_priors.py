@@ -193,7 +193,7 @@ def test_a_plan_names_its_prior(
     command: "Command", tmp_path: Path, make_entry: "MakeEntry"
 ) -> None:
     objective = registry.load(ObjectiveSpec(name="sphere"))
-    from orchestrator.engine import Engine, devices_of
+    from orchestrator.execution.engine import Engine, devices_of
 
     here = devices_of(Engine("inline", workers=1).slots())
     root = tmp_path / "artifacts/cmaes"

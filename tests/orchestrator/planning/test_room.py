@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from budgets.ledger import LEAST_FREE_BYTES
+from budgets.ledger.writer import LEAST_FREE_BYTES
 from orchestrator.planning.room import (
     BLOCK,
     EVALUATION_BYTES,
@@ -14,7 +14,7 @@ from orchestrator.planning.room import (
     free_bytes,
     room,
 )
-from orchestrator.recorded import Result, load_state
+from orchestrator.records.recorded import Result, load_state
 
 
 @pytest.fixture(scope="module")

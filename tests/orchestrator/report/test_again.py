@@ -11,20 +11,20 @@ import pytest
 import typer
 
 from budgets.events import Overridden
-from budgets.liveness import moved
+from budgets.report.liveness import moved
 from budgets.state import RunState
 from budgets.terms import Calibration, Plan, Window
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.analyze_command import same_objective
 from orchestrator.best.training import training_name
-from orchestrator.follow import follow, followed_again, warm_start
-from orchestrator.options import check_command, phase_command
+from orchestrator.cli.analyze import same_objective
+from orchestrator.cli.options import check_command, phase_command
 from orchestrator.planning.differences import differences
 from orchestrator.planning.plan import search_plan
 from orchestrator.planning.request import Confirm, Follows, Request
-from orchestrator.recorded import Result, load_state
+from orchestrator.records.recorded import Result, load_state
 from orchestrator.report.again import UntoldError, again
+from orchestrator.running.follow import follow, followed_again, warm_start
 from orchestrator.warm.distribution import learned
 from orchestrator.warm.start import started_again
 

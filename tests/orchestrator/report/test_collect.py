@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from budgets.chain import LEDGER, Record, read
 from budgets.fold import fold
-from budgets.head import LedgerRolledBackError
+from budgets.ledger.chain import LEDGER, Record, read
+from budgets.ledger.head import LedgerRolledBackError
 from budgets.state import RunState
-from orchestrator.recorded import Result
+from orchestrator.records.recorded import Result
 from orchestrator.report.collect import report, report_of
 from orchestrator.report.model import Beside, GenerationView, Report
 from orchestrator.simulation.reference import Reference

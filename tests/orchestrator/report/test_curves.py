@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.execution.attempts import METRICS
-from orchestrator.recorded import load_state
+from orchestrator.records.recorded import load_state
 from orchestrator.report import curves as module
 from orchestrator.report.curves import MOST_POINTS, Source, curves, read_curve
 from orchestrator.report.model import Curve

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from budgets.chain import LEDGER, read
 from budgets.fold import fold
+from budgets.ledger.chain import LEDGER, read
 from budgets.terms import SearchTerms
-from orchestrator.analyze import analyze
+from orchestrator.analysis.analyze import analyze
 from orchestrator.planning.request import Confirm
-from orchestrator.recorded import Result, load_state
+from orchestrator.records.recorded import Result, load_state
 from orchestrator.report.collect import report
 from orchestrator.report.distribution import distribution
 

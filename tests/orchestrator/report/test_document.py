@@ -4,8 +4,8 @@ from pathlib import Path
 
 import orjson
 
-from budgets.report import BudgetReport, budget_report
-from orchestrator.recorded import load_state
+from budgets.report.model import BudgetReport, budget_report
+from orchestrator.records.recorded import load_state
 from orchestrator.report.collect import report
 from orchestrator.report.document import RENAMED, document
 from orchestrator.report.model import Report

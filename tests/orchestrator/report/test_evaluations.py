@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from budgets.chain import LEDGER, Record, read
 from budgets.events import Settled, Status
-from orchestrator.engine import Engine
-from orchestrator.recorded import Result
+from budgets.ledger.chain import LEDGER, Record, read
+from orchestrator.execution.engine import Engine
+from orchestrator.records.recorded import Result
 from orchestrator.report.collect import report, report_of
 from orchestrator.report.evaluations import UNKNOWN
 from orchestrator.report.model import Report

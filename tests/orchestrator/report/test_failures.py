@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.recorded import load_state
+from orchestrator.records.recorded import load_state
 from orchestrator.report.failures import MOST_CHARACTERS, MOST_LINES, failures, last_lines
 
 
 def test_failures_are_grouped_as_the_budget_report_groups_them(run: Path) -> None:
-    from budgets.failures import failures as known
+    from budgets.report.failures import failures as known
 
     state = load_state(run)
     expected = known(state)

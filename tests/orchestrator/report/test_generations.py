@@ -9,7 +9,7 @@ import pytest
 from budgets.calibration import best_of_noise
 from budgets.events import Status
 from budgets.terms import Caps, Envelope
-from orchestrator.recorded import Result
+from orchestrator.records.recorded import Result
 from orchestrator.report.collect import report
 from orchestrator.report.model import Beside, GenerationView
 from tests.budgets.conftest import Story, settled, small_plan

@@ -6,10 +6,10 @@ from statistics import fmean
 
 import pytest
 
-from orchestrator.recorded import Result, load_state
+from orchestrator.analysis.sensitivity import estimate_of
+from orchestrator.records.recorded import Result, load_state
 from orchestrator.report.marginals import LEAST_IN_A_BIN, MOST_BINS, marginals
 from orchestrator.report.model import Marginal
-from orchestrator.sensitivity import estimate_of
 
 
 @pytest.fixture(scope="module")

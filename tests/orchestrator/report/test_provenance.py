@@ -8,7 +8,7 @@ import pytest
 
 from budgets.events import Opened
 from budgets.state import RunState
-from orchestrator.recorded import load_state
+from orchestrator.records.recorded import load_state
 from orchestrator.report.provenance import provenance
 
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from budgets.chain import LEDGER, read
 from budgets.fold import fold
+from budgets.ledger.chain import LEDGER, read
 from orchestrator.report.collect import report, report_of
 
 

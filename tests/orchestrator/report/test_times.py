@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from budgets.chain import LEDGER, read
 from budgets.events import Reserved
+from budgets.ledger.chain import LEDGER, read
 from orchestrator.report.collect import report
 from orchestrator.report.times import Moment, RunClock, clock_of, folded
 

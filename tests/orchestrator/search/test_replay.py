@@ -8,8 +8,8 @@ import pytest
 
 from budgets.state import Generation
 from budgets.terms import SearchTerms
+from orchestrator.records.diverged import ReplayError
 from orchestrator.search import Search
-from orchestrator.walk import ReplayError
 
 if TYPE_CHECKING:
     from tests.orchestrator.search.conftest import Evaluated

@@ -11,9 +11,9 @@ import pytest
 
 from budgets.state import Generation
 from budgets.terms import SearchTerms
-from orchestrator.landscape import rows
+from orchestrator.records.diverged import ReplayError
 from orchestrator.search import Search, landscape_of_noise
-from orchestrator.walk import ReplayError
+from orchestrator.search.landscape import rows
 
 if TYPE_CHECKING:
     from tests.orchestrator.search.conftest import Evaluated, Scored

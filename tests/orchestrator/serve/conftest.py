@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 import pytest
 
-from budgets.chain import LEDGER
+from budgets.ledger.chain import LEDGER
 from orchestrator.serve.catalogue import Catalogue
 from orchestrator.serve.routes import Rhythm, Routes
 from orchestrator.serve.server import Limits, Server

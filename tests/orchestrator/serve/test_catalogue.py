@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from budgets.chain import LEDGER, Record
-from budgets.head import HEAD
+from budgets.ledger.chain import LEDGER, Record
+from budgets.ledger.head import HEAD
 from orchestrator.serve import catalogue as module
 from orchestrator.serve.catalogue import Catalogue
 from orchestrator.serve.entry import Entry
@@ -72,7 +72,7 @@ def test_a_run_that_nobody_carries_out_is_interrupted(
 ) -> None:
     grow(records=12)
     assert only(runs).standing == "running"
-    monkeypatch.setattr("orchestrator.campaign.heard.owner_is_gone", lambda owner: True)
+    monkeypatch.setattr("orchestrator.records.heard.owner_is_gone", lambda owner: True)
     entry = only(runs)
     assert (entry.standing, entry.mood) == ("interrupted", "trouble")
     assert entry.sentence == (

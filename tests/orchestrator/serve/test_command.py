@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orchestrator.serve.command import served
+from orchestrator.cli.serve import served
 
 if TYPE_CHECKING:
     from tests.conftest import Cli, Command
@@ -112,7 +112,7 @@ def test_it_says_in_words_where_it_is_and_how_to_tunnel(cli: "Cli", run: Path) -
 
 def test_other_commands_start_without_a_server() -> None:
     code = (
-        "import sys; import orchestrator.cli; "
+        "import sys; import orchestrator.cli.entry; "
         "print([m for m in ('http.server', 'jinja2', 'cma', 'numpy') if m in sys.modules])"
     )
     done = subprocess.run(

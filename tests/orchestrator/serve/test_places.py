@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from budgets.chain import LEDGER
+from budgets.ledger.chain import LEDGER
 from orchestrator.serve.places import DEEPEST, Places, identifier, places
 
 

@@ -4,7 +4,7 @@ from threading import Event, Thread
 
 import pytest
 
-from budgets.chain import LedgerCorruptError
+from budgets.ledger.chain import LedgerCorruptError
 from objectives.keeping import keeps
 from orchestrator.serve.reports import MOST_KEPT, Built, Reports
 

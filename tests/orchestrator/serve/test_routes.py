@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
-from budgets.chain import LEDGER
+from budgets.ledger.chain import LEDGER
 from orchestrator.report import collect
 from orchestrator.report.page import content
 from orchestrator.serve.answers import Answer, Request

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from budgets.chain import LEDGER
-from orchestrator.recorded import Result
+from budgets.ledger.chain import LEDGER
+from orchestrator.records.recorded import Result
 from orchestrator.serve import callers
 from orchestrator.serve.answers import HTML, Answer, Request
 from orchestrator.serve.routes import Rhythm

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from budgets.chain import LEDGER, read
 from budgets.events import Fired
-from budgets.head import HEAD
+from budgets.ledger.chain import LEDGER, read
+from budgets.ledger.head import HEAD
 from budgets.state import RunState
 from budgets.terms import Window
 from orchestrator.planning.request import Confirm

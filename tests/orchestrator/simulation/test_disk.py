@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from budgets.storage import write_aside
+from budgets.ledger.storage import write_aside
 from orchestrator.simulation.disk import FaultyDisk
 from orchestrator.simulation.faults import CALLS, Fault, PowerCut
 from orchestrator.simulation.pages import SECTOR

@@ -6,17 +6,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from budgets.chain import LEDGER
 from budgets.events import Settled, Status
+from budgets.ledger.chain import LEDGER
 from budgets.rules import triggers
 from budgets.rules.table import SETUP_FAILED, Reading
 from budgets.state import RunState
-from orchestrator import run as run_module
-from orchestrator import tries
 from orchestrator.execution.evaluate import Attempt, Outcome
 from orchestrator.execution.recovery import Unknown
-from orchestrator.run import Run
-from orchestrator.settle import settled
+from orchestrator.running import run as run_module
+from orchestrator.running import tries
+from orchestrator.running.run import Run
+from orchestrator.running.settle import settled
 from orchestrator.simulation.disk import FaultyDisk
 from orchestrator.simulation.disturbance import KINDS, Disturbance, draw
 from orchestrator.simulation.executor import SimulatedExecutor

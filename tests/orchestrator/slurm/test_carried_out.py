@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from budgets.chain import LEDGER, read
 from budgets.events import Settled
+from budgets.ledger.chain import LEDGER, read
 
 if TYPE_CHECKING:
     from tests.conftest import Command

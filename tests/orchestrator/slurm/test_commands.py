@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from orchestrator.config.resolve import Given, all_keys, resolve
-from orchestrator.recorded import Result
+from orchestrator.records.recorded import Result
 
 if TYPE_CHECKING:
     from tests.conftest import Answer, Command

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from budgets.chain import LEDGER, read
 from budgets.events import Settled
+from budgets.ledger.chain import LEDGER, read
 
 if TYPE_CHECKING:
     from tests.conftest import Command

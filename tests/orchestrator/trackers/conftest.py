@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.recorded import Result
-from orchestrator.tail import Tail
+from orchestrator.records.recorded import Result
+from orchestrator.records.tail import Tail
 from orchestrator.trackers.figures import Figures, Reading
 from orchestrator.trackers.followers import Following
 from orchestrator.trackers.place import Answer, Place

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from budgets.events import Status
-from orchestrator.metrics import METRICS
 from orchestrator.planning.request import Confirm
-from orchestrator.recorded import Result, load_state
+from orchestrator.records.metrics import METRICS
+from orchestrator.records.recorded import Result, load_state
 from orchestrator.trackers.figures import Figures, plain_name
 
 AllFigures = Callable[[Path], list[Figures]]

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import orjson
 import pytest
 
-from budgets.chain import LEDGER, read
 from budgets.events import Settled
-from budgets.head import HEAD
-from orchestrator.recorded import load_state
+from budgets.ledger.chain import LEDGER, read
+from budgets.ledger.head import HEAD
+from orchestrator.records.recorded import load_state
 from orchestrator.trackers import follow
 from orchestrator.trackers.figures import Figures
 from orchestrator.trackers.follow import Follower
@@ -196,7 +196,7 @@ def test_who_watches_ends_with_a_run_that_nobody_carries_out(
         waited.append(seconds)
         return len(waited) < 100
 
-    monkeypatch.setattr("orchestrator.campaign.heard.owner_is_gone", lambda _: next(gone))
+    monkeypatch.setattr("orchestrator.records.heard.owner_is_gone", lambda _: next(gone))
     Follower(place_of(tracked), lambda: notebook, {}).follow(more, watch=True)
     assert waited.count(follow.POLL_SECONDS) == 3
     assert [is_over for _, is_over in notebook.summaries] == [False]

@@ -14,14 +14,14 @@ from typing import Any
 import orjson
 import pytest
 
-from budgets.chain import LEDGER
+from budgets.ledger.chain import LEDGER
 from orchestrator.execution import processes
-from orchestrator.recorded import Result
-from orchestrator.session import Session
+from orchestrator.records.recorded import Result
+from orchestrator.running.session import Session
 from orchestrator.trackers import process
 from orchestrator.trackers.followers import Followers, Following
 from orchestrator.trackers.place import Answer, Place
-from orchestrator.verify import verify
+from orchestrator.verification.verify import verify
 from tests.conftest import Cli
 
 Instead = Callable[[str], None]

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from budgets.chain import LEDGER
-from orchestrator.recorded import load_state
+from budgets.ledger.chain import LEDGER
+from orchestrator.records.recorded import load_state
 from orchestrator.trackers import follow
 from orchestrator.trackers.figures import Figures
 from orchestrator.trackers.follow import Follower

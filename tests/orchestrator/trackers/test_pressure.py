@@ -7,8 +7,8 @@ from typing import Any, get_args
 import orjson
 import pytest
 
-from budgets.chain import LEDGER, read
 from budgets.events import Settled
+from budgets.ledger.chain import LEDGER, read
 from orchestrator.capacity.backpressure import SIGNALS as WRITTEN
 from orchestrator.capacity.control import Action
 from orchestrator.capacity.usl import Regime

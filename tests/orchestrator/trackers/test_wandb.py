@@ -10,9 +10,9 @@ from typing import Any
 import orjson
 import pytest
 
-from budgets.chain import LEDGER
+from budgets.ledger.chain import LEDGER
 from orchestrator.execution import processes
-from orchestrator.recorded import load_state
+from orchestrator.records.recorded import load_state
 from orchestrator.trackers.figures import Figures
 from orchestrator.trackers.followers import Following
 from orchestrator.trackers.place import Answer, Place

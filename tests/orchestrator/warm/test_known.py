@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from objectives.space import Knob, SearchSpace
-from orchestrator.warm.known import read_known
+from orchestrator.planning.known import read_known
 
 SPACE = SearchSpace(
     knobs=(

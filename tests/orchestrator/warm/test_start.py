@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from budgets.chain import LEDGER, read
 from budgets.events import Planned
 from budgets.fold import fold
-from budgets.head import HEAD
-from budgets.ledger import Ledger
-from budgets.report import recommendation
+from budgets.ledger.chain import LEDGER, read
+from budgets.ledger.head import HEAD
+from budgets.ledger.writer import Ledger
+from budgets.report.model import recommendation
 from budgets.state import RunState
 from objectives.analytic import AnalyticObjective
 from objectives.space import Knob, SearchSpace
+from orchestrator.planning.known import KnownSettings
 from orchestrator.planning.request import Confirm
 from orchestrator.planning.seeds import confirmation_seeds, evaluation_seeds
-from orchestrator.recorded import Result
-from orchestrator.run import PlanChangedError
+from orchestrator.records.recorded import Result
+from orchestrator.running.run import PlanChangedError
+from orchestrator.running.session import system_clock
 from orchestrator.search import Search
-from orchestrator.session import system_clock
-from orchestrator.verify import verify
+from orchestrator.verification.verify import verify
 from orchestrator.warm.distribution import LEAST_STEP, MOST_STEP, learned
-from orchestrator.warm.known import KnownSettings
 from orchestrator.warm.start import carried
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import orjson
 import pytest
 
-from budgets.chain import LEDGER
+from budgets.ledger.chain import LEDGER
 from tests.conftest import REPOSITORY
 from tests.orchestrator.watch.conftest import Terminal
 

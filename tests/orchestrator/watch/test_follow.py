@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from budgets.chain import LEDGER, LedgerCorruptError, read
+from budgets.ledger.chain import LEDGER, LedgerCorruptError, read
 from orchestrator.watch.follow import Follower
 
 GOLDEN = Path(__file__).parents[2] / "golden/schema_4" / LEDGER

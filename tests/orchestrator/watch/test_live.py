@@ -18,11 +18,11 @@ from rich.console import Console
 from budgets.events import Concluded, Status
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator import live as watched_live
-from orchestrator.engine import Engine
-from orchestrator.live import MOST_UNNOTED, Live
+from orchestrator.execution.engine import Engine
 from orchestrator.planning.request import Request
-from orchestrator.session import Session
+from orchestrator.running.session import Session
+from orchestrator.watch import live as watched_live
+from orchestrator.watch.live import MOST_UNNOTED, Live
 from tests.conftest import NeverStop
 from tests.orchestrator.watch.conftest import Terminal, Watched
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from budgets.chain import LEDGER, read
 from budgets.events import Concluded, Fired, Overridden, Status, Withdrawn
 from budgets.fold import apply, begin
-from budgets.report import budget_report
+from budgets.ledger.chain import LEDGER, read
+from budgets.report.model import budget_report
 from budgets.rules.triggers import judge
 from budgets.terms import Envelope
 from orchestrator.watch.noted import Noted

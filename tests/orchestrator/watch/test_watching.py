@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from budgets.chain import LEDGER, LedgerCorruptError
 from budgets.events import Event
+from budgets.ledger.chain import LEDGER, LedgerCorruptError
 from budgets.state import RunState
 from orchestrator.watch.follow import Follower
 from orchestrator.watch.snapshot import Snapshot

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from budgets.events import Concluded, Status
-from budgets.report import budget_report
+from budgets.report.model import budget_report
 from budgets.terms import Caps
 from budgets.verdict.decision import decide
 from orchestrator.report.answers.asked import Asked

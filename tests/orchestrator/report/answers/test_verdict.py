@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from budgets.events import Concluded, Status
-from budgets.report import budget_report
+from budgets.report.model import budget_report
 from budgets.terms import Rung, Varied
 from budgets.verdict.decision import decide
 from budgets.verdict.findings import findings

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from budgets.campaign.text import campaign_lines
-from budgets.liveness_text import check_lines
-from budgets.report import budget_report
+from budgets.report.liveness_text import check_lines
+from budgets.report.model import budget_report
 from budgets.verdict.findings_text import condition_table, finalist_table
-from orchestrator.recorded import load_state
+from orchestrator.records.recorded import load_state
 from orchestrator.report.contents.blocks import Items, Met, Table, Text
 from orchestrator.report.contents.parsed import blocks_of, why_none
 from orchestrator.report.prose import unmarked

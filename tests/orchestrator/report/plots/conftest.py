@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from budgets.events import Status
-from budgets.report import Balance, BudgetReport
+from budgets.report.model import Balance, BudgetReport
 from budgets.statistics.comparison import Gain
 from budgets.terms import Limits
 from orchestrator.report.model import (

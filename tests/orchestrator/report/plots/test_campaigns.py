@@ -5,8 +5,8 @@ import pytest
 from budgets.campaign.effects import CampaignReport, campaign_report
 from budgets.campaign.matrix import Cell, Matrix
 from budgets.terms import CampaignTerms, Condition, Factor
-from orchestrator.campaign.bars import bars_of
 from orchestrator.charts.chart import Intervals, Note, Plot, Points, Rule, Stripe
+from orchestrator.report.bars import bars_of
 from orchestrator.report.plots.campaigns import both_of, conditions_of, effects_of
 
 

@@ -11,7 +11,7 @@ import pytest
 from orchestrator.charts.chart import Plot
 from orchestrator.charts.figure import picture
 from orchestrator.charts.svg import svg
-from orchestrator.recorded import Result
+from orchestrator.records.recorded import Result
 from orchestrator.report import collect
 from orchestrator.report.model import Report
 from orchestrator.report.plots import PLOTS, plots

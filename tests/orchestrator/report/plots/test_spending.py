@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from budgets.report import Balance
+from budgets.report.model import Balance
 from orchestrator.charts.chart import Bars, Line
 from orchestrator.report.model import ArmScores, Beside, Report
 from orchestrator.report.plots.spending import BESIDE, budget, currencies

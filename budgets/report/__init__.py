@@ -1,0 +1,1 @@
+"""A run's state as the budget report, and that as text."""

@@ -1,0 +1,294 @@
+"""The budget report as Markdown for a person. No disk."""
+
+from collections.abc import Sequence
+
+from budgets.campaign.text import campaign_lines
+from budgets.plain import plain
+from budgets.proxy.text import proxy_lines
+from budgets.report.failures import Failures
+from budgets.report.liveness_text import check_lines
+from budgets.report.model import Balance, BudgetReport, GenerationRow
+from budgets.report.pace import GOOD_ACCURACY, Timing
+from budgets.verdict.finalists import IN_WORDS
+from budgets.verdict.findings_text import finding_lines
+
+RECALIBRATE = (
+    'Recalibrate: `orchestrator calibrate --again --reason "..."` with the same --objective and '
+    "--set."
+)
+"""What mends an estimate."""
+
+
+def to_markdown(report: BudgetReport, knobs: dict[str, float] | None = None) -> str:
+    """The report for a person. `knobs` are the recommendation's decoded values."""
+    phase = report.phase if report.tier is None else f"{report.phase}, tier {report.tier}"
+    lines = [
+        f"# {plain(report.run_id)}: {plain(report.objective)}, {phase}",
+        "",
+        f"**{plain(report.sentence)}**",
+        "",
+        *([] if report.follows is None else [plain(report.follows), ""]),
+        f"Generation {report.generations_finished} of {report.generations_planned} on "
+        f"{plain(report.devices)}. {_eta(report)}",
+        "",
+        *_budget_table(report),
+        "",
+        *evaluation_lines(report),
+        *([] if report.timing is None else timing_lines(report.timing)),
+        *notes(report),
+        *_failure_table(report),
+        "",
+        *_evidence_lines(report),
+    ]
+    if knobs is not None:
+        lines += ["", *_recommendation_lines(report, knobs)]
+    elif report.findings is not None and report.findings.grade == "no_go":
+        lines += ["", "## Recommendation", "", "Nothing is recommended: keep the baseline."]
+    for title, entries in (
+        ("Rules that fired", report.triggers),
+        ("Overrides", report.overrides),
+        ("Amendments", report.amendments),
+        ("Salvaged", report.salvaged),
+    ):
+        if entries:
+            lines += ["", f"## {title}", "", *(f"- {plain(entry)}" for entry in entries)]
+    lines += ["", f"Ledger: {report.records} records, head `{report.head}`.", ""]
+    return "\n".join(lines)
+
+
+def _evidence_lines(report: BudgetReport) -> list[str]:
+    proxy = [] if report.proxy is None else proxy_lines(report.proxy)
+    if report.campaign is not None:
+        return campaign_lines(report.campaign)
+    if report.phase == "check":
+        return proxy or check_lines(report.check)
+    scores = _score_table(report)
+    if proxy:
+        scores += ["", *proxy]
+    return scores if report.findings is None else [*finding_lines(report.findings), "", *scores]
+
+
+def _eta(report: BudgetReport) -> str:
+    if report.decision != "continue" or report.remaining_hours is None:
+        return ""
+    return f"About {duration(report.remaining_hours * 3600)} of evaluations are still to run."
+
+
+def duration(seconds: float) -> str:
+    """`41 s`, `3 min 20 s`, `2 h 05 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def amount(balance: Balance, value: float | None) -> str:
+    """A number of that currency: whole evaluations, hours to a third of a second."""
+    if value is None:
+        return "no cap"
+    return f"{value:.0f}" if balance.currency.startswith("evaluations") else f"{value:.4f}"
+
+
+def number(value: float | None) -> str:
+    """Four digits; `-` for none."""
+    return "-" if value is None else f"{value:.4g}"
+
+
+def _budget_table(report: BudgetReport) -> list[str]:
+    rows = [
+        f"| {b.currency} | {amount(b, b.spent)} | {amount(b, b.reserved)} | "
+        f"{amount(b, b.free)} | {amount(b, b.cap)} |"
+        for b in report.balances
+        if b.counts
+    ]
+    return [
+        "## Budget",
+        "",
+        "| | spent | reserved | free | cap |",
+        "|---|--:|--:|--:|--:|",
+        *rows,
+    ]
+
+
+def evaluation_lines(report: BudgetReport) -> list[str]:
+    """How evaluations ended, what was lost, how long they take, how much of the slots was idle."""
+    statuses = ", ".join(f"{n} {status}" for status, n in report.evaluations_by_status.items())
+    lines = [f"Evaluations: {statuses or 'none settled'}."]
+    if report.failures is not None and report.failures.attempts:
+        lines += _rate_lines(report.failures)
+    if report.lost_attempts:
+        lines.append(
+            f"{report.lost_attempts} attempts were lost or cancelled and cost "
+            f"{report.lost_device_hours:.4g} device-hours."
+        )
+    if report.overrun_device_hours:
+        lines.append(
+            f"{report.overrun_device_hours:.4g} device-hours went beyond their reservation."
+        )
+    if report.overrun_hours:
+        lines.append(f"The run was open for {report.overrun_hours:.4g} hours beyond its cap.")
+    if report.eval_seconds is not None:
+        expected = report.expected_seconds
+        against = "" if expected is None else f" (expected: {expected:.1f} s)"
+        lines.append(f"A healthy evaluation takes {report.eval_seconds:.1f} s{against}.")
+    if report.slot_hours:
+        idle, whole = 3600 * report.idle_hours, 3600 * report.slot_hours
+        lines.append(
+            f"The slots were there for {whole:.1f} device-seconds: {idle:.1f} of them passed idle "
+            f"({idle / whole:.0%}), {3600 * report.wasted_hours:.1f} gave no score."
+        )
+    return lines
+
+
+def timing_lines(found: Timing) -> list[str]:
+    """Estimated, actual and accuracy; and what to do where the accuracy is out of bounds."""
+    said = (
+        f"Estimated {duration(3600 * found.estimated_hours)} for what is done, it took "
+        f"{duration(3600 * found.actual_hours)} (and {duration(3600 * found.startup_hours)} to "
+        f"start): accuracy {found.accuracy:.0f} %. Device-hours: "
+        f"{found.estimated_device_hours:.4f} estimated, {found.actual_device_hours:.4f} used."
+    )
+    if found.is_good:
+        return [said]
+    low, high = GOOD_ACCURACY
+    said += f" Good is {low:.0f} to {high:.0f} %. {RECALIBRATE}"
+    device_accuracy = found.estimated_device_hours / (found.actual_device_hours or 1.0) * 100
+    if low <= device_accuracy <= high:
+        said += " The evaluations themselves took what was estimated: time was lost beside them."
+    return [said]
+
+
+def _rate_lines(found: Failures) -> list[str]:
+    """How many evaluations failed, how many attempts were lost, and what was tried again."""
+    lines = [
+        f"{found.failed} of {found.evaluations} evaluations failed by their configuration "
+        f"({found.failure_rate:.1%}), {found.lost} of {found.attempts} attempts by the "
+        f"infrastructure ({found.loss_rate:.1%})."
+    ]
+    for way, again in (("elsewhere", found.elsewhere), ("lighter", found.lighter)):
+        if again.healthy + again.failed + again.owed:
+            lines.append(
+                f"Tried again {way}: {again.healthy} became healthy, {again.failed} failed, "
+                f"{again.owed} are owed."
+            )
+    return lines
+
+
+def _failure_table(report: BudgetReport) -> list[str]:
+    if report.failures is None or not report.failures.kinds:
+        return []
+    rows = (
+        f"| {kind.whose} | {kind.what} | {kind.attempts} | {kind.final} | {plain(kind.example)} |"
+        for kind in report.failures.kinds
+    )
+    return [
+        "",
+        "## Failures",
+        "",
+        "| whose | what | attempts | final | for example |",
+        "|---|---|--:|--:|---|",
+        *rows,
+    ]
+
+
+def notes(report: BudgetReport) -> list[str]:
+    """What does not happen to every run."""
+    lines = []
+    if report.deadline is not None:
+        left = duration(3600 * (report.deadline_hours or 0.0))
+        lines.append(
+            f"Deadline: evaluations are over by {report.deadline:%Y-%m-%d %H:%M:%S} UTC, {left} "
+            "after the last record."
+        )
+    if report.late_attempts:
+        lines.append(
+            f"{report.late_attempts} attempts that were given up as lost came late: charged, and "
+            "told to nobody."
+        )
+    lines += [f"Device withdrawn: {entry}." for entry in report.withdrawn]
+    if report.clock_jumps_seconds:
+        jumps = ", ".join(f"{seconds:+.0f} s" for seconds in report.clock_jumps_seconds)
+        lines.append(
+            f"The wall's clock jumped ({jumps}), or the machine slept: times of day are off, "
+            "durations and charges are not."
+        )
+    return lines
+
+
+def _score_table(report: BudgetReport) -> list[str]:
+    lines = ["## Scores", "", "Lower is better."]
+    if report.baseline is not None:
+        spread = "" if report.baseline.sd is None else f", sd {report.baseline.sd:.4g}"
+        lines.append(
+            f"Baseline: {report.baseline.mean:.5g} over {report.baseline.seeds} seeds{spread}."
+        )
+    lines += [
+        "",
+        "| generation | best | mean | healthy | failed | step size | eval seconds | mean |",
+        "|--:|--:|--:|--:|--:|--:|--:|:--|",
+        *(_score_row(row, bar) for row, bar in zip(report.rows, _bars(report), strict=True)),
+    ]
+    is_said = report.findings is not None
+    if not is_said and report.luckiest_score is not None and report.luckiest_of_noise is not None:
+        lines += [
+            "",
+            f"Luckiest score: {report.luckiest_score:.5g}. Were every candidate just the baseline, "
+            f"the luckiest would be expected near {report.luckiest_of_noise:.5g}: a best score is "
+            "no evidence of an improvement.",
+        ]
+    return lines
+
+
+def _score_row(row: GenerationRow, bar: str) -> str:
+    cells = (row.best, row.mean, row.healthy, row.failed, row.sigma, row.eval_seconds)
+    name = f"{row.generation} short" if row.short else f"{row.generation}"
+    return f"| {name} | " + " | ".join(number(c) for c in cells) + f" | {bar} |"
+
+
+def _bars(report: BudgetReport) -> list[str]:
+    """Each generation's mean as a bar between the lowest and the highest mean, of full ones."""
+    means = [row.mean for row in report.rows if row.mean is not None and not row.short]
+    if not means:
+        return ["" for _ in report.rows]
+    low, high = min(means), max(means)
+    widths = (
+        0
+        if row.mean is None or row.short
+        else 1 + round(11 * (row.mean - low) / ((high - low) or 1.0))
+        for row in report.rows
+    )
+    return ["█" * width for width in widths]
+
+
+def _recommendation_lines(report: BudgetReport, knobs: dict[str, float]) -> list[str]:
+    point: Sequence[float] = report.recommendation or ()
+    return [
+        "## Recommendation",
+        "",
+        *where_from(report),
+        "",
+        "| knob | value | place in its range |",
+        "|---|--:|---|",
+        *(
+            f"| {plain(name)} | {value:.4g} | {_ruler(unit)} {unit:.2f} |"
+            for (name, value), unit in zip(knobs.items(), point, strict=True)
+        ),
+    ]
+
+
+def where_from(report: BudgetReport) -> list[str]:
+    """What the recommendation is."""
+    arm = report.findings.arm if report.findings is not None else None
+    if arm is not None:
+        return [f"What won on fresh seeds: {IN_WORDS.get(arm.split()[0], plain(arm))}."]
+    return [
+        "The mean of the search distribution over its last third of generations. It has not been",
+        "scored on fresh seeds.",
+    ]
+
+
+def _ruler(unit: float) -> str:
+    place = min(int(unit * 11), 10)
+    return "·" * place + "●" + "·" * (10 - place)

@@ -1,0 +1,1 @@
+"""Which knobs matter around a recommendation."""

@@ -1,0 +1,217 @@
+"""A check: which points it evaluates, its plan, and what finished checks have shown."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import copysign
+from typing import Protocol
+
+from budgets.report.model import recommendation
+from budgets.state import RunState
+from budgets.terms import Calibration, Devices, Envelope, Parent, Plan
+from budgets.verdict.finalists import stood_for
+from objectives.space import Knob, SearchSpace
+from orchestrator.planning.known_knobs import check_family
+from orchestrator.planning.plan import caps_for, described, limits_for, short_hash
+from orchestrator.planning.request import Request
+
+Point = tuple[float, ...]
+
+CHECK_SEEDS = 8
+LEAST_SEEDS = 2  # a spread needs two
+
+
+@dataclass(frozen=True)
+class Around:
+    """What a check compares with instead of the baseline: a run's recommendation."""
+
+    run_id: str
+    head: str  # of that run's ledger
+    centre: Point
+    steps: tuple[float, ...]  # how far each knob goes to either side, of its range
+
+
+class Check(Protocol):
+    """Points to evaluate once, in a run of their own that searches nothing."""
+
+    @property
+    def terms(self) -> Request:
+        """On which objective, and within what."""
+
+    def points(self) -> tuple[Point, ...]: ...
+
+    def name(self, kind: str) -> str:
+        """The run's id on that kind of device: what was asked decides it."""
+
+    def plan(self, devices: Devices, calibration: Calibration | None) -> Plan: ...
+
+    def in_words(self, plan: Plan) -> str:
+        """What is about to be evaluated."""
+
+
+@dataclass(frozen=True)
+class CheckRequest:
+    """What shall be checked. The `terms` say on which objective and within what."""
+
+    terms: Request
+    seeds: int = CHECK_SEEDS
+    knobs: tuple[str, ...] = ()  # empty: all
+    around: Around | None = None  # None: the baseline, with each knob at the ends of its range
+
+    def names(self) -> tuple[str, ...]:
+        """The knobs to check, in the space's order. Raises ValueError on one it does not have."""
+        objective = self.terms.objective
+        known = [knob.name for knob in objective.space.knobs]
+        if unknown := [repr(name) for name in self.knobs if name not in known]:
+            raise ValueError(
+                f"--knobs: {objective.spec.name} has no {', '.join(unknown)}, expected some of "
+                f"{', '.join(known)}"
+            )
+        return tuple(name for name in known if name in self.knobs or not self.knobs)
+
+    def points(self) -> tuple[Point, ...]:
+        """All that is evaluated, what it is compared with first."""
+        space = self.terms.objective.space
+        if self.around is None:
+            return check_points(space, self.names())
+        return points_around(space, self.names(), self.around)
+
+    def name(self, kind: str) -> str:
+        return check_name(self, kind)
+
+    def plan(self, devices: Devices, calibration: Calibration | None) -> Plan:
+        return check_plan(self, devices, calibration)
+
+    def in_words(self, plan: Plan) -> str:
+        shape = plan.resolved
+        return (
+            f"Checking {', '.join(self.names())}: {shape.population} points on "
+            f"{shape.seeds_per_candidate} seeds, {shape.evaluations} evaluations."
+            + "".join(f" {reason}." for reason in plan.reasons)
+        )
+
+
+def check_points(space: SearchSpace, names: Sequence[str]) -> tuple[Point, ...]:
+    """The baseline, and one knob at a time at either end of its range, in the unit cube."""
+    return _one_at_a_time(
+        space, names, space.baseline, lambda place: _other_ends(space.knobs[place])
+    )
+
+
+def points_around(space: SearchSpace, names: Sequence[str], around: Around) -> tuple[Point, ...]:
+    """The centre, and one knob at a time a step down and a step up, within the unit cube."""
+    centre, steps = around.centre, around.steps
+
+    def either_side(place: int) -> list[float]:
+        knob, unit = space.knobs[place], centre[place]
+        sides = (_beside(knob, unit, step) for step in (-steps[place], steps[place]))
+        return [side for side in sides if side is not None]
+
+    return _one_at_a_time(space, names, centre, either_side)
+
+
+def stands_for(state: RunState) -> Point | None:
+    """The point that a check around a search looks around; None before a generation is told.
+
+    What is recommended; where that is nothing, what the search stood for at last.
+    """
+    return recommendation(state) or stood_for(state)
+
+
+def _one_at_a_time(
+    space: SearchSpace,
+    names: Sequence[str],
+    centre: Point,
+    others: Callable[[int], Sequence[float]],
+) -> tuple[Point, ...]:
+    """The centre, and each knob of these names, by its place, where `others` says."""
+    moved = (
+        (*centre[:place], unit, *centre[place + 1 :])
+        for place, knob in enumerate(space.knobs)
+        if knob.name in names
+        for unit in others(place)
+    )
+    return (centre, *moved)
+
+
+def _beside(knob: Knob, unit: float, step: float) -> float | None:
+    """Where the knob has another value a step away, or its next value if that is further.
+
+    None where its range ends before.
+    """
+    moved, value = min(max(unit + step, 0.0), 1.0), knob.decode(unit)
+    if knob.kind == "int" and knob.decode(moved) == value:
+        moved = knob.encode(value + copysign(knob.step, step))
+    return moved if 0.0 <= moved <= 1.0 and knob.decode(moved) != value else None
+
+
+def _other_ends(knob: Knob) -> list[float]:
+    """The ends of the unit interval at which the knob has another value than its baseline."""
+    baseline = knob.encode(knob.baseline)
+    return [e for e in (0.0, 1.0) if abs(knob.encode(knob.decode(e)) - baseline) > 1e-9]
+
+
+def check_name(request: CheckRequest, kind: str) -> str:
+    """The check's id. What was asked decides it, so the same command finds the same check."""
+    terms = request.terms
+    asked = (
+        *request.names(),
+        request.seeds,
+        terms.evaluation_seed,
+        terms.limit_seconds,
+        terms.stall_seconds,
+        terms.max_evals,
+        terms.max_device_hours,
+        terms.max_hours,
+        terms.max_cost,
+        terms.window,
+        terms.price_per_device_hour,
+    )
+    family = check_family(terms.objective, kind)
+    if (around := request.around) is None:
+        return f"{family}-{short_hash(repr(asked))}"
+    looked = (*asked, around.run_id, around.centre, around.steps)
+    return f"analyze-{family}-{short_hash(repr(looked))}"
+
+
+def check_plan(request: CheckRequest, devices: Devices, calibration: Calibration | None) -> Plan:
+    """The plan of a check: one generation, every point on the same seeds.
+
+    A cap on evaluations leaves it fewer seeds. Raises ValueError where that is too few. The run
+    whose recommendation it looks around is its parent, of which it pays nothing.
+    """
+    terms, around = request.terms, request.around
+    points = len(request.points())
+    nominal = Envelope(population=points, generations=1, seeds_per_candidate=request.seeds)
+    resolved, reasons = _affordable(nominal, terms.max_evals)
+    return Plan(
+        run_id=check_name(request, devices.kind),
+        phase="check",
+        tier=None,
+        nominal=nominal,
+        resolved=resolved,
+        reasons=reasons,
+        search=None,
+        evaluation_seed=terms.evaluation_seed,
+        limits=limits_for(terms.limit_seconds, terms.stall_seconds, devices, calibration),
+        caps=caps_for(terms, terms.max_evals or resolved.evaluations),
+        price_per_device_hour=terms.price_per_device_hour,
+        devices=devices,
+        calibration=calibration,
+        parent=None
+        if around is None
+        else Parent(run_id=around.run_id, head=around.head, device_ms=0, open_ms=0),
+        **described(terms.objective),
+    )
+
+
+def _affordable(nominal: Envelope, most: int | None) -> tuple[Envelope, tuple[str, ...]]:
+    if most is None or nominal.evaluations <= most:
+        return nominal, ()
+    seeds = most // nominal.population
+    if seeds < LEAST_SEEDS:
+        raise ValueError(
+            f"--max-evals {most} does not pay for {nominal.population} points on {LEAST_SEEDS} "
+            "seeds: check fewer knobs at a time with --knobs"
+        )
+    reason = f"--max-evals {most} pays for {seeds} of {nominal.seeds_per_candidate} seeds"
+    return nominal.model_copy(update={"seeds_per_candidate": seeds}), (reason,)

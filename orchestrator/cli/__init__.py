@@ -1,0 +1,1 @@
+"""The command line, the only layer that prints: a command a module, its options, how each ends."""

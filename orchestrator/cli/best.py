@@ -1,0 +1,219 @@
+"""`best`: what a search recommends; with --train one longer training of it."""
+
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+from typer import Option
+
+from budgets.plain import printable
+from objectives.api import Variant
+from orchestrator.best.configuration import Configuration, configuration_of
+from orchestrator.best.outcome import outcome_of
+from orchestrator.best.scale import longer
+from orchestrator.best.text import as_dict, to_lines
+from orchestrator.best.training import (
+    TrainingRequest,
+    known_times,
+    taken_up,
+    training_name,
+    training_of,
+)
+from orchestrator.cli.analyze import same_objective
+from orchestrator.cli.options import (
+    DEFAULT_ROOT,
+    Address,
+    AllowNetworkFs,
+    DeviceName,
+    DrainSeconds,
+    ExecutorName,
+    Json,
+    LauncherName,
+    LimitSeconds,
+    MaxCost,
+    MaxDeviceHours,
+    MaxHours,
+    Price,
+    Root,
+    RunName,
+    SafetyMargin,
+    StallSeconds,
+    Threads,
+    Track,
+    WindowText,
+    Workers,
+)
+from orchestrator.cli.terminal import conducting, finish, print_json, print_line
+from orchestrator.config.asked import Conduct, window_of
+from orchestrator.config.sections import LARGEST, MOST_SEEDS
+from orchestrator.execution.engine import Engine, devices_of
+from orchestrator.planning.request import Request, check_run_id, run_directory
+from orchestrator.records.recorded import find_search, load_state, recorded_plan
+from orchestrator.records.standing import Best, best_of, since
+from orchestrator.running.session import refuse_the_past, system_clock
+from orchestrator.trackers.names import known
+
+
+@dataclass(frozen=True)
+class Wish:
+    """How the training is wanted."""
+
+    times: float | None
+    target_flops: float | None
+    seeds: int
+    compare: bool
+    run_id: str | None
+    anyway: bool
+
+
+def best(
+    run: RunName = None,
+    root: Root = DEFAULT_ROOT,
+    as_toml: Annotated[
+        bool, Option("--toml", help="Print a configuration file whose baseline it is.")
+    ] = False,
+    as_flags: Annotated[
+        bool, Option("--flags", help="Print it as arguments of what is tuned, for a shell.")
+    ] = False,
+    anyway: Annotated[
+        bool, Option("--anyway", help="The best candidate, also where it is not recommended.")
+    ] = False,
+    train: Annotated[
+        bool, Option("--train", help="Train it once more, longer; the same command resumes.")
+    ] = False,
+    times: Annotated[
+        float | None,
+        Option("--times", max=LARGEST, help="With --train: so many times the budget; default: 4."),
+    ] = None,
+    target_flops: Annotated[
+        float | None, Option("--target-flops", help="With --train: for that many FLOPs instead.")
+    ] = None,
+    seeds: Annotated[
+        int | None,
+        Option("--seeds", min=1, max=MOST_SEEDS, help="With --train: fresh ones; default: 1."),
+    ] = None,
+    compare: Annotated[
+        bool, Option("--compare", help="With --train: the baseline too, on the same seeds.")
+    ] = False,
+    run_id: Annotated[
+        str | None, Option("--run-id", help="With --train: its name; default: best-RUN-x4.")
+    ] = None,
+    max_device_hours: MaxDeviceHours = None,
+    max_hours: MaxHours = None,
+    max_cost: MaxCost = None,
+    window: WindowText = None,
+    safety_margin: SafetyMargin = "30m",
+    price: Price = 0.0,
+    limit_seconds: LimitSeconds = None,
+    stall_seconds: StallSeconds = None,
+    executor: ExecutorName = "ray",
+    launcher: LauncherName = "fork",
+    address: Address = None,
+    device: DeviceName = "auto",
+    workers: Workers = None,
+    threads: Threads = None,
+    track: Track = None,
+    drain_seconds: DrainSeconds = None,
+    allow_network_fs: AllowNetworkFs = False,
+    as_json: Json = False,
+) -> None:
+    """The configuration that a search recommends, and how far that is confirmed."""
+    asked = (times, target_flops, seeds, run_id)
+    if track and not train:
+        raise ValueError("--track: trackers are told of a training, so expected --train too")
+    if not train and (compare or any(value is not None for value in asked)):
+        raise ValueError(
+            "--times, --target-flops, --seeds, --compare and --run-id say what to train: add "
+            "--train"
+        )
+    if as_json + as_toml + as_flags > 1 or (train and (as_toml or as_flags)):
+        raise ValueError(
+            "--json, --toml, --flags, --train: one at a time; --json goes with --train"
+        )
+    directory = find_search(run, root)
+    found = best_of(load_state(directory))
+    if not train:
+        show(found, directory, as_json=as_json, as_toml=as_toml, as_flags=as_flags, anyway=anyway)
+        return
+    terms = Request(
+        phase="campaign",
+        tier="min",
+        objective=same_objective(found.state),
+        max_device_hours=max_device_hours,
+        max_hours=max_hours,
+        max_cost=max_cost,
+        window=window_of(window, safety_margin),
+        price_per_device_hour=price or found.state.plan.price_per_device_hour,
+        limit_seconds=limit_seconds,
+        stall_seconds=stall_seconds,
+    )
+    engine = Engine(executor, launcher, address, device, workers, threads)
+    trackers = known(track or ())
+    how = Conduct(root, engine, drain_seconds, allow_network_fs, as_json, trackers=trackers)
+    wish = Wish(times, target_flops, seeds or 1, compare, run_id, anyway)
+    carry_out(found, terms, wish, how)
+
+
+def show(
+    found: Best, directory: Path, *, as_json: bool, as_toml: bool, as_flags: bool, anyway: bool
+) -> None:
+    """Print what is recommended in one form; with `anyway` the candidate, whatever it is worth."""
+    plan = found.state.plan
+    candidate = configuration_of(plan, found.candidate)
+    recommended = candidate
+    if found.standing == "no_go":
+        recommended = configuration_of(plan, found.recommended)
+    shown = candidate if anyway else recommended
+    if as_json:
+        print_json(as_dict(found, directory, recommended, candidate))
+    elif as_toml:
+        print_line(shown.toml(*_said_of(found, shown, candidate)).rstrip("\n"))
+    elif as_flags:
+        line = shown.flags()
+        print(printable(" ".join(_said_of(found, shown, candidate))), file=sys.stderr)
+        print_line(line)
+    else:
+        for line in to_lines(found, directory, candidate):
+            print_line(printable(line))
+
+
+def _said_of(found: Best, shown: Configuration, candidate: Configuration) -> tuple[str, str]:
+    what = "the best candidate" if shown is candidate else "the baseline"
+    return f"{found.state.plan.run_id}: {what}.", found.headline
+
+
+def carry_out(found: Best, terms: Request, wish: Wish, how: Conduct) -> None:
+    """Begin or take up the training; leave with the exit code of how it ended."""
+    variant = longer(terms.objective, wish.times, wish.target_flops)
+    request = _request(found, variant, terms, wish)
+    recorded = recorded_plan(run_directory(how.root, "campaign", request.campaign.name))
+    if recorded is None:
+        _refuse_what_is_not_recommended(found, wish)
+        refuse_the_past(terms.window, system_clock())
+    else:
+        request, is_moved = taken_up(request, recorded)
+        found = since(found) if is_moved else found
+    slots = how.engine.slots()
+    slots = replace(slots, count=request.campaign.workers(slots.count))
+    with conducting(how) as (session, live):
+        times = known_times(found, devices_of(slots))
+        result = session.check(request, slots, calibration=times)
+        outcome = outcome_of(found, result, variant)
+        also, lines = {"training": outcome.as_dict()}, tuple(outcome.lines())
+        finish(result, session.stop, live, how.as_json, also, lines, failed=outcome.failed)
+
+
+def _request(found: Best, variant: Variant, terms: Request, wish: Wish) -> TrainingRequest:
+    name = wish.run_id or training_name(found.state.plan.run_id, variant.length)
+    check_run_id(name)
+    return training_of(found, variant, terms, name=name, seeds=wish.seeds, compare=wish.compare)
+
+
+def _refuse_what_is_not_recommended(found: Best, wish: Wish) -> None:
+    """Raises ValueError after a No-Go, unless a person wants the candidate all the same."""
+    if found.standing == "no_go" and not wish.anyway:
+        raise ValueError(
+            f"{found.headline} There is nothing else to train. --anyway trains the best candidate "
+            "all the same"
+        )

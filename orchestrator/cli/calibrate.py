@@ -1,0 +1,131 @@
+"""`calibrate`: the baseline measured, before anything is searched."""
+
+from dataclasses import replace
+from typing import Annotated, Any
+
+from typer import Context, Option
+
+from budgets.calibration import eval_seconds, measure, noise
+from budgets.terms import Calibration
+from objectives.api import Objective
+from orchestrator.cli.memory import MicroBatches, measure_micro_batches
+from orchestrator.cli.options import (
+    DEFAULT_ROOT,
+    Address,
+    AllowNetworkFs,
+    ConfigFile,
+    DeviceName,
+    DrainSeconds,
+    ExecutorName,
+    Json,
+    LauncherName,
+    ObjectiveName,
+    Override,
+    Preset,
+    Profile,
+    Reason,
+    Root,
+    Settings,
+    Threads,
+    Workers,
+    overrides_of,
+    resolved_of,
+)
+from orchestrator.cli.plan import page_of_calibration, show
+from orchestrator.cli.sweep import SweepWorkers, WorkerCounts, sweep_of, sweep_workers
+from orchestrator.cli.terminal import conducting, finish, print_json
+from orchestrator.config.asked import Conduct, conduct_of
+from orchestrator.config.sections import MOST_SEEDS
+from orchestrator.planning.calibrations import CALIBRATION_SEEDS
+from orchestrator.records.recorded import Result
+from orchestrator.running.follow import Overrides
+from orchestrator.running.sweep import LEAST_EVALUATIONS
+
+
+def calibrate(
+    context: Context,
+    config: ConfigFile = None,
+    preset: Preset = None,
+    profile: Profile = None,
+    objective: ObjectiveName = "nanochat",
+    settings: Settings = None,
+    root: Root = DEFAULT_ROOT,
+    repeats: Annotated[
+        int | None,
+        Option(
+            "--repeats",
+            min=1,
+            max=MOST_SEEDS,
+            help=f"Seeds; default: {CALIBRATION_SEEDS}, of a sweep {LEAST_EVALUATIONS} a level.",
+        ),
+    ] = None,
+    sweep: SweepWorkers = False,
+    counts: WorkerCounts = None,
+    executor: ExecutorName = "ray",
+    launcher: LauncherName = "fork",
+    address: Address = None,
+    device: DeviceName = "auto",
+    workers: Workers = None,
+    threads: Threads = None,
+    drain_seconds: DrainSeconds = None,
+    allow_network_fs: AllowNetworkFs = False,
+    again: Annotated[
+        bool, Option("--again", help="Measure anew beside what there is; needs --reason.")
+    ] = False,
+    micro_batches: MicroBatches = None,
+    override: Override = None,
+    reason: Reason = "",
+    as_json: Json = False,
+) -> None:
+    """Measure the baseline: time, memory, FLOPs, and the score's spread over seeds."""
+    resolved = resolved_of(context, context.params)
+    chosen, how = resolved.objective, conduct_of(resolved, as_json=as_json)
+    overrides = overrides_of(override, reason, again=again)
+    if counts is not None and not sweep:
+        raise ValueError("--worker-counts: expected --sweep-workers beside it, got it alone")
+    if sweep and micro_batches is not None:
+        raise ValueError("--sweep-workers and --micro-batches: expected one, got both")
+    if sweep:
+        wanted = sweep_of(how, chosen, counts, repeats)
+        sweep_workers(how, replace(wanted, reason=reason if again else "", overrides=overrides))
+    elif micro_batches is not None:
+        measure_micro_batches(how, chosen, micro_batches, repeats or CALIBRATION_SEEDS)
+    else:
+        _measured(how, chosen, repeats or CALIBRATION_SEEDS, overrides, reason if again else None)
+
+
+def _measured(
+    how: Conduct, objective: Objective, repeats: int, overrides: Overrides, reason: str | None
+) -> None:
+    """Calibrate, again for a `reason`, and print what each tier would take."""
+    slots = how.engine.slots()
+    with conducting(how) as (session, live):
+        if reason is not None:
+            result = session.calibrate_again(objective, slots, repeats, overrides, reason)
+        else:
+            result = session.calibrate(objective, slots, repeats, overrides)
+        if result.verdict.decision != "done":
+            finish(result, session.stop, live, how.as_json)
+    page = page_of_calibration(how.root, objective, slots)
+    if how.as_json:
+        tiers = [tier.as_dict() for tier in page.tiers]
+        print_json({**_as_dict(result), "tiers": tiers})
+    else:
+        show(page)
+
+
+def _as_dict(result: Result) -> dict[str, Any]:
+    calibration: Calibration = measure(result.state)
+    measured = {
+        "median_seconds": calibration.median_seconds,
+        "p90_seconds": calibration.p90_seconds,
+        "evals_per_hour": 3600 / calibration.median_seconds,
+        "mean_score": calibration.mean_score,
+        "sd_score": calibration.sd_score,
+        "noise": noise(calibration),
+        "eval_seconds": eval_seconds(calibration),
+    }
+    return {
+        "directory": str(result.directory),
+        "calibration": {**calibration.model_dump(mode="json"), **measured},
+    }

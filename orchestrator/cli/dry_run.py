@@ -1,0 +1,53 @@
+"""`dry-run`: what one evaluation would start. It starts, writes and spends nothing."""
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Context, Option
+
+from budgets.plain import printable
+from orchestrator.cli.options import (
+    DEFAULT_ROOT,
+    ConfigFile,
+    DeviceName,
+    Json,
+    ObjectiveName,
+    Preset,
+    Profile,
+    Root,
+    Settings,
+    Threads,
+    resolved_of,
+)
+from orchestrator.cli.terminal import print_json, print_line
+from orchestrator.dry_run.start import dry_run, imagined, knobs_given
+from orchestrator.dry_run.text import as_dict, to_lines
+
+
+def show_dry_run(
+    context: Context,
+    config: ConfigFile = None,
+    preset: Preset = None,
+    profile: Profile = None,
+    objective: ObjectiveName = "nanochat",
+    settings: Settings = None,
+    knobs: Annotated[
+        str | None,
+        Option("--knobs", metavar="A=1,B=2", help="In their own units; default: the baseline."),
+    ] = None,
+    seed: Annotated[int, Option("--seed", min=0, help="Of the evaluation.")] = 1,
+    root: Root = DEFAULT_ROOT,
+    device: DeviceName = "auto",
+    threads: Threads = None,
+    as_json: Json = False,
+) -> None:
+    """What one evaluation would start: arguments, directory, environment. Starts nothing."""
+    resolved = resolved_of(context, context.params)
+    chosen = resolved.objective
+    place = imagined(Path(resolved.top.runs_dir), resolved.backend.device, resolved.backend.threads)
+    found = dry_run(chosen, knobs_given(knobs, chosen.space), seed, place)
+    if as_json:
+        print_json(as_dict(found))
+        return
+    for line in to_lines(found):
+        print_line(printable(line))

@@ -1,0 +1,81 @@
+"""`explain`: every rule, its limits, and what it sees in a run."""
+
+from pathlib import Path
+from typing import Annotated
+
+from rich.markdown import Markdown
+from typer import Argument
+
+from budgets.plain import plain
+from budgets.rules.table import TABLE
+from budgets.rules.text import as_dict, evidence_lines, rules_table, seen, seen_table
+from budgets.terms import Thresholds
+from orchestrator.cli.init import explain_file
+from orchestrator.cli.options import (
+    DEFAULT_ROOT,
+    Json,
+    Preset,
+    Profile,
+    Root,
+    Settings,
+    ThresholdsFile,
+    limits_given,
+)
+from orchestrator.cli.terminal import console, print_json
+from orchestrator.config.resolve import Given, resolve
+from orchestrator.config.thresholds import changes
+from orchestrator.records.recorded import find_run, load_state
+
+
+def explain(
+    run: Annotated[
+        str | None,
+        Argument(
+            metavar="[RUN|FILE]", help="A run, to see what fires; or a configuration, its values."
+        ),
+    ] = None,
+    settings: Settings = None,
+    preset: Preset = None,
+    profile: Profile = None,
+    root: Root = DEFAULT_ROOT,
+    thresholds: ThresholdsFile = None,
+    as_json: Json = False,
+) -> None:
+    """Every rule: what it looks at, its limits, what it leads to; or, of a configuration file,
+    every value and where it is from. Touches nothing.
+
+    With --thresholds: the rules as those would have it. With --set, --preset, --profile: the file
+    with these.
+    """
+    if run is not None and _is_a_configuration(Path(run)):
+        flags = limits_given(thresholds)
+        given = Given(Path(run), preset, profile, settings or (), flags)
+        explain_file(resolve(given), as_json=as_json)
+        return
+    if settings or preset or profile:
+        raise ValueError(f"--set, --preset, --profile are for a configuration file, got {run!r}")
+    asked = changes(thresholds)
+    if run is None:
+        limits = Thresholds.model_validate(asked)
+        directory, saw = None, {}
+        lines = ["# Rules", "", *rules_table(limits)]
+    else:
+        directory = find_run(run, root)
+        state = load_state(directory)
+        limits = state.plan.thresholds.model_copy(update=asked)
+        state.plan = state.plan.model_copy(update={"thresholds": limits})
+        saw = seen(state)
+        title = f"# Rules of {plain(state.plan.run_id)}"
+        evidence = [plain(line) for line in evidence_lines(saw)]
+        lines = [title, "", *seen_table(limits, saw), "", *evidence]
+    if as_json:
+        rows = [as_dict(rule, limits, saw.get(rule.name)) for rule in TABLE]
+        where = None if directory is None else str(directory)
+        print_json({"directory": where, "rules": rows})
+    else:
+        console().print(Markdown("\n".join(lines)))
+
+
+def _is_a_configuration(named: Path) -> bool:
+    """Also one that is not there, by its name: a run has no such id."""
+    return named.is_file() or (named.suffix == ".toml" and not named.is_dir())

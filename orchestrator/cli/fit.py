@@ -1,0 +1,224 @@
+"""`plan --fit`: what fits into a window, and the choice that is written into a configuration."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from rich.markdown import Markdown
+from typer import Option
+
+from budgets.calibration import measure
+from budgets.plain import printable
+from budgets.report.markdown import duration
+from budgets.terms import Calibration, Devices, Plan
+from objectives.api import Objective
+from orchestrator.cli.terminal import console, print_json, print_line
+from orchestrator.config.asked import Asked
+from orchestrator.config.resolve import all_keys
+from orchestrator.execution.engine import devices_of
+from orchestrator.planning.basis import basis_of
+from orchestrator.planning.calibrations import find_calibration
+from orchestrator.planning.choice import Choice, Room, Wanted
+from orchestrator.planning.fit import best, choices, too_short
+from orchestrator.planning.fit_text import to_markdown
+from orchestrator.planning.lost import Lost
+from orchestrator.planning.plan import Succession
+from orchestrator.planning.profiles import current_profile, profile_reports
+from orchestrator.planning.request import Request
+from orchestrator.planning.times import Times, times_here
+from orchestrator.running.follow import follow, foreseen
+from orchestrator.warm import start as warm
+
+Command = Callable[..., None]
+Act = Callable[[Asked], None]
+
+Fit = Annotated[
+    bool,
+    Option("--fit", help="What fits into --window or --max-hours, at what price."),
+]
+ApplyFile = Annotated[
+    Path | None,
+    Option("--apply", metavar="FILE", help="With --fit: write the choice into this TOML."),
+]
+ChoiceNumber = Annotated[
+    int | None, Option("--choice", min=1, help="With --apply; default: the first that fits.")
+]
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """The options of fitting, parsed."""
+
+    file: Path | None = None
+    number: int | None = None
+
+
+def fitting_of(fit: bool, file: Path | None, number: int | None) -> Fitting | None:
+    """None where nobody wants it. Raises ValueError on an option that says nothing alone."""
+    if not fit and (file is not None or number is not None):
+        raise ValueError("--apply and --choice go with --fit")
+    if fit and number is not None and file is None:
+        raise ValueError("--choice says which one --apply FILE writes")
+    return Fitting(file, number) if fit else None
+
+
+def room_of(request: Request, now: datetime) -> Room:
+    """The time that a request leaves for evaluations. Raises ValueError where it says none."""
+    window, hours = request.window, request.max_hours
+    rooms = []
+    if window is not None:
+        whole = window.hours
+        if window.until is not None:
+            whole = (window.until - now).total_seconds() / 3600
+        assert whole is not None, "a window is hours, or a moment"
+        margin = window.margin_seconds / 3600
+        if whole <= margin:
+            raise ValueError(
+                f"--window: expected more than the --safety-margin of {60 * margin:g} minutes "
+                f"ahead, got {60 * whole:g} minutes"
+            )
+        text = f"a window of {duration(3600 * whole)} less {duration(3600 * margin)}"
+        rooms.append(Room(whole - margin, "--window", text))
+    if hours is not None:
+        rooms.append(Room(hours, "--max-hours", f"--max-hours {hours:g}"))
+    if not rooms:
+        raise ValueError("--fit: into what? Give --window 12h, a moment, or --max-hours")
+    return min(rooms, key=lambda room: room.hours)
+
+
+def with_fit(plan: Command, phase_command: Callable[[Act], Command]) -> Command:
+    """The command of a plan with the options of fitting, which takes its place where it is asked.
+
+    `phase_command` makes a command of what is to be done with the options, parsed.
+    """
+
+    def command(
+        fit: Fit = False, file: ApplyFile = None, number: ChoiceNumber = None, **options: Any
+    ) -> None:
+        fitting = fitting_of(fit, file, number)
+        if fitting is None:
+            plan(**options)
+            return
+        fitted = phase_command(lambda asked: fit_phase(asked, fitting))
+        known = inspect.signature(fitted).parameters
+        if any(value for name, value in options.items() if name not in known):
+            raise ValueError("--fit has a page of its own: plan without it for --gpus or --power")
+        fitted(**{name: value for name, value in options.items() if name in known})
+
+    own = [p for p in inspect.signature(command).parameters.values() if p.name != "options"]
+    both = [*inspect.signature(plan).parameters.values(), *own]
+    keywords = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in both]
+    command.__signature__ = inspect.Signature(keywords)  # type: ignore[attr-defined]  # for typer
+    return command
+
+
+def fit_phase(asked: Asked, fitting: Fitting) -> None:
+    """Print what fits; write the choice where a file is named, and nothing else."""
+    now = datetime.now(UTC)
+    request, root = asked.request, asked.conduct.root
+    devices, room = devices_of(asked.conduct.engine.slots()), room_of(request, now)
+    times = _with_gaps(root, asked, devices)
+    wanted = Wanted(
+        request,
+        devices,
+        times,
+        room,
+        _succession(asked, devices.kind),
+        calibrated=lambda objective: _calibrated(root, objective, devices),
+        spread=_spread,
+    )
+    found = choices(wanted)
+    changes = None if fitting.file is None else _applied(asked, fitting, found, room)
+    if asked.conduct.as_json:
+        document = {
+            "available_hours": room.hours,
+            "fits": best(found) is not None,
+            "choices": [choice.as_dict() for choice in found],
+            "prior": None if times.prior is None else times.prior.sentence(),
+            "profile": current_profile(request.objective),
+            "profiles": profile_reports(request.objective, times, room, now),
+            "applied": changes,
+        }
+        print_json(document)
+        return
+    console().print(Markdown(to_markdown(found, room)))
+    for note in times.notes():
+        print_line(printable(f"Note: {note}."))
+    if changes is not None:
+        print_line(printable(changes) if changes else f"{fitting.file} says so already.")
+
+
+def _succession(asked: Asked, kind: Literal["cpu", "cuda"]) -> Succession | None:
+    """What the run would take over from another one, if it does."""
+    root, request = asked.conduct.root, asked.request
+    if request.follows is not None:
+        return foreseen(follow(root, request, kind), request)
+    if request.warm_start is not None:
+        return warm.foreseen(warm.find_start(root, request), request)
+    return None
+
+
+def _with_gaps(root: Path, asked: Asked, devices: Devices) -> Times:
+    """The times; where no run of this objective says what is lost beside evaluations, with the
+    start-up and the gaps that its calibration measured, or what is assumed of them."""
+    objective, assumed = asked.request.objective, asked.assumed_seconds
+    times = times_here(root, objective, devices, assumed)
+    if times.lost.runs or times.calibration is None:
+        return times
+    beside = basis_of(root, objective, devices, assumed).overheads
+    startup_hours = max(times.lost.startup_hours, beside.startup_seconds / 3600)
+    slowdown = 1 + beside.gap_seconds / times.calibration.median_seconds
+    return replace(times, lost=Lost(startup_hours, slowdown))
+
+
+def _spread(plan: Plan) -> float:
+    import numpy as np
+
+    from orchestrator.planning.barrier import SEED, beyond_the_forecast
+
+    return beyond_the_forecast(plan, np.random.default_rng(SEED))
+
+
+def _calibrated(root: Path, objective: Objective, devices: Devices) -> Calibration | None:
+    found = find_calibration(root, objective, devices)
+    return None if found is None else measure(found.state)
+
+
+def _applied(asked: Asked, fitting: Fitting, found: list[Choice], room: Room) -> str:
+    """Write the choice; what changes in the file. Raises ValueError where nothing fits."""
+    from orchestrator.planning import apply  # imports tomlkit
+
+    path, choice = fitting.file, best(found)
+    assert path is not None, "only where a file is named"
+    if fitting.number is not None:
+        if fitting.number > len(found):
+            raise ValueError(f"--choice: expected 1 to {len(found)}, got {fitting.number}")
+        choice = found[fitting.number - 1]
+        if not choice.fits:
+            raise ValueError(f"--choice {fitting.number}: {choice.idea.what} does not fit")
+    if choice is None:
+        raise ValueError(f"--apply: {too_short(found, room)}")
+    before = apply.read(path)
+    if before and asked.resolved.file != path:
+        raise ValueError(
+            f"--apply: {path} is there, and this plan knows nothing of what it says: plan with "
+            f"--config {path} too, or name a new file"
+        )
+    values: dict[str, Any] = {**_given(asked), **apply.chosen(choice)}
+    if asked.assumed_seconds is not None and choice.plan.calibration is not None:
+        assumed = choice.plan.calibration.median_seconds
+        values["evaluation.assume_eval_seconds"] = assumed
+    return apply.write(path, apply.applied(before, values))
+
+
+def _given(asked: Asked) -> Mapping[str, Any]:
+    """What is no default, by dotted key: a preset's and a profile's values follow from its name."""
+    values, sources = all_keys(asked.resolved), asked.resolved.sources
+    return {
+        key: values[key]
+        for key, source in sources.items()
+        if not source.startswith(("preset ", "profile ")) and values.get(key) is not None
+    }

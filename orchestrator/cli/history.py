@@ -1,0 +1,82 @@
+"""`history`: what runs took against what their plans said."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from rich.markdown import Markdown
+from typer import Option
+
+from budgets.plain import plain, printable
+from budgets.report.markdown import RECALIBRATE, duration
+from budgets.report.pace import GOOD_ACCURACY
+from orchestrator.cli.options import DEFAULT_ROOT, Json, Root
+from orchestrator.cli.terminal import console, print_json, print_line
+from orchestrator.planning.history import HISTORY, Entry, append, read_history, rebuilt
+
+Write = Annotated[
+    bool, Option("--write", help="Add the runs that only their ledgers know: the one way to mend.")
+]
+
+
+def history(root: Root = DEFAULT_ROOT, write: Write = False, as_json: Json = False) -> None:
+    """What runs took, and how good their estimates were. The next plan learns from it."""
+    known = read_history(root)
+    found = rebuilt(root, known)
+    if write and found.missing:
+        append(root, found.missing)
+        known = read_history(root)
+    if as_json:
+        document = {
+            "file": str(root / HISTORY),
+            "runs": [entry.model_dump(mode="json", by_alias=True) for entry in known.entries],
+            "lines_left_out": known.left_out,
+            "missing": [] if write else [entry.run_id for entry in found.missing],
+            "written": [entry.run_id for entry in found.missing] if write else [],
+            "unreadable": list(found.unreadable),
+        }
+        print_json(document)
+        return
+    console().print(Markdown(to_markdown(known.entries)))
+    if known.left_out:
+        print_line(f"{known.left_out} lines of {root / HISTORY} say nothing: left out.")
+    if found.missing:
+        names = ", ".join(entry.run_id for entry in found.missing)
+        verb = "Added from their ledgers" if write else "Not in it (history --write adds them)"
+        print_line(printable(f"{verb}: {names}."))
+    for why in found.unreadable:
+        print_line(printable(f"Warning: {why}."))
+
+
+def to_markdown(entries: Sequence[Entry]) -> str:
+    """One row a run."""
+    rows = [_row(entry) for entry in entries]
+    lines = [
+        "| run | ended | objective | evaluations | median | estimated | actual | accuracy |",
+        "|---|---|---|--:|--:|--:|--:|--:|",
+        *rows,
+    ]
+    if any(not _is_good(entry) for entry in entries):
+        low, high = GOOD_ACCURACY
+        lines += ["", f"*: not within {low:.0f} to {high:.0f} %. {RECALIBRATE}"]
+    return "\n".join(lines) if rows else "No run has ended here yet."
+
+
+def _row(entry: Entry) -> str:
+    typical = "-" if entry.evaluation is None else f"{entry.evaluation.seconds:.3g} s"
+    accuracy = "-" if entry.accuracy is None else f"{entry.accuracy:.0f} %"
+    star = "" if _is_good(entry) else " \\*"
+    return (
+        f"| {plain(entry.run_id)} | {entry.ended_at:%Y-%m-%d %H:%M} | {plain(entry.objective)} on "
+        f"{entry.devices} x {plain(entry.device_name)} | {entry.evaluations}/"
+        f"{entry.evaluations_planned} | {typical} | {_hours(entry.estimated_hours)} | "
+        f"{_hours(entry.actual_hours)} | {accuracy}{star} |"
+    )
+
+
+def _hours(hours: float | None) -> str:
+    return "-" if hours is None else duration(3600 * hours)
+
+
+def _is_good(entry: Entry) -> bool:
+    low, high = GOOD_ACCURACY
+    return entry.accuracy is None or low <= entry.accuracy <= high

@@ -1,0 +1,83 @@
+"""`run FILE`, `init`, and what `explain` says of a file."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+from rich.markdown import Markdown
+from typer import Option
+
+from budgets.ledger.storage import write_aside
+from budgets.plain import plain, printable
+from orchestrator.cli.options import Json
+from orchestrator.cli.terminal import console, print_json, print_line
+from orchestrator.config import explain
+from orchestrator.config.asked import request_of
+from orchestrator.config.resolve import Resolved
+
+Template = Literal[
+    "smoke",
+    "phase1",
+    "phase2",
+    "campaign",
+    "factorial",
+    "nanochat",
+    "command",
+    "function",
+]
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+def init(
+    template: Annotated[Template, Option("--template", help="What the file describes.")],
+    write: Annotated[
+        Path | None, Option("--write", metavar="FILE", help="Write it there, if there is nothing.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """A commented configuration file to begin with; printed, or written with --write."""
+    text = template_text(template)
+    if write is None:
+        if as_json:
+            print_json({"template": template, "text": text})
+        else:
+            print_line(text.rstrip())
+        return
+    if write.exists() or write.is_symlink():
+        raise ValueError(f"--write {write}: there is something already; name another file")
+    if not str(write).isprintable() or not write.parent.is_dir():
+        raise ValueError(
+            f"--write: expected a file's name in a directory there is, got {str(write)!r}"
+        )
+    text = text.replace("THIS-FILE", str(write))
+    write_aside(write, text.encode())
+    if as_json:
+        print_json({"template": template, "file": str(write)})
+    else:
+        print_line(printable(f"{write} is written. See it with: orchestrator explain {write}"))
+
+
+def template_text(template: Template) -> str:
+    """The file's text, with THIS-FILE for its name."""
+    assert template in get_args(Template)
+    return (TEMPLATES / f"{template}.toml").read_text(encoding="utf-8")
+
+
+def explain_file(resolved: Resolved, *, as_json: bool) -> None:
+    """Print every value with its origin, and what the file amounts to.
+
+    Raises ValueError on what no command could begin.
+    """
+    request_of(resolved)
+    document: dict[str, Any] = {"file": str(resolved.file), "values": explain.as_dict(resolved)}
+    lines = [f"# {plain(str(resolved.file))}", *explain.to_markdown(resolved)]
+    if resolved.campaign is not None:
+        from orchestrator.campaign.matrix import as_dict, check, to_markdown
+
+        check(resolved)
+        document["campaign"] = as_dict(resolved)
+        lines += ["", *to_markdown(resolved)]
+    if as_json:
+        print_json(document)
+    else:
+        console().print(Markdown("\n".join(lines)))

@@ -1,0 +1,162 @@
+"""`ledger verify|head|salvage|export` and `amend`: what can be done with a ledger by hand."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer import Option
+
+from budgets.ledger.chain import LEDGER, read
+from budgets.ledger.head import read_mark, records_lost
+from budgets.ledger.storage import unused
+from budgets.plain import printable
+from budgets.report.model import budget_report
+from orchestrator.cli.options import (
+    DEFAULT_ROOT,
+    AcceptDrift,
+    GivenRun,
+    Json,
+    MaxCost,
+    MaxDeviceHours,
+    MaxEvals,
+    MaxHours,
+    Root,
+    RunName,
+    SafetyMargin,
+    WindowText,
+)
+from orchestrator.cli.terminal import EXIT_CORRUPT, print_json, print_line, write_bytes
+from orchestrator.config.asked import window_of
+from orchestrator.records.export import Format
+from orchestrator.records.export import export as export_run
+from orchestrator.records.recorded import find_run, load_state
+from orchestrator.running.amend import Amendment
+from orchestrator.running.amend import amend as amend_run
+from orchestrator.running.session import system_clock
+
+ledgers = typer.Typer(help="The file that a run is.", no_args_is_help=True)
+
+
+@ledgers.command()
+def verify(
+    run: GivenRun,
+    root: Root = DEFAULT_ROOT,
+    accept_drift: AcceptDrift = False,
+    as_json: Json = False,
+) -> None:
+    """Replay a run from its ledger and name the first divergence."""
+    from orchestrator.verification.verify import verify as replay  # imports cma
+
+    found = replay(find_run(run, root), accept_drift=accept_drift)
+    if as_json:
+        print_json(asdict(found))
+    else:
+        for line in found.held:
+            print_line(f"ok    {line}")
+        failure = f"FAIL  {found.divergence}"
+        print_line(printable(failure) if found.divergence else f"head  {found.head}")
+    if found.divergence:
+        raise typer.Exit(EXIT_CORRUPT)
+
+
+@ledgers.command()
+def head(run: RunName = None, root: Root = DEFAULT_ROOT, as_json: Json = False) -> None:
+    """The last record's number and hash, which seals all before it, and what head.json says."""
+    path = find_run(run, root) / LEDGER
+    reading = read(path)
+    if not reading.records:
+        raise ValueError(f"{path} holds no whole record yet")
+    records, mark = reading.records, read_mark(path)
+    answer: dict[str, Any] = {
+        "ledger": str(path),
+        "record": records[-1].seq,
+        "head": records[-1].digest,
+        "bytes": records[-1].end,
+        "torn_bytes": len(reading.torn),
+        "marked_record": None if mark is None else mark.seq,
+        "lost_records": records_lost(path, len(records), lambda seq: records[seq].digest),
+    }
+    if as_json:
+        print_json(answer)
+    else:
+        for name, value in answer.items():
+            print_line(f"{name.replace('_', ' '):14s} {'-' if value is None else value}")
+
+
+@ledgers.command()
+def salvage(
+    run: GivenRun,
+    out: Annotated[Path, Option("--out", help="A new directory for what can be kept.")],
+    root: Root = DEFAULT_ROOT,
+    as_json: Json = False,
+) -> None:
+    """Keep the whole records of a damaged or rolled back ledger in a new directory."""
+    from orchestrator.running.salvage import salvage as save
+
+    source = find_run(run, root)
+    saved = save(source, out, system_clock())
+    if as_json:
+        print_json({**asdict(saved), "out": str(out)})
+        return
+    print_line(f"Kept {saved.records} records in {saved.out}.")
+    print_line(
+        f"Lost: {saved.lost_records} records that are known of, {saved.lost_bytes} bytes. "
+        f"Why: {saved.why}."
+    )
+    print_line(
+        f"Open reservations: {saved.adopted} had finished and are adopted, {saved.charged} are "
+        "charged as lost. What was settled in lost records is taken over from eval/ where it is."
+    )
+    print_line("To go on, put it in the old one's place and repeat the run's command:")
+    aside = unused(source.with_name(f"{source.name}.damaged"))
+    print_line(f"  mv {source} {aside} && mv {saved.out} {source}")
+
+
+@ledgers.command()
+def export(
+    run: RunName = None,
+    root: Root = DEFAULT_ROOT,
+    kind: Annotated[Format, Option("--format", help="Of the table.")] = "csv",
+    out: Annotated[Path | None, Option("--out", help="A file; default: print it.")] = None,
+) -> None:
+    """Every settled attempt as a row: place, status, score, cost, knobs, metrics."""
+    if kind == "parquet" and out is None:
+        raise ValueError("--format parquet: say which file with --out, it is not for terminals")
+    data = export_run(load_state(find_run(run, root)), kind, out)
+    if out is None:
+        write_bytes(data)
+    else:
+        print_line(f"{out}: {len(data)} bytes")
+
+
+def amend(
+    run: GivenRun,
+    reason: Annotated[str, Option("--reason", help="Why; goes on record.")] = "",
+    root: Root = DEFAULT_ROOT,
+    max_evals: MaxEvals = None,
+    max_device_hours: MaxDeviceHours = None,
+    max_hours: MaxHours = None,
+    max_cost: MaxCost = None,
+    window: WindowText = None,
+    safety_margin: SafetyMargin = "30m",
+    as_json: Json = False,
+) -> None:
+    """Change a run's caps, for the record. It may not be running; its next session keeps them."""
+    directory = find_run(run, root)
+    amendment = Amendment(
+        reason=reason,
+        evaluations=max_evals,
+        device_hours=max_device_hours,
+        hours=max_hours,
+        cost=max_cost,
+        window=window_of(window, safety_margin),
+    )
+    state = amend_run(directory, amendment, system_clock())
+    report = budget_report(state)
+    if as_json:
+        print_json({"directory": str(directory), **report.model_dump()})
+        return
+    print_line(f"{directory}: amended. {state.plan.resolved.generations} generations are planned.")
+    print_line(report.sentence)
+    print_line("Repeat the command that began it to go on.")

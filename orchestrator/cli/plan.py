@@ -1,0 +1,158 @@
+"""`plan`: what would be spent, and what it could tell, without spending it."""
+
+import inspect
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+
+import typer
+from rich.markdown import Markdown
+from typer import Context, Option
+
+from budgets.plain import printable
+from budgets.terms import Tier
+from objectives.api import Objective
+from orchestrator.cli.fit import with_fit
+from orchestrator.cli.options import phase_command
+from orchestrator.cli.terminal import console, print_json
+from orchestrator.config.asked import Asked
+from orchestrator.execution.engine import devices_of
+from orchestrator.execution.evaluate import Slots
+from orchestrator.planning.circumstances import circumstances
+from orchestrator.planning.plan import Succession
+from orchestrator.planning.request import Request
+from orchestrator.running.follow import follow, foreseen
+from orchestrator.warm import start as warm
+
+if TYPE_CHECKING:
+    from orchestrator.planning.page import Circumstances, Page
+
+MOST_DEVICES = 4096
+
+plans = typer.Typer(help="What would be spent, without spending it.", no_args_is_help=True)
+
+DeviceCounts = Annotated[
+    str | None,
+    Option("--gpus", "--devices", metavar="1,4,8", help="Compare these numbers of devices."),
+]
+WantsPower = Annotated[
+    bool,
+    Option("--power", help="Imagine searches: how probably is a gain found? Some 30 s a tier."),
+]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a page shall have beside the tiers."""
+
+    counts: tuple[int, ...] = ()
+    power: bool = False
+
+
+def plan_command(
+    act: Callable[[Asked, Wanted], None], phase: Literal["phase1", "phase2"]
+) -> Callable[..., None]:
+    """A phase command's signature with the options that only a plan has."""
+
+    def command(
+        context: Context, counts: DeviceCounts = None, power: WantsPower = False, **options: Any
+    ) -> None:
+        wanted = Wanted(device_counts(counts), power)
+        phase_command(lambda asked: act(asked, wanted), phase)(context, **options)
+
+    own = list(inspect.signature(command).parameters.values())[1:-1]
+    others = inspect.signature(phase_command(lambda _: None, phase)).parameters.values()
+    signature = inspect.Signature([*others, *own])
+    command.__signature__ = signature  # type: ignore[attr-defined]  # where typer looks
+    return command
+
+
+def device_counts(text: str | None) -> tuple[int, ...]:
+    """`1,4,8`, each once. Raises ValueError on anything else."""
+    words = [] if text is None else [word.strip() for word in text.split(",")]
+    if not all(w.isascii() and w.isdecimal() and 1 <= int(w) <= MOST_DEVICES for w in words):
+        raise ValueError(
+            f"--gpus: expected numbers of devices from 1 to {MOST_DEVICES} such as 1,4,8, "
+            f"got {text!r}"
+        )
+    return tuple(dict.fromkeys(int(word) for word in words))
+
+
+def plan_phase(asked: Asked, wanted: Wanted) -> None:
+    """Print what would be spent. Touches nothing."""
+    from orchestrator.planning.page import page_of, with_power  # imports numpy
+
+    warnings = list(asked.request.objective.preflight())
+    succession, notes, more = _succession(asked)
+    under, unread = _circumstances(asked, succession)
+    warnings += [*more, *unread]
+    tiers = (asked.request.tier,) if asked.tier_given else get_args(Tier)
+    page = page_of(asked.request, under, tiers, wanted.counts)
+    if wanted.power:
+        page = with_power(page, under.known, time.monotonic, _progress)
+        print("\r\033[K" if sys.stderr.isatty() else "", end="", file=sys.stderr)
+    if asked.conduct.as_json:
+        print_json({**page.as_dict(), "notes": notes, "warnings": warnings})
+        return
+    show(page)
+    for note in notes:
+        print(printable(f"Note: {note}."))
+    for warning in warnings:
+        print(printable(f"Warning: {warning}."))
+
+
+def _succession(asked: Asked) -> tuple[Succession | None, tuple[str, ...], tuple[str, ...]]:
+    """What the search takes over from another run; notes and warnings about that."""
+    if asked.request.follows is not None:
+        devices = devices_of(asked.conduct.engine.slots())
+        followed = follow(asked.conduct.root, asked.request, devices.kind)
+        return foreseen(followed, asked.request), (), tuple(followed.objections.values())
+    if asked.request.warm_start is not None:
+        start = warm.find_start(asked.conduct.root, asked.request)
+        return warm.foreseen(start, asked.request), start.notes, ()
+    return None, (), ()
+
+
+def _circumstances(
+    asked: Asked, succession: Succession | None
+) -> "tuple[Circumstances, tuple[str, ...]]":
+    devices = devices_of(asked.conduct.engine.slots())
+    return circumstances(
+        asked.conduct.root, asked.request.objective, devices, asked.assumed_seconds, succession
+    )
+
+
+def page_of_calibration(root: Path, objective: Objective, slots: Slots) -> "Page":
+    """What a phase 1 would take, once its objective is calibrated."""
+    from orchestrator.planning.page import page_of
+
+    under, _ = circumstances(root, objective, devices_of(slots))
+    return page_of(Request("phase1", "target", objective), under)
+
+
+def show(page: "Page") -> None:
+    """Print it."""
+    from orchestrator.planning.page_text import to_markdown
+
+    console().print(Markdown(to_markdown(page)))
+
+
+def _progress(tier: Tier, done: int, of: int) -> None:
+    """One line that is written over; elsewhere than on a terminal one for each tier."""
+    if sys.stderr.isatty():
+        text = f"\r\033[KImagining searches of tier {tier}: {done} of {of} landscapes"
+        print(text, end="", file=sys.stderr, flush=True)
+    elif done == 1:
+        print(f"Imagining searches of tier {tier} ...", file=sys.stderr)
+
+
+plans.command("phase1", help="What a phase 1 search would cost; all tiers without --tier.")(
+    with_fit(plan_command(plan_phase, "phase1"), partial(phase_command, phase="phase1"))
+)
+plans.command("phase2", help="What a phase 2 search would cost; all tiers without --tier.")(
+    with_fit(plan_command(plan_phase, "phase2"), partial(phase_command, phase="phase2"))
+)

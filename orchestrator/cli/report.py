@@ -1,0 +1,147 @@
+"""`report`: what a run or a campaign came to, on a terminal, as a page, as Markdown, as JSON."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+
+from rich.markdown import Markdown
+from typer import Option
+
+from budgets.plain import printable
+from orchestrator.campaign.status import Board, find_board
+from orchestrator.charts.forms import Form, can_draw
+from orchestrator.cli.board import collected, draw_board, show_result
+from orchestrator.cli.delivered import deliver
+from orchestrator.cli.options import DEFAULT_ROOT, Json, Root, RunName
+from orchestrator.cli.terminal import console, print_json, print_line
+from orchestrator.records.recorded import find_run, load_state
+from orchestrator.report.campaign_picture import PICTURE
+from orchestrator.report.written import STDOUT, named_place, own_reports
+from orchestrator.running import artifacts
+from orchestrator.running.session import system_clock
+
+AsHtml = Annotated[bool, Option("--html", help="Write all of it as one page, for any browser.")]
+AsMarkdown = Annotated[bool, Option("--md", help="Write the same as Markdown.")]
+PngNames = Annotated[
+    list[str] | None, Option("--png", metavar="PLOT", help="Draw a plot; `all`: each there is.")
+]
+PdfNames = Annotated[list[str] | None, Option("--pdf", metavar="PLOT", help="The same as PDF.")]
+Out = Annotated[
+    Path | None,
+    Option("--out", "-o", help="Where to, `-`: print it; default: into the run's reports/."),
+]
+
+
+def report(
+    run: RunName = None,
+    root: Root = DEFAULT_ROOT,
+    as_html: AsHtml = False,
+    as_md: AsMarkdown = False,
+    png: PngNames = None,
+    pdf: PdfNames = None,
+    out: Out = None,
+    rebuild: Annotated[
+        bool, Option("--rebuild", help="Also write the run's report files again.")
+    ] = False,
+    plot: Annotated[
+        Path | None, Option("--plot", help="Draw a campaign: FILE.png, FILE.svg or FILE.pdf.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """The budget report of a run as it stands; the result of a campaign.
+
+    With --html, --md or --json everything there is to see of it: the verdict with its evidence,
+    plots, every knob, failures with their logs. With --png or --pdf single plots, for a paper.
+    """
+    drawn: dict[Form, list[str]] = {"png": png or [], "pdf": pdf or []}
+    form = _form(out, html=as_html, md=as_md, is_drawn=any(drawn.values()))
+    if form is not None and out not in (None, STDOUT):
+        named_place(out, form)  # before the time it takes to fill it
+    board = find_board(run, root, system_clock().now())
+    if plot is not None:
+        draw_board(board, plot)
+    if board is not None and board.is_of_runs:
+        if any(drawn.values()):
+            raise ValueError("--png, --pdf: the plots are of one run; --plot FILE draws a campaign")
+        if rebuild:
+            board = collected(board.directory, system_clock().now(), lambda _: None)
+        _of_runs(board, form, out, as_json=as_json)
+        return
+    directory = find_run(run, root)
+    if rebuild:
+        _rebuild(directory, board)
+    if any(drawn.values()):
+        _draw(directory, drawn, out, as_json=as_json)
+    elif form is not None:
+        deliver(_text_of(directory, form), directory, f"report.{form}", out, as_json=as_json)
+    elif as_json:
+        from orchestrator.report.collect import report as collect
+        from orchestrator.report.document import document
+
+        print_json(document(collect(directory)))
+    else:
+        console().print(Markdown(artifacts.markdown(load_state(directory))))
+
+
+def _form(out: Path | None, *, html: bool, md: bool, is_drawn: bool) -> str | None:
+    """Raises ValueError where two forms are asked for, or a place for none."""
+    if html + md + is_drawn > 1:
+        raise ValueError("--html, --md, and --png with --pdf: one at a time")
+    if out is not None and not (html or md or is_drawn):
+        raise ValueError("--out says where to: add --html, --md, --png or --pdf")
+    return "html" if html else "md" if md else None
+
+
+def _rebuild(directory: Path, board: Board | None) -> None:
+    load_state(directory)  # a ledger that cannot be read leaves every file as it is
+    artifacts.rebuild(directory)
+    if board is not None and can_draw():
+        draw_board(board, directory / PICTURE)
+
+
+def _of_runs(board: Board, form: str | None, out: Path | None, *, as_json: bool) -> None:
+    """A campaign whose cells are runs, with ledgers of their own."""
+    if form is None:
+        show_result(board, as_json=as_json)
+        return
+    from orchestrator.report import boards
+
+    text = boards.page(board) if form == "html" else boards.markdown(board)
+    deliver(text, board.directory, f"report.{form}", out, as_json=as_json)
+
+
+def _text_of(directory: Path, form: str) -> str:
+    from orchestrator.report.collect import report as collect
+
+    found = collect(directory)
+    if form == "html":
+        from orchestrator.report.page import html
+
+        return html(found)
+    from orchestrator.report.markdown import markdown
+    from orchestrator.report.plots import plots
+
+    return markdown(found, plots(found))
+
+
+def _draw(
+    directory: Path, drawn: Mapping[Form, Sequence[str]], out: Path | None, *, as_json: bool
+) -> None:
+    from orchestrator.report.collect import report as collect
+    from orchestrator.report.pictures import write_pictures
+
+    if out == STDOUT:
+        raise ValueError("--out -: a picture is not for a terminal: name a file or a folder")
+    found = collect(directory)
+    where = own_reports(directory) if out is None else out
+    written = [
+        path
+        for form, names in drawn.items()
+        if names
+        for path in write_pictures(found, names, form, where)
+    ]
+    if as_json:
+        print_json({"files": [str(path) for path in written]})
+        return
+    for path in written:
+        print_line(printable(str(path)))

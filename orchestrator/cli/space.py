@@ -1,0 +1,84 @@
+"""`space show` and `space check`: which knobs there are, and whether each moves the score."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+from rich.markdown import Markdown
+from typer import Context
+
+from budgets.plain import plain
+from objectives.api import Objective
+from objectives.registry import kind
+from orchestrator.cli.options import (
+    AskedCheck,
+    ConfigFile,
+    Json,
+    ObjectiveName,
+    Settings,
+    check_command,
+    resolved_of,
+)
+from orchestrator.cli.terminal import conducting, console, finish, print_json
+
+spaces = typer.Typer(help="The knobs, and whether they matter.", no_args_is_help=True)
+
+
+def run_check(asked: AskedCheck) -> None:
+    """Evaluate every knob at the ends of its range; go on if that was begun."""
+    with conducting(asked.conduct) as (session, live):
+        result = session.check(asked.request, asked.conduct.engine.slots())
+        finish(result, session.stop, live, asked.conduct.as_json)
+
+
+spaces.command("check", help="Show that each knob moves the score; the same command resumes.")(
+    check_command(run_check)
+)
+
+
+@spaces.command()
+def show(
+    context: Context,
+    config: ConfigFile = None,
+    objective: ObjectiveName = "nanochat",
+    settings: Settings = None,
+    as_json: Json = False,
+) -> None:
+    """The knobs: name, kind, range and baseline, in the knob's own unit. Touches nothing."""
+    chosen = resolved_of(context, context.params).objective
+    rows = knob_rows(chosen)
+    if as_json:
+        print_json({"objective": chosen.spec.model_dump(mode="json"), "knobs": rows})
+    else:
+        console().print(Markdown(to_markdown(kind(chosen.spec), rows)))
+
+
+def knob_rows(objective: Objective) -> list[dict[str, Any]]:
+    """One row a knob, in the order of the space."""
+    return [
+        {
+            "name": knob.name,
+            "kind": knob.kind,
+            "low": knob.decode(0.0),
+            "high": knob.decode(1.0),
+            "baseline": knob.baseline,
+        }
+        for knob in objective.space.knobs
+    ]
+
+
+def to_markdown(name: str, rows: Sequence[dict[str, Any]]) -> str:
+    """The rows as a table."""
+    lines = [
+        f"# {plain(name)}: {len(rows)} knob{'s' * (len(rows) != 1)}",
+        "",
+        "| knob | kind | low | high | baseline |",
+        "|---|---|--:|--:|--:|",
+        *(
+            f"| {row['name']} | {row['kind']} | {row['low']:.4g} | {row['high']:.4g} | "
+            f"{row['baseline']:.4g} |"
+            for row in rows
+        ),
+        "",
+    ]
+    return "\n".join(lines)

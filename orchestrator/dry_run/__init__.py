@@ -1,0 +1,1 @@
+"""What one evaluation would start, found out without starting it."""

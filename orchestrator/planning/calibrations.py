@@ -1,0 +1,81 @@
+"""Calibrations on disk: which one fits, and whose price it is part of."""
+
+from contextlib import suppress
+from pathlib import Path
+
+from budgets.calibration import measure
+from budgets.events import Planned
+from budgets.ledger.chain import LEDGER, LedgerCorruptError, Reader
+from budgets.ledger.storage import read_plain
+from budgets.state import RunState
+from budgets.terms import Calibration, Caps, Devices, Plan
+from objectives.api import Objective
+from orchestrator.planning.plan import calibration_name, calibration_plan
+from orchestrator.planning.request import Request
+from orchestrator.records.recorded import Result, finished_runs, recorded_runs
+
+CALIBRATION_SEEDS = 8
+
+
+def find_calibration(root: Path, objective: Objective, devices: Devices) -> Result | None:
+    """The newest finished calibration of the objective on such devices, if there is one."""
+    family = calibration_name(objective, devices)
+    finished = finished_runs(root, "calibration", family)
+    return max(finished, key=lambda found: _number(found.directory, family), default=None)
+
+
+def calibration_again(
+    root: Path, objective: Objective, devices: Devices, repeats: int, reason: str
+) -> Plan:
+    """The plan of a calibration beside those there are, made for a reason that it keeps.
+
+    It is the same one as long as the reason is the same: unfinished, it is taken up.
+    """
+    plan = calibration_plan(objective, devices, repeats)
+    family, reasons = calibration_name(objective, devices), (f"calibrated again: {reason.strip()}",)
+    newest = 0
+    for directory, state in recorded_runs(root, "calibration", family):
+        if state.planned.reasons == reasons:
+            return plan.model_copy(update={"run_id": directory.name, "reasons": reasons})
+        newest = max(newest, _number(directory, family))
+    name = f"{plan.run_id}-{newest + 1}" if newest else plan.run_id
+    return plan.model_copy(update={"run_id": name, "reasons": reasons})
+
+
+def _number(directory: Path, family: str) -> int:
+    """Which of a family's calibrations it is; the first one's name has no number."""
+    _, _, number = directory.name.removeprefix(f"{family}-").partition("-")
+    return int(number) if number.isdecimal() else 1
+
+
+def measured_for(root: Path, found: Result, request: Request) -> Calibration:
+    """What a calibration found; with its cost, if it was made for this request's caps.
+
+    That is so when the process died between the two: no run has borne that cost yet.
+    """
+    plan = found.state.planned
+    asked = calibration_plan(request.objective, plan.devices, CALIBRATION_SEEDS, request)
+    is_capped = asked.caps != Caps(evaluations=asked.caps.evaluations)
+    if is_capped and plan.run_id == asked.run_id and not is_borne(root, found.state.head):
+        return with_its_cost(found.state)
+    return measure(found.state)
+
+
+def with_its_cost(state: RunState) -> Calibration:
+    """What a calibration found, as part of the price of the run that it was made for."""
+    accounts = state.accounts
+    cost = {"charged_ms": accounts.device_ms, "open_ms": accounts.wall_ms}
+    return measure(state).model_copy(update=cost)
+
+
+def is_borne(root: Path, calibration: str) -> bool:
+    """Whether a run has taken the cost of the calibration with this head on its own account."""
+    for path in root.glob(f"*/*/{LEDGER}"):
+        with suppress(LedgerCorruptError, ValueError, OSError):
+            first, newline, _ = read_plain(path).partition(b"\n")
+            for record in Reader(path, first + newline):
+                assert isinstance(record.event, Planned)
+                made = record.event.plan.calibration
+                if made is not None and made.ledger == calibration and made.charged_ms:
+                    return True
+    return False

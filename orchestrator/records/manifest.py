@@ -1,0 +1,225 @@
+"""`manifest.json`: what a campaign consists of and where its parts lie, for people and programs.
+
+A campaign of trainings has one ledger, and the manifest follows from it. Where each cell is a run
+of its own (a campaign of searches, an export), the manifest says which directories they lie in.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import orjson
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+
+from budgets.campaign.matrix import Matrix, matrix_of
+from budgets.events import Reserved
+from budgets.ledger.storage import read_plain, write_aside
+from budgets.state import RunState
+from budgets.terms import CampaignTerms, Condition, Factor
+from orchestrator.records.attempts import attempt_place
+
+MANIFEST = "manifest.json"
+
+Kind = Literal["training", "search", "slurm"]
+"""What a cell is: an evaluation of one run, a run of its own here, a run of its own elsewhere."""
+
+ONLY_SEED = 1
+"""Of a run that was given none: a column all the same."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")  # others write manifests too
+
+
+class ManifestRun(_Part):
+    """One cell, and where it lies."""
+
+    name: str
+    directory: str  # from the manifest's own
+    condition: str
+    seed: int | None = None
+    control: bool = False
+    levels: dict[str, str] = {}
+    status: str = ""  # when the manifest was written
+
+
+class Manifest(_Part):
+    """A campaign's parts. What is not known is left out."""
+
+    name: str
+    kind: Kind = "training"
+    objective: str = ""  # whose scores these are
+    file: str = ""  # it was described in, if in one
+    sha256: str = ""  # of that file, when the campaign began
+    total_runs: int
+    conditions: tuple[Any, ...] = ()  # with their settings; of an export their names
+    factors: tuple[Factor, ...] = ()
+    seeds: tuple[int, ...] = ()
+    controls: tuple[str, ...] = ()
+    runs: tuple[ManifestRun, ...]
+    statuses: dict[str, int] = {}  # when it was written
+    ledger: dict[str, Any] = {}  # records and head, likewise
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for run in self.runs:
+            if Path(run.directory).is_absolute():
+                raise ValueError(f"{run.name}: expected a relative path, got {run.directory}")
+        cells = [(run.condition, run.seed) for run in self.runs]
+        if len(set(cells)) < len(cells):
+            twice = next(cell for cell in cells if cells.count(cell) > 1)
+            raise ValueError(f"condition {twice[0]}, seed {twice[1]} is there twice")
+        return self
+
+    def terms(self) -> CampaignTerms:
+        """The campaign as one in a ledger would have it; knobs and settings as far as known."""
+        known = {c["name"]: c for c in self.conditions if isinstance(c, dict)}
+        firsts = {run.condition: run for run in reversed(self.runs)}
+        names = dict.fromkeys(run.condition for run in self.runs)
+        return CampaignTerms(
+            name=self.name,
+            conditions=tuple(
+                Condition(
+                    name=name,
+                    settings=known.get(name, {}).get("settings", {}),
+                    knobs=known.get(name, {}).get("knobs", {}),
+                    levels=firsts[name].levels,
+                    control=firsts[name].control,
+                )
+                for name in names
+            ),
+            seeds=tuple(dict.fromkeys(seed_of(run) for run in self.runs)),
+            factors=self.factors or _factors(list(firsts.values())[::-1]),
+        )
+
+
+def seed_of(run: ManifestRun) -> int:
+    """The column it stands in."""
+    return ONLY_SEED if run.seed is None else run.seed
+
+
+def _factors(runs: Sequence[ManifestRun]) -> tuple[Factor, ...]:
+    """Those that the runs have levels of, in the order in which they come."""
+    levels: dict[str, dict[str, None]] = {}
+    for run in runs:
+        for name, level in run.levels.items():
+            levels.setdefault(name, {})[level] = None
+    return tuple(Factor(name=name, levels=tuple(own)) for name, own in levels.items())
+
+
+def read_manifest(directory: Path) -> Manifest | None:
+    """The manifest in `directory`; None where there is none. Raises ValueError on another file."""
+    path = directory / MANIFEST
+    try:
+        return Manifest.model_validate_json(read_plain(path))
+    except FileNotFoundError:
+        return None
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"])) or "the whole"
+        raise ValueError(f"{path} is no campaign's manifest: {place}: {first['msg']}") from error
+
+
+def write_manifest(directory: Path, manifest: Manifest) -> None:
+    """Replace the manifest in `directory`."""
+    options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+    write_aside(
+        directory / MANIFEST, orjson.dumps(manifest.model_dump(mode="json"), option=options)
+    )
+
+
+def refresh(directory: Path, state: RunState, source: Mapping[str, str] | None = None) -> None:
+    """Write the manifest of a campaign in one ledger as it stands.
+
+    Without a `source` it keeps the one it has: that follows from no ledger.
+    """
+    if source is None:
+        with suppress(ValueError):
+            before = read_manifest(directory)
+            source = {} if before is None else {"file": before.file, "sha256": before.sha256}
+    write_manifest(directory, manifest_of(state, source or {}))
+
+
+def source_of(path: Path) -> dict[str, str]:
+    """The file that describes a campaign, as a manifest names it. Raises OSError."""
+    return {"file": str(path), "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+
+
+def manifest_of(state: RunState, source: Mapping[str, str]) -> Manifest:
+    """That of a campaign in one ledger."""
+    matrix = matrix_of(state)
+    return described(
+        matrix,
+        {
+            (number, seed): f"eval/{_place(state, number, seed)}"
+            for number in range(len(matrix.rows))
+            for seed in matrix.terms.seeds
+        },
+        "training",
+        source,
+        {"records": state.records, "head": state.head},
+        state.plan.objective["name"],
+    )
+
+
+def _place(state: RunState, candidate: int, seed: int) -> str:
+    """The directory of its last attempt, or of the first to come."""
+    tries = state.generations[0].tries.get((candidate, seed), ()) if state.generations else ()
+    first = Reserved(generation=0, candidate=candidate, seed=seed, attempt=1, reserve_ms=0)
+    return attempt_place(tries[-1].reserved if tries else first)
+
+
+def described(  # noqa: PLR0913, PLR0917 - what a manifest says
+    matrix: Matrix,
+    directories: Mapping[tuple[int, int], str],
+    kind: Kind,
+    source: Mapping[str, str],
+    ledger: Mapping[str, Any],
+    objective: str,
+) -> Manifest:
+    """The manifest of a campaign whose cells, by condition's number and seed, lie there."""
+    terms = matrix.terms
+    return Manifest(
+        name=terms.name,
+        kind=kind,
+        objective=objective,
+        file=source.get("file", ""),
+        sha256=source.get("sha256", ""),
+        total_runs=terms.evaluations,
+        conditions=tuple(condition.model_dump(mode="json") for condition in terms.conditions),
+        factors=terms.factors,
+        seeds=terms.seeds,
+        controls=tuple(c.name for c in terms.conditions if c.control),
+        runs=tuple(
+            ManifestRun(
+                name=f"{condition.name}_s{seed}",
+                directory=directories[number, seed],
+                condition=condition.name,
+                seed=seed,
+                control=condition.control,
+                levels=condition.levels,
+                status=cell.status,
+            )
+            for number, condition in enumerate(terms.conditions)
+            for seed, cell in zip(terms.seeds, matrix.rows[number], strict=True)
+        ),
+        statuses=matrix.counts,
+        ledger=dict(ledger),
+    )
+
+
+def with_statuses(manifest: Manifest, matrix: Matrix) -> Manifest:
+    """The same with how its runs stand now."""
+    terms = matrix.terms
+    stand = {
+        (condition.name, seed): cell.status
+        for condition, row in zip(terms.conditions, matrix.rows, strict=True)
+        for seed, cell in zip(terms.seeds, row, strict=True)
+    }
+    runs = tuple(
+        run.model_copy(update={"status": stand[run.condition, seed_of(run)]})
+        for run in manifest.runs
+    )
+    return manifest.model_copy(update={"runs": runs, "statuses": matrix.counts})

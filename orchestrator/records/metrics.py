@@ -1,0 +1,125 @@
+"""`metrics.jsonl`: what each evaluation of a run took and gave, a line each, as they ended.
+
+It follows from the ledger and can be deleted. While a run goes on it grows by a line a settlement;
+whatever is missing is made up for from the ledger when a run is taken up or written out.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from budgets.events import Event, Settled
+from budgets.fold import apply, begin
+from budgets.ledger.chain import LEDGER, Record, read
+from budgets.ledger.storage import write_aside
+from budgets.report.pace import pace, timing
+from budgets.state import Observer, RunState
+
+METRICS = "metrics.jsonl"
+
+IN_TIME = (
+    *("training/elapsed_hours", "training/remaining_hours", "training/on_track"),
+    *("optimization/estimated_hours", "optimization/actual_hours", "optimization/time_accuracy"),
+)
+
+
+def line(state: RunState, event: Settled) -> bytes:
+    """The evaluation's line, `state` being the run's once it is settled."""
+    return orjson.dumps(
+        {**_place(state, event), **measured(state, event)}, option=orjson.OPT_APPEND_NEWLINE
+    )
+
+
+def measured(state: RunState, event: Settled) -> dict[str, Any]:
+    """What the evaluation took and gave, and where the run stands in time once it is settled.
+
+    `elapsed_seconds` is how long the run had been open then, over all its sessions; `evaluations`
+    how many were over.
+    """
+    accounts, trained = state.accounts, event.train_seconds
+    paid = (state.plan.calibration, state.plan.parent)
+    before = sum(one.open_ms for one in paid if one is not None)
+    return {
+        "seed": event.seed,
+        "attempt": event.attempt,
+        "status": event.status,
+        "score": event.score,
+        "seconds": event.seconds,
+        "step_time_s": trained / event.steps if event.steps else None,
+        "tokens_per_second": event.tokens / trained if event.tokens and trained else None,
+        "steps": event.steps,
+        "train_flops": event.train_flops,
+        "peak_memory_bytes": event.peak_memory_bytes,
+        "elapsed_seconds": (accounts.wall_ms - before) / 1000,
+        "evaluations": accounts.evaluations + accounts.apart,
+        **in_time(state),
+    }
+
+
+def in_time(state: RunState) -> dict[str, float | None]:
+    """Where the run stands in time, by the names that trackers have for it; None: not known yet."""
+    taken = timing(state)
+    known = {**pace(state).metrics(), **({} if taken is None else taken.metrics())}
+    return {name: known.get(name) for name in IN_TIME}
+
+
+def _place(state: RunState, event: Settled) -> dict[str, Any]:
+    """Which evaluation it was: of a condition, of an arm of a panel, of a generation."""
+    if state.plan.campaign is not None:
+        return {"condition": state.plan.campaign.conditions[event.candidate].name}
+    if event.panel is not None:
+        arm = state.panels[event.panel, event.generation].arms[event.candidate]
+        return {"panel": event.panel, "number": event.generation, "arm": arm.name}
+    return {"generation": event.generation, "candidate": event.candidate}
+
+
+def recording(directory: Path, observe: Observer) -> Observer:
+    """An observer that also appends each evaluation's line.
+
+    What cannot be written is left out: a full disk is the ledger's to notice.
+    """
+
+    def told(state: RunState, event: Event) -> None:
+        if isinstance(event, Settled) and event.final:
+            _append(directory / METRICS, line(state, event))
+        observe(state, event)
+
+    return told
+
+
+def _append(path: Path, data: bytes) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        handle = os.open(path, flags, 0o600)
+        try:
+            os.write(handle, data)
+        finally:
+            os.close(handle)
+    except OSError:
+        return  # `complete` makes up for it
+
+
+def complete(directory: Path, state: RunState) -> None:
+    """Write the file again unless it has a line for each evaluation that is over."""
+    path = directory / METRICS
+    expected = state.accounts.evaluations + state.accounts.apart
+    found = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
+    if found.count(b"\n") != expected or (found and not found.endswith(b"\n")):
+        write(directory, read(directory / LEDGER).records)
+
+
+def write(directory: Path, records: tuple[Record, ...]) -> None:
+    """Write the file again, from a whole ledger's records."""
+    write_aside(directory / METRICS, b"".join(lines(records)))
+
+
+def lines(records: tuple[Record, ...]) -> Iterator[bytes]:
+    """A line for each evaluation that is over, in the order in which they ended."""
+    state = begin(records[0])
+    for record in records[1:]:
+        apply(state, record)
+        if isinstance(record.event, Settled) and record.event.final:
+            yield line(state, record.event)

@@ -1,0 +1,123 @@
+"""A ledger followed while it grows, without disturbing whoever writes it."""
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from budgets.fold import apply, begin
+from budgets.ledger.chain import LEDGER, LedgerCorruptError, Reader, Record, lacks_a_sector
+from budgets.ledger.head import Mark, check_mark, read_mark
+from budgets.state import RunState
+from orchestrator.records.recorded import is_there
+
+
+@dataclass
+class Tail:
+    """A run in `directory`, as far as its ledger had whole records when it was last looked at.
+
+    What has been read is not read again, so that a look costs what is new.
+    """
+
+    directory: Path
+    state: RunState | None = None  # None: no whole record has been there yet
+    is_gone: bool = False  # its ledger, which had been there before
+    _reader: Reader | None = None  # knows the schema of the session
+    _last: Record | None = None
+    _read_bytes: int = 0  # up to the end of that record, without its newline if that was missing
+    _inode: int = 0
+
+    def advance(self) -> list[Record]:
+        """The records that are new since the last look, `state` being as of the last of them.
+
+        A ledger that has been replaced by another one is read anew: then they begin with its
+        first. Raises as `recorded_state` does; OSError.
+        """
+        return list(self.news())
+
+    def news(self) -> Iterator[Record]:
+        """The same, one after the other: `state` is as of the one that was given last."""
+        path = self.directory / LEDGER
+        there = is_there(path)
+        self.is_gone = self.state is not None and not there
+        if not there:
+            return
+        with _opened(path) as handle:
+            if not self._goes_on(handle):
+                self._begin_anew(path, os.fstat(handle).st_ino)
+            mark = None if self.state else read_mark(path)  # before the records: both grow
+            data = _rest(handle, self._read_bytes)
+        yield from self._records(path, data, mark)
+
+    def _goes_on(self, handle: int) -> bool:
+        """Whether it is still the ledger that was read: its last record's seal proves the rest."""
+        if self._last is None or os.fstat(handle).st_ino != self._inode:
+            return False
+        line = self._last.line
+        return os.pread(handle, len(line), self._last.offset) == line
+
+    def _begin_anew(self, path: Path, inode: int) -> None:
+        self._reader, self._inode = Reader(path, b""), inode
+        self._read_bytes, self.state, self._last = 0, None, None
+
+    def _records(self, path: Path, data: bytes, mark: Mark | None) -> Iterator[Record]:
+        """Those in `data`, which follows what is known; the mark must be among them."""
+        *lines, torn = data.split(b"\n")
+        if self._last is not None and self._read_bytes < self._last.end and lines:
+            self._read_bytes += len(lines.pop(0)) + 1  # the newline that had been missing
+        marked = ""
+        for number, line in enumerate(lines):
+            if not torn and number == len(lines) - 1 and lacks_a_sector(line, self._read_bytes):
+                torn = line
+                break
+            record = self._take(line)
+            marked = record.digest if mark is not None and record.seq == mark.seq else marked
+            yield record
+        if torn and (whole := self._whole(torn)) is not None:
+            torn = b""
+            yield whole
+        count = 0 if self.state is None else self.state.records
+        check_mark(path, mark, count, marked, torn)
+
+    def _whole(self, line: bytes) -> Record | None:
+        """The record on a line without its newline, if that is all that is missing."""
+        try:
+            record = self._take(line)
+        except LedgerCorruptError:
+            return None
+        self._read_bytes = record.end - 1
+        return record
+
+    def _take(self, line: bytes) -> Record:
+        assert self._reader is not None, "it is being read"
+        state = self.state
+        seq, previous = (0, "") if state is None else (state.records, state.head)
+        record = self._reader.check(line, seq, self._read_bytes, previous)
+        if state is None:
+            self.state = begin(record)
+        else:
+            apply(state, record)
+        self._last, self._read_bytes = record, record.end
+        return record
+
+
+@contextmanager
+def _opened(ledger: Path) -> Iterator[int]:
+    """To be read; what is no plain file any more could hang us. Raises ValueError, OSError."""
+    handle = os.open(ledger, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise ValueError(f"{ledger} is no plain file: expected a ledger. Move it away")
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def _rest(handle: int, offset: int) -> bytes:
+    parts = []
+    while part := os.pread(handle, 1 << 20, offset):
+        parts.append(part)
+        offset += len(part)
+    return b"".join(parts)

@@ -1,0 +1,78 @@
+"""Change what a run may spend, for the record: the only way a cap can rise."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from budgets.events import Amended
+from budgets.fold import ImpossibleEventError, apply, fold
+from budgets.ledger.writer import Clock, Ledger
+from budgets.state import RunState
+from budgets.terms import Caps, Plan, Window
+from orchestrator.records.recorded import load_state
+
+
+@dataclass(frozen=True)
+class Amendment:
+    """Caps to put in the place of a run's own; `None` leaves one as it is."""
+
+    reason: str
+    evaluations: int | None = None
+    device_hours: float | None = None
+    hours: float | None = None
+    cost: float | None = None
+    window: Window | None = None
+
+    def caps(self, before: Caps) -> Caps:
+        """Raises ValueError when nothing would change."""
+        names = ("evaluations", "device_hours", "hours", "cost", "window")
+        asked: dict[str, Any] = {name: getattr(self, name) for name in names}
+        changed = {name: value for name, value in asked.items() if value is not None}
+        after = Caps.model_validate({**dict(before), **changed})
+        if after == before:
+            raise ValueError("amend: expected a cap other than the run's own, e.g. --max-evals 480")
+        return after
+
+
+def amend(directory: Path, amendment: Amendment, clock: Clock) -> RunState:
+    """Record the amendment in the ledger in `directory`; returns the state it leads to.
+
+    Raises ValueError when it cannot be: more is spent already, or the tier allows no more.
+    """
+    if not amendment.reason.strip():
+        raise ValueError("amend needs --reason: why may the run spend that?")
+    load_state(directory)  # nothing is touched where there is nothing to amend
+    with Ledger(directory, clock) as ledger:
+        state = fold(ledger.replay())
+        try:
+            record = ledger.seal(_amended(state.plan, amendment))
+            apply(state, record)
+        except (ValueError, ImpossibleEventError) as error:
+            if state.concluded is not None:
+                ledger.give_up_ballast()
+            if isinstance(error, ValueError):
+                raise
+            raise ValueError(f"amend: {error.why}") from error
+        ledger.append(record)
+        ledger.mark_head()
+        return state
+
+
+def _amended(plan: Plan, amendment: Amendment) -> Amended:
+    caps = amendment.caps(plan.caps)
+    generations = affordable_generations(plan, caps)
+    return Amended(caps=caps, generations=generations, reason=amendment.reason)
+
+
+def affordable_generations(plan: Plan, caps: Caps) -> int:
+    """G under other caps. Raises ValueError beyond the tier's own number of evaluations."""
+    most = plan.nominal.evaluations
+    if caps.evaluations > most:
+        where = plan.phase if plan.tier is None else f"tier {plan.tier}"
+        raise ValueError(
+            f"--max-evals: expected at most the {most} evaluations of {where}, got "
+            f"{caps.evaluations}; begin a run of a larger tier for more"
+        )
+    if plan.search is None or caps.evaluations == plan.caps.evaluations:
+        return plan.resolved.generations
+    return max(1, caps.evaluations // plan.resolved.per_generation)

@@ -1,0 +1,297 @@
+"""A run in hand: its ledger, the state it amounts to, and the attempts they reserve and settle.
+
+The walk through it is `orchestrator.running.walk`.
+"""
+
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+
+from budgets.accounts import Accounts, Refusal
+from budgets.events import (
+    Event,
+    Owner,
+    Planned,
+    Reserved,
+    Settled,
+    Status,
+)
+from budgets.fold import apply, begin, fold, ticked
+from budgets.ledger.chain import LedgerCorruptError, Record, set_aside_command
+from budgets.ledger.storage import unused
+from budgets.ledger.writer import Ledger
+from budgets.plain import one_line
+from budgets.rules.triggers import refusal_from
+from budgets.state import Batch, Observer, RunState, Try
+from budgets.terms import Plan
+from orchestrator.execution.attempts import (
+    CONFIG,
+    STARTED,
+    SUMMARY,
+    Started,
+    read,
+    read_summary,
+)
+from orchestrator.execution.evaluate import Attempt, Outcome
+from orchestrator.execution.recovery import Unknown, Unstarted, recover
+from orchestrator.planning.differences import differences
+from orchestrator.records.attempts import attempt_place, knobs_of
+from orchestrator.running.settle import attempt_id, late, settled, settles
+from orchestrator.running.tries import avoided, before, form, judged, times_lighter
+
+
+class PlanChangedError(ValueError):
+    """The run directory belongs to another plan."""
+
+
+@dataclass
+class Run:
+    """A ledger, and the state it amounts to."""
+
+    ledger: Ledger
+    state: RunState
+    owner: Owner
+    observe: Observer
+
+    @property
+    def directory(self) -> Path:
+        return self.ledger.path.parent.absolute()
+
+    def watch(self, also: Observer) -> None:
+        """Tell one more of every record from now on."""
+        first = self.observe
+
+        def both(state: RunState, event: Event) -> None:
+            first(state, event)
+            also(state, event)
+
+        self.observe = both
+
+    def record(self, event: Event) -> None:
+        """An event that cannot follow is refused before it is written, and then nothing changed.
+
+        When writing fails, the state is ahead of the disk: the run must be opened anew.
+        """
+        self._commit(self.ledger.seal(event))
+
+    def _commit(self, record: Record) -> None:
+        apply(self.state, record)
+        self.ledger.append(record)
+        self.observe(self.state, record.event)
+
+    def take(self, outcome: Outcome, *, recovered: bool = False) -> None:
+        """Settle the attempt that ended so; or note that one given up as lost has come after all.
+
+        What has been heard before is not heard again.
+        """
+        for attempt in self.state.open_tries():
+            if self._attempt_id(attempt.reserved) == outcome.attempt_id:
+                own = judged(self.state, settled(attempt.reserved, outcome, recovered=recovered))
+                return self.record(self._excused(own))
+        lost = self._given_up(outcome.attempt_id)
+        if lost is not None and not settles(outcome, lost):
+            self.record(late(lost, outcome))
+        return None
+
+    def _excused(self, own: Settled) -> Settled:
+        """A failure on a disk that is full says nothing of its candidate: it is owed again."""
+        if own.status is not Status.ERROR or not (why := self.ledger.room()):
+            return own
+        cause = one_line(f"{why}. Then: {own.cause}")
+        return replace(own, status=Status.LOST, again=None, cause=cause)
+
+    def _given_up(self, attempt_id: str) -> Settled | None:
+        """The settlement of that attempt, if it was given up and nothing was heard of it since."""
+        lost = (end for end in self.given_up() if self._attempt_id(end) == attempt_id)
+        return next(lost, None)
+
+    def given_up(self) -> list[Settled]:
+        """Settlements of attempts that were lost, and of which nothing was heard since."""
+        heard = {(e.panel, e.generation, e.candidate, e.seed, e.attempt) for e in self.state.late}
+        ends = (
+            attempt.settled
+            for batch in self.state.batches()
+            for tries in batch.tries.values()
+            for attempt in tries
+        )
+        return [
+            end
+            for end in ends
+            if end is not None
+            and end.status is Status.LOST
+            and (end.panel, end.generation, end.candidate, end.seed, end.attempt) not in heard
+        ]
+
+    def reserve(self, batch: Batch, candidate: int, seed: int) -> Attempt | Refusal:
+        """Set an attempt's worst case aside and make its directory; or say why not.
+
+        The directory is empty, unless this very attempt has begun already (see `has_begun`).
+        """
+        reserved, attempt = self._next(batch, candidate, seed)
+        record = self.ledger.seal(reserved)
+        if refusal := self._refusal(ticked(self.state.accounts, record), reserved):
+            return refusal
+        if not has_begun(attempt):
+            _make_empty(attempt.directory)
+        self._commit(record)
+        return attempt
+
+    def refusal(self, batch: Batch, candidate: int, seed: int) -> Refusal | None:
+        """Why that attempt may not start now; None when it may. Changes nothing."""
+        reserved, _ = self._next(batch, candidate, seed)
+        return self._refusal(ticked(self.state.accounts, self.ledger.seal(reserved)), reserved)
+
+    def _next(self, batch: Batch, candidate: int, seed: int) -> tuple[Reserved, Attempt]:
+        reserved = Reserved(
+            panel=batch.panel,
+            generation=batch.number,
+            candidate=candidate,
+            seed=seed,
+            attempt=len(batch.tries.get((candidate, seed), ())) + 1,
+            reserve_ms=0,
+        )
+        attempt = self.attempt(reserved)
+        return replace(reserved, reserve_ms=attempt.limits.reserve_ms), attempt
+
+    def _refusal(self, accounts: Accounts, reserved: Reserved) -> Refusal | None:
+        """Why it may not start now: a lighter form may take longer than what is planned for."""
+        batch = self.state.batch(reserved)
+        refusal = refusal_from(accounts, self.state, batch, reserved.candidate)
+        return refusal or accounts.refusal(reserved.reserve_ms, apart=batch.panel is not None)
+
+    def attempt(self, reserved: Reserved) -> Attempt:
+        """The attempt a reservation is for: the same one whenever it is asked for."""
+        plan, batch = self.state.plan, self.state.batch(reserved)
+        earlier = before(batch, reserved)
+        made = form(self.state, batch, reserved.candidate, times_lighter(earlier))
+        assert made is not None, "it was settled to be tried lighter because it can be"
+        return Attempt(
+            attempt_id=self._attempt_id(reserved),
+            directory=self.directory / "eval" / attempt_place(reserved),
+            objective=made.objective,
+            knobs=knobs_of(plan, batch, reserved.candidate),
+            seed=reserved.seed,
+            limits=plan.limits.stretched(made.length),
+            owner=self.owner,
+            avoid=avoided(earlier),
+        )
+
+    def _attempt_id(self, reserved: Reserved | Settled) -> str:
+        return attempt_id(self.state, reserved)
+
+
+def open_run(ledger: Ledger, plan: Plan, owner: Owner, observe: Observer) -> Run:
+    """The run of `plan`: a new one, or the one in the ledger if it has the same plan.
+
+    Raises PlanChangedError if the ledger belongs to another plan.
+    """
+    records = ledger.replay()
+    first = next(records, None)
+    if first is None:
+        _refuse_orphans(ledger.path.parent)
+        first = ledger.seal(Planned(plan=plan))
+        ledger.append(first)
+        return Run(ledger, begin(first), owner, observe)
+    state = fold(chain([first], records))
+    check_same_plan(ledger.path.parent, state, plan)
+    return Run(ledger, state, owner, observe)
+
+
+def _refuse_orphans(directory: Path) -> None:
+    """Raises LedgerCorruptError where evaluations lie whose ledger is gone: they were paid for."""
+    evaluations = directory / "eval"
+    if evaluations.is_dir() and any(evaluations.iterdir()):
+        raise LedgerCorruptError(
+            f"{directory} holds evaluations that were paid for, but its ledger is gone or empty. "
+            f"Nothing was changed. Put the ledger back from a backup, or begin anew with: "
+            f"{set_aside_command(directory)}"
+        )
+
+
+OF_THE_CODE = ("objective.settings.code:", "objective_fingerprint:")
+"""What an edit of the sources changes of a plan."""
+
+
+def check_same_plan(directory: Path, recorded: RunState, asked: Plan) -> None:
+    """Raises PlanChangedError, saying what differs, unless they describe the same run.
+
+    The run may have been amended since: asked for as it was at first, or as it is now, it is the
+    same one.
+    """
+    changed = differences(recorded.planned, asked)
+    if not changed or not differences(recorded.plan, asked):
+        return
+    ways = ["Repeat the recorded options", "give the new run its own name with --run-id"]
+    ways.append("or begin one that names this as its parent with --fork-run")
+    if all(name.startswith(OF_THE_CODE) for name in changed):
+        ways[0] = "The sources have changed since it was planned: put them back as they were"
+    if asked.campaign is not None:
+        ways = ["Put the file back as it was", "or give the campaign a [campaign] name of its own"]
+    if asked.campaign is not None and asked.parent is not None:  # it was asked for without a file
+        ways = ["Repeat the recorded options", "or give this training its own name with --run-id"]
+    if all(name.startswith(("caps.", "resolved.generations")) for name in changed):
+        ways = [f"Caps change by: python -m orchestrator amend {directory} ... --reason WHY"]
+    raise PlanChangedError(
+        f"{directory} holds another plan (recorded -> asked): {'; '.join(changed[:5])}. "
+        f"{', '.join(ways)}."
+    )
+
+
+def has_begun(attempt: Attempt) -> bool:
+    """Whether this attempt was asked for before: its reservation was in a part of the ledger that
+    is lost."""
+    known = (
+        read(Attempt, attempt.directory / CONFIG),
+        read(Started, attempt.directory / STARTED),
+        read(Outcome, attempt.directory / SUMMARY),
+    )
+    return any(own is not None and own.attempt_id == attempt.attempt_id for own in known)
+
+
+def _make_empty(directory: Path) -> None:
+    """An empty directory there; what was in its place is moved beside it, never deleted."""
+    for part in (directory.parent, directory.parent.parent):
+        if part.is_symlink():
+            raise ValueError(f"{part} is a symbolic link: expected a directory of the run's own")
+    if directory.exists() or directory.is_symlink():
+        directory.rename(unused(directory.with_name(f"{directory.name}.other")))
+    directory.mkdir(parents=True)
+
+
+def settle_abandoned(run: Run) -> None:
+    """Settle every attempt that nobody settled: adopted if it finished, else charged.
+
+    None of this process's may be in flight.
+    """
+    for abandoned in run.state.open_tries():
+        settle_one_abandoned(run, abandoned)
+
+
+def settle_one_abandoned(run: Run, abandoned: Try) -> None:
+    """Settle an attempt that another process began, once nothing of it is alive here."""
+    attempt = run.attempt(abandoned.reserved)
+    wait_seconds = 2 * attempt.limits.grace_seconds + 5
+    found = recover(attempt.directory, attempt.attempt_id, wait_seconds)
+    run.record(judged(run.state, _end_of_abandoned(abandoned, found)))
+
+
+def note_the_late(run: Run) -> None:
+    """Take up the outcomes that attempts given up as lost have left in their files since."""
+    for lost in run.given_up():
+        directory = run.directory / "eval" / attempt_place(lost)
+        outcome = read_summary(directory, attempt_id(run.state, lost))
+        if outcome is not None and not settles(outcome, lost):
+            run.take(outcome)
+
+
+def _end_of_abandoned(abandoned: Try, found: Outcome | Unstarted | Unknown) -> Settled:
+    if isinstance(found, Outcome):
+        return settled(abandoned.reserved, found, recovered=True)
+    if isinstance(found, Unstarted):
+        found_ms, cause = 0, "it was never started"
+    else:
+        found_ms, cause = abandoned.reserved.reserve_ms, found.cause
+    lost = Outcome(
+        attempt_id=found.attempt_id, status=Status.LOST, cause=cause, seconds=found_ms / 1000
+    )
+    return settled(abandoned.reserved, lost, recovered=True)

@@ -1,0 +1,201 @@
+"""The baseline's throughput at 1, 2, 4 ... workers: a run with a ledger of its own at each.
+
+They are calibration runs in all but name, so each resumes and none is paid twice. The name begins
+with `sweep-`: a calibration is found by a name that begins with its objective's, and a sweep,
+whose evaluations are fewer and whose machine is loaded on purpose, must never be taken for one.
+Nor is a calibration taken for a level: all levels are measured in one go, under like conditions.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from math import ceil, fsum, sqrt
+from pathlib import Path
+from statistics import median, stdev
+from typing import TYPE_CHECKING
+
+from budgets.events import Opened, Planned, Reserved, Settled, Status
+from budgets.ledger.chain import LEDGER, Record, read
+from budgets.terms import Devices, Plan
+from objectives.api import Objective
+from orchestrator.capacity.fitted import Level
+from orchestrator.capacity.pace import AtMost
+from orchestrator.execution.engine import devices_of
+from orchestrator.execution.evaluate import Slots
+from orchestrator.planning.plan import calibration_name, calibration_plan, short_hash
+from orchestrator.planning.request import run_directory
+from orchestrator.records.recorded import Result, finished_runs, recorded_state
+from orchestrator.running.follow import Overrides
+from orchestrator.running.walk import Given
+
+if TYPE_CHECKING:
+    from orchestrator.running.session import Session
+
+SWEEP = "sweep"
+LEAST_EVALUATIONS, LEAST_ROUNDS = 4, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What so many workers did, as a sweep's ledger has it."""
+
+    workers: int
+    evaluations: int  # healthy ones that count
+    left_out: int  # failed, or taken up from a process that died
+    span_seconds: float  # from the first reservation to the last settlement, sessions added up
+    median_seconds: float  # of one evaluation
+    spread: float  # relative standard deviation of that; 0 of one evaluation
+    directory: Path
+
+    @property
+    def per_hour(self) -> float:
+        return 3600 * self.evaluations / self.span_seconds
+
+    @property
+    def level(self) -> Level:
+        """As the law is fitted to it."""
+        return Level(self.workers, self.per_hour, self.spread / sqrt(self.evaluations))
+
+
+def worker_counts(devices: int) -> tuple[int, ...]:
+    """The powers of two up to the devices, and the devices."""
+    powers = (2**n for n in range(devices.bit_length()))
+    return tuple(sorted({*(n for n in powers if n <= devices), devices}))
+
+
+def parse_worker_counts(text: str, most: int) -> tuple[int, ...]:
+    """`1,2,4`, each once, in their order. Raises ValueError on another text, and on more."""
+    try:
+        counts = sorted({int(part) for part in text.split(",")})
+    except ValueError:
+        counts = []
+    if not counts or counts[0] < 1:
+        raise ValueError(f"--worker-counts: expected whole numbers such as 1,2,4, got {text!r}")
+    if counts[-1] > most:
+        raise ValueError(
+            f"--worker-counts: expected {most} at most, as devices or max_concurrent allow, got "
+            f"{counts[-1]}"
+        )
+    return tuple(counts)
+
+
+def evaluations_at(workers: int, least: int = LEAST_EVALUATIONS) -> int:
+    """Whole rounds, so that no worker idles at the end: two at least, and `least` evaluations."""
+    return workers * max(LEAST_ROUNDS, ceil(least / workers))
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What is to be measured; `slots` are all there are."""
+
+    objective: Objective
+    slots: Slots
+    counts: tuple[int, ...]
+    least: int = LEAST_EVALUATIONS  # at each number of workers
+    reason: str = ""  # to sweep again, although that was done
+    overrides: Overrides = ()  # of the level that a rule holds up
+
+    def carry_out(self, session: "Session") -> Iterator[Result]:
+        """How each level ended, fewest workers first: measured, or what was begun taken up.
+
+        Every level has the threads that all slots together have: they would decide the score.
+        """
+        baseline = Given((self.objective.space.baseline,))
+        for workers in self.counts:
+            plan = self.plan(workers)
+            directory = run_directory(session.root, "calibration", plan.run_id)
+            recorded = recorded_state(directory)
+            is_held_up = recorded is not None and recorded.concluded is None
+            session.say(f"Throughput of {workers} at once: {plan.resolved.evaluations} seeds.")
+            yield session.carry_out(
+                directory,
+                plan,
+                self.slots,
+                lambda _: baseline,
+                self.overrides if is_held_up else (),
+                pace=AtMost(workers),
+            )
+
+    def plan(self, workers: int) -> Plan:
+        """The plan of a level: the baseline on some seeds, `workers` of them at once.
+
+        For each reason to sweep again it is another run.
+        """
+        devices = devices_of(replace(self.slots, count=workers))
+        plan = calibration_plan(self.objective, devices, evaluations_at(workers, self.least))
+        name, reasons = f"{SWEEP}-{plan.run_id}", tuple[str, ...]()
+        if reason := self.reason.strip():
+            name, reasons = f"{name}-{short_hash(reason)}", (f"swept again: {reason}",)
+        return plan.model_copy(update={"run_id": name, "reasons": reasons})
+
+
+def swept(directory: Path) -> Swept:
+    """What the finished level in `directory` measured.
+
+    Raises ValueError where not one evaluation was healthy and heard of by who began it, or where
+    they took no time.
+    """
+    records = read(directory / LEDGER).records
+    settled = [record.event for record in records if isinstance(record.event, Settled)]
+    healthy = [event for event in settled if event.status is Status.OK and not event.recovered]
+    span_ms = sum(_span_ms(session) for session in _sessions(records))
+    if not healthy or span_ms <= 0:
+        cause = settled[-1].cause if settled else "nothing was evaluated"
+        raise ValueError(
+            f"{directory} measured no throughput ({len(healthy)} healthy evaluations in "
+            f"{span_ms / 1000:g} s; {cause or 'too quick to measure'}). Sweep again with: "
+            "calibrate --sweep-workers --again --reason WHY"
+        )
+    workers = next(
+        record.event.plan.devices.count for record in records if isinstance(record.event, Planned)
+    )
+    seconds = [event.seconds for event in healthy]
+    mean = fsum(seconds) / len(seconds)
+    return Swept(
+        workers=workers,
+        evaluations=len(healthy),
+        left_out=len(settled) - len(healthy),
+        span_seconds=span_ms / 1000,
+        median_seconds=median(seconds),
+        spread=stdev(seconds) / mean if len(seconds) > 1 and mean > 0 else 0.0,
+        directory=directory,
+    )
+
+
+def _sessions(records: Iterable[Record]) -> list[list[Record]]:
+    """Records by the process that wrote them: their clocks have nothing to do with each other."""
+    sessions: list[list[Record]] = []
+    for record in records:
+        if isinstance(record.event, Opened):
+            sessions.append([])
+        if sessions:
+            sessions[-1].append(record)
+    return sessions
+
+
+def _span_ms(session: Sequence[Record]) -> int:
+    """From the first reservation to the last settlement of an attempt that it heard of itself."""
+    reserved = [r.elapsed_ms for r in session if isinstance(r.event, Reserved)]
+    heard = [
+        r.elapsed_ms for r in session if isinstance(r.event, Settled) and not r.event.recovered
+    ]
+    return max(heard) - reserved[0] if reserved and heard else 0
+
+
+def measured_levels(root: Path, objective: Objective, devices: Devices) -> list[Swept]:
+    """The newest finished level of each number of workers on such devices, fewest first.
+
+    Without those that measured nothing.
+    """
+    newest: dict[int, tuple[int, Path]] = {}
+    family = f"{SWEEP}-{calibration_name(objective, devices).rpartition('-')[0]}"
+    for found in finished_runs(root, "calibration", family):
+        own = found.state.planned.devices
+        if (own.kind, own.name, own.threads) == (devices.kind, devices.name, devices.threads):
+            made = (found.state.began_ms, found.directory)
+            newest[own.count] = max(newest.get(own.count, made), made)
+    levels = []
+    for _, (_, directory) in sorted(newest.items()):
+        with suppress(ValueError):
+            levels.append(swept(directory))
+    return levels

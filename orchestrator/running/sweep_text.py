@@ -1,0 +1,108 @@
+"""A sweep as people and programs read it."""
+
+from math import isinf
+from typing import Any
+
+from orchestrator.capacity.fitted import Fit
+from orchestrator.running.sweep import Swept
+
+
+def to_markdown(name: str, levels: list[Swept], fit: Fit, devices: int) -> str:
+    """The table, the law, and what to do about it."""
+    lines = [
+        f"# Throughput of {name}",
+        "",
+        "| workers | evaluations/hour | seconds each | efficiency | fitted | regime |",
+        "|--:|--:|--:|--:|--:|---|",
+        *(_row(level, levels[0], fit) for level in levels),
+        "",
+        *_in_words(fit),
+        "",
+        f"Recommended: `--workers {fit.recommended(devices)}`.",
+    ]
+    return "\n".join([*lines, *_warnings(levels, fit), ""])
+
+
+def _row(level: Swept, first: Swept, fit: Fit) -> str:
+    fitted = "" if fit.law is None else _figure(fit.law.throughput(level.workers))
+    noise = _figure(level.level.noise * level.per_hour)
+    return (
+        f"| {level.workers} | {_figure(level.per_hour)} ± {noise} | "
+        f"{level.median_seconds:.3g} | {efficiency(level, first, fit):.0%} | {fitted} | "
+        f"{fit.regime(level.workers)} |"
+    )
+
+
+def _figure(number: float) -> str:
+    """Three digits, and no more than the whole number."""
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
+
+
+def efficiency(level: Swept, first: Swept, fit: Fit) -> float:
+    """Throughput per worker, of that of one worker: measured, or else by the law.
+
+    Where neither is known, of that of the fewest that were measured.
+    """
+    if first.workers > 1 and fit.law is not None:
+        return level.per_hour / level.workers / fit.law.one
+    return level.per_hour / level.workers * first.workers / first.per_hour
+
+
+def _in_words(fit: Fit) -> list[str]:
+    if fit.law is None:
+        return [f"No law: {'; '.join(fit.untold)}."]
+    law = fit.law
+    said = (
+        f"X(N) = {_figure(law.one)} N / (1 + {law.contention:.3g} (N-1) + "
+        f"{law.coherency:.3g} N (N-1)) an hour: contention sigma = "
+        f"{law.contention:.3g}, coherency kappa = {law.coherency:.3g}, residual {fit.residual:.1%}."
+    )
+    if fit.optimum is None:
+        return [said, f"Untold: {'; '.join(fit.untold)}."]
+    peak = "none: more workers always do more" if isinf(fit.optimum) else f"{fit.optimum:.3g}"
+    return [said, f"Optimum N* = {peak}.", *(f"Untold: {one}." for one in fit.untold)]
+
+
+def _warnings(levels: list[Swept], fit: Fit) -> list[str]:
+    lines = []
+    worse = [level.workers for level in levels if fit.regime(level.workers) == "retrograde"]
+    if worse:
+        lines.append(
+            f"\nRetrograde from {worse[0]} workers on: they do less together than fewer would."
+        )
+    left_out = sum(level.left_out for level in levels)
+    if left_out:
+        lines.append(f"\n{left_out} evaluations failed or were interrupted: they do not count.")
+    return lines
+
+
+def as_document(levels: list[Swept], fit: Fit, devices: int) -> dict[str, Any]:
+    """The same as one document. What cannot be told, or is infinite, is null."""
+    law, optimum = fit.law, fit.optimum
+    return {
+        "levels": [
+            {
+                "workers": level.workers,
+                "evaluations": level.evaluations,
+                "left_out": level.left_out,
+                "evaluations_per_hour": level.per_hour,
+                "noise": level.level.noise,
+                "median_seconds": level.median_seconds,
+                "efficiency": efficiency(level, levels[0], fit),
+                "fitted_per_hour": None if law is None else law.throughput(level.workers),
+                "regime": fit.regime(level.workers),
+                "directory": str(level.directory),
+            }
+            for level in levels
+        ],
+        "law": None
+        if law is None
+        else {"lambda": law.one, "sigma": law.contention, "kappa": law.coherency},
+        "residual": fit.residual,
+        "optimum": None if optimum is None or isinf(optimum) else optimum,
+        "optimum_is_told": fit.is_told,
+        "untold": list(fit.untold),
+        "noise": fit.noise,
+        "recommended_workers": fit.recommended(devices),
+        "retrograde": [x.workers for x in levels if fit.regime(x.workers) == "retrograde"],
+    }

@@ -1,0 +1,309 @@
+"""The walk of a run, readable aloud: ask, reserve, evaluate, settle, tell, judge."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Protocol
+
+from budgets.accounts import Refusal
+from budgets.course import (
+    ENDS_THE_SEARCH,
+    at_work,
+    awaited,
+    can_ask,
+    next_step,
+    search_is_over,
+)
+from budgets.events import (
+    Concluded,
+    Decided,
+    Fired,
+    GenerationAsked,
+    GenerationTold,
+    Overridden,
+    PanelAsked,
+)
+from budgets.proxy.certificate import length_of_next
+from budgets.rules.table import place_of
+from budgets.rules.triggers import RULES, Trigger, Verdict, disk_full, judge, refused
+from budgets.state import Batch, Generation, RunState
+from orchestrator.capacity.pace import Freely, Pace
+from orchestrator.execution.evaluate import Executor
+from orchestrator.planning.seeds import evaluation_seeds
+from orchestrator.running.run import Run, has_begun, settle_one_abandoned
+from orchestrator.running.tries import avoided, ends
+
+Owed = tuple[Batch, tuple[int, int]]
+"""An evaluation of a batch: candidate and seed."""
+
+WAIT_SECONDS = 0.5
+"""How long one look at the executor takes before signals and budgets are looked at again."""
+
+
+class Stop(Protocol):
+    """Whether a person, by a signal, wants the run to end."""
+
+    requested: bool  # no new evaluations; those running may finish
+    signum: int
+
+    @property
+    def now(self) -> bool:
+        """Kill those too."""
+
+    def install(self) -> None:
+        """Begin to listen."""
+
+
+class Proposer(Protocol):
+    """Where the points of a generation come from, and who learns from them."""
+
+    def ask(self) -> tuple[tuple[float, ...], ...]: ...
+
+    def distances(self) -> tuple[float, ...]:
+        """Of the points asked, from the distribution they were drawn from; empty if from none."""
+
+    def seeded(self, generation: int) -> int:
+        """Number of the generation whose seeds those points are evaluated on."""
+
+    def tell(self, generation: Generation) -> GenerationTold | None: ...
+
+
+@dataclass(frozen=True)
+class Given:
+    """Proposes points that were known before, and learns nothing: a calibration, a check."""
+
+    points: tuple[tuple[float, ...], ...]
+
+    def ask(self) -> tuple[tuple[float, ...], ...]:
+        return self.points
+
+    def distances(self) -> tuple[float, ...]:
+        return ()
+
+    def seeded(self, generation: int) -> int:
+        return generation
+
+    def tell(self, generation: Generation) -> None:
+        """There is nobody to learn."""
+
+
+class Panels(Protocol):
+    """Which configurations are compared beside the search."""
+
+    def due(self, state: RunState) -> PanelAsked | None:
+        """The next panel, if its time has come."""
+
+    def decide(self, state: RunState) -> tuple[tuple[Fired, ...], Decided]:
+        """What the search amounts to, with the rules that say so."""
+
+
+@dataclass
+class Course:
+    """A run on its way: who proposes, who evaluates, who may end it early or slow it down.
+
+    `closed` is called after each generation that was told, and after panels, then without one;
+    `look` whenever the run waits for what is in flight.
+    """
+
+    run: Run
+    proposer: Proposer
+    panels: Panels | None  # of a search
+    executor: Executor
+    stop: Stop
+    closed: Callable[[Run, Generation | None], None]
+    pace: Pace = field(default_factory=Freely)
+    look: Callable[[Run], None] = lambda run: None  # noqa: ARG005 - nobody looks
+
+    def conduct(self) -> Verdict:
+        """Propose, evaluate and learn until a rule, a budget, a signal or the plan ends it."""
+        while True:
+            if judge(self.run.state).decision != "continue":
+                if not self._drained():  # what fills slots holds more in reserve than it takes
+                    return Verdict("continue", (), "interrupted")
+                verdict = judge_on_record(self.run)
+                if verdict.decision != "continue":
+                    return verdict
+            if (panel := self._panel_due()) is not None:
+                self.run.record(panel)
+                continue
+            if next_step(self.run.state) == "decide":
+                if not self._drained():
+                    return Verdict("continue", (), "interrupted")
+                self._decide()
+                continue
+            if can_ask(self.run.state):
+                self.run.record(_asked(self.run.state, self.proposer))
+                continue
+            if interruption := self.evaluate():
+                return interruption
+            self._learn()
+
+    def _panel_due(self) -> PanelAsked | None:
+        return None if self.panels is None else self.panels.due(self.run.state)
+
+    def _decide(self) -> None:
+        if self.panels is None:
+            raise AssertionError("a run that searches nothing has nothing to decide")
+        fired, decided = self.panels.decide(self.run.state)
+        for event in fired:
+            if event not in self.run.state.fired:  # by a process that died before it decided
+                self.run.record(event)
+        self.run.record(decided)
+
+    def _learn(self) -> None:
+        """Tell the search its generation, if that is what was waited for."""
+        run, generation = self.run, self.run.state.current
+        if generation is None or search_is_over(run.state):
+            self.closed(run, None)
+        elif generation.closed and judge(run.state).decision in ("continue", "done"):
+            if told := self.proposer.tell(generation):
+                run.record(told)
+            run.ledger.mark_head()
+            self.closed(run, generation)
+
+    def evaluate(self) -> Verdict | None:
+        """Bring every evaluation that the run waits for to its final result.
+
+        Slots that it leaves idle do what else is planned. Returns None when that is done, or else
+        what ended it early: a rule that already fires, a cap that nothing more fits under, a
+        signal. What is in flight then comes to its end first, unless `stop.now`.
+        """
+        run, stop = self.run, self.stop
+        while True:
+            verdict = judge(run.state)
+            halted = stop.requested or verdict.decision in ("pause", "stop")
+            held_up = None if halted else self._dispatch()
+            goes_on = not halted and held_up is None
+            if stop.now or not (self._is_awaited() if goes_on else run.state.accounts.holds):
+                break
+            self._hear()
+        if held_up is not None and not run.state.accounts.holds:
+            verdict = Verdict(held_up.decision, (held_up,), held_up.evidence)
+        if only_ends_the_search(run.state, verdict):
+            note(run, verdict)
+            return None
+        if verdict.decision in ("pause", "stop"):
+            return verdict
+        return Verdict("continue", (), "interrupted") if stop.requested else None
+
+    def _is_awaited(self) -> bool:
+        return any(not batch.closed for batch in awaited(self.run.state))
+
+    def _hear(self) -> None:
+        """Settle what has ended within one look."""
+        self.look(self.run)
+        for outcome in self.executor.wait(WAIT_SECONDS):
+            self.run.take(outcome)
+        for device in self.executor.withdrawn:
+            if device not in self.run.state.withdrawn:
+                self.run.record(device)
+        self.pace.look(self.run.state)
+
+    def _drained(self) -> bool:
+        """Wait for what fills slots; False if a person does not want to."""
+        while self.run.state.accounts.holds and not self.stop.now:
+            self._hear()
+        return not self.run.state.accounts.holds
+
+    def _dispatch(self) -> Trigger | None:
+        """Start what is owed while a slot is free; what holds up what is awaited, if anything."""
+        run, waited_for = self.run, awaited(self.run.state)
+        while owed := _owed(run.state):
+            if not self.executor.free() or (next_one := self._startable(owed)) is None:
+                return None
+            batch, key = next_one
+            if no_room := run.ledger.room():
+                return disk_full(place_of(run.state, batch), no_room)
+            may_start = self.pace.admits(run.state)
+            attempt = run.reserve(batch, *key) if may_start else run.refusal(batch, *key)
+            if attempt is None:
+                return None
+            if isinstance(attempt, Refusal):
+                is_awaited = any(batch is other for other in waited_for)
+                return refused(run.state, batch, attempt) if is_awaited else None
+            if has_begun(attempt):
+                settle_one_abandoned(run, batch.tries[key][-1])
+            else:
+                self.executor.submit(attempt)
+        return None
+
+    def _startable(self, owed: list[Owed]) -> Owed | None:
+        """The first that finds a slot: a second try waits for one on another device."""
+        for batch, key in owed:
+            avoid = avoided(ends(batch.tries.get(key, ())))
+            if not avoid or self.executor.free(avoid):
+                return batch, key
+        return None
+
+
+def _owed(state: RunState) -> list[Owed]:
+    """What is to be done, in the order of its urgency."""
+    return [(batch, key) for batch in at_work(state) for key in batch.owed()]
+
+
+def _asked(state: RunState, proposer: Proposer) -> GenerationAsked:
+    number, points = state.asked, proposer.ask()
+    changed, length = length_of_next(state)
+    return GenerationAsked(
+        generation=number,
+        points=points,
+        seeds=evaluation_seeds(state.plan, proposer.seeded(number)),
+        distances=proposer.distances(),
+        settings=changed,
+        length=length,
+    )
+
+
+def judge_on_record(run: Run) -> Verdict:
+    """The verdict; what only ends a search goes on record, and what it found is compared yet."""
+    verdict = judge(run.state)
+    if not only_ends_the_search(run.state, verdict):
+        return verdict
+    note(run, verdict)
+    return judge(run.state)
+
+
+def only_ends_the_search(state: RunState, verdict: Verdict) -> bool:
+    """Whether the run goes on after this stop: the search has found something to compare."""
+    rules = {trigger.rule for trigger in verdict.triggers}
+    is_comparable = state.plan.confirmation is not None and bool(state.told)
+    is_stop = verdict.decision == "stop" and rules <= set(ENDS_THE_SEARCH)
+    return is_stop and is_comparable and not search_is_over(state)
+
+
+def note(run: Run, verdict: Verdict) -> None:
+    """Put the rules that fired on record, each once for a generation and session of caps."""
+    known = {(fired.rule, fired.generation) for fired in run.state.fired}
+    for trigger in verdict.triggers:
+        is_known = (trigger.rule, trigger.generation) in known
+        if not is_known or (trigger.decision == "stop" and run.state.ended is None):
+            fields = asdict(trigger)
+            del fields["overridable"]
+            run.record(Fired(**fields))
+
+
+def conclude(run: Run, verdict: Verdict) -> Verdict:
+    """Put the verdict on record, once: the rules that fired, or that the run is done."""
+    note(run, verdict)
+    if verdict.decision == "done" and run.state.concluded is None:
+        run.record(Concluded(reason=verdict.reason))
+        run.ledger.give_up_ballast()
+    run.ledger.mark_head()
+    return verdict
+
+
+def override(run: Run, rule: str, reason: str) -> None:
+    """Let the run go on although `rule` fired; once for each reason, so repeating is harmless.
+
+    Raises ValueError unless that rule is what holds the run up.
+    """
+    if any(o.rule == rule and o.reason == reason for o in run.state.overridden):
+        return
+    if rule not in RULES:
+        raise ValueError(f"--override {rule}: expected one of {', '.join(RULES)}")
+    triggers = [t for t in judge(run.state).triggers if t.rule == rule]
+    if not triggers:
+        raise ValueError(f"--override {rule}: that rule does not hold this run up")
+    for trigger in triggers:
+        if not trigger.overridable:
+            raise ValueError(f"--override {rule}: this rule cannot be overridden")
+        run.record(Overridden(rule=rule, generation=trigger.generation, reason=reason))

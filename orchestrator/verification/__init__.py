@@ -1,0 +1,1 @@
+"""Whether a ledger still tells what happened: everything in it made again and compared."""

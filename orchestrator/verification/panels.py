@@ -1,0 +1,94 @@
+"""Whether panels and decisions are what the plan and the records before them give."""
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from math import isclose
+from typing import TypeVar
+
+from budgets.course import next_step
+from budgets.events import Decided, PanelAsked, Settled
+from budgets.fold import apply, begin
+from budgets.ledger.chain import Record
+from budgets.state import RunState
+from budgets.terms import VERDICT_VERSION
+from budgets.verdict.decision import decide
+from orchestrator.planning.panels import Confirming
+from orchestrator.records.diverged import DivergedError
+
+Word = TypeVar("Word", Settled, PanelAsked, Decided)
+
+
+def at(record: Record) -> str:
+    """Where it is."""
+    return f"record {record.seq} at byte {record.offset}"
+
+
+def differing_field(recorded: Word, own: Word) -> str:
+    """The first field in which they differ, as `field X instead of Y`; empty if none does."""
+    for field in fields(recorded):
+        ours, theirs = getattr(recorded, field.name), getattr(own, field.name)
+        if ours != theirs:
+            return f"{field.name} {ours} instead of {theirs}"
+    return ""
+
+
+def fresh_seeds(state: RunState) -> int:
+    """How many seeds the confirmation used: none that a search or a finalist was picked on."""
+    calibration = state.plan.calibration
+    known = {sample.seed for sample in calibration.samples} if calibration is not None else set()
+    known |= {seed for generation in state.generations for seed in generation.seeds}
+    panels = [panel for panel in state.panels.values() if panel.name != "proxy"]
+    by_name = {p.name: {seed for own in p.seeds for seed in own} for p in panels}
+    for name, seeds in by_name.items():
+        others = by_name.get("finalists", set()) if name == "winner" else set()
+        if stale := sorted(seeds & (known | others)):
+            raise DivergedError(f"seed {stale[0]} of the {name} panel is not fresh")
+    return len(set().union(*by_name.values()))
+
+
+def panels_and_decision(records: Sequence[Record]) -> str:
+    """Each panel, and what was decided, is what the plan and the records before it give."""
+    state = begin(records[0])
+    confirmation = state.plan.confirmation
+    if confirmation is not None and confirmation.version != VERDICT_VERSION:
+        return f"decision: by version {confirmation.version} of the rules, not replayed here"
+    for record in records[1:]:
+        event = record.event
+        if isinstance(event, PanelAsked) and event.panel != "proxy":
+            _compare_panels(record, event, Confirming(state.plan).due(state))
+        elif isinstance(event, Decided):
+            _compare_decisions(record, event, state)
+        apply(state, record)
+    panels = sum(name != "proxy" for name, _ in state.panels)
+    decided = "nothing is decided yet" if state.decided is None else f"so is {state.decided.grade}"
+    return f"decision: {panels} panels are what the plan and the records before give, {decided}"
+
+
+def _compare_panels(record: Record, asked: PanelAsked, due: PanelAsked | None) -> None:
+    if due is None or due.panel != asked.panel:
+        raise DivergedError(f"{at(record)} asks for the {asked.panel} panel, which is not due")
+    if differing := differing_field(asked, due):
+        raise DivergedError(f"{at(record)} asks for the {asked.panel} panel with {differing}")
+
+
+def _compare_decisions(record: Record, decided: Decided, state: RunState) -> None:
+    """All but the words: another version may say the same thing otherwise."""
+    if next_step(state) != "decide":
+        raise DivergedError(f"{at(record)} decides before everything planned is settled")
+    fired, expected = decide(state)
+    expected = replace(expected, evidence=decided.evidence)
+    numbers = ((decided.gain, expected.gain), (decided.lower, expected.lower))
+    if all(_is_close(*pair) for pair in numbers):  # the last bits are another processor's
+        expected = replace(expected, gain=decided.gain, lower=decided.lower)
+    if differing := differing_field(decided, expected):
+        raise DivergedError(f"{at(record)} decides {differing} that the records before it give")
+    known = {(known.rule, known.generation) for known in state.fired}
+    for rule in fired:
+        if (rule.rule, rule.generation) not in known:
+            raise DivergedError(f"{at(record)} decides, and {rule.rule} has not fired")
+
+
+def _is_close(one: float | None, other: float | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)

@@ -1,0 +1,22 @@
+"""Whether a training stands where the search that it is from stood then."""
+
+from budgets.state import RunState
+from budgets.terms import Plan
+from orchestrator.records.diverged import DivergedError
+from orchestrator.records.standing import candidate_of
+
+
+def trained_where_it_stood(plan: Plan, then: RunState | None) -> str:
+    """`then` is that search when the training was planned; None where it is gone.
+
+    Raises DivergedError where the point is another one.
+    """
+    assert plan.campaign is not None
+    assert plan.parent is not None
+    whose = plan.parent.run_id
+    if then is None:
+        return f"training: the ledger of {whose} is not beside this run, or another one"
+    points = [c.point for c in plan.campaign.conditions if c.point is not None]
+    if any(point != candidate_of(then) for point in points):
+        raise DivergedError(f"what is trained is not what {whose} had found")
+    return f"training: {whose} had found the point that is trained"

@@ -1,0 +1,323 @@
+"""Whether a ledger still tells what happened: the first divergence, or none."""
+
+import errno
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from budgets.calibration import measure
+from budgets.causes import TRIED_AGAIN_SINCE
+from budgets.events import Late, Opened, Reserved, Settled, Status
+from budgets.fold import ImpossibleEventError, fold, paid_ms
+from budgets.ledger.chain import LEDGER, LedgerCorruptError, Record, read
+from budgets.ledger.head import records_lost, rolled_back
+from budgets.proxy.replay import first_divergence
+from budgets.report.liveness import centre_of, moved
+from budgets.report.model import BudgetReport
+from budgets.state import RunState
+from budgets.terms import Inherited, Parent, Plan, SearchTerms, Source
+from objectives.space import SearchSpace
+from orchestrator.checks.space import stands_for
+from orchestrator.execution.attempts import SUMMARY
+from orchestrator.execution.attempts import read as read_file
+from orchestrator.execution.evaluate import Outcome
+from orchestrator.planning.seeds import evaluation_seeds
+from orchestrator.records.attempts import attempt_place
+from orchestrator.records.diverged import DivergedError, ReplayError
+from orchestrator.records.recorded import is_set_aside, is_there
+from orchestrator.running.follow import recommended
+from orchestrator.running.settle import attempt_id, settled, settles
+from orchestrator.running.tries import judged
+from orchestrator.search import Point, Search
+from orchestrator.verification.campaign import conditions_as_planned
+from orchestrator.verification.panels import at, differing_field, fresh_seeds, panels_and_decision
+from orchestrator.verification.training import trained_where_it_stood
+from orchestrator.warm.start import carried
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What was checked and held, up to the first thing that did not."""
+
+    records: int
+    head: str
+    held: tuple[str, ...]
+    divergence: str | None
+
+
+def verify(directory: Path, *, accept_drift: bool = False) -> Verification:
+    """Replay the run in `directory`, changing nothing. Raises FileNotFoundError without one.
+
+    `accept_drift` lets pass the last bits of a search that went on on another processor.
+    """
+    held: list[str] = []
+    records: Sequence[Record] = ()
+    try:
+        records = _chain(directory)
+        held.append(f"hash chain: {len(records)} records follow from each other")
+        state = fold(records)
+        held.append("story: every record can follow the ones before it, none reserves beyond a cap")
+        held.append(_accounts(records, state))
+        if state.plan.search is None:
+            held.append(_seeds(state, lambda number: number))
+        else:
+            held += _replay(state, state.plan.search, accept_drift=accept_drift)
+        if state.plan.proxy is not None:
+            held.append(_lengths(records, state))
+        elif state.plan.phase == "check":
+            held.append(_one_knob_each(directory, state))
+        elif state.plan.campaign is not None:
+            held.append(conditions_as_planned(state, state.plan.campaign))
+            if (parent := state.plan.parent) is not None:
+                then = _then(directory, parent.run_id, parent.head)
+                held.append(trained_where_it_stood(state.plan, then))
+        if state.plan.confirmation is not None:
+            held.append(panels_and_decision(records))
+        held.append(_settlements(directory, records, state))
+        held.append(_calibration(directory, state))
+        if state.plan.source is not None:
+            held.append(_source(directory, state.plan, state.plan.source))
+        if state.plan.search is not None and state.plan.search.inherited is not None:
+            held.append(_start(directory, state.plan, state.plan.search.inherited))
+        held.append(_reports(directory, records))
+    except (LedgerCorruptError, ImpossibleEventError, ReplayError, DivergedError) as error:
+        return Verification(len(records), _head(records), tuple(held), str(error))
+    return Verification(len(records), _head(records), tuple(held), None)
+
+
+def _head(records: Sequence[Record]) -> str:
+    return records[-1].digest if records else ""
+
+
+def _chain(directory: Path) -> Sequence[Record]:
+    path = directory / LEDGER
+    if not is_there(path):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+    reading = read(path)
+    if not reading.records:
+        raise DivergedError(f"{path} holds no whole record")
+    if reading.torn:
+        raise DivergedError(
+            f"{path}: record {len(reading.records)} at byte {reading.records[-1].end} is "
+            f"unfinished ({len(reading.torn)} bytes); the next run sets them aside"
+        )
+    records = reading.records
+    if lost := records_lost(path, len(records), lambda seq: records[seq].digest):
+        raise DivergedError(rolled_back(path, lost, len(records)))
+    return reading.records
+
+
+def _accounts(records: Sequence[Record], state: RunState) -> str:
+    """Add the accounts up again without the reducer."""
+    events = [record.event for record in records]
+    reservations = [e for e in events if isinstance(e, Reserved)]
+    settlements = [e for e in events if isinstance(e, Settled)]
+    closed = {_place(s) for s in settlements}
+    before = paid_ms(state.planned.calibration) + paid_ms(state.planned.parent)
+    late_ms = sum(e.charged_ms for e in events if isinstance(e, Late))
+    added = (
+        sum(s.final for s in settlements if s.panel is None),
+        sum(s.final for s in settlements if s.panel is not None),
+        before + late_ms + sum(s.charged_ms for s in settlements),
+        sum(r.reserve_ms for r in reservations if _place(r) not in closed),
+    )
+    own = state.accounts
+    booked = (own.evaluations, own.apart, own.device_ms, own.reserved_device_ms)
+    if added != booked:
+        raise DivergedError(f"the accounts say {booked}, the records add up to {added}")
+    apart = f", {added[1]} beside the search" if added[1] else ""
+    return (
+        f"accounts: {added[0]} evaluations{apart} and {added[2] / 1000:.1f} device-seconds add up"
+    )
+
+
+Place = tuple[str | int | None, ...]
+
+
+def _place(event: Reserved | Settled) -> Place:
+    """Which attempt it is about."""
+    return event.panel, event.generation, event.candidate, event.seed, event.attempt
+
+
+def _seeds(state: RunState, seeded: Callable[[int], int]) -> str:
+    """`seeded` says which generation's seeds one is evaluated on."""
+    for generation in state.generations:
+        expected = evaluation_seeds(state.plan, seeded(generation.number))
+        if generation.seeds != expected:
+            raise DivergedError(
+                f"generation {generation.number} was evaluated on seeds {generation.seeds}, "
+                f"the plan gives {expected}"
+            )
+    fresh = fresh_seeds(state)
+    beside = f", none of the {fresh} beside the search is one of them" if fresh else ""
+    return f"evaluation seeds: {len(state.generations)} generations use the plan's{beside}"
+
+
+def _replay(state: RunState, terms: SearchTerms, *, accept_drift: bool) -> Iterator[str]:
+    search = Search(terms, state.plan.resolved.population)
+    seeded = []
+    for generation in state.generations:
+        seeded.append(search.seeded(generation.number))
+        search.replay([generation], accept_drift=accept_drift, with_models=True)
+    yield _seeds(state, seeded.__getitem__)
+    models = sum(g.told is not None and g.told.guided is not None for g in state.told)
+    yield (
+        f"search: {len(state.generations)} asks, {len(state.told)} state digests"
+        f"{f' and the advice of {models} models' if models else ''} are what the plan gives here"
+    )
+
+
+def _lengths(records: Sequence[Record], state: RunState) -> str:
+    """Every generation was as long, and compared, as what was known before it allows."""
+    if (divergence := first_divergence(records)) is not None:
+        raise DivergedError(divergence)
+    short = sum(not generation.is_full for generation in state.generations)
+    compared = sum(name == "proxy" for name, _ in state.panels)
+    return f"proxy: {short} generations are short, as {compared} comparisons allow"
+
+
+def _one_knob_each(directory: Path, state: RunState) -> str:
+    """Every point but the first moves one knob: from the baseline to an end of its range, or from
+    the recommendation of the check's parent."""
+    plan = state.plan
+    for generation in state.generations:
+        if plan.parent is None:
+            if generation.points[0] != SearchSpace.model_validate(plan.space).baseline:
+                raise DivergedError("candidate 0 is not the baseline of the plan's space")
+        elif generation.points[0] != _recommended(directory, plan.parent, generation.points[0]):
+            raise DivergedError(f"candidate 0 is not the recommendation of {plan.parent.run_id}")
+        for candidate in range(1, len(generation.points)):
+            try:
+                moving = moved(plan, generation, candidate)
+            except ValueError as error:
+                raise DivergedError(str(error)) from error
+            if moving is None:
+                raise DivergedError(f"candidate {candidate} is the {centre_of(plan)} once more")
+    others = plan.resolved.population - 1
+    if plan.parent is None:
+        return f"check: {others} points move one knob to an end each"
+    return f"check: {others} points move one knob each, around what {plan.parent.run_id} recommends"
+
+
+def _recommended(directory: Path, parent: Parent, otherwise: Point) -> Point | None:
+    """What the parent stood for when its ledger's head was that; `otherwise` if it is gone."""
+    then = _then(directory, parent.run_id, parent.head)
+    return otherwise if then is None else stands_for(then)
+
+
+def _then(directory: Path, run_id: str, head: str) -> RunState | None:
+    """The run of that name beside this one, as it stood when its ledger's head was that."""
+    for path in directory.absolute().parent.parent.glob(f"*/{run_id}/{LEDGER}"):
+        with suppress(LedgerCorruptError, ValueError, OSError):
+            records = read(path).records
+            heads = [record.digest for record in records]
+            if head in heads:
+                return fold(records[: heads.index(head) + 1])
+    return None
+
+
+def _settlements(directory: Path, records: Sequence[Record], state: RunState) -> str:
+    """The evaluations' own files, where they still exist, say what the ledger says."""
+    reserved: dict[Place, Reserved] = {}
+    compared = missing = schema = 0
+    for record in records:
+        event = record.event
+        if isinstance(event, Opened):
+            schema = event.schema_version
+        if isinstance(event, Reserved):
+            reserved[_place(event)] = event
+        if not isinstance(event, Settled):
+            continue
+        own = reserved[_place(event)]
+        place = directory / "eval" / attempt_place(own)
+        outcome = read_file(Outcome, place / SUMMARY)
+        is_own = outcome is not None and outcome.attempt_id == attempt_id(state, own)
+        if outcome is None or (not is_own and event.status is Status.LOST):
+            missing += 1
+            continue
+        if not is_own:  # it was settled by a file of that name, under another plan
+            raise DivergedError(f"{at(record)}: {place / SUMMARY} is of another attempt")
+        compared += 1
+        end = settled(own, outcome, recovered=event.recovered)
+        if schema >= TRIED_AGAIN_SINCE:
+            end = judged(state, end)
+        own_word = end.status is Status.LOST and settles(outcome, event)
+        if event.status is Status.LOST and not own_word:
+            continue  # it was not there yet when the attempt was given up, or it was excused
+        differing = differing_field(event, end)
+        if differing:
+            raise DivergedError(f"{at(record)} says {differing} of {place / 'summary.json'}")
+    gone = f", {missing} have none (any more)" if missing else ""
+    return f"settlements: {compared} attempts' own files agree{gone}"
+
+
+def _calibration(directory: Path, state: RunState) -> str:
+    """The plan's calibration is what the calibration's own ledger gives, where that still is."""
+    calibration = state.plan.calibration
+    if calibration is None or not calibration.ledger:
+        return "calibration: none was measured for this run"
+    for path in directory.absolute().parent.parent.glob(f"calibration/*/{LEDGER}"):
+        records: Sequence[Record] = ()
+        if not is_set_aside(path.parent):
+            with suppress(LedgerCorruptError, ValueError, OSError):  # of another run, perhaps
+                records = read(path).records
+        for number, record in enumerate(records):
+            if record.digest == calibration.ledger:
+                measured = measure(fold(records[: number + 1]))
+                if measured.samples != calibration.samples:
+                    raise DivergedError(f"the plan's calibration is not the one in {path}")
+                return f"calibration: {len(measured.samples)} samples agree with {path.parent.name}"
+    return "calibration: its own ledger is not beside this run"
+
+
+def _source(directory: Path, plan: Plan, source: Source) -> str:
+    """The search begins where the run that it follows stood then, if that still has a ledger."""
+    path = directory.absolute().parent.parent / "phase1" / source.run_id / LEDGER
+    records: Sequence[Record] = ()
+    with suppress(LedgerCorruptError, ValueError, OSError):
+        records = read(path).records
+    for number, record in enumerate(records):
+        if record.digest == source.head:
+            then = fold(records[: number + 1])
+            point = recommended(source.run_id, then, SearchSpace.model_validate(plan.space))
+            grade = "" if then.decided is None else then.decided.grade
+            if (point, grade) != (source.point, source.grade):
+                raise DivergedError(f"the plan's source is not what {path} says")
+            return f"source: {source.run_id} recommends the point that the search begins at"
+    return f"source: the ledger of {source.run_id} is not beside this run, or another one"
+
+
+def _start(directory: Path, plan: Plan, inherited: Inherited) -> str:
+    """The search starts where that run stood then, if that still has a ledger."""
+    then = _then(directory, inherited.run_id, inherited.head)
+    if then is None:
+        return f"start: the ledger of {inherited.run_id} is not beside this run, or another one"
+    assert plan.search is not None
+    space = SearchSpace.model_validate(plan.space)
+    try:
+        stood = carried(inherited.run_id, then, space)
+    except ValueError as error:
+        raise DivergedError(f"the search cannot have started there: {error}") from error
+    if stood != (inherited, plan.search.start):
+        raise DivergedError(f"the search does not start where {inherited.run_id} stood")
+    return f"start: {inherited.run_id} stood where the search starts"
+
+
+def _reports(directory: Path, records: Sequence[Record]) -> str:
+    """Every report names the head it was written at: that record must still be there."""
+    paths = sorted(directory.glob("reports/gen_*.json"))
+    for path in paths:
+        try:
+            report = BudgetReport.model_validate_json(path.read_bytes())
+        except ValidationError as error:
+            raise DivergedError(
+                f"{path} is no budget report; write it again with: orchestrator report --rebuild"
+            ) from error
+        count = report.records
+        if count > len(records) or records[count - 1].digest != report.head:
+            raise DivergedError(f"{path} was written at record {count - 1}, which is not there")
+    return f"reports: {len(paths)} name heads of this ledger"

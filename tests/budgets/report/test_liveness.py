@@ -1,0 +1,414 @@
+"""What a check proves about each knob, from recorded evaluations alone."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from budgets.events import GenerationAsked, Status
+from budgets.report.liveness import EndEffect, KnobFinding, Liveness, label, liveness
+from budgets.report.liveness_text import check_lines
+from budgets.report.markdown import to_markdown
+from budgets.report.model import BudgetReport, budget_report
+from budgets.terms import Calibration, Caps, Envelope, Parent, Thresholds
+
+if TYPE_CHECKING:
+    from tests.budgets.conftest import MakeStory, Outcome, Story
+
+SEEDS = (1, 2, 3, 4)
+BASELINE = (1.0, 1.1, 0.9, 1.0)
+"""Mean 1, sd 0.081650."""
+BOTH = ((0.0, 0.5), (1.0, 0.5), (0.5, 0.0), (0.5, 1.0))
+"""Knob a low and high, knob b low and high."""
+
+
+def checking(
+    make_story: "MakeStory", points: Sequence[tuple[float, ...]] = BOTH, **fields: Any
+) -> "Story":
+    """A check of knobs a and b that asks for the baseline and these points."""
+    envelope = Envelope(population=1 + len(points), generations=1, seeds_per_candidate=len(SEEDS))
+    terms = {
+        "phase": "check",
+        "tier": None,
+        "resolved": envelope,
+        "caps": Caps(evaluations=envelope.evaluations),
+        "search": None,
+        "calibration": None,
+        "space": {"knobs": [{"name": "a"}, {"name": "b"}]},
+        **fields,
+    }
+    story = make_story(**terms)
+    story.say(GenerationAsked(generation=0, points=((0.5, 0.5), *points), seeds=SEEDS))
+    return story
+
+
+def evaluate(story: "Story", candidate: int, outcomes: "Sequence[Outcome]") -> None:
+    for seed, outcome in zip(SEEDS, outcomes, strict=True):
+        story.evaluate(candidate, outcome, seed=seed)
+
+
+def off_by(*differences: float) -> list[float]:
+    return [b + d for b, d in zip(BASELINE, differences, strict=True)]
+
+
+SAME = off_by(0.0, 0.0, 0.0, 0.0)
+WORSE = off_by(1.0, 2.0, 3.0, 4.0)
+"""Mean 2.5, standard error 0.6455, t 3.87."""
+NOISE = off_by(0.1, -0.1, 0.1, 0.0)
+"""Mean 0.025, standard error 0.0479, t 0.52."""
+FAILED = [Status.NAN] * 4
+PARENT = Parent(run_id="searched", head="0" * 32, device_ms=0, open_ms=0)
+"""Of a check around its recommendation."""
+
+
+def found(
+    make_story: "MakeStory",
+    *ends: "Sequence[Outcome]",
+    points: Sequence[tuple[float, ...]] = BOTH,
+    **fields: Any,
+) -> Liveness:
+    """What a check finds whose ends gave these outcomes."""
+    story = checking(make_story, points[: len(ends)], **fields)
+    for candidate, outcomes in enumerate((BASELINE, *ends)):
+        evaluate(story, candidate, outcomes)
+    finding = liveness(story.state)
+    assert finding is not None
+    return finding
+
+
+def only(make_story: "MakeStory", *ends: "Sequence[Outcome]", **fields: Any) -> KnobFinding:
+    """What it finds of its one knob, a."""
+    (finding,) = found(make_story, *ends, **fields).knobs
+    return finding
+
+
+def end_of(finding: KnobFinding, name: str) -> EndEffect:
+    return next(end for end in finding.ends if end.end == name)
+
+
+# One end
+
+
+def test_an_effect_is_the_mean_paired_difference_in_score_noise_and_standard_errors(
+    make_story: "MakeStory",
+) -> None:
+    effect = end_of(only(make_story, WORSE, SAME), "low")
+    assert effect.difference == pytest.approx(2.5)
+    assert effect.standard_error == pytest.approx(0.645497, abs=1e-6)
+    assert effect.in_noise == pytest.approx(2.5 / 0.0816497, rel=1e-5)
+    assert effect.t == pytest.approx(3.872983, abs=1e-6)
+    assert effect.statuses == {"ok": 4}
+
+
+def test_without_a_calibration_the_unit_is_the_spread_of_the_checks_own_baseline(
+    make_story: "MakeStory",
+) -> None:
+    finding = found(make_story, WORSE, SAME)
+    assert finding.noise == pytest.approx(0.0816497, rel=1e-5)
+    assert finding.noise_from == "check"
+    assert finding.baseline == pytest.approx(1.0)
+
+
+def test_with_a_calibration_the_unit_is_the_spread_it_measured(make_story: "MakeStory") -> None:
+    calibration = make_story().state.plan.calibration  # scores 0.9, 1.0, 1.1
+    finding = found(make_story, WORSE, SAME, calibration=calibration)
+    assert finding.noise == pytest.approx(0.1)
+    assert finding.noise_from == "calibration"
+    assert end_of(finding.knobs[0], "low").in_noise == pytest.approx(25.0)
+
+
+def test_an_assumed_time_is_no_measured_noise(make_story: "MakeStory") -> None:
+    finding = found(make_story, WORSE, SAME, calibration=Calibration(assumed_seconds=1.0))
+    assert finding.noise_from == "check"
+
+
+# The verdict on a knob
+
+
+def test_a_knob_is_alive_when_one_end_moves_the_score_beyond_chance(
+    make_story: "MakeStory",
+) -> None:
+    surely = off_by(2.4, 2.5, 2.5, 2.6)
+    assert only(make_story, NOISE, surely).verdict == "alive"
+    assert only(make_story, surely, NOISE).verdict == "alive"
+
+
+def test_the_level_is_shared_by_all_ends_that_were_tried(make_story: "MakeStory") -> None:
+    """WORSE has p = 0.0305: enough for one end at 0.05, not for two at 0.025 each."""
+    one = only(make_story, WORSE, points=BOTH[:1])
+    two = only(make_story, WORSE, SAME)
+    assert (one.verdict, two.verdict) == ("alive", "unproven")
+    assert found(make_story, WORSE, points=BOTH[:1]).t_limit == pytest.approx(3.182, abs=1e-3)
+    assert found(make_story, WORSE, SAME).t_limit == pytest.approx(4.177, abs=1e-3)
+
+
+def test_the_level_is_the_plans(make_story: "MakeStory") -> None:
+    lenient = Thresholds(alive_level=0.1)
+    assert only(make_story, WORSE, SAME, thresholds=lenient).verdict == "alive"
+
+
+def test_an_effect_without_any_noise_is_alive(make_story: "MakeStory") -> None:
+    finding = only(make_story, [1.5] * 4, SAME)
+    shifted = only(make_story, off_by(0.5, 0.5, 0.5, 0.5), SAME)
+    assert finding.verdict == shifted.verdict == "alive"
+    assert end_of(shifted, "low").t is None or abs(end_of(shifted, "low").t or 0) > 1e6
+
+
+def test_a_baseline_without_noise_leaves_no_unit_and_still_a_verdict(
+    make_story: "MakeStory",
+) -> None:
+    story = checking(make_story, BOTH[:2])
+    for candidate, score in enumerate((1.0, 1.25, 1.0)):
+        evaluate(story, candidate, [score] * 4)
+    finding = liveness(story.state)
+    assert finding is not None
+    low = end_of(finding.knobs[0], "low")
+    assert (finding.noise, low.difference, low.in_noise, low.t) == (0.0, 0.25, None, None)
+    assert finding.knobs[0].verdict == "alive"
+
+
+def test_a_knob_is_dead_when_both_ends_leave_every_score_the_same(
+    make_story: "MakeStory",
+) -> None:
+    last_digits = off_by(0.9e-4, 0.9e-4, 0.8e-4, 0.9e-4)
+    more = off_by(0.9e-4, 0.9e-4, 1.1e-4, 0.9e-4)  # 1.1e-4 of 0.9
+    assert only(make_story, SAME, SAME).verdict == "dead"
+    assert only(make_story, SAME, last_digits).verdict == "dead"
+    assert only(make_story, SAME, more).verdict != "dead"
+
+
+def test_what_counts_as_the_same_score_is_the_plans(make_story: "MakeStory") -> None:
+    coarse = Thresholds(same_score=0.2)
+    assert only(make_story, NOISE, SAME).verdict == "unproven"
+    assert only(make_story, NOISE, SAME, thresholds=coarse).verdict == "dead"
+
+
+def test_a_failure_is_no_score_that_stayed_the_same(make_story: "MakeStory") -> None:
+    assert only(make_story, SAME, [*SAME[:3], Status.NAN]).verdict == "unproven"
+
+
+def test_an_end_with_fewer_than_two_healthy_seeds_is_unstable(make_story: "MakeStory") -> None:
+    finding = found(make_story, NOISE, [1.0, Status.NAN, Status.OOM, Status.NAN])
+    high = end_of(finding.knobs[0], "high")
+    assert finding.knobs[0].verdict == "unstable"
+    assert high.statuses == {"ok": 1, "nan": 2, "oom": 1}
+    assert (high.difference, high.t) == (None, None)
+    assert finding.unstable_ends == ("a high",)
+
+
+def test_a_knob_whose_other_end_moves_the_score_is_alive_and_still_unstable_there(
+    make_story: "MakeStory",
+) -> None:
+    finding = found(make_story, [1.5] * 4, FAILED)
+    assert finding.names("alive") == ("a",)
+    assert finding.unstable_ends == ("a high",)
+
+
+def test_failed_seeds_are_left_out_of_the_pairs(make_story: "MakeStory") -> None:
+    effect = end_of(only(make_story, [Status.NAN, 1.6, 1.5, 1.7], SAME), "low")
+    assert effect.difference == pytest.approx((0.5 + 0.6 + 0.7) / 3)
+
+
+def test_an_unproven_knob_is_told_how_many_seeds_its_larger_effect_needs(
+    make_story: "MakeStory",
+) -> None:
+    """p = 0.0305 at t = 3.873 on 4 seeds; on 5 t would be 4.330, above the limit 3.495."""
+    assert only(make_story, WORSE, NOISE).seeds_needed == 5
+    assert only(make_story, NOISE, WORSE).seeds_needed == 5
+    assert only(make_story, NOISE, off_by(-1.0, -2.0, -3.0, -4.0)).seeds_needed == 5
+    assert only(make_story, WORSE, off_by(9.0, 9.0, 9.1, 9.2)).seeds_needed is None
+
+
+def test_an_effect_of_nothing_on_average_has_no_number_of_seeds(make_story: "MakeStory") -> None:
+    assert only(make_story, off_by(0.1, -0.1, 0.1, -0.1), SAME).seeds_needed is None
+
+
+UP, DOWN = [2.0, 2.1, 1.9, 2.0], [0.5, 0.6, 0.4, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "better"),
+    [
+        (UP, DOWN, "high"),
+        (DOWN, UP, "low"),
+        (UP, NOISE, "high"),  # down to the noise, that is the way to go
+        (UP, UP, "neither"),
+        (UP, FAILED, "neither"),
+        (DOWN, FAILED, "low"),
+        (NOISE, NOISE, None),
+    ],
+)
+def test_the_better_end_is_the_one_that_scores_lower_unless_both_are_worse(
+    make_story: "MakeStory",
+    low: "Sequence[Outcome]",
+    high: "Sequence[Outcome]",
+    better: str | None,
+) -> None:
+    assert only(make_story, low, high).better == better
+
+
+# The whole check
+
+
+def test_the_largest_effect_comes_first_whatever_its_sign(make_story: "MakeStory") -> None:
+    finding = found(make_story, NOISE, SAME, SAME, DOWN)
+    assert [f.knob for f in finding.knobs] == ["b", "a"]
+
+
+def test_a_knob_whose_baseline_lies_at_an_end_has_one_other(make_story: "MakeStory") -> None:
+    finding = found(make_story, UP, SAME, DOWN, points=(*BOTH[:2], (0.5, 1.0)))
+    assert [[e.end for e in f.ends] for f in finding.knobs] == [["low", "high"], ["high"]]
+
+
+def test_what_a_point_means_follows_from_the_points(make_story: "MakeStory") -> None:
+    state = checking(make_story).state
+    labels = [label(state.plan, state.generations[0], c) for c in range(5)]
+    assert labels == ["baseline", "a low", "a high", "b low", "b high"]
+
+
+@pytest.mark.parametrize("point", [(0.0, 1.0), (0.25, 0.5)])
+def test_a_point_that_is_no_end_of_one_knob_is_refused(
+    make_story: "MakeStory", point: tuple[float, ...]
+) -> None:
+    state = checking(make_story, [point]).state
+    with pytest.raises(ValueError, match="candidate 1 is not the baseline with one knob at an end"):
+        label(state.plan, state.generations[0], 1)
+
+
+def test_around_a_recommendation_a_knob_is_lower_or_higher_than_there(
+    make_story: "MakeStory",
+) -> None:
+    points = ((0.4, 0.5), (0.6, 0.5), (0.5, 0.45), (0.5, 1.0))
+    state = checking(make_story, points, parent=PARENT).state
+    labels = [label(state.plan, state.generations[0], c) for c in range(5)]
+    assert labels == ["recommendation", "a low", "a high", "b low", "b high"]
+
+
+def test_around_a_recommendation_two_knobs_at_once_are_refused(make_story: "MakeStory") -> None:
+    state = checking(make_story, [(0.4, 0.6)], parent=PARENT).state
+    with pytest.raises(ValueError, match="is not the recommendation with one knob moved"):
+        label(state.plan, state.generations[0], 1)
+
+
+def test_what_was_found_around_a_recommendation_says_so(make_story: "MakeStory") -> None:
+    points = ((0.4, 0.5), (0.5, 0.4), (0.5, 0.6))
+    finding = found(make_story, UP, SAME, SAME, points=points, parent=PARENT)
+    assert (finding.centre, finding.names("dead")) == ("recommendation", ("b",))
+    text = "\n".join(check_lines(finding))
+    assert "The recommendation scores 1 over 4 seeds" in text
+    assert "Each knob goes a step down and a step up, all others at the recommendation" in text
+    assert "over this check's own recommendation seeds" in text
+    assert "better side" in text
+    assert "Dead: b. The score stays the same on both sides." in text
+
+
+def test_before_the_baseline_is_measured_nothing_is_found(make_story: "MakeStory") -> None:
+    story = checking(make_story)
+    for seed in SEEDS[:3]:
+        story.evaluate(0, 1.0, seed=seed)
+    assert liveness(story.state) is None
+    story.evaluate(0, 1.0, seed=SEEDS[3])
+    assert liveness(story.state) is not None
+
+
+def test_a_knob_is_pending_until_both_its_ends_are_evaluated(make_story: "MakeStory") -> None:
+    story = checking(make_story)
+    for candidate in range(3):
+        evaluate(story, candidate, SAME)
+    evaluate(story, 3, UP)
+    finding = liveness(story.state)
+    assert finding is not None
+    assert ([f.knob for f in finding.knobs], finding.pending) == (["a"], ("b",))
+
+
+def test_a_run_that_is_no_check_has_no_findings(story: "Story") -> None:
+    assert liveness(story.finish()) is None
+    assert budget_report(story.state).check is None
+
+
+# The report
+
+
+def whole(make_story: "MakeStory") -> "Story":
+    """Knob a moves the score down at its high end, knob b does nothing."""
+    story = checking(make_story)
+    for candidate, scores in enumerate((BASELINE, NOISE, DOWN, SAME, SAME)):
+        evaluate(story, candidate, scores)
+    return story
+
+
+def test_the_sentence_counts_the_knobs_that_move_the_score_and_names_the_others(
+    make_story: "MakeStory",
+) -> None:
+    report = budget_report(whole(make_story).state)
+    assert report.decision == "done"
+    assert report.sentence == "1 of 2 knobs move the score; dead: b."
+
+
+def test_the_sentence_names_unproven_knobs_and_unstable_ends(make_story: "MakeStory") -> None:
+    story = checking(make_story)
+    everything: list[Sequence[Outcome]] = [BASELINE, NOISE, NOISE, FAILED, NOISE]
+    for candidate, outcomes in enumerate(everything):
+        evaluate(story, candidate, outcomes)
+    assert budget_report(story.state).sentence == (
+        "0 of 2 knobs move the score; unproven: a; unstable: b low."
+    )
+
+
+def test_a_check_that_is_not_over_says_how_far_it_is(make_story: "MakeStory") -> None:
+    story = checking(make_story)
+    evaluate(story, 0, BASELINE)
+    assert budget_report(story.state).sentence == "Running: 4 of 20 evaluations settled."
+
+
+def test_the_report_survives_json(make_story: "MakeStory") -> None:
+    report = budget_report(whole(make_story).state)
+    assert BudgetReport.model_validate_json(report.model_dump_json()) == report
+
+
+def test_the_table_has_a_row_a_knob_and_says_what_to_do(make_story: "MakeStory") -> None:
+    text = to_markdown(budget_report(whole(make_story).state))
+    rows = [line for line in text.splitlines() if line.startswith(("| a ", "| b "))]
+    assert rows == [
+        "| a | alive | +0.31 | +0.5 | -6.12 | ∞ | high | ████████████████ |",
+        "| b | dead | +0.00 | 0 | +0.00 | 0 |  |  |",
+    ]
+    assert "sd 0.08165 over this check's own baseline seeds" in text
+    assert "- Dead: b. The score stays the same at both ends: a search wastes budget" in text
+    assert "luckiest" not in text
+
+
+def test_failures_unproven_and_pending_knobs_are_each_a_line(make_story: "MakeStory") -> None:
+    story = checking(make_story)
+    everything: list[Sequence[Outcome]] = [BASELINE, WORSE, FAILED]
+    for candidate, outcomes in enumerate(everything):
+        evaluate(story, candidate, outcomes)
+    lines = check_lines(liveness(story.state))
+    assert "| a | unstable | +30.62 | +3.9 | 4 nan |  |  | ████████████████ |" in lines
+    assert "- a fails at high: 4 nan of 4." in lines
+    assert "- Not evaluated to the end: b." in lines
+
+
+@pytest.mark.parametrize(
+    ("low", "says"),
+    [(WORSE, "--seeds 5 would show it"), (off_by(0.1, -0.1, 0.1, -0.1), "even 1000 seeds")],
+)
+def test_an_unproven_knob_says_what_it_would_take(
+    make_story: "MakeStory", low: "Sequence[Outcome]", says: str
+) -> None:
+    lines = check_lines(found(make_story, low, SAME))
+    assert any(line.startswith("- Unproven: a.") and says in line for line in lines)
+
+
+def test_before_any_knob_is_evaluated_to_the_end_there_is_no_table(
+    make_story: "MakeStory",
+) -> None:
+    story = checking(make_story)
+    evaluate(story, 0, BASELINE)
+    lines = check_lines(liveness(story.state))
+    assert "No knob has all its evaluations yet." in lines
+    assert not [line for line in lines if line.startswith("|")]
+
+
+def test_before_the_baseline_there_is_a_section_without_a_table() -> None:
+    assert check_lines(None) == ["## Knobs", "", "The baseline is not measured yet."]

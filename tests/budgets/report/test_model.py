@@ -1,0 +1,417 @@
+"""What the report says, and that it claims no more than was measured."""
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from budgets.events import Event, Fired, Overridden, Status
+from budgets.fold import fold
+from budgets.ledger.chain import read
+from budgets.report.markdown import amount, duration, to_markdown
+from budgets.report.model import BudgetReport, balances, budget_report, recommendation
+from budgets.report.pace import remaining_hours
+from budgets.terms import Calibration, Caps, Envelope
+
+if TYPE_CHECKING:
+    from tests.budgets.conftest import Disk, MakeStory, Story
+
+
+def calibrating(make_story: "MakeStory", repeats: int = 2) -> "Story":
+    envelope = Envelope(population=1, generations=1, seeds_per_candidate=repeats)
+    story = make_story(
+        phase="calibration", tier=None, resolved=envelope, search=None, calibration=None
+    )
+    story.ask(seeds=tuple(range(1, repeats + 1)))
+    return story
+
+
+# The sentence
+
+
+def test_a_running_search_says_how_far_it_is(story: "Story") -> None:
+    assert budget_report(story.state).sentence == "Running: 0 of 2 generations finished."
+    story.score(1.0, 2.0, 3.0, 4.0)
+    story.tell()
+    assert budget_report(story.state).sentence == "Running: 1 of 2 generations finished."
+
+
+def test_tier_min_says_the_plumbing_works_and_never_go(story: "Story") -> None:
+    sentence = budget_report(story.finish()).sentence
+    assert sentence == (
+        "All 8 evaluations are settled, 0 of them failed. The plumbing works. Tier min is too "
+        "small to say Go."
+    )
+
+
+@pytest.mark.parametrize("tier", ["target", "max"])
+def test_a_larger_tier_says_no_go_without_fresh_seeds(make_story: "MakeStory", tier: str) -> None:
+    story = make_story(tier=tier)
+    story.score(1.0, 2.0, 3.0, Status.NAN)
+    story.tell()
+    sentence = budget_report(story.finish()).sentence
+    assert sentence == (
+        "All 8 evaluations are settled, 1 of them failed. The recommendation has not been scored "
+        "on fresh seeds against the baseline, so this is no Go yet."
+    )
+
+
+def test_a_pause_gives_its_reason(story: "Story") -> None:
+    story.score(1.0, 2.0, Status.OOM, Status.OOM)
+    report = budget_report(story.state)
+    assert report.decision == "pause"
+    assert report.sentence == (
+        "Paused: 2 of 4 evaluations of generation 0 failed (50.0%, limit 10%): oom (it was oom). "
+        "Look into it; to go on all the same, repeat the command with --override crash_rate "
+        '--reason "..."'
+    )
+
+
+def test_a_stop_gives_its_reason(make_story: "MakeStory") -> None:
+    story = make_story(caps=Caps(evaluations=8, device_hours=0.001))
+    report = budget_report(story.state)
+    assert report.decision == "stop"
+    assert report.sentence == (
+        "Stopped: generation 0 is expected to need 0.005 device-hours (its last attempt's whole "
+        "limit included), 0.001 are free (--max-device-hours). To allow more: python -m "
+        "orchestrator amend small, with the cap and a --reason; then repeat the command."
+    )
+
+
+def test_a_calibration_counts_its_healthy_evaluations_only(make_story: "MakeStory") -> None:
+    story = calibrating(make_story, 3)
+    story.evaluate(0, seed=1)
+    story.evaluate(0, Status.NAN, seed=2)
+    story.evaluate(0, seed=3)
+    sentence = budget_report(story.state).sentence
+    assert sentence == "Calibrated: 2 healthy evaluations of the baseline."
+
+
+def test_a_calibration_that_failed_does_not_say_it_is_calibrated(make_story: "MakeStory") -> None:
+    story = calibrating(make_story, 1)
+    story.evaluate(0, Status.ERROR, seed=1)
+    sentence = budget_report(story.state).sentence
+    assert sentence == "Not calibrated: all 1 evaluations of the baseline failed."
+
+
+# Balances
+
+
+def test_spent_reserved_and_free_add_up_to_every_cap(make_story: "MakeStory") -> None:
+    caps = Caps(evaluations=8, device_hours=0.02, hours=0.01, cost=0.04)
+    story = make_story(caps=caps, price_per_device_hour=2.0)
+    story.ask()
+    story.elapsed_ms = 6000
+    story.evaluate(0, charged_ms=3600)
+    story.evaluate(1, Status.LOST, charged_ms=7200)
+    story.reserve(2)
+    story.reserve(3)
+
+    found = {b.currency: b for b in balances(story.state)}
+
+    assert list(found) == ["evaluations", "device-hours", "hours open", "cost"]
+    evaluations, device = found["evaluations"], found["device-hours"]
+    assert (evaluations.spent, evaluations.reserved, evaluations.free) == (1, 2, 5)
+    assert (device.spent, device.reserved) == pytest.approx((0.003, 24 / 3600))
+    assert (found["hours open"].spent, found["hours open"].reserved) == pytest.approx(
+        (6 / 3600, 12 / 3600)
+    )
+    assert (found["cost"].spent, found["cost"].reserved) == pytest.approx((0.006, 48 / 3600))
+    for balance in found.values():
+        assert balance.free is not None
+        assert balance.cap is not None
+        assert balance.spent + balance.reserved + balance.free == pytest.approx(balance.cap)
+
+
+def test_a_currency_without_a_cap_has_nothing_free_to_state(story: "Story") -> None:
+    found = {b.currency: b for b in balances(story.state)}
+    assert found["device-hours"].free is found["device-hours"].cap is None
+    assert found["hours open"].free is found["cost"].free is None
+
+
+def table(text: str, title: str) -> list[str]:
+    section = text.split(f"## {title}\n")[1].split("\n## ", maxsplit=1)[0]
+    return [line for line in section.splitlines() if line.startswith("|")]
+
+
+def test_without_a_price_there_is_no_row_for_money(story: "Story") -> None:
+    story.score(1.0, 2.0, 3.0, 4.0)
+    assert table(to_markdown(budget_report(story.state)), "Budget") == [
+        "| | spent | reserved | free | cap |",
+        "|---|--:|--:|--:|--:|",
+        "| evaluations | 4 | 0 | 4 | 8 |",
+        "| device-hours | 0.0022 | 0.0000 | no cap | no cap |",
+        "| hours open | 0.0000 | 0.0000 | no cap | no cap |",
+    ]
+
+
+def test_with_a_price_what_was_spent_has_a_row(make_story: "MakeStory") -> None:
+    story = make_story(price_per_device_hour=900.0)
+    assert not balances(story.state)[3].counts
+    story.ask()
+    story.evaluate(0)
+    rows = table(to_markdown(budget_report(story.state)), "Budget")
+    assert rows[-1] == "| cost | 0.5000 | 0.0000 | no cap | no cap |"
+
+
+def test_a_cap_on_money_has_a_row_before_anything_is_spent(make_story: "MakeStory") -> None:
+    story = make_story(price_per_device_hour=1.0, caps=Caps(evaluations=8, cost=3.0))
+    rows = table(to_markdown(budget_report(story.state)), "Budget")
+    assert rows[-1] == "| cost | 0.0000 | 0.0000 | 3.0000 | 3.0000 |"
+
+
+# Time that is left
+
+
+def test_before_anything_ran_the_calibrated_median_foretells(story: "Story") -> None:
+    # two generations of two rounds of 2 s
+    assert remaining_hours(story.state) == pytest.approx(8 / 3600)
+
+
+def test_the_median_seen_so_far_foretells_what_is_left(story: "Story") -> None:
+    story.ask()
+    for candidate, seconds in enumerate((3.0, 100.0, 5.0)):
+        story.evaluate(candidate, seconds=seconds)
+    # one owed: a round, and two rounds of the second generation, at 5 s
+    assert remaining_hours(story.state) == pytest.approx(15 / 3600)
+
+
+def test_what_is_in_flight_is_still_to_come(story: "Story") -> None:
+    story.ask()
+    story.evaluate(0)
+    story.evaluate(1)
+    before = remaining_hours(story.state)
+    story.reserve(2)
+    assert remaining_hours(story.state) == before == pytest.approx(6 / 3600)
+
+
+def test_nothing_is_left_at_the_end(story: "Story") -> None:
+    assert remaining_hours(story.finish()) == 0
+
+
+def test_without_any_time_measured_nothing_is_foretold(make_story: "MakeStory") -> None:
+    story = calibrating(make_story)
+    assert remaining_hours(story.state) is None
+    assert "still to run" not in to_markdown(budget_report(story.state))
+
+
+def test_a_running_search_states_what_is_left_and_a_paused_one_does_not(story: "Story") -> None:
+    text = to_markdown(budget_report(story.state))
+    assert "Generation 0 of 2 on 2 x some processor. About 8 s of evaluations are still" in text
+    story.score(1.0, 2.0, Status.OOM, Status.OOM)
+    assert "still to run" not in to_markdown(budget_report(story.state))
+
+
+# Scores
+
+
+def test_rows_are_over_the_healthy_candidates(story: "Story") -> None:
+    story.ask()
+    outcomes: tuple[float | Status, ...] = (3.0, Status.NAN, 1.0, 2.0)
+    for candidate, outcome in enumerate(outcomes):
+        story.evaluate(candidate, outcome, seconds=1.0 + candidate)
+    report = budget_report(story.tell())
+    row = report.rows[0]
+    assert (row.healthy, row.failed, row.best, row.mean) == (3, 1, 1.0, 2.0)
+    assert (row.sigma, row.eval_seconds) == (0.2, 2.5)
+    assert report.evaluations_by_status == {"ok": 3, "nan": 1}
+    assert report.eval_seconds == 3.0  # of the healthy
+
+
+def test_a_generation_without_results_has_dashes(story: "Story") -> None:
+    story.ask()
+    assert "| 0 | - | - | 0 | 0 | - | - |  |" in to_markdown(budget_report(story.state))
+
+
+def test_bars_run_from_the_lowest_mean_to_the_highest(make_story: "MakeStory") -> None:
+    story = make_story(
+        resolved=Envelope(population=4, generations=4, seeds_per_candidate=1),
+        caps=Caps(evaluations=16),
+    )
+    for score in (5.0, 3.0, 1.0):
+        story.score(*4 * [score])
+        story.tell()
+    story.ask()
+    rows = table(to_markdown(budget_report(story.state)), "Scores")[2:]
+    assert [row.count("█") for row in rows] == [12, 7, 1, 0]
+
+
+def test_equal_means_have_equal_bars(story: "Story") -> None:
+    story.finish()
+    rows = table(to_markdown(budget_report(story.state)), "Scores")[2:]
+    assert [row.count("█") for row in rows] == [1, 1]
+
+
+def test_the_luckiest_score_is_compared_with_pure_luck(story: "Story") -> None:
+    story.score(1.0, 0.7, 3.0, Status.NAN)
+    report = budget_report(story.state)
+    assert report.baseline is not None
+    assert (report.baseline.mean, report.baseline.sd) == pytest.approx((1.0, 0.1))
+    assert report.baseline.seeds == 3
+    assert report.luckiest_score == 0.7
+    assert report.luckiest_of_noise == pytest.approx(0.915, abs=5e-3)  # best of 3
+    text = to_markdown(report)
+    assert "Baseline: 1 over 3 seeds, sd 0.1." in text
+    assert "Luckiest score: 0.7. Were every candidate just the baseline" in text
+    assert "is no evidence of an improvement" in text.replace("\n", " ")
+
+
+def test_without_a_measured_baseline_nothing_is_compared_with_it(make_story: "MakeStory") -> None:
+    story = make_story(calibration=Calibration(assumed_seconds=60.0))
+    story.score(1.0, 2.0, 3.0, 4.0)
+    report = budget_report(story.state)
+    assert report.baseline is None
+    assert report.luckiest_of_noise is None
+    assert report.expected_seconds == 60.0
+    text = to_markdown(report)
+    assert "Baseline:" not in text
+    assert "Luckiest" not in text
+
+
+def test_a_single_baseline_seed_has_no_spread(make_story: "MakeStory") -> None:
+    calibration = make_story().state.plan.calibration
+    assert calibration is not None
+    story = make_story(calibration=Calibration(samples=calibration.samples[:1]))
+    story.score(1.0, 2.0, 3.0, 4.0)
+    text = to_markdown(budget_report(story.state))
+    assert "Baseline: 0.9 over 1 seeds." in text
+    assert "Luckiest" not in text
+
+
+def test_a_run_with_no_result_has_no_luckiest_score(story: "Story") -> None:
+    report = budget_report(story.state)
+    assert report.luckiest_score is None
+    assert "Evaluations: none settled." in to_markdown(report)
+
+
+# The recommendation
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [(0, None), (1, (0.0,)), (2, (0.1,)), (3, (0.2,)), (4, (0.25,)), (6, (0.45,))],
+)
+def test_the_recommendation_is_the_mean_over_the_last_third_of_generations(
+    make_story: "MakeStory", told: int, expected: tuple[float, ...] | None
+) -> None:
+    story = make_story(
+        resolved=Envelope(population=4, generations=6, seeds_per_candidate=1),
+        caps=Caps(evaluations=24),
+    )
+    for number in range(told):
+        story.score(1.0, 2.0, 3.0, 4.0)
+        story.tell((0.1 * number,))
+    assert recommendation(story.state) == (None if expected is None else pytest.approx(expected))
+
+
+def test_a_knob_is_shown_with_its_place_in_its_range(story: "Story") -> None:
+    story.score(1.0, 2.0, 3.0, 4.0)
+    story.tell((0.0, 1.0))
+    text = to_markdown(budget_report(story.state), {"tau": 0.7, "rate": 1e-3})
+    assert table(text, "Recommendation")[2:] == [
+        "| tau | 0.7 | ●·········· 0.00 |",
+        "| rate | 0.001 | ··········● 1.00 |",
+    ]
+    assert "It has not been\nscored on fresh seeds." in text
+
+
+def test_without_knobs_there_is_no_recommendation(story: "Story") -> None:
+    assert "## Recommendation" not in to_markdown(budget_report(story.finish()))
+
+
+# The rest
+
+
+def test_losses_and_overruns_are_stated_when_there_are_some(story: "Story") -> None:
+    text = to_markdown(budget_report(story.state))
+    assert "lost or cancelled" not in text
+    assert "beyond their reservation" not in text
+    story.ask()
+    story.evaluate(0, Status.LOST, charged_ms=3600)
+    story.evaluate(0, Status.CANCELLED, charged_ms=3600)
+    story.evaluate(0, charged_ms=30_000)
+    text = to_markdown(budget_report(story.state))
+    assert "2 attempts were lost or cancelled and cost 0.002 device-hours." in text
+    assert "0.005 device-hours went beyond their reservation." in text
+
+
+def test_healthy_times_are_set_against_the_calibrated_one(
+    story: "Story", make_story: "MakeStory"
+) -> None:
+    story.ask()
+    story.evaluate(0, seconds=3.0)
+    text = to_markdown(budget_report(story.state))
+    assert "A healthy evaluation takes 3.0 s (expected: 2.0 s)." in text
+    calibration = calibrating(make_story)
+    calibration.evaluate(0, seed=1)
+    assert "A healthy evaluation takes 2.0 s." in to_markdown(budget_report(calibration.state))
+
+
+def test_rules_that_fired_and_overrides_are_listed_when_there_are_some(story: "Story") -> None:
+    text = to_markdown(budget_report(story.state))
+    assert "## Rules that fired" not in text
+    assert "## Overrides" not in text
+    story.say(
+        Fired(
+            rule="crash_rate",
+            generation=0,
+            decision="pause",
+            observed=1.0,
+            limit=0.1,
+            evidence="all failed",
+        ),
+        Overridden(rule="crash_rate", generation=0, reason="the disk was full"),
+    )
+    text = to_markdown(budget_report(story.state))
+    assert "## Rules that fired\n\n- crash_rate, generation 0: all failed\n" in text
+    assert "## Overrides\n\n- crash_rate, generation 0: the disk was full\n" in text
+
+
+def test_the_title_names_run_objective_phase_and_tier(
+    story: "Story", make_story: "MakeStory"
+) -> None:
+    text = to_markdown(budget_report(story.state))
+    assert text.startswith("# small: sphere, phase1, tier min\n\n**Running: ")
+    calibration = to_markdown(budget_report(calibrating(make_story).state))
+    assert calibration.startswith("# small: sphere, calibration\n")
+
+
+def test_the_last_line_is_the_seal_of_the_ledger(disk: "Disk", whole: list[Event]) -> None:
+    records = read(disk.write(whole)).records
+    text = to_markdown(budget_report(fold(records)))
+    assert text.endswith(f"\nLedger: {len(whole)} records, head `{records[-1].digest}`.\n")
+
+
+def test_a_report_survives_json_at_every_moment_of_a_run(disk: "Disk", whole: list[Event]) -> None:
+    records = read(disk.write(whole)).records
+    for length in range(1, len(records) + 1):
+        report = budget_report(fold(records[:length]))
+        again = BudgetReport.model_validate_json(report.model_dump_json())
+        assert again == report
+        assert to_markdown(again) == to_markdown(report)
+        assert report.records == length
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0, "0 s"),
+        (41.4, "41 s"),
+        (59.6, "1 min 00 s"),
+        (200.0, "3 min 20 s"),
+        (3599.4, "59 min 59 s"),
+        (7500.0, "2 h 05 min"),
+        (360_000.0, "100 h 00 min"),
+    ],
+)
+def test_durations_are_written_for_people(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "text"),
+    [(0, 7.0, "7"), (1, 7.0, "7.0000"), (1, None, "no cap"), (0, None, "no cap")],
+)
+def test_amounts_are_whole_evaluations_and_fractions_of_hours(
+    story: "Story", place: int, value: Any, text: str
+) -> None:
+    assert amount(balances(story.state)[place], value) == text

@@ -1,0 +1,236 @@
+"""Whether a run keeps to its plan, by the clocks of its records."""
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from budgets.events import Event, Opened, Reserved, Settled, Status
+from budgets.fold import apply
+from budgets.report.markdown import to_markdown
+from budgets.report.model import budget_report
+from budgets.report.pace import pace, timing
+from budgets.report.pace_text import clock, pace_line
+from budgets.state import RunState
+from budgets.terms import Caps, Window
+
+if TYPE_CHECKING:
+    from tests.budgets.conftest import MakeStory, Story
+
+BEGAN = datetime(2030, 1, 1, tzinfo=UTC)
+HOUR = 3600.0
+
+
+class Timed:
+    """A story whose records are so many seconds after its session opened."""
+
+    def __init__(self, story: "Story") -> None:
+        self.story = story
+        self.at = 0.0
+
+    def turn(self, seconds: float) -> "Timed":
+        self.at += seconds
+        return self
+
+    def say(self, event: Event) -> RunState:
+        if isinstance(event, Opened):
+            self.at = 0.0
+        number, last = len(self.story.records), self.story.records[-1]
+        at = (BEGAN + timedelta(seconds=self.at)).isoformat(timespec="milliseconds")
+        record = last._replace(
+            seq=number,
+            at=at,
+            elapsed_ms=round(1000 * self.at),
+            event=event,
+            digest=f"{number:032x}",
+        )
+        apply(self.story.state, record)
+        self.story.records.append(record)
+        return self.story.state
+
+
+@pytest.fixture
+def timed(make_story: "MakeStory", monkeypatch: pytest.MonkeyPatch) -> Any:
+    """`timed(seconds_to_start, **plan)`: P = 4, G = 2 on two slots, calibrated at 2 s; 12 s are
+    reserved for an attempt."""
+
+    def make(startup: float = 5.0, **fields: Any) -> Timed:
+        found = Timed(make_story(**fields))
+        monkeypatch.setattr(found.story, "say", lambda *events: [found.say(e) for e in events][-1])
+        found.turn(startup)
+        found.story.ask()
+        return found
+
+    return make
+
+
+def in_pairs(timed: Timed, seconds: float, candidates: tuple[int, ...] = (0, 1, 2, 3)) -> RunState:
+    """Each two at once take so long."""
+    story = timed.story
+    for one, other in zip(candidates[::2], candidates[1::2], strict=True):
+        story.reserve(one)
+        story.reserve(other)
+        timed.turn(seconds)
+        for candidate in (one, other):
+            reservation = story.current.tries[candidate, 5][-1].reserved
+            story.say(_settled(reservation, seconds))
+    return story.state
+
+
+def _settled(reservation: Reserved, seconds: float) -> Event:
+    place = {name: getattr(reservation, name) for name in ("generation", "candidate", "seed")}
+    return Settled(
+        **place,
+        attempt=reservation.attempt,
+        status=Status.OK,
+        score=1.0 + reservation.candidate,
+        seconds=seconds,
+        charged_ms=round(1000 * seconds),
+    )
+
+
+def test_a_run_that_takes_what_was_planned_is_all_accurate(timed: Any) -> None:
+    found = timing(in_pairs(timed(startup=7.0), 2.0))
+    assert found is not None
+    assert found.estimated_hours * HOUR == pytest.approx(4.0)  # two rounds of 2 s
+    assert found.actual_hours * HOUR == pytest.approx(4.0)
+    assert found.startup_hours * HOUR == pytest.approx(7.0)
+    assert found.estimated_device_hours * HOUR == pytest.approx(8.0)
+    assert found.actual_device_hours * HOUR == pytest.approx(8.0)
+    assert found.accuracy == pytest.approx(100)
+    assert found.is_good
+
+
+@pytest.mark.parametrize(
+    ("seconds", "accuracy", "is_good"),
+    [(2.0 / 0.86, 86, True), (2.0 / 0.84, 84, False), (2.0 / 1.14, 114, True), (1.0, 200, False)],
+)
+def test_an_estimate_is_good_from_85_to_115_per_cent(
+    timed: Any, seconds: float, accuracy: float, is_good: bool
+) -> None:
+    state = in_pairs(timed(), seconds)
+    found = timing(state)
+    assert found is not None
+    assert found.accuracy == pytest.approx(accuracy, abs=0.1)
+    assert found.is_good == is_good
+    text = to_markdown(budget_report(state))
+    assert f"accuracy {accuracy} %" in text
+    assert ("Recalibrate: `orchestrator calibrate --again" in text) != is_good
+
+
+def test_the_metrics_have_the_names_that_trackers_know(timed: Any) -> None:
+    state = in_pairs(timed(), 2.0)
+    found = timing(state)
+    assert found is not None
+    assert set(found.metrics()) == {
+        "optimization/estimated_hours",
+        "optimization/actual_hours",
+        "optimization/time_accuracy",
+    }
+    assert pace(state).metrics()["training/on_track"] == 1.0
+
+
+def test_nothing_is_estimated_before_an_evaluation_is_over_or_without_a_time(timed: Any) -> None:
+    assert timing(timed().story.state) is None
+    assert timing(in_pairs(timed(calibration=None), 2.0)) is None
+
+
+def test_time_lost_between_evaluations_is_told_apart_from_a_wrong_calibration(timed: Any) -> None:
+    run = timed()
+    in_pairs(run, 2.0, (0, 1))
+    run.turn(4.0)
+    state = in_pairs(run, 2.0, (2, 3))
+    assert "time was lost beside them" in to_markdown(budget_report(state))
+    assert "time was lost beside them" not in to_markdown(budget_report(in_pairs(timed(), 4.0)))
+
+
+# Live
+
+
+def test_half_way_it_says_how_long_it_will_take_and_until_when(timed: Any) -> None:
+    found = pace(in_pairs(timed(startup=6.0), 3.0))
+    assert found.elapsed_hours * HOUR == pytest.approx(12.0)
+    assert found.remaining_hours is not None
+    assert found.remaining_hours * HOUR == pytest.approx(6.0)  # two rounds of what was seen
+    assert found.eta == BEGAN + timedelta(seconds=18)
+    assert found.progress == 0.5
+    assert found.evals_per_hour == pytest.approx(4 / 6 * HOUR)
+
+
+def test_later_on_it_will_be_over_later(timed: Any) -> None:
+    state = in_pairs(timed(), 2.0)
+    later = BEGAN + timedelta(hours=1)
+    assert pace(state, later).eta == later + timedelta(seconds=4)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "on_track"), [(2.0, True), (2.3, True), (2.5, False), (1.0, True)]
+)
+def test_without_a_window_a_run_is_off_track_when_its_plan_was_too_good(
+    timed: Any, seconds: float, on_track: bool
+) -> None:
+    found = pace(in_pairs(timed(startup=0.0), seconds))
+    assert (found.on_track, found.binding) == (on_track, "forecast")
+
+
+def test_start_up_puts_no_run_off_its_track(timed: Any) -> None:
+    assert pace(in_pairs(timed(startup=600.0), 2.0)).on_track
+
+
+# After 5 s of start-up and two rounds of 2 s, two rounds are left; the last attempt must find 12 s.
+
+
+@pytest.mark.parametrize(("seconds", "on_track"), [(23.1, True), (22.9, False)])
+def test_a_window_must_leave_the_last_attempts_whole_limit(
+    timed: Any, seconds: float, on_track: bool
+) -> None:
+    window = Window(hours=seconds / HOUR, margin_seconds=0)
+    found = pace(in_pairs(timed(caps=Caps(evaluations=8, window=window)), 2.0))
+    assert (found.on_track, found.binding) == (on_track, "--window")
+
+
+@pytest.mark.parametrize(("seconds", "on_track"), [(23.1, True), (22.9, False)])
+def test_so_must_a_cap_on_hours(timed: Any, seconds: float, on_track: bool) -> None:
+    found = pace(in_pairs(timed(caps=Caps(evaluations=8, hours=seconds / HOUR)), 2.0))
+    assert found.on_track == on_track
+    assert found.binding == "--max-hours"
+
+
+def test_the_tighter_limit_binds(timed: Any) -> None:
+    window = Window(hours=20 / HOUR, margin_seconds=0)
+    caps = Caps(evaluations=8, hours=21 / HOUR, window=window)
+    found = pace(in_pairs(timed(caps=caps), 2.0))
+    assert found.binding == "--window"
+    assert found.slack_hours is not None
+    assert found.slack_hours * HOUR == pytest.approx(20 - 9 - 4 - 10)
+
+
+def test_a_run_that_waits_is_off_track_by_the_time_of_day(timed: Any) -> None:
+    window = Window(hours=60 / HOUR, margin_seconds=0)
+    state = in_pairs(timed(caps=Caps(evaluations=8, window=window)), 2.0)
+    assert pace(state).on_track
+    assert pace(state, BEGAN + timedelta(seconds=50)).on_track is False
+
+
+def test_a_run_without_a_time_has_no_track(timed: Any) -> None:
+    found = pace(timed(calibration=None).story.state)
+    assert (found.remaining_hours, found.eta, found.on_track) == (None, None, None)
+
+
+def test_the_pace_is_one_line(timed: Any) -> None:
+    state = in_pairs(timed(), 2.0)
+    assert pace_line(pace(state), BEGAN) == (
+        "On track: 9 s open, 4 s to go, over at 00:00:13, 50% done, 3,600 evaluations an hour."
+    )
+    slow = pace_line(pace(in_pairs(timed(), 4.0)), BEGAN)
+    assert slow.startswith("Off track, 6 s beyond what its plan and 15 % more allow: ")
+
+
+def test_a_run_off_its_window_says_by_how_much(timed: Any) -> None:
+    window = Window(hours=20 / HOUR, margin_seconds=0)
+    state = in_pairs(timed(caps=Caps(evaluations=8, window=window)), 2.0)
+    assert pace_line(pace(state), BEGAN).startswith("Off track, 3 s too little (--window): ")
+
+
+def test_a_moment_of_another_day_has_its_date() -> None:
+    assert clock(BEGAN + timedelta(days=2), BEGAN) == "2030-01-03 00:00"

@@ -1,0 +1,230 @@
+"""A run's evaluations leave as a table, in every format the same one."""
+
+import csv
+import io
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pytest
+
+from budgets.events import Settled
+from budgets.fold import fold
+from budgets.ledger.chain import LEDGER, read
+from budgets.state import RunState
+from orchestrator.records import export as exports
+from orchestrator.records.export import (
+    COLUMNS,
+    columns_of,
+    export,
+    export_rows,
+    progress_rows,
+    to_csv,
+)
+
+if TYPE_CHECKING:
+    from tests.conftest import Command
+
+
+@pytest.fixture
+def state(run: Path) -> RunState:
+    return fold(read(run / LEDGER).records)
+
+
+@pytest.fixture
+def confirmed(confirmed_run: Path) -> RunState:
+    """A search whose finds were compared."""
+    return fold(read(confirmed_run / LEDGER).records)
+
+
+def as_text(row: dict[str, Any]) -> dict[str, str]:
+    """What a CSV file holds of a row."""
+    return {name: "" if value is None else str(value) for name, value in row.items()}
+
+
+def test_a_row_says_place_result_cost_and_knobs_in_their_units(state: RunState) -> None:
+    rows = export_rows(state)
+    first = state.generations[0].results()[0]
+    assert len(rows) == 16
+    assert [(r["generation"], r["candidate"]) for r in rows] == [
+        (g, c) for g in range(2) for c in range(8)
+    ]
+    assert rows[0]["score"] == first.score
+    assert rows[0]["charged_ms"] == first.charged_ms
+    assert rows[0]["status"] == "ok"
+    point = state.generations[0].points[0]
+    assert [rows[0][f"knob.x{n}"] for n in range(10)] == pytest.approx([2 * u - 1 for u in point])
+    failed = next(row for row in rows if row["status"] != "ok")
+    assert failed["score"] is None
+    assert failed["cause"]
+
+
+def test_panels_come_after_the_generations_with_their_arms_and_the_knobs_of_those(
+    confirmed: RunState,
+) -> None:
+    rows = export_rows(confirmed)
+    assert [row["panel"] for row in rows] == (
+        [""] * 8 + ["reference"] * 5 + ["finalists"] * 9 + ["winner"] * 2 + ["rung"] * 2
+    )
+    assert {row["arm"] for row in rows[:8]} == {""}
+    assert {row["arm"] for row in rows[8:13]} == {"baseline"}
+    assert [row["arm"] for row in rows[-2:]] == ["baseline", rows[-3]["arm"]]
+    assert {row["knob.x0"] for row in rows[8:13]} == {0.0}
+    for batch in confirmed.batches():
+        for candidate, point in enumerate(batch.points):
+            found = [
+                row["knob.x0"]
+                for row in rows
+                if (row["panel"] or None, row["generation"], row["candidate"])
+                == (batch.panel, batch.number, candidate)
+            ]
+            assert found == [pytest.approx(2 * point[0] - 1)] * len(batch.seeds_of(candidate))
+
+
+def test_progress_has_the_panels_too(confirmed: RunState) -> None:
+    rows = list(csv.DictReader(io.StringIO(to_csv(progress_rows(confirmed), COLUMNS))))
+    assert len(rows) == 8 + 18
+    assert [(row["panel"], row["arm"]) for row in rows[7:9]] == [
+        ("", ""),
+        ("reference", "baseline"),
+    ]
+    assert list(rows[0])[:4] == ["panel", "arm", "generation", "candidate"]
+
+
+@pytest.mark.parametrize("of", ["state", "confirmed"])
+def test_every_format_holds_the_same_rows(
+    of: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    state: RunState = request.getfixturevalue(of)
+    parquet = pytest.importorskip("pyarrow.parquet")
+    some = export_rows(state)
+    rows = [{name: row.get(name) for name in columns_of(some)} for row in some]
+    from_json = orjson.loads(export(state, "json", tmp_path / "table.json"))
+    from_csv = list(csv.DictReader(io.StringIO(export(state, "csv", None).decode())))
+    export(state, "parquet", tmp_path / "table.parquet")
+    from_parquet = parquet.read_table(tmp_path / "table.parquet").to_pylist()
+
+    assert from_json == rows
+    assert orjson.loads((tmp_path / "table.json").read_bytes()) == rows
+    assert from_csv == [as_text(row) for row in rows]
+    assert from_parquet == rows
+    assert list(from_parquet[0]) == list(from_csv[0]) == list(rows[0])
+
+
+def with_settlement(state: RunState, **fields: Any) -> RunState:
+    """The run, its first settlement saying something else."""
+    generation = state.told[0]
+    key = next(iter(generation.tries))
+    (attempt,) = generation.tries[key]
+    assert isinstance(attempt.settled, Settled)
+    generation.tries[key] = (attempt._replace(settled=replace(attempt.settled, **fields)),)
+    return state
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@"])
+def test_text_that_a_spreadsheet_would_run_is_inert(state: RunState, start: str) -> None:
+    evil = f'{start}cmd|" /C calc"!A0'
+    state = with_settlement(state, cause=evil, device=evil)
+    (row, *_) = csv.DictReader(io.StringIO(export(state, "csv", None).decode(), newline=""))
+    assert row["cause"] == row["device"] == f"'{evil}"
+    assert orjson.loads(export(state, "json", None))[0]["cause"] == evil
+
+
+@pytest.mark.parametrize("start", ["\t=", "\r=", "\x1b[31m="])
+def test_text_that_a_terminal_would_obey_is_inert(state: RunState, start: str) -> None:
+    (row, *_) = csv.DictReader(
+        io.StringIO(export(with_settlement(state, cause=f"{start}1"), "csv", None).decode())
+    )
+    assert row["cause"].isprintable()
+    assert not row["cause"].startswith("=")
+
+
+def test_numbers_below_zero_stay_numbers(state: RunState) -> None:
+    state = with_settlement(state, score=-0.5)
+    (row, *_) = csv.DictReader(io.StringIO(export(state, "csv", None).decode()))
+    assert float(row["score"]) == -0.5
+
+
+def test_a_metric_that_some_rows_lack_is_empty_there(state: RunState, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    state = with_settlement(state, metrics={"val_bpb": 0.25})
+    table = list(csv.DictReader(io.StringIO(export(state, "csv", None).decode())))
+    export(state, "parquet", tmp_path / "table")
+    assert [row["metric.val_bpb"] for row in table] == ["0.25"] + [""] * 15
+    columns = parquet.read_table(tmp_path / "table").to_pylist()
+    assert [row["metric.val_bpb"] for row in columns] == [0.25] + [None] * 15
+
+
+def test_columns_are_in_the_order_in_which_they_first_appear() -> None:
+    assert columns_of([{"b": 1, "a": 2}, {"c": 3, "a": 4}]) == ["b", "a", "c"]
+
+
+def test_a_run_without_a_settlement_is_a_table_without_rows(
+    run: Path, cut: Callable[..., None], tmp_path: Path
+) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    cut(run, 3)
+    state = fold(read(run / LEDGER).records)
+    assert export(state, "csv", None).decode().splitlines() == [",".join(COLUMNS)]
+    assert orjson.loads(export(state, "json", None)) == []
+    export(state, "parquet", tmp_path / "table")
+    assert parquet.read_table(tmp_path / "table").num_rows == 0
+
+
+def test_every_attempt_has_its_row() -> None:
+    text = to_csv([{"a": 1}, {"a": None}], ["a", "b"])
+    assert text == "a,b\n1,\n,\n"
+
+
+# By the command line
+
+
+@pytest.mark.parametrize("kind", ["csv", "json"])
+def test_a_table_is_printed_or_written_and_is_the_same(
+    run: Path, command: "Command", tmp_path: Path, kind: str
+) -> None:
+    printed = command("ledger", "export", run.name, "--format", kind)
+    written = command("ledger", "export", "--format", kind, "--out", "table")
+    data = (tmp_path / "table").read_bytes()
+    assert (printed.code, printed.out.encode()) == (0, data)
+    assert (written.code, written.out) == (0, f"table: {len(data)} bytes\n")
+
+
+def test_parquet_is_not_for_terminals(run: Path, command: "Command") -> None:
+    answer = command("ledger", "export", run.name, "--format", "parquet")
+    assert (answer.code, answer.out) == (2, "")
+    assert "say which file with --out" in answer.err
+
+
+def test_parquet_without_its_library_says_how_to_get_it(
+    state: RunState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(name: str) -> None:
+        raise ImportError(name)
+
+    monkeypatch.setattr(exports, "import_module", missing)
+    with pytest.raises(ValueError, match=r"pip install 'cmaes-orchestrator\[parquet\]'"):
+        export(state, "parquet", None)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "named"),
+    [
+        (("nowhere",), 2, "no run 'nowhere'"),
+        (("--format", "xlsx"), 2, "xlsx"),
+        (("--out", "no/such/place"), 8, "No such file"),
+    ],
+)
+def test_what_cannot_be_exported_is_one_clear_error(
+    run: Path, command: "Command", arguments: tuple[str, ...], code: int, named: str
+) -> None:
+    answer = command("ledger", "export", *arguments)
+    assert (answer.code, named in answer.err) == (code, True), answer.err
+
+
+def test_looking_at_a_table_changes_nothing(run: Path, command: "Command") -> None:
+    before = {p: p.read_bytes() for p in run.rglob("*") if p.is_file()}
+    command("ledger", "export", run.name)
+    assert {p: p.read_bytes() for p in run.rglob("*") if p.is_file()} == before

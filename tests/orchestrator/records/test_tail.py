@@ -1,0 +1,246 @@
+"""A ledger that is followed while it grows says what it says when it is read whole."""
+
+import os
+import shutil
+import threading
+from pathlib import Path
+
+import orjson
+import pytest
+
+from budgets.events import Concluded
+from budgets.fold import fold
+from budgets.ledger.chain import LEDGER, LedgerCorruptError, read
+from budgets.ledger.head import HEAD, LedgerRolledBackError
+from orchestrator.records.tail import Tail
+
+GOLDEN = sorted((Path(__file__).parents[2] / "golden").iterdir())
+SEARCH, OTHER = GOLDEN[-2] / LEDGER, GOLDEN[0] / LEDGER
+
+
+def lines(path: Path = SEARCH) -> list[bytes]:
+    return path.read_bytes().splitlines(keepends=True)
+
+
+def write(directory: Path, data: bytes) -> None:
+    (directory / LEDGER).write_bytes(data)
+
+
+def add(directory: Path, data: bytes) -> None:
+    with (directory / LEDGER).open("ab") as file:
+        file.write(data)
+
+
+@pytest.mark.parametrize("golden", GOLDEN, ids=lambda path: path.name)
+def test_growing_record_by_record_gives_at_each_one_what_a_whole_reading_gives(
+    golden: Path, tmp_path: Path
+) -> None:
+    whole = read(golden / LEDGER).records
+    tail = Tail(tmp_path)
+    for number, line in enumerate(lines(golden / LEDGER)):
+        add(tmp_path, line)
+        assert tail.advance() == [whole[number]]
+        if number % 10 == 0:
+            assert tail.state == fold(whole[: number + 1])
+    assert tail.state == fold(whole)
+    assert tail.advance() == []
+
+
+def test_records_are_given_one_by_one_each_with_the_state_it_leads_to(tmp_path: Path) -> None:
+    shutil.copy(SEARCH, tmp_path / LEDGER)
+    tail = Tail(tmp_path)
+    seen = [tail.state.records for _ in tail.news() if tail.state is not None]
+    assert seen == list(range(1, len(lines()) + 1))
+
+
+def test_where_there_is_no_ledger_yet_there_is_nothing_and_that_is_no_error(tmp_path: Path) -> None:
+    tail = Tail(tmp_path / "nothing")
+    assert tail.advance() == []
+    assert tail.state is None
+    assert not tail.is_gone
+
+
+def test_an_empty_ledger_holds_nothing_yet(tmp_path: Path) -> None:
+    write(tmp_path, b"")
+    tail = Tail(tmp_path)
+    assert tail.advance() == []
+    assert tail.state is None
+
+
+@pytest.mark.parametrize("share", [0.01, 0.5, 0.98])
+def test_half_a_line_waits_for_its_rest(share: float, tmp_path: Path) -> None:
+    first, second, third, *_ = lines()
+    cut = int(share * len(third))
+    write(tmp_path, first + second + third[:cut])
+    tail = Tail(tmp_path)
+    assert len(tail.advance()) == 2
+    assert tail.advance() == []
+    add(tmp_path, third[cut:])
+    assert [record.seq for record in tail.advance()] == [2]
+
+
+def test_every_byte_of_two_records_may_be_the_last_one_there(tmp_path: Path) -> None:
+    head, two = b"".join(lines()[:3]), b"".join(lines()[3:5])
+    write(tmp_path, head)
+    tail = Tail(tmp_path)
+    seen = tail.advance()
+    for byte in two:
+        add(tmp_path, bytes([byte]))
+        seen += tail.advance()
+    assert tuple(seen) == read(SEARCH).records[:5]
+
+
+def test_a_record_that_only_lacks_its_newline_counts_and_counts_once(tmp_path: Path) -> None:
+    first, second, third, *_ = lines()
+    write(tmp_path, first + second.rstrip(b"\n"))
+    tail = Tail(tmp_path)
+    assert [record.seq for record in tail.advance()] == [0, 1]
+    assert tail.advance() == []
+    add(tmp_path, b"\n")
+    assert tail.advance() == []
+    add(tmp_path, third)
+    assert [record.seq for record in tail.advance()] == [2]
+
+
+def test_a_torn_line_that_its_writer_cuts_off_is_never_seen(tmp_path: Path) -> None:
+    first, second, third, *_ = lines()
+    write(tmp_path, first + second + third[:100])
+    tail = Tail(tmp_path)
+    tail.advance()
+    os.truncate(tmp_path / LEDGER, len(first + second))
+    assert tail.advance() == []
+    add(tmp_path, third)
+    assert [record.seq for record in tail.advance()] == [2]
+
+
+def test_a_last_line_that_lacks_a_sector_was_never_finished(tmp_path: Path) -> None:
+    before, last = lines()[0], b"".join(lines()[1:])
+    place = 512 * (len(before) // 512 + 1) - len(before)  # the first sector that is all its own
+    hole = last[:place] + bytes(512) + last[place + 512 :].replace(b"\n", b" ") + b"\n"
+    write(tmp_path, before + hole)
+    tail = Tail(tmp_path)
+    assert len(tail.advance()) == 1
+    write(tmp_path, before + last)
+    assert len(tail.advance()) == len(lines()) - 1
+
+
+@pytest.mark.parametrize("way", ["renamed over it", "written into it"])
+@pytest.mark.parametrize("longer", [False, True])
+def test_a_ledger_that_another_one_replaced_is_read_anew(
+    way: str, longer: bool, tmp_path: Path
+) -> None:
+    before, after = (OTHER, SEARCH) if longer else (SEARCH, OTHER)
+    shutil.copy(before, tmp_path / LEDGER)
+    tail = Tail(tmp_path)
+    tail.advance()
+    if way == "written into it":
+        write(tmp_path, after.read_bytes())
+    else:
+        shutil.copy(after, tmp_path / "other")
+        (tmp_path / "other").rename(tmp_path / LEDGER)
+    assert tuple(tail.advance()) == read(after).records
+    assert tail.state == fold(read(after).records)
+
+
+def test_a_ledger_of_the_same_length_with_another_end_is_another_one(tmp_path: Path) -> None:
+    write(tmp_path, b"".join(lines()[:3]))
+    tail = Tail(tmp_path)
+    tail.advance()
+    *same, last = lines()[:3]
+    write(tmp_path, b"".join(same) + b"x" * (len(last) - 1) + b"\n")
+    with pytest.raises(LedgerCorruptError, match="record 2 at byte"):
+        tail.advance()
+
+
+def test_a_ledger_that_was_taken_away_is_said_to_be_gone_until_one_is_there(tmp_path: Path) -> None:
+    shutil.copy(SEARCH, tmp_path / LEDGER)
+    tail = Tail(tmp_path)
+    tail.advance()
+    (tmp_path / LEDGER).unlink()
+    assert tail.advance() == []
+    assert tail.is_gone
+    assert tail.state is not None
+    shutil.copy(OTHER, tmp_path / LEDGER)
+    assert tuple(tail.advance()) == read(OTHER).records
+    assert not tail.is_gone
+
+
+def test_damage_is_named_with_its_record_and_its_byte(tmp_path: Path) -> None:
+    data = bytearray(SEARCH.read_bytes())
+    sixth = len(b"".join(lines()[:6]))
+    data[sixth + 30] ^= 1
+    write(tmp_path, bytes(data))
+    with pytest.raises(LedgerCorruptError, match=f"record 6 at byte {sixth}"):
+        Tail(tmp_path).advance()
+
+
+def test_damage_in_what_is_new_is_named_too(tmp_path: Path) -> None:
+    write(tmp_path, b"".join(lines()[:6]))
+    tail = Tail(tmp_path)
+    tail.advance()
+    add(tmp_path, lines()[7] + lines()[8])
+    with pytest.raises(LedgerCorruptError, match="record 6 at byte"):
+        tail.advance()
+
+
+def mark(directory: Path, number: int) -> None:
+    record = read(SEARCH).records[number]
+    said = {"seq": record.seq, "h": record.digest}
+    (directory / HEAD).write_bytes(orjson.dumps(said))
+
+
+def test_a_ledger_whose_end_was_cut_off_is_refused_as_by_whoever_reads_it_whole(
+    tmp_path: Path,
+) -> None:
+    mark(tmp_path, 20)
+    write(tmp_path, b"".join(lines()[:15]))
+    with pytest.raises(LedgerRolledBackError, match="rolled back by 6 records"):
+        Tail(tmp_path).advance()
+
+
+def test_a_mark_made_after_the_look_is_no_reason_to_miss_records(tmp_path: Path) -> None:
+    write(tmp_path, b"".join(lines()[:15]))
+    mark(tmp_path, 10)
+    tail = Tail(tmp_path)
+    tail.advance()
+    mark(tmp_path, 20)  # its writer is ahead of what we have read
+    assert tail.advance() == []
+    add(tmp_path, b"".join(lines()[15:]))
+    assert isinstance(tail.advance()[-1].event, Concluded)
+
+
+@pytest.mark.parametrize("what", ["link", "pipe", "directory"])
+def test_what_is_no_plain_file_is_refused_and_not_waited_for(what: str, tmp_path: Path) -> None:
+    if what == "link":
+        (tmp_path / LEDGER).symlink_to(SEARCH)
+    elif what == "pipe":
+        os.mkfifo(tmp_path / LEDGER)
+    else:
+        (tmp_path / LEDGER).mkdir()
+    with pytest.raises(ValueError, match=LEDGER):
+        Tail(tmp_path).advance()
+
+
+def test_whoever_writes_meanwhile_is_followed_to_the_end(tmp_path: Path) -> None:
+    def append() -> None:
+        with (tmp_path / LEDGER).open("ab", buffering=0) as file:
+            for line in lines():
+                file.write(line[:50])
+                file.write(line[50:])
+
+    writer, seen, tail = threading.Thread(target=append), [], Tail(tmp_path)
+    writer.start()
+    while writer.is_alive():
+        seen += tail.advance()
+    seen += tail.advance()
+    assert tuple(seen) == read(SEARCH).records
+
+
+def test_looking_leaves_the_directory_as_it_was(tmp_path: Path) -> None:
+    shutil.copy(SEARCH, tmp_path / LEDGER)
+    before = {path: path.stat() for path in (tmp_path, *tmp_path.iterdir())}
+    Tail(tmp_path).advance()
+    after = {path: path.stat() for path in (tmp_path, *tmp_path.iterdir())}
+    assert {path: found.st_mtime_ns for path, found in after.items()} == {
+        path: found.st_mtime_ns for path, found in before.items()
+    }

@@ -1,0 +1,386 @@
+"""A run survives whatever happens to it: cut anywhere, it ends the same."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from budgets.events import Event, Reserved, Settled, Status
+from budgets.fold import fold
+from budgets.ledger.chain import LEDGER, read
+from budgets.ledger.head import HEAD
+from budgets.ledger.writer import Ledger
+from budgets.report.model import budget_report
+from orchestrator.execution.engine import Engine
+from orchestrator.execution.evaluate import Attempt, Outcome, Slots
+from orchestrator.execution.executors import EngineError, InlineExecutor
+from orchestrator.records.attempts import attempt_place
+from orchestrator.records.recorded import Result
+from orchestrator.running import artifacts
+from orchestrator.running.run import PlanChangedError
+from orchestrator.running.session import system_clock
+
+RunSearch = Callable[..., Result]
+Found = Callable[[Path], dict[str, Any]]
+
+NOISY: dict[str, Any] = {
+    "settings": {"noise": 0.01, "failure_rate": 0.03},
+    "evaluation_seed": 6,
+}
+RECORDS = 39
+"""Of such a run of tier min: plan, session, 2 x (ask, 8 x (reserve, settle), tell), conclusion."""
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory, run_search: RunSearch) -> Path:
+    """A finished run of tier min, one evaluation of which failed, with its calibration."""
+    root = tmp_path_factory.mktemp("finished")
+    result = run_search(root, **NOISY)
+    assert result.state.records == RECORDS
+    assert sum(len(g.failed) for g in result.state.generations) == 1
+    return result.directory
+
+
+def copy_run(run: Path, root: Path) -> Path:
+    """The run and its calibration in another place."""
+    shutil.copytree(run.parent.parent, root, dirs_exist_ok=True)
+    return root / run.relative_to(run.parent.parent)
+
+
+def cut(run: Path, records: int, half_of_the_next: bool) -> None:
+    """Leave what a power failure after so many records leaves of the ledger."""
+    lines = (run / LEDGER).read_bytes().splitlines(keepends=True)
+    torn = lines[records][: len(lines[records]) // 2] if half_of_the_next else b""
+    (run / LEDGER).write_bytes(b"".join(lines[:records]) + torn)
+    (run / HEAD).unlink()
+
+
+@pytest.mark.parametrize(
+    ("half_of_the_next", "evaluations_gone"),
+    [(False, False), (False, True), (True, True)],
+    ids=["clean", "clean, evaluations gone", "torn, evaluations gone"],
+)
+@pytest.mark.parametrize("records", range(RECORDS))
+def test_a_run_cut_after_any_record_ends_like_the_one_that_was_never_cut(
+    records: int,
+    half_of_the_next: bool,
+    evaluations_gone: bool,
+    finished: Path,
+    tmp_path: Path,
+    run_search: RunSearch,
+    found: Found,
+) -> None:
+    run = copy_run(finished, tmp_path)
+    cut(run, records, half_of_the_next)
+    if evaluations_gone or records == 0:
+        shutil.rmtree(run / "eval")
+
+    result = run_search(tmp_path, **NOISY)
+
+    assert found(run) == found(finished)
+    assert result.verdict.decision == "done"
+    state = result.state
+    assert not state.accounts.holds
+    settled = [e for e in events(run) if isinstance(e, Settled) and e.status.final]
+    assert len({(e.generation, e.candidate, e.seed) for e in settled}) == len(settled) == 16
+
+
+def events(run: Path) -> list[Event]:
+    return [record.event for record in read(run / LEDGER).records]
+
+
+def test_a_finished_run_is_only_read_when_the_command_is_repeated(
+    finished: Path, tmp_path: Path, run_search: RunSearch
+) -> None:
+    run = copy_run(finished, tmp_path)
+    before = (run / LEDGER).read_bytes()
+
+    result = run_search(tmp_path, **NOISY)
+
+    assert result.verdict.decision == "done"
+    assert (run / LEDGER).read_bytes() == before
+
+
+def test_every_derived_file_is_rebuilt_from_the_ledger_alone(
+    finished: Path, tmp_path: Path
+) -> None:
+    run = copy_run(finished, tmp_path)
+    derived = ["run.json", "best.json", "progress.csv", "summary.md", "reports"]
+    kept = {p: p.read_bytes() for name in derived for p in files(run / name)}
+    for name in derived:
+        shutil.rmtree(run / name) if (run / name).is_dir() else (run / name).unlink()
+
+    artifacts.rebuild(run)
+
+    assert {p: p.read_bytes() for name in derived for p in files(run / name)} == kept
+    assert len(kept) == 8
+
+
+def files(path: Path) -> list[Path]:
+    return sorted(path.rglob("*")) if path.is_dir() else [path]
+
+
+def test_an_evaluation_that_finished_unheard_is_adopted_not_paid_again(
+    finished: Path, tmp_path: Path, run_search: RunSearch
+) -> None:
+    run = copy_run(finished, tmp_path)
+    last_reservation = max(n for n, e in enumerate(events(run)) if isinstance(e, Reserved))
+    cut(run, last_reservation + 1, half_of_the_next=False)
+
+    result = run_search(tmp_path, **NOISY)
+
+    last = result.state.generations[-1].results()[-1]
+    assert last.recovered
+    assert last.attempt == 1
+
+
+def test_an_older_copy_of_the_ledger_pays_for_nothing_that_is_still_on_disk(
+    finished: Path, tmp_path: Path, run_search: RunSearch, found: Found
+) -> None:
+    run = copy_run(finished, tmp_path)
+    cut(run, 12, half_of_the_next=False)  # four settled, the fifth reserved
+    before = {p: p.stat().st_mtime_ns for p in run.glob("eval/*/*/*/summary.json")}
+
+    state = run_search(tmp_path, **NOISY).state
+
+    assert {p: p.stat().st_mtime_ns for p in run.glob("eval/*/*/*/summary.json")} == before
+    assert len(before) == 16
+    assert found(run) == found(finished)
+    assert sum(r.recovered for g in state.generations for r in g.results()) == 12
+
+
+def test_an_evaluation_that_vanished_is_charged_in_full_and_run_again(
+    finished: Path, tmp_path: Path, run_search: RunSearch, found: Found
+) -> None:
+    run = copy_run(finished, tmp_path)
+    number = max(n for n, e in enumerate(events(run)) if isinstance(e, Reserved))
+    reserved = events(run)[number]
+    assert isinstance(reserved, Reserved)
+    cut(run, number + 1, half_of_the_next=False)
+    shutil.rmtree(run / "eval" / attempt_place(reserved))
+
+    state = run_search(tmp_path, **NOISY).state
+
+    tries = state.generations[-1].tries[reserved.candidate, reserved.seed]
+    assert [t.settled.status for t in tries if t.settled] == [Status.LOST, Status.OK]
+    assert state.accounts.lost_ms == reserved.reserve_ms
+    assert found(run) == found(finished)
+
+
+def test_another_plan_in_a_used_directory_is_refused_and_says_what_differs(
+    finished: Path, tmp_path: Path, run_search: RunSearch
+) -> None:
+    run = copy_run(finished, tmp_path)
+    before = (run / LEDGER).read_bytes()
+
+    with pytest.raises(PlanChangedError, match=r"search\.sigma0: 0\.15 -> 0\.1.*--run-id"):
+        run_search(tmp_path, **NOISY, sigma0=0.1)
+
+    assert (run / LEDGER).read_bytes() == before
+
+
+class Flaky(InlineExecutor):
+    """Loses the first attempt at some candidates, as a dying node would."""
+
+    def __init__(self, lose: Callable[[Attempt], bool]) -> None:
+        super().__init__(Slots(1, "cpu", "a node that dies", 1))
+        self._lose = lose
+
+    def wait(self, timeout_seconds: float) -> list[Outcome]:
+        return [
+            outcome.model_copy(update={"status": Status.LOST, "measurement": None})
+            if self._lose(self.last)
+            else outcome
+            for outcome in super().wait(timeout_seconds)
+        ]
+
+    def submit(self, attempt: Attempt) -> None:
+        self.last = attempt
+        super().submit(attempt)
+
+
+class FlakyEngine(Engine):
+    """An engine whose executor is `Flaky`."""
+
+    def executor(self, slots: Slots, objective: Any, name: str) -> Flaky:
+        return Flaky(lambda attempt: attempt.seed % 2 == 0 and "." not in attempt.directory.name)
+
+
+def test_attempts_lost_to_the_infrastructure_are_tried_again_and_change_nothing(
+    finished: Path, tmp_path: Path, run_search: RunSearch, found: Found
+) -> None:
+    engine = FlakyEngine(kind="inline", workers=1)
+    state = run_search(tmp_path, **NOISY, engine=engine).state
+
+    lost = [
+        t
+        for g in state.generations
+        for tries in g.tries.values()
+        for t in tries
+        if t.settled is not None and t.settled.status is Status.LOST
+    ]
+    assert lost
+    assert (
+        found(tmp_path / "phase1" / finished.name)["generations"] == found(finished)["generations"]
+    )
+    assert state.accounts.evaluations == 16
+
+
+def test_an_evaluation_lost_three_times_pauses_and_a_resume_tries_again(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    class Hopeless(FlakyEngine):
+        def executor(self, slots: Slots, objective: Any, name: str) -> Flaky:
+            return Flaky(lambda attempt: "cand_0003" in str(attempt.directory))
+
+    paused = run_search(tmp_path, engine=Hopeless(kind="inline", workers=1), population=8)
+    resumed = run_search(tmp_path, population=8)
+
+    assert paused.verdict.decision == "pause"
+    assert [t.rule for t in paused.verdict.triggers] == ["infrastructure"]
+    assert resumed.verdict.decision == "done"
+
+
+def test_too_many_failures_pause_the_run_until_somebody_takes_the_blame(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    fragile = {"failure_rate": 0.2}
+    paused = run_search(tmp_path, settings=fragile)
+    again = run_search(tmp_path, settings=fragile)
+
+    assert paused.verdict.decision == again.verdict.decision == "pause"
+    assert [t.rule for t in again.verdict.triggers] == ["crash_rate"]
+    assert len(again.state.fired) == 1
+    assert again.state.accounts.evaluations < 16
+
+
+def test_a_cap_on_device_time_stops_before_a_generation_it_cannot_pay(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    hours = 144 / 3600  # room for a reservation of 20 s, not for 8 evaluations of 20 s
+    result = run_search(tmp_path, assumed_seconds=20.0, limit_seconds=10.0, max_device_hours=hours)
+
+    assert result.verdict.decision == "stop"
+    assert "generation 0 is expected to need" in result.verdict.reason
+    assert not [e for e in events(result.directory) if isinstance(e, Reserved)]
+
+
+def test_a_cap_reached_in_mid_generation_stays_reached_and_says_so(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    capped = {
+        "settings": {"seconds": 0.2},
+        "assumed_seconds": 0.001,
+        "limit_seconds": 1.0,
+        "max_device_hours": 11.9 / 3600,  # a reservation is 11 s: four evaluations of 0.2 s fit
+    }
+    stopped = run_search(tmp_path, **capped)
+    again = run_search(tmp_path, **capped)
+
+    for result in (stopped, again):
+        assert result.verdict.decision == "stop"
+        report = budget_report(result.state)
+        assert report.sentence.startswith("Stopped: generation 0 cannot be finished: device time")
+    assert 0 < again.state.accounts.evaluations == stopped.state.accounts.evaluations < 8
+    assert not again.state.accounts.holds
+
+
+def test_the_calibration_made_for_a_run_is_part_of_its_price(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    slow = {"seconds": 0.02}
+    first = run_search(tmp_path, settings=slow)
+    second = run_search(tmp_path, settings=slow, run_id="second")
+
+    made = first.state.plan.calibration
+    assert made is not None
+    assert made.charged_ms >= 160
+    assert first.state.accounts.device_ms >= 160 + 320
+    assert second.state.plan.calibration == made.model_copy(update={"charged_ms": 0, "open_ms": 0})
+
+
+def test_a_calibration_made_for_a_run_keeps_within_its_caps(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    result = run_search(tmp_path, max_device_hours=1 / 60)
+
+    assert result.state.plan.phase == "calibration"
+    assert result.verdict.decision == "stop"
+    assert result.state.accounts.device_ms == 0
+
+
+def test_a_calibration_that_a_cap_stopped_does_not_stop_the_next_one(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    stopped = run_search(tmp_path, max_device_hours=1 / 60)
+    again = run_search(tmp_path, max_device_hours=1.0)
+
+    assert stopped.state.plan.phase == "calibration"
+    assert (again.state.plan.phase, again.verdict.decision) == ("phase1", "done")
+
+
+def test_searches_can_share_a_calibration_that_somebody_is_reading(
+    finished: Path, tmp_path: Path, run_search: RunSearch
+) -> None:
+    copy_run(finished, tmp_path)
+    calibration = next((tmp_path / "calibration").iterdir())
+    with Ledger(calibration, system_clock()):
+        result = run_search(tmp_path, **NOISY, run_id="other")
+
+    assert result.verdict.decision == "done"
+
+
+def test_an_override_repeated_with_the_command_is_no_second_override(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    fragile = {"settings": {"failure_rate": 0.2}, "assumed_seconds": 1.0}
+    run_search(tmp_path, **fragile)
+    for _ in range(2):
+        result = run_search(tmp_path, **fragile, overrides=[("crash_rate", "known")])
+
+    assert [o.reason for o in result.state.overridden] == ["known"]
+
+
+def test_the_time_left_is_that_of_the_workers_in_use(tmp_path: Path, run_search: RunSearch) -> None:
+    paused = {"settings": {"failure_rate": 0.2}, "assumed_seconds": 10.0}
+    run_search(tmp_path, **paused, engine=Engine(kind="inline", workers=2))
+    state = run_search(tmp_path, **paused, engine=Engine(kind="inline", workers=1)).state
+
+    assert [opened.workers for opened in state.opened] == [2, 1]
+
+
+def test_a_cap_smaller_than_one_reservation_launches_nothing(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    result = run_search(tmp_path, max_device_hours=1 / 3600)
+
+    assert result.verdict.decision == "stop"
+    assert [t.rule for t in result.verdict.triggers] == ["budget"]
+    assert not [e for e in events(result.directory) if isinstance(e, Reserved)]
+
+
+def test_the_engine_failing_loses_nothing(
+    finished: Path, tmp_path: Path, run_search: RunSearch, found: Found
+) -> None:
+    class Broken(Engine):
+        def executor(self, slots: Slots, objective: Any, name: str) -> Flaky:
+            def fail(attempt: Attempt) -> bool:
+                raise EngineError("the cluster is gone")
+
+            return Flaky(fail)
+
+    with pytest.raises(EngineError):
+        run_search(tmp_path, **NOISY, engine=Broken(kind="inline", workers=1))
+    run_search(tmp_path, **NOISY)
+
+    assert (
+        found(tmp_path / "phase1" / finished.name)["generations"] == found(finished)["generations"]
+    )
+
+
+def test_the_state_in_memory_is_what_the_ledger_says(tmp_path: Path, run_search: RunSearch) -> None:
+    result = run_search(tmp_path, **NOISY)
+
+    assert result.state == fold(read(result.directory / LEDGER).records)

@@ -1,0 +1,432 @@
+"""Sessions that take a run up: forks, full disks, clocks, ledgers of an older schema."""
+
+import errno
+import os
+import shutil
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from budgets.events import SCHEMA, Opened, Reserved, Status
+from budgets.fold import fold
+from budgets.ledger import storage
+from budgets.ledger.chain import LEDGER, read
+from budgets.ledger.head import HEAD
+from budgets.ledger.lock import LOCK
+from budgets.ledger.writer import BALLAST, Clock, LedgerStorageError
+from budgets.report.model import budget_report
+from budgets.state import RunState
+from budgets.terms import Window
+from orchestrator.cli import terminal
+from orchestrator.execution.engine import Engine
+from orchestrator.execution.evaluate import Outcome, Slots
+from orchestrator.execution.executors import InlineExecutor
+from orchestrator.planning.request import Confirm
+from orchestrator.records.recorded import Result
+from orchestrator.running.amend import Amendment, amend
+from orchestrator.running.run import PlanChangedError
+from orchestrator.running.session import system_clock
+from orchestrator.verification.verify import verify
+
+RunSearch = Callable[..., Result]
+Found = Callable[[Path], dict[str, Any]]
+Cut = Callable[..., None]
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+NOISY: dict[str, Any] = {
+    "settings": {"noise": 0.01, "failure_rate": 0.03},
+    "evaluation_seed": 6,
+}
+
+
+def state_of(directory: Path) -> RunState:
+    return fold(read(directory / LEDGER).records)
+
+
+# Forks
+
+
+@pytest.fixture
+def root(run: Path) -> Path:
+    """Where a finished run of tier min and its calibration are."""
+    return run.parent.parent
+
+
+def names(root: Path) -> list[str]:
+    return sorted(p.name for p in (root / "phase1").iterdir())
+
+
+def test_with_the_same_plan_nothing_is_forked(root: Path, run: Path, run_search: RunSearch) -> None:
+    before = (run / LEDGER).read_bytes()
+    result = run_search(root, **NOISY, fork=True)
+    assert result.directory == run
+    assert names(root) == [run.name]
+    assert (run / LEDGER).read_bytes() == before
+
+
+def test_where_there_is_nothing_yet_nothing_is_forked(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    result = run_search(tmp_path, fork=True)
+    assert result.state.plan.parent is None
+    assert names(tmp_path) == ["min-sphere-s1"]
+
+
+def test_a_default_that_is_asked_for_is_not_what_the_run_was_begun_with(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    terms = {"tier": "target", "max_evals": 16}
+    begun = run_search(tmp_path, confirm=Confirm(seeds=4), **terms)
+    assert run_search(tmp_path, **terms).directory == begun.directory
+    with pytest.raises(PlanChangedError, match=r"confirmation\.seeds: 4 -> 8"):
+        run_search(tmp_path, confirm=Confirm(seeds=8), **terms)
+    child = run_search(tmp_path, confirm=Confirm(seeds=8), fork=True, **terms)
+    assert child.state.plan.confirmation is not None
+    assert child.state.plan.confirmation.seeds == 8
+
+
+@pytest.mark.parametrize(
+    "other", [{"sigma0": 0.1}, {"settings": {"noise": 0.02}}], ids=["option", "objective"]
+)
+def test_another_plan_begins_a_child_that_names_its_parent(
+    root: Path, run: Path, run_search: RunSearch, other: dict[str, Any]
+) -> None:
+    parent = state_of(run)
+    before = (run / LEDGER).read_bytes()
+    with pytest.raises(PlanChangedError, match="--fork-run"):
+        run_search(root, **{**NOISY, **other})
+    child = run_search(root, **{**NOISY, **other}, fork=True)
+
+    assert child.directory.name == f"{run.name}-fork1"
+    assert child.verdict.decision == "done"
+    named = child.state.plan.parent
+    assert named is not None
+    assert (named.run_id, named.head) == (run.name, parent.head)
+    assert (named.device_ms, named.open_ms) == (
+        parent.accounts.device_ms,
+        parent.accounts.committed_wall_ms,
+    )
+    assert (run / LEDGER).read_bytes() == before
+    assert verify(child.directory).divergence is None
+
+
+def test_what_the_parent_spent_counts_against_the_childs_caps(
+    root: Path, run: Path, run_search: RunSearch
+) -> None:
+    parent = state_of(run).accounts
+    child = run_search(
+        root, **NOISY, sigma0=0.1, fork=True, price_per_device_hour=3600.0, max_cost=1e6
+    ).state
+    own = sum(
+        r.event.charged_ms for r in read(root / f"phase1/{run.name}-fork1" / LEDGER).records
+        if r.event.kind == "settled"
+    )  # fmt: skip
+    assert child.accounts.device_ms == parent.device_ms + own
+    assert child.accounts.cost == pytest.approx((parent.device_ms + own) / 1000)
+    assert child.accounts.sessions_ms[0] == parent.committed_wall_ms
+    assert child.accounts.evaluations == 16  # its own alone
+
+
+@pytest.mark.parametrize("cap", ["max_device_hours", "max_hours"])
+def test_a_child_is_not_begun_on_what_its_parent_has_used_up(
+    root: Path, run: Path, run_search: RunSearch, cut: Cut, cap: str
+) -> None:
+    cut(run, 12)  # an attempt is in flight, and may have cost its whole minute
+    used = 70.0 / 3600
+    result = run_search(root, **NOISY, fork=True, **{cap: used})
+    assert result.directory.name == f"{run.name}-fork1"
+    assert result.verdict.decision == "stop"
+    assert not [r for r in read(result.directory / LEDGER).records if isinstance(r.event, Reserved)]
+
+
+def test_the_same_command_again_takes_the_child_up(
+    root: Path, run: Path, run_search: RunSearch, cut: Cut, found: Found
+) -> None:
+    child = run_search(root, **NOISY, sigma0=0.1, fork=True).directory
+    whole = found(child)
+    cut(child, 20)
+    again = run_search(root, **NOISY, sigma0=0.1, fork=True)
+    assert again.directory == child
+    assert found(child) == whole
+    assert names(root) == [run.name, f"{run.name}-fork1"]
+
+
+def test_a_third_plan_is_another_child(root: Path, run: Path, run_search: RunSearch) -> None:
+    for sigma0 in (0.1, 0.2, 0.1, 0.2):
+        result = run_search(root, **NOISY, sigma0=sigma0, fork=True)
+    assert names(root) == [run.name, f"{run.name}-fork1", f"{run.name}-fork2"]
+    assert result.directory.name == f"{run.name}-fork2"
+    assert result.state.plan.parent is not None
+    assert result.state.plan.parent.run_id == run.name
+
+
+def test_a_run_asked_for_as_it_was_amended_is_not_forked(
+    root: Path, run: Path, run_search: RunSearch, cut: Cut
+) -> None:
+    cut(run, 20)
+    amend(run, Amendment("so", hours=9.0), system_clock())
+    result = run_search(root, **NOISY, max_hours=9.0, fork=True)
+    assert result.directory == run
+    assert names(root) == [run.name]
+
+
+# Full disks
+
+
+@dataclass
+class Tight(storage.Disk):
+    """A disk that is full when the test says so; the ballast's room is there while it is."""
+
+    full_after: int = 1 << 60  # writes of records
+    full: bool = False
+    ballast_there: bool = True
+
+    def write(self, handle: int, data: bytes) -> int:
+        if data.startswith(b'{"seq":'):
+            self.full_after -= 1
+            self.full = self.full or self.full_after < 0
+        if self.full and self.ballast_there:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return super().write(handle, data)
+
+    def remove(self, path: Path) -> None:
+        if path.name == BALLAST:
+            self.ballast_there = False
+        super().remove(path)
+
+    def free_bytes(self, directory: Path) -> int:
+        return 0 if self.full else 1 << 40
+
+
+@pytest.mark.parametrize("records", [3, 4, 5, 20, 21, 30])
+def test_a_disk_that_fills_up_pauses_the_run_which_then_ends_like_any_other(
+    run: Path, root: Path, run_search: RunSearch, found: Found, records: int
+) -> None:
+    whole = found(run)
+    shutil.rmtree(run)
+    tight = Tight(full_after=records)
+
+    paused = run_search(root, **NOISY, storage=tight)
+
+    assert paused.verdict.decision == "pause"
+    assert [t.rule for t in paused.verdict.triggers] == ["storage"]
+    assert "make room and repeat the command" in paused.verdict.reason
+    assert [f.rule for f in paused.state.fired] == ["storage"]
+    assert not paused.state.accounts.holds
+    assert paused.state == state_of(run)
+    assert not (run / BALLAST).exists()
+
+    tight.full, tight.full_after, tight.ballast_there = False, 1 << 60, True
+    assert run_search(root, **NOISY, storage=tight).verdict.decision == "done"
+    assert found(run) == whole
+    assert verify(run).divergence is None
+
+
+def test_what_fails_for_want_of_room_is_nobodys_fault_and_owed_again(
+    run: Path, root: Path, run_search: RunSearch, found: Found
+) -> None:
+    whole, tight = found(run), Tight()
+    shutil.rmtree(run)
+
+    class NoRoom(InlineExecutor):
+        def wait(self, timeout_seconds: float) -> list[Outcome]:
+            heard = super().wait(timeout_seconds)
+            if len(state_of(run).accounts.holds) and state_of(run).accounts.evaluations == 3:
+                tight.full = True
+                failed = {"status": Status.ERROR, "cause": "No space left", "measurement": None}
+                heard = [outcome.model_copy(update=failed) for outcome in heard]
+            return heard
+
+    class Full(Engine):
+        def executor(self, slots: Slots, objective: Any, name: str) -> InlineExecutor:
+            return NoRoom(slots)
+
+    paused = run_search(root, **NOISY, storage=tight, engine=Full("inline", workers=1))
+    assert [t.rule for t in paused.verdict.triggers] == ["storage"]
+    (tries,) = (
+        ts
+        for ts in paused.state.generations[0].tries.values()
+        if len(ts) and ts[-1].settled and ts[-1].settled.status is Status.LOST
+    )
+    assert tries[-1].settled is not None
+    assert "make room" in tries[-1].settled.cause
+    tight.full, tight.ballast_there = False, True
+    assert run_search(root, **NOISY, storage=tight).verdict.decision == "done"
+    assert found(run)["generations"] == whole["generations"]
+    assert not [
+        r for r in read(run / LEDGER).records if r.event.kind == "late" and r.event.charged_ms
+    ]
+    assert verify(run).divergence is None
+
+
+def test_a_pause_for_want_of_room_is_exit_8(run: Path) -> None:
+    import typer
+
+    from budgets.rules.triggers import Verdict, disk_full
+    from orchestrator.watch.live import Live
+
+    state = state_of(run)
+    trigger = disk_full(0, "the disk is full; make room and repeat the command")
+    result = Result(run, state, Verdict("pause", (trigger,), trigger.evidence))
+    with pytest.raises(typer.Exit) as leaving:
+        terminal.finish(result, NobodyStops(), Live(terminal.console(stderr=True)), as_json=False)
+    assert leaving.value.exit_code == terminal.EXIT_STORAGE == 8
+
+
+class NobodyStops:
+    requested = False
+    now = False
+    signum = 0
+
+    def install(self) -> None: ...
+
+
+@pytest.mark.parametrize("records", [2, 5, 20, 38])
+def test_a_disk_that_breaks_ends_the_session_and_loses_nothing_acknowledged(
+    run: Path, root: Path, run_search: RunSearch, found: Found, records: int
+) -> None:
+    class Broken(storage.Disk):
+        syncs = 0
+
+        def sync(self, handle: int) -> None:
+            if os.fstat(handle).st_ino == (run / LEDGER).stat().st_ino:
+                Broken.syncs += 1
+                if Broken.syncs == records:
+                    raise OSError(errno.EIO, os.strerror(errno.EIO))
+                assert Broken.syncs < records, "no second attempt"
+            super().sync(handle)
+
+    whole = found(run)
+    shutil.rmtree(run)
+    with pytest.raises(LedgerStorageError, match=r"Input/output error.*repeat the command"):
+        run_search(root, **NOISY, storage=Broken())
+    assert len(read(run / LEDGER).records) in (records - 1, records)
+    run_search(root, **NOISY)
+    assert found(run) == whole
+
+
+def test_a_concluded_run_has_given_its_ballast_up(run: Path, root: Path) -> None:
+    assert not (run / BALLAST).exists()
+    assert not list(root.glob(f"*/*/{BALLAST}"))
+
+
+def test_a_run_is_its_owners_alone(tmp_path: Path, run_search: RunSearch) -> None:
+    umask = os.umask(0o022)
+    try:
+        run = run_search(tmp_path, assumed_seconds=1.0).directory
+    finally:
+        os.umask(umask)
+    modes = {name: stat.S_IMODE((run / name).stat().st_mode) for name in (".", LEDGER, HEAD, LOCK)}
+    assert modes == {".": 0o700, LEDGER: 0o600, HEAD: 0o600, LOCK: 0o600}
+
+
+# Deadlines
+
+
+@dataclass
+class Turning:
+    """A clock that goes on by so many seconds with every look at its monotonic side."""
+
+    step: float
+    seconds: float = 0.0
+
+    def monotonic(self) -> float:
+        self.seconds += self.step
+        return self.seconds
+
+    def now(self) -> datetime:
+        return datetime(2030, 1, 1, tzinfo=UTC) + timedelta(seconds=self.seconds)
+
+    @property
+    def clock(self) -> Clock:
+        return Clock(self.monotonic, self.now)
+
+
+@pytest.mark.parametrize("step", [0.5, 1.0, 2.0, 2.5, 3.0, 5.0])
+def test_a_deadline_that_passes_in_mid_generation_is_a_stop(
+    tmp_path: Path, run_search: RunSearch, step: float
+) -> None:
+    window = Window(hours=100 / 3600, margin_seconds=30)
+    result = run_search(
+        tmp_path,
+        assumed_seconds=0.001,
+        limit_seconds=10.0,  # an attempt reserves 20 s
+        window=window,
+        clock=Turning(step).clock,
+    )
+    records = read(result.directory / LEDGER).records
+    began = datetime.fromisoformat(records[0].at)
+    starts = [datetime.fromisoformat(r.at) for r in records if isinstance(r.event, Reserved)]
+    assert all((start - began).total_seconds() <= 50.001 for start in starts)
+    if result.verdict.decision == "stop":
+        assert [t.rule for t in result.verdict.triggers] == ["budget"]
+        assert "--window" in result.verdict.reason
+        assert "--window" in budget_report(result.state).sentence
+    assert result.verdict.decision == ("done" if step < 2.0 else "stop")
+
+
+# An older schema
+
+
+def test_a_run_begun_under_schema_1_goes_on_by_the_same_command_whatever_the_defaults_have_become(
+    tmp_path: Path, run_search: RunSearch, found: Found
+) -> None:
+    run = tmp_path / "phase1/golden"
+    run.mkdir(parents=True)
+    lines = (GOLDEN / "schema_1" / LEDGER).read_bytes().splitlines(keepends=True)
+    begun = b"".join(lines[:12])
+    (run / LEDGER).write_bytes(begun)
+
+    result = run_search(
+        tmp_path,
+        settings={"noise": 0.01, "failure_rate": 0.1},
+        run_id="golden",
+        max_device_hours=1.0,
+        max_cost=3.0,
+        price_per_device_hour=2.0,
+        accept_drift=True,
+    )
+
+    assert result.verdict.decision == "done"
+    assert (run / LEDGER).read_bytes().startswith(begun)
+    opened = [r.event for r in read(run / LEDGER).records if isinstance(r.event, Opened)]
+    assert [event.schema_version for event in opened] == [1, SCHEMA]
+    assert found(run)["evaluations"] == (16, 0)
+    first, recorded = found(run)["generations"][0], found(GOLDEN / "schema_1")["generations"][0]
+    assert first["points"] == recorded["points"]
+    held = verify(run)
+    assert held.divergence is None, held.divergence
+
+
+def test_a_window_that_is_over_is_refused_before_anything_is_made(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    now = datetime(2030, 1, 1, tzinfo=UTC)
+    clock = Clock(lambda: 0.0, lambda: now)
+    just_over = Window(until=now + timedelta(seconds=60), margin_seconds=60.0)
+    just_enough = Window(until=now + timedelta(seconds=600), margin_seconds=60.0)
+
+    with pytest.raises(ValueError, match=r"--window: expected a moment more than 60 s ahead"):
+        run_search(tmp_path, clock=clock, window=just_over, assumed_seconds=1.0)
+    assert list(tmp_path.iterdir()) == []
+    result = run_search(tmp_path, clock=clock, window=just_enough, assumed_seconds=1.0)
+    assert result.verdict.decision == "done"
+
+
+def test_a_calibration_whose_search_died_before_it_began_is_part_of_its_price(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    capped = {"settings": {"seconds": 0.02}, "max_device_hours": 1.0}
+    first = run_search(tmp_path, **capped)
+    shutil.rmtree(first.directory)  # as if it had died between the two
+    again = run_search(tmp_path, **capped)
+    other = run_search(tmp_path, **capped, run_id="other")
+
+    assert first.state.plan.calibration == again.state.plan.calibration
+    assert other.state.plan.calibration is not None
+    assert other.state.plan.calibration.charged_ms == 0  # it is borne already

@@ -1,0 +1,372 @@
+"""What is tried again, elsewhere or lighter, and whom a failure is blamed on in the end."""
+
+import os
+import shutil
+import signal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from budgets.events import Event, Reserved, Settled, Status
+from budgets.fold import fold
+from budgets.ledger.chain import LEDGER, read
+from budgets.ledger.head import HEAD
+from budgets.state import RunState, Try
+from orchestrator.execution import processes
+from orchestrator.execution.attempts import CONFIG, STARTED, SUMMARY, Started, write_model
+from orchestrator.execution.attempts import read as read_file
+from orchestrator.execution.engine import Engine
+from orchestrator.execution.evaluate import Attempt, Outcome, Slots
+from orchestrator.execution.executors import InlineExecutor, LocalExecutor
+from orchestrator.execution.launch import Program
+from orchestrator.records.attempts import attempt_place
+from orchestrator.records.recorded import Result
+from orchestrator.running.tries import Form, avoided, before, form, times_lighter
+from orchestrator.verification.verify import verify
+
+RunSearch = Callable[..., Result]
+Found = Callable[[Path], dict[str, Any]]
+Ends = Sequence[tuple[Status, str]]
+
+KILLED = (Status.ERROR, "killed by signal 9 SIGKILL")
+SEGFAULT = (Status.ERROR, "killed by signal 11 SIGSEGV")
+RAISED = (Status.ERROR, "ValueError: no")
+BROKEN = (Status.ERROR, "CUDA error: uncorrectable ECC error encountered")
+FULL = (Status.OOM, "used 310 MiB of 300 MiB")
+CROWDED = (Status.OOM, "killed by signal 9 SIGKILL: the kernel ran out of memory")
+SLOW = (Status.TIMEOUT, "ran over 60 s")
+HURT = "gen_0000/cand_0003"
+QUICK: dict[str, Any] = {"assumed_seconds": 1.0, "population": 8}
+
+
+class Scripted(InlineExecutor):
+    """Ends the tries at candidate 3 of generation 0 as it is told, and all others well."""
+
+    def __init__(self, ends: Ends) -> None:
+        super().__init__(Slots(1, "cpu", "scripted", 1))
+        self._ends = ends
+
+    def _evaluate(self, attempt: Attempt) -> Outcome:
+        outcome = super()._evaluate(attempt)
+        number = int(attempt.directory.name.partition(".")[2] or 1) - 1
+        if HURT in str(attempt.directory) and number < len(self._ends):
+            status, cause = self._ends[number]
+            said = {"status": status, "cause": cause, "measurement": None}
+            outcome = outcome.model_copy(update=said)
+            write_model(attempt.directory / SUMMARY, outcome)
+        return outcome
+
+
+@dataclass(frozen=True)
+class ScriptedEngine(Engine):
+    """An engine whose executor is `Scripted`."""
+
+    ends: Ends = ()
+
+    def executor(self, slots: Slots, objective: Any, name: str) -> Scripted:
+        return Scripted(self.ends)
+
+
+def scripted(ends: Ends) -> ScriptedEngine:
+    return ScriptedEngine(kind="inline", workers=1, ends=ends)
+
+
+def tries_of(state: RunState, candidate: int = 3) -> tuple[Try, ...]:
+    generation = state.generations[0]
+    return generation.tries[candidate, generation.seeds[0]]
+
+
+def told(state: RunState) -> list[tuple[Status, str | None]]:
+    """How the tries at candidate 3 were settled, and why each is not the last."""
+    ends = [attempt.settled for attempt in tries_of(state)]
+    return [(end.status, end.again) for end in ends if end is not None]
+
+
+OK = (Status.OK, None)
+LOST = (Status.LOST, None)
+
+
+@pytest.mark.parametrize(
+    ("ends", "expected"),
+    [
+        ([KILLED], [(Status.ERROR, "elsewhere"), OK]),
+        ([KILLED, SEGFAULT], [(Status.ERROR, "elsewhere"), (Status.ERROR, None)]),
+        ([KILLED, SLOW], [(Status.ERROR, "elsewhere"), (Status.TIMEOUT, None)]),
+        ([RAISED], [(Status.ERROR, None)]),
+        ([SLOW], [(Status.TIMEOUT, None)]),
+        ([BROKEN], [LOST, OK]),
+        ([BROKEN, KILLED], [LOST, (Status.ERROR, "elsewhere"), OK]),
+        ([KILLED, BROKEN, KILLED], [(Status.ERROR, "elsewhere"), LOST, (Status.ERROR, None)]),
+        ([FULL], [(Status.OOM, None)]),  # this objective has no lighter form
+        ([CROWDED], [(Status.OOM, "elsewhere"), OK]),
+        ([CROWDED, CROWDED], [(Status.OOM, "elsewhere"), (Status.OOM, None)]),
+        ([KILLED, CROWDED], [(Status.ERROR, "elsewhere"), (Status.OOM, None)]),
+    ],
+)
+def test_a_failure_is_tried_again_once_if_it_may_have_been_the_machines(
+    ends: Ends,
+    expected: list[tuple[Status, str | None]],
+    tmp_path: Path,
+    run_search: RunSearch,
+) -> None:
+    result = run_search(tmp_path, engine=scripted(ends), **QUICK)
+
+    assert told(result.state) == expected
+    assert result.state.accounts.evaluations == 16
+    assert verify(result.directory).divergence is None
+
+
+MEMORY: dict[str, Any] = {"settings": {"memory_steps": 1}, **QUICK}
+LIGHTER = (Status.OOM, "lighter")
+
+
+@pytest.mark.parametrize(
+    ("ends", "expected"),
+    [
+        ([], [LIGHTER, OK]),
+        ([CROWDED], [(Status.OOM, "elsewhere"), LIGHTER, OK]),
+        ([FULL, KILLED], [LIGHTER, (Status.ERROR, "elsewhere"), OK]),
+        ([FULL, BROKEN], [LIGHTER, LOST, OK]),
+        ([FULL, RAISED], [LIGHTER, (Status.ERROR, None)]),
+        ([FULL] * 4, [LIGHTER] * 4 + [OK]),
+        ([FULL] * 5, [LIGHTER] * 4 + [(Status.OOM, None)]),
+        ([FULL, CROWDED, FULL], [LIGHTER, (Status.OOM, "elsewhere"), LIGHTER, OK]),
+    ],
+)
+def test_what_runs_out_of_memory_is_tried_lighter_as_often_as_it_can_be(
+    ends: Ends,
+    expected: list[tuple[Status, str | None]],
+    tmp_path: Path,
+    run_search: RunSearch,
+) -> None:
+    result = run_search(tmp_path, engine=scripted(ends), **MEMORY)
+
+    assert told(result.state) == expected
+    assert result.state.accounts.evaluations == 16
+    assert verify(result.directory).divergence is None
+
+
+def test_each_evaluation_begins_with_the_objective_as_it_was_planned(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    result = run_search(tmp_path, **MEMORY)
+
+    configs = sorted(result.directory.glob(f"eval/*/*/*/{CONFIG}"))
+    halvings: dict[bool, set[int]] = {False: set(), True: set()}
+    for path in configs:
+        attempt = read_file(Attempt, path)
+        assert attempt is not None
+        lighter = "." in path.parent.name
+        halvings[lighter].add(attempt.objective.settings.get("halvings", 0))
+    assert len(configs) == 32
+    assert halvings == {False: {0}, True: {1}}
+
+
+def test_lighter_tries_change_nothing_that_a_search_learns(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    short = run_search(tmp_path / "short", **MEMORY).state
+    ample = run_search(tmp_path / "ample", **QUICK).state
+
+    assert [g.scores() for g in short.generations] == [g.scores() for g in ample.generations]
+    assert [g.told for g in short.generations] == [g.told for g in ample.generations]
+
+
+def test_a_try_out_of_memory_is_charged_and_uses_up_no_evaluation(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    slow = {"memory_steps": 1, "seconds": 0.01}
+    accounts = run_search(tmp_path, settings=slow, **QUICK).state.accounts
+
+    assert accounts.evaluations == 16
+    assert accounts.device_ms >= 160 + 16  # each first try takes a millisecond at least
+    assert accounts.lost_ms >= 16
+
+
+def test_out_of_memory_in_a_calibration_is_what_it_measured(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    result = run_search(tmp_path, settings={"memory_steps": 1})
+
+    assert result.state.plan.phase == "calibration"
+    results = result.state.generations[0].results()
+    assert {(r.status, r.again) for r in results} == {(Status.OOM, None)}
+
+
+# Cut anywhere
+
+
+def cut(run: Path, records: int) -> None:
+    lines = (run / LEDGER).read_bytes().splitlines(keepends=True)
+    (run / LEDGER).write_bytes(b"".join(lines[:records]))
+    (run / HEAD).unlink()
+
+
+@pytest.fixture(scope="module")
+def eventful(tmp_path_factory: pytest.TempPathFactory, run_search: RunSearch) -> Path:
+    """A run whose every evaluation needs two lighter tries, and one a try elsewhere too."""
+    terms: dict[str, Any] = {**QUICK, "settings": {"memory_steps": 2, "noise": 0.01}}
+    ends = [FULL, KILLED]
+    return run_search(tmp_path_factory.mktemp("run"), engine=scripted(ends), **terms).directory
+
+
+@pytest.mark.parametrize("evaluations_gone", [False, True])
+@pytest.mark.parametrize("share", [n / 8 for n in range(1, 8)])
+def test_a_run_cut_between_tries_ends_like_the_one_that_was_never_cut(
+    share: float,
+    evaluations_gone: bool,
+    eventful: Path,
+    tmp_path: Path,
+    run_search: RunSearch,
+    found: Found,
+) -> None:
+    run = tmp_path / eventful.relative_to(eventful.parent.parent)
+    shutil.copytree(eventful.parent.parent, tmp_path, dirs_exist_ok=True)
+    before = events(run)
+    cut(run, round(share * len(before)))
+    if evaluations_gone:
+        shutil.rmtree(run / "eval")
+
+    terms: dict[str, Any] = {**QUICK, "settings": {"memory_steps": 2, "noise": 0.01}}
+    run_search(tmp_path, engine=scripted([FULL, KILLED]), **terms)
+
+    assert found(run) == found(eventful)
+    assert verify(run).divergence is None
+    if not evaluations_gone:  # nothing is paid again: what was tried is taken up as it was
+        assert tried(events(run)) == tried(before)
+
+
+def events(run: Path) -> list[Event]:
+    return [record.event for record in read(run / LEDGER).records]
+
+
+def tried(recorded: list[Event]) -> list[tuple[Any, ...]]:
+    ends = [event for event in recorded if isinstance(event, Settled)]
+    return [(e.generation, e.candidate, e.attempt, e.status, e.again, e.seconds) for e in ends]
+
+
+def test_how_light_a_try_is_and_what_it_avoids_follow_from_the_ledger(eventful: Path) -> None:
+    state = fold(read(eventful / LEDGER).records)
+    reserved = [event for event in events(eventful) if isinstance(event, Reserved)]
+    assert len(reserved) == 49
+    for event in reserved:
+        config = read_file(Attempt, eventful / "eval" / attempt_place(event) / CONFIG)
+        assert config is not None
+        batch = state.batch(event)
+        earlier = before(batch, event)
+        made = form(state, batch, event.candidate, times_lighter(earlier))
+        assert made == Form(config.objective, 1.0)
+        assert config.avoid == avoided(earlier)
+
+
+# Devices
+
+
+@dataclass
+class Assassin(LocalExecutor):
+    """Local processes; those of candidate 3 of generation 0 are killed as often as is wanted."""
+
+    kills: int
+    gpus: tuple[str, ...] = ()
+    killed: set[Path] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        slots = Slots(2, "cuda" if self.gpus else "cpu", "a device", 1)
+        super().__init__(slots, gpu_ids=self.gpus)
+
+    def wait(self, timeout_seconds: float) -> list[Outcome]:
+        arrived = super().wait(0.02)
+        for flight in list(self._running.values()):
+            directory = flight.attempt.directory
+            if len(self.killed) < self.kills and HURT in str(directory):
+                self._kill(directory)
+        return arrived
+
+    def _kill(self, directory: Path) -> None:
+        """As somebody outside does: the supervisor learns of it by the trainer's end."""
+        started = read_file(Started, directory / STARTED)
+        if directory not in self.killed and (directory / "metrics.jsonl").exists():
+            assert started is not None
+            for pid in processes.descendants(started.pid):
+                os.kill(pid, signal.SIGKILL)
+            self.killed.add(directory)
+
+
+@dataclass(frozen=True)
+class AssassinEngine(Engine):
+    """An engine whose executor is an `Assassin`."""
+
+    kills: int = 1
+    gpus: tuple[str, ...] = ()
+
+    def executor(self, slots: Slots, objective: Any, name: str) -> Assassin:
+        return Assassin(self.kills, self.gpus)
+
+
+SLEEPY: dict[str, Any] = {"settings": {"seconds": 0.25}, **QUICK}
+
+
+@pytest.mark.parametrize(
+    ("kills", "expected"),
+    [
+        (1, [(Status.ERROR, "elsewhere"), OK]),
+        (2, [(Status.ERROR, "elsewhere"), (Status.ERROR, None)]),
+    ],
+)
+def test_an_evaluation_killed_from_outside_is_tried_again_once_and_then_blamed(
+    kills: int, expected: list[Any], tmp_path: Path, run_search: RunSearch
+) -> None:
+    engine = AssassinEngine(kind="local", workers=2, kills=kills)
+
+    result = run_search(tmp_path, engine=engine, **SLEEPY)
+
+    assert told(result.state) == expected
+    causes = [t.settled.cause for t in tries_of(result.state) if t.settled is not None]
+    assert causes[:kills] == ["killed by signal 9 SIGKILL"] * kills
+    scores = result.state.generations[0].scores()
+    assert (scores[3] is None) == (kills == 2)
+    assert verify(result.directory).divergence is None
+
+
+@dataclass(frozen=True)
+class GpuEngine(AssassinEngine):
+    """As if this machine had these GPUs."""
+
+    def slots(self) -> Slots:
+        return Slots(len(self.gpus), "cuda", "a device", 1)
+
+
+def test_the_second_try_is_made_on_another_device(tmp_path: Path, run_search: RunSearch) -> None:
+    engine = GpuEngine(kind="local", gpus=("GPU-a", "GPU-b"))
+
+    result = run_search(tmp_path, engine=engine, **SLEEPY)
+
+    first, second = (attempt.settled for attempt in tries_of(result.state))
+    assert first is not None
+    assert second is not None
+    assert {first.device, second.device} == {"GPU-a", "GPU-b"}
+    assert verify(result.directory).divergence is None
+
+
+@dataclass(frozen=True)
+class SegfaultEngine(Engine):
+    """Local processes, in which candidate 3 of generation 0 always breaks the interpreter."""
+
+    def executor(self, slots: Slots, objective: Any, name: str) -> LocalExecutor:
+        return LocalExecutor(slots, program=Program(entry="rude:segfault"))
+
+
+def test_an_objective_that_segfaults_is_tried_once_more_and_then_blamed(
+    tmp_path: Path, run_search: RunSearch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
+
+    result = run_search(tmp_path, engine=SegfaultEngine(kind="local", workers=2), **QUICK)
+
+    assert told(result.state) == [(Status.ERROR, "elsewhere"), (Status.ERROR, None)]
+    assert result.state.generations[0].failed[0].cause == SEGFAULT[1]
+    assert verify(result.directory).divergence is None
