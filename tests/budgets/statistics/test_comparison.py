@@ -125,11 +125,6 @@ def test_a_share_is_better_or_worse(share: float, text: str) -> None:
     assert better(share) == text
 
 
-@pytest.mark.parametrize(("share", "text"), [(0.99, "99%"), (0.995, "99.5%"), (0.01, "1%")])
-def test_a_limit_keeps_its_digits(share: float, text: str) -> None:
-    assert percent(share) == text
-
-
 @pytest.mark.parametrize(
     ("scores", "shown"),
     [
