@@ -10,8 +10,8 @@ from rich.markdown import Markdown
 
 from budgets.calibration import measure
 from budgets.plain import printable
-from budgets.report.markdown import duration
 from budgets.terms import Calibration, Devices, Plan
+from budgets.words import duration
 from objectives.api import Objective
 from orchestrator.cli.terminal import console, print_json, print_line
 from orchestrator.config.asked import Asked

@@ -7,8 +7,9 @@ from rich.markdown import Markdown
 from typer import Option
 
 from budgets.plain import plain, printable
-from budgets.report.markdown import RECALIBRATE, duration
+from budgets.report.markdown import RECALIBRATE
 from budgets.report.pace import GOOD_ACCURACY
+from budgets.words import duration
 from orchestrator.cli.options import DEFAULT_ROOT, Json, Root
 from orchestrator.cli.terminal import console, print_json, print_line
 from orchestrator.planning.history import HISTORY, Entry, append, read_history, rebuilt
@@ -58,13 +59,13 @@ def to_markdown(entries: Sequence[Entry]) -> str:
     ]
     if any(not _is_good(entry) for entry in entries):
         low, high = GOOD_ACCURACY
-        lines += ["", f"*: not within {low:.0f} to {high:.0f} %. {RECALIBRATE}"]
+        lines += ["", f"*: not within {low:.0f} to {high:.0f}%. {RECALIBRATE}"]
     return "\n".join(lines) if rows else "No run has ended here yet."
 
 
 def _row(entry: Entry) -> str:
     typical = "-" if entry.evaluation is None else f"{entry.evaluation.seconds:.3g} s"
-    accuracy = "-" if entry.accuracy is None else f"{entry.accuracy:.0f} %"
+    accuracy = "-" if entry.accuracy is None else f"{entry.accuracy:.0f}%"
     star = "" if _is_good(entry) else " \\*"
     return (
         f"| {plain(entry.run_id)} | {entry.ended_at:%Y-%m-%d %H:%M} | {plain(entry.objective)} on "

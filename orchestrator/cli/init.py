@@ -1,5 +1,6 @@
 """`run FILE`, `init`, and what `explain` says of a file."""
 
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -25,7 +26,7 @@ Template = Literal[
     "function",
 ]
 
-TEMPLATES = Path(explain.__file__).parent / "templates"
+TEMPLATES = files("orchestrator.config") / "templates"
 
 
 def init(

@@ -6,6 +6,7 @@ from typing import Annotated
 from typer import Option
 
 from budgets.plain import printable
+from budgets.words import counted
 from objectives.nanochat.config import NanochatConfig
 from objectives.nanochat.text.shards import Written, write
 from orchestrator.cli.options import Json
@@ -55,6 +56,6 @@ def _in_words(written: Written) -> str:
     files = len(written.files) - 1
     return (
         f"{written.directory}: {written.train_documents:,} documents of {written.train_bytes:,} "
-        f"bytes to train on in {files} file{'s' * (files > 1)}, {written.val_documents:,} of "
+        f"bytes to train on in {counted(files, 'file')}, {written.val_documents:,} of "
         f"{written.val_bytes:,} held out in {written.files[-1]}."
     )

@@ -7,6 +7,7 @@ from rich.markdown import Markdown
 from typer import Context, Option
 
 from budgets.plain import plain
+from budgets.words import counted
 from objectives.api import Objective
 from objectives.registry import kind
 from orchestrator.checks.space import CHECK_SEEDS, LEAST_SEEDS, CheckRequest
@@ -82,7 +83,7 @@ def knob_rows(objective: Objective) -> list[dict[str, Any]]:
 def to_markdown(name: str, rows: Sequence[dict[str, Any]]) -> str:
     """The rows as a table."""
     lines = [
-        f"# {plain(name)}: {len(rows)} knob{'s' * (len(rows) != 1)}",
+        f"# {plain(name)}: {counted(len(rows), 'knob')}",
         "",
         "| knob | kind | low | high | baseline |",
         "|---|---|--:|--:|--:|",
