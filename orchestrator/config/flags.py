@@ -9,7 +9,7 @@ from pydantic.fields import FieldInfo
 
 from budgets.terms import Thresholds
 from orchestrator.config.document import THRESHOLDS
-from orchestrator.config.sections import RULES, SECTIONS, Flag, Top
+from orchestrator.config.sections import RULES, SECTIONS, Flag, Section, Top
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,8 @@ def _bare(kind: Any) -> Any:
 
 
 def _all() -> Iterator[tuple[str, Said]]:
-    for table, section in {"": Top, **SECTIONS}.items():
+    tables: dict[str, type[Section]] = {"": Top, **SECTIONS}
+    for table, section in tables.items():
         for name, own in section.keys().items():
             key, field = f"{table}.{name}".lstrip("."), section.model_fields[own]
             yield from ((key, _said(key, field, m)) for m in field.metadata if isinstance(m, Flag))
