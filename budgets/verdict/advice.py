@@ -5,10 +5,11 @@ from typing import Literal, NamedTuple
 
 from budgets.plain import plain
 from budgets.state import RunState
-from budgets.statistics.comparison import Gain, percent
+from budgets.statistics.comparison import Gain
 from budgets.statistics.detectable import detectable
 from budgets.terms import Thresholds
 from budgets.verdict.gains import average_gain, rung_gain, winner_gain
+from budgets.words import percent
 
 MOST_SEEDS = 64
 """No verdict is advised to use more."""

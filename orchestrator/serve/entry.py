@@ -7,13 +7,14 @@ from typing import Literal
 
 from budgets.campaign.effects import campaign_of
 from budgets.plain import one_line, printable
-from budgets.report.markdown import amount, duration
+from budgets.report.markdown import amount
 from budgets.report.model import balances
 from budgets.report.pace import last_seen, pace
 from budgets.report.sentence import sentence
-from budgets.rules.triggers import Decision, judge
+from budgets.rules.triggers import Decision, verdict_of
 from budgets.state import RunState
 from budgets.verdict.findings import title
+from budgets.words import duration
 from orchestrator.records.heard import Heard
 
 Standing = Literal[
@@ -58,7 +59,7 @@ class Entry:
 
 def entry_of(id_: str, place: Path, heard: Heard, now: datetime) -> Entry:
     """The entry of a run that can be read."""
-    state, decision = heard.state, judge(heard.state).decision
+    state, decision = heard.state, verdict_of(heard.state).decision
     standing = OVER.get(decision) or ("running" if heard.goes_on(now) else "interrupted")
     found = pace(state)
     left = found.remaining_hours if standing == "running" else None
@@ -126,7 +127,7 @@ def mood_of(state: RunState, standing: Standing) -> Mood:
 
 
 def _sentence(state: RunState, standing: Standing) -> str:
-    verdict = judge(state)
+    verdict = verdict_of(state)
     over = verdict.decision in ("done", "stop")
     text = sentence(state, verdict, campaign_of(state, is_over=over))
     if standing != "interrupted":

@@ -17,7 +17,7 @@ from budgets.events import (
 )
 from budgets.fold import fold
 from budgets.ledger.chain import read
-from budgets.report.markdown import amount, duration, to_markdown
+from budgets.report.markdown import amount, to_markdown
 from budgets.report.model import BudgetReport, balances, budget_report, recommendation
 from budgets.report.pace import remaining_hours
 from budgets.terms import Arm, Calibration, Caps, Envelope
@@ -466,22 +466,6 @@ def test_a_report_survives_json_at_every_moment_of_a_run(disk: "Disk", whole: li
         assert again == report
         assert to_markdown(again) == to_markdown(report)
         assert report.records == length
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0.0, "0 s"),
-        (41.4, "41 s"),
-        (59.6, "1 min 00 s"),
-        (200.0, "3 min 20 s"),
-        (3599.4, "59 min 59 s"),
-        (7500.0, "2 h 05 min"),
-        (360_000.0, "100 h 00 min"),
-    ],
-)
-def test_durations_are_written_for_people(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
 
 
 @pytest.mark.parametrize(

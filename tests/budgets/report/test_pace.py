@@ -116,7 +116,7 @@ def test_an_estimate_is_good_from_85_to_115_per_cent(
     assert found.accuracy == pytest.approx(accuracy, abs=0.1)
     assert found.is_good == is_good
     text = to_markdown(budget_report(state))
-    assert f"accuracy {accuracy} %" in text
+    assert f"accuracy {accuracy}%" in text
     assert ("Recalibrate: `orchestrator calibrate --again" in text) != is_good
 
 

@@ -15,11 +15,13 @@ from budgets.rules.triggers import (
     refusal_of,
     refused,
     unaffordable,
+    verdict_of,
 )
 from budgets.terms import Caps, Envelope, Limits, Thresholds
+from tests.budgets.conftest import Story, confirmed_plan
 
 if TYPE_CHECKING:
-    from tests.budgets.conftest import MakePlan, MakeStory, Story
+    from tests.budgets.conftest import MakePlan, MakeStory
 
 
 def envelope(population: int, generations: int = 2) -> dict[str, Any]:
@@ -422,6 +424,26 @@ def test_infrastructure_and_budget_hold_a_check_up_like_any_run(make_story: "Mak
         capped.evaluate(0, seed=seed, charged_ms=10_000)
     assert rules(lost) == ["infrastructure"]
     assert rules(capped) == ["budget"]
+
+
+def ended_by_patience(story: "Story") -> "Story":
+    for _ in range(2):
+        story.score(1.0, 1.01, 1.02, 1.03)
+        story.tell()
+    return story
+
+
+def test_what_only_ends_the_search_is_no_end_of_a_run_that_still_compares(
+    make_story: "MakeStory",
+) -> None:
+    limits = Thresholds(patience_generations=1, patience_improve=0.5)
+    compared, plain = (
+        confirmed_plan(thresholds=limits),
+        confirmed_plan(thresholds=limits, confirmation=None),
+    )
+    for plan, decision in ((compared, "continue"), (plain, "stop")):
+        state = ended_by_patience(Story(plan)).state
+        assert (judge(state).decision, verdict_of(state).decision) == ("stop", decision)
 
 
 # What the walk runs into

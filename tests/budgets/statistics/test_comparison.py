@@ -5,7 +5,7 @@ from statistics import variance
 
 import pytest
 
-from budgets.statistics.comparison import better, gain, percent, unexplained
+from budgets.statistics.comparison import better, gain, unexplained
 from budgets.statistics.detectable import detectable
 
 LEVEL = 0.01
@@ -123,11 +123,6 @@ def test_too_few_say_nothing(rows: list[dict[int, float]]) -> None:
 )
 def test_a_share_is_better_or_worse(share: float, text: str) -> None:
     assert better(share) == text
-
-
-@pytest.mark.parametrize(("share", "text"), [(0.99, "99%"), (0.995, "99.5%"), (0.01, "1%")])
-def test_a_limit_keeps_its_digits(share: float, text: str) -> None:
-    assert percent(share) == text
 
 
 @pytest.mark.parametrize(
