@@ -19,9 +19,7 @@ QUICK = {
     "space show": "space show --objective sphere",
     "orchestrator calibrate": f"orchestrator calibrate {OBJECTIVE}",
     "plan phase1 --tier target": f"plan phase1 --tier target {OBJECTIVE}",
-    "$ orchestrator phase1 --tier target\n": (
-        f"$ orchestrator phase1 --tier target {OBJECTIVE}\n"
-    ),
+    "$ orchestrator phase1 --tier target\n": (f"$ orchestrator phase1 --tier target {OBJECTIVE}\n"),
     "--tier min --from target-nanochat-s1\n": (
         f"--tier min --generations 2 --from target-sphere-s1 {OBJECTIVE}\n"
     ),
