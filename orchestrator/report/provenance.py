@@ -13,7 +13,7 @@ from budgets.state import RunState
 from budgets.terms import Caps, Limits, Plan
 from objectives.secrets import HIDDEN, is_secret_name, redacted
 from orchestrator.best.configuration import configuration_of
-from orchestrator.records.standing import best_of
+from orchestrator.records.recommended import best_of
 from orchestrator.report.again import UntoldError, again
 from orchestrator.report.model import Provenance
 
