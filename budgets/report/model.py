@@ -43,6 +43,11 @@ class Balance(_Part):
         """Whether there is anything to say: money only where it has a price or a cap."""
         return self.currency != "cost" or self.cap is not None or self.spent > 0
 
+    @property
+    def label(self) -> str:
+        """What people are shown: `comparison evaluations` compare on fresh seeds, or lengths."""
+        return "comparison evaluations" if self.currency == "evaluations apart" else self.currency
+
 
 class GenerationRow(_Part):
     """One generation's scores over its healthy candidates, lower is better."""

@@ -50,8 +50,8 @@ from orchestrator.config.asked import Conduct, window_of
 from orchestrator.config.sections import MOST_SEEDS
 from orchestrator.execution.engine import Engine, devices_of
 from orchestrator.planning.request import Request, check_run_id, run_directory
+from orchestrator.records.recommended import Best, best_of, since
 from orchestrator.records.recorded import find_search, load_state, recorded_plan
-from orchestrator.records.standing import Best, best_of, since
 from orchestrator.running.session import refuse_the_past, system_clock
 from orchestrator.trackers.names import known
 

@@ -6,7 +6,8 @@ import pytest
 
 from budgets.campaign.differences import Difference
 from budgets.campaign.effects import campaign_report
-from budgets.campaign.words import chance_in_words, in_words, moves, number, with_level
+from budgets.campaign.words import chance_in_words, in_words, moves, with_level
+from budgets.words import number
 
 if TYPE_CHECKING:
     from tests.budgets.campaign.conftest import Campaigns
