@@ -28,8 +28,8 @@ from orchestrator.config.asked import Conduct, conduct_of, terms_of
 from orchestrator.config.sections import MOST_SEEDS
 from orchestrator.execution.engine import devices_of
 from orchestrator.planning.request import Request, check_run_id, run_directory
+from orchestrator.records.recommended import Best, best_of, since
 from orchestrator.records.recorded import find_search, load_state, recorded_plan
-from orchestrator.records.standing import Best, best_of, since
 from orchestrator.running.session import refuse_the_past, system_clock
 
 
