@@ -8,6 +8,7 @@ from typing import Annotated
 from typer import Context, Option
 
 from budgets.plain import printable
+from budgets.terms import Phase
 from objectives.api import Variant
 from orchestrator.best.configuration import Configuration, configuration_of
 from orchestrator.best.outcome import outcome_of
@@ -29,7 +30,7 @@ from orchestrator.config.sections import MOST_SEEDS
 from orchestrator.execution.engine import devices_of
 from orchestrator.planning.request import Request, check_run_id, run_directory
 from orchestrator.records.recommended import Best, best_of, since
-from orchestrator.records.recorded import find_search, load_state, recorded_plan
+from orchestrator.records.recorded import find_run, load_state, recorded_plan
 from orchestrator.running.session import refuse_the_past, system_clock
 
 
@@ -112,7 +113,8 @@ def best(
         )
     resolved = resolved_of(context)
     how = conduct_of(resolved, as_json=as_json)
-    directory = find_search(run, how.root)
+    searches: tuple[Phase, ...] = () if run is not None else ("phase1", "phase2")
+    directory = find_run(run, how.root, *searches)
     found = best_of(load_state(directory))
     if not train:
         show(found, directory, as_json=as_json, as_toml=as_toml, as_flags=as_flags, anyway=anyway)
