@@ -1,5 +1,7 @@
 """Where a run stands, in one sentence that claims no more than was measured."""
 
+from typing import assert_never
+
 from budgets.campaign.effects import CampaignReport, campaign_of
 from budgets.campaign.text import campaign_sentence
 from budgets.course import next_step
@@ -27,6 +29,8 @@ def sentence(state: RunState, verdict: Verdict, campaign: CampaignReport | None 
         case "done":
             campaign = campaign or campaign_of(state, is_over=True)
             return _finished(state) if campaign is None else campaign_sentence(campaign)
+        case _:
+            assert_never(verdict.decision)
 
 
 _COMPARING = {

@@ -9,8 +9,9 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from budgets.state import RunState
-from budgets.statistics.comparison import Gain, better, percent
+from budgets.statistics.comparison import Gain, better
 from budgets.verdict.gains import average_gain, rung_gain, winner_gain
+from budgets.words import percent
 
 Rule = Literal["signal", "stability", "persistence", "sanity", "rung"]
 

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from budgets.statistics.comparison import Gain, percent
+from budgets.statistics.comparison import Gain
 from budgets.verdict.findings_text import in_words
+from budgets.words import percent
 from objectives.api import ObjectiveSpec
 from orchestrator.best.configuration import Configuration, KnobValue, moved
 from orchestrator.best.scale import usual_times

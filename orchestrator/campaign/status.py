@@ -15,9 +15,10 @@ from budgets.events import Planned
 from budgets.ledger.chain import LEDGER, Reader
 from budgets.ledger.storage import read_plain
 from budgets.plain import plain
-from budgets.report.markdown import duration, spent
+from budgets.report.markdown import spent
 from budgets.report.model import BudgetReport, budget_report
 from budgets.terms import Thresholds
+from budgets.words import duration
 from orchestrator.campaign.runs import in_flight, matrix_of_runs
 from orchestrator.records.heard import Heard, hear
 from orchestrator.records.manifest import Manifest, read_manifest

@@ -12,8 +12,8 @@ from typer import Option
 
 from budgets.calibration import measure
 from budgets.plain import printable
-from budgets.report.markdown import duration
 from budgets.terms import Calibration, Devices, Plan
+from budgets.words import duration
 from objectives.api import Objective
 from orchestrator.cli.terminal import console, print_json, print_line
 from orchestrator.config.asked import Asked
@@ -44,7 +44,8 @@ ApplyFile = Annotated[
     Option("--apply", metavar="FILE", help="With --fit: write the choice into this TOML."),
 ]
 ChoiceNumber = Annotated[
-    int | None, Option("--choice", min=1, help="With --apply; default: the first that fits.")
+    int | None,
+    Option("--choice", metavar="N", min=1, help="With --apply; default: the first that fits."),
 ]
 
 

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from budgets.report.markdown import duration
 from budgets.report.pace import last_seen
 from budgets.rules.triggers import Decision, Verdict, verdict_of
 from budgets.state import RunState
+from budgets.words import duration
 from orchestrator.execution.processes import boot_id, owner_is_gone
 
 Kind = Literal[

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Literal
 
 from budgets.plain import one_line, printable
-from budgets.report.markdown import amount, duration
+from budgets.report.markdown import amount
 from budgets.report.model import balances
 from budgets.report.pace import last_seen, pace
 from budgets.report.sentence import sentence
 from budgets.state import RunState
 from budgets.verdict.findings import title
+from budgets.words import duration
 from orchestrator.records.standing import GOES_ON, Kind, standing_of
 
 Standing = Kind | Literal["empty", "unread"]

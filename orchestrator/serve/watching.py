@@ -3,9 +3,10 @@
 from datetime import datetime, timedelta
 
 from budgets.plain import printable
-from budgets.report.markdown import amount, duration
+from budgets.report.markdown import amount
 from budgets.report.model import Balance
 from budgets.report.pace import Pace
+from budgets.words import duration, number
 from orchestrator.serve.entry import Entry
 from orchestrator.serve.view import Bar, Cell, Row, Since, View
 from orchestrator.watch import parts
@@ -85,7 +86,7 @@ def _tables(snapshot: Snapshot) -> dict[str, list[Row]]:
         "budget": [_budget(balance) for balance in snapshot.balances if balance.counts],
         "devices": [_device(device, snapshot.now) for device in snapshot.devices],
         "arms": [
-            _row(arm.name, f"{arm.settled} of {arm.planned}", _score(arm.mean))
+            _row(arm.name, f"{arm.settled} of {arm.planned}", number(arm.mean, none=""))
             for arm in snapshot.arms
         ],
         "notes": [_row(_said(line)) for line in parts.notes(snapshot)],
@@ -127,10 +128,6 @@ def _device(device: DeviceRow, now: datetime) -> Row:
         bar,
     )
     return Row(look="late" if device.is_overdue else "", cells=row["cells"])
-
-
-def _score(score: float | None) -> str:
-    return "" if score is None else f"{score:.5g}"
 
 
 def _row(*cells: Cell) -> Row:

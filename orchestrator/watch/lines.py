@@ -20,12 +20,13 @@ from budgets.events import (
     Withdrawn,
 )
 from budgets.report.liveness import label
-from budgets.report.markdown import duration, spent
+from budgets.report.markdown import spent
 from budgets.report.model import balances
 from budgets.report.pace import pace
 from budgets.report.pace_text import pace_line
 from budgets.state import RunState
 from budgets.verdict.findings import title
+from budgets.words import duration
 
 
 def is_lasting(event: Event) -> bool:

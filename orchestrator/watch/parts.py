@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
-from budgets.report.markdown import amount, duration
+from budgets.report.markdown import amount
 from budgets.report.model import Balance
 from budgets.report.pace_text import clock
+from budgets.words import duration
 from orchestrator.watch.glyphs import (
     BAD,
     FAINT,

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from budgets.accounts import MS_PER_HOUR
 from budgets.report.model import Balance
 from budgets.state import RunState
-from budgets.statistics.comparison import percent
+from budgets.words import about, percent
 from orchestrator.report.answers.asked import Asked
-from orchestrator.report.numbers import about
 
 WORTH_SAYING = 0.1
 """Of all device time: a calibration that took less is no news."""

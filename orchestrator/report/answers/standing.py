@@ -8,12 +8,12 @@ from budgets.plain import one_line
 from budgets.rules.table import HOLDING_UP
 from budgets.rules.triggers import Trigger, verdict_of
 from budgets.verdict.luck import promise
+from budgets.words import about
 from orchestrator.report.answers.afterwards import After
 from orchestrator.report.answers.asked import BEGAN, Asked, command
 from orchestrator.report.answers.cost import cost
 from orchestrator.report.answers.words import sentence_case
 from orchestrator.report.model import Answer
-from orchestrator.report.numbers import about
 
 FOR_GOOD = ("too_few_healthy", "baseline_failed")
 """Rules about what is paid for and would be the same again."""

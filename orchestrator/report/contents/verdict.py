@@ -14,6 +14,7 @@ from budgets.verdict.findings_text import (
     finalist_table,
     gain_lines,
 )
+from budgets.words import number
 from orchestrator.report.contents.blocks import Block, Column, Items, Table, Text, names
 from orchestrator.report.contents.figures import Figures
 from orchestrator.report.contents.parsed import blocks_of
@@ -73,8 +74,6 @@ def _evidence(report: Report, found: Findings, figures: Figures) -> Iterator[Blo
         control_table(found), ("Controls: with something switched off, at the baseline's knobs",)
     )
     yield from _scores(report.arms)
-    if found.advice is not None:
-        yield Text(found.advice)
 
 
 def _scores(arms: tuple[ArmScores, ...]) -> Iterator[Block]:
@@ -115,6 +114,5 @@ def _score(arms: list[ArmScores], why: str, name: str, seed: int) -> str:
     is_rung = why == _WHY["rung"]
     for arm in arms:
         if arm.name == name and seed in arm.scores and (arm.panel == "rung") == is_rung:
-            score = arm.scores[seed]
-            return "none" if score is None else f"{score:.5g}"
+            return number(arm.scores[seed], none="none")
     return ""

@@ -4,17 +4,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from budgets.report.model import Balance
+from budgets.words import counted
 from orchestrator.charts.chart import Axis, Bars, Chart, Line, Mark, Plot, Role
 from orchestrator.report.model import Report
 from orchestrator.report.plots.candidates import generation_axis, is_search
-from orchestrator.report.plots.words import (
-    Unit,
-    counted,
-    device_hours_unit,
-    seconds_unit,
-    sentences,
-    short,
-)
+from orchestrator.report.plots.words import Unit, device_hours_unit, seconds_unit, sentences
 
 PARTS: tuple[tuple[str, Role, str], ...] = (
     ("useful", "useful", "useful"),
@@ -234,11 +228,9 @@ def _amount(balance: Balance, value: float) -> str:
     """`480`, `41.2 s`, `1.5` of money."""
     if balance.currency.startswith("evaluations"):
         return f"{value:.0f}"
-    return (
-        short(value)
-        if balance.currency == "cost"
-        else seconds_unit(3600 * value).said(3600 * value)
-    )
+    if balance.currency == "cost":
+        return f"{value:.3g}"
+    return seconds_unit(3600 * value).said(3600 * value)
 
 
 def _said(balance: Balance) -> str:

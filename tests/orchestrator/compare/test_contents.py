@@ -50,8 +50,8 @@ def test_then_who_gained_anything_the_largest_first(
         make_side("c", gain=make_gain(0.05)),
     )
     assert lead(own).sentence == (
-        "More than chance, each over its own baseline on fresh seeds: c 5% better (at least 4%), "
-        "a 2% better (at least 1%)."
+        "More than chance, each over its own baseline on fresh seeds: c 5% better (at least 4%) "
+        "and a 2% better (at least 1%)."
     )
 
 
