@@ -20,6 +20,7 @@ from budgets.report.sentence import sentence
 from budgets.report.usage import idle_hours, slot_hours, wasted_hours
 from budgets.rules.triggers import Verdict, verdict_of
 from budgets.state import Generation, RunState
+from budgets.statistics.totals import total
 from budgets.verdict.finalists import stood_for
 from budgets.verdict.findings import Findings, findings
 
@@ -279,7 +280,7 @@ def _row(generation: Generation) -> GenerationRow:
         healthy=len(healthy),
         failed=len(generation.failed),
         best=min(healthy, default=None),
-        mean=sum(healthy) / len(healthy) if healthy else None,
+        mean=total(healthy) / len(healthy) if healthy else None,
         sigma=generation.told.sigma if generation.told else None,
         eval_seconds=median(seconds) if seconds else None,
         short=not generation.is_full,

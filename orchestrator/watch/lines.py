@@ -48,7 +48,7 @@ def line_of(state: RunState, event: Event, *, brief: bool = False) -> str | None
             said, paid = _generation(state, event), spent(balances(state))
             return said if brief else f"{said}\n  Spent: {paid}.\n  {pace_line(pace(state))}"
         case PanelAsked():
-            return _panel(event)
+            return _panel(state, event)
         case Opened():
             return _opened(state)
         case Late() | Fired() | Decided() | Overridden() | Withdrawn():
@@ -112,15 +112,17 @@ def _batch(event: Late) -> str:
     return f"{where} {event.generation}"
 
 
-def _panel(event: PanelAsked) -> str:
+def _panel(state: RunState, event: PanelAsked) -> str:
     count = sum(map(len, event.seeds))
     if event.panel == "proxy":
         return (
             f"Generation {event.number} short as well, to see if both agree: {count} evaluations."
         )
     names = ", ".join(arm.name for arm in event.arms)
-    where = {"reference": ", in slots that would be idle", "rung": ", with more FLOPs"}
-    return f"On fresh seeds{where.get(event.panel, '')}: {names} ({count} evaluations)."
+    where = ", in slots that would be idle" if event.panel == "reference" else ""
+    if event.panel == "rung" and (rung := state.plan.confirmation and state.plan.confirmation.rung):
+        where = f", with {rung.varied.label}"
+    return f"On fresh seeds{where}: {names} ({count} evaluations)."
 
 
 def _where(state: RunState, event: Settled) -> str:
