@@ -6,6 +6,7 @@ from budgets.plain import printable
 from budgets.report.markdown import amount
 from budgets.report.model import Balance
 from budgets.report.pace import Pace
+from budgets.report.pace_text import track
 from budgets.words import duration, number
 from orchestrator.serve.entry import Entry
 from orchestrator.serve.view import Bar, Cell, Row, Since, View
@@ -77,8 +78,7 @@ def _ends(pace: Pace) -> str:
     if pace.eta is None or pace.remaining_hours is None:
         return ""
     over = (pace.eta + timedelta(seconds=30)).replace(second=0, microsecond=0).astimezone()
-    keeps = {True: ", on track", False: f", off track ({pace.binding})", None: ""}[pace.on_track]
-    return f"at about {over:%Y-%m-%d %H:%M}{keeps}"
+    return ", ".join(filter(None, (f"at about {over:%Y-%m-%d %H:%M}", track(pace))))
 
 
 def _tables(snapshot: Snapshot) -> dict[str, list[Row]]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from budgets.report.markdown import amount
 from budgets.report.model import Balance
-from budgets.report.pace_text import clock
+from budgets.report.pace_text import clock, track
 from budgets.words import duration
 from orchestrator.watch.glyphs import (
     BAD,
@@ -53,20 +53,17 @@ def when(found: Snapshot) -> Line:
     """When it will be over, and whether it keeps to its plan."""
     pace, pieces = found.pace, list[Piece]()
     if not found.is_over and pace.remaining_hours is not None:
-        left = f"{duration(3600 * pace.remaining_hours)} to go, "
+        left = f"{duration(3600 * pace.remaining_hours)} left, "
         if found.standing == "running" and pace.eta is not None:
-            left += f"over at {clock(pace.eta, found.now.astimezone())}, "
+            left += f"ends at {clock(pace.eta, found.now.astimezone())}, "
         pieces.append((left, None))
-        if pace.on_track is True:
-            pieces.append(("on track, ", None))
-        elif pace.on_track is False:
-            short = duration(-3600 * (pace.slack_hours or 0.0))
-            pieces.append((f"off track by {short} ({pace.binding}), ", ODD))
+        if said := track(pace):
+            pieces.append((f"{said}, ", ODD if said.startswith("off") else None))
     return (*pieces, (f"{duration(3600 * pace.elapsed_hours)} open", None))
 
 
 def evaluations(found: Snapshot) -> Line:
-    """How many are ok, failed, lost, in flight, to come; how many an hour."""
+    """How many are ok, failed, lost, in flight, left; how many an hour."""
     counts, rate = found.counts, found.pace.evals_per_hour
     pieces: list[Piece] = [(f"{counts.ok} ok", None)]
     if counts.failed:
@@ -74,7 +71,7 @@ def evaluations(found: Snapshot) -> Line:
         pieces.append((f", {sum(counts.failed.values())} failed ({kinds})", BAD))
     if counts.lost:
         pieces.append((f", {counts.lost} lost", ODD))
-    pieces.append((f", {counts.in_flight} in flight, {counts.to_come} to come", None))
+    pieces.append((f", {counts.in_flight} in flight, {counts.to_come} left", None))
     if rate is not None:
         pieces.append((f", {rate:,.0f} an hour", None))
     return tuple(pieces)
@@ -175,7 +172,7 @@ def recent(ended: tuple[Ended, ...]) -> list[Line]:
 def _ended(one: Ended) -> Line:
     is_well = one.score is not None
     result = f"{one.status} {one.score:.5g}" if one.score is not None else str(one.status)
-    again = ", tried again" if one.is_again else ""
+    again = ", retried" if one.is_again else ""
     why = f": {one.cause}" if one.cause else ""
     return (
         (f"{one.what}  ", None),
