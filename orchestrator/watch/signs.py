@@ -21,6 +21,9 @@ from orchestrator.watch.snapshot import DeviceRow, Snapshot
 READ_BYTES = 4096
 """Of a file, from its end: some heartbeats, and more than one of a screenful of metrics."""
 
+HEARTBEATS = 12
+"""Attempts whose files are read for a terminal: those that run for the longest time."""
+
 MOST_NAME = 80
 """Characters of a device's name."""
 

@@ -159,6 +159,11 @@ class Snapshot(_Part):
     withdrawn: tuple[str, ...]
 
     @property
+    def holder(self) -> str:
+        """Who carries it out, without the time that passes by itself."""
+        return self.whose if self.standing == "running" else self.standing
+
+    @property
     def said(self) -> str:
         """Where it stands, and what to do about it."""
         return f"{self.sentence} {self.way_on}".rstrip()
