@@ -58,12 +58,10 @@ def _title(entry: Entry, snapshot: Snapshot) -> str:
 
 
 def _text(snapshot: Snapshot) -> dict[str, str]:
-    scores = [_said(line) for line in parts.scores(snapshot, UNICODE)]
-    best = [line for line in scores if line.startswith("best")]
     return {
         "course": snapshot.course,
-        "score": "; ".join(line for line in scores if line not in best),
-        "best": "; ".join(line.removeprefix("best ") for line in best),
+        "score": "".join(map(_said, parts.mean(snapshot, UNICODE))),
+        "best": "".join(map(_said, parts.best(snapshot.scores))).removeprefix("best "),
         "counts": _said(parts.evaluations(snapshot)),
         "ends": "" if snapshot.way_on else _ends(snapshot.pace),
     }

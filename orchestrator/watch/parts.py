@@ -77,8 +77,8 @@ def evaluations(found: Snapshot) -> Line:
     return tuple(pieces)
 
 
-def scores(found: Snapshot, glyphs: Glyphs) -> Iterator[Line]:
-    """The last mean beside the baseline and its noise; the best beside what luck gives."""
+def mean(found: Snapshot, glyphs: Glyphs) -> list[Line]:
+    """The last mean beside the baseline and its noise."""
     known = found.scores
     sd, baseline = known.noise_sd, known.baseline
     noise = "" if sd is None else f" {glyphs.about} {2 * sd:.2g}"
@@ -86,13 +86,17 @@ def scores(found: Snapshot, glyphs: Glyphs) -> Iterator[Line]:
     last = next((g for g in reversed(known.generations) if g.mean is not None), None)
     if last is not None and last.mean is not None and found.phase != "calibration":
         so_far = "" if last.is_told else " so far"
-        yield (f"mean{so_far} {last.mean:.5g}", STRONG), *_beside(last, base, known.band)
-    elif base:
-        yield ((base, None),)
-    if known.best is not None:
-        luck = known.best_by_luck
-        by_luck = "" if luck is None else f"; luck alone would give {luck:.5g}"
-        yield (f"best {known.best:.5g}", STRONG), (by_luck, None)
+        return [((f"mean{so_far} {last.mean:.5g}", STRONG), *_beside(last, base, known.band))]
+    return [((base, None),)] if base else []
+
+
+def best(known: Scores) -> list[Line]:
+    """The best score beside what luck gives."""
+    if known.best is None:
+        return []
+    luck = known.best_by_luck
+    by_luck = "" if luck is None else f"; luck alone would give {luck:.5g}"
+    return [((f"best {known.best:.5g}", STRONG), (by_luck, None))]
 
 
 def _beside(last: GenerationScores, base: str, band: tuple[float, float] | None) -> Iterator[Piece]:

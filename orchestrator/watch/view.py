@@ -111,7 +111,7 @@ def _parts(found: Snapshot, width: int, glyphs: Glyphs) -> dict[str, list[Line]]
         "time": [parts.when(found)],
         "so": list(_so(found, width)),
         "evaluations": [parts.evaluations(found)],
-        "score": list(parts.scores(found, glyphs)),
+        "score": [*parts.mean(found, glyphs), *parts.best(found.scores)],
         "means": parts.means(found.scores, width, glyphs),
         "fresh seeds": parts.arms(found.arms),
         "budget": parts.budget(found.balances, width, glyphs),
