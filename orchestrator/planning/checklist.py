@@ -147,7 +147,7 @@ def _ago(days: float) -> str:
 
 
 def _wall(facts: Facts) -> Item:
-    question = "Is the wall time acceptable?"
+    question = "Is the wall clock acceptable?"
     if facts.hours is None:
         return Item(question, "unknown", "no times")
     needed = f"{facts.hours_are} within {duration(3600 * facts.hours)}"

@@ -87,7 +87,7 @@ def _caps(caps: Caps, price: float) -> Iterator[tuple[str, str]]:
 
 
 def _limits(limits: Limits) -> Iterator[tuple[str, str]]:
-    yield "wall clock", f"{limits.wall_seconds:g} s, and {limits.grace_seconds:g} s to end"
+    yield "time limit", f"{limits.wall_seconds:g} s, and {limits.grace_seconds:g} s to end"
     if limits.stall_seconds is not None:
         yield "silence", f"{limits.stall_seconds:g} s"
     if limits.memory_bytes is not None:

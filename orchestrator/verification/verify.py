@@ -128,7 +128,7 @@ def _accounts(records: Sequence[Record], state: RunState) -> str:
     booked = (own.evaluations, own.apart, own.device_ms, own.reserved_device_ms)
     if added != booked:
         raise DivergedError(f"the accounts say {booked}, the records add up to {added}")
-    apart = f", {added[1]} beside the search" if added[1] else ""
+    apart = f", {added[1]} for the comparison" if added[1] else ""
     return (
         f"accounts: {added[0]} evaluations{apart} and {added[2] / 1000:.1f} device-seconds add up"
     )
@@ -152,7 +152,7 @@ def _seeds(state: RunState, seeded: Callable[[int], int]) -> str:
                 f"the plan gives {expected}"
             )
     fresh = fresh_seeds(state)
-    beside = f", none of the {fresh} beside the search is one of them" if fresh else ""
+    beside = f", none of the {fresh} of the comparison is one of them" if fresh else ""
     return f"evaluation seeds: {len(state.generations)} generations use the plan's{beside}"
 
 

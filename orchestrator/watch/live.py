@@ -20,7 +20,7 @@ from orchestrator.watch.later import later
 from orchestrator.watch.lines import is_lasting, line_of
 from orchestrator.watch.noted import Noted
 from orchestrator.watch.screen import Screen, can_paint
-from orchestrator.watch.signs import Signs
+from orchestrator.watch.signs import HEARTBEATS, Signs
 from orchestrator.watch.snapshot import Snapshot
 from orchestrator.watch.stray import caught
 from orchestrator.watch.take import snapshot
@@ -38,9 +38,6 @@ ABOVE = 6
 
 MOST_UNNOTED = 1000
 """Records that wait for somebody to look."""
-
-HEARTBEATS = 12
-"""Attempts whose heartbeat files are read, those that run for the longest time."""
 
 
 class Listener(Console):

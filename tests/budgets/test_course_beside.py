@@ -317,7 +317,7 @@ def test_evaluations_beside_the_search_are_counted_apart_and_never_more_than_pla
         story.say(reserved(seed, panel="winner"))
     assert story.state.accounts.apart_free == 0
     assert story.state.accounts.evaluations_free == 12
-    with pytest.raises(ImpossibleEventError, match="evaluations beside the search"):
+    with pytest.raises(ImpossibleEventError, match="comparison evaluations"):
         story.say(reserved(seeds[planned - 11], panel="winner"))
 
 

@@ -222,16 +222,16 @@ def test_a_run_without_a_time_has_no_track(timed: Any) -> None:
 def test_the_pace_is_one_line(timed: Any) -> None:
     state = in_pairs(timed(), 2.0)
     assert pace_line(pace(state), BEGAN) == (
-        "On track: 9 s open, 4 s to go, over at 00:00:13, 50% done, 3,600 evaluations an hour."
+        "On track: 9 s open, 4 s left, ends at 00:00:13, 50% done, 3,600 evaluations an hour."
     )
     slow = pace_line(pace(in_pairs(timed(), 4.0)), BEGAN)
-    assert slow.startswith("Off track, 6 s beyond what its plan and 15 % more allow: ")
+    assert slow.startswith("Off track by 6 s (forecast): ")
 
 
 def test_a_run_off_its_window_says_by_how_much(timed: Any) -> None:
     window = Window(hours=20 / HOUR, margin_seconds=0)
     state = in_pairs(timed(caps=Caps(evaluations=8, window=window)), 2.0)
-    assert pace_line(pace(state), BEGAN).startswith("Off track, 3 s too little (--window): ")
+    assert pace_line(pace(state), BEGAN).startswith("Off track by 3 s (--window): ")
 
 
 def test_a_moment_of_another_day_has_its_date() -> None:
@@ -250,7 +250,7 @@ def test_a_finished_run_has_nothing_to_go(timed: Any) -> None:
     run.story.ask()
     state = in_pairs(run, 2.0)
     assert pace_line(pace(state), BEGAN) == (
-        "On track: 13 s open, 0 s to go, 100% done, 3,600 evaluations an hour."
+        "On track: 13 s open, 0 s left, 100% done, 3,600 evaluations an hour."
     )
 
 
