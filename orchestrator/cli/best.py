@@ -21,9 +21,10 @@ from orchestrator.best.training import (
     training_of,
 )
 from orchestrator.cli.analyze import same_objective
+from orchestrator.cli.conducting import conducting, finish
 from orchestrator.cli.given import resolved_of
 from orchestrator.cli.options import BESIDE, TRACK, Json, RunName, taking
-from orchestrator.cli.terminal import conducting, finish, print_json, print_line
+from orchestrator.cli.terminal import print_json, print_line
 from orchestrator.config.asked import Conduct, conduct_of, terms_of
 from orchestrator.config.sections import MOST_SEEDS
 from orchestrator.execution.engine import devices_of

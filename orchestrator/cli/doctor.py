@@ -3,12 +3,11 @@
 from typing import Annotated
 
 import typer
-from rich.markdown import Markdown
 from typer import Context, Option
 
 from orchestrator.cli.given import resolved_of
 from orchestrator.cli.options import CONFIG, MACHINE, PLACE, TUNED, Json, keys, taking
-from orchestrator.cli.terminal import console, print_json
+from orchestrator.cli.terminal import print_json, print_markdown
 from orchestrator.doctor.examine import examine
 from orchestrator.doctor.finding import as_dict, nothing_is_missing
 from orchestrator.doctor.subject import subject_of
@@ -34,6 +33,6 @@ def doctor(
     if as_json:
         print_json(as_dict(sections))
     else:
-        console().print(Markdown(to_markdown(sections)))
+        print_markdown(to_markdown(sections))
     if not nothing_is_missing(sections):
         raise typer.Exit(EXIT_MISSING)

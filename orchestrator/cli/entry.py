@@ -23,6 +23,7 @@ from orchestrator.cli.analyze import analyze
 from orchestrator.cli.best import best
 from orchestrator.cli.calibrate import calibrate
 from orchestrator.cli.compare import compare
+from orchestrator.cli.conducting import EXIT_CORRUPT, EXIT_SIGNAL, EXIT_STORAGE
 from orchestrator.cli.doctor import doctor
 from orchestrator.cli.dry_run import show_dry_run
 from orchestrator.cli.explain import explain
@@ -41,7 +42,7 @@ from orchestrator.cli.shards import shards
 from orchestrator.cli.slurm import exports
 from orchestrator.cli.space import spaces
 from orchestrator.cli.status import status
-from orchestrator.cli.terminal import EXIT_CORRUPT, EXIT_SIGNAL, EXIT_STORAGE, print_json
+from orchestrator.cli.terminal import print_json
 from orchestrator.cli.track import track
 from orchestrator.execution.server import EngineError
 from orchestrator.records.diverged import ReplayError

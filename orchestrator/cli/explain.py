@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Annotated
 
-from rich.markdown import Markdown
 from typer import Argument, Context
 
 from budgets.plain import plain
@@ -20,7 +19,7 @@ from orchestrator.cli.options import (
     ThresholdsFile,
     taking,
 )
-from orchestrator.cli.terminal import console, print_json
+from orchestrator.cli.terminal import print_json, print_markdown
 from orchestrator.config.thresholds import changes
 from orchestrator.records.recorded import find_run, load_state
 
@@ -68,7 +67,7 @@ def explain(
         where = None if directory is None else str(directory)
         print_json({"directory": where, "rules": rows})
     else:
-        console().print(Markdown("\n".join(lines)))
+        print_markdown("\n".join(lines))
 
 
 def _is_a_configuration(named: Path) -> bool:

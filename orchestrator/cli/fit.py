@@ -6,14 +6,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from rich.markdown import Markdown
-
 from budgets.calibration import measure
 from budgets.plain import printable
 from budgets.terms import Calibration, Devices, Plan
 from budgets.words import duration
 from objectives.api import Objective
-from orchestrator.cli.terminal import console, print_json, print_line
+from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.config.asked import Asked
 from orchestrator.config.resolve import all_keys
 from orchestrator.execution.engine import devices_of
@@ -101,7 +99,7 @@ def fit_phase(asked: Asked, fitting: Fitting) -> None:
         }
         print_json(document)
         return
-    console().print(Markdown(to_markdown(found, room)))
+    print_markdown(to_markdown(found, room))
     for note in times.notes():
         print_line(printable(f"Note: {note}."))
     if changes is not None:

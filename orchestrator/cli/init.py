@@ -4,13 +4,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from rich.markdown import Markdown
 from typer import Option
 
 from budgets.ledger.storage import write_aside
 from budgets.plain import plain, printable
 from orchestrator.cli.options import Json
-from orchestrator.cli.terminal import console, print_json, print_line
+from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.config import explain
 from orchestrator.config.asked import request_of
 from orchestrator.config.resolve import Resolved
@@ -84,4 +83,4 @@ def explain_file(resolved: Resolved, *, as_json: bool) -> None:
     if as_json:
         print_json(document)
     else:
-        console().print(Markdown("\n".join(lines)))
+        print_markdown("\n".join(lines))

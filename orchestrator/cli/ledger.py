@@ -12,6 +12,7 @@ from budgets.ledger.head import read_mark, records_lost
 from budgets.ledger.storage import unused
 from budgets.plain import printable
 from budgets.report.model import budget_report
+from orchestrator.cli.conducting import EXIT_CORRUPT
 from orchestrator.cli.given import resolved_of
 from orchestrator.cli.options import (
     CAPS,
@@ -24,7 +25,7 @@ from orchestrator.cli.options import (
     taking,
 )
 from orchestrator.cli.program import examples, group
-from orchestrator.cli.terminal import EXIT_CORRUPT, print_json, print_line, write_bytes
+from orchestrator.cli.terminal import print_json, print_line, write_bytes
 from orchestrator.config.asked import window_of
 from orchestrator.records.export import Format
 from orchestrator.records.export import export as export_run

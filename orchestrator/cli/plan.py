@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
 
-from rich.markdown import Markdown
 from typer import Context, Option
 
 from budgets.plain import printable
@@ -16,7 +15,7 @@ from orchestrator.cli.fit import fit_phase, fitting_of
 from orchestrator.cli.given import PhaseName, asked_for
 from orchestrator.cli.options import CONFIG, FOLLOWING, SEARCH, Command, Json, taking
 from orchestrator.cli.program import examples, group
-from orchestrator.cli.terminal import console, print_json
+from orchestrator.cli.terminal import print_json, print_markdown
 from orchestrator.config.asked import Asked
 from orchestrator.execution.engine import devices_of
 from orchestrator.execution.evaluate import Slots
@@ -109,7 +108,7 @@ def show(page: "Page") -> None:
     """Print it."""
     from orchestrator.planning.page_text import to_markdown
 
-    console().print(Markdown(to_markdown(page)))
+    print_markdown(to_markdown(page))
 
 
 def _progress(tier: Tier, done: int, of: int) -> None:

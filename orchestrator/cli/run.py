@@ -1,7 +1,7 @@
 """`phase1`, `phase2` and `run`: a search, or what a file describes."""
 
 from orchestrator.cli.campaign import run_campaign
-from orchestrator.cli.terminal import conducting, finish
+from orchestrator.cli.conducting import conducting, finish
 from orchestrator.config.asked import Asked
 
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-from rich.markdown import Markdown
 from typer import Argument, Context, Option
 
 from budgets.plain import printable
@@ -17,7 +16,7 @@ from orchestrator.campaign.conditions import factors_of
 from orchestrator.cli.given import resolved_of
 from orchestrator.cli.options import LAID_OVER, ConfigurationFile, Json, taking
 from orchestrator.cli.program import examples, group
-from orchestrator.cli.terminal import console, print_json, print_line
+from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.config.resolve import Resolved, resolve
 from orchestrator.slurm.asked import slurm_options
 from orchestrator.slurm.job import Export
@@ -69,7 +68,7 @@ def slurm(
         print_json({**document, "said": said, "notes": notes})
         return
     if not write:
-        console().print(Markdown(preview(export, found, notes)))
+        print_markdown(preview(export, found, notes))
     print_line(printable(f"{export.directory} {said}."))
     if write:
         print_line(printable(f"Submit it with: {export.directory}/submit_all.sh"))

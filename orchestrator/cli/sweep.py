@@ -2,11 +2,11 @@
 
 from typing import Annotated
 
-from rich.markdown import Markdown
 from typer import Option
 
 from objectives.api import Objective
-from orchestrator.cli.terminal import conducting, console, finish, print_json
+from orchestrator.cli.conducting import conducting, finish
+from orchestrator.cli.terminal import print_json, print_markdown
 from orchestrator.config.asked import Conduct
 from orchestrator.running.sweep import (
     LEAST_EVALUATIONS,
@@ -56,4 +56,4 @@ def sweep_workers(how: Conduct, wanted: Sweep) -> None:
         print_json(as_document(found, fitted, slots.count))
     else:
         name = f"{objective.spec.name} on {slots.device_name}"
-        console().print(Markdown(to_markdown(name, found, fitted, slots.count)))
+        print_markdown(to_markdown(name, found, fitted, slots.count))

@@ -10,8 +10,9 @@ import typer
 from typer import Option
 
 from budgets.plain import printable
+from orchestrator.cli.conducting import EXIT_STORAGE
 from orchestrator.cli.options import DEFAULT_ROOT, Json, Root, RunName
-from orchestrator.cli.terminal import EXIT_STORAGE, print_json, print_line
+from orchestrator.cli.terminal import print_json, print_line
 from orchestrator.records.recorded import find_run, load_state
 from orchestrator.trackers.followers import LINGER, PATIENCE_SECONDS, Following
 from orchestrator.trackers.names import elsewhere, known, refuse_missing, tell_later, view
