@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from typer import Context
 
+from budgets.plain import PROGRAM
 from objectives import secrets
 from orchestrator.cli.options import (
     CONFIG,
@@ -51,9 +52,7 @@ def asked_for(context: Context, phase: PhaseName, *, as_json: bool) -> Asked:
     """What is asked for of a phase. Raises ValueError on what cannot be."""
     resolved = resolved_of(context, flags={"search.phase": (phase, phase)})
     if resolved.campaign is not None:
-        raise ValueError(
-            f"{resolved.file} describes a campaign, not a search: orchestrator run FILE"
-        )
+        raise ValueError(f"{resolved.file} describes a campaign, not a search: {PROGRAM} run FILE")
     return _asked(context, resolved, as_json=as_json)
 
 

@@ -5,6 +5,7 @@ from os.path import isdir, normpath
 from pathlib import Path
 
 from budgets.ledger.chain import LEDGER
+from budgets.plain import PROGRAM
 from orchestrator.campaign.runs import DEPTHS
 from orchestrator.records.manifest import read_manifest
 from orchestrator.records.recorded import find_run, is_there, recorded_plan
@@ -36,7 +37,7 @@ def _hint(found: Sequence[Path]) -> str:
     plan = recorded_plan(found[0]) if len(found) == 1 else None
     if plan is None or plan.campaign is None:
         return ""
-    return ": it is a campaign, whose conditions its report compares. See: orchestrator report RUN"
+    return f": it is a campaign, whose conditions its report compares. See: {PROGRAM} report RUN"
 
 
 def _runs_of(name: str, root: Path) -> Iterator[Path]:
