@@ -81,9 +81,7 @@ before, running, looking, proving = (
     for title in ("Before you pay", "Run", "Look", "Change and prove")
 )
 before(epilog=examples("doctor", "doctor --config search.toml --quick"))(doctor)
-before(epilog=examples("init --template phase1", "init --template phase1 --write search.toml"))(
-    init
-)
+before(epilog=examples("init --template phase1", "init --template phase1 --out search.toml"))(init)
 before("dry-run", epilog=examples("dry-run", "dry-run --config search.toml"))(show_dry_run)
 before(epilog=examples("explain", "explain min-nanochat-s1", "explain search.toml"))(explain)
 before(
@@ -140,13 +138,13 @@ looking(epilog=examples("compare min-nanochat-s1 min-nanochat-s2 --html"))(compa
 looking(epilog=examples("best", "best first --json", "best first --train --times 4 --seeds 2"))(
     best
 )
-looking(epilog=examples("analyze first", "analyze first --evaluate"))(analyze)
+looking(epilog=examples("analyze", "analyze first --evaluate"))(analyze)
 looking(epilog=examples("serve", "serve min-nanochat-s1 --port 0 --open"))(serve)
 looking(epilog=examples("track min-nanochat-s1 --to tensorboard"))(track)
 looking(epilog=examples("history", "history --write"))(history)
 
 proving(epilog=examples('amend min-nanochat-s1 --max-hours 4 --reason "it pays"'))(amend)
-proving(epilog=examples("verify min-nanochat-s1"))(verify)
+proving(epilog=examples("verify", "verify min-nanochat-s1"))(verify)
 app.add_typer(ledgers, name="ledger", rich_help_panel="Change and prove")
 
 
@@ -186,23 +184,6 @@ def main() -> None:
     except KeyboardInterrupt:
         print("Interrupted.", file=sys.stderr)
         sys.exit(EXIT_SIGNAL + signal.SIGINT)
-
-
-_FLAGS = {
-    "assumed_seconds": "--assume-eval-seconds",
-    "cost": "--max-cost",
-    "device_hours": "--max-device-hours",
-    "evaluation_seed": "--eval-seed",
-    "hours": "--max-hours",
-    "patience_generations": "--patience",
-    "patience_improve": "--min-improve",
-    "price_per_device_hour": "--price-per-device-hour",
-    "seed": "--seed",
-    "sigma0": "--sigma0",
-    "stall_seconds": "--stall-seconds",
-    "wall_seconds": "--limit-seconds",
-}
-"""Where a plan's fields come from, for messages about them."""
 
 
 def _in_words(error: Exception) -> str:
@@ -246,5 +227,4 @@ def _complaint(details: ErrorDetails) -> str:
     message = details["msg"].removeprefix("Value error, ")
     if not details["loc"]:
         return message
-    field = str(details["loc"][-1])
-    return f"{_FLAGS.get(field, field)}: {message}, got {details['input']!r}"
+    return f"{details['loc'][-1]}: {message}, got {details['input']!r}"

@@ -1,4 +1,4 @@
-"""`ledger verify|head|salvage|export` and `amend`: what can be done with a ledger by hand."""
+"""`verify`, `amend` and `ledger head|salvage|export`: what can be done with a ledger by hand."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -34,10 +34,10 @@ from orchestrator.running.amend import Amendment
 from orchestrator.running.amend import amend as amend_run
 from orchestrator.running.session import system_clock
 
-ledgers = group("The file that a run is.", "ledger head min-nanochat-s1")
+ledgers = group("Read, repair and export a run's ledger.", "ledger head min-nanochat-s1")
 
 
-@ledgers.command(epilog=examples("ledger verify min-nanochat-s1"))
+@ledgers.command(hidden=True, epilog=examples("ledger verify min-nanochat-s1"))
 def verify(
     run: RunName = None,
     root: Root = DEFAULT_ROOT,

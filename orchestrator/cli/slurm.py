@@ -1,4 +1,4 @@
-"""`export slurm FILE [DIR]`: the runs of a file as jobs of a cluster."""
+"""`export slurm FILE`: the runs of a file as jobs of a cluster."""
 
 import re
 import sys
@@ -35,14 +35,16 @@ def export() -> None:
 
 
 @exports.command(
-    epilog=examples("export slurm search.toml", "export slurm campaign.toml jobs --write")
+    epilog=examples("export slurm search.toml", "export slurm campaign.toml --out jobs --write")
 )
 @taking(LAID_OVER)
 def slurm(
     context: Context,
     file: ConfigurationFile,
-    directory: Annotated[
-        Path | None, Argument(metavar="DIR", help="Where to; default: the campaign's name.")
+    formerly: Annotated[Path | None, Argument(hidden=True)] = None,
+    out: Annotated[
+        Path | None,
+        Option("--out", metavar="DIR", help="Where to; default: the campaign's name."),
     ] = None,
     write: Annotated[bool, Option("--write", help="Create it; without: only show it.")] = False,
     over: Annotated[
@@ -55,7 +57,7 @@ def slurm(
     Writes nothing; with --write the directory.
     """
     resolved = resolved_of(context, file)
-    export = export_of(resolved, directory)
+    export = export_of(resolved, out or formerly)
     files, notes = files_of(export), tuple(_notes(resolved, export))
     found = resources(export, _objectives(resolved))
     if write:
@@ -123,4 +125,4 @@ def _notes(resolved: Resolved, export: Export) -> Iterator[str]:
         if cut.get(job.name, 1) > 1 + export.requeues(job):
             yield f"{job.name} is requeued {export.requeues(job)} times at most: raise slurm.time"
     if any(job.seconds is None for job in export.jobs):
-        yield "no estimate: nobody has calibrated these runs; the time limits are slurm.time"
+        yield "no estimate: these runs are not calibrated; the time limits are slurm.time"
