@@ -40,7 +40,7 @@ def calibrate(
     sweep: SweepWorkers = False,
     counts: WorkerCounts = None,
     again: Annotated[
-        bool, Option("--again", help="Measure anew beside what there is; needs --reason.")
+        bool, Option("--again", help="Measure again, beside what there is; needs --reason.")
     ] = False,
     micro_batches: MicroBatches = None,
     override: Override = None,

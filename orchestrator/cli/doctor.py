@@ -1,4 +1,4 @@
-"""`doctor`: everything that a run needs, looked at, with the command that mends it."""
+"""`doctor`: everything that a run needs, looked at, with the command that fixes it."""
 
 from typing import Annotated
 
@@ -24,7 +24,7 @@ def doctor(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Whether all that a run needs is here, and the command that mends what is not. Writes nothing.
+    """Whether all that a run needs is here, and the command that fixes what is not. Writes nothing.
 
     Exit code 2 when something needed is missing.
     """

@@ -1,4 +1,4 @@
-"""`explain`: every rule, its limits, and what it sees in a run."""
+"""`explain`: every rule, its thresholds, and what it observes in a run."""
 
 from pathlib import Path
 from typing import Annotated
@@ -37,7 +37,7 @@ def explain(
     thresholds: ThresholdsFile = None,
     as_json: Json = False,
 ) -> None:
-    """Every rule and its limits, and what it sees in a run; or a file's values and their origin.
+    """Every rule, its thresholds and what it observes in a run; or a file's values and origins.
 
     --thresholds: the rules as those would have it. --set, --preset, --profile: the file with these.
 

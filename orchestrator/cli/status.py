@@ -42,7 +42,8 @@ def status(
     run: RunName = None,
     root: Root = DEFAULT_ROOT,
     watch: Annotated[
-        bool, Option("--watch", help="Follow it until it is over, or Ctrl-C; disturbs nobody.")
+        bool,
+        Option("--watch", help="Follow it until it is over, or Ctrl-C, without affecting the run."),
     ] = False,
     as_json: Json = False,
 ) -> None:

@@ -59,7 +59,7 @@ def test_power_is_imagined_on_request(command: "Command") -> None:
     assert answer.code == 0
     (tier,) = orjson.loads(answer.out)["tiers"]
     assert tier["power"]["detected"][0]["runs"] > 0
-    assert "Imagining searches of tier target" in answer.err
+    assert "Simulating searches of tier target" in answer.err
 
 
 def test_power_without_a_noise_says_that_nobody_knows(command: "Command") -> None:
