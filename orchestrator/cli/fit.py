@@ -51,11 +51,7 @@ def room_of(request: Request, now: datetime) -> Room:
     window, hours = request.window, request.max_hours
     rooms = []
     if window is not None:
-        whole = window.hours
-        if window.until is not None:
-            whole = (window.until - now).total_seconds() / 3600
-        assert whole is not None, "a window is hours, or a moment"
-        margin = window.margin_seconds / 3600
+        whole, margin = window.hours_from(now), window.margin_seconds / 3600
         if whole <= margin:
             raise ValueError(
                 f"--window: expected more than the --safety-margin of {60 * margin:g} minutes "

@@ -103,6 +103,16 @@ def names_of(text: str | None) -> tuple[str, ...]:
     return () if text is None else tuple(name.strip() for name in text.split(","))
 
 
+def numbers_of(flag: str, text: str, most: int = 4096) -> tuple[int, ...]:
+    """`1,4` as whole numbers, each once, in order. Raises ValueError, with the flag."""
+    words = [word.strip() for word in text.split(",")]
+    if not all(w.isascii() and w.isdecimal() and 1 <= int(w) <= most for w in words):
+        raise ValueError(
+            f"{flag}: expected whole numbers from 1 to {most}, split by commas, got {text!r}"
+        )
+    return tuple(sorted({int(word) for word in words}))
+
+
 def overrides_of(
     rules: list[str] | None, reason: str, *, again: bool = False
 ) -> tuple[tuple[str, str], ...]:

@@ -6,12 +6,12 @@ from typer import Option
 
 from objectives.api import Objective
 from orchestrator.cli.conducting import conducting, finish
+from orchestrator.cli.given import numbers_of
 from orchestrator.cli.terminal import print_json, print_markdown
 from orchestrator.config.asked import Conduct
 from orchestrator.running.sweep import (
     LEAST_EVALUATIONS,
     Sweep,
-    parse_worker_counts,
     swept,
     worker_counts,
 )
@@ -34,7 +34,7 @@ def sweep_of(how: Conduct, objective: Objective, counts: str | None, least: int 
     """
     slots = how.engine.slots()
     most = min(slots.count, how.pacing.max_concurrent or slots.count)
-    levels = worker_counts(most) if counts is None else parse_worker_counts(counts, most)
+    levels = worker_counts(most) if counts is None else numbers_of("--worker-counts", counts, most)
     return Sweep(objective, slots, levels, least or LEAST_EVALUATIONS)
 
 

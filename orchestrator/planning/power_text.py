@@ -56,7 +56,8 @@ def _words(page: Page) -> Iterator[str]:
         yield from _imagined(powers)
     else:
         yield (
-            "How probably a search finds such a winner, `--power` simulates, in some 30 s a tier."
+            "With what probability a search finds such a winner, `--power` simulates, in some 30 s "
+            "a tier."
         )
 
 
@@ -111,6 +112,6 @@ def _imagined(powers: list[Power]) -> Iterator[str]:
     )
     if any(power.method != power.asked_method for power in powers):
         yield (
-            f"Longer searches are simulated as {powers[-1].method}, which is quicker to simulate and "
-            "finds a little less."
+            f"Longer searches are simulated as {powers[-1].method}, which is quicker and finds a "
+            "little less."
         )

@@ -15,7 +15,6 @@ from orchestrator.planning.calibrations import find_calibration
 from orchestrator.planning.memory import (
     measured_peaks,
     memory_line,
-    parse_sizes,
     with_micro_batch,
 )
 
@@ -109,16 +108,6 @@ def test_the_effective_batch_stays() -> None:
 def test_a_size_that_cannot_be_is_refused(objective: Objective, size: int, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         with_micro_batch(objective, size)
-
-
-def test_sizes_are_read_once_each_in_order() -> None:
-    assert parse_sizes("4, 1,4") == (1, 4)
-
-
-@pytest.mark.parametrize("text", ["", "1,", "0,4", "-1", "1.5", "a"])
-def test_what_is_no_size_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="--micro-batches: expected sizes such as 1,4"):
-        parse_sizes(text)
 
 
 def test_a_batch_that_fits_whole_is_said_to(make_entry: "MakeEntry") -> None:

@@ -180,7 +180,7 @@ def test_a_file_that_names_no_tracker_is_refused(
 def test_trackers_are_for_a_training_not_for_a_look(command: "Command", run: Path) -> None:
     answer = command("best", RUN, "--track", "wandb")
     assert answer.code == 2
-    assert "--track: trackers are told of a training, so expected --train too" in answer.err
+    assert "--track: a training is logged to trackers, so expected --train too" in answer.err
 
 
 def test_a_training_of_what_is_best_is_told_too(command: "Command", run: Path) -> None:
