@@ -22,9 +22,10 @@ from orchestrator.best.training import (
     training_of,
 )
 from orchestrator.cli.analyze import same_objective
+from orchestrator.cli.conducting import conducting, finish
 from orchestrator.cli.given import resolved_of
 from orchestrator.cli.options import BESIDE, TRACK, Json, RunName, taking
-from orchestrator.cli.terminal import conducting, finish, print_json, print_line
+from orchestrator.cli.terminal import print_json, print_line
 from orchestrator.config.asked import Conduct, conduct_of, terms_of
 from orchestrator.config.sections import MOST_SEEDS
 from orchestrator.execution.engine import devices_of
@@ -57,7 +58,7 @@ def best(
         bool, Option("--flags", help="Print it as arguments of what is tuned, for a shell.")
     ] = False,
     anyway: Annotated[
-        bool, Option("--anyway", help="The best candidate, also where it is not recommended.")
+        bool, Option("--anyway", help="The best candidate, even where it is not recommended.")
     ] = False,
     train: Annotated[
         bool, Option("--train", help="Train it once more, longer; the same command resumes.")
@@ -67,7 +68,7 @@ def best(
         Option(
             "--times",
             metavar="TIMES",
-            help="With --train: so many times the budget; default: 4.",
+            help="With --train: times the training budget; default: 4.",
         ),
     ] = None,
     target_flops: Annotated[
@@ -83,7 +84,7 @@ def best(
             metavar="N",
             min=1,
             max=MOST_SEEDS,
-            help="With --train: fresh ones; default: 1.",
+            help="With --train: fresh seeds; default: 1.",
         ),
     ] = None,
     compare: Annotated[

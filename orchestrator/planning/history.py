@@ -21,6 +21,7 @@ from budgets.events import Settled, Status
 from budgets.fold import ImpossibleEventError
 from budgets.ledger.chain import LedgerCorruptError
 from budgets.ledger.storage import DISK, read_plain
+from budgets.plain import PROGRAM
 from budgets.report.pace import last_seen, timing
 from budgets.rules.triggers import Decision, Verdict, verdict_of
 from budgets.state import RunState
@@ -211,7 +212,7 @@ def note(root: Path, state: RunState, verdict: Verdict, say: Callable[[str], Non
     except (OSError, ValueError) as error:
         say(
             f"Warning: {root / HISTORY} does not have this run: {error}. Mend it with: "
-            "orchestrator history --write"
+            f"{PROGRAM} history --write"
         )
 
 

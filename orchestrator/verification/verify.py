@@ -14,6 +14,7 @@ from budgets.events import Late, Opened, Reserved, Settled, Status
 from budgets.fold import ImpossibleEventError, fold, paid_ms
 from budgets.ledger.chain import LEDGER, LedgerCorruptError, Record, read
 from budgets.ledger.head import records_lost, rolled_back
+from budgets.plain import PROGRAM
 from budgets.proxy.replay import first_divergence
 from budgets.report.liveness import centre_of, moved
 from budgets.report.model import BudgetReport
@@ -299,7 +300,7 @@ def _reports(directory: Path, records: Sequence[Record]) -> str:
             report = BudgetReport.model_validate_json(path.read_bytes())
         except ValidationError as error:
             raise DivergedError(
-                f"{path} is no budget report; write it again with: orchestrator report --rebuild"
+                f"{path} is no budget report; write it again with: {PROGRAM} report --rebuild"
             ) from error
         count = report.records
         if count > len(records) or records[count - 1].digest != report.head:

@@ -117,7 +117,7 @@ def test_an_estimate_is_good_from_85_to_115_per_cent(
     assert found.is_good == is_good
     text = to_markdown(budget_report(state))
     assert f"accuracy {accuracy}%" in text
-    assert ("Recalibrate: `orchestrator calibrate --again" in text) != is_good
+    assert ("Recalibrate: `python -m orchestrator calibrate --again" in text) != is_good
 
 
 def test_the_metrics_have_the_names_that_trackers_know(timed: Any) -> None:
