@@ -20,6 +20,7 @@ from budgets.ledger.chain import read
 from budgets.report.markdown import amount, to_markdown
 from budgets.report.model import BudgetReport, balances, budget_report, recommendation
 from budgets.report.pace import remaining_hours
+from budgets.rules.triggers import Verdict, disk_full
 from budgets.terms import Arm, Calibration, Caps, Envelope
 from budgets.verdict.decision import decide
 
@@ -77,6 +78,13 @@ def test_a_pause_gives_its_reason(story: "Story") -> None:
         "Look into it; to go on all the same, repeat the command with --override crash_rate "
         '--reason "..."'
     )
+
+
+def test_what_the_records_do_not_know_is_given(story: "Story") -> None:
+    verdict = Verdict("pause", (disk_full(0, "no space is left"),), "no space is left")
+    assert budget_report(story.state).decision == "continue"
+    report = budget_report(story.state, verdict)
+    assert (report.decision, report.sentence) == ("pause", "Paused: no space is left.")
 
 
 def test_a_stop_gives_its_reason(make_story: "MakeStory") -> None:
