@@ -7,6 +7,7 @@ import pytest
 from budgets.campaign.differences import Difference
 from budgets.campaign.effects import campaign_report
 from budgets.campaign.words import chance_in_words, in_words, moves, with_level
+from budgets.words import number
 
 if TYPE_CHECKING:
     from tests.budgets.campaign.conftest import Campaigns
@@ -50,6 +51,10 @@ def test_the_level_stands_before_the_bounds() -> None:
 )
 def test_a_chance_has_two_digits(chance: float | None, said: str) -> None:
     assert chance_in_words(difference(1.0, chance=chance)) == said
+
+
+def test_a_number_has_five_digits() -> None:
+    assert (number(3.138512), number(None)) == ("3.1385", "-")
 
 
 def test_each_factor_has_a_clause_with_its_own_levels(campaigns: "Campaigns") -> None:

@@ -360,7 +360,7 @@ def test_the_sentence_names_unproven_knobs_and_unstable_ends(make_story: "MakeSt
 def test_a_check_that_is_not_over_says_how_far_it_is(make_story: "MakeStory") -> None:
     story = checking(make_story)
     evaluate(story, 0, BASELINE)
-    assert budget_report(story.state).sentence == "Running: 4 of 20 evaluations settled."
+    assert budget_report(story.state).sentence == "4 of 20 evaluations settled."
 
 
 def test_the_report_survives_json(make_story: "MakeStory") -> None:

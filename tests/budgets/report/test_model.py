@@ -43,10 +43,10 @@ def calibrating(make_story: "MakeStory", repeats: int = 2) -> "Story":
 
 
 def test_a_running_search_says_how_far_it_is(story: "Story") -> None:
-    assert budget_report(story.state).sentence == "Running: 0 of 2 generations finished."
+    assert budget_report(story.state).sentence == "0 of 2 generations finished."
     story.score(1.0, 2.0, 3.0, 4.0)
     story.tell()
-    assert budget_report(story.state).sentence == "Running: 1 of 2 generations finished."
+    assert budget_report(story.state).sentence == "1 of 2 generations finished."
 
 
 def test_tier_min_says_the_plumbing_works_and_never_go(story: "Story") -> None:
@@ -455,7 +455,7 @@ def test_the_title_names_run_objective_phase_and_tier(
     story: "Story", make_story: "MakeStory"
 ) -> None:
     text = to_markdown(budget_report(story.state))
-    assert text.startswith("# small: sphere, phase1, tier min\n\n**Running: ")
+    assert text.startswith("# small: sphere, phase1, tier min\n\n**")
     calibration = to_markdown(budget_report(calibrating(make_story).state))
     assert calibration.startswith("# small: sphere, calibration\n")
 

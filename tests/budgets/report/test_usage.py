@@ -76,6 +76,15 @@ def test_a_run_that_was_not_opened_had_no_slots(make_story: "MakeStory") -> None
 def test_what_came_late_is_wasted_beyond_what_was_charged_before(story: "Story") -> None:
     story.ask()
     story.evaluate(0, Status.LOST, charged_ms=HOUR)
-    place = {"generation": 0, "candidate": 0, "seed": 5, "attempt": 1}
-    story.say(Late(**place, status=Status.OK, score=1.0, seconds=2.0, charged_ms=HOUR // 2))
+    late = Late(
+        generation=0,
+        candidate=0,
+        seed=5,
+        attempt=1,
+        status=Status.OK,
+        score=1.0,
+        seconds=2.0,
+        charged_ms=HOUR // 2,
+    )
+    story.say(late)
     assert wasted_hours(story.state) == 1.5

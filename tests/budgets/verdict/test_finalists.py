@@ -69,7 +69,9 @@ def test_what_stands_is_the_average_unless_a_model_put_the_mean(
     for candidate in range(4):
         story.evaluate(candidate)
     guided = Guided(centre=(0.9, 0.9), sigma=None, signal=0.1, noise=0.1)
-    told = replace(story.state.told[-1].told, generation=6, favourite=(0.9, 0.9), guided=guided)
+    last = story.state.told[-1].told
+    assert last is not None
+    told = replace(last, generation=6, favourite=(0.9, 0.9), guided=guided)
     story.say(told)
     assert stood_for(story.state) == (0.9, 0.9)
 
