@@ -340,6 +340,16 @@ def test_the_recommendation_is_the_mean_over_the_last_third_of_generations(
     assert recommendation(story.state) == (None if expected is None else pytest.approx(expected))
 
 
+@pytest.mark.parametrize(("score", "expected"), [(0.98, (0.4, 0.61)), (1.0, None)])
+def test_a_decided_run_recommends_who_won_or_nobody(
+    tell: "Callable[..., Story]", score: float, expected: tuple[float, float] | None
+) -> None:
+    finalists = {"average": 0.99, "luckiest 1": 0.98}
+    story = tell(finalists=finalists, winner=8 * (score,), best="luckiest 1")
+    story.say(decide(story.state)[1])
+    assert recommendation(story.state) == expected
+
+
 def test_a_knob_is_shown_with_its_place_in_its_range(story: "Story") -> None:
     story.score(1.0, 2.0, 3.0, 4.0)
     story.tell((0.0, 1.0))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from budgets.events import Event, Opened, Overridden, Reserved, Settled, Status
+from budgets.events import Event, Fired, Opened, Overridden, Reserved, Settled, Status
 from budgets.fold import apply, fold
 from budgets.report.markdown import to_markdown
 from budgets.report.model import budget_report
@@ -300,3 +300,12 @@ def test_a_run_was_last_seen_at_its_last_record_and_planned_before_it_was_opened
 ) -> None:
     assert last_seen(timed(startup=7.0).story.state) == BEGAN + timedelta(seconds=7)
     assert last_seen(fold(make_story().records[:1])) == BEGAN
+
+
+def test_generations_that_a_rule_took_away_are_not_to_come(tell: "Callable[..., Story]") -> None:
+    story = tell(generations=(4 * (1.0,),))
+    assert pace(story.state).progress == pytest.approx(15 / (12 + 11 + 12 + 13 + 4 * 4))
+    story.say(
+        Fired(rule="patience", generation=0, decision="stop", observed=0, limit=0, evidence="so")
+    )
+    assert pace(story.state).progress == pytest.approx(15 / (4 + 11 + 12 + 13 + 4 * 4))
