@@ -308,3 +308,10 @@ def test_what_can_be_seen_is_of_the_main_effect_known_least(campaigns: "Campaign
     assert report.detectable_percent == pytest.approx(
         100 * detectable(least, 3, 0.05 / 2) / (report.reference or 0.0)
     )
+
+
+def test_of_a_control_that_scores_nothing_there_are_no_percents(campaigns: "Campaigns") -> None:
+    rows = {**TWO_BY_TWO, "zero_base": (-1.0, 0.0, 1.0)}
+    report = report_of(campaigns.of(rows, AB, controls=["zero_base"]))
+    assert report.detectable_percent is None
+    assert effect(report, "a1").difference.percent is None
