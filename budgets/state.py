@@ -1,5 +1,6 @@
 """What a run is, as its ledger tells it. Everything is derived by `fold`, nothing is stored."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -23,6 +24,7 @@ from budgets.events import (
     Status,
     Withdrawn,
 )
+from budgets.statistics.totals import total
 from budgets.terms import Arm, Condition, PanelName, Plan
 
 
@@ -46,7 +48,7 @@ def _count(tries: Mapping[tuple[int, int], tuple[Try, ...]]) -> int:
 
 
 @dataclass(slots=True)
-class Batch:
+class Batch(ABC):
     """Configurations to evaluate, and what has come of them. Keys are (candidate, seed)."""
 
     number: int
@@ -58,17 +60,17 @@ class Batch:
         """None: a generation of the search."""
         return None
 
+    @abstractmethod
     def seeds_of(self, candidate: int) -> tuple[int, ...]:
         """Those the candidate is evaluated on."""
-        raise NotImplementedError
 
+    @abstractmethod
     def settings(self, candidate: int) -> Mapping[str, Any]:
         """What the candidate changes of the objective's settings."""
-        raise NotImplementedError
 
+    @abstractmethod
     def length(self, candidate: int) -> float:
         """How long its evaluation is expected to take, relative to one of the search's."""
-        raise NotImplementedError
 
     def evaluations(self) -> Iterator[tuple[int, int]]:
         """Every evaluation of the batch, in candidate order."""
@@ -120,7 +122,7 @@ class Batch:
         """Mean score over the seeds; None unless every one of them is healthy."""
         healthy = self.scores_by_seed(candidate)
         whole = len(healthy) == len(self.seeds_of(candidate))
-        return sum(healthy.values()) / len(healthy) if whole else None
+        return total(healthy.values()) / len(healthy) if whole else None
 
     def scores(self) -> list[float | None]:
         """One entry a candidate, in candidate order."""

@@ -10,6 +10,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
+from budgets.statistics.totals import total
+
 Phase = Literal["calibration", "check", "phase1", "phase2", "campaign"]
 Tier = Literal["min", "target", "max"]
 
@@ -158,7 +160,7 @@ class Calibration(Terms):
     @property
     def mean_score(self) -> float | None:
         """The baseline's score over the seeds."""
-        return sum(s.score for s in self.samples) / len(self.samples) if self.samples else None
+        return total(s.score for s in self.samples) / len(self.samples) if self.samples else None
 
     @property
     def sd_score(self) -> float | None:
@@ -325,11 +327,6 @@ class Confirmation(Terms):
     @property
     def evaluations(self) -> int:
         return sum(count for count, _ in self.sizes().values())
-
-    @property
-    def length(self) -> float:
-        """All of it, in evaluations of the search."""
-        return sum(length for _, length in self.sizes().values())
 
 
 class ProxyTerms(Terms):

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from budgets.campaign.effects import CampaignReport, Comparison, ConditionRow
 from budgets.campaign.names import shortened
-from budgets.campaign.words import in_words, number
+from budgets.campaign.words import in_words
 from budgets.plain import plain
+from budgets.words import number
 
 MOST_NAME = 24
 """Characters: with longer names a line has room for one control."""

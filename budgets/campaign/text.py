@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 from budgets.campaign.conditions_text import condition_tables
 from budgets.campaign.effects import CampaignReport, Effect, telling
-from budgets.campaign.words import chance_in_words, in_words, moves, name_of, number, with_level
+from budgets.campaign.words import chance_in_words, in_words, moves, name_of, with_level
 from budgets.plain import plain
+from budgets.words import first_few, number
 
 MOST_INTERACTIONS = 20
 """Those found are shown however many they are; of the rest the least likely by chance."""
@@ -18,16 +19,13 @@ def campaign_sentence(found: CampaignReport, cells: str = "evaluations") -> str:
     """What was found, claiming no more than chance leaves. `cells`: what it is made of."""
     settled = found.evaluations - found.unsettled
     if not found.is_over:
-        return f"Running: {settled} of {found.evaluations} {cells} settled."
+        return f"{settled} of {found.evaluations} {cells} settled."
     failed = settled - found.statuses.get("ok", 0)
     begins = f"All {settled} {cells} are settled, {failed} of them failed."
     if found.unsettled:
         begins = f"{settled} of {found.evaluations} {cells} are settled, {failed} failed."
     clauses = [*moves(found.found, found.level), *_differing(found)]
-    more = len(clauses) - MOST_CLAUSES
-    if more > 0:
-        clauses = [*clauses[:MOST_CLAUSES], f"and {more} more"]
-    said = "; ".join(clauses)
+    said = first_few(clauses, MOST_CLAUSES)
     return f"{begins} {said}." if said else f"{begins} {_nothing(found)}"
 
 
@@ -147,13 +145,10 @@ def _notes(found: CampaignReport) -> Iterator[str]:
         )
     partial = [e for e in found.effects if 0 < e.averaged < e.combinations]
     if partial:
-        names = "; ".join(
-            f"{plain(name_of(e))} over {e.averaged} of {e.combinations}" for e in partial[:4]
-        )
-        more = f"; and {len(partial) - 4} more" if len(partial) > 4 else ""
+        names = [f"{plain(name_of(e))} over {e.averaged} of {e.combinations}" for e in partial]
         yield (
             f"Averaged over fewer combinations of the other factors than there are, as a condition "
-            f"is missing or mostly failed: {names}{more}."
+            f"is missing or mostly failed: {first_few(names, 4)}."
         )
     if found.is_over and len(found.seeds) > 1 and found.detectable_percent is not None:
         yield (

@@ -45,11 +45,6 @@ def chance_in_words(own: Difference) -> str:
     return "<0.0001" if own.chance < 0.0001 else f"{own.chance:.2g}"
 
 
-def number(value: float | None) -> str:
-    """`3.1385`: five digits; `-` for none."""
-    return "-" if value is None else f"{value:.5g}"
-
-
 def name_of(effect: Effect) -> str:
     """`n_embd: 64 against 32`, `n_embd 64 with n_layer 4`."""
     if effect.is_interaction:

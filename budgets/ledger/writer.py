@@ -26,6 +26,7 @@ from budgets.ledger.chain import (
 from budgets.ledger.head import HEAD, Marked
 from budgets.ledger.lock import give_back, take_lock
 from budgets.ledger.storage import DISK, FULL, Storage, unused, write_all, write_aside
+from budgets.words import in_bytes
 
 BALLAST = "ledger.ballast"
 
@@ -127,8 +128,8 @@ class Ledger:
         free = self._storage.free_bytes(self.path.parent)
         if free < needed:
             raise LedgerStorageError(
-                f"the disk of {self.path.parent} is full: {needed / 2**20:.0f} MiB are needed to "
-                f"begin, {free / 2**20:.1f} MiB are free. Make room and repeat the command; "
+                f"the disk of {self.path.parent} is full: {in_bytes(needed)} are needed to "
+                f"begin, {in_bytes(free)} are free. Make room and repeat the command; "
                 "nothing paid is lost"
             )
 
@@ -138,8 +139,8 @@ class Ledger:
         if self.path.with_name(BALLAST).exists() and free >= LEAST_FREE_BYTES:
             return ""
         return (
-            f"the run's disk is full ({free / 2**20:.1f} MiB free, "
-            f"{LEAST_FREE_BYTES / 2**20:.0f} needed to start an evaluation); make room and repeat "
+            f"the run's disk is full ({in_bytes(free)} free, "
+            f"{in_bytes(LEAST_FREE_BYTES)} needed to start an evaluation); make room and repeat "
             "the command"
         )
 

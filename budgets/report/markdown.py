@@ -1,6 +1,6 @@
 """The budget report as Markdown for a person. No disk."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from budgets.campaign.text import campaign_lines
 from budgets.plain import plain
@@ -11,6 +11,7 @@ from budgets.report.model import Balance, BudgetReport, GenerationRow
 from budgets.report.pace import GOOD_ACCURACY, Timing
 from budgets.verdict.finalists import IN_WORDS
 from budgets.verdict.findings_text import finding_lines
+from budgets.words import duration, number
 
 RECALIBRATE = (
     'Recalibrate: `orchestrator calibrate --again --reason "..."` with the same --objective and '
@@ -74,16 +75,6 @@ def _eta(report: BudgetReport) -> str:
     return f"About {duration(report.remaining_hours * 3600)} of evaluations are still to run."
 
 
-def duration(seconds: float) -> str:
-    """`41 s`, `3 min 20 s`, `2 h 05 min`."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
-
-
 def amount(balance: Balance, value: float | None) -> str:
     """A number of that currency: whole evaluations, hours to a third of a second."""
     if value is None:
@@ -91,9 +82,13 @@ def amount(balance: Balance, value: float | None) -> str:
     return f"{value:.0f}" if balance.currency.startswith("evaluations") else f"{value:.4f}"
 
 
-def number(value: float | None) -> str:
-    """Four digits; `-` for none."""
-    return "-" if value is None else f"{value:.4g}"
+def spent(balances: Iterable[Balance]) -> str:
+    """`8 of 16 evaluations; 0.0263 device-hours`, of every currency that counts."""
+    return "; ".join(
+        f"{amount(b, b.spent)}{'' if b.cap is None else f' of {amount(b, b.cap)}'} {b.label}"
+        for b in balances
+        if b.counts
+    )
 
 
 def _budget_table(report: BudgetReport) -> list[str]:
@@ -147,13 +142,13 @@ def timing_lines(found: Timing) -> list[str]:
     said = (
         f"Estimated {duration(3600 * found.estimated_hours)} for what is done, it took "
         f"{duration(3600 * found.actual_hours)} (and {duration(3600 * found.startup_hours)} to "
-        f"start): accuracy {found.accuracy:.0f} %. Device-hours: "
+        f"start): accuracy {found.accuracy:.0f}%. Device-hours: "
         f"{found.estimated_device_hours:.4f} estimated, {found.actual_device_hours:.4f} used."
     )
     if found.is_good:
         return [said]
     low, high = GOOD_ACCURACY
-    said += f" Good is {low:.0f} to {high:.0f} %. {RECALIBRATE}"
+    said += f" Good is {low:.0f} to {high:.0f}%. {RECALIBRATE}"
     device_accuracy = found.estimated_device_hours / (found.actual_device_hours or 1.0) * 100
     if low <= device_accuracy <= high:
         said += " The evaluations themselves took what was estimated: time was lost beside them."
@@ -244,7 +239,7 @@ def _score_table(report: BudgetReport) -> list[str]:
 def _score_row(row: GenerationRow, bar: str) -> str:
     cells = (row.best, row.mean, row.healthy, row.failed, row.sigma, row.eval_seconds)
     name = f"{row.generation} short" if row.short else f"{row.generation}"
-    return f"| {name} | " + " | ".join(number(c) for c in cells) + f" | {bar} |"
+    return f"| {name} | " + " | ".join(number(c, 4) for c in cells) + f" | {bar} |"
 
 
 def _bars(report: BudgetReport) -> list[str]:

@@ -18,8 +18,9 @@ from budgets.report.liveness import Liveness, liveness
 from budgets.report.pace import Timing, remaining_hours, timing
 from budgets.report.sentence import sentence
 from budgets.report.usage import idle_hours, slot_hours, wasted_hours
-from budgets.rules.triggers import Verdict, judge
+from budgets.rules.triggers import Verdict, verdict_of
 from budgets.state import Generation, RunState
+from budgets.statistics.totals import total
 from budgets.verdict.finalists import stood_for
 from budgets.verdict.findings import Findings, findings
 
@@ -41,6 +42,11 @@ class Balance(_Part):
     def counts(self) -> bool:
         """Whether there is anything to say: money only where it has a price or a cap."""
         return self.currency != "cost" or self.cap is not None or self.spent > 0
+
+    @property
+    def label(self) -> str:
+        """What people are shown: `comparison evaluations` compare on fresh seeds, or lengths."""
+        return "comparison evaluations" if self.currency == "evaluations apart" else self.currency
 
 
 class GenerationRow(_Part):
@@ -129,7 +135,7 @@ def budget_report(state: RunState, verdict: Verdict | None = None) -> BudgetRepo
 
     Only a full disk gives a verdict that the records do not.
     """
-    plan, accounts, verdict = state.plan, state.accounts, verdict or judge(state)
+    plan, accounts, verdict = state.plan, state.accounts, verdict or verdict_of(state)
     results = [r for g in state.generations for r in g.results()]
     campaign = campaign_of(state, is_over=verdict.decision in ("done", "stop"))
     calibration = plan.calibration
@@ -274,7 +280,7 @@ def _row(generation: Generation) -> GenerationRow:
         healthy=len(healthy),
         failed=len(generation.failed),
         best=min(healthy, default=None),
-        mean=sum(healthy) / len(healthy) if healthy else None,
+        mean=total(healthy) / len(healthy) if healthy else None,
         sigma=generation.told.sigma if generation.told else None,
         eval_seconds=median(seconds) if seconds else None,
         short=not generation.is_full,

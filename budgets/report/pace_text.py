@@ -2,8 +2,8 @@
 
 from datetime import datetime
 
-from budgets.report.markdown import duration
 from budgets.report.pace import Pace
+from budgets.words import duration
 
 
 def pace_line(found: Pace, now: datetime | None = None) -> str:

@@ -15,6 +15,7 @@ from budgets.events import Status
 from budgets.rules.table import SUSTAINED_NAN, Reading
 from budgets.state import Generation, RunState
 from budgets.terms import Plan
+from budgets.words import listed
 
 Point = tuple[float, ...]
 
@@ -140,9 +141,9 @@ def _running(state: RunState, generation: Generation) -> int:
 
 def _details(state: RunState, generation: Generation, nans: Sequence[NanCandidate]) -> str:
     """Which candidates, where they lie, and what tells them from the healthy ones."""
-    text = f": candidates {_listed([n for n in nans if not n.is_explained])}"
+    text = f": candidates {listed((n for n in nans if not n.is_explained), NAMED + 1)}"
     if explained := [n for n in nans if n.is_explained]:
-        text += f"; explained: {_listed(explained)}"
+        text += f"; explained: {listed(explained, NAMED + 1)}"
     limit = state.plan.thresholds.nan_generations_pause
     latest = range(max(0, generation.number + 1 - limit), generation.number + 1)
     found = told_apart(*_points(state.generation(number) for number in latest))
@@ -154,11 +155,6 @@ def _details(state: RunState, generation: Generation, nans: Sequence[NanCandidat
         f"{found.nans} of {found.all_nans} NaN candidates and {found.healthy} of "
         f"{found.all_healthy} healthy ones lie {found.side} {found.cut:.2f} of its range"
     )
-
-
-def _listed(nans: Sequence[NanCandidate]) -> str:
-    more = len(nans) - NAMED
-    return ", ".join(map(str, nans[:NAMED])) + (f" and {more} more" if more > 0 else "")
 
 
 def _points(generations: Iterable[Generation]) -> tuple[list[Point], list[Point]]:

@@ -4,6 +4,7 @@ from statistics import fmean, median
 
 from budgets.rules.table import PATIENCE, Reading
 from budgets.state import Generation, RunState
+from budgets.words import counted
 
 
 def patience(state: RunState) -> Reading:
@@ -35,7 +36,7 @@ def patience(state: RunState) -> Reading:
     before, after = median(means[-2 * count : -count]), median(means[-count:])
     gain = (before - after) / (abs(_reference(state, comparable, means[0])) or 1.0)
     evidence = (
-        f"the mean score got {gain:.3%} better over {count} generation{'s' * (count > 1)}, to "
+        f"the mean score got {gain:.3%} better over {counted(count, 'generation')}, to "
         f"{after:.5g} from {before:.5g} (medians over generations; {limit:.3%} or less is no "
         "improvement)"
     )

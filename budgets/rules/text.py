@@ -8,6 +8,7 @@ from budgets.rules.triggers import readings
 from budgets.state import RunState
 from budgets.terms import Thresholds
 from budgets.verdict.conditions import conditions
+from budgets.words import number
 
 
 class Seen(NamedTuple):
@@ -78,16 +79,11 @@ def evidence_lines(saw: Mapping[str, Seen]) -> list[str]:
 
 
 def _limits(rule: Rule, thresholds: Thresholds) -> str:
-    defaults = rule.limits(Thresholds())
-    said = []
+    said, usual = [], rule.limits(Thresholds())
     for name, value in rule.limits(thresholds).items():
-        default = "" if value == defaults[name] else f" (default {_number(defaults[name])})"
-        said.append(f"`{name}` {_number(value)}{default}")
+        own, default = (number(each, 6, "none") for each in (value, usual[name]))
+        said.append(f"`{name}` {own}" + f" (default {default})" * (value != usual[name]))
     return ", ".join(said) or "-"
-
-
-def _number(value: float | None) -> str:
-    return "none" if value is None else f"{value:.6g}"
 
 
 def _observed(saw: Seen | None) -> str:

@@ -75,11 +75,6 @@ def better(share: float) -> str:
     return f"{digits}% {'worse' if share < 0 else 'better'}"
 
 
-def percent(share: float) -> str:
-    """`99%`, `99.5%`, `1.234%`: as many digits as it takes, four at most."""
-    return f"{100 * share:.4g}%"
-
-
 def unexplained(rows: Sequence[Mapping[int, float]]) -> tuple[float, int]:
     """Sum of squares that neither configuration nor seed explains, and its degrees of freedom.
 

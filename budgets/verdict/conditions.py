@@ -9,8 +9,9 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from budgets.state import RunState
-from budgets.statistics.comparison import Gain, better, percent
+from budgets.statistics.comparison import Gain, better
 from budgets.verdict.gains import average_gain, rung_gain, winner_gain
+from budgets.words import percent
 
 Rule = Literal["signal", "stability", "persistence", "sanity", "rung"]
 
@@ -174,4 +175,4 @@ def conditions(state: RunState) -> tuple[Condition, ...]:
 def is_promising(state: RunState) -> bool:
     """Whether the winner is a Go at this budget, so that the rung is worth its price."""
     judged = (signal, stability, persistence, sanity)
-    return bool(state.told) and all(rule(state).met for rule in judged)
+    return all(rule(state).met for rule in judged)

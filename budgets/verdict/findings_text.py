@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 
 from budgets.plain import plain
-from budgets.statistics.comparison import Gain, better, percent
+from budgets.statistics.comparison import Gain, better
 from budgets.statistics.spread import sd_interval
 from budgets.verdict.finalists import IN_WORDS
 from budgets.verdict.findings import Findings
+from budgets.words import counted, percent
 
 
 def finding_lines(found: Findings) -> list[str]:
@@ -82,15 +83,11 @@ def _of_the_incumbent(own: Gain, over: Gain | None) -> str:
 def in_words(gain: Gain) -> str:
     """`+1.59% (+0.42% to +2.76%, 8 seeds)`."""
     if gain.mean is None:
-        return f"not measurable ({seeds(gain)})"
-    if gain.lower is None or gain.upper is None:
-        return f"{gain.mean:+.2%} ({seeds(gain)})"
-    return f"{gain.mean:+.2%} ({gain.lower:+.2%} to {gain.upper:+.2%}, {seeds(gain)})"
-
-
-def seeds(gain: Gain) -> str:
-    """On how many it was seen."""
-    return "1 seed" if gain.pairs == 1 else f"{gain.pairs} seeds"
+        return f"not measurable ({counted(gain.pairs, 'seed')})"
+    sure = ""
+    if gain.lower is not None and gain.upper is not None:
+        sure = f"{gain.lower:+.2%} to {gain.upper:+.2%}, "
+    return f"{gain.mean:+.2%} ({sure}{counted(gain.pairs, 'seed')})"
 
 
 def bar(gain: Gain, width: int = 25) -> Iterator[str]:
@@ -132,7 +129,8 @@ def finalist_table(found: Findings) -> list[str]:
     for one in found.finalists:
         what = IN_WORDS.get(one.name.split()[0], "")
         mean = "-" if one.gain.mean is None else f"{one.gain.mean:+.2%}"
-        cells = (plain(one.name), what, f"{mean} ({seeds(one.gain)})", "yes" * one.is_winner)
+        seen = f"{mean} ({counted(one.gain.pairs, 'seed')})"
+        cells = (plain(one.name), what, seen, "yes" * one.is_winner)
         lines.append(f"| {' | '.join(cells)} |")
     return lines
 

@@ -10,13 +10,13 @@ from budgets.accounts import MS_PER_HOUR
 from budgets.campaign.differences import Difference
 from budgets.campaign.effects import CampaignReport, ConditionRow
 from budgets.campaign.words import with_level
-from budgets.report.markdown import duration
 from budgets.state import RunState
 from budgets.verdict.findings_text import in_words
+from budgets.words import counted, duration
 from objectives.api import Variant
 from orchestrator.records.attempts import attempt_place
+from orchestrator.records.recommended import Best
 from orchestrator.records.recorded import Result
-from orchestrator.records.standing import Best
 from orchestrator.running.artifacts import campaign_report, sentence
 
 
@@ -104,7 +104,7 @@ class Outcome:
     def _without_a_control(self) -> Iterator[str]:
         scores = _rung_scores(self.best.state, self.variant.length)
         if scores:
-            where = f"{len(scores)} other seed{'s' * (len(scores) > 1)}"
+            where = f"{counted(len(scores), 'other seed')}"
             said = f"The baseline scored {fmean(scores):.6g} with {self.variant.label}"
             yield f"{said} in the search, on {where}."
         else:

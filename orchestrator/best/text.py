@@ -4,12 +4,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from budgets.statistics.comparison import Gain, percent
+from budgets.statistics.comparison import Gain
 from budgets.verdict.findings_text import in_words
+from budgets.words import percent
 from objectives.api import ObjectiveSpec
 from orchestrator.best.configuration import Configuration, KnobValue, moved
 from orchestrator.best.scale import usual_times
-from orchestrator.records.standing import Best, Evidence
+from orchestrator.records.recommended import Best, Evidence
 from orchestrator.running import artifacts
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from budgets.plain import plain
-from budgets.report.markdown import duration
+from budgets.words import duration
 from orchestrator.campaign.outlook import Expected, Outlook
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from budgets.plain import plain
-from budgets.report.markdown import duration
+from budgets.words import duration
 from orchestrator.campaign.searches import SearchCell
 from orchestrator.config.asked import conduct_of, request_of
 from orchestrator.execution.engine import devices_of

@@ -4,6 +4,7 @@ import io
 import signal
 import sys
 from contextlib import suppress
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -21,37 +22,27 @@ from objectives.keeping import keeping
 from orchestrator.cli.analyze import analyze
 from orchestrator.cli.best import best
 from orchestrator.cli.calibrate import calibrate
-from orchestrator.cli.campaign import run_campaign
 from orchestrator.cli.compare import compare
 from orchestrator.cli.doctor import doctor
 from orchestrator.cli.dry_run import show_dry_run
 from orchestrator.cli.explain import explain
+from orchestrator.cli.given import file_command, search_command
 from orchestrator.cli.history import history
 from orchestrator.cli.init import init
 from orchestrator.cli.ledger import amend, ledgers, verify
-from orchestrator.cli.options import (
-    file_command,
-    phase_command,
-)
 from orchestrator.cli.plan import plans
 from orchestrator.cli.plan_campaign import plan_campaign
+from orchestrator.cli.program import Program, examples
 from orchestrator.cli.proxy import proxies
 from orchestrator.cli.report import report
+from orchestrator.cli.run import run_file, run_search
 from orchestrator.cli.serve import serve
 from orchestrator.cli.shards import shards
 from orchestrator.cli.slurm import exports
 from orchestrator.cli.space import spaces
 from orchestrator.cli.status import status
-from orchestrator.cli.terminal import (
-    EXIT_CORRUPT,
-    EXIT_SIGNAL,
-    EXIT_STORAGE,
-    conducting,
-    finish,
-    print_json,
-)
+from orchestrator.cli.terminal import EXIT_CORRUPT, EXIT_SIGNAL, EXIT_STORAGE, print_json
 from orchestrator.cli.track import track
-from orchestrator.config.asked import Asked
 from orchestrator.execution.server import EngineError
 from orchestrator.records.diverged import ReplayError
 from orchestrator.version import version
@@ -59,11 +50,12 @@ from orchestrator.version import version
 EXIT_BAD_INPUT = 2
 EXIT_LOCKED, EXIT_ENGINE = 5, 7
 
-app = typer.Typer(
+app = Program(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="CMA-ES search on a budget that is reserved before it is spent.",
+    epilog=examples("doctor", "phase1 --tier min", "report --html"),
 )
 
 
@@ -83,63 +75,78 @@ def _before(
     """What stands before a command's name."""
 
 
-def run_phase(asked: Asked) -> None:
-    """Search, or go on searching."""
-    if not asked.tier_given:
-        raise ValueError(
-            "--tier: say how much to spend: min, target or max. "
-            f"See what each costs with: orchestrator plan {asked.request.phase}"
-        )
-    with conducting(asked.conduct) as (session, live):
-        result = session.search(
-            asked.request,
-            asked.conduct.engine.slots(),
-            asked.assumed_seconds,
-            asked.overrides,
-            accept_drift=asked.accept_drift,
-        )
-        finish(result, session.stop, live, asked.conduct.as_json)
-
-
-def run_file(asked: Asked) -> None:
-    """Run what the file describes, or go on with it."""
-    if asked.resolved.campaign is None:
-        run_phase(asked)
-    else:
-        run_campaign(asked)
-
-
-app.command("phase1", help="Search; the same command resumes.")(phase_command(run_phase, "phase1"))
-app.command("phase2", help="Search on from a phase 1's Go; the same command resumes.")(
-    phase_command(run_phase, "phase2")
+before, running, looking, proving = (
+    partial(app.command, rich_help_panel=title)
+    for title in ("Before you pay", "Run", "Look", "Change and prove")
 )
-app.command("run", help="Run what a file describes: a search, or a campaign; resumes likewise.")(
-    file_command(run_file)
+before(epilog=examples("doctor", "doctor --config search.toml --quick"))(doctor)
+before(epilog=examples("init --template phase1", "init --template phase1 --write search.toml"))(
+    init
 )
-app.command()(init)
-app.command()(calibrate)
-plans.command("campaign", help="What a campaign would take: every run, times, a checklist.")(
-    file_command(plan_campaign)
+before("dry-run", epilog=examples("dry-run", "dry-run --config search.toml"))(show_dry_run)
+before(epilog=examples("explain", "explain min-nanochat-s1", "explain search.toml"))(explain)
+before(
+    epilog=examples(
+        "calibrate",
+        "calibrate --sweep-workers --worker-counts 1,2",
+        'calibrate --again --reason "another driver"',
+    )
+)(calibrate)
+app.add_typer(spaces, name="space", rich_help_panel="Before you pay")
+app.add_typer(plans, name="plan", rich_help_panel="Before you pay")
+plans.command(
+    "campaign",
+    help="What a campaign would take: every run, times, a checklist.\n\nWrites nothing.",
+    epilog=examples("plan campaign campaign.toml"),
+)(file_command(plan_campaign))
+
+running(
+    "phase1",
+    help="Search for better knobs within a budget; the same command resumes.\n\n"
+    "Writes a run, RUNS_DIR/phase1/ID: its ledger, reports, and the files of each evaluation.",
+    epilog=examples(
+        "phase1 --tier min",
+        "phase1 --tier target --window 12h --run-id first",
+        "phase1 --tier min --objective sphere --executor local",
+    ),
+)(search_command(run_search, "phase1"))
+running(
+    "phase2",
+    help="Search on from a phase 1's Go, on more seeds or more knobs; the same command resumes.\n\n"
+    "Writes a run, RUNS_DIR/phase2/ID.",
+    epilog=examples(
+        "phase2 --from first --variant robust --tier target",
+        "phase2 --from first --variant expanded --tier min",
+    ),
+)(search_command(run_search, "phase2"))
+running(
+    "run",
+    help="Run what a file describes, a search or a campaign; the same command resumes.\n\n"
+    "Writes a run below RUNS_DIR; of a campaign of searches one for each.",
+    epilog=examples("run search.toml", "run search.toml --search-seed 2 --max-hours 6"),
+)(file_command(run_file))
+app.add_typer(proxies, name="proxy", rich_help_panel="Run")
+app.add_typer(exports, name="export", rich_help_panel="Run")
+exports.command("shards", epilog=examples("export shards --out shards --shards 4"))(shards)
+
+looking(epilog=examples("status", "status min-nanochat-s1 --watch"))(status)
+looking(
+    epilog=examples(
+        "report", "report min-nanochat-s1 --html", "report min-nanochat-s1 --png scores"
+    )
+)(report)
+looking(epilog=examples("compare min-nanochat-s1 min-nanochat-s2 --html"))(compare)
+looking(epilog=examples("best", "best first --json", "best first --train --times 4 --seeds 2"))(
+    best
 )
-app.add_typer(plans, name="plan")
-app.add_typer(spaces, name="space")
-app.add_typer(proxies, name="proxy")
-app.add_typer(ledgers, name="ledger")
-exports.command("shards")(shards)
-app.add_typer(exports, name="export")
-app.command()(verify)
-app.command()(amend)
-app.command()(best)
-app.command()(analyze)
-app.command()(explain)
-app.command()(doctor)
-app.command("dry-run")(show_dry_run)
-app.command()(serve)
-app.command()(history)
-app.command()(report)
-app.command()(status)
-app.command()(compare)
-app.command()(track)
+looking(epilog=examples("analyze first", "analyze first --evaluate"))(analyze)
+looking(epilog=examples("serve", "serve min-nanochat-s1 --port 0 --open"))(serve)
+looking(epilog=examples("track min-nanochat-s1 --to tensorboard"))(track)
+looking(epilog=examples("history", "history --write"))(history)
+
+proving(epilog=examples('amend min-nanochat-s1 --max-hours 4 --reason "it pays"'))(amend)
+proving(epilog=examples("verify min-nanochat-s1"))(verify)
+app.add_typer(ledgers, name="ledger", rich_help_panel="Change and prove")
 
 
 _ParserError: type[Exception] = typer.BadParameter.__mro__[1]

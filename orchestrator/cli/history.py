@@ -7,19 +7,21 @@ from rich.markdown import Markdown
 from typer import Option
 
 from budgets.plain import plain, printable
-from budgets.report.markdown import RECALIBRATE, duration
+from budgets.report.markdown import RECALIBRATE
 from budgets.report.pace import GOOD_ACCURACY
+from budgets.words import duration
 from orchestrator.cli.options import DEFAULT_ROOT, Json, Root
 from orchestrator.cli.terminal import console, print_json, print_line
 from orchestrator.planning.history import HISTORY, Entry, append, read_history, rebuilt
 
-Write = Annotated[
-    bool, Option("--write", help="Add the runs that only their ledgers know: the one way to mend.")
-]
+Write = Annotated[bool, Option("--write", help="Add the runs that only their ledgers know.")]
 
 
 def history(root: Root = DEFAULT_ROOT, write: Write = False, as_json: Json = False) -> None:
-    """What runs took, and how good their estimates were. The next plan learns from it."""
+    """What runs took, and how good their estimates were. The next plan learns from it.
+
+    Writes nothing, but with --write the missing runs into RUNS_DIR/history.jsonl.
+    """
     known = read_history(root)
     found = rebuilt(root, known)
     if write and found.missing:
@@ -57,13 +59,13 @@ def to_markdown(entries: Sequence[Entry]) -> str:
     ]
     if any(not _is_good(entry) for entry in entries):
         low, high = GOOD_ACCURACY
-        lines += ["", f"*: not within {low:.0f} to {high:.0f} %. {RECALIBRATE}"]
+        lines += ["", f"*: not within {low:.0f} to {high:.0f}%. {RECALIBRATE}"]
     return "\n".join(lines) if rows else "No run has ended here yet."
 
 
 def _row(entry: Entry) -> str:
     typical = "-" if entry.evaluation is None else f"{entry.evaluation.seconds:.3g} s"
-    accuracy = "-" if entry.accuracy is None else f"{entry.accuracy:.0f} %"
+    accuracy = "-" if entry.accuracy is None else f"{entry.accuracy:.0f}%"
     star = "" if _is_good(entry) else " \\*"
     return (
         f"| {plain(entry.run_id)} | {entry.ended_at:%Y-%m-%d %H:%M} | {plain(entry.objective)} on "

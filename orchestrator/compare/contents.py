@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from budgets.plain import plain
 from budgets.report.markdown import amount
 from budgets.report.model import Balance
-from budgets.statistics.comparison import Gain, better, percent
+from budgets.statistics.comparison import Gain, better
+from budgets.words import listed, number, percent, precise_duration
 from orchestrator.compare.model import Compared, Fact, Part, Side
 from orchestrator.compare.plots import plots
 from orchestrator.report.contents.blocks import (
@@ -20,7 +21,6 @@ from orchestrator.report.contents.blocks import (
     Text,
     names,
 )
-from orchestrator.report.numbers import score, short, time_in_words
 
 PARTS: dict[Part, str] = {
     "objective": "objective",
@@ -31,7 +31,7 @@ PARTS: dict[Part, str] = {
     "machine": "where it ran",
 }
 
-TIMES = {"device-hours": "device time", "hours open": "time open"}
+TIMES = ("device-hours", "hours open")
 """Currencies that are said as time: of hours a short run has too few."""
 
 MOST_NAMED = 3
@@ -63,12 +63,14 @@ def _found(runs: Sequence[Side]) -> str:
         why = "" if compared else ": nothing was compared on them yet"
         return f"None of these runs shows a gain on fresh seeds{why}."
     shown.sort(key=lambda pair: -(pair[1].mean or 0.0))
-    named = ", ".join(
-        f"{run.name} {better(own.mean or 0.0)} (at least {100 * (own.lower or 0.0):.3g}%)"
-        for run, own in shown[:MOST_NAMED]
+    named = (
+        f"{run.name} {better(own.mean or 0.0)} (at least {percent(own.lower or 0.0, 3)})"
+        for run, own in shown
     )
-    more = f" and {len(shown) - MOST_NAMED} more" if len(shown) > MOST_NAMED else ""
-    return f"More than chance, each over its own baseline on fresh seeds: {named}{more}."
+    return (
+        "More than chance, each over its own baseline on fresh seeds: "
+        f"{listed(named, MOST_NAMED + 1)}."
+    )
 
 
 def sections(compared: Compared, *, has_plots: bool = True) -> list[Section]:
@@ -160,8 +162,8 @@ def _run(run: Side) -> list[str]:
         plain(run.name),
         what,
         plain(run.answer.title),
-        score(run.baseline),
-        short(run.sd),
+        number(run.baseline),
+        number(run.sd, 4),
         *_gain(run.gain),
     ]
 
@@ -212,11 +214,14 @@ def _many(count: int) -> Iterator[Block]:
 
 
 def _cost(runs: Sequence[Side]) -> Iterator[Block]:
-    currencies = dict.fromkeys(
-        balance.currency for run in runs for balance in run.balances if balance.counts
-    )
+    currencies = {
+        balance.currency: balance.label
+        for run in runs
+        for balance in run.balances
+        if balance.counts
+    }
     titles = [
-        *(TIMES.get(name, name) for name in currencies),
+        *currencies.values(),
         "estimated time",
         "actual time",
         "time accuracy",
@@ -238,7 +243,7 @@ def _spent(run: Side, currency: str) -> str:
 
 
 def _amount(own: Balance, value: float) -> str:
-    return time_in_words(3600 * value) if own.currency in TIMES else amount(own, value)
+    return precise_duration(3600 * value) if own.currency in TIMES else amount(own, value)
 
 
 def _timing(run: Side) -> tuple[str, str, str]:
@@ -246,7 +251,7 @@ def _timing(run: Side) -> tuple[str, str, str]:
     if own is None:
         return "-", "-", "-"
     hours = (own.estimated_hours, own.actual_hours)
-    estimated, actual = (time_in_words(3600 * each) for each in hours)
+    estimated, actual = (precise_duration(3600 * each) for each in hours)
     return estimated, actual, f"{own.accuracy:.0f}%"
 
 
@@ -312,4 +317,4 @@ def _knob(run: Side, name: str) -> str:
         return "not searched"
     if own.recommended is None or own.recommended_unit is None:
         return "-"
-    return f"{short(own.recommended)} ({own.recommended_unit:.0%})"
+    return f"{number(own.recommended, 4)} ({own.recommended_unit:.0%})"

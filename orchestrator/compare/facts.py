@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from budgets.words import number
 from orchestrator.compare.model import Fact, Part
 from orchestrator.report.model import KnobView, Report
-from orchestrator.report.numbers import short
 
 FINGERPRINT = "objective's fingerprint"
 """What decides all scores, by one name: see `scores`."""
@@ -44,6 +44,6 @@ def _range(knob: KnobView) -> str:
     """`log10, 0.0001 to 0.1, baseline 0.003`."""
     step = f", every {knob.step}" if knob.step != 1 else ""
     return (
-        f"{knob.kind}, {short(knob.low)} to {short(knob.high)}{step}, "
-        f"baseline {short(knob.baseline)}"
+        f"{knob.kind}, {number(knob.low, 4)} to {number(knob.high, 4)}{step}, "
+        f"baseline {number(knob.baseline, 4)}"
     )

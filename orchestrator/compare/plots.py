@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from statistics import median
 
-from budgets.statistics.comparison import better, percent
+from budgets.statistics.comparison import better
+from budgets.words import counted, percent
 from orchestrator.charts.chart import (
     Axis,
     Chart,
@@ -17,7 +18,7 @@ from orchestrator.charts.chart import (
     Rule,
 )
 from orchestrator.compare.model import Compared, Side, Step
-from orchestrator.report.plots.words import columns_for, counted, device_hours_unit, sentences
+from orchestrator.report.plots.words import columns_for, device_hours_unit, sentences
 
 ROLES: tuple[Role, ...] = ("series1", "series2", "series3", "series4", "series5", "series6")
 """Runs that are told apart within one chart: more have a chart each."""
@@ -99,7 +100,7 @@ def _gain_said(run: Side) -> str:
         return f"{run.name}: nothing compared on fresh seeds."
     sure = ""
     if own.lower is not None and own.upper is not None:
-        sure = f" (gain {100 * own.lower:+.3g} to {100 * own.upper:+.3g} %)"
+        sure = f" (gain {100 * own.lower:+.3g} to {100 * own.upper:+.3g}%)"
     return f"{run.name}: {better(own.mean)}{sure} on {counted(own.pairs, 'seed')}."
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from budgets.words import listed
 from orchestrator.compare.model import Fact, Part, Scores, Side
 
 DECIDE: tuple[tuple[Part, str], ...] = (
@@ -36,7 +37,7 @@ def _why_not(facts: Sequence[Fact]) -> Iterator[str]:
         names = [fact.name for fact in facts if fact.part == part and fact.differs]
         if names:
             found = True
-            yield f"{what}: {_listed(names)}"
+            yield f"{what}: {listed(names, MOST_NAMED + 1)}"
     if not found:
         yield "the objective's code: nothing else on record differs"
 
@@ -52,14 +53,8 @@ def _mind(facts: Sequence[Fact]) -> Iterator[str]:
     if ("machine", "devices") in differing:
         yield "they ran on different devices, which may move the last digits of a score"
     if versions:
-        yield f"versions differ: {_listed(sorted(versions))}"
+        yield f"versions differ: {listed(sorted(versions), MOST_NAMED + 1)}"
     if ("search", "evaluation seed") in differing:
         yield "their evaluation seeds differ: no two evaluations had the same luck"
     if ("search", "seeds a candidate") in differing:
         yield "a candidate's score is a mean of more seeds in some than in others"
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - MOST_NAMED
-    shown = ", ".join(names[:MOST_NAMED])
-    return f"{shown} and {more} more" if more > 0 else shown

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from orchestrator.doctor.finding import Finding, gib
+from budgets.words import counted, in_bytes
+from orchestrator.doctor.finding import Finding
 from orchestrator.execution.devices import Offer
 from orchestrator.execution.evaluate import Slots
 from orchestrator.execution.occupancy import Gpu
@@ -54,10 +55,11 @@ def memory(total: int, available: int, slots: Slots | None) -> Finding:
     """What is free, against the least that so many evaluations at once take."""
     count = 1 if slots is None else slots.count
     need = count * LEAST_MEMORY_BYTES
-    seen = f"{gib(available)} of {gib(total)} available, {gib(available / count)} an evaluation"
+    seen = f"{in_bytes(available)} of {in_bytes(total)} available, "
+    seen += f"{in_bytes(available / count)} an evaluation"
     if available >= need:
         return Finding("memory", "ok", seen)
-    seen += f"; expected {gib(LEAST_MEMORY_BYTES)} at least (assumed)"
+    seen += f"; expected {in_bytes(LEAST_MEMORY_BYTES)} at least (assumed)"
     fits = available // LEAST_MEMORY_BYTES
     mend = f"--workers {fits}" if fits else "end what uses it: ps aux --sort=-rss | head"
     return Finding("memory", "missing", seen, mend)
@@ -122,7 +124,7 @@ def slots(slots_: Slots | str, graphics: Graphics) -> Finding:
     item = "evaluations at once"
     if isinstance(slots_, str):
         return Finding(item, "missing", slots_, "leave out --device, --workers and --threads")
-    each = f"each with {slots_.threads} thread{'s' * (slots_.threads != 1)}"
+    each = f"each with {counted(slots_.threads, 'thread')}"
     seen = f"{slots_.count} on {slots_.device}, {each}"
     troubled = graphics.troubled()
     if slots_.device != "cuda" or not troubled:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from budgets.ledger.writer import BALLAST_BYTES, LEAST_FREE_BYTES
-from orchestrator.doctor.finding import Finding, gib
+from budgets.words import in_bytes
+from orchestrator.doctor.finding import Finding
 
 LEDGER_BYTES = 2048
 """Of one evaluation in the ledger and the files beside it: some 1,250 in tier target's."""
@@ -70,8 +71,8 @@ def disk(directory: Path, room: Room | None, needed: tuple[Need, ...], each: Foo
     if room is None:
         return Finding(item, "unknown", f"{directory} cannot be looked at", look)
     inodes = "" if room.free_inodes is None else f", {room.free_inodes:,} inodes"
-    seen = f"{gib(room.free_bytes)} of {gib(room.total_bytes)} free{inodes}; {_rows(needed, room)}"
-    seen += f" ({_basis(each)})"
+    seen = f"{in_bytes(room.free_bytes)} of {in_bytes(room.total_bytes)} free{inodes}; "
+    seen += f"{_rows(needed, room)} ({_basis(each)})"
     if any(need.fits(room) for need in needed):
         return Finding(item, "ok", seen)
     return Finding(item, "missing", seen, f"make room ({look}), or name another --runs-dir")
@@ -79,7 +80,7 @@ def disk(directory: Path, room: Room | None, needed: tuple[Need, ...], each: Foo
 
 def _rows(needed: Iterable[Need], room: Room) -> str:
     rows = (
-        f"{need.name} takes {gib(need.size_bytes)}" + ("" if need.fits(room) else ": too much")
+        f"{need.name} takes {in_bytes(need.size_bytes)}" + ("" if need.fits(room) else ": too much")
         for need in needed
     )
     return ", ".join(rows)

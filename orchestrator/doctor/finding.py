@@ -52,8 +52,3 @@ def as_dict(sections: tuple[Section, ...]) -> dict[str, Any]:
         "counts": counted(sections),
         "sections": [asdict(section) for section in sections],
     }
-
-
-def gib(count: float) -> str:
-    """Bytes for a person, in GiB from 1 GiB on, else in MiB."""
-    return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.1f} MiB"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 
+from budgets.words import listed
 from orchestrator.doctor.finding import Finding
 from orchestrator.execution.server import EngineError
 
@@ -60,7 +61,7 @@ def listening(found: Sequence[Listener] | None) -> tuple[Finding, ...]:
     open_ = [one for one in found if one.is_beyond_loopback]
     rays, others = [o for o in open_ if o.is_rays], [o for o in open_ if not o.is_rays]
     own = len(found) - len(open_)
-    seen = f"beyond loopback: {_listed(others) or 'none'}; on loopback: {own}"
+    seen = f"beyond loopback: {listed(others, SHOWN + 1) or 'none'}; on loopback: {own}"
     inside = [one for one in found if one.is_rays and not one.is_beyond_loopback]
     return (Finding("listening", "ok", seen), _of_ray(rays, inside))
 
@@ -75,17 +76,14 @@ def _of_ray(rays: Sequence[Listener], inside: Sequence[Listener]) -> Finding:
     mend = f"kill {pids}; {RESTART}"
     naked = [one for one in rays if one.token is False]
     if naked:
-        seen = f"asks nobody for a token: {_listed(naked)}"
+        seen = f"asks nobody for a token: {listed(naked, SHOWN + 1)}"
         return Finding(item, "missing", seen, mend)
     unseen = [one for one in rays if one.token is None]
     if unseen:
-        return Finding(item, "unknown", f"perhaps without a token: {_listed(unseen)}", mend)
-    return Finding(item, "ok", f"with a token: {_listed(rays)}")
-
-
-def _listed(found: Sequence[Listener]) -> str:
-    more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-    return ", ".join(map(str, found[:SHOWN])) + more
+        return Finding(
+            item, "unknown", f"perhaps without a token: {listed(unseen, SHOWN + 1)}", mend
+        )
+    return Finding(item, "ok", f"with a token: {listed(rays, SHOWN + 1)}")
 
 
 def private_ray(environment: Mapping[str, str]) -> Finding:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from budgets.plain import shell_word
+from budgets.words import counted
 from orchestrator.dry_run.start import DryRun, Started
 
 
@@ -54,7 +55,7 @@ def to_lines(run: DryRun) -> Iterator[str]:
     width = max(map(len, run.knobs), default=0)
     for name, value in run.knobs.items():
         yield f"  {name:{width}}  {value:<24} {run.source(name)}"
-    yield f"  seed {run.seed}, on {run.device}, {run.threads} thread{'s' * (run.threads != 1)}"
+    yield f"  seed {run.seed}, on {run.device}, {counted(run.threads, 'thread')}"
     for name, value in run.budget.items():
         yield f"  {name} {value!r}"
     if run.arguments:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from budgets.words import counted
 from orchestrator.execution.evaluate import Slots
 
 
@@ -49,7 +50,7 @@ class Offer:
     def _suffices(self, wanted: int, there: int, kind: str) -> None:
         if wanted > there:
             raise ValueError(
-                f"{wanted} {kind}{'s' * (wanted != 1)} asked for, but {self.where} offers {there}; "
+                f"{counted(wanted, kind)} asked for, but {self.where} offers {there}; "
                 f"ask for fewer devices or threads"
             )
 

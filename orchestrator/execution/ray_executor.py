@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, Self
 
 from budgets.events import Withdrawn
+from budgets.words import counted
 from orchestrator.execution.attempts import to_json, write_config
 from orchestrator.execution.devices import Offer, cpu_name
 from orchestrator.execution.evaluate import Attempt, Launcher, Outcome, Slots
@@ -242,7 +243,7 @@ def cluster_offer(address: str | None = None) -> Offer:
         cpu_name=cpu_name(),
         gpus=int(resources.get("GPU", 0)),
         gpu_name=" + ".join(kinds) or ("GPU" if resources.get("GPU") else ""),
-        where=f"the Ray cluster of {len(nodes)} node{'s' * (len(nodes) != 1)}",
+        where=f"the Ray cluster of {counted(len(nodes), 'node')}",
     )
 
 
@@ -255,7 +256,7 @@ def _check_resources(slots: Slots) -> None:
         total = sum(int(resources.get(kind, 0)) for resources in nodes)
         raise EngineError(
             f"{slots.count} slots of {each} {kind} asked for, but the Ray cluster has {total} "
-            f"{kind} on {len(nodes)} node{'s' * (len(nodes) != 1)}, room for {room}; ask for "
+            f"{kind} on {counted(len(nodes), 'node')}, room for {room}; ask for "
             f"fewer, or look at the cluster with: ray status"
         )
 

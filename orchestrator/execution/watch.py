@@ -11,6 +11,7 @@ from pathlib import Path
 
 from budgets.events import Status
 from budgets.terms import Limits
+from budgets.words import in_bytes
 from objectives.programs import kernel
 from orchestrator.execution import processes
 from orchestrator.execution.attempts import METRICS, Report, read_report
@@ -123,7 +124,7 @@ class Watch:
         self.peak_memory_bytes = max(self.peak_memory_bytes, used)
         limit = self.limits.memory_bytes
         if limit is not None and used > limit:
-            self._violate(Status.OOM, f"used {used / 2**20:.0f} MiB of {limit / 2**20:.0f} MiB")
+            self._violate(Status.OOM, f"used {in_bytes(used)} of {in_bytes(limit)}")
 
     def _check_progress(self, now: float) -> None:
         seen = _size_and_mtime(self.attempt.directory / METRICS)

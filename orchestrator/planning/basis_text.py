@@ -5,6 +5,7 @@ from statistics import median
 from budgets.calibration import Noise, eval_seconds, noise
 from budgets.plain import plain
 from budgets.terms import Calibration
+from budgets.words import in_bytes
 from orchestrator.planning.basis import Basis
 
 
@@ -69,7 +70,7 @@ def calibration_lines(calibration: Calibration) -> list[str]:
         memory = max(s.peak_memory_bytes for s in samples)
         lines.append(
             f"It trains {steps:.0f} steps, {rate:,.0f} tokens a second, {flops:.3g} FLOPs "
-            f"(and {evaluation:.3g} to score), in {memory / 2**20:.0f} MiB at most."
+            f"(and {evaluation:.3g} to score), in {in_bytes(memory)} at most."
         )
     measured = noise(calibration)
     assert measured is not None

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from budgets.report.markdown import duration
+from budgets.words import duration, in_bytes
 from orchestrator.planning.basis import Origin
 
 Answer = Literal["pass", "fail", "unknown"]
@@ -194,17 +194,3 @@ def _disk(facts: Facts) -> Item:
     assumed = "" if facts.disk_measured else " (assumed)"
     said = f"{in_bytes(facts.disk_needed)}{assumed} of {in_bytes(facts.disk_free)} free"
     return Item(question, "pass" if facts.disk_needed <= facts.disk_free else "fail", said)
-
-
-def in_bytes(count: float) -> str:
-    """`812 B`, `3.4 MiB`, `120 GiB`."""
-    if count < 1024:
-        return f"{count:.0f} B"
-    for unit in _UNITS:
-        count /= 1024
-        if count < 1024 or unit == _UNITS[-1]:
-            break
-    return f"{count:.3g} {unit}"
-
-
-_UNITS = ("KiB", "MiB", "GiB", "TiB")

@@ -9,9 +9,9 @@ from dataclasses import replace
 from math import sqrt
 from typing import get_args
 
-from budgets.report.markdown import duration
 from budgets.terms import Plan, Tier
 from budgets.tiers import INTENT
+from budgets.words import duration
 from objectives import registry
 from objectives.api import SetupError
 from orchestrator.planning.choice import (

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from budgets.plain import plain
-from budgets.report.markdown import duration
+from budgets.words import duration
 from orchestrator.planning.choice import Choice, Room
 from orchestrator.planning.fit import best, too_short
 

@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 from budgets.calibration import Forecast
 from budgets.following import beginning
 from budgets.plain import plain
-from budgets.report.markdown import duration
 from budgets.terms import Plan
+from budgets.words import duration, in_bytes
 from objectives.api import ObjectiveSpec
 from objectives.registry import kind
 from orchestrator.planning.basis_text import basis_lines
-from orchestrator.planning.checklist import Item, in_bytes
+from orchestrator.planning.checklist import Item
 from orchestrator.planning.page import Page, TierPage
 from orchestrator.planning.plan_text import bad_luck, planned, terms
 from orchestrator.planning.power_text import power_lines

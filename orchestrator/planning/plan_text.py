@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from budgets.calibration import chance_of_pause, failures_to_pause
 from budgets.proxy.certificate import outlook
-from budgets.report.markdown import duration
 from budgets.terms import Plan, Window
 from budgets.tiers import INTENT
+from budgets.words import duration
 from orchestrator.planning.page import TierPage
 
 SMALL_FAILURE_RATES = (0.01, 0.03)

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from budgets.statistics.comparison import percent
 from budgets.terms import Plan
+from budgets.words import percent
 from orchestrator.planning.page import Page, TierPage
 from orchestrator.planning.power import GAINS, Detected, Power
 

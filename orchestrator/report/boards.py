@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from budgets.campaign.matrix import Cell
 from budgets.campaign.text import campaign_lines
 from budgets.plain import plain
-from budgets.report.markdown import number
+from budgets.words import number
 from orchestrator.campaign.status import Board
 from orchestrator.report.bars import bars_of
 from orchestrator.report.campaign_picture import unit_of
@@ -35,7 +35,7 @@ def _lead(board: Board) -> Lead:
     return Lead(
         name=report.name,
         about=f"a campaign of {len(board.matrix.cells)} runs on {board.objective}",
-        heading=heading if report.is_over else "Running",
+        heading=heading if report.is_over else "In progress",
         sentence=board.sentence,
         mood="good" if is_found else "open",
     )

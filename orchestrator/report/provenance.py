@@ -11,9 +11,10 @@ import orjson
 from budgets.plain import shell_word
 from budgets.state import RunState
 from budgets.terms import Caps, Limits, Plan
+from budgets.words import counted, in_bytes
 from objectives.secrets import HIDDEN, is_secret_name, redacted
 from orchestrator.best.configuration import configuration_of
-from orchestrator.records.standing import best_of
+from orchestrator.records.recommended import best_of
 from orchestrator.report.again import UntoldError, again
 from orchestrator.report.model import Provenance
 
@@ -67,8 +68,8 @@ def _changed(state: RunState) -> Iterator[str]:
 
 def _devices(plan: Plan) -> str:
     own = plan.devices
-    threads = f"{own.threads} thread{'s' * (own.threads != 1)}"
-    return f"{own.count} x {own.name}, {threads} and {own.memory_bytes / 2**30:.3g} GiB each"
+    threads = f"{counted(own.threads, 'thread')}"
+    return f"{own.count} x {own.name}, {threads} and {in_bytes(own.memory_bytes)} each"
 
 
 def _caps(caps: Caps, price: float) -> Iterator[tuple[str, str]]:
@@ -90,7 +91,7 @@ def _limits(limits: Limits) -> Iterator[tuple[str, str]]:
     if limits.stall_seconds is not None:
         yield "silence", f"{limits.stall_seconds:g} s"
     if limits.memory_bytes is not None:
-        yield "memory", f"{limits.memory_bytes / 2**30:.3g} GiB"
+        yield "memory", in_bytes(limits.memory_bytes)
     yield "log", f"{limits.log_bytes} bytes of each stream"
 
 
@@ -123,7 +124,7 @@ def _calibration(plan: Plan) -> str | None:
         return f"none: {calibration.assumed_seconds:g} s an evaluation were assumed"
     healthy = len(calibration.samples)
     failed = f", {calibration.failed} failed" if calibration.failed else ""
-    seeds = f"{healthy} seed{'s' * (healthy != 1)}"
+    seeds = f"{counted(healthy, 'seed')}"
     return f"the baseline on {seeds}{failed}; head of its ledger {calibration.ledger}"
 
 

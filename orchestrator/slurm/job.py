@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
 
-from budgets.report.markdown import duration
+from budgets.words import duration
 from orchestrator.slurm.options import NAME, SlurmOptions, clock_text
 
 MARGIN = 1.25

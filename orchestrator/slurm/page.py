@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from budgets.plain import plain
-from budgets.report.markdown import duration
+from budgets.words import duration
 from orchestrator.slurm.job import Export, Job
 from orchestrator.slurm.options import clock_text
 from orchestrator.slurm.resources import Resource, in_words

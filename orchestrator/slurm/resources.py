@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from budgets.plain import plain
+from budgets.words import in_bytes
 from objectives.api import Objective, SetupError
 from objectives.registry import kind
 from orchestrator.slurm.job import Export
@@ -63,7 +64,7 @@ def _disk(directory: Path) -> Resource:
         mend = "name another DIR"
         return Resource("directory", "missing", f"{there} cannot be written to", mend)
     free = shutil.disk_usage(there).free
-    return Resource("directory", "ok", f"{there}: {free / 2**30:.3g} GiB free")
+    return Resource("directory", "ok", f"{there}: {in_bytes(free)} free")
 
 
 def _slurm(export: Export) -> Iterator[Resource]:

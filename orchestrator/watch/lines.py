@@ -20,12 +20,13 @@ from budgets.events import (
     Withdrawn,
 )
 from budgets.report.liveness import label
-from budgets.report.markdown import amount, duration
+from budgets.report.markdown import spent
 from budgets.report.model import balances
 from budgets.report.pace import pace
 from budgets.report.pace_text import pace_line
 from budgets.state import RunState
 from budgets.verdict.findings import title
+from budgets.words import duration
 
 
 def is_lasting(event: Event) -> bool:
@@ -44,8 +45,8 @@ def line_of(state: RunState, event: Event, *, brief: bool = False) -> str | None
         case Settled():
             return _evaluation(state, event)
         case GenerationTold():
-            said = _generation(state, event)
-            return said if brief else f"{said}\n  {_spent(state)}\n  {pace_line(pace(state))}"
+            said, paid = _generation(state, event), spent(balances(state))
+            return said if brief else f"{said}\n  Spent: {paid}.\n  {pace_line(pace(state))}"
         case PanelAsked():
             return _panel(state, event)
         case Opened():
@@ -151,15 +152,6 @@ def _generation(state: RunState, event: GenerationTold) -> str:
         f"best {best:.5g}, mean {mean:.5g}{against}, {len(generation.failed)} failed, "
         f"step size {event.sigma:.3g}{_by_the_model(event.guided)}."
     )
-
-
-def _spent(state: RunState) -> str:
-    spent = "; ".join(
-        f"{amount(b, b.spent)}{'' if b.cap is None else f' of {amount(b, b.cap)}'} {b.currency}"
-        for b in balances(state)
-        if b.counts
-    )
-    return f"Spent: {spent}."
 
 
 def _by_the_model(guided: Guided | None) -> str:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from budgets.report.markdown import duration
+from budgets.words import duration, precise_duration
 from orchestrator.watch.glyphs import ASCII, BAD, FAINT, Glyphs, Line, Piece, bar, padded
 from orchestrator.watch.snapshot import DeviceRow
 
@@ -12,7 +12,6 @@ NAME, WHAT, TIME, BAR = 16, 26, 16, 10
 ROOMY, NARROW = 86, 60
 """Columns of the terminal from which on there is room for bars; below which names are short."""
 
-SHORT_SECONDS = 9.95
 
 SHORT_ID = 12
 """Characters of a GPU's name that tell it from the others."""
@@ -75,7 +74,7 @@ def _laid_out(rows: list[DeviceRow], width: int, glyphs: Glyphs) -> list[Line]:
 
 def _line(row: DeviceRow, name: str, what: int, width: int, glyphs: Glyphs) -> Line:
     if row.doing == "idle":
-        since = "" if row.seconds is None else f" for {span(row.seconds)}"
+        since = "" if row.seconds is None else f" for {precise_duration(row.seconds)}"
         return ((f"{name}  ", None), (f"idle{since}", FAINT))
     pieces: list[Piece] = [(f"{name}  {padded(row.what, what, glyphs.cut)}  ", None)]
     pieces.append((f"{_time(row):{TIME}s}", None))
@@ -92,13 +91,10 @@ def _line(row: DeviceRow, name: str, what: int, width: int, glyphs: Glyphs) -> L
 def _time(row: DeviceRow) -> str:
     if row.seconds is None:
         return "interrupted"
-    expected = "" if row.expected_seconds is None else f" of ~{span(row.expected_seconds)}"
-    return f"{span(row.seconds)}{expected}"
-
-
-def span(seconds: float) -> str:
-    """As people say it; short ones with a decimal."""
-    return f"{seconds:.1f} s" if seconds < SHORT_SECONDS else duration(seconds)
+    said = precise_duration(row.seconds)
+    if row.expected_seconds is None:
+        return said
+    return f"{said} of ~{precise_duration(row.expected_seconds)}"
 
 
 def _share(row: DeviceRow) -> float | None:

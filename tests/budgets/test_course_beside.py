@@ -255,6 +255,7 @@ IMPOSSIBLE: list[tuple[Callable[["Tell"], "Story"], Event, str]] = [
     (beside, PanelAsked(panel="winner", arms=(arm(),), seeds=()), "1 arms, and seeds for 0"),
     (beside, PanelAsked(panel="winner", arms=(arm(),), seeds=((),)), "needs seeds, each once"),
     (beside, PanelAsked(panel="winner", arms=(arm(),), seeds=((7, 7),)), "needs seeds, each once"),
+    (beside, PanelAsked(panel="winner", arms=2 * (arm(),), seeds=((7,), ())), "needs seeds, each"),
     (beside, reserved(4711), "seed 4711 was never asked for"),
     (beside, reserved(11, candidate=1), "candidate 1, seed 11 was never asked for"),
     (beside, reserved(1, panel="winner"), "winner panel 0 was never asked"),
@@ -318,6 +319,12 @@ def test_evaluations_beside_the_search_are_counted_apart_and_never_more_than_pla
     assert story.state.accounts.evaluations_free == 12
     with pytest.raises(ImpossibleEventError, match="evaluations beside the search"):
         story.say(reserved(seeds[planned - 11], panel="winner"))
+
+
+def test_an_arm_is_evaluated_as_its_own_variant(tell: "Tell") -> None:
+    panel = tell(control=5 * (0.9,)).state.panel("reference")
+    assert panel is not None
+    assert [panel.settings(arm) for arm in range(2)] == [{}, {"model": "gpt"}]
 
 
 def test_an_attempt_of_a_panel_that_was_lost_is_owed_again_and_counted_once(tell: "Tell") -> None:

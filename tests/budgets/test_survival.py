@@ -102,7 +102,7 @@ def test_a_winner_whose_gain_may_be_chance_does_not(story: "Story", scores: Scor
 def test_a_winner_that_fails_on_every_seed_does_not(story: "Story") -> None:
     brief, lines = said(compare(story, (None, None, None)))
     assert brief.endswith("does not survive: it has no score on fresh seeds.")
-    assert "does not survive: not measurable (0 seeds) over the baseline." in lines
+    assert "does not survive: not measurable (no seeds) over the baseline." in lines
     assert "over that one" not in lines
 
 

@@ -8,9 +8,10 @@ from budgets.statistics.detectable import detectable
 from budgets.tiers import TIERS
 from budgets.verdict.advice import MOST_SEEDS, Step, StepKind, advised, enough_seeds
 from budgets.verdict.findings import Findings
+from budgets.words import percent
 from orchestrator.config.document import as_assigned
 from orchestrator.report.answers.asked import Asked, command
-from orchestrator.report.answers.cautions import in_percent, unbeaten
+from orchestrator.report.answers.cautions import unbeaten
 from orchestrator.report.answers.words import sentence_case
 
 NAME_CHARACTERS = 48
@@ -143,7 +144,7 @@ def _confirmed_on_more(asked: Asked) -> After | None:
     name = ("--run-id", f"{plan.run_id[:NAME_CHARACTERS]}-{count}-seeds")
     said = (
         f"Repeat it with --confirm-seeds {count}, on other seeds: by the noise of these they would "
-        f"show a true gain of {in_percent(seen)} 8 times of 10."
+        f"show a true gain of {percent(seen, 3)} 8 times of 10."
     )
     return After(said, (asked.of_objective("phase1", "--tier", str(plan.tier), *again, *name),))
 

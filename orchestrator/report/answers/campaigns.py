@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from budgets.campaign.effects import CampaignReport, Comparison, ConditionRow, Effect
 from budgets.campaign.words import in_words, name_of
+from budgets.words import first_few, listed
 from orchestrator.report.answers.asked import Asked, command
 from orchestrator.report.answers.cost import cost
-from orchestrator.report.answers.words import first_few, listed
 from orchestrator.report.model import Answer
 
 MOST_FACTORS = 3
@@ -65,10 +65,10 @@ def _effects(found: CampaignReport, *, is_any: bool) -> str:
 def _of_factors(found: CampaignReport) -> Iterator[str]:
     """The effects with direction and size, then what is none."""
     if own := [f"{_named(e)}: {_size(e)}" for e in found.found]:
-        yield first_few(own, "; ")
+        yield first_few(own, 4)
     others = [_named(e) for e in found.effects if not e.difference.is_found]
     if others:
-        yield f"no effect is shown of {first_few(others)}"
+        yield f"no effect is shown of {listed(others, 5)}"
 
 
 def _named(effect: Effect) -> str:
@@ -89,7 +89,7 @@ def _of_conditions(found: CampaignReport) -> Iterator[str]:
         for one in row.comparisons:
             if one.control == found.controls[0]:
                 sides[_side(one)].append(row.name)
-    told = [f"{side} {first_few(names)}" for side, names in sides.items() if names]
+    told = [f"{side} {listed(names, 5)}" for side, names in sides.items() if names]
     if told:
         yield f"against {found.controls[0]}: {', '.join(told)}"
 

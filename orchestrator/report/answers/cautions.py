@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 from budgets.events import Decided
-from budgets.statistics.comparison import better, percent
+from budgets.statistics.comparison import better
 from budgets.verdict.findings import Control, Findings
-from orchestrator.report.answers.words import counted, quoted
+from budgets.words import counted, percent
+from orchestrator.report.answers.words import quoted
 
 
 def cautions(found: Findings, own: Decided) -> str:
@@ -54,7 +55,7 @@ def _with_more_training(found: Findings) -> str:
     left = (
         "nothing of the gain is"
         if share is None or share <= 0
-        else f"only {in_percent(share)} of the gain is"
+        else f"only {percent(share, 3)} of the gain is"
     )
     return f"With {found.rung_label} {left} left, on {counted(found.rung.pairs, 'seed')}."
 
@@ -64,11 +65,6 @@ def kept(found: Findings) -> float | None:
     return next((c.observed for c in found.conditions if c.rule == "rung"), None)
 
 
-def in_percent(share: float) -> str:
-    """`21.3%`."""
-    return f"{100 * share:.3g}%"
-
-
 def _of_a_no_go(found: Findings, own: Decided) -> Iterator[str]:
     """What it does not rule out."""
     gain = found.gain
@@ -76,7 +72,7 @@ def _of_a_no_go(found: Findings, own: Decided) -> Iterator[str]:
         return
     if gain.upper > 0:
         yield (
-            f"A gain of up to {in_percent(gain.upper)} cannot be ruled out with "
+            f"A gain of up to {percent(gain.upper, 3)} cannot be ruled out with "
             f"{counted(gain.pairs, 'seed')}; a larger one of these settings is unlikely "
             f"({percent(1 - gain.level)} sure)."
         )

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from budgets.accounts import MS_PER_HOUR
 from budgets.report.model import Balance
 from budgets.state import RunState
-from budgets.statistics.comparison import percent
+from budgets.words import about, percent
 from orchestrator.report.answers.asked import Asked
-from orchestrator.report.numbers import about
 
 WORTH_SAYING = 0.1
 """Of all device time: a calibration that took less is no news."""
@@ -23,7 +22,7 @@ def _parts(asked: Asked) -> Iterator[str]:
     own, beside = balances["evaluations"], balances.get("evaluations apart")
     yield _evaluations(asked, own, beside)
     clock = balances["hours open"]
-    yield f"{_time(clock)} on the clock{_left(clock)}"
+    yield f"{_time(clock)} of wall clock{_left(clock)}"
     device = balances["device-hours"]
     yield f"{_time(device)} of device time on {asked.report.devices}{_left(device)}"
     money = balances["cost"]

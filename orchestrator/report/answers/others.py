@@ -4,18 +4,16 @@ from math import sqrt
 from statistics import fmean, stdev
 
 from budgets.report.liveness import EndEffect, KnobFinding, Liveness
-from budgets.statistics.comparison import percent
 from budgets.statistics.detectable import detectable
 from budgets.statistics.spread import sd_interval
+from budgets.words import about, counted, first_few, listed, percent
 from orchestrator.planning.request import VERDICT_SEEDS
 from orchestrator.report.answers.afterwards import After
 from orchestrator.report.answers.asked import Asked
-from orchestrator.report.answers.cautions import in_percent
 from orchestrator.report.answers.cost import cost
-from orchestrator.report.answers.words import counted, first_few, listed, sentence_case
+from orchestrator.report.answers.words import sentence_case
 from orchestrator.report.measured import measured_in
 from orchestrator.report.model import Answer
-from orchestrator.report.numbers import about
 
 
 def calibrated(asked: Asked) -> Answer:
@@ -55,7 +53,7 @@ def _noise(asked: Asked, scores: list[float]) -> str:
         return f"The baseline's score.{took}"
     noise, sd = abs(stdev(scores) / fmean(scores)), stdev(scores)
     return (
-        f"The baseline's score, and its noise: from seed to seed it varies by {in_percent(noise)} "
+        f"The baseline's score, and its noise: from seed to seed it varies by {percent(noise, 3)} "
         f"(a standard deviation of {sd:.3g}).{took}"
     )
 
@@ -67,9 +65,9 @@ def _spread(asked: Asked, scores: list[float]) -> str:
     mean, sd = abs(fmean(scores)), stdev(scores)
     if not mean or not sd:
         return "These seeds do not differ, so any gain would show."
-    low, high = (in_percent(bound / mean) for bound in sd_interval(sd, len(scores)))
+    low, high = (percent(bound / mean, 3) for bound in sd_interval(sd, len(scores)))
     limits = asked.state.plan.thresholds
-    seen = in_percent(detectable(sqrt(2) * sd / mean, VERDICT_SEEDS, limits.go_level))
+    seen = percent(detectable(sqrt(2) * sd / mean, VERDICT_SEEDS, limits.go_level), 3)
     return (
         f"95% sure that the noise is from {low} to {high}. With the noise as measured, a search's "
         f"comparison on {VERDICT_SEEDS} fresh seeds would see a true gain of {seen} 8 times of 10; "
@@ -133,7 +131,7 @@ def _sizes(found: Liveness | None) -> str:
     alive = [one for one in found.knobs if one.verdict == "alive"]
     if not alive:
         return f"No: none of {counted(len(found.knobs), 'knob')} is shown to move the score."
-    return f"Yes: {first_few([_size(one, found) for one in alive], '; ')}. Lower scores are better."
+    return f"Yes: {first_few([_size(one, found) for one in alive], 4)}. Lower scores are better."
 
 
 def _size(own: KnobFinding, found: Liveness) -> str:
@@ -149,7 +147,7 @@ def _at(end: EndEffect, found: Liveness) -> str:
     side = "better" if end.difference < 0 else "worse"
     if not found.baseline:
         return f"{abs(end.difference):.3g} {side} {where}"
-    return f"{in_percent(abs(end.difference / found.baseline))} {side} {where}"
+    return f"{percent(abs(end.difference / found.baseline), 3)} {side} {where}"
 
 
 def _sure(asked: Asked, found: Liveness | None) -> str:
@@ -169,7 +167,7 @@ def _search(asked: Asked, found: Liveness | None) -> After:
     if found is None:
         return After("Search over these knobs.", search)
     if dead := found.names("dead"):
-        return After(f"Search, and leave out what does nothing: {first_few(list(dead))}.", search)
+        return After(f"Search, and leave out what does nothing: {listed(dead, 5)}.", search)
     unproven = [one for one in found.knobs if one.verdict == "unproven"]
     if not unproven:
         return After("Search over these knobs.", search)

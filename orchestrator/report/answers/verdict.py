@@ -3,21 +3,16 @@
 from collections.abc import Callable
 
 from budgets.events import Decided
-from budgets.statistics.comparison import Gain, better, percent
+from budgets.statistics.comparison import Gain, better
 from budgets.verdict.conditions import gain_in_words
 from budgets.verdict.findings import Findings, title
 from budgets.verdict.gains import winner_means
+from budgets.words import counted, percent
 from orchestrator.report.answers.afterwards import afterwards
 from orchestrator.report.answers.asked import Asked
-from orchestrator.report.answers.cautions import cautions, in_percent, kept
+from orchestrator.report.answers.cautions import cautions, kept
 from orchestrator.report.answers.cost import cost
-from orchestrator.report.answers.words import (
-    counted,
-    largest_moves,
-    luck_in_words,
-    quoted,
-    sentence_case,
-)
+from orchestrator.report.answers.words import largest_moves, luck_in_words, quoted, sentence_case
 from orchestrator.report.measured import measured_in
 from orchestrator.report.model import Answer
 
@@ -55,7 +50,7 @@ def _sentence(asked: Asked, found: Findings, own: Decided) -> str:
     share = kept(found)
     if found.rung is None or share is None or own.grade == "go":
         return said
-    held = "the gain is lost" if share <= 0 else f"{in_percent(share)} of the gain is kept"
+    held = "the gain is lost" if share <= 0 else f"{percent(share, 3)} of the gain is kept"
     return f"{said} With {found.rung_label} {held} ({counted(found.rung.pairs, 'seed')})."
 
 
@@ -164,7 +159,7 @@ def _bound(gain: Gain) -> str:
     assert gain.lower is not None, "it has bounds"
     assert gain.upper is not None, "it has bounds"
     if gain.is_shown:
-        return f"{sure} sure of {in_percent(gain.lower)} or more."
+        return f"{sure} sure of {percent(gain.lower, 3)} or more."
     if gain.upper <= 0:
         return f"{sure} sure that there is no gain."
     return "Not sure that there is any gain."
@@ -172,7 +167,7 @@ def _bound(gain: Gain) -> str:
 
 def _best(gain: Gain) -> str:
     assert gain.mean is not None, "it was measured"
-    size = in_percent(gain.mean) if gain.mean >= 0 else better(gain.mean)
+    size = percent(gain.mean, 3) if gain.mean >= 0 else better(gain.mean)
     return (
         f"Best estimate {size}, measured on {counted(gain.pairs, 'new seed')} (other random "
         "numbers) that were not used to choose it."
@@ -183,4 +178,4 @@ def _power(gain: Gain) -> str:
     """What may have been missed."""
     if gain.is_shown or not gain.detectable:
         return ""
-    return f" A true gain of {in_percent(gain.detectable)} would have been seen 8 times of 10."
+    return f" A true gain of {percent(gain.detectable, 3)} would have been seen 8 times of 10."

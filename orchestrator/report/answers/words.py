@@ -1,7 +1,5 @@
 """Words that several answers have in common."""
 
-from collections.abc import Sequence
-
 from budgets.state import RunState
 from budgets.statistics.comparison import better
 from orchestrator.report.knobs import knobs
@@ -9,9 +7,6 @@ from orchestrator.report.model import KnobView
 
 LARGEST = 3
 """Moves of knobs that are named."""
-
-MOST_NAMED = 4
-"""Of other things."""
 
 
 def sentence_case(text: str) -> str:
@@ -22,24 +17,6 @@ def sentence_case(text: str) -> str:
 def quoted(text: str) -> str:
     """As somebody else's words."""
     return f"\N{LEFT DOUBLE QUOTATION MARK}{text}\N{RIGHT DOUBLE QUOTATION MARK}"
-
-
-def counted(count: int, what: str) -> str:
-    """`1 seed`, `8 seeds`."""
-    return f"{count} {what}{'' if count == 1 else 's'}"
-
-
-def listed(names: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
-    if len(names) < 2:
-        return "".join(names)
-    return f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def first_few(parts: Sequence[str], between: str = ", ") -> str:
-    """`a, b, c, and 4 more`."""
-    more = len(parts) - MOST_NAMED
-    return between.join(parts[:MOST_NAMED]) + (f"{between}and {more} more" if more > 0 else "")
 
 
 def luck_in_words(seemed: float | None, by_luck: float | None) -> str:

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 
 from budgets.events import Status
 from budgets.plain import one_line, plain
+from budgets.words import in_bytes, number, precise_duration
 from orchestrator.report.answers.asked import command
 from orchestrator.report.contents.blocks import Block, Column, Table, Text, names
 from orchestrator.report.contents.figures import Figures
 from orchestrator.report.model import Evaluation, InFlight, Report
-from orchestrator.report.numbers import in_bytes, score, time_in_words
 
 SLOWEST, MOST_FAILED, MOST_OF_FEW = 10, 30, 20
 """Rows of each table; a run of no more evaluations than the last shows all of them."""
@@ -64,11 +64,11 @@ def _row(one: Evaluation, *, is_caused: bool) -> list[str]:
         which(one),
         f"{one.seed}{'' if one.attempt == 1 else f', attempt {one.attempt}'}",
         str(one.status),
-        score(one.score),
-        time_in_words(one.seconds),
+        number(one.score),
+        precise_duration(one.seconds),
         in_bytes(one.peak_memory_bytes),
         plain(one.device),
-        time_in_words(one.began),
+        precise_duration(one.began),
     ]
     return [*cells, plain(one_line(one.cause, 160))] if is_caused else cells
 
@@ -90,8 +90,8 @@ def _flying(report: Report) -> Iterator[Block]:
         [names("evaluation"), Column("seed"), Column("attempt"), Column("began"),
          Column("set aside")],
         [
-            [which(one), str(one.seed), str(one.attempt), time_in_words(one.began),
-             time_in_words(one.reserved_seconds)]
+            [which(one), str(one.seed), str(one.attempt), precise_duration(one.began),
+             precise_duration(one.reserved_seconds)]
             for one in report.in_flight
         ],
     )  # fmt: skip

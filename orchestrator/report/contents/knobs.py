@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 from budgets.plain import plain
 from budgets.report.markdown import where_from
+from budgets.words import number
 from orchestrator.report.answers.asked import command
 from orchestrator.report.contents.blocks import Block, Cell, Column, Ruler, Table, Text, names
 from orchestrator.report.contents.figures import Figures
 from orchestrator.report.model import KnobView, Marginal, Report
-from orchestrator.report.numbers import short
 
 
 def knobs(report: Report, figures: Figures) -> list[Block]:
@@ -40,9 +40,9 @@ def _table(report: Report) -> Table:
 
 def _row(knob: KnobView, *, is_any: bool) -> list[Cell]:
     values = [knob.low, knob.high, knob.baseline]
-    cells: list[Cell] = [plain(knob.name), knob.kind, *map(short, values)]
+    cells: list[Cell] = [plain(knob.name), knob.kind, *map(number, values)]
     if is_any:
-        cells += [short(knob.recommended), _moved(knob)]
+        cells += [number(knob.recommended, 4), _moved(knob)]
     return [*cells, Ruler(knob.baseline_unit, knob.recommended_unit)]
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from budgets.plain import one_line, plain, printable
+from budgets.words import precise_duration
 from orchestrator.report.answers.asked import command
 from orchestrator.report.contents.blocks import (
     Block,
@@ -18,7 +19,6 @@ from orchestrator.report.contents.blocks import (
 from orchestrator.report.contents.figures import Figures
 from orchestrator.report.contents.parsed import why_none
 from orchestrator.report.model import FailureGroup, Report
-from orchestrator.report.numbers import time_in_words
 
 MOST_GROUPS, MOST_LINES, MOST_CHARACTERS = 20, 40, 300
 """Of failures; of a log; of a line of it."""
@@ -134,7 +134,7 @@ def ledger(report: Report, _: Figures) -> list[Block]:
         [
             str(one.number + 1),
             f"{one.opened:%Y-%m-%d %H:%M:%S} UTC",
-            time_in_words(one.ended - one.began),
+            precise_duration(one.ended - one.began),
             plain(one.host),
             str(one.workers),
         ]

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 from budgets.plain import plain
 from budgets.proxy.text import proxy_lines
+from budgets.words import number
 from orchestrator.report.contents.blocks import Block, Column, Table, Text
 from orchestrator.report.contents.figures import Figures
 from orchestrator.report.contents.parsed import blocks_of
 from orchestrator.report.model import GenerationView, Noise, Report
-from orchestrator.report.numbers import score, short
 
 
 def scores(report: Report, figures: Figures) -> list[Block]:
@@ -55,16 +55,24 @@ def _table(report: Report) -> Iterator[Block]:
 def _row(one: GenerationView) -> list[str]:
     name = f"{one.number}{', short' if one.is_short else ''}{'' if one.is_told else ', unfinished'}"
     sd = "-" if one.sd is None else f"{one.sd:.3g}"
-    so_far = (score(one.best_so_far), score(one.luck_so_far))
-    return [name, score(one.best), score(one.mean), sd, *so_far, str(one.healthy), str(one.failed)]
+    so_far = (number(one.best_so_far), number(one.luck_so_far))
+    return [
+        name,
+        number(one.best),
+        number(one.mean),
+        sd,
+        *so_far,
+        str(one.healthy),
+        str(one.failed),
+    ]
 
 
 def _rest(report: Report) -> Iterator[Block]:
     budget = report.budget
     if budget.findings is None and budget.luckiest_score and budget.luckiest_of_noise:
         yield Text(
-            f"Luckiest score: {short(budget.luckiest_score)}. Were every candidate just the "
-            f"baseline, the luckiest would be expected near {short(budget.luckiest_of_noise)}: a "
+            f"Luckiest score: {number(budget.luckiest_score)}. Were every candidate just the "
+            f"baseline, the luckiest would be expected near {number(budget.luckiest_of_noise)}: a "
             "best score is no evidence of an improvement."
         )
     if budget.proxy is not None and budget.phase != "check":

@@ -14,6 +14,7 @@ from budgets.verdict.findings_text import (
     finalist_table,
     gain_lines,
 )
+from budgets.words import number
 from orchestrator.report.contents.blocks import Block, Column, Items, Table, Text, names
 from orchestrator.report.contents.figures import Figures
 from orchestrator.report.contents.parsed import blocks_of
@@ -113,6 +114,5 @@ def _score(arms: list[ArmScores], why: str, name: str, seed: int) -> str:
     is_rung = why == _WHY["rung"]
     for arm in arms:
         if arm.name == name and seed in arm.scores and (arm.panel == "rung") == is_rung:
-            score = arm.scores[seed]
-            return "none" if score is None else f"{score:.5g}"
+            return number(arm.scores[seed], none="none")
     return ""

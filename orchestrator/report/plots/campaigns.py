@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from budgets.campaign.effects import CampaignReport, ConditionRow
 from budgets.campaign.names import shortened
-from budgets.campaign.words import in_words, number
+from budgets.campaign.words import in_words
+from budgets.words import counted, number
 from orchestrator.charts.chart import (
     Axis,
     Chart,
@@ -19,7 +20,7 @@ from orchestrator.charts.chart import (
 )
 from orchestrator.report.bars import Bar, bars_of, bars_title
 from orchestrator.report.model import Report
-from orchestrator.report.plots.words import counted, sentences
+from orchestrator.report.plots.words import sentences
 
 NAME_WIDTH, OF_WIDTH = 36, 30
 """Characters of the name of a row, and of a name below an axis."""

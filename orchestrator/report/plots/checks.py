@@ -4,9 +4,10 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean, stdev
 
 from budgets.report.liveness import EndEffect, Liveness
+from budgets.words import counted, listed, number
 from orchestrator.charts.chart import Axis, Chart, Intervals, Mark, Note, Plot, Points, Rule, Stripe
 from orchestrator.report.model import Evaluation, Report
-from orchestrator.report.plots.words import counted, listed, number, sentences, short
+from orchestrator.report.plots.words import sentences
 
 NOISE_SDS = 2.0
 
@@ -167,7 +168,7 @@ def _baseline_marks(own: Sequence[Evaluation], scores: Sequence[float]) -> Itera
 def _baseline_said(own: Sequence[Evaluation], scores: Sequence[float]) -> str:
     if not scores:
         return f"{counted(len(own), 'evaluation')}, none with a score."
-    spread = "" if len(scores) < 2 else f", standard deviation {short(stdev(scores))}"
+    spread = "" if len(scores) < 2 else f", standard deviation {stdev(scores):.3g}"
     failed = len(own) - len(scores)
     return sentences(
         f"{counted(len(scores), 'seed')}: mean {number(fmean(scores))}{spread}, from "

@@ -7,9 +7,10 @@ from statistics import median
 
 from budgets.campaign.names import shortened
 from budgets.verdict.finalists import AVERAGE, BASELINE, INCUMBENT, LUCKIEST, MEAN
+from budgets.words import counted, listed
 from orchestrator.charts.chart import Axis, Chart, Mark, Plot, Points, Role, Rule, Spans
 from orchestrator.report.model import Evaluation, InFlight, Report
-from orchestrator.report.plots.words import Unit, counted, listed, seconds_unit, sentences
+from orchestrator.report.plots.words import Unit, seconds_unit, sentences
 
 MOST_ROWS = 60
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from budgets.words import counted, listed
 from orchestrator.charts.chart import (
     Axis,
     Bars,
@@ -16,7 +17,7 @@ from orchestrator.charts.chart import (
 )
 from orchestrator.report.model import Distribution, Report
 from orchestrator.report.plots.candidates import generation_axis
-from orchestrator.report.plots.words import counted, listed, sentences, short
+from orchestrator.report.plots.words import sentences
 
 MOST_LINES = 6
 """Of knobs in one chart: as many as can be told apart; more have a chart each."""
@@ -95,12 +96,12 @@ def _deviations(report: Report, own: Distribution, names: Sequence[str]) -> Iter
 def _spread_said(own: Distribution, names: Sequence[str]) -> str:
     first, last = own.history[0], own.history[-1]
     knobs = ", ".join(
-        f"{name} {short(value)}" for name, value in zip(names, last.deviations, strict=False)
+        f"{name} {value:.3g}" for name, value in zip(names, last.deviations, strict=False)
     )
     return sentences(
-        f"After generation {last.generation}: sigma {short(last.sigma)}, axis ratio "
-        f"{short(last.axis_ratio)}; after generation {first.generation}: {short(first.sigma)} and "
-        f"{short(first.axis_ratio)}.",
+        f"After generation {last.generation}: sigma {last.sigma:.3g}, axis ratio "
+        f"{last.axis_ratio:.3g}; after generation {first.generation}: {first.sigma:.3g} and "
+        f"{first.axis_ratio:.3g}.",
         f"Standard deviations at last, of each knob's range: {knobs}.",
     )
 
@@ -197,18 +198,18 @@ def _axes_caption(own: Distribution) -> str:
     if not own.eigenvalues[-1]:
         return meaning
     condition, chance = own.eigenvalues[0] / own.eigenvalues[-1], own.condition_by_chance
-    said = f"The widest variance is {short(condition)} times the narrowest"
+    said = f"The widest variance is {condition:.3g} times the narrowest"
     if chance is None:
         return f"{meaning} {said}."
     found = "this is more" if condition > chance else "this is not: these axes may be chance"
-    by_chance = f"on pure noise one search in twenty is beyond {short(chance)}, {found}"
+    by_chance = f"on pure noise one search in twenty is beyond {chance:.3g}, {found}"
     return f"{meaning} {said}; {by_chance}."
 
 
 def _axes_said(own: Distribution, names: Sequence[str], shares: Sequence[float]) -> str:
     return sentences(
         *(
-            f"Axis {number}, {share:.3g} % of the variance: {_loadings(axis, names)}."
+            f"Axis {number}, {share:.3g}% of the variance: {_loadings(axis, names)}."
             for number, (axis, share) in enumerate(zip(own.axes, shares, strict=True), 1)
             if number <= MOST_NAMED
         )

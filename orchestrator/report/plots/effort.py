@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from budgets.words import counted
 from orchestrator.charts.chart import Axis, Chart, Mark, Plot, Points, Rule
 from orchestrator.report.model import Evaluation, Report
 from orchestrator.report.plots.devices import MOST_TIPS, like, named
-from orchestrator.report.plots.words import Unit, bytes_unit, counted, seconds_unit, sentences
+from orchestrator.report.plots.words import Unit, bytes_unit, seconds_unit, sentences
 
 FAR = 3.0
 """Times what was seen: a limit further off would flatten all that is shown; it is only said."""

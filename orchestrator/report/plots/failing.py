@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from budgets.campaign.names import shortened
+from budgets.words import counted
 from orchestrator.charts.chart import Axis, Bars, Chart, Mark, Plot, Role
 from orchestrator.report.model import FailureGroup, Report
-from orchestrator.report.plots.words import counted, sentences
+from orchestrator.report.plots.words import sentences
 
 MOST_CAUSES = 24
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from budgets.statistics.paired import interval
+from budgets.words import number
 from orchestrator.charts.chart import Role
 from orchestrator.report.model import Report
-from orchestrator.report.plots.words import number
 
 LEVEL = 0.05
 """How often the interval of a mean misses it."""
@@ -24,7 +24,7 @@ class Fresh:
 
     @property
     def in_words(self) -> str:
-        sure = "" if self.low is None else f" (95 %: {number(self.low)} to {number(self.high)})"
+        sure = "" if self.low is None else f" (95%: {number(self.low)} to {number(self.high)})"
         return f"{number(self.mean)}{sure}"
 
 

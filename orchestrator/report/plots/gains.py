@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from budgets.campaign.names import shortened
-from budgets.statistics.comparison import better, percent
+from budgets.statistics.comparison import better
+from budgets.words import counted, number, percent
 from orchestrator.charts.chart import (
     Axis,
     Chart,
@@ -17,7 +18,7 @@ from orchestrator.charts.chart import (
     Rule,
 )
 from orchestrator.report.model import ArmScores, Comparison, Report
-from orchestrator.report.plots.words import columns_for, counted, number, sentences
+from orchestrator.report.plots.words import columns_for, sentences
 
 ROLES: tuple[Role, ...] = ("series1", "series2", "series3", "series4", "series5", "series6")
 
@@ -134,7 +135,7 @@ def _said(one: Comparison) -> str:
         return f"{one.name} against {one.against}: no pair with a score."
     sure = ""
     if own.lower is not None and own.upper is not None:
-        sure = f" (gain {100 * own.lower:+.3g} to {100 * own.upper:+.3g} %)"
+        sure = f" (gain {100 * own.lower:+.3g} to {100 * own.upper:+.3g}%)"
     shown = "beyond chance" if own.is_shown or own.is_loss else "may be chance"
     pairs = counted(own.pairs, "pair")
     return f"{one.name} against {one.against}: {better(own.mean)}{sure} on {pairs}, {shown}."

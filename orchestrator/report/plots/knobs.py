@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from statistics import quantiles
 
+from budgets.words import counted
 from orchestrator.charts.chart import (
     Axis,
     Band,
@@ -17,7 +18,7 @@ from orchestrator.charts.chart import (
 from orchestrator.report.model import KnobView, Marginal, Report
 from orchestrator.report.plots.candidates import Candidate, candidates, generation_axis
 from orchestrator.report.plots.scales import axis_of, in_words, knob_of
-from orchestrator.report.plots.words import columns_for, counted, sentences, short, thinned
+from orchestrator.report.plots.words import columns_for, sentences, thinned
 
 MOST_POINTS = 4000
 """Of candidates in all charts of one plot together: more would make a page of megabytes."""
@@ -212,5 +213,5 @@ def _standing(one: Marginal) -> str:
 def _marginal_said(one: Marginal) -> str:
     if one.slope is None or one.slope_error is None:
         return f"{one.knob}: {_standing(one)}."
-    slope = f"{short(one.slope)} ± {short(one.slope_error)} per standard deviation"
+    slope = f"{one.slope:.3g} ± {one.slope_error:.3g} per standard deviation"
     return f"{one.knob}: {slope}, {_standing(one)}."

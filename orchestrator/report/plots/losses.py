@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
+from budgets.words import counted, number
 from orchestrator.charts.chart import Axis, Chart, Line, Plot, Points, Role
 from orchestrator.report.model import Curve, Report
-from orchestrator.report.plots.words import counted, number, sentences, thinned
+from orchestrator.report.plots.words import sentences, thinned
 
 MOST_STEPS = 400
 """Of one curve: a page is no wider."""

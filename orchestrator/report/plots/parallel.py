@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
+from budgets.words import counted, listed
 from orchestrator.charts.chart import Axis, Chart, Line, Mark, Numbers, Plot, Points, Role
 from orchestrator.report.model import KnobView, Report
 from orchestrator.report.plots.candidates import Candidate, candidates
 from orchestrator.report.plots.scales import in_words
-from orchestrator.report.plots.words import counted, listed, sentences, thinned
+from orchestrator.report.plots.words import sentences, thinned
 
 MOST_BEST, MOST_REST = 30, 90
 """Lines: more are a grey sheet."""
@@ -78,7 +79,7 @@ def _said(views: Sequence[KnobView], best: Sequence[Candidate]) -> str:
     ranges = []
     for place, view in enumerate(views):
         own = [c.point[place] for c in best]
-        ranges.append(f"{view.name} {100 * min(own):.0f} to {100 * max(own):.0f} %")
+        ranges.append(f"{view.name} {100 * min(own):.0f} to {100 * max(own):.0f}%")
     return sentences(
         f"The best tenth is {counted(len(best), 'candidate')}, from {best[0].score:.5g} to "
         f"{best[-1].score:.5g}.",

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from statistics import quantiles
 
+from budgets.words import counted, number
 from orchestrator.charts.chart import (
     Axis,
     Chart,
@@ -19,7 +20,6 @@ from orchestrator.report.model import GenerationView, Noise, Report
 from orchestrator.report.plots.candidates import Candidate, breaks, candidates, generation_axis
 from orchestrator.report.plots.fresh import Fresh, fresh_of
 from orchestrator.report.plots.progress_text import caption, description
-from orchestrator.report.plots.words import counted, number
 
 NOISE_SDS = 2.0
 """Half the height of the baseline's band."""
@@ -206,7 +206,7 @@ def _fresh_marks(fresh: dict[Role, Fresh], begin: float, width: float) -> Iterat
             [own.mean],
             [own.high],
             role,
-            f"{role} on {counted(own.seeds, 'fresh seed')}, 95 %",
+            f"{role} on {counted(own.seeds, 'fresh seed')}, 95%",
             is_horizontal=False,
         )
 

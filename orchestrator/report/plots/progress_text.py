@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
+from budgets.words import counted, number
 from orchestrator.report.model import GenerationView, Noise, Report
 from orchestrator.report.plots.candidates import Candidate
 from orchestrator.report.plots.fresh import fresh_of
-from orchestrator.report.plots.words import counted, number, sentences
+from orchestrator.report.plots.words import sentences
 
 
 def caption(report: Report, has_short: bool) -> str:

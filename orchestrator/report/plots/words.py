@@ -1,39 +1,11 @@
-"""Numbers and lists as a plot's caption and description say them."""
+"""Sentences, counts and units of a plot's caption, description and axes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import TypeVar
 
 Item = TypeVar("Item")
-
-
-def number(value: float | None) -> str:
-    """`3.1385`: five digits; `none` for none."""
-    return "none" if value is None else f"{value:.5g}"
-
-
-def short(value: float) -> str:
-    """`0.0312`: three digits."""
-    return f"{value:.3g}"
-
-
-def counted(count: int, what: str) -> str:
-    """`1 evaluation`, `3 evaluations`, `no evaluations`."""
-    if count == 1:
-        return f"1 {what}"
-    plural = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
-    return f"{count or 'no'} {plural}"
-
-
-def listed(words: Iterable[str], most: int = 12) -> str:
-    """`a, b and c`; `a, b and 5 more`."""
-    every = list(words)
-    if len(every) > most:
-        every = [*every[: most - 1], f"{len(every) - most + 1} more"]
-    if len(every) < 2:
-        return "".join(every)
-    return f"{', '.join(every[:-1])} and {every[-1]}"
 
 
 def sentences(*parts: str) -> str:

@@ -136,6 +136,14 @@ def test_an_override_starts_the_count_of_generations_anew(make_story: "MakeStory
         close(story)
 
 
+def test_an_override_of_another_rule_starts_no_count_anew(make_story: "MakeStory") -> None:
+    story = make_story(**plan())
+    for number in range(3):
+        assert tell_nans(story, 1).fires == (number == 2)
+        story.say(Overridden(rule="crash_rate", generation=number, reason="known"))
+        close(story)
+
+
 # Where
 
 
@@ -196,16 +204,18 @@ def test_the_evidence_names_candidates_places_and_what_they_share(make_story: "M
     assert sustained_nan(story.state, story.current).evidence == (
         "4 of 8 evaluations of generation 0 are NaN where no extreme region explains it (50.0%, "
         "limit 10%): candidates 0 (1.0 from the mean), 1 (1.2 from the mean), 2 (1.5 from the "
-        "mean) and 1 more; explained: 4 (3.0 from the mean, tau near its high end). rate tells "
-        "them from the healthy ones best (so few that it may be luck): 5 of 5 NaN candidates and "
-        "0 of 3 healthy ones lie above 0.71 of its range"
+        "mean) and 3 (1.8 from the mean); explained: 4 (3.0 from the mean, tau near its high "
+        "end). rate tells them from the healthy ones best (so few that it may be luck): 5 of 5 NaN "
+        "candidates and 0 of 3 healthy ones lie above 0.71 of its range"
     )
 
 
 def test_ends_that_explain_nothing_are_named_as_the_starts(make_story: "MakeStory") -> None:
     story = make_story(**plan(search=SearchTerms(seed=7, sigma0=0.2, start=(0.004, 0.5))))
     evidence = tell_nans(story, 2, at=(0.0, 0.5)).evidence
-    assert "candidates 0 (tau near its low end, as the start), 1 (tau near its low end" in evidence
+    assert (
+        "candidates 0 (tau near its low end, as the start) and 1 (tau near its low end" in evidence
+    )
 
 
 def test_a_quiet_reading_says_what_it_would_take(make_story: "MakeStory") -> None:

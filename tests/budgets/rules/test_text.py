@@ -5,12 +5,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from budgets.events import Fired, Overridden, Status
+from budgets.events import Fired, Overridden, PanelAsked, Status
 from budgets.rules.table import TABLE
 from budgets.rules.text import as_dict, evidence_lines, rules_table, seen, seen_table
-from budgets.terms import Thresholds
+from budgets.terms import Arm, Thresholds
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.budgets.conftest import Story
 
 DOCUMENT = Path(__file__).parents[3] / "docs/rules.md"
@@ -70,6 +72,21 @@ def test_an_overridden_rule_is_shown_so(story: "Story") -> None:
     assert row(table, "crash_rate").endswith("| 0.5 / 0.1 | overridden |")
 
 
+def test_a_rule_that_looks_at_several_batches_shows_the_one_that_it_fires_on(
+    tell: "Callable[..., Story]",
+) -> None:
+    story = tell(generations=())
+    story.ask()
+    story.say(
+        PanelAsked(panel="winner", arms=(Arm(name="average", point=(0.5, 0.5)),), seeds=((1,),))
+    )
+    for _ in range(story.state.plan.thresholds.attempts_per_session):
+        story.evaluate(0, Status.LOST)
+    saw = seen(story.state)["infrastructure"]
+    assert saw.fires
+    assert "candidate 0, seed 5 of generation 0 was lost" in saw.evidence
+
+
 def test_the_rule_that_ended_a_search_is_still_seen(story: "Story") -> None:
     story.finish()
     fired = Fired(
@@ -78,6 +95,12 @@ def test_the_rule_that_ended_a_search_is_still_seen(story: "Story") -> None:
     story.say(fired)
     assert seen(story.state)["flat"].fires
     assert "- flat: flat it is" in evidence_lines(seen(story.state))
+
+
+def test_what_a_go_needs_is_seen_too(tell: "Callable[..., Story]") -> None:
+    saw = seen(tell(winner=8 * (0.995,)).state)
+    assert (saw["signal"].fires, saw["persistence"].fires) == (True, False)
+    assert saw["signal"].observed == pytest.approx(0.005)
 
 
 def test_a_row_for_a_program_has_everything(story: "Story") -> None:

@@ -5,7 +5,7 @@ from statistics import variance
 
 import pytest
 
-from budgets.statistics.comparison import better, gain, percent, unexplained
+from budgets.statistics.comparison import better, gain, unexplained
 from budgets.statistics.detectable import detectable
 
 LEVEL = 0.01
@@ -94,7 +94,7 @@ def test_of_two_configurations_it_is_half_the_variance_of_their_difference() -> 
 
 def test_seeds_that_one_of_them_lacks_are_left_out() -> None:
     rows = [{1: 1.0, 2: 3.0, 3: 5.0}, {1: 1.0, 3: 6.0, 9: 4.0}]
-    assert unexplained(rows) == pytest.approx(unexplained([{1: 1.0, 3: 5.0}, {1: 1.0, 3: 6.0}]))
+    assert unexplained(rows) == pytest.approx((0.25, 1))  # two differences, of 0 and 1
 
 
 @pytest.mark.parametrize(
@@ -125,6 +125,18 @@ def test_a_share_is_better_or_worse(share: float, text: str) -> None:
     assert better(share) == text
 
 
-@pytest.mark.parametrize(("share", "text"), [(0.99, "99%"), (0.995, "99.5%"), (0.01, "1%")])
-def test_a_limit_keeps_its_digits(share: float, text: str) -> None:
-    assert percent(share) == text
+@pytest.mark.parametrize(
+    ("scores", "shown"),
+    [
+        ((0.9, 0.91, 0.9), (True, False)),
+        ((1.1, 1.11, 1.1), (False, True)),
+        ((0.9, 1.1, 1.0), (False, False)),
+        ((1.0, 1.0, 1.0), (False, False)),
+        ((0.9,), (False, False)),
+    ],
+)
+def test_a_gain_and_a_loss_are_each_more_than_chance(
+    scores: tuple[float, ...], shown: tuple[bool, bool]
+) -> None:
+    found = gain(dict(enumerate(scores)), dict.fromkeys(range(3), 1.0), 0.05)
+    assert (found.is_shown, found.is_loss) == shown

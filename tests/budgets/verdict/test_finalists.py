@@ -1,13 +1,23 @@
 """Who is compared on fresh seeds, and who wins there."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from budgets.events import Status
+from budgets.events import Guided, Status
 from budgets.terms import Envelope
-from budgets.verdict.finalists import average, finalists, full_ones, has_winner, luckiest, winner
+from budgets.verdict.finalists import (
+    average,
+    finalists,
+    full_ones,
+    has_winner,
+    luckiest,
+    standing,
+    stood_for,
+    winner,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +35,7 @@ def searched(make_confirmed_plan: "MakePlan", tell: "Tell") -> "Callable[..., St
     """A search of so many generations, each with its outcomes, whose mean moves to (n / 10, 0)."""
 
     def make(*generations: "Sequence[Outcome]", **fields: Any) -> "Story":
-        shape = Envelope(population=4, generations=max(2, len(generations)), seeds_per_candidate=1)
+        shape = Envelope(population=4, generations=max(7, len(generations)), seeds_per_candidate=1)
         story = tell(make_confirmed_plan(resolved=shape, caps={"evaluations": 99}), generations=())
         for number, outcomes in enumerate(generations):
             story.ask(**fields)
@@ -48,6 +58,22 @@ def test_the_average_is_over_the_last_third_of_generations(
 ) -> None:
     story = searched(*(FLAT for _ in range(count)))
     assert average(story.state) == pytest.approx((expected, 0.0))
+
+
+def test_what_stands_is_the_average_unless_a_model_put_the_mean(
+    searched: "Callable[..., Story]",
+) -> None:
+    story = searched(*(FLAT for _ in range(6)))
+    assert stood_for(story.state) == average(story.state) == pytest.approx((0.45, 0.0))
+    story.ask()
+    for candidate in range(4):
+        story.evaluate(candidate)
+    guided = Guided(centre=(0.9, 0.9), sigma=None, signal=0.1, noise=0.1)
+    last = story.state.told[-1].told
+    assert last is not None
+    told = replace(last, generation=6, favourite=(0.9, 0.9), guided=guided)
+    story.say(told)
+    assert stood_for(story.state) == (0.9, 0.9)
 
 
 def test_before_a_generation_was_told_there_is_no_average(
@@ -176,3 +202,25 @@ def test_where_all_failed_nobody_wins(tell: "Tell") -> None:
     story = tell(finalists={"average": (NAN, NAN, NAN), "mean": (NAN, NAN, NAN)})
     assert winner(story.state) is None
     assert not has_winner(story.state)
+
+
+def test_a_search_stands_by_the_descent_that_came_furthest(
+    searched: "Callable[..., Story]",
+) -> None:
+    """The second one began anew and was not as good when the search ended; then it was."""
+    story = searched(FLAT, FLAT)
+
+    def descend(mean: float) -> None:
+        number = len(story.state.generations)
+        story.ask()
+        for candidate in range(4):
+            story.evaluate(candidate, mean)
+        told = story.state.told[0].told
+        assert told is not None
+        story.say(replace(told, generation=number, favourite=(0.9, 0.9), descent=1))
+
+    descend(2.0)
+    assert [told.descent for told in standing(story.state)] == [0, 0]
+    descend(0.5)
+    assert [told.descent for told in standing(story.state)] == [1, 1]
+    assert average(story.state) == (0.9, 0.9)

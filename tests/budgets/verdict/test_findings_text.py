@@ -53,7 +53,7 @@ def made(mean: float, sd: float, pairs: int = 8) -> Gain:
 def test_a_gain_has_its_range_and_its_seeds() -> None:
     assert in_words(made(0.0159, 0.01)) == "+1.59% (+0.46% to +2.72%, 8 seeds)"
     assert in_words(made(0.02, 0.0, pairs=1)) == "+2.00% (1 seed)"
-    assert in_words(made(0.02, 0.0, pairs=0)) == "not measurable (0 seeds)"
+    assert in_words(made(0.02, 0.0, pairs=0)) == "not measurable (no seeds)"
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_controls_that_are_beaten_need_no_remark(tell: "Tell") -> None:
 
 def test_a_control_that_failed_has_a_dash_and_no_remark(tell: "Tell") -> None:
     lines = lines_of(tell(control=5 * (NAN,), winner=GAIN))
-    assert line(lines, "| synapses off |") == "| synapses off | not measurable (0 seeds) | - |"
+    assert line(lines, "| synapses off |") == "| synapses off | not measurable (no seeds) | - |"
     assert not any("is not shown to be better than" in line for line in lines)
 
 

@@ -50,8 +50,8 @@ def test_then_who_gained_anything_the_largest_first(
         make_side("c", gain=make_gain(0.05)),
     )
     assert lead(own).sentence == (
-        "More than chance, each over its own baseline on fresh seeds: c 5% better (at least 4%), "
-        "a 2% better (at least 1%)."
+        "More than chance, each over its own baseline on fresh seeds: c 5% better (at least 4%) "
+        "and a 2% better (at least 1%)."
     )
 
 
@@ -101,7 +101,7 @@ def test_every_currency_that_counts_is_a_column(
         make_side("b", balances=(balance("device-hours", 1.5, None),), timing=timing),
     )
     (table,) = tables(own, "cost")
-    assert [column.title for column in table.columns][1:3] == ["evaluations", "device time"]
+    assert [column.title for column in table.columns][1:3] == ["evaluations", "device-hours"]
     assert table.rows[0][1:] == ["8 of 16", "-", "-", "-", "-"]
     assert table.rows[1][1:] == ["-", "1 h 30 min", "1 h 00 min", "2 h 00 min", "50%"]
 

@@ -33,7 +33,7 @@ def test_a_gain_beyond_chance_is_filled_and_others_are_hollow(
     assert (list(filled.at), list(filled.mean), filled.is_filled) == ([0.0, 3.0], [5.0, -3.0], True)
     assert (list(hollow.at), hollow.is_filled) == ([1.0], False)
     assert list(plot.charts[0].y.categories)[:3] == ["a, n = 8", "b, n = 8", "c: not compared"]
-    assert "a: 5% better (gain +4 to +6 %) on 8 seeds." in plot.description
+    assert "a: 5% better (gain +4 to +6%) on 8 seeds." in plot.description
 
 
 def test_without_any_comparison_there_is_no_plot_of_gains(

@@ -2,14 +2,7 @@
 
 import pytest
 
-from orchestrator.doctor.finding import (
-    Finding,
-    Section,
-    as_dict,
-    counted,
-    gib,
-    nothing_is_missing,
-)
+from orchestrator.doctor.finding import Finding, Section, as_dict, counted, nothing_is_missing
 from orchestrator.doctor.text import to_markdown
 
 OK = Finding("a", "ok", "seen a")
@@ -71,8 +64,3 @@ def test_nothing_that_was_seen_is_markup() -> None:
 
 def test_with_nothing_missing_it_says_so() -> None:
     assert "Nothing that a run needs is missing: 1 ok" in to_markdown((Section("x", (OK,)),))
-
-
-@pytest.mark.parametrize(("count", "text"), [(3 << 30, "3.0 GiB"), (5 << 19, "2.5 MiB")])
-def test_bytes_are_told_in_the_unit_they_fill(count: int, text: str) -> None:
-    assert gib(count) == text

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.planning.checklist import Facts, Item, Need, checklist, in_bytes
+from orchestrator.planning.checklist import Facts, Item, Need, checklist
 
 READY = Facts(
     smoke=False,
@@ -97,17 +97,3 @@ def test_one_cap_that_is_too_low_fails_all_of_them() -> None:
     assert answer("Does it fit", needs=(fits, open_)).verdict == "unknown"
     found = answer("Does it fit", needs=(fits, low))
     assert found.why == "--max-hours: 1 of 3 hours; --max-cost: 5 of 3"
-
-
-@pytest.mark.parametrize(
-    ("count", "said"),
-    [
-        (0, "0 B"),
-        (1023, "1023 B"),
-        (1024, "1 KiB"),
-        (3.5 * 2**20, "3.5 MiB"),
-        (2**52, "4.1e+03 TiB"),
-    ],
-)
-def test_bytes_are_said_in_the_unit_that_suits_them(count: float, said: str) -> None:
-    assert in_bytes(count) == said

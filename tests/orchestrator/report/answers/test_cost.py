@@ -9,7 +9,6 @@ from budgets.terms import Caps
 from budgets.verdict.decision import decide
 from orchestrator.report.answers.asked import Asked
 from orchestrator.report.answers.cost import cost
-from orchestrator.report.numbers import about
 from tests.budgets.conftest import Story, confirmation, told_of
 from tests.orchestrator.report.conftest import in_two_knobs, judged
 
@@ -57,9 +56,3 @@ def test_a_cap_says_what_is_left_and_no_cap_is_not_spoken_of() -> None:
     assert "cap" not in said(planned())
     capped = planned(caps=Caps(evaluations=12, device_hours=2.0))
     assert "(2 h 00 min left)" in said(capped)
-
-
-def test_what_took_less_than_a_second_has_no_digits() -> None:
-    assert about(0.0912) == "under a second"
-    assert about(1.8) == "2 s"
-    assert about(496) == "8 min 16 s"

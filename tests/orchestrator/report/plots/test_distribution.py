@@ -64,7 +64,7 @@ def test_axes_are_shares_of_the_variance_and_what_they_consist_of(made: "Made") 
     assert isinstance(loadings, Cells)
     assert loadings.values == [[1.0, 0.0], [0.0, 1.0]]
     assert "The widest variance is 2 times the narrowest; on pure noise" in plot.caption
-    assert "Axis 1, 66.7 % of the variance: lr +1.00" in plot.description
+    assert "Axis 1, 66.7% of the variance: lr +1.00" in plot.description
 
 
 @pytest.mark.parametrize(

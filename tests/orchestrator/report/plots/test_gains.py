@@ -34,7 +34,7 @@ def test_a_gain_that_is_shown_is_filled_and_one_that_may_be_chance_is_hollow(mad
     ]
     assert [list(m.low) for m in found] == [[1.0], [-1.0]]
     assert (
-        "winner against baseline: 3% better (gain +1 to +5 %) on 8 pairs, beyond chance."
+        "winner against baseline: 3% better (gain +1 to +5%) on 8 pairs, beyond chance."
         in plot.description
     )
 
@@ -45,7 +45,7 @@ def test_a_loss_that_is_more_than_chance_is_not_called_chance(made: "Made") -> N
     assert plot is not None
     found = [m for m in plot.charts[0].marks if isinstance(m, Intervals)]
     assert [m.is_filled for m in found] == [True, True]
-    said = "off against baseline: 1.5% worse (gain -2.7 to -0.4 %) on 5 pairs, beyond chance."
+    said = "off against baseline: 1.5% worse (gain -2.7 to -0.4%) on 5 pairs, beyond chance."
     assert said in plot.description
 
 

@@ -101,7 +101,7 @@ def test_winner_and_baseline_on_the_same_fresh_seeds_stand_at_the_right(made: "M
     plot = scores(report)
     assert plot is not None
     assert plot.charts[0].x.ticks[-1][1] == "fresh seeds"
-    assert "On 3 fresh seeds the winner's mean is 0.9 (95 %: " in plot.description
+    assert "On 3 fresh seeds the winner's mean is 0.9 (95%: " in plot.description
 
 
 def test_seeds_that_only_one_of_both_has_a_score_on_do_not_count(made: "Made") -> None:
