@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from budgets.terms import Calibration, CampaignTerms, Devices, Envelope, Plan, Thresholds
-from orchestrator.checks.space import Point
 from orchestrator.planning.plan import caps_for, described, limits_for
 from orchestrator.planning.request import Request, check_run_id
+from orchestrator.records.recommended import Point
 
 
 @dataclass(frozen=True)

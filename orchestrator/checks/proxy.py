@@ -7,11 +7,11 @@ from budgets.proxy.certificate import LEAST_CANDIDATES
 from budgets.report.model import recommendation
 from budgets.state import RunState
 from budgets.terms import Calibration, Caps, Devices, Envelope, Parent, Plan
-from orchestrator.checks.space import Point
 from orchestrator.planning.known_knobs import check_family
 from orchestrator.planning.plan import caps_for, described, limits_for, short_hash
 from orchestrator.planning.proxy import check_population, proxy_terms
 from orchestrator.planning.request import Request
+from orchestrator.records.recommended import Point
 
 SIGMA = 0.1
 """Of each knob's range: how far around the baseline candidates lie, where no run says."""

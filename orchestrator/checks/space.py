@@ -5,16 +5,12 @@ from dataclasses import dataclass
 from math import copysign
 from typing import Protocol
 
-from budgets.report.model import recommendation
-from budgets.state import RunState
 from budgets.terms import Calibration, Devices, Envelope, Parent, Plan
-from budgets.verdict.finalists import stood_for
 from objectives.space import Knob, SearchSpace
 from orchestrator.planning.known_knobs import check_family
 from orchestrator.planning.plan import caps_for, described, limits_for, short_hash
 from orchestrator.planning.request import Request
-
-Point = tuple[float, ...]
+from orchestrator.records.recommended import Point
 
 CHECK_SEEDS = 8
 LEAST_SEEDS = 2  # a spread needs two
@@ -107,14 +103,6 @@ def points_around(space: SearchSpace, names: Sequence[str], around: Around) -> t
         return [side for side in sides if side is not None]
 
     return _one_at_a_time(space, names, centre, either_side)
-
-
-def stands_for(state: RunState) -> Point | None:
-    """The point that a check around a search looks around; None before a generation is told.
-
-    What is recommended; where that is nothing, what the search stood for at last.
-    """
-    return recommendation(state) or stood_for(state)
 
 
 def _one_at_a_time(

@@ -1,7 +1,7 @@
 """What a person asked for, and the names that follow from it."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,9 @@ from budgets.terms import (
 from objectives.api import Objective
 from objectives.registry import short_name
 from orchestrator.planning.known import KnownSettings
+
+Overrides = Sequence[tuple[str, str]]
+"""Rules that shall not hold a run up, each with the reason."""
 
 RUN_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
