@@ -91,6 +91,21 @@ class Request:
     warm_start: str | None = None  # of a phase 1: the run where it starts, by id or directory
     known: KnownSettings | None = None  # the first candidates
 
+    @property
+    def within(self) -> tuple[object, ...]:
+        """What a run beside a search keeps within: part of its name, so never in another order."""
+        return (
+            self.evaluation_seed,
+            self.limit_seconds,
+            self.stall_seconds,
+            self.max_evals,
+            self.max_device_hours,
+            self.max_hours,
+            self.max_cost,
+            self.window,
+            self.price_per_device_hour,
+        )
+
 
 def run_name(request: Request) -> str:
     """The run's id: the one asked for, or variant, tier, objective and search seed."""

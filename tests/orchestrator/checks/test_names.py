@@ -1,4 +1,4 @@
-"""What is measured beside a search is found again by its name: a name that changes loses its run."""
+"""What is measured beside a search is found by its name: one that changes loses its run."""
 
 from collections.abc import Callable
 from typing import Any
