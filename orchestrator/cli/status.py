@@ -20,8 +20,9 @@ from budgets.report.pace_text import pace_line
 from budgets.state import RunState
 from orchestrator.campaign.status import Board, find_board
 from orchestrator.cli.board import show_board
+from orchestrator.cli.conducting import EXIT_SIGNAL
 from orchestrator.cli.options import DEFAULT_ROOT, Json, Root, RunName
-from orchestrator.cli.terminal import EXIT_SIGNAL, console, print_json, print_line
+from orchestrator.cli.terminal import console, print_json, print_line
 from orchestrator.records.recorded import find_run
 from orchestrator.running.session import system_clock
 from orchestrator.watch.board import BOARD, watch_board
@@ -42,7 +43,8 @@ def status(
     run: RunName = None,
     root: Root = DEFAULT_ROOT,
     watch: Annotated[
-        bool, Option("--watch", help="Follow it until it is over, or Ctrl-C; disturbs nobody.")
+        bool,
+        Option("--watch", help="Follow it until it is over, or Ctrl-C, without affecting the run."),
     ] = False,
     as_json: Json = False,
 ) -> None:

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import orjson
 
 from budgets.events import Settled, Status
-from budgets.ledger.chain import LEDGER
 from budgets.ledger.head import read_mark
 from budgets.state import Batch, RunState
 from budgets.verdict.finalists import BASELINE, full_ones
 from orchestrator.execution.attempts import METRICS
 from orchestrator.records.attempts import attempt_place
+from orchestrator.records.recorded import ledgers
 from orchestrator.report.files import read_whole
 from orchestrator.report.measured import scored_by
 from orchestrator.report.model import Curve
@@ -149,7 +149,7 @@ def _of_calibration(directory: Path, state: RunState) -> Iterator[Source]:
     calibration = state.plan.calibration
     if calibration is None or not calibration.ledger:
         return
-    for place in sorted((directory.absolute().parent.parent / "calibration").glob(f"*/{LEDGER}")):
+    for place in sorted(ledgers(directory.absolute().parent.parent, "calibration")):
         mark = read_mark(place)
         if mark is not None and mark.digest == calibration.ledger:
             for sample in calibration.samples:

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from budgets.plain import one_line, plain, printable
+from budgets.plain import command, one_line, plain, printable
 from budgets.words import precise_duration
-from orchestrator.report.answers.asked import command
 from orchestrator.report.contents.blocks import (
     Block,
     Column,
