@@ -1,4 +1,7 @@
-"""The recommended next step after a decision, in words."""
+"""The recommended next step after a decision: decided here once, told by every report."""
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple
 
 from budgets.plain import plain
 from budgets.state import RunState
@@ -9,38 +12,107 @@ from budgets.words import percent
 MOST_SEEDS = 64
 """No verdict is advised to use more."""
 
+StepKind = Literal[
+    "use",  # train with what was found
+    "follow",  # a phase 2 from here
+    "longer_evaluations",  # the same search with more training in each evaluation
+    "more_seeds",  # the same comparison with less noise
+    "longer_search",  # more evaluations
+    "other_knobs",
+    "failures",  # to be looked into first
+]
+
+
+class Step(NamedTuple):
+    """What to do next."""
+
+    kind: StepKind
+    why: str = ""
+    seeds: int | None = None  # of `more_seeds`: that are enough by the noise there was
+
+
+def advised(state: RunState) -> Step | None:
+    """What to do after the decision; None before it."""
+    own = state.decided
+    if own is None:
+        return None
+    if own.grade == "go_persists":
+        return Step("use" if state.plan.phase == "phase2" else "follow")
+    if own.grade == "go":
+        return Step("longer_evaluations", _not_shown_to_last(state))
+    return _AFTER_A_NO_GO.get(own.no_go or "", _anything_else)(state)
+
 
 def advice(state: RunState) -> str | None:
-    """What to do next, as Markdown; None before the decision."""
-    decided = state.decided
-    if decided is None:
-        return None
-    if decided.grade == "no_go":
-        return f"Next: {_AFTER[decided.no_go or ''](state)}."
-    if state.plan.phase == "phase2":
-        return f"Next: train with the recommendation (best.json).{caution(state)}"
-    follow = (
-        f"`python -m orchestrator phase2 --variant robust --tier min --from "
+    """That as Markdown; None before the decision."""
+    step = advised(state)
+    return None if step is None else f"Next: {_IN_WORDS[step.kind](step, state)}."
+
+
+def _use(_: Step, __: RunState) -> str:
+    return "train with the recommendation (best.json)"
+
+
+def _follow(_: Step, state: RunState) -> str:
+    return (
+        "`python -m orchestrator phase2 --variant robust --tier min --from "
         f"{plain(state.plan.run_id)}` with the same --objective and --set"
     )
-    return f"Next: {follow}.{caution(state)}"
 
 
-def caution(state: RunState) -> str:
-    """What a Go that is not shown to persist leaves open."""
-    if state.decided is not None and state.decided.grade == "go_persists":
-        return ""
+def _longer_evaluations(step: Step, state: RunState) -> str:
+    return f"search with {_more_training(state)}: {step.why}"
+
+
+def _more_seeds(step: Step, state: RunState) -> str:
+    return (
+        f"more seeds: {step.why}. --confirm-seeds {step.seeds} in a run of its own, with another "
+        "--eval-seed and --run-id, for these seeds have been looked at. Or search with "
+        f"{_more_training(state)}, where seeds differ less"
+    )
+
+
+def _longer_search(step: Step, state: RunState) -> str:
+    tier = "" if state.plan.tier == "max" else " (--tier max)"
+    return f"search longer{tier}: {step.why}"
+
+
+def _other_knobs(step: Step, state: RunState) -> str:
+    check = "`python -m orchestrator space check` shows which move the score"
+    groups = "space" in state.plan.objective.get("settings", {})
+    others = ", and --set space=GROUP chooses others" if groups else ""
+    return f"{step.why}{'; ' if step.why else ''}tune other knobs: {check}{others}"
+
+
+def _failures(_: Step, __: RunState) -> str:
+    return (
+        "look into the failures (progress.csv, and the stderr.txt of each evaluation), narrow the "
+        "ranges that lead there, and search again"
+    )
+
+
+_IN_WORDS: dict[StepKind, Callable[[Step, RunState], str]] = {
+    "use": _use,
+    "follow": _follow,
+    "longer_evaluations": _longer_evaluations,
+    "more_seeds": _more_seeds,
+    "longer_search": _longer_search,
+    "other_knobs": _other_knobs,
+    "failures": _failures,
+}
+
+
+def _not_shown_to_last(state: RunState) -> str:
+    """Why a Go is not to be relied on yet with more training."""
     found = rung_gain(state)
-    why = "On more FLOPs too little of the gain was kept"
     if found is None:
-        why = "It was not tried on more FLOPs"
-    elif found.mean is None:
-        why = "Its gain on more FLOPs could not be measured"
-    longer = _longer(state)
-    return f" {why}: search again with {longer} before you rely on it there."
+        return "the gain was not tried on more FLOPs"
+    if found.mean is None:
+        return "the gain on more FLOPs could not be measured"
+    return "on more FLOPs too little of the gain was kept"
 
 
-def _longer(state: RunState) -> str:
+def _more_training(state: RunState) -> str:
     """What more training of each evaluation is called in the settings that were searched."""
     settings = state.plan.objective.get("settings", {})
     known = (name for name in ("target_flops", "budget") if settings.get(name) is not None)
@@ -48,35 +120,20 @@ def _longer(state: RunState) -> str:
     return "longer evaluations" if name is None else f"a larger {name}"
 
 
-def _other_knobs(state: RunState) -> str:
-    said = "tune other knobs: `orchestrator space check` shows which of these move the score"
-    if "space" not in state.plan.objective.get("settings", {}):
-        return said
-    return f"{said}, and --set space=GROUP chooses others"
-
-
-def _more_seeds_or_knobs(state: RunState) -> str:
+def _below_noise(state: RunState) -> Step:
     """More seeds if they could show the gain that was asked; else something else must change."""
-    found, limits = winner_gain(state), state.plan.thresholds
+    found, asked = winner_gain(state), percent(state.plan.thresholds.go_gain)
     if found is None or found.upper is None or found.sd is None or found.detectable is None:
-        return _other_knobs(state)
-    asked = percent(limits.go_gain)
+        return Step("other_knobs")
     if _would_have_shown(state):
-        return (
-            f"a gain of {asked} would have been seen, so more seeds will not help; "
-            f"{_other_knobs(state)}"
-        )
+        why = f"a gain of {asked} would have been seen, so more seeds will not help"
+        return Step("other_knobs", why)
     seeds = enough_seeds(state)
     if seeds is None:
-        return (
-            f"the noise hides a gain of {asked}: search with {_longer(state)}, where seeds differ "
-            "less, or ask for a larger gain"
-        )
-    return (
-        f"more seeds. On about {seeds}, by the noise of these, a gain of {asked} would be seen: "
-        f"--confirm-seeds {seeds} in a run of its own, with another --eval-seed and --run-id, for "
-        f"these seeds have been looked at. Or search with {_longer(state)}, where seeds differ less"
-    )
+        why = f"the noise hides a gain of {asked}, and seeds differ less there"
+        return Step("longer_evaluations", why)
+    why = f"on about {seeds}, by the noise of these, a gain of {asked} would be seen"
+    return Step("more_seeds", why, seeds)
 
 
 def _would_have_shown(state: RunState) -> bool:
@@ -101,41 +158,36 @@ def enough_seeds(state: RunState) -> int | None:
     return next(enough, None)
 
 
-def _persistence(state: RunState) -> str:
-    """It was lost on the rung, or was never the search's as a whole."""
+def _too_small(state: RunState) -> Step:
+    """The gain is there, and who wants it all the same takes it."""
+    taken = (
+        "the gain is smaller than asked; who takes it all the same finds the winner's knobs in "
+        "best.json"
+    )
+    return Step("other_knobs" if state.plan.tier == "max" else "longer_search", taken)
+
+
+def _does_not_persist(state: RunState) -> Step:
+    """It was lost with more training, or was never the search's as a whole."""
     found = average_gain(state)
     if found is None or found.mean is None or found.mean <= 0:
-        longer = "" if state.plan.tier == "max" else " (--tier max)"
-        return (
-            f"search longer{longer}, until the distribution's mean is where its best candidate is"
-        )
-    return (
-        f"search with {_longer(state)}, as long as you care about: what wins on a short training "
-        "is lost there"
-    )
+        why = "the distribution's mean did not get better than the baseline, one candidate did"
+        return Step("longer_search", why)
+    return Step("longer_evaluations", "what wins on a short training is lost there")
 
 
-def _look(_: RunState) -> str:
-    return (
-        "look into the failures (progress.csv, and the stderr.txt of each evaluation), narrow the "
-        "ranges that lead there, and search again"
-    )
+def _look(_: RunState) -> Step:
+    return Step("failures")
 
 
-def _too_small(state: RunState) -> str:
-    longer = "" if state.plan.tier == "max" else "--tier max, "
-    return (
-        f"find more with {longer}other knobs or {_longer(state)}. The gain is smaller than "
-        "asked; who takes it all the same finds the winner's knobs in best.json"
-    )
+def _anything_else(_: RunState) -> Step:
+    return Step("other_knobs")
 
 
-_AFTER = {
-    "dead_space": _other_knobs,
-    "below_noise": _more_seeds_or_knobs,
+_AFTER_A_NO_GO: dict[str, Callable[[RunState], Step]] = {
+    "below_noise": _below_noise,
     "too_small": _too_small,
-    "does_not_persist": _persistence,
+    "does_not_persist": _does_not_persist,
     "pathological": _look,
     "unstable": _look,
-    "": _other_knobs,
 }

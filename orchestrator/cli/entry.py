@@ -4,7 +4,7 @@ import io
 import signal
 import sys
 from contextlib import suppress
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from pydantic import ValidationError
@@ -54,6 +54,7 @@ from orchestrator.cli.track import track
 from orchestrator.config.asked import Asked
 from orchestrator.execution.server import EngineError
 from orchestrator.records.diverged import ReplayError
+from orchestrator.version import version
 
 EXIT_BAD_INPUT = 2
 EXIT_LOCKED, EXIT_ENGINE = 5, 7
@@ -64,6 +65,22 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="CMA-ES search on a budget that is reserved before it is spent.",
 )
+
+
+def _say_version(asked: bool) -> None:
+    if asked:
+        print(f"orchestrator {version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def _before(
+    asked: Annotated[
+        bool,
+        typer.Option("--version", callback=_say_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """What stands before a command's name."""
 
 
 def run_phase(asked: Asked) -> None:

@@ -21,8 +21,8 @@ from orchestrator.doctor.sockets import Listener
 from orchestrator.doctor.versions import Requirement, required
 from orchestrator.execution.devices import visible_gpus
 from orchestrator.execution.occupancy import look_at_gpus
+from orchestrator.version import DISTRIBUTION
 
-DISTRIBUTION = "cmaes-orchestrator"
 CHECKOUT = Path(__file__).parents[2] / "pyproject.toml"
 CGROUPS = Path("/sys/fs/cgroup")
 RUNTIMES = ("docker", "podman", "apptainer")

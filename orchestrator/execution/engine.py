@@ -13,6 +13,7 @@ from objectives.api import Objective
 from orchestrator.execution.devices import Offer, cpu_name, local_offer
 from orchestrator.execution.evaluate import Executor, Launcher, Slots
 from orchestrator.execution.executors import InlineExecutor, LocalExecutor
+from orchestrator.version import version
 
 ExecutorKind = Literal["ray", "local", "inline"]
 HOST_MEMORY_SHARE = 0.9  # of the machine's memory, for all evaluations together
@@ -81,11 +82,12 @@ def opened(owner: Owner, slots: Slots) -> Opened:
 
 @cache
 def versions() -> dict[str, str]:
-    """What decides the last bits of points and scores."""
+    """Which release wrote a ledger, and what decides the last bits of points and scores."""
     import numpy as np
 
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
     return {
+        "orchestrator": version(),
         **{name: metadata.version(name) for name in ("cma", "numpy", "ray", "torch")},
         "blas": f"{blas['name']} {blas['version']}",
         "python": platform.python_version(),

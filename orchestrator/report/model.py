@@ -58,7 +58,7 @@ class Identity(_Part):
         return self.found_as or self.run_id
 
 
-Mood = Literal["good", "bad", "open", "trouble"]
+Mood = Literal["good", "caution", "bad", "open", "trouble"]
 """Go; No-Go; running or no verdict; paused, stopped, failed."""
 
 

@@ -1,20 +1,18 @@
-"""What to do after a verdict: one decision, why, and the command that does just that."""
+"""The next step after a verdict (`budgets.verdict.advice`) with the commands that do just that."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from budgets.events import Decided
 from budgets.state import RunState
 from budgets.statistics.detectable import detectable
 from budgets.tiers import TIERS
-from budgets.verdict.advice import MOST_SEEDS, advice, enough_seeds
+from budgets.verdict.advice import MOST_SEEDS, Step, StepKind, advised, enough_seeds
 from budgets.verdict.findings import Findings
 from budgets.words import percent
 from orchestrator.config.document import as_assigned
 from orchestrator.report.answers.asked import Asked, command
 from orchestrator.report.answers.cautions import unbeaten
 from orchestrator.report.answers.words import sentence_case
-from orchestrator.report.prose import unmarked
 
 NAME_CHARACTERS = 48
 """Of a run's id that the id of another begins with."""
@@ -28,61 +26,61 @@ class After(NamedTuple):
     otherwise: str = ""
 
 
-def afterwards(asked: Asked, found: Findings, own: Decided) -> After:
-    """What to do after that decision."""
-    if own.grade == "go_persists":
-        return _use(asked, found)
-    if own.grade == "go":
-        return _longer(asked, found)
-    return _AFTER.get(own.no_go or "", _knobs)(asked, found)
+def afterwards(asked: Asked, found: Findings) -> After:
+    """What to do after the decision there is."""
+    step = advised(asked.state)
+    assert step is not None, "it is decided"
+    return _AFTER[step.kind](asked, found, step)
 
 
 def _best(asked: Asked) -> str:
     return command("best", asked.run)
 
 
-def _use(asked: Asked, found: Findings) -> After:
-    """The gain is there with more training too."""
-    said = "Use what it found: this shows all of its settings, in every form."
+def _use(asked: Asked, found: Findings, _: Step) -> After:
+    return After(_taking(found), (_best(asked),))
+
+
+def _taking(found: Findings) -> str:
     if unbeaten(found):
-        said = "Look at what it found, and use the control instead if that is simpler."
-    if asked.state.plan.phase == "phase2":
-        return After(said, (_best(asked),))
+        return "Look at what it found, and use the control instead if that is simpler."
+    return "Use what it found: this shows the whole configuration, in every form."
+
+
+def _follow(asked: Asked, found: Findings, _: Step) -> After:
+    """The gain is there with more training too."""
     count = TIERS["phase2", "min"].evaluations
     words = ("phase2", "--variant", "robust", "--tier", "min", "--from", asked.run)
-    other = (
-        "Or, to see whether it survives other seeds and to search on from there (tier min of phase "
-        f"2: {count} evaluations, three seeds a candidate):"
+    said = (
+        f"See whether it survives other seeds, and search on from there: {count} evaluations in "
+        "tier min of phase 2, three seeds a candidate."
     )
-    return After(said, (_best(asked), asked.of_objective(*words)), other)
+    use = _taking(found)
+    return After(said, (asked.of_objective(*words), _best(asked)), f"Or {use[:1].lower()}{use[1:]}")
 
 
-def _longer(asked: Asked, found: Findings) -> After:
-    """It is not shown to last: try with more training before anybody relies on it there."""
-    settings = _more_training(asked.state)
-    show = "Or take it as it is, for trainings as short as the search's:"
-    if found.rung is None or settings is None:
-        line = f"{_best(asked)} --train --seeds 8 --compare"
+def _longer_evaluations(asked: Asked, found: Findings, step: Step) -> After:
+    """More training in each evaluation: a search, or else one longer training of what there is."""
+    settings = _settings_with_more(asked.state)
+    show = "Or see what was compared:"
+    if found.grade == "go":
+        show = "Or take it as it is, for trainings as short as the search's:"
+    if settings is not None:
+        said = (
+            f"Search again with {_named(settings)}, {_factor(asked.state):g} times the training: "
+            f"{step.why}. It costs about {_factor(asked.state):g} times what this run did."
+        )
+        return After(said, (_again(asked, settings), _best(asked)), show)
+    if found.grade == "go":
         said = (
             "Train it and the baseline 4 times as long on 8 fresh seeds before you rely on it: "
-            f"{_why_longer(found)}."
+            f"{step.why}."
         )
-        return After(said, (line, _best(asked)), show)
-    said = (
-        f"Search again with {_named(settings)}, {_times(asked.state)}: what is best for short "
-        "trainings is not shown to be good for longer ones. It costs about "
-        f"{_factor(asked.state):g} times what this run did."
-    )
-    return After(said, (_again(asked, settings), _best(asked)), show)
+        return After(said, (f"{_best(asked)} --train --seeds 8 --compare", _best(asked)), show)
+    return After(f"Search with longer evaluations: {step.why}.", (_best(asked),), "")
 
 
-def _why_longer(found: Findings) -> str:
-    if found.rung is None:
-        return "that was not tried"
-    return "the search's comparison did not show that it lasts"
-
-
-def _more_training(state: RunState) -> dict[str, Any] | None:
+def _settings_with_more(state: RunState) -> dict[str, Any] | None:
     """The settings with more training on which it was tried, if they are the search's own."""
     confirmation = state.plan.confirmation
     rung = None if confirmation is None else confirmation.rung
@@ -96,10 +94,6 @@ def _factor(state: RunState) -> float:
     assert state.plan.confirmation is not None, "it was compared"
     rung = state.plan.confirmation.rung
     return 1.0 if rung is None else rung.varied.length
-
-
-def _times(state: RunState) -> str:
-    return f"{_factor(state):g} times the training"
 
 
 def _named(settings: dict[str, Any]) -> str:
@@ -119,34 +113,25 @@ def _again(asked: Asked, settings: dict[str, Any]) -> str:
     return asked.of_objective(*words, settings=settings)
 
 
-def _knobs(asked: Asked, _: Findings) -> After:
-    """The knobs hardly move the score."""
+def _other_knobs(asked: Asked, _: Findings, step: Step) -> After:
+    """The knobs hardly move the score, or more of the same will not help."""
+    why = f"{sentence_case(step.why)}. " if step.why else ""
     said = (
-        "Find out which knobs move the score at all before you search again: a check moves each "
-        "of them alone."
+        f"{why}Find out which knobs move the score at all before you search again: a check moves "
+        "each of them alone."
     )
     check = asked.of_objective("space", "check")
-    more = _more_seeds(asked)
+    more = None if step.why else _confirmed_on_more(asked)
     if more is None:
         return After(said, (check,))
     return After(said, (check, more.commands[0]), f"Or {more.said[:1].lower()}{more.said[1:]}")
 
 
-def _seeds(asked: Asked, found: Findings) -> After:
-    """The noise may hide a gain."""
-    if (more := _more_seeds(asked)) is not None and enough_seeds(asked.state) is not None:
-        return more
-    settings = _more_training(asked.state)
-    if settings is None:
-        return _knobs(asked, found)
-    said = (
-        f"Search with {_named(settings)}, {_times(asked.state)}: seeds differ less there, and here "
-        f"the noise hides a gain of {percent(found.asked)}."
-    )
-    return After(said, (_again(asked, settings),))
+def _more_seeds(asked: Asked, found: Findings, step: Step) -> After:
+    return _confirmed_on_more(asked) or _other_knobs(asked, found, step)
 
 
-def _more_seeds(asked: Asked) -> After | None:
+def _confirmed_on_more(asked: Asked) -> After | None:
     """A run of its own with so many seeds that smaller gains would show; None where none would."""
     plan, gain = asked.state.plan, asked.report.findings and asked.report.findings.gain
     if plan.phase != "phase1" or not gain or gain.sd is None or gain.pairs >= MOST_SEEDS:
@@ -164,66 +149,36 @@ def _more_seeds(asked: Asked) -> After | None:
     return After(said, (asked.of_objective("phase1", "--tier", str(plan.tier), *again, *name),))
 
 
-def _more(asked: Asked, _: Findings) -> After:
-    """There is a gain, smaller than asked: a longer search may find more."""
-    anyway = f"{_best(asked)} --anyway"
-    said = "The gain is smaller than asked; who takes it all the same finds its settings here."
-    longer = _longest(asked)
-    if longer is None:
-        return After(said, (anyway,))
+def _longer_search(asked: Asked, _: Findings, step: Step) -> After:
+    """More evaluations may find more, if there is a larger tier."""
+    plan, show = asked.state.plan, _best(asked)
+    said = f"{sentence_case(step.why)}."
+    if asked.state.decided is not None and asked.state.decided.no_go == "too_small":
+        show = f"{show} --anyway"
+    if plan.phase != "phase1" or plan.tier == "max":
+        return After(said, (show,))
+    name = f"{plan.run_id[:NAME_CHARACTERS]}-max"
+    seeds = ("--eval-seed", str(plan.evaluation_seed + 1))  # these were looked at
+    words = ("phase1", "--tier", "max", *seeds, "--run-id", name)
+    most = TIERS["phase1", "max"].evaluations
     return After(
-        f"Search longer for more: tier max has {_most()} evaluations.",
-        (longer, anyway),
-        "Or take what there is all the same:",
+        f"Search longer, in tier max with {most} evaluations: {step.why}.",
+        (asked.of_objective(*words), show),
+        "Or see what was compared:",
     )
 
 
-def _most() -> int:
-    return TIERS["phase1", "max"].evaluations
+def _failures(asked: Asked, _: Findings, __: Step) -> After:
+    said = "Look into the failures, narrow the ranges that lead there, and search again."
+    return After(said, (command("ledger", "export", asked.run),))
 
 
-def _longest(asked: Asked) -> str | None:
-    plan = asked.state.plan
-    if plan.phase != "phase1" or plan.tier == "max":
-        return None
-    name = f"{plan.run_id[:NAME_CHARACTERS]}-max"
-    seeds = ("--eval-seed", str(plan.evaluation_seed + 1))  # these were looked at
-    return asked.of_objective("phase1", "--tier", "max", *seeds, "--run-id", name)
-
-
-def _lost(asked: Asked, found: Findings) -> After:
-    """The gain was lost with more training, or was never the search's as a whole."""
-    average = next((c for c in found.conditions if c.rule == "persistence"), None)
-    longer, settings = _longest(asked), _more_training(asked.state)
-    show = "Or see what was compared:"
-    if average is not None and not average.met and longer is not None:
-        said = (
-            f"Search longer, in tier max with {_most()} evaluations: as a whole this search did "
-            "not get better than the baseline."
-        )
-        return After(said, (longer, _best(asked)), show)
-    if settings is not None:
-        said = (
-            f"Search with {_named(settings)}, {_times(asked.state)}: what wins on a short training "
-            "is lost there."
-        )
-        return After(said, (_again(asked, settings), _best(asked)), show)
-    return After(_advised(asked), (_best(asked),))
-
-
-def _look(asked: Asked, _: Findings) -> After:
-    return After(_advised(asked), (command("ledger", "export", asked.run),))
-
-
-def _advised(asked: Asked) -> str:
-    return f"{sentence_case(unmarked(advice(asked.state) or '').removeprefix('Next: '))}"
-
-
-_AFTER: dict[str, Callable[[Asked, Findings], After]] = {
-    "dead_space": _knobs,
-    "below_noise": _seeds,
-    "too_small": _more,
-    "does_not_persist": _lost,
-    "pathological": _look,
-    "unstable": _look,
+_AFTER: dict[StepKind, Callable[[Asked, Findings, Step], After]] = {
+    "use": _use,
+    "follow": _follow,
+    "longer_evaluations": _longer_evaluations,
+    "more_seeds": _more_seeds,
+    "longer_search": _longer_search,
+    "other_knobs": _other_knobs,
+    "failures": _failures,
 }

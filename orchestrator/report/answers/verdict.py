@@ -22,11 +22,12 @@ def decided(asked: Asked, found: Findings) -> Answer:
     own = asked.state.decided
     assert own is not None, "it is asked of a run with a verdict"
     called = title(own.grade, own.no_go)
-    after = afterwards(asked, found, own)
+    after = afterwards(asked, found)
+    but = cautions(found, own)
     return Answer(
         title=called,
         sentence=_sentence(asked, found, own),
-        but=cautions(found, own),
+        but=but,
         meaning=f"{quoted(called)} means {_MEANING[own.no_go or own.grade](found)}.",
         luck=luck_in_words(found.seemed, found.luck),
         found=_found(asked, own),
@@ -35,7 +36,7 @@ def decided(asked: Asked, found: Findings) -> Answer:
         next=after.said,
         commands=after.commands,
         otherwise=after.otherwise,
-        mood="bad" if own.grade == "no_go" else "good",
+        mood="bad" if own.grade == "no_go" else "caution" if but else "good",
     )
 
 

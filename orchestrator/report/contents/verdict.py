@@ -74,8 +74,6 @@ def _evidence(report: Report, found: Findings, figures: Figures) -> Iterator[Blo
         control_table(found), ("Controls: with something switched off, at the baseline's knobs",)
     )
     yield from _scores(report.arms)
-    if found.advice is not None:
-        yield Text(found.advice)
 
 
 def _scores(arms: tuple[ArmScores, ...]) -> Iterator[Block]:

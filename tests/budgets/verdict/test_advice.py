@@ -26,7 +26,7 @@ FOLLOW = (
     "Next: `python -m orchestrator phase2 --variant robust --tier min --from judged` with the same "
     "--objective and --set."
 )
-LARGER = " search again with longer evaluations before you rely on it there."
+LARGER = f"{STAYS}search with longer evaluations: "
 
 
 def noisy(score: float, noise: float, count: int = 8) -> "tuple[Outcome, ...]":
@@ -49,22 +49,19 @@ def test_before_the_decision_there_is_none(tell: "Tell") -> None:
 
 
 @pytest.mark.parametrize(
-    ("rung", "caution"),
+    ("rung", "expected"),
     [
-        (KEPT, ""),
-        (LESS, f" On more FLOPs too little of the gain was kept:{LARGER}"),
-        (None, f" It was not tried on more FLOPs:{LARGER}"),
-        (
-            ((NAN, NAN), (0.98, 0.98)),
-            f" Its gain on more FLOPs could not be measured:{LARGER}",
-        ),
+        (KEPT, FOLLOW),
+        (LESS, f"{LARGER}on more FLOPs too little of the gain was kept."),
+        (None, f"{LARGER}the gain was not tried on more FLOPs."),
+        (((NAN, NAN), (0.98, 0.98)), f"{LARGER}the gain on more FLOPs could not be measured."),
     ],
     ids=["kept", "less", "not tried", "not measured"],
 )
-def test_a_go_is_followed_and_not_beyond_what_was_shown(
-    tell: "Tell", rung: Any, caution: str
+def test_a_go_is_followed_where_it_lasts_and_else_searched_for_there(
+    tell: "Tell", rung: Any, expected: str
 ) -> None:
-    assert advised(tell(winner=8 * (0.98,), rung=rung)) == FOLLOW + caution
+    assert advised(tell(winner=8 * (0.98,), rung=rung)) == expected
 
 
 def test_after_a_phase_2_the_recommendation_is_used(
@@ -82,7 +79,7 @@ def test_after_a_phase_2_the_recommendation_is_used(
 def test_a_dead_space_wants_other_knobs(tell: "Tell") -> None:
     near = 3 * (6 * (1.0, 1.0001, 1.0002, 1.0),)
     said = advised(tell(generations=near, winner=noisy(1.0, 0.01)))
-    assert said.startswith(f"{STAYS}tune other knobs: `orchestrator space check`")
+    assert said.startswith(f"{STAYS}tune other knobs: `python -m orchestrator space check`")
 
 
 def test_below_noise_more_seeds_are_counted(tell: "Tell") -> None:
@@ -93,7 +90,7 @@ def test_below_noise_more_seeds_are_counted(tell: "Tell") -> None:
     assert found is not None
     assert found.sd is not None
     seeds = int(said.split("--confirm-seeds ")[1].split()[0])
-    assert said.startswith(f"{STAYS}more seeds. On about {seeds}, by the noise of these, a gain of")
+    assert said.startswith(f"{STAYS}more seeds: on about {seeds}, by the noise of these, a gain of")
     assert detectable(found.sd, seeds, found.level) <= 0.01
     assert detectable(found.sd, seeds - 1, found.level) > 0.01
     assert "with another --eval-seed and --run-id, for these seeds have been looked at" in said
@@ -101,7 +98,7 @@ def test_below_noise_more_seeds_are_counted(tell: "Tell") -> None:
 
 def test_noise_that_no_sensible_number_of_seeds_overcomes_is_said(tell: "Tell") -> None:
     said = advised(tell(generations=ALIVE, winner=noisy(0.995, 0.05)))
-    assert said.startswith(f"{STAYS}the noise hides a gain of 1%: search with longer evaluations")
+    assert said.startswith(f"{LARGER}the noise hides a gain of 1%, and seeds differ less there")
     assert str(MOST_SEEDS) not in said
 
 
@@ -127,7 +124,7 @@ def test_where_fewer_seeds_than_a_go_needs_were_planned_it_needs_them(
 ) -> None:
     few = Confirmation(seeds=3, picking_seeds=3, luckiest=2, control_seeds=0)
     plan = make_confirmed_plan(confirmation=few)
-    assert "more seeds. On about 5," in advised(tell(plan, baseline=6 * (1.0,), winner=winner))
+    assert "more seeds: on about 5," in advised(tell(plan, baseline=6 * (1.0,), winner=winner))
 
 
 def test_without_a_pair_other_knobs_are_all_that_is_left(
@@ -139,16 +136,13 @@ def test_without_a_pair_other_knobs_are_all_that_is_left(
 
 def test_a_small_gain_is_there_to_be_taken(tell: "Tell") -> None:
     said = advised(tell(generations=ALIVE, winner=8 * (0.995,)))
-    assert said.startswith(f"{STAYS}find more with --tier max, other knobs or longer evaluations")
+    assert said.startswith(f"{STAYS}search longer (--tier max): the gain is smaller than asked")
     assert said.endswith("who takes it all the same finds the winner's knobs in best.json.")
 
 
 def test_a_gain_that_is_lost_on_more_flops_is_searched_for_there(tell: "Tell") -> None:
     said = advised(tell(winner=8 * (0.98,), rung=GONE))
-    assert said == (
-        f"{STAYS}search with longer evaluations, as long as you care about: what wins on a short "
-        "training is lost there."
-    )
+    assert said == f"{LARGER}what wins on a short training is lost there."
 
 
 @pytest.mark.parametrize(
@@ -166,13 +160,13 @@ def test_a_longer_training_is_called_as_the_settings_call_it(
     objective = {"name": "command", "settings": settings}
     plan = tell(**outcomes).state.plan.model_copy(update={"objective": objective})
     said = advised(tell(plan=plan, **outcomes))
-    assert f"search with {expected}, where seeds differ less" in said
+    assert f"search with {expected}: the noise hides a gain of 1%" in said
 
 
 def test_a_gain_that_is_one_candidates_wants_a_longer_search(tell: "Tell") -> None:
     finalists = {"average": 1.1, "luckiest 1": 0.9}
     said = advised(tell(finalists=finalists, winner=8 * (0.98,), best="luckiest 1"))
-    assert said.startswith(f"{STAYS}search longer (--tier max), until the distribution's mean is")
+    assert said.startswith(f"{STAYS}search longer (--tier max): the distribution's mean did not")
 
 
 @pytest.mark.parametrize(
@@ -195,5 +189,6 @@ def test_the_largest_tier_is_not_advised_to_be_larger(
     plan, finalists = make_confirmed_plan(tier="max"), {"average": 1.1, "luckiest 1": 0.9}
     small = advised(tell(plan, generations=ALIVE, winner=8 * (0.995,)))
     lone = advised(tell(plan, finalists=finalists, winner=8 * (0.98,), best="luckiest 1"))
-    assert small.startswith(f"{STAYS}find more with other knobs or longer evaluations.")
-    assert lone.startswith(f"{STAYS}search longer, until the distribution's mean is")
+    assert small.startswith(f"{STAYS}the gain is smaller than asked")
+    assert "tune other knobs" in small
+    assert lone.startswith(f"{STAYS}search longer: the distribution's mean did not get better")

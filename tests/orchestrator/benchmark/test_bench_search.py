@@ -29,9 +29,10 @@ def test_it_fills_its_folder_once_and_reports_from_it(tmp_path: Path) -> None:
     assert "runs," not in again.stderr
     assert again.stdout.startswith(first.stdout.split("\n\n")[0])
     assert bench(*given, "--report").stdout == first.stdout
+    assert "| min: ours over the best peer, pycma | " in first.stdout
 
 
 def test_it_says_what_it_expects(tmp_path: Path) -> None:
     wrong = bench("--out", str(tmp_path), "--seeds", "0")
     assert wrong.returncode == 2
-    assert "expected --seeds" in wrong.stderr
+    assert "--seeds: expected 1 or more, got 0" in wrong.stderr

@@ -52,7 +52,8 @@ VERDICTS: dict[str, dict[str, Any]] = {
 def test_every_verdict_is_named_and_explained_in_place(title: str) -> None:
     found = asked(judged(**VERDICTS[title]))
     assert found.title == title
-    assert found.mood == ("bad" if title.startswith("No-Go") else "good")
+    moods = {"Go that persists": "good", "Go at this budget": "caution"}
+    assert found.mood == moods.get(title, "bad")
     assert found.found.startswith(
         {"No-Go, smaller than asked": "Too little"}.get(
             title, "No" if found.mood == "bad" else "Yes"
@@ -103,7 +104,7 @@ def test_a_control_that_is_not_beaten_is_said_right_after_the_verdict() -> None:
     assert "than the simpler \N{LEFT DOUBLE QUOTATION MARK}synapses off at equal" in found.but
     assert "what was tuned is not shown to be worth having" in found.but
     assert "may be chance" not in found.but  # the control is better on every seed alike
-    assert "use the control instead" in found.next
+    assert "use the control instead" in found.otherwise
 
 
 def test_what_is_below_noise_is_sent_to_as_many_seeds_as_its_advice_names() -> None:
@@ -117,8 +118,8 @@ def test_what_is_below_noise_is_sent_to_as_many_seeds_as_its_advice_names() -> N
 
 def test_a_run_elsewhere_than_usual_is_named_by_its_directory() -> None:
     story = judged(winner=GAIN, rung=KEPT)
-    assert "best judged" in asked(story).commands[0]
-    assert "best '/else where/judged'" in asked(story, Path("/else where/judged")).commands[0]
+    assert "best judged" in asked(story).commands[1]
+    assert "best '/else where/judged'" in asked(story, Path("/else where/judged")).commands[1]
 
 
 def test_a_plan_alone_has_not_begun(finished_run: Path, tmp_path: Path) -> None:

@@ -1,0 +1,132 @@
+"""All benches in one go: none is forgotten, a failure stops no other, and it goes on."""
+
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from orchestrator.benchmark.bench import Aim, Figure
+from orchestrator.benchmark.together import Record, Sheet, benches, kept, markdown, run
+
+ROOT = Path(__file__).parents[3]
+SCRIPTS = ROOT / "scripts"
+
+SLOW, FAST = Figure("time", 3.0, "s", aim=Aim(most=2.0)), Figure("share", 1.0, "%", aim=Aim(0.5))
+
+FAKE = """\
+import sys
+from pathlib import Path
+print("measuring", *sys.argv[1:-2])
+here = Path(__file__)
+here.with_suffix(".runs").open("a").write("x")
+if {fails} and not here.with_name("mended").exists():
+    raise ValueError("no such disk")
+Path(sys.argv[-1]).write_text('[{{"name": "time", "value": 3, "unit": "s", "aim": {{"most": 2}}}}]')
+"""
+
+
+def fake(folder: Path, name: str, fails: bool = False) -> Path:
+    script = folder / name
+    script.write_text(FAKE.format(fails=fails))
+    return script
+
+
+def runs(script: Path) -> int:
+    return len(script.with_suffix(".runs").read_text())
+
+
+def record(name: str, *figures: Figure, error: str = "") -> Record:
+    now = datetime(2026, 11, 22, 18, 0, tzinfo=UTC)
+    return Record(name, (), now, 61.0, (0.5, 1.5), "0123456789", {}, figures, error)
+
+
+def test_every_bench_is_part_of_it_speaks_its_language_and_is_documented() -> None:
+    found = benches(SCRIPTS)
+    assert "bench_all" not in found
+    assert {*found, "bench_all"} == {path.name for path in SCRIPTS.glob("bench*")}
+    documented = (ROOT / "docs/benchmarks.md").read_text()
+    for name, script in found.items():
+        text = script.read_text()
+        assert "from orchestrator.benchmark.bench import" in text, name
+        assert "    bench(\n        __doc__,\n        measure," in text, name
+        assert f"`scripts/{name}" in documented, name
+
+
+def test_what_it_measured_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = run(fake(tmp_path, "bench_one"), ["--quick"], tmp_path)
+    assert found.figures == (SLOW,)
+    assert (found.words, found.error) == (("--quick",), "")
+    assert found.seconds > 0
+    assert kept(tmp_path, "bench_one", ["--quick"]) == found
+    assert capsys.readouterr().out == (tmp_path / "bench_one.log").read_text()
+    assert (tmp_path / "bench_one.log").read_text() == "measuring --quick\n"
+
+
+def test_what_was_asked_otherwise_or_elsewhere_or_cut_off_is_not_taken_over(tmp_path: Path) -> None:
+    run(fake(tmp_path, "bench_one"), [], tmp_path)
+    assert kept(tmp_path, "bench_one", [])
+    assert kept(tmp_path, "bench_one", ["--quick"]) is None
+    assert kept(tmp_path, "bench_two", []) is None
+    path = tmp_path / "bench_one.json"
+    whole = path.read_text()
+    path.write_text(whole.replace('"python": "3', '"python": "2'))
+    assert kept(tmp_path, "bench_one", []) is None
+    path.write_text(whole[:-20])
+    assert kept(tmp_path, "bench_one", []) is None
+
+
+def test_a_bench_that_says_nothing_of_its_figures_has_failed(tmp_path: Path) -> None:
+    script = tmp_path / "bench_one"
+    script.write_text("pass")
+    assert "No such file" in run(script, [], tmp_path).error
+    script.write_text("import sys; open(sys.argv[-1], 'w').write('[{}]')")
+    assert "Field required" in run(script, [], tmp_path).error
+
+
+def test_one_that_fails_stops_no_other_and_alone_is_run_again(tmp_path: Path) -> None:
+    shutil.copy(SCRIPTS / "bench_all", tmp_path)
+    well, ill = fake(tmp_path, "bench_b"), fake(tmp_path, "bench_a", fails=True)
+
+    def go() -> subprocess.CompletedProcess[str]:
+        words = [sys.executable, str(tmp_path / "bench_all"), "--out", str(tmp_path / "out")]
+        return subprocess.run(
+            words, capture_output=True, text=True, check=False, cwd=ROOT, timeout=60
+        )
+
+    first = go()
+    assert first.returncode == 1, first.stderr
+    assert "[ 1/2] bench_a: **failed**" in first.stdout
+    assert "ended with 1: ValueError: no such disk" in first.stdout
+    assert "Failed: bench_a." in first.stdout
+    sheet = (tmp_path / "out/result.md").read_text()
+    assert sheet.startswith("# Benchmarks\n\n- **bench_a failed**: ended with 1: ValueError")
+    assert "- **bench_b: missed**: time: 3 s; at most 2 s" in sheet
+    (tmp_path / "mended").touch()
+    second = go()
+    assert second.returncode == 0, second.stderr
+    assert "2 of 2 ran" in second.stdout
+    assert "failed" not in (tmp_path / "out/result.md").read_text()
+    assert (runs(ill), runs(well)) == (2, 1)
+
+
+def test_a_sheet_begins_with_what_failed_and_fell_short() -> None:
+    both = record("bench_both", SLOW, FAST)
+    sheet = Sheet({"cores": "2 of 2"}, False, (both, record("bench_ill", error="no disk")))
+    lines = list(markdown(sheet))
+    assert lines[:4] == [
+        *("# Benchmarks", "", "- **bench_both: missed**: time: 3 s; at most 2 s"),
+        "- **bench_ill failed**: no disk",
+    ]
+    assert "| cores | 2 of 2 |" in lines
+    ran = "| 2026-11-22 18:00 | 61 s | 0.5, 1.5 | 0123456789 |"
+    assert f"| bench_both {ran} 1 of 2 |" in lines
+    assert f"| bench_ill {ran} **failed** |" in lines
+    assert lines[-2:] == [SLOW.row(), FAST.row()]
+    quick = list(markdown(replace(sheet, quick=True)))
+    assert quick[0].endswith("held to no aim")
+    assert not any("missed" in line for line in quick)
+    assert f"| bench_both {ran} ran |" in quick
