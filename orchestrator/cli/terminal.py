@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import orjson
 import typer
 from rich.console import Console
 
+from budgets.ledger.storage import document
 from budgets.plain import shell_word
 from budgets.report.model import budget_report
 from objectives.keeping import keeping
@@ -101,8 +101,7 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def print_json(content: Any) -> None:
-    options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
-    write_bytes(orjson.dumps(content, option=options))
+    write_bytes(document(content))
 
 
 def print_line(text: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from budgets.terms import Thresholds
-from objectives.settings import check_writable, unknown
+from objectives.settings import check_writable, shown, unknown
 from orchestrator.config.sections import SECTIONS, Top
 
 Values = dict[str, Any]
@@ -59,9 +59,9 @@ def _parsed(file: Path) -> dict[str, Any]:
 def _check_plain(place: str, value: Any, levels: int = DEEPEST) -> None:
     """Raises ValueError on what no JSON document can hold."""
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise ValueError(f"{place}: expected a number of at most 64 bits, got {quoted(value)}")
+        raise ValueError(f"{place}: expected a number of at most 64 bits, got {shown(value)}")
     if isinstance(value, str) and not _is_text(value):
-        raise ValueError(f"{place}: expected text in UTF-8, got {quoted(value)}")
+        raise ValueError(f"{place}: expected text in UTF-8, got {shown(value)}")
     if not isinstance(value, dict | list):
         return
     if not levels:
@@ -96,7 +96,7 @@ def flattened(document: Mapping[str, Any], place: str) -> Iterator[tuple[str, An
         if name not in TABLES:
             yield name, value
         elif not isinstance(value, dict):
-            raise ValueError(f"{place}: {name}: expected a table [{name}], got {quoted(value)}")
+            raise ValueError(f"{place}: {name}: expected a table [{name}], got {shown(value)}")
         else:
             own = _factors(value) if name == FACTORS else value.items()
             yield from ((f"{name}.{key}", inner) for key, inner in own)
@@ -111,12 +111,6 @@ def _factors(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield from ((f"{name}.{key}", inner) for key, inner in value.items())
         else:
             yield name, value
-
-
-def quoted(value: Any) -> str:
-    """What came, for a message: as much of it as a line has room for."""
-    text = repr(value)
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
 def check_key(key: str, place: str) -> None:
@@ -158,7 +152,7 @@ def assigned(assignments: Sequence[str]) -> Values:
         name, equals, text = assignment.partition("=")
         key = name.strip()
         if not equals or not key:
-            raise ValueError(f"--set: expected KEY=VALUE, got {quoted(assignment)}")
+            raise ValueError(f"--set: expected KEY=VALUE, got {shown(assignment)}")
         if "." not in key and key not in Top.model_fields:
             key = f"{TRAINING}.{key}"
         check_key(key, "--set")
@@ -177,7 +171,7 @@ def _json_or_text(key: str, value: str) -> Any:
 
     def each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len(dict(pairs)) < len(pairs):
-            raise _TwinKeysError(f"--set: {key} names a key twice: {quoted(value)}")
+            raise _TwinKeysError(f"--set: {key} names a key twice: {shown(value)}")
         return dict(pairs)
 
     try:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from budgets.plain import plain
+from objectives.settings import cut
 from orchestrator.config.resolve import Resolved, all_keys
 
 LONGEST = 60
@@ -69,4 +70,4 @@ def shown(value: Any) -> str:
     if value is None or value == "":
         return "-"
     text = value if isinstance(value, str) else json.dumps(value, default=str)
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+    return cut(text, LONGEST)

@@ -7,10 +7,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
-import orjson
-
 from budgets.events import Settled
-from budgets.ledger.storage import write_aside
+from budgets.ledger.storage import document, write_aside
 from budgets.plain import printable
 from budgets.state import Batch, Generation, Panel, RunState
 from orchestrator.records.attempts import knobs_of
@@ -127,7 +125,7 @@ def export(state: RunState, kind: Format, out: Path | None) -> bytes:
     columns = columns_of(found) or list(COLUMNS)
     rows = [{name: row.get(name) for name in columns} for row in found]  # all of one shape
     if kind == "json":
-        data = orjson.dumps(rows, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+        data = document(rows)
     elif kind == "csv":
         data = to_csv(rows, columns).encode()
     else:

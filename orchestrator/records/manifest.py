@@ -10,12 +10,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, Self
 
-import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from budgets.campaign.matrix import Matrix, matrix_of
 from budgets.events import Reserved
-from budgets.ledger.storage import read_plain, write_aside
+from budgets.ledger.storage import document, read_plain, write_aside
 from budgets.state import RunState
 from budgets.terms import CampaignTerms, Condition, Factor
 from orchestrator.records.attempts import attempt_place
@@ -124,10 +123,7 @@ def read_manifest(directory: Path) -> Manifest | None:
 
 def write_manifest(directory: Path, manifest: Manifest) -> None:
     """Replace the manifest in `directory`."""
-    options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
-    write_aside(
-        directory / MANIFEST, orjson.dumps(manifest.model_dump(mode="json"), option=options)
-    )
+    write_aside(directory / MANIFEST, document(manifest.model_dump(mode="json")))
 
 
 def refresh(directory: Path, state: RunState, source: Mapping[str, str] | None = None) -> None:

@@ -11,6 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from budgets.plain import printable
+from objectives.settings import cut
 from orchestrator.charts.chart import Plot
 from orchestrator.charts.svg import STYLE, svg
 from orchestrator.report.contents.blocks import Cell, Ruler
@@ -85,16 +86,11 @@ def _environment() -> Environment:
 
 def _shown(value: Any) -> Any:
     """Text without characters that steer: a page has no NUL, and nothing turns its text around."""
-    return printable(cut(value)) if type(value) is str else value
-
-
-def cut(text: str) -> str:
-    """Its beginning, where it is too long for a page."""
-    return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}..."
+    return printable(cut(value, MOST_CHARACTERS)) if type(value) is str else value
 
 
 def _spans(text: str) -> list[Span]:
-    return spans(cut(text))
+    return spans(cut(text, MOST_CHARACTERS))
 
 
 def _kind(value: object) -> str:
@@ -102,11 +98,11 @@ def _kind(value: object) -> str:
 
 
 def _is_long(value: Cell) -> bool:
-    return isinstance(value, str) and len(unmarked(cut(value))) > LONG
+    return isinstance(value, str) and len(unmarked(cut(value, MOST_CHARACTERS))) > LONG
 
 
 def _drawn(plot: Plot) -> Markup:
-    described = replace(plot, description=cut(plot.description))
+    described = replace(plot, description=cut(plot.description, MOST_CHARACTERS))
     return Markup(svg(described, ids=f"drawn-{plot.name}"))  # noqa: S704 - its writer escapes every text
 
 

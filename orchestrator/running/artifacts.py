@@ -4,13 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from budgets.campaign.effects import CampaignReport
 from budgets.events import GenerationTold
 from budgets.fold import apply, begin
 from budgets.ledger.chain import LEDGER, read
-from budgets.ledger.storage import write_aside
+from budgets.ledger.storage import document, write_aside
 from budgets.report.liveness import centre_of, moved
 from budgets.report.markdown import to_markdown
 from budgets.report.model import BudgetReport, budget_report, recommendation
@@ -46,7 +44,7 @@ def write_generation(directory: Path, state: RunState) -> None:
     reports.mkdir(mode=0o700, exist_ok=True)
     name = f"gen_{state.finished - 1:04d}"
     write_aside(reports / f"{name}.md", markdown(state).encode())
-    write_aside(reports / f"{name}.json", _json(budget_report(state).model_dump()))
+    write_aside(reports / f"{name}.json", document(budget_report(state).model_dump()))
 
 
 def write_run(directory: Path, state: RunState, source: Mapping[str, str] | None = None) -> None:
@@ -56,18 +54,18 @@ def write_run(directory: Path, state: RunState, source: Mapping[str, str] | None
     `manifest.json` names its `source`. `metrics.jsonl` is there already but for what was missed.
     """
     metrics.complete(directory, state)
-    write_aside(directory / "run.json", _json(state.plan.model_dump(mode="json")))
+    write_aside(directory / "run.json", document(state.plan.model_dump(mode="json")))
     write_aside(directory / "progress.csv", progress_csv(state).encode())
     report = budget_report(state)
     text = to_markdown(report, recommended_knobs(state))
     write_aside(directory / "summary.md", text.encode())
     if state.plan.search is not None:
-        write_aside(directory / "best.json", _json(best(state)))
+        write_aside(directory / "best.json", document(best(state)))
     if state.plan.phase == "check":
-        write_aside(directory / "check.json", _json(findings(state)))
+        write_aside(directory / "check.json", document(findings(state)))
     if state.plan.campaign is not None:
         manifest.refresh(directory, state, source)
-        write_aside(directory / "effects.json", _json(effects(report)))
+        write_aside(directory / "effects.json", document(effects(report)))
 
 
 def write_missing(
@@ -193,7 +191,3 @@ def _compared(state: RunState) -> dict[str, dict[str, float]]:
             knob, end = space.knobs[moving[0]], moving[1]
             values[knob.name][end] = knob.decode(generation.points[candidate][moving[0]])
     return values
-
-
-def _json(content: Any) -> bytes:
-    return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
