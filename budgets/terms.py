@@ -45,6 +45,11 @@ class Envelope(Terms):
         """E = P * G * S."""
         return self.per_generation * self.generations
 
+    @property
+    def in_words(self) -> str:
+        """`12 x 10 x 1`."""
+        return f"{self.population} x {self.generations} x {self.seeds_per_candidate}"
+
 
 class Limits(Terms):
     """What one attempt may use before its whole process tree is killed."""

@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 from budgets.accounts import MS_PER_HOUR
+from budgets.table import table
 from budgets.terms import Plan
 from orchestrator.campaign.outlook import Outlook
 from orchestrator.planning.basis import Basis
@@ -59,9 +60,8 @@ def _needs(outlook: Outlook, plan: Plan, now: datetime) -> Iterator[Need]:
             yield Need(name, needed, allowed, unit)
 
 
-def to_markdown(items: tuple[Item, ...]) -> Iterator[str]:
+def to_markdown(items: tuple[Item, ...]) -> list[str]:
     """A table of questions and answers."""
-    yield from ("## Before you begin", "", "| | | because |", "|---|---|---|")
-    for item in items:
-        verdict = "**fail**" if item.verdict == "fail" else item.verdict
-        yield f"| {item.question} | {verdict} | {item.why} |"
+    rows = (("**fail**" if one.verdict == "fail" else one.verdict, one) for one in items)
+    cells = ((one.question, verdict, one.why) for verdict, one in rows)
+    return ["## Before you begin", "", *table(("", "", "because"), cells)]

@@ -94,9 +94,10 @@ def in_words(pressure: Pressure) -> str:
     if pressure.action == "throttle" and pressure.regime != "retrograde":
         why = f"{why}: are fewer as quick?"
     peak = "" if pressure.p_star is None else f"; optimum {pressure.p_star:.3g}"
-    rate = "" if pressure.throughput is None else f"; {_figure(pressure.throughput)} an hour before"
+    rate = "" if pressure.throughput is None else f"; {figure(pressure.throughput)} an hour before"
     return f"Back-pressure: {pressure.action} to {pressure.allowed} at once ({why}{peak}{rate})."
 
 
-def _figure(number: float) -> str:
+def figure(number: float) -> str:
+    """Three digits, and no more than the whole number."""
     return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"

@@ -28,9 +28,12 @@ def to_markdown(resolved: Resolved) -> Iterator[str]:
         tables.setdefault(table if dot else "", {})[key] = value
     for table, values in tables.items():
         yield from ("", f"## [{table}]" if table else "## Above all tables", "")
-        yield from ("| key | value | from |", "|---|---|---|")
-        for key, value in _set_first(resolved, values):
-            yield from (_row(resolved, key, name, part) for name, part in _lines(key, value))
+        rows = (
+            _row(resolved, key, name, part)
+            for key, value in _set_first(resolved, values)
+            for name, part in _lines(key, value)
+        )
+        yield from table(("key", "value", "from"), rows)
 
 
 def _set_first(resolved: Resolved, values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -49,9 +52,9 @@ def _lines(key: str, value: Any) -> Iterator[tuple[str, Any]]:
         yield name, value
 
 
-def _row(resolved: Resolved, key: str, name: str, value: Any) -> str:
-    source = plain(resolved.source(key))
-    return f"| {plain(name)} | {plain(shown(value))} | {source}{_note(resolved, key)} |"
+def _row(resolved: Resolved, key: str, name: str, value: Any) -> tuple[str, ...]:
+    source = f"{plain(resolved.source(key))}{_note(resolved, key)}"
+    return plain(name), plain(shown(value)), source
 
 
 def _note(resolved: Resolved, key: str) -> str:
