@@ -210,8 +210,8 @@ def _rarer(state: RunState, event: Event, at_ms: int) -> None:  # noqa: PLR0912 
             state.concluded = event
         case Planned():
             raise ValueError("a run has one plan")
-        case Reserved() | Settled():
-            raise AssertionError("`apply` has dealt with these")
+        case Reserved() | Settled():  # pragma: no cover - `apply` has dealt with these
+            raise AssertionError
         case _:
             assert_never(event)
 

@@ -1,6 +1,6 @@
 """Whether a run may follow the one it names: a Go, and knobs that were shown to matter."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from budgets.events import Grade
 from budgets.rules.table import FOLLOWS_A_GO, UNPROVEN_KNOBS, Reading
@@ -57,7 +57,7 @@ def started_in_words(inherited: Inherited) -> str:
     """Which run's end a search begins at, and what is new."""
     new = ""
     if inherited.new:
-        new = f", with {len(inherited.new)} more knobs, {', '.join(inherited.new)}"
+        new = f", with {_more_knobs(inherited.new)}"
     if inherited.moved:
         new += f", with another range of {', '.join(inherited.moved)}"
     return f"It starts where {inherited.run_id} stood{new}; none of its scores count here."
@@ -67,5 +67,9 @@ def in_words(source: Source) -> str:
     """Which run is followed, and what is new."""
     new = "the same knobs on more seeds"
     if source.added:
-        new = f"with {len(source.added)} more knobs, {', '.join(source.added)}"
+        new = f"with {_more_knobs(source.added)}"
     return f"It follows {source.run_id}, which {verdict(source.grade)}, {new}."
+
+
+def _more_knobs(names: Sequence[str]) -> str:
+    return f"{len(names)} more {'knob' if len(names) == 1 else 'knobs'}, {', '.join(names)}"

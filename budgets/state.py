@@ -1,5 +1,6 @@
 """What a run is, as its ledger tells it. Everything is derived by `fold`, nothing is stored."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -46,7 +47,7 @@ def _count(tries: Mapping[tuple[int, int], tuple[Try, ...]]) -> int:
 
 
 @dataclass(slots=True)
-class Batch:
+class Batch(ABC):
     """Configurations to evaluate, and what has come of them. Keys are (candidate, seed)."""
 
     number: int
@@ -58,17 +59,17 @@ class Batch:
         """None: a generation of the search."""
         return None
 
+    @abstractmethod
     def seeds_of(self, candidate: int) -> tuple[int, ...]:
         """Those the candidate is evaluated on."""
-        raise NotImplementedError
 
+    @abstractmethod
     def settings(self, candidate: int) -> Mapping[str, Any]:
         """What the candidate changes of the objective's settings."""
-        raise NotImplementedError
 
+    @abstractmethod
     def length(self, candidate: int) -> float:
         """How long its evaluation is expected to take, relative to one of the search's."""
-        raise NotImplementedError
 
     def evaluations(self) -> Iterator[tuple[int, int]]:
         """Every evaluation of the batch, in candidate order."""

@@ -331,11 +331,6 @@ class Confirmation(Terms):
     def evaluations(self) -> int:
         return sum(count for count, _ in self.sizes().values())
 
-    @property
-    def length(self) -> float:
-        """All of it, in evaluations of the search."""
-        return sum(length for _, length in self.sizes().values())
-
 
 class ProxyTerms(Terms):
     """A shorter evaluation that may stand in for the full one while they are shown to agree."""

@@ -132,18 +132,16 @@ def read_plain(path: Path) -> bytes:
         if error.errno == errno.ELOOP:
             raise ValueError(f"{path} is a symbolic link: expected a plain file") from error
         raise
-    with os.fdopen(handle, "rb") as file:
+    try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise ValueError(f"{path} is no plain file: expected one. Move it away")
-        return file.read()
+        with os.fdopen(handle, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(handle)
 
 
 def unused(path: Path) -> Path:
     """`path`, or `path` with the first number that nothing there has yet."""
     later = (path.with_name(f"{path.name}.{number}") for number in count(2))
     return next(p for p in chain([path], later) if not p.exists())
-
-
-def sync_directory(directory: Path) -> None:
-    """Make the names in `directory` durable."""
-    DISK.sync_directory(directory)

@@ -18,7 +18,7 @@ from budgets.report.liveness import Liveness, liveness
 from budgets.report.pace import Timing, remaining_hours, timing
 from budgets.report.sentence import sentence
 from budgets.report.usage import idle_hours, slot_hours, wasted_hours
-from budgets.rules.triggers import Verdict, judge
+from budgets.rules.triggers import Verdict, verdict_of
 from budgets.state import Generation, RunState
 from budgets.verdict.finalists import stood_for
 from budgets.verdict.findings import Findings, findings
@@ -129,7 +129,7 @@ def budget_report(state: RunState, verdict: Verdict | None = None) -> BudgetRepo
 
     Only a full disk gives a verdict that the records do not.
     """
-    plan, accounts, verdict = state.plan, state.accounts, verdict or judge(state)
+    plan, accounts, verdict = state.plan, state.accounts, verdict or verdict_of(state)
     results = [r for g in state.generations for r in g.results()]
     campaign = campaign_of(state, is_over=verdict.decision in ("done", "stop"))
     calibration = plan.calibration

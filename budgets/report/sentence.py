@@ -1,5 +1,7 @@
 """Where a run stands, in one sentence that claims no more than was measured."""
 
+from typing import assert_never
+
 from budgets.campaign.effects import CampaignReport
 from budgets.campaign.text import campaign_sentence
 from budgets.course import next_step
@@ -28,6 +30,8 @@ def sentence(state: RunState, verdict: Verdict, campaign: CampaignReport | None 
             return f"Stopped: {verdict.reason}.{_way_on(verdict)}{_way_to_more(state, verdict)}"
         case "done":
             return _finished(state) if campaign is None else campaign_sentence(campaign)
+        case _:
+            assert_never(verdict.decision)
 
 
 _COMPARING = {

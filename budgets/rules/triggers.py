@@ -1,7 +1,8 @@
 """Every rule that pauses or ends a run, as a pure function of its state.
 
 A rule returns a `Reading` with what it observes and its limit; one that fires is a `Trigger`.
-`judge` asks them all. `budgets.rules.table` has the table, `budgets.terms.Thresholds` the numbers.
+`judge` asks them all, `verdict_of` says what that means for the run. `budgets.rules.table` has the
+table, `budgets.terms.Thresholds` the numbers.
 """
 
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from typing import Literal
 from budgets import following
 from budgets.accounts import MS_PER_HOUR, Accounts, Refusal
 from budgets.course import (
+    ENDS_THE_SEARCH,
     Needs,
     at_work,
     awaited,
@@ -78,6 +80,21 @@ def judge(state: RunState) -> Verdict:
         return Verdict("done", (), state.decided.evidence)
     evaluations = state.accounts.evaluations
     return Verdict("done", (), f"all {evaluations} planned evaluations are settled")
+
+
+def verdict_of(state: RunState) -> Verdict:
+    """How the run stands: what only ends its search does not end it."""
+    verdict = judge(state)
+    goes_on = only_ends_the_search(state, verdict)
+    return Verdict("continue", (), verdict.reason) if goes_on else verdict
+
+
+def only_ends_the_search(state: RunState, verdict: Verdict) -> bool:
+    """Whether the run goes on after this stop: the search has found something to compare."""
+    rules = {trigger.rule for trigger in verdict.triggers}
+    if verdict.decision != "stop" or not rules <= set(ENDS_THE_SEARCH):
+        return False
+    return state.plan.confirmation is not None and bool(state.told) and not search_is_over(state)
 
 
 def _triggers(state: RunState) -> Iterator[Trigger]:

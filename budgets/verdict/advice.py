@@ -5,7 +5,9 @@ from typing import Literal, NamedTuple
 
 from budgets.plain import plain
 from budgets.state import RunState
+from budgets.statistics.comparison import Gain
 from budgets.statistics.detectable import detectable
+from budgets.terms import Thresholds
 from budgets.verdict.gains import average_gain, rung_gain, winner_gain
 from budgets.words import percent
 
@@ -122,10 +124,11 @@ def _more_training(state: RunState) -> str:
 
 def _below_noise(state: RunState) -> Step:
     """More seeds if they could show the gain that was asked; else something else must change."""
-    found, asked = winner_gain(state), percent(state.plan.thresholds.go_gain)
-    if found is None or found.upper is None or found.sd is None or found.detectable is None:
+    found, limits = winner_gain(state), state.plan.thresholds
+    if found is None or found.sd is None:
         return Step("other_knobs")
-    if _would_have_shown(state):
+    asked = percent(limits.go_gain)
+    if _would_have_shown(found, limits):
         why = f"a gain of {asked} would have been seen, so more seeds will not help"
         return Step("other_knobs", why)
     seeds = enough_seeds(state)
@@ -136,11 +139,10 @@ def _below_noise(state: RunState) -> Step:
     return Step("more_seeds", why, seeds)
 
 
-def _would_have_shown(state: RunState) -> bool:
+def _would_have_shown(found: Gain, limits: Thresholds) -> bool:
     """Whether a gain as large as asked would have been seen on the seeds that there were."""
-    found, limits = winner_gain(state), state.plan.thresholds
-    if found is None or found.upper is None or found.detectable is None:
-        return False
+    assert found.upper is not None, "it is known wherever the spread is"
+    assert found.detectable is not None, "so is this"
     is_enough = found.pairs >= limits.go_seeds
     return is_enough and min(found.upper, found.detectable) <= limits.go_gain
 
@@ -151,7 +153,7 @@ def enough_seeds(state: RunState) -> int | None:
     None where these were enough for that, or no number up to MOST_SEEDS is.
     """
     found, limits = winner_gain(state), state.plan.thresholds
-    if found is None or found.sd is None or _would_have_shown(state):
+    if found is None or found.sd is None or _would_have_shown(found, limits):
         return None
     counts = range(max(found.pairs + 1, limits.go_seeds), MOST_SEEDS + 1)
     enough = (n for n in counts if detectable(found.sd, n, found.level) <= limits.go_gain)

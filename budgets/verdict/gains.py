@@ -25,10 +25,8 @@ def scores_of(panel: Panel | None, arm: str) -> dict[int, float]:
     """Healthy scores by seed of the panel's arm of that name; empty where there is none."""
     if panel is None:
         return {}
-    for place, own in enumerate(panel.arms):
-        if own.name == arm:
-            return panel.scores_by_seed(place)
-    return {}
+    places = (place for place, own in enumerate(panel.arms) if own.name == arm)
+    return next(map(panel.scores_by_seed, places), {})
 
 
 def baseline_mean(state: RunState) -> float | None:

@@ -1,1 +1,1 @@
-"""How good the search is: races of ours and of its peers for equal budgets, with known optima."""
+"""What the scripts that measure have in common, and races of the search and of its peers."""

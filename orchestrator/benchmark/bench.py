@@ -1,6 +1,5 @@
 """A bench: what each `scripts/bench_*` can be asked, and how it says what it has measured."""
 
-import os
 import subprocess
 import sys
 import tempfile
@@ -167,7 +166,8 @@ def folder(kept: Path | None = None) -> Iterator[Path]:
 def orchestrate(*words: str) -> str:
     """What a command of ours prints, whatever its verdict. Ends the bench where it fails."""
     command = [sys.executable, "-m", "orchestrator", *words]
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=False, text=True, env=os.environ)
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=False, text=True)
     if done.returncode not in OURS:
-        sys.exit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout}")
+        print(done.stdout)
+        sys.exit(f"orchestrator {' '.join(words)} ended with {done.returncode}, as said above")
     return done.stdout

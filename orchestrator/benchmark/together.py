@@ -20,8 +20,10 @@ from orchestrator.benchmark.bench import FIGURES, HEAD, Figure
 from orchestrator.doctor.machine import memory_bytes
 from orchestrator.execution.devices import cpu_name
 
-PACKAGES = ("cma", "cmaes", "coco-experiment", "nevergrad", "numpy", "optuna", "pydantic", "ray")
-PACKAGES += ("scipy", "torch")
+PACKAGES = (
+    *("cma", "numpy", "pydantic", "ray", "torch"),
+    *("cmaes", "coco-experiment", "nevergrad", "optuna", "scipy"),
+)
 """Those that decide a figure, peers included: some are not everywhere."""
 
 THIS = "bench_all"
@@ -64,7 +66,8 @@ RECORD, SHEET = TypeAdapter(Record), TypeAdapter(Sheet)
 
 def benches(scripts: Path) -> dict[str, Path]:
     """Every one that lies there, by name: a new one is part of it at once."""
-    return {path.name: path for path in sorted(scripts.glob("bench_*")) if path.name != THIS}
+    found = (path for path in sorted(scripts.glob("bench_*")) if not path.suffix)
+    return {path.name: path for path in found if path.name != THIS}
 
 
 def kept(out: Path, name: str, words: Sequence[str]) -> Record | None:

@@ -9,7 +9,7 @@ from statistics import fmean
 from budgets.campaign.matrix import PAUSED, PENDING, RUNNING, Cell, Matrix, matrix_of
 from budgets.fold import ImpossibleEventError
 from budgets.ledger.chain import LEDGER, LedgerCorruptError
-from budgets.rules.triggers import judge
+from budgets.rules.triggers import verdict_of
 from budgets.state import RunState
 from orchestrator.records.heard import Heard, hear
 from orchestrator.records.manifest import Manifest, seed_of
@@ -137,7 +137,7 @@ def _of_search(heard: Heard, now: datetime) -> Standing:
 
 
 def _status(heard: Heard, now: datetime) -> str:
-    decision = judge(heard.state).decision
+    decision = verdict_of(heard.state).decision
     if decision == "continue":
         return RUNNING if heard.goes_on(now) else PENDING
     return {"pause": PAUSED, "stop": STOPPED, "done": "ok"}[decision]
@@ -148,7 +148,7 @@ def _note(heard: Heard, status: str) -> str:
         return f"on {heard.state.opened[-1].host}" if heard.alive() == "elsewhere" else ""
     if status == PENDING and heard.state.opened:
         return "interrupted"
-    return judge(heard.state).reason if status in (PAUSED, STOPPED) else ""
+    return verdict_of(heard.state).reason if status in (PAUSED, STOPPED) else ""
 
 
 def _scores(state: RunState) -> dict[str, float]:

@@ -55,6 +55,7 @@ def analyze(
         int | None,
         Option(
             "--seeds",
+            metavar="N",
             min=LEAST_SEEDS,
             max=MOST_SEEDS,
             help=f"With --evaluate: evaluations of every point; default: {ANALYZE_SEEDS}.",
@@ -85,7 +86,10 @@ def analyze(
     accept_drift: AcceptDrift = False,
     as_json: Json = False,
 ) -> None:
-    """Which knobs matter, around the recommendation. Evaluates nothing unless asked to."""
+    """Which knobs matter around a search's recommendation, by what it has paid for.
+
+    Writes nothing; with --evaluate a run, RUNS_DIR/check/ID.
+    """
     from orchestrator.analysis.analyze import analyze as analysis_of  # imports cma
     from orchestrator.analysis.text import to_markdown
 

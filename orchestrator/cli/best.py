@@ -43,10 +43,11 @@ from orchestrator.cli.options import (
     Track,
     WindowText,
     Workers,
+    amount,
 )
 from orchestrator.cli.terminal import conducting, finish, print_json, print_line
 from orchestrator.config.asked import Conduct, window_of
-from orchestrator.config.sections import LARGEST, MOST_SEEDS
+from orchestrator.config.sections import MOST_SEEDS
 from orchestrator.execution.engine import Engine, devices_of
 from orchestrator.planning.request import Request, check_run_id, run_directory
 from orchestrator.records.recorded import find_search, load_state, recorded_plan
@@ -84,20 +85,35 @@ def best(
     ] = False,
     times: Annotated[
         float | None,
-        Option("--times", max=LARGEST, help="With --train: so many times the budget; default: 4."),
+        Option(
+            "--times",
+            metavar="TIMES",
+            callback=amount,
+            help="With --train: so many times the budget; default: 4.",
+        ),
     ] = None,
     target_flops: Annotated[
-        float | None, Option("--target-flops", help="With --train: for that many FLOPs instead.")
+        float | None,
+        Option(
+            "--target-flops", metavar="FLOPS", help="With --train: for that many FLOPs instead."
+        ),
     ] = None,
     seeds: Annotated[
         int | None,
-        Option("--seeds", min=1, max=MOST_SEEDS, help="With --train: fresh ones; default: 1."),
+        Option(
+            "--seeds",
+            metavar="N",
+            min=1,
+            max=MOST_SEEDS,
+            help="With --train: fresh ones; default: 1.",
+        ),
     ] = None,
     compare: Annotated[
         bool, Option("--compare", help="With --train: the baseline too, on the same seeds.")
     ] = False,
     run_id: Annotated[
-        str | None, Option("--run-id", help="With --train: its name; default: best-RUN-x4.")
+        str | None,
+        Option("--run-id", metavar="ID", help="With --train: its name; default: best-RUN-x4."),
     ] = None,
     max_device_hours: MaxDeviceHours = None,
     max_hours: MaxHours = None,
@@ -118,7 +134,10 @@ def best(
     allow_network_fs: AllowNetworkFs = False,
     as_json: Json = False,
 ) -> None:
-    """The configuration that a search recommends, and how far that is confirmed."""
+    """The configuration that a search recommends, and how far that is confirmed.
+
+    Writes nothing; with --train a run, RUNS_DIR/campaign/ID.
+    """
     asked = (times, target_flops, seeds, run_id)
     if track and not train:
         raise ValueError("--track: trackers are told of a training, so expected --train too")

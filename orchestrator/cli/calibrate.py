@@ -54,6 +54,7 @@ def calibrate(
         int | None,
         Option(
             "--repeats",
+            metavar="N",
             min=1,
             max=MOST_SEEDS,
             help=f"Seeds; default: {CALIBRATION_SEEDS}, of a sweep {LEAST_EVALUATIONS} a level.",
@@ -77,7 +78,10 @@ def calibrate(
     reason: Reason = "",
     as_json: Json = False,
 ) -> None:
-    """Measure the baseline: time, memory, FLOPs, and the score's spread over seeds."""
+    """Measure the baseline: time, memory, FLOPs, and the score's spread over seeds.
+
+    Writes a run, RUNS_DIR/calibration/ID.
+    """
     resolved = resolved_of(context, context.params)
     chosen, how = resolved.objective, conduct_of(resolved, as_json=as_json)
     overrides = overrides_of(override, reason, again=again)

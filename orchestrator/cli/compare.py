@@ -23,7 +23,12 @@ AsHtml = Annotated[bool, Option("--html", help="Write it as one page, for any br
 AsMarkdown = Annotated[bool, Option("--md", help="Write the same as Markdown.")]
 Out = Annotated[
     Path | None,
-    Option("--out", "-o", help="Where to, `-`: print it; default: into the first run's reports/."),
+    Option(
+        "--out",
+        "-o",
+        metavar="PATH",
+        help="Where to, `-`: print it; default: into the first run's reports/.",
+    ),
 ]
 
 
@@ -35,7 +40,10 @@ def compare(
     out: Out = None,
     as_json: Json = False,
 ) -> None:
-    """Runs side by side: whether their scores compare, gains, costs, what differs, knobs."""
+    """Runs side by side: whether their scores compare, gains, costs, what differs, knobs.
+
+    Writes nothing without --html or --md.
+    """
     if as_html and as_md:
         raise ValueError("--html and --md: one at a time")
     form = "html" if as_html else "md" if as_md else None

@@ -49,11 +49,11 @@ def doctor(
     threads: Threads = None,
     allow_network_fs: AllowNetworkFs = False,
     quick: Annotated[
-        bool, Option("--quick", help="Leave out what takes seconds: importing torch and others.")
+        bool, Option("--quick", help="Leave out what takes seconds, such as importing torch.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Whether all that a run needs is here, and what mends what is not. Touches nothing.
+    """Whether all that a run needs is here, and the command that mends what is not. Writes nothing.
 
     Exit code 2 when something needed is missing.
     """

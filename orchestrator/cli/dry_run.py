@@ -35,13 +35,15 @@ def show_dry_run(
         str | None,
         Option("--knobs", metavar="A=1,B=2", help="In their own units; default: the baseline."),
     ] = None,
-    seed: Annotated[int, Option("--seed", min=0, help="Of the evaluation.")] = 1,
+    seed: Annotated[
+        int, Option("--seed", metavar="SEED", min=0, help="Seed of the evaluation.")
+    ] = 1,
     root: Root = DEFAULT_ROOT,
     device: DeviceName = "auto",
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
-    """What one evaluation would start: arguments, directory, environment. Starts nothing."""
+    """What one evaluation would start: arguments, directory, environment. Writes nothing."""
     resolved = resolved_of(context, context.params)
     chosen = resolved.objective
     place = imagined(Path(resolved.top.runs_dir), resolved.backend.device, resolved.backend.threads)

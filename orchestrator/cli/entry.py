@@ -4,6 +4,7 @@ import io
 import signal
 import sys
 from contextlib import suppress
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -48,6 +49,7 @@ from orchestrator.cli.terminal import (
     EXIT_SIGNAL,
     EXIT_STORAGE,
     conducting,
+    examples,
     finish,
     print_json,
 )
@@ -65,6 +67,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="CMA-ES search on a budget that is reserved before it is spent.",
+    epilog=examples("doctor", "phase1 --tier min", "report --html"),
 )
 
 
@@ -110,37 +113,78 @@ def run_file(asked: Asked) -> None:
         run_campaign(asked)
 
 
-app.command("phase1", help="Search; the same command resumes.")(phase_command(run_phase, "phase1"))
-app.command("phase2", help="Search on from a phase 1's Go; the same command resumes.")(
-    phase_command(run_phase, "phase2")
+before, running, looking, proving = (
+    partial(app.command, rich_help_panel=title)
+    for title in ("Before you pay", "Run", "Look", "Change and prove")
 )
-app.command("run", help="Run what a file describes: a search, or a campaign; resumes likewise.")(
-    file_command(run_file)
+before(epilog=examples("doctor", "doctor --config search.toml --quick"))(doctor)
+before(epilog=examples("init --template phase1", "init --template phase1 --write search.toml"))(
+    init
 )
-app.command()(init)
-app.command()(calibrate)
-plans.command("campaign", help="What a campaign would take: every run, times, a checklist.")(
-    file_command(plan_campaign)
+before("dry-run", epilog=examples("dry-run", "dry-run --config search.toml"))(show_dry_run)
+before(epilog=examples("explain", "explain min-nanochat-s1", "explain search.toml"))(explain)
+before(
+    epilog=examples(
+        "calibrate",
+        "calibrate --sweep-workers --worker-counts 1,2",
+        'calibrate --again --reason "another driver"',
+    )
+)(calibrate)
+app.add_typer(spaces, name="space", rich_help_panel="Before you pay")
+app.add_typer(plans, name="plan", rich_help_panel="Before you pay")
+plans.command(
+    "campaign",
+    help="What a campaign would take: every run, times, a checklist.\n\nWrites nothing.",
+    epilog=examples("plan campaign campaign.toml"),
+)(file_command(plan_campaign))
+
+running(
+    "phase1",
+    help="Search for better knobs within a budget; the same command resumes.\n\n"
+    "Writes a run, RUNS_DIR/phase1/ID: its ledger, reports, and the files of each evaluation.",
+    epilog=examples(
+        "phase1 --tier min",
+        "phase1 --tier target --window 12h --run-id first",
+        "phase1 --tier min --objective sphere --executor local",
+    ),
+)(phase_command(run_phase, "phase1"))
+running(
+    "phase2",
+    help="Search on from a phase 1's Go, on more seeds or more knobs; the same command resumes.\n\n"
+    "Writes a run, RUNS_DIR/phase2/ID.",
+    epilog=examples(
+        "phase2 --from first --variant robust --tier target",
+        "phase2 --from first --variant expanded --tier min",
+    ),
+)(phase_command(run_phase, "phase2"))
+running(
+    "run",
+    help="Run what a file describes, a search or a campaign; the same command resumes.\n\n"
+    "Writes a run below RUNS_DIR; of a campaign of searches one for each.",
+    epilog=examples("run search.toml", "run search.toml --seed 2 --max-hours 6"),
+)(file_command(run_file))
+app.add_typer(proxies, name="proxy", rich_help_panel="Run")
+app.add_typer(exports, name="export", rich_help_panel="Run")
+exports.command("shards", epilog=examples("export shards --out shards --shards 4"))(shards)
+
+looking(epilog=examples("status", "status min-nanochat-s1 --watch"))(status)
+looking(
+    epilog=examples(
+        "report", "report min-nanochat-s1 --html", "report min-nanochat-s1 --png scores"
+    )
+)(report)
+looking(epilog=examples("compare min-nanochat-s1 min-nanochat-s2 --html"))(compare)
+looking(epilog=examples("best", "best first --json", "best first --train --times 4 --seeds 2"))(
+    best
 )
-app.add_typer(plans, name="plan")
-app.add_typer(spaces, name="space")
-app.add_typer(proxies, name="proxy")
-app.add_typer(ledgers, name="ledger")
-exports.command("shards")(shards)
-app.add_typer(exports, name="export")
-app.command()(verify)
-app.command()(amend)
-app.command()(best)
-app.command()(analyze)
-app.command()(explain)
-app.command()(doctor)
-app.command("dry-run")(show_dry_run)
-app.command()(serve)
-app.command()(history)
-app.command()(report)
-app.command()(status)
-app.command()(compare)
-app.command()(track)
+looking(epilog=examples("analyze first", "analyze first --evaluate"))(analyze)
+looking(epilog=examples("serve", "serve min-nanochat-s1 --port 0 --open"))(serve)
+looking(epilog=examples("track min-nanochat-s1 --to tensorboard"))(track)
+looking(epilog=examples("history", "history --write"))(history)
+
+proving(epilog=examples('amend min-nanochat-s1 --max-hours 4 --reason "it pays"'))(amend)
+proving(epilog=examples("verify min-nanochat-s1"))(verify)
+app.add_typer(ledgers, name="ledger", rich_help_panel="Change and prove")
 
 
 _ParserError: type[Exception] = typer.BadParameter.__mro__[1]

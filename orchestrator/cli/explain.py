@@ -31,7 +31,7 @@ def explain(
     run: Annotated[
         str | None,
         Argument(
-            metavar="[RUN|FILE]", help="A run, to see what fires; or a configuration, its values."
+            metavar="RUN|FILE", help="A run, to see what fires; or a configuration, its values."
         ),
     ] = None,
     settings: Settings = None,
@@ -41,11 +41,11 @@ def explain(
     thresholds: ThresholdsFile = None,
     as_json: Json = False,
 ) -> None:
-    """Every rule: what it looks at, its limits, what it leads to; or, of a configuration file,
-    every value and where it is from. Touches nothing.
+    """Every rule and its limits, and what it sees in a run; or a file's values and their origin.
 
-    With --thresholds: the rules as those would have it. With --set, --preset, --profile: the file
-    with these.
+    --thresholds: the rules as those would have it. --set, --preset, --profile: the file with these.
+
+    Writes nothing.
     """
     if run is not None and _is_a_configuration(Path(run)):
         flags = limits_given(thresholds)

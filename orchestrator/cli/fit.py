@@ -44,7 +44,8 @@ ApplyFile = Annotated[
     Option("--apply", metavar="FILE", help="With --fit: write the choice into this TOML."),
 ]
 ChoiceNumber = Annotated[
-    int | None, Option("--choice", min=1, help="With --apply; default: the first that fits.")
+    int | None,
+    Option("--choice", metavar="N", min=1, help="With --apply; default: the first that fits."),
 ]
 
 

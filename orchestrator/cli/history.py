@@ -15,13 +15,14 @@ from orchestrator.cli.options import DEFAULT_ROOT, Json, Root
 from orchestrator.cli.terminal import console, print_json, print_line
 from orchestrator.planning.history import HISTORY, Entry, append, read_history, rebuilt
 
-Write = Annotated[
-    bool, Option("--write", help="Add the runs that only their ledgers know: the one way to mend.")
-]
+Write = Annotated[bool, Option("--write", help="Add the runs that only their ledgers know.")]
 
 
 def history(root: Root = DEFAULT_ROOT, write: Write = False, as_json: Json = False) -> None:
-    """What runs took, and how good their estimates were. The next plan learns from it."""
+    """What runs took, and how good their estimates were. The next plan learns from it.
+
+    Writes nothing, but with --write the missing runs into RUNS_DIR/history.jsonl.
+    """
     known = read_history(root)
     found = rebuilt(root, known)
     if write and found.missing:

@@ -1,5 +1,6 @@
 """`run FILE`, `init`, and what `explain` says of a file."""
 
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -25,7 +26,7 @@ Template = Literal[
     "function",
 ]
 
-TEMPLATES = Path(__file__).parent / "templates"
+TEMPLATES = files("orchestrator.config") / "templates"
 
 
 def init(
@@ -35,7 +36,10 @@ def init(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """A commented configuration file to begin with; printed, or written with --write."""
+    """A commented configuration file to begin with.
+
+    Writes nothing but the file --write.
+    """
     text = template_text(template)
     if write is None:
         if as_json:

@@ -26,7 +26,7 @@ from orchestrator.cli.options import (
     SafetyMargin,
     WindowText,
 )
-from orchestrator.cli.terminal import EXIT_CORRUPT, print_json, print_line, write_bytes
+from orchestrator.cli.terminal import EXIT_CORRUPT, examples, print_json, print_line, write_bytes
 from orchestrator.config.asked import window_of
 from orchestrator.records.export import Format
 from orchestrator.records.export import export as export_run
@@ -35,17 +35,21 @@ from orchestrator.running.amend import Amendment
 from orchestrator.running.amend import amend as amend_run
 from orchestrator.running.session import system_clock
 
-ledgers = typer.Typer(help="The file that a run is.", no_args_is_help=True)
+ledgers = typer.Typer(
+    help="The file that a run is.",
+    no_args_is_help=True,
+    epilog=examples("ledger head min-nanochat-s1"),
+)
 
 
-@ledgers.command()
+@ledgers.command(epilog=examples("ledger verify min-nanochat-s1"))
 def verify(
     run: GivenRun,
     root: Root = DEFAULT_ROOT,
     accept_drift: AcceptDrift = False,
     as_json: Json = False,
 ) -> None:
-    """Replay a run from its ledger and name the first divergence."""
+    """Replay a run from its ledger and name the first divergence. Writes nothing."""
     from orchestrator.verification.verify import verify as replay  # imports cma
 
     found = replay(find_run(run, root), accept_drift=accept_drift)
@@ -60,9 +64,9 @@ def verify(
         raise typer.Exit(EXIT_CORRUPT)
 
 
-@ledgers.command()
+@ledgers.command(epilog=examples("ledger head min-nanochat-s1"))
 def head(run: RunName = None, root: Root = DEFAULT_ROOT, as_json: Json = False) -> None:
-    """The last record's number and hash, which seals all before it, and what head.json says."""
+    """The last record's number and its hash, which seals all before it. Writes nothing."""
     path = find_run(run, root) / LEDGER
     reading = read(path)
     if not reading.records:
@@ -84,14 +88,16 @@ def head(run: RunName = None, root: Root = DEFAULT_ROOT, as_json: Json = False) 
             print_line(f"{name.replace('_', ' '):14s} {'-' if value is None else value}")
 
 
-@ledgers.command()
+@ledgers.command(epilog=examples("ledger salvage min-nanochat-s1 --out saved"))
 def salvage(
     run: GivenRun,
-    out: Annotated[Path, Option("--out", help="A new directory for what can be kept.")],
+    out: Annotated[
+        Path, Option("--out", metavar="DIR", help="A new directory for what can be kept.")
+    ],
     root: Root = DEFAULT_ROOT,
     as_json: Json = False,
 ) -> None:
-    """Keep the whole records of a damaged or rolled back ledger in a new directory."""
+    """Keep the whole records of a damaged or rolled back ledger in a new directory, --out."""
     from orchestrator.running.salvage import salvage as save
 
     source = find_run(run, root)
@@ -113,14 +119,19 @@ def salvage(
     print_line(f"  mv {source} {aside} && mv {saved.out} {source}")
 
 
-@ledgers.command()
+@ledgers.command(epilog=examples("ledger export", "ledger export min-nanochat-s1 --format json"))
 def export(
     run: RunName = None,
     root: Root = DEFAULT_ROOT,
     kind: Annotated[Format, Option("--format", help="Of the table.")] = "csv",
-    out: Annotated[Path | None, Option("--out", help="A file; default: print it.")] = None,
+    out: Annotated[
+        Path | None, Option("--out", metavar="FILE", help="Where to; default: print it.")
+    ] = None,
 ) -> None:
-    """Every settled attempt as a row: place, status, score, cost, knobs, metrics."""
+    """Every evaluation as a row: place, status, score, cost, knobs, metrics.
+
+    Writes nothing but the file --out.
+    """
     if kind == "parquet" and out is None:
         raise ValueError("--format parquet: say which file with --out, it is not for terminals")
     data = export_run(load_state(find_run(run, root)), kind, out)
@@ -132,7 +143,7 @@ def export(
 
 def amend(
     run: GivenRun,
-    reason: Annotated[str, Option("--reason", help="Why; goes on record.")] = "",
+    reason: Annotated[str, Option("--reason", metavar="TEXT", help="Why; goes on record.")] = "",
     root: Root = DEFAULT_ROOT,
     max_evals: MaxEvals = None,
     max_device_hours: MaxDeviceHours = None,
@@ -142,7 +153,10 @@ def amend(
     safety_margin: SafetyMargin = "30m",
     as_json: Json = False,
 ) -> None:
-    """Change a run's caps, for the record. It may not be running; its next session keeps them."""
+    """Change a run's caps, for the record; its next session keeps them. It must not be running.
+
+    Writes one record to the run's ledger.
+    """
     directory = find_run(run, root)
     amendment = Amendment(
         reason=reason,

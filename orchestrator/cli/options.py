@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -24,6 +25,16 @@ Flags = Mapping[str, tuple[Any, str]]
 DEFAULT_ROOT = Path("artifacts/cmaes")
 
 
+def _of(panel: str) -> Callable[..., Any]:
+    """Options that `--help` shows together below that title."""
+    return partial(Option, rich_help_panel=panel)
+
+
+_tuned, _searching, _judging = _of("What is tuned"), _of("Search"), _of("Verdict")
+_spending, _ruling = _of("Budget"), _of("Rules")
+_evaluating, _running = _of("Evaluations"), _of("Machine")
+
+
 def _root(path: Path) -> Path:
     """`--runs-dir`: as a shell gives an unset variable, or unprintable, it is nobody's wish."""
     if path == Path() or not str(path).isprintable():
@@ -31,23 +42,36 @@ def _root(path: Path) -> Path:
     return path
 
 
+def amount(value: float | None) -> float | None:
+    """A larger one is a slip; below zero the model it goes into has its say."""
+    if value is not None and value > LARGEST:
+        raise BadParameter(f"expected at most {LARGEST:g}, got {value:g}")
+    return value
+
+
 Root = Annotated[
-    Path, Option("--runs-dir", callback=_root, help="Where runs and calibrations live.")
+    Path,
+    Option("--runs-dir", callback=_root, metavar="DIR", help="Where runs and calibrations live."),
 ]
 Json = Annotated[bool, Option("--json", help="Print one JSON document instead of text.")]
-RunName = Annotated[str | None, Argument(help="Run id or directory; default: the latest.")]
-GivenRun = Annotated[str, Argument(help="Run id or directory.")]
-ObjectiveName = Annotated[str, Option("--objective", help="What to tune.")]
+RunName = Annotated[
+    str | None, Argument(metavar="RUN", help="Run id or directory; default: the latest.")
+]
+GivenRun = Annotated[str, Argument(metavar="RUN", help="Run id or directory.")]
+ObjectiveName = Annotated[str, _tuned("--objective", metavar="NAME", help="What to tune.")]
 Settings = Annotated[
-    list[str] | None, Option("--set", metavar="KEY=VALUE", help="An objective's setting.")
+    list[str] | None,
+    _tuned("--set", metavar="KEY=VALUE", help="A setting of what is tuned. Repeatable."),
 ]
 ConfigurationFile = Annotated[Path, Argument(metavar="FILE", help="A configuration in TOML.")]
 ConfigFile = Annotated[
-    Path | None, Option("--config", metavar="FILE", help="TOML; see: init, explain.")
+    Path | None,
+    Option("--config", metavar="FILE", help="A configuration in TOML; see: init, explain."),
 ]
-Preset = Annotated[str | None, Option("--preset", help="Named training settings.")]
+Preset = Annotated[str | None, _tuned("--preset", metavar="NAME", help="Named training settings.")]
 Profile = Annotated[
-    str | None, Option("--profile", help="Training settings cut to the memory: fast, balanced, ...")
+    str | None,
+    _tuned("--profile", metavar="NAME", help="Settings cut to the memory: fast, balanced, ..."),
 ]
 FollowedRun = Annotated[
     str | None,
@@ -59,61 +83,108 @@ Variant = Annotated[
 ]
 WarmStart = Annotated[
     str | None,
-    Option("--warm-start", metavar="RUN", help="Start where that search stood: id or directory."),
+    _searching(
+        "--warm-start", metavar="RUN", help="Start where that search stood: id or directory."
+    ),
 ]
 KnownFile = Annotated[
     Path | None,
-    Option("--known", metavar="FILE", help="TOML or JSON with settings to evaluate first."),
+    _searching("--known", metavar="FILE", help="TOML or JSON with settings to evaluate first."),
 ]
 TierName = Annotated[Tier | None, Option("--tier", help="How much to spend.")]
 SearchMethodName = Annotated[
     SearchMethod | None,
-    Option("--search-method", help="How candidates are proposed: docs/search.md; default: guided."),
+    _searching(
+        "--search-method",
+        metavar="NAME",
+        help="How candidates are proposed: guided (default), mirrored-orthogonal or plain.",
+    ),
 ]
 ExecutorName = Annotated[
-    Literal["ray", "local", "inline"], Option("--executor", help="How evaluations run.")
+    Literal["ray", "local", "inline"],
+    _running("--executor", metavar="NAME", help="What runs evaluations: ray, local or inline."),
 ]
 LauncherName = Annotated[
     Literal["fork", "exec"],
-    Option("--launcher", help="Fork a warm process, or start a new interpreter."),
+    _running("--launcher", help="Fork a warm process, or start a new interpreter."),
 ]
-Address = Annotated[str | None, Option("--address", help="Join this Ray cluster.")]
-DeviceName = Annotated[Literal["auto", "cpu", "cuda"], Option("--device")]
+Address = Annotated[
+    str | None, _running("--address", metavar="HOST:PORT", help="Join this Ray cluster.")
+]
+DeviceName = Annotated[
+    Literal["auto", "cpu", "cuda"], _running("--device", help="What evaluations run on.")
+]
 Workers = Annotated[
     int | None,
-    Option("--workers", min=1, help="Evaluations at once; default: GPUs, or CPUs."),
+    _running("--workers", metavar="N", min=1, help="Evaluations at once; default: GPUs, or CPUs."),
 ]
 Override = Annotated[
-    list[str] | None, Option("--override", metavar="RULE", help="Go on although this rule fired.")
+    list[str] | None, _ruling("--override", metavar="RULE", help="Go on although this rule fired.")
 ]
-Reason = Annotated[str, Option("--reason", help="Why; goes on record.")]
-Threads = Annotated[int | None, Option("--threads", min=1, help="CPU threads each.")]
+Reason = Annotated[str, _ruling("--reason", metavar="TEXT", help="Why; goes on record.")]
+Threads = Annotated[
+    int | None, _running("--threads", metavar="N", min=1, help="CPU threads of an evaluation.")
+]
 Generations = Annotated[
-    int | None, Option("--generations", min=1, help="At most so many; default: what the tier pays.")
+    int | None,
+    _searching(
+        "--generations", metavar="N", min=1, help="At most so many; default: what the tier pays."
+    ),
 ]
 SeedsPerCandidate = Annotated[
     int | None,
-    Option("--seeds-per-candidate", min=1, max=MOST_SEEDS, help="S; default: the tier's."),
+    _searching(
+        "--seeds-per-candidate", metavar="N", min=1, max=MOST_SEEDS, help="Default: the tier's."
+    ),
 ]
-EvaluationSeed = Annotated[int, Option("--eval-seed", help="Of the evaluations.")]
-MaxEvals = Annotated[int | None, Option("--max-evals", min=1, help="Never more evaluations.")]
+EvaluationSeed = Annotated[
+    int, _evaluating("--eval-seed", metavar="SEED", help="Where their seeds begin.")
+]
+MaxEvals = Annotated[
+    int | None, _spending("--max-evals", metavar="N", min=1, help="Never more evaluations.")
+]
 MaxDeviceHours = Annotated[
     float | None,
-    Option("--max-device-hours", "--max-gpu-hours", max=LARGEST, help="Never more device time."),
+    _spending(
+        "--max-device-hours",
+        "--max-gpu-hours",
+        metavar="HOURS",
+        callback=amount,
+        help="Never more device time.",
+    ),
 ]
 MaxHours = Annotated[
-    float | None, Option("--max-hours", max=LARGEST, help="Never open for longer.")
+    float | None,
+    _spending("--max-hours", metavar="HOURS", callback=amount, help="Never open for longer."),
 ]
-MaxCost = Annotated[float | None, Option("--max-cost", max=LARGEST, help="Never more money.")]
+MaxCost = Annotated[
+    float | None,
+    _spending("--max-cost", metavar="MONEY", callback=amount, help="Never more money."),
+]
 Price = Annotated[
-    float, Option("--price-per-device-hour", max=LARGEST, help="For --max-cost and reports.")
+    float,
+    _spending(
+        "--price-per-device-hour",
+        metavar="MONEY",
+        callback=amount,
+        help="For --max-cost and reports.",
+    ),
 ]
 WindowText = Annotated[
     str | None,
-    Option("--window", help="Over by then: 12h, 2d, or a moment such as 2026-11-27T18:00."),
+    _spending(
+        "--window",
+        metavar="TIME",
+        help="Over by then: 12h, 2d, or a moment such as 2026-11-27T18:00.",
+    ),
 ]
 SafetyMargin = Annotated[
-    str, Option("--safety-margin", help="Of --window, for the last report and clean-up.")
+    str,
+    _spending(
+        "--safety-margin",
+        metavar="TIME",
+        help="Of --window, kept for the last report and clean-up.",
+    ),
 ]
 Track = Annotated[
     list[str] | None,
@@ -125,49 +196,70 @@ Track = Annotated[
 ]
 DrainSeconds = Annotated[
     float | None,
-    Option(
+    _running(
         "--drain-seconds",
+        metavar="SECONDS",
         min=0,
         help="After SIGINT or SIGTERM, kill what still runs; default: let it finish.",
     ),
 ]
 MaxConcurrent = Annotated[
     int | None,
-    Option("--max-concurrent", min=1, help="Evaluations at once of all that share the slots."),
+    _running(
+        "--max-concurrent",
+        metavar="N",
+        min=1,
+        help="Evaluations at once, of all runs that share the slots.",
+    ),
 ]
 SlotsDir = Annotated[
     Path | None,
-    Option("--slots-dir", help="Where they are shared; default: by all of yours on this host."),
+    _running(
+        "--slots-dir",
+        metavar="DIR",
+        help="Where slots are shared; default: by all your runs on this host.",
+    ),
 ]
 BackpressureOn = Annotated[
     bool,
-    Option("--backpressure/--no-backpressure", help="Fewer at once while more would do less."),
+    _running(
+        "--backpressure/--no-backpressure",
+        show_default=False,
+        help="Fewer at once while more would do less.",
+    ),
 ]
 AllowNetworkFs = Annotated[
     bool, Option("--allow-network-fs", help="Keep the ledger on a network file system.")
 ]
 AcceptDrift = Annotated[
-    bool, Option("--accept-drift", help="Let pass what another processor's last bits change.")
+    bool, _ruling("--accept-drift", help="Let pass what another processor's last bits change.")
 ]
 LimitSeconds = Annotated[
     float | None,
-    Option(
+    _evaluating(
         "--limit-seconds",
         "--timeout-s",
-        max=LARGEST,
-        help="Kill an evaluation after; default: 6 x the calibrated p90, 60 at least.",
+        metavar="SECONDS",
+        callback=amount,
+        help="Kill one that takes longer; default: 6 x the calibrated p90, 60 at least.",
     ),
 ]
 StallSeconds = Annotated[
     float | None,
-    Option("--stall-seconds", max=LARGEST, help="Kill it when it says nothing for; default: 120."),
+    _evaluating(
+        "--stall-seconds",
+        metavar="SECONDS",
+        callback=amount,
+        help="Kill one that is silent for longer; default: 120.",
+    ),
 ]
 
 
 ConfirmSeeds = Annotated[
     int | None,
-    Option(
+    _judging(
         "--confirm-seeds",
+        metavar="N",
         min=0,
         max=MOST_SEEDS,
         help=(
@@ -178,10 +270,11 @@ ConfirmSeeds = Annotated[
 ]
 RungFactor = Annotated[
     float | None,
-    Option(
+    _judging(
         "--rung",
+        metavar="TIMES",
         min=0,
-        max=LARGEST,
+        callback=amount,
         help=(
             "Times the FLOPs, on which a gain must persist; 0: not tried; "
             f"default: {RUNG_FACTOR:g}."
@@ -190,19 +283,32 @@ RungFactor = Annotated[
 ]
 RungSeeds = Annotated[
     int | None,
-    Option("--rung-seeds", min=0, max=MOST_SEEDS, help=f"Of the rung; default: {RUNG_SEEDS}."),
+    _judging(
+        "--rung-seeds",
+        metavar="N",
+        min=0,
+        max=MOST_SEEDS,
+        help=f"Seeds of the rung; default: {RUNG_SEEDS}.",
+    ),
 ]
 ThresholdsFile = Annotated[
     Path | None,
-    Option("--thresholds", metavar="FILE", help="TOML with other limits; see: explain."),
+    _ruling("--thresholds", metavar="FILE", help="TOML with other limits; see: explain."),
 ]
 Patience = Annotated[
     int | None,
-    Option("--patience", min=1, help="Stop after so many generations without improvement."),
+    _searching(
+        "--patience", metavar="N", min=1, help="Stop after so many generations without improvement."
+    ),
 ]
 MinImprove = Annotated[
     float | None,
-    Option("--min-improve", min=0, help="Less, of the baseline's score, is none."),
+    _searching(
+        "--min-improve",
+        metavar="SHARE",
+        min=0,
+        help="Less than this share of the baseline's score is no improvement.",
+    ),
 ]
 
 
@@ -214,25 +320,38 @@ def _phase_options(
     objective: ObjectiveName = "nanochat",
     settings: Settings = None,
     run_id: Annotated[
-        str | None, Option("--run-id", help="Its name; default: tier, objective, seed.")
+        str | None,
+        Option("--run-id", metavar="ID", help="Its name; default: tier, objective, seed."),
     ] = None,
     root: Root = DEFAULT_ROOT,
-    search_seed: Annotated[int, Option("--seed", "--search-seed", help="Of the search.")] = 1,
-    evaluation_seed: EvaluationSeed = 123,
+    fork_run: Annotated[
+        bool,
+        Option("--fork-run", help="Begin another run whose parent is the one of that name."),
+    ] = False,
+    track: Track = None,
+    allow_network_fs: AllowNetworkFs = False,
+    search_seed: Annotated[
+        int, _searching("--seed", "--search-seed", metavar="SEED", help="Seed of the search.")
+    ] = 1,
     method: SearchMethodName = None,
     sigma0: Annotated[
         float | None,
-        Option(
+        _searching(
             "--sigma0",
             "--sigma",
-            help=(
-                "First step, of each knob's range; default: 0.15 (plain: 0.2), or the followed "
-                "run's."
-            ),
+            metavar="SHARE",
+            help="First step, of each knob's range; default: 0.15 (plain: 0.2), or the followed "
+            "run's.",
         ),
     ] = None,
     population: Annotated[
-        int | None, Option("--population", "--popsize", help="P; default: 2 x devices.")
+        int | None,
+        _searching(
+            "--population",
+            "--popsize",
+            metavar="N",
+            help="Candidates a generation; default: 2 x devices.",
+        ),
     ] = None,
     generations: Generations = None,
     seeds_per_candidate: SeedsPerCandidate = None,
@@ -240,12 +359,14 @@ def _phase_options(
     known: KnownFile = None,
     proxy: Annotated[
         float | None,
-        Option(
+        _searching(
             "--proxy",
-            metavar="FRACTION",
+            metavar="SHARE",
             help="Evaluate shorter, by this much, while both are shown to agree.",
         ),
     ] = None,
+    patience: Patience = None,
+    min_improve: MinImprove = None,
     max_evals: MaxEvals = None,
     max_device_hours: MaxDeviceHours = None,
     max_hours: MaxHours = None,
@@ -253,30 +374,25 @@ def _phase_options(
     window: WindowText = None,
     safety_margin: SafetyMargin = "30m",
     price: Price = 0.0,
-    limit_seconds: LimitSeconds = None,
-    stall_seconds: StallSeconds = None,
-    assumed_seconds: Annotated[
-        float | None,
-        Option(
-            "--assume-eval-seconds",
-            max=LARGEST,
-            help="Do not calibrate: an evaluation takes this long.",
-        ),
-    ] = None,
-    override: Override = None,
-    reason: Reason = "",
     confirm_seeds: ConfirmSeeds = None,
     rung_factor: RungFactor = None,
     rung_seeds: RungSeeds = None,
     thresholds: ThresholdsFile = None,
-    patience: Patience = None,
-    min_improve: MinImprove = None,
+    override: Override = None,
+    reason: Reason = "",
     accept_drift: AcceptDrift = False,
-    track: Track = None,
-    fork_run: Annotated[
-        bool,
-        Option("--fork-run", help="Begin another run whose parent is the one of that name."),
-    ] = False,
+    evaluation_seed: EvaluationSeed = 123,
+    limit_seconds: LimitSeconds = None,
+    stall_seconds: StallSeconds = None,
+    assumed_seconds: Annotated[
+        float | None,
+        _evaluating(
+            "--assume-eval-seconds",
+            metavar="SECONDS",
+            callback=amount,
+            help="Do not calibrate: an evaluation takes this long.",
+        ),
+    ] = None,
     executor: ExecutorName = "ray",
     launcher: LauncherName = "fork",
     address: Address = None,
@@ -287,7 +403,6 @@ def _phase_options(
     slots_dir: SlotsDir = None,
     backpressure: BackpressureOn = False,
     drain_seconds: DrainSeconds = None,
-    allow_network_fs: AllowNetworkFs = False,
     as_json: Json = False,
 ) -> None:
     """What every command about a phase takes; `_parsed` reads them."""
@@ -397,7 +512,13 @@ def _check_options(
     root: Root = DEFAULT_ROOT,
     seeds: Annotated[
         int,
-        Option("--seeds", min=LEAST_SEEDS, max=MOST_SEEDS, help="Evaluations of every point."),
+        Option(
+            "--seeds",
+            metavar="N",
+            min=LEAST_SEEDS,
+            max=MOST_SEEDS,
+            help="Evaluations of every point.",
+        ),
     ] = CHECK_SEEDS,
     knobs: Annotated[
         str | None, Option("--knobs", metavar="A,B", help="Only these; default: all.")

@@ -18,7 +18,7 @@ from budgets.terms import Tier
 from objectives.api import Objective
 from orchestrator.cli.fit import with_fit
 from orchestrator.cli.options import phase_command
-from orchestrator.cli.terminal import console, print_json
+from orchestrator.cli.terminal import console, examples, print_json
 from orchestrator.config.asked import Asked
 from orchestrator.execution.engine import devices_of
 from orchestrator.execution.evaluate import Slots
@@ -33,7 +33,11 @@ if TYPE_CHECKING:
 
 MOST_DEVICES = 4096
 
-plans = typer.Typer(help="What would be spent, without spending it.", no_args_is_help=True)
+plans = typer.Typer(
+    help="What would be spent, without spending it.",
+    no_args_is_help=True,
+    epilog=examples("plan phase1"),
+)
 
 DeviceCounts = Annotated[
     str | None,
@@ -150,9 +154,19 @@ def _progress(tier: Tier, done: int, of: int) -> None:
         print(f"Imagining searches of tier {tier} ...", file=sys.stderr)
 
 
-plans.command("phase1", help="What a phase 1 search would cost; all tiers without --tier.")(
-    with_fit(plan_command(plan_phase, "phase1"), partial(phase_command, phase="phase1"))
-)
-plans.command("phase2", help="What a phase 2 search would cost; all tiers without --tier.")(
-    with_fit(plan_command(plan_phase, "phase2"), partial(phase_command, phase="phase2"))
-)
+_PLAN = "Writes nothing, but with --apply FILE the choice into a configuration."
+
+plans.command(
+    "phase1",
+    help=f"What a phase 1 search would cost; all tiers without --tier.\n\n{_PLAN}",
+    epilog=examples(
+        "plan phase1",
+        "plan phase1 --gpus 1,4,8",
+        "plan phase1 --fit --window 12h --assume-eval-seconds 30",
+    ),
+)(with_fit(plan_command(plan_phase, "phase1"), partial(phase_command, phase="phase1")))
+plans.command(
+    "phase2",
+    help=f"What a phase 2 search would cost; all tiers without --tier.\n\n{_PLAN}",
+    epilog=examples("plan phase2 --from first --variant robust"),
+)(with_fit(plan_command(plan_phase, "phase2"), partial(phase_command, phase="phase2")))

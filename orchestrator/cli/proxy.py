@@ -35,34 +35,55 @@ from orchestrator.cli.options import (
     Workers,
     load_objective,
 )
-from orchestrator.cli.terminal import conducting, finish
+from orchestrator.cli.terminal import conducting, examples, finish
 from orchestrator.config.asked import Conduct, window_of
 from orchestrator.config.sections import MOST_SEEDS
 from orchestrator.execution.engine import Engine
 from orchestrator.planning.request import Request
 from orchestrator.records.recorded import find_run, load_state
 
-proxies = typer.Typer(help="A shorter evaluation in place of the full one.", no_args_is_help=True)
+proxies = typer.Typer(
+    help="A shorter evaluation in place of the full one.",
+    no_args_is_help=True,
+    epilog=examples("proxy check"),
+)
 
 
-@proxies.command()
+@proxies.command(
+    epilog=examples(
+        "proxy check --fraction 0.25", "proxy check --run min-nanochat-s1 --candidates 12"
+    )
+)
 def check(
     fraction: Annotated[
-        float, Option("--fraction", help="How short: this share of an evaluation's FLOPs.")
+        float,
+        Option(
+            "--fraction", metavar="SHARE", help="How short: this share of an evaluation's FLOPs."
+        ),
     ] = 0.25,
     candidates: Annotated[
         int,
-        Option("--candidates", min=LEAST_CANDIDATES, max=MOST_SEEDS, help="To compare."),
+        Option(
+            "--candidates", metavar="N", min=LEAST_CANDIDATES, max=MOST_SEEDS, help="To compare."
+        ),
     ] = LEAST_CANDIDATES,
     seeds: Annotated[
-        int, Option("--seeds", min=1, max=MOST_SEEDS, help="Evaluations of each, either way.")
+        int,
+        Option(
+            "--seeds", metavar="N", min=1, max=MOST_SEEDS, help="Evaluations of each, either way."
+        ),
     ] = 1,
     run: Annotated[
         str | None,
-        Option("--run", help="Look around what this run recommends, not the baseline."),
+        Option(
+            "--run", metavar="RUN", help="Look around what this run recommends, not the baseline."
+        ),
     ] = None,
     objective: Annotated[
-        str | None, Option("--objective", help="What to tune; default: nanochat, or the run's.")
+        str | None,
+        Option(
+            "--objective", metavar="NAME", help="What to tune; default: nanochat, or the run's."
+        ),
     ] = None,
     settings: Settings = None,
     root: Root = DEFAULT_ROOT,
@@ -86,7 +107,10 @@ def check(
     allow_network_fs: AllowNetworkFs = False,
     as_json: Json = False,
 ) -> None:
-    """Evaluate candidates in full and short, and compare the order; the same command resumes."""
+    """Whether a shorter evaluation ranks candidates as the full one; the same command resumes.
+
+    Writes a run, RUNS_DIR/check/ID.
+    """
     state = None if run is None else load_state(find_run(run, root))
     terms = Request(
         phase="check",

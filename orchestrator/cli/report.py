@@ -28,7 +28,12 @@ PngNames = Annotated[
 PdfNames = Annotated[list[str] | None, Option("--pdf", metavar="PLOT", help="The same as PDF.")]
 Out = Annotated[
     Path | None,
-    Option("--out", "-o", help="Where to, `-`: print it; default: into the run's reports/."),
+    Option(
+        "--out",
+        "-o",
+        metavar="PATH",
+        help="Where to, `-`: print it; default: into the run's reports/.",
+    ),
 ]
 
 
@@ -44,14 +49,16 @@ def report(
         bool, Option("--rebuild", help="Also write the run's report files again.")
     ] = False,
     plot: Annotated[
-        Path | None, Option("--plot", help="Draw a campaign: FILE.png, FILE.svg or FILE.pdf.")
+        Path | None,
+        Option("--plot", metavar="FILE", help="Draw a campaign: FILE.png, FILE.svg or FILE.pdf."),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """The budget report of a run as it stands; the result of a campaign.
 
-    With --html, --md or --json everything there is to see of it: the verdict with its evidence,
-    plots, every knob, failures with their logs. With --png or --pdf single plots, for a paper.
+    --html, --md, --json: all of it, with evidence, plots, knobs and logs. --png, --pdf: a plot.
+
+    Writes nothing without --html, --md, --png, --pdf, --plot or --rebuild.
     """
     drawn: dict[Form, list[str]] = {"png": png or [], "pdf": pdf or []}
     form = _form(out, html=as_html, md=as_md, is_drawn=any(drawn.values()))

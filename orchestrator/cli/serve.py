@@ -24,9 +24,9 @@ PORT = 8321
 
 Place = Annotated[
     str | None,
-    Argument(metavar="[RUN_OR_DIR]", help="A run, or a directory of runs; default: --runs-dir."),
+    Argument(metavar="RUN|DIR", help="A run, or a directory of runs; default: --runs-dir."),
 ]
-Port = Annotated[int, Option("--port", min=0, max=65535, help="0: one that is free.")]
+Port = Annotated[int, Option("--port", metavar="N", min=0, max=65535, help="0: one that is free.")]
 Open = Annotated[bool, Option("--open", help="Also open a browser on this machine.")]
 
 
@@ -37,7 +37,7 @@ def serve(
     opens: Open = False,
     as_json: Json = False,
 ) -> None:
-    """Show runs as a page in a browser, live ones as they go on. Reads; changes nothing.
+    """Show runs as a page in a browser, live ones as they go on. Writes nothing.
 
     The page is on 127.0.0.1 alone. From another machine: ssh -L 8321:127.0.0.1:8321 HOST.
     """

@@ -18,12 +18,22 @@ DATA = str(NanochatConfig.model_fields["data"].default)
 def shards(
     out: Annotated[Path, Option("--out", metavar="DIR", help="Where to; it must not exist.")],
     data: Annotated[
-        str, Option("--data", help="As the setting data names it: a file, a folder, hf:NAME, ...")
+        str,
+        Option(
+            "--data",
+            metavar="DATA",
+            help="As the setting data names it: a file, a folder, hf:NAME, ...",
+        ),
     ] = DATA,
-    count: Annotated[int, Option("--shards", help="Files to train on; one more is held out.")] = 1,
+    count: Annotated[
+        int, Option("--shards", metavar="N", help="Files to train on; one more is held out.")
+    ] = 1,
     as_json: Json = False,
 ) -> None:
-    """The text as Parquet shards for karpathy/nanochat: the same split, the last file held out."""
+    """A text as the Parquet shards karpathy/nanochat trains on: the same split, the last held out.
+
+    Writes the directory --out.
+    """
     if not out.name or not str(out).isprintable():
         raise ValueError(f"--out: expected a directory's name, got {str(out)!r}")
     written = write(data, out, count)

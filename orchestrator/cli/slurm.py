@@ -23,7 +23,7 @@ from orchestrator.cli.options import (
     Settings,
     resolved_of,
 )
-from orchestrator.cli.terminal import console, print_json, print_line
+from orchestrator.cli.terminal import console, examples, print_json, print_line
 from orchestrator.config.resolve import Resolved, resolve
 from orchestrator.slurm.asked import slurm_options
 from orchestrator.slurm.job import Export
@@ -33,7 +33,11 @@ from orchestrator.slurm.resources import resources
 from orchestrator.slurm.tree import files_of
 from orchestrator.slurm.write import write as put
 
-exports = typer.Typer(help="What a file describes, for others to run.", no_args_is_help=True)
+exports = typer.Typer(
+    help="What a file describes, for others to run.",
+    no_args_is_help=True,
+    epilog=examples("export slurm search.toml"),
+)
 
 
 @exports.callback()
@@ -41,12 +45,14 @@ def export() -> None:
     """What a file describes, for others to run."""
 
 
-@exports.command()
+@exports.command(
+    epilog=examples("export slurm search.toml", "export slurm campaign.toml jobs --write")
+)
 def slurm(
     context: Context,
     file: ConfigurationFile,
     directory: Annotated[
-        Path | None, Argument(metavar="[DIR]", help="Where to; default: the campaign's name.")
+        Path | None, Argument(metavar="DIR", help="Where to; default: the campaign's name.")
     ] = None,
     preset: Preset = None,
     profile: Profile = None,
@@ -57,7 +63,10 @@ def slurm(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Each run as a SLURM job with its configuration, and one script that submits all of them."""
+    """A file's runs as SLURM jobs, and one script that submits them.
+
+    Writes nothing; with --write the directory.
+    """
     given = {"config": file, "preset": preset, "profile": profile, "settings": settings}
     resolved = resolved_of(context, given)
     export = export_of(resolved, directory)

@@ -21,9 +21,13 @@ from orchestrator.cli.options import (
     check_command,
     resolved_of,
 )
-from orchestrator.cli.terminal import conducting, console, finish, print_json
+from orchestrator.cli.terminal import conducting, console, examples, finish, print_json
 
-spaces = typer.Typer(help="The knobs, and whether they matter.", no_args_is_help=True)
+spaces = typer.Typer(
+    help="The knobs, and whether they matter.",
+    no_args_is_help=True,
+    epilog=examples("space show"),
+)
 
 
 def run_check(asked: AskedCheck) -> None:
@@ -33,12 +37,15 @@ def run_check(asked: AskedCheck) -> None:
         finish(result, session.stop, live, asked.conduct.as_json)
 
 
-spaces.command("check", help="Show that each knob moves the score; the same command resumes.")(
-    check_command(run_check)
-)
+spaces.command(
+    "check",
+    help="Whether each knob moves the score, in units of the noise; the same command resumes.\n\n"
+    "Writes a run, RUNS_DIR/check/ID.",
+    epilog=examples("space check", "space check --set space=optimizer --knobs momentum"),
+)(check_command(run_check))
 
 
-@spaces.command()
+@spaces.command(epilog=examples("space show", "space show --set space=optimizer"))
 def show(
     context: Context,
     config: ConfigFile = None,
@@ -46,7 +53,7 @@ def show(
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
-    """The knobs: name, kind, range and baseline, in the knob's own unit. Touches nothing."""
+    """The knobs: name, kind, range and baseline, in the knob's own unit. Writes nothing."""
     chosen = resolved_of(context, context.params).objective
     rows = knob_rows(chosen)
     if as_json:

@@ -45,7 +45,7 @@ def status(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """How a run or a campaign stands, also while another process runs it."""
+    """How a run or a campaign stands, also while another process runs it. Writes nothing."""
     board = find_board(run, root, system_clock().now())
     if watch:
         with suppress(KeyboardInterrupt), _orderly_end():

@@ -32,7 +32,10 @@ def track(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Tell trackers of a run; of one that goes on, until it ends. Reads its ledger, no more."""
+    """Tell trackers of a run; of one that goes on, until it ends.
+
+    Writes below the run's trackers/, or where the tracker's own variables say.
+    """
     names = known(to or (), "--to")
     if not names:
         raise ValueError("--to: which tracker? tensorboard, wandb or mlflow; repeatable")

@@ -21,7 +21,7 @@ from typing import BinaryIO, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from budgets.events import Owner, Status
-from budgets.ledger.storage import FULL, sync_directory, write_all, write_aside
+from budgets.ledger.storage import DISK, FULL, write_all, write_aside
 from objectives.api import Measurement
 from orchestrator.execution.evaluate import Attempt, Outcome
 from orchestrator.execution.processes import MARK_LENGTH
@@ -80,7 +80,7 @@ def write_config(attempt: Attempt) -> Path:
         file.write(to_json(attempt))
         file.flush()
         os.fsync(file.fileno())
-    sync_directory(attempt.directory)
+    DISK.sync_directory(attempt.directory)
     return path
 
 
@@ -124,7 +124,7 @@ class SummaryRoom:
         os.ftruncate(self._file, len(data))
         os.fsync(self._file)
         self._aside.rename(self._directory / SUMMARY)
-        sync_directory(self._directory)
+        DISK.sync_directory(self._directory)
 
 
 def read(model: type[Model], path: Path) -> Model | None:

@@ -22,7 +22,7 @@ from budgets.fold import ImpossibleEventError
 from budgets.ledger.chain import LEDGER, LedgerCorruptError
 from budgets.ledger.storage import DISK, read_plain
 from budgets.report.pace import last_seen, timing
-from budgets.rules.triggers import Decision, Verdict, judge
+from budgets.rules.triggers import Decision, Verdict, verdict_of
 from budgets.state import RunState
 from budgets.terms import Devices, Phase, Tier
 from orchestrator.records.recorded import is_set_aside, recorded_state
@@ -111,7 +111,7 @@ def entry_of(state: RunState, verdict: Verdict | None = None) -> Entry:
         genesis=state.genesis,
         head=state.head,
         ended_at=last_seen(state),
-        decision=(verdict or judge(state)).decision,
+        decision=(verdict or verdict_of(state)).decision,
         objective=plan.objective["name"],
         fingerprint=plan.objective_fingerprint,
         settings=settings,

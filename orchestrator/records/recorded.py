@@ -9,7 +9,7 @@ from pathlib import Path
 from budgets.fold import fold
 from budgets.ledger.chain import LEDGER
 from budgets.ledger.head import Marked
-from budgets.rules.triggers import Verdict, judge
+from budgets.rules.triggers import Verdict, verdict_of
 from budgets.state import RunState
 from budgets.terms import Phase, Plan
 
@@ -81,7 +81,7 @@ def finished_runs(root: Path, phase: Phase, family: str) -> Iterator[Result]:
     """The concluded ones of `recorded_runs`."""
     for directory, state in recorded_runs(root, phase, family):
         if state.concluded is not None:
-            yield Result(directory, state, judge(state))
+            yield Result(directory, state, verdict_of(state))
 
 
 def find_run(run: str | None, root: Path, phase: Phase | None = None) -> Path:

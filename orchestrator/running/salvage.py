@@ -10,7 +10,7 @@ from budgets.fold import ImpossibleEventError, apply, begin, fold
 from budgets.ledger.chain import LEDGER, LedgerCorruptError, Reader, set_aside_command
 from budgets.ledger.head import records_lost, rolled_back
 from budgets.ledger.lock import take_lock
-from budgets.ledger.storage import read_plain, sync_directory, write_aside
+from budgets.ledger.storage import DISK, read_plain, write_aside
 from budgets.ledger.writer import Clock, Ledger
 from budgets.state import RunState
 from orchestrator.execution.processes import this_owner
@@ -64,7 +64,7 @@ def salvage(source: Path, out: Path, clock: Clock) -> Saved:
         write_aside(part / LEDGER, prefix.data)
         settled = _settle(part, prefix, clock)
         part.rename(out)
-        sync_directory(out.parent)
+        DISK.sync_directory(out.parent)
     finally:
         os.close(lock)
     return Saved(

@@ -18,7 +18,7 @@ from budgets.fold import ImpossibleEventError
 from budgets.ledger.chain import LEDGER, LedgerCorruptError
 from budgets.ledger.storage import DISK, Storage, read_plain
 from budgets.ledger.writer import BALLAST, Clock, Ledger, LedgerStorageError
-from budgets.rules.triggers import judge
+from budgets.rules.triggers import verdict_of
 from budgets.state import Generation, Observer, RunState
 from budgets.terms import Calibration, Devices, Plan, Varied, Window
 from objectives import registry
@@ -330,7 +330,7 @@ class Session:
             refuse_late_overrides(recorded, overrides)
             self._finish_off(directory, recorded)
             self._track(directory, recorded)
-            return self._noted(Result(directory, recorded, judge(recorded)))
+            return self._noted(Result(directory, recorded, verdict_of(recorded)))
         objective = registry.load(ObjectiveSpec.model_validate(plan.objective))
         for warning in objective.preflight():  # before there is anything to clean up
             self.say(f"Warning: {warning}.")

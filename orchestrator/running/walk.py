@@ -5,14 +5,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Protocol
 
 from budgets.accounts import Refusal
-from budgets.course import (
-    ENDS_THE_SEARCH,
-    at_work,
-    awaited,
-    can_ask,
-    next_step,
-    search_is_over,
-)
+from budgets.course import at_work, awaited, can_ask, next_step, search_is_over
 from budgets.events import (
     Concluded,
     Decided,
@@ -24,7 +17,15 @@ from budgets.events import (
 )
 from budgets.proxy.certificate import length_of_next
 from budgets.rules.table import place_of
-from budgets.rules.triggers import RULES, Trigger, Verdict, disk_full, judge, refused
+from budgets.rules.triggers import (
+    RULES,
+    Trigger,
+    Verdict,
+    disk_full,
+    judge,
+    only_ends_the_search,
+    refused,
+)
 from budgets.state import Batch, Generation, RunState
 from orchestrator.capacity.pace import Freely, Pace
 from orchestrator.execution.evaluate import Executor
@@ -260,14 +261,6 @@ def judge_on_record(run: Run) -> Verdict:
         return verdict
     note(run, verdict)
     return judge(run.state)
-
-
-def only_ends_the_search(state: RunState, verdict: Verdict) -> bool:
-    """Whether the run goes on after this stop: the search has found something to compare."""
-    rules = {trigger.rule for trigger in verdict.triggers}
-    is_comparable = state.plan.confirmation is not None and bool(state.told)
-    is_stop = verdict.decision == "stop" and rules <= set(ENDS_THE_SEARCH)
-    return is_stop and is_comparable and not search_is_over(state)
 
 
 def note(run: Run, verdict: Verdict) -> None:

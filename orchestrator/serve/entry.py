@@ -11,7 +11,7 @@ from budgets.report.markdown import amount
 from budgets.report.model import balances
 from budgets.report.pace import last_seen, pace
 from budgets.report.sentence import sentence
-from budgets.rules.triggers import Decision, judge
+from budgets.rules.triggers import Decision, verdict_of
 from budgets.state import RunState
 from budgets.verdict.findings import title
 from budgets.words import duration
@@ -59,7 +59,7 @@ class Entry:
 
 def entry_of(id_: str, place: Path, heard: Heard, now: datetime) -> Entry:
     """The entry of a run that can be read."""
-    state, decision = heard.state, judge(heard.state).decision
+    state, decision = heard.state, verdict_of(heard.state).decision
     standing = OVER.get(decision) or ("running" if heard.goes_on(now) else "interrupted")
     found = pace(state)
     left = found.remaining_hours if standing == "running" else None
@@ -127,7 +127,7 @@ def mood_of(state: RunState, standing: Standing) -> Mood:
 
 
 def _sentence(state: RunState, standing: Standing) -> str:
-    verdict = judge(state)
+    verdict = verdict_of(state)
     over = verdict.decision in ("done", "stop")
     text = sentence(state, verdict, campaign_of(state, is_over=over))
     if standing != "interrupted":

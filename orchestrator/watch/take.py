@@ -11,11 +11,10 @@ from budgets.events import Settled, Status
 from budgets.report.model import balances
 from budgets.report.pace import Pace, expected_seconds, last_seen, pace
 from budgets.report.sentence import sentence
-from budgets.rules.triggers import Verdict, judge
+from budgets.rules.triggers import Verdict, verdict_of
 from budgets.state import RunState
 from budgets.words import duration
 from orchestrator.records.heard import Heard
-from orchestrator.running.walk import only_ends_the_search
 from orchestrator.watch.devices import device_rows
 from orchestrator.watch.noted import Noted
 from orchestrator.watch.scores import scores_of
@@ -36,7 +35,7 @@ def snapshot(state: RunState, noted: Noted, now: datetime) -> Snapshot:
 
     `noted` is what its watcher noted of its records.
     """
-    plan, verdict = state.plan, _verdict(state)
+    plan, verdict = state.plan, verdict_of(state)
     heard = Heard(state, last_seen(state))
     standing, expected = _standing(heard, verdict, now), expected_seconds(state)
     is_over = verdict.decision in ("done", "stop")
@@ -73,14 +72,6 @@ _GOES_ON = ("running", "elsewhere")
 
 def _last(texts: Iterator[str]) -> tuple[str, ...]:
     return tuple(reversed(tuple(texts)[-MOST_NOTES:]))
-
-
-def _verdict(state: RunState) -> Verdict:
-    """What its records allow; what only ends a search does not end the run."""
-    verdict = judge(state)
-    if only_ends_the_search(state, verdict):
-        return Verdict("continue", (), verdict.reason)
-    return verdict
 
 
 def _standing(heard: Heard, verdict: Verdict, now: datetime) -> Standing:

@@ -98,6 +98,16 @@ def test_a_rung_that_no_cap_has_room_for_is_left_out(
     assert next_step(tell(make_confirmed_plan(caps=caps), winner=GAIN).state) == step
 
 
+@pytest.mark.parametrize(("seconds", "step"), [(128.0, "rung"), (127.9, "decide")])
+def test_without_any_time_a_rung_needs_room_for_an_attempt(
+    tell: "Tell", make_confirmed_plan: "MakePlan", seconds: float, step: str
+) -> None:
+    """43 evaluations have taken 2 s each; an attempt at the rung reserves 42 s."""
+    caps = Caps(evaluations=12, device_hours=seconds / 3600)
+    plan = make_confirmed_plan(caps=caps, calibration=None)
+    assert next_step(tell(plan, winner=GAIN).state) == step
+
+
 def test_a_panel_that_is_not_settled_is_what_is_done(tell: "Tell") -> None:
     story = tell()
     story.say(panel("finalists", 3))

@@ -320,6 +320,12 @@ def test_evaluations_beside_the_search_are_counted_apart_and_never_more_than_pla
         story.say(reserved(seeds[planned - 11], panel="winner"))
 
 
+def test_an_arm_is_evaluated_as_its_own_variant(tell: "Tell") -> None:
+    panel = tell(control=5 * (0.9,)).state.panel("reference")
+    assert panel is not None
+    assert [panel.settings(arm) for arm in range(2)] == [{}, {"model": "gpt"}]
+
+
 def test_an_attempt_of_a_panel_that_was_lost_is_owed_again_and_counted_once(tell: "Tell") -> None:
     story = tell(**NO_GENERATION)
     story.say(PanelAsked(panel="winner", arms=(arm(),), seeds=((7,),)))

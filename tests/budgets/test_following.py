@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from budgets.events import Overridden
-from budgets.following import BEGINNING, in_words, readings
+from budgets.following import BEGINNING, beginning, in_words, readings
 from budgets.report.model import budget_report
 from budgets.rules.triggers import RULES, judge
-from budgets.terms import Source
+from budgets.terms import Inherited, SearchTerms, Source
 
 if TYPE_CHECKING:
-    from tests.budgets.conftest import MakeStory
+    from tests.budgets.conftest import MakePlan, MakeStory
 
 
 def source(**fields: Any) -> Source:
@@ -96,3 +96,40 @@ def test_a_report_says_which_run_is_followed(
 
 def test_a_report_of_any_other_run_says_nothing_of_it(make_story: "MakeStory") -> None:
     assert budget_report(make_story().state).follows is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "new"),
+    [
+        ({}, ""),
+        ({"new": ("a", "b")}, ", with 2 more knobs, a, b"),
+        ({"moved": ("c",)}, ", with another range of c"),
+        ({"new": ("a",), "moved": ("c",)}, ", with 1 more knob, a, with another range of c"),
+    ],
+)
+def test_a_search_that_starts_where_another_stood_says_so(
+    make_plan: "MakePlan", fields: dict[str, Any], new: str
+) -> None:
+    inherited = Inherited(run_id="earlier", head="a" * 32, **fields)
+    search = SearchTerms(seed=7, sigma0=0.2, start=(0.5, 0.5), inherited=inherited)
+    assert beginning(make_plan(search=search)) == (
+        f"It starts where earlier stood{new}; none of its scores count here."
+    )
+
+
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [
+        (1, "The first candidate is a known setting."),
+        (3, "The first 3 candidates are known settings."),
+    ],
+)
+def test_known_settings_come_first(make_plan: "MakePlan", count: int, said: str) -> None:
+    known = count * ((0.5, 0.5),)
+    search = SearchTerms(seed=7, sigma0=0.2, start=(0.5, 0.5), known=known)
+    assert beginning(make_plan(search=search)) == said
+    assert beginning(make_plan(search=search, source=source())) == f"{in_words(source())} {said}"
+
+
+def test_a_grade_that_nobody_knows_is_quoted() -> None:
+    assert "which said perhaps, the same" in in_words(source(grade="perhaps"))

@@ -85,6 +85,7 @@ def test_it_may_come_when_its_generation_is_told(story: "Story", given_up: Late)
     [
         {"generation": 1},
         {"generation": -1},
+        {"panel": "reference"},
         {"candidate": 2},
         {"candidate": 9},
         {"seed": 6},

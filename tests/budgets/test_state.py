@@ -1,5 +1,6 @@
 """What a ledger means, and which events cannot follow which."""
 
+import gc
 import math
 import sys
 from copy import deepcopy
@@ -26,12 +27,13 @@ from budgets.events import (
     GenerationAsked,
     GenerationTold,
     Late,
+    Overridden,
     Planned,
     Reserved,
     Settled,
     Status,
 )
-from budgets.fold import ImpossibleEventError, apply, begin, fold
+from budgets.fold import ImpossibleEventError, apply, begin, fold, ticked
 from budgets.ledger.chain import read
 from budgets.state import Generation, Try
 from budgets.terms import Caps, Envelope, Window
@@ -95,6 +97,43 @@ def test_a_ledger_begins_with_its_plan(story: "Story") -> None:
         begin(story.records[1])
     with pytest.raises(ImpossibleEventError, match="begins with its plan"):
         fold(story.records[1:])
+
+
+def test_a_plan_of_no_moment_is_refused(story: "Story") -> None:
+    with pytest.raises(ImpossibleEventError, match=r"record 0 at byte 0 \(planned\).*isoformat"):
+        begin(story.records[0]._replace(at="yesterday"))
+
+
+def test_a_ledger_without_a_record_is_no_run() -> None:
+    with pytest.raises(ValueError, match="holds no whole record yet: begin the run"):
+        fold([])
+
+
+@pytest.mark.parametrize("was_on", [True, False])
+def test_reading_a_run_leaves_the_collector_of_cycles_as_it_was(
+    story: "Story", was_on: bool
+) -> None:
+    (gc.enable if was_on else gc.disable)()
+    try:
+        assert fold(story.records) == story.state
+        assert gc.isenabled() == was_on
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("caps", [Caps(evaluations=8), Caps(evaluations=8, window=Window(hours=9))])
+def test_the_accounts_of_a_moment_are_those_that_a_record_of_it_finds(
+    make_story: "MakeStory", caps: Caps
+) -> None:
+    story = make_story(caps=caps)
+    note = Overridden(rule="crash_rate", generation=0, reason="a record that changes nothing")
+    record = story.records[1]._replace(
+        seq=2, at="2030-01-01T00:00:07.000+00:00", elapsed_ms=7000, event=note
+    )
+    before = ticked(story.state.accounts, record)
+    assert before != story.state.accounts
+    apply(story.state, record)
+    assert story.state.accounts == before
 
 
 def test_a_generation_in_progress_knows_what_it_owes(story: "Story") -> None:
@@ -208,6 +247,10 @@ def reservation(**fields: Any) -> Reserved:
         (settlement(reservation(candidate=0, attempt=2, generation=1)), "generation 1 is not the"),
         (settlement(reservation(candidate=0, attempt=2), Status.NAN, score=1.0), "nan with score"),
         (settlement(reservation(candidate=0, attempt=2), score=None), "ok with score None"),
+        (
+            replace(settlement(reservation(candidate=0, attempt=2)), again="elsewhere"),
+            "ok is not a",
+        ),
         (reservation(attempt=2), "expected attempt 1, got 2"),
         (reservation(candidate=0, attempt=2), "expected attempt 3, got 2"),
         (reservation(candidate=0, attempt=3), r"\(None, 0, 0, 5\) already holds a reservation"),
@@ -585,3 +628,9 @@ def test_no_generation_beyond_the_plan_is_asked(story: "Story") -> None:
     story.finish()
     with pytest.raises(ImpossibleEventError, match="the plan has 2 generations"):
         story.say(replace(ASKED, generation=2, points=((0.5, 0.5),) * 4))
+
+
+def test_distances_are_of_every_point(story: "Story") -> None:
+    with pytest.raises(ImpossibleEventError, match="4 points have 3 distances"):
+        story.ask(distances=(1.0, 1.0, 1.0))
+    assert story.ask(distances=(1.0, 2.0, 3.0, 4.0)).generations[0].distances == (1, 2, 3, 4)

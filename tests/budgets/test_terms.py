@@ -2,7 +2,7 @@
 
 import pytest
 
-from budgets.terms import Condition, SearchTerms
+from budgets.terms import Condition, Confirmation, SearchTerms
 
 Rows = tuple[tuple[float, ...], ...]
 
@@ -49,3 +49,18 @@ def test_a_condition_at_its_own_baseline_is_written_as_it_always_was() -> None:
 def test_a_condition_stands_in_the_unit_cube(point: tuple[float, ...]) -> None:
     with pytest.raises(ValueError, match=r"unit cube|finite"):
         Condition(name="far", settings={}, knobs={}, point=point)
+
+
+@pytest.mark.parametrize("point", [(0.5,), (0.5, 0.5, 0.5), (0.5, 1.01), (-0.01, 0.5)])
+def test_a_known_setting_is_a_point_of_the_searched_cube(point: tuple[float, ...]) -> None:
+    known = ((0.0, 1.0), point)
+    with pytest.raises(ValueError, match="known: expected points of the unit cube, got"):
+        SearchTerms(seed=1, sigma0=0.2, start=(0.5, 0.5), known=known)
+    assert SearchTerms(seed=1, sigma0=0.2, start=(0.5, 0.5), known=known[:1]).known == known[:1]
+
+
+def test_controls_have_no_seeds_beyond_the_verdicts() -> None:
+    fields = {"seeds": 5, "picking_seeds": 3, "luckiest": 0}
+    assert Confirmation.model_validate({**fields, "control_seeds": 5}).control_seeds == 5
+    with pytest.raises(ValueError, match="controls have 6 seeds, of only 5"):
+        Confirmation.model_validate({**fields, "control_seeds": 6})

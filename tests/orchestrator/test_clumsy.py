@@ -145,7 +145,7 @@ def test_a_count_that_is_none_is_refused(
         (("phase3",), "Did you mean 'phase2'"),
         (("phase2",), "--from: which phase 1"),
         (("phase1", "extra"), "extra"),
-        (("verify",), "'run'"),
+        (("verify",), "'RUN'"),
         (("status", ""), "no run ''"),
         (("status", "/etc/passwd"), "no run '/etc/passwd'"),
         (("status", "x" * 5000), "no run 'xxx"),

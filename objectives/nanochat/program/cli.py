@@ -22,14 +22,24 @@ from objectives.nanochat.program.stop import EXIT_SIGNAL, Stop, StoppedError
 
 EXIT_FAILED, EXIT_BAD_INPUT = 1, 2
 
+
+def _examples(*lines: str) -> str:
+    """What `--help` ends with: each is a command line, to be pasted."""
+    return "\n\n".join(("Examples:", *(f"python -m objectives.nanochat {line}" for line in lines)))
+
+
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Train a small GPT on text, with checkpoints; default < preset < profile < file < --set.",
+    epilog=_examples("check --preset quick", "train --preset quick"),
 )
 
-File = Annotated[Path | None, Option("--config", help="TOML: preset, profile, [training].")]
+File = Annotated[
+    Path | None,
+    Option("--config", metavar="FILE", help="TOML: preset, profile, and a table of settings."),
+]
 Preset = Annotated[str | None, Option("--preset", help=f"One of {', '.join(PRESETS)}.")]
 Profile = Annotated[str | None, Option("--profile", help=f"One of {', '.join(PROFILES)}.")]
 Settings = Annotated[
@@ -38,7 +48,7 @@ Settings = Annotated[
 Json = Annotated[bool, Option("--json", help="Print one JSON document instead of text.")]
 
 
-@app.command()
+@app.command(epilog=_examples("train --preset quick", "train --set matrix_lr=0.01"))
 def train(
     config: File = None,
     preset: Preset = None,
@@ -46,7 +56,10 @@ def train(
     settings: Settings = None,
     dry_run: Annotated[bool, Option("--dry-run", help="Explain, and train nothing.")] = False,
 ) -> None:
-    """Train, evaluate, save. The same command takes an interrupted run up again."""
+    """Train, evaluate, save; the same command resumes.
+
+    Writes checkpoints and summary.json into checkpoint_dir.
+    """
     resolved = _resolved(config, preset, profile, settings)
     if dry_run:
         _print(explanation.as_text(resolved))
@@ -59,7 +72,7 @@ def train(
     _print(_result(resolved, summary))
 
 
-@app.command()
+@app.command(epilog=_examples("check --preset quick"))
 def check(
     config: File = None,
     preset: Preset = None,
@@ -67,7 +80,7 @@ def check(
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
-    """Try everything a run needs, without training it, and say how long it will take."""
+    """Try everything a run needs, without training it; how long it will take. Writes nothing."""
     resolved = _resolved(config, preset, profile, settings)
     from objectives.nanochat.program.checks import Check  # imports torch
 
@@ -82,7 +95,7 @@ def check(
         raise typer.Exit(EXIT_BAD_INPUT)
 
 
-@app.command()
+@app.command(epilog=_examples("flops --preset quick"))
 def flops(  # noqa: PLR0913, PLR0917 - a command has as many parameters as options
     config: File = None,
     preset: Preset = None,
@@ -101,7 +114,7 @@ def flops(  # noqa: PLR0913, PLR0917 - a command has as many parameters as optio
         _print(flop_count.as_text(found))
 
 
-@app.command()
+@app.command(epilog=_examples("explain --preset quick"))
 def explain(
     config: File = None,
     preset: Preset = None,

@@ -6,7 +6,7 @@ from datetime import timedelta
 from budgets.course import next_step
 from budgets.plain import one_line
 from budgets.rules.table import HOLDING_UP
-from budgets.rules.triggers import Trigger, judge
+from budgets.rules.triggers import Trigger, verdict_of
 from budgets.verdict.luck import promise
 from budgets.words import about
 from orchestrator.report.answers.afterwards import After
@@ -126,13 +126,13 @@ def _sure_so_far(asked: Asked) -> str:
 
 def paused(asked: Asked) -> Answer:
     """A rule holds it up until a person has looked."""
-    triggers = judge(asked.state).triggers
+    triggers = verdict_of(asked.state).triggers
     return _held_up(asked, "Paused", triggers)
 
 
 def stopped(asked: Asked) -> Answer:
     """A rule has ended it, and there is no verdict."""
-    triggers = judge(asked.state).triggers
+    triggers = verdict_of(asked.state).triggers
     return _held_up(asked, "Stopped", triggers)
 
 

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from budgets.events import GenerationAsked, Reserved, Settled, Status
 from budgets.fold import ImpossibleEventError
+from budgets.report.liveness import label
 from budgets.report.model import budget_report
 from budgets.rules.triggers import judge
 from budgets.terms import CampaignTerms, Caps, Condition, Envelope, Plan
@@ -51,6 +52,7 @@ def test_its_generation_is_its_conditions_on_its_seeds(story: "Story") -> None:
     generation = story.current
     assert [generation.settings(c) for c in range(3)] == [{"x": 0}, {"x": 1}, {"x": 2}]
     assert list(generation.evaluations()) == [(c, s) for c in range(3) for s in SEEDS]
+    assert [label(story.state.plan, generation, c) for c in range(3)] == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize(

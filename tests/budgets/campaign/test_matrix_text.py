@@ -68,3 +68,21 @@ def test_many_notes_are_counted(campaigns: "Campaigns") -> None:
     lines = matrix_lines(campaigns.of({"x": (Status.OOM,) * 11}))
     assert len([line for line in lines if "it was oom" in line]) == 8
     assert lines[-1] == "  and 3 more; --json has them all."
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (-1.0, "0s"),
+        (59.4, "59s"),
+        (59.6, "1m00"),
+        (200.0, "3m20"),
+        (3599.4, "59m59"),
+        (7525.0, "2h05"),
+    ],
+)
+def test_a_time_is_as_short_as_its_cell(campaigns: "Campaigns", seconds: float, said: str) -> None:
+    matrix = campaigns.of({"x": (None,)})
+    cell = Cell(status="running", seconds=seconds)
+    lines = matrix_lines(matrix.model_copy(update={"rows": ((cell,),)}))
+    assert lines[1].split() == ["x", ">", said, "-"]

@@ -162,3 +162,46 @@ def test_of_many_interactions_the_least_likely_are_shown(campaigns: "Campaigns")
     }
     text = text_of(campaigns.of(rows, {"A": levels, "B": levels}))
     assert "5 more of two factors are in effects.json." in text
+
+
+def test_of_many_findings_the_sentence_names_three(campaigns: "Campaigns") -> None:
+    rows = {name: (1.0 + n, 1.1 + n, 1.2 + n) for n, name in enumerate("abcde")}
+    said = campaign_sentence(report_of(campaigns.of(rows, controls=["a"])))
+    assert said.count(" worse ") == 3
+    assert said.endswith("; and 1 more.")
+
+
+def test_a_single_condition_has_its_score_and_nothing_else(campaigns: "Campaigns") -> None:
+    said = campaign_sentence(report_of(campaigns.of({"x": (1.0, 2.0)})))
+    assert said == "All 2 evaluations are settled, 0 of them failed. x scores 1.5."
+
+
+def test_where_no_two_conditions_share_two_seeds_nothing_is_judged(
+    campaigns: "Campaigns",
+) -> None:
+    rows = {"x": (1.0, Status.OOM), "base": (Status.OOM, 2.0)}
+    said = campaign_sentence(report_of(campaigns.of(rows, controls=["base"])))
+    assert said.endswith(
+        "No two conditions share two seeds with a score: nothing can be told from luck."
+    )
+
+
+def test_a_single_factor_has_no_table_of_pairs(campaigns: "Campaigns") -> None:
+    rows = {"32": (1.0, 1.1, 1.2), "64": (0.9, 1.0, 1.1)}
+    text = text_of(campaigns.of(rows, {"n_embd": ("32", "64")}))
+    assert "| n_embd: 64 against 32 | **" in text
+    assert "| two factors |" not in text
+
+
+def test_an_effect_whose_conditions_share_no_seed_is_not_estimated(
+    campaigns: "Campaigns",
+) -> None:
+    rows = {"32": (1.0, Status.OOM), "64": (Status.OOM, 1.0)}
+    text = text_of(campaigns.of(rows, {"n_embd": ("32", "64")}))
+    assert "| not estimated: no seed has a score of all its conditions | 0 |" in text
+
+
+def test_around_zero_a_difference_is_in_the_scores_own_unit(campaigns: "Campaigns") -> None:
+    rows = {"x": (0.5, 0.25, 0.75), "base": (0.0, 0.0, 0.0)}
+    text = text_of(campaigns.of(rows, controls=["base"]))
+    assert "| x | 3 of 3 | 0.5 | 0.25 | 0.50 worse (-0.12 to 1.12) |" in text

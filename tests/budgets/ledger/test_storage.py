@@ -2,11 +2,12 @@
 
 import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from budgets.ledger.storage import write_aside
+from budgets.ledger.storage import read_plain, write_aside
 
 
 def test_an_atomic_write_leaves_one_file_with_the_new_bytes(tmp_path: Path) -> None:
@@ -30,3 +31,28 @@ def test_an_atomic_write_that_fails_leaves_the_old_bytes(
         write_aside(path, b"new")
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_plain_file_is_read_whole(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"\0whole\n")
+    assert read_plain(path) == b"\0whole\n"
+
+
+def test_a_file_that_is_not_there_is_not_found(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        read_plain(tmp_path / "file")
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["pipe", "directory"])
+def test_what_is_no_file_is_not_read(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    make(tmp_path / "file")
+    with pytest.raises(ValueError, match="file is no plain file: expected one"):
+        read_plain(tmp_path / "file")
+
+
+def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(b"secret")
+    (tmp_path / "file").symlink_to("secret")
+    with pytest.raises(ValueError, match="file is a symbolic link: expected a plain file"):
+        read_plain(tmp_path / "file")

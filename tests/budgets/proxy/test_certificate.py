@@ -22,6 +22,7 @@ from budgets.proxy.certificate import (
 )
 from budgets.proxy.replay import first_divergence
 from budgets.proxy.report import ProxyReport, proxy_report
+from budgets.proxy.text import proxy_sentence
 from budgets.report.markdown import to_markdown
 from budgets.report.model import budget_report
 from budgets.rules.failures import runaway_time
@@ -271,6 +272,13 @@ def test_every_fidelity_has_its_reason(told: Paired, make_plan: "MakePlan") -> N
     assert fidelity_of_next(run.generation()).why == "the last generation is always full"
     run.state.plan = make_plan()
     assert fidelity(run.state, 0) == (False, False, "the plan has no proxy")
+
+
+def test_a_check_of_a_proxy_is_summed_up_by_its_comparison(told: Paired) -> None:
+    run = told(generations=1, phase="check", tier=None, search=None)
+    run.generation()
+    found = budget_report(run.state)
+    assert (found.decision, found.sentence) == ("done", proxy_sentence(report(run.state)))
 
 
 def test_a_check_compares_its_only_generation(told: Paired) -> None:

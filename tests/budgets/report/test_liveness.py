@@ -412,3 +412,20 @@ def test_before_any_knob_is_evaluated_to_the_end_there_is_no_table(
 
 def test_before_the_baseline_there_is_a_section_without_a_table() -> None:
     assert check_lines(None) == ["## Knobs", "", "The baseline is not measured yet."]
+
+
+def test_effects_are_in_units_of_a_noise_that_is_named(make_story: "MakeStory") -> None:
+    own = check_lines(found(make_story, WORSE, SAME))[2]
+    assert "in units of the noise, sd 0.08165 over this check's own baseline seeds" in own
+    calibration = make_story().state.plan.calibration
+    calibrated = check_lines(found(make_story, WORSE, SAME, calibration=calibration))[2]
+    assert "in units of the noise, sd 0.1 over the calibration's baseline seeds" in calibrated
+
+
+def test_without_noise_effects_are_in_the_scores_own_unit(make_story: "MakeStory") -> None:
+    story = checking(make_story, BOTH[:2])
+    for candidate, score in enumerate((1.0, 1.5, 1.0)):
+        evaluate(story, candidate, 4 * (score,))
+    lines = check_lines(liveness(story.state))
+    assert "Without noise, effects are in the score's own unit; t is" in lines[2]
+    assert lines[6].startswith("| a | alive | +0.5 | ∞ | +0 | 0 | ")

@@ -4,15 +4,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from budgets.events import Event, Fired, Overridden, Status
+from budgets.events import Concluded, Event, Fired, Overridden, Salvaged, Status, Withdrawn
 from budgets.fold import fold
 from budgets.ledger.chain import read
 from budgets.report.markdown import amount, to_markdown
 from budgets.report.model import BudgetReport, balances, budget_report, recommendation
 from budgets.report.pace import remaining_hours
 from budgets.terms import Calibration, Caps, Envelope
+from budgets.verdict.decision import decide
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.budgets.conftest import Disk, MakeStory, Story
 
 
@@ -314,6 +317,24 @@ def test_a_knob_is_shown_with_its_place_in_its_range(story: "Story") -> None:
     assert "It has not been\nscored on fresh seeds." in text
 
 
+@pytest.mark.parametrize(
+    ("best", "what"),
+    [
+        ("average", "the mean of the search distribution, averaged"),
+        ("luckiest 1", "one of the luckiest candidates"),
+    ],
+)
+def test_a_recommendation_that_won_says_what_it_is(
+    tell: "Callable[..., Story]", best: str, what: str
+) -> None:
+    finalists = {"average": 0.99, "luckiest 1": 0.99, best: 0.98}
+    story = tell(finalists=finalists, winner=8 * (0.98,), best=best)
+    story.say(decide(story.state)[1])
+    text = to_markdown(budget_report(story.state), {"tau": 0.7, "rate": 1e-3})
+    assert f"\nWhat won on fresh seeds: {what}" in text
+    assert "It has not been\nscored" not in text
+
+
 def test_without_knobs_there_is_no_recommendation(story: "Story") -> None:
     assert "## Recommendation" not in to_markdown(budget_report(story.finish()))
 
@@ -332,6 +353,36 @@ def test_losses_and_overruns_are_stated_when_there_are_some(story: "Story") -> N
     text = to_markdown(budget_report(story.state))
     assert "2 attempts were lost or cancelled and cost 0.002 device-hours." in text
     assert "0.005 device-hours went beyond their reservation." in text
+
+
+@pytest.mark.parametrize(("seconds", "is_said"), [(60, False), (96, True)])
+def test_a_run_that_was_open_beyond_its_cap_says_so(
+    make_story: "MakeStory", seconds: int, is_said: bool
+) -> None:
+    story = make_story(caps=Caps(evaluations=8, hours=60 / 3600))
+    story.elapsed_ms = 1000 * seconds
+    story.ask()
+    text = to_markdown(budget_report(story.state))
+    assert ("The run was open for 0.01 hours beyond its cap." in text) == is_said
+    assert ("beyond its cap" in text) == is_said
+
+
+def test_what_was_withdrawn_and_what_was_lost_of_the_ledger_is_listed(story: "Story") -> None:
+    story.say(
+        Withdrawn(device="gpu 1 on here", why="another process holds its memory"),
+        Salvaged(lost_records=3, lost_bytes=900, why="record 7 is damaged"),
+    )
+    report = budget_report(story.state)
+    assert report.withdrawn == ("gpu 1 on here: another process holds its memory",)
+    text = to_markdown(report)
+    assert "gpu 1 on here: another process holds its memory" in text
+    assert "## Salvaged\n\n- 3 records lost: record 7 is damaged\n" in text
+
+
+def test_a_ledger_may_be_salvaged_when_the_run_is_over(story: "Story") -> None:
+    story.finish()
+    lost = Salvaged(lost_records=0, lost_bytes=9, why="the last line was torn")
+    assert story.say(Concluded(reason="all is settled"), lost).salvaged == [lost]
 
 
 def test_healthy_times_are_set_against_the_calibrated_one(

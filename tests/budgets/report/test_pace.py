@@ -5,16 +5,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from budgets.events import Event, Opened, Reserved, Settled, Status
-from budgets.fold import apply
+from budgets.events import Event, Opened, Overridden, Reserved, Settled, Status
+from budgets.fold import apply, fold
 from budgets.report.markdown import to_markdown
 from budgets.report.model import budget_report
-from budgets.report.pace import pace, timing
+from budgets.report.pace import last_seen, pace, timing
 from budgets.report.pace_text import clock, pace_line
 from budgets.state import RunState
-from budgets.terms import Caps, Window
+from budgets.terms import CampaignTerms, Caps, Condition, Envelope, Window
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.budgets.conftest import MakeStory, Story
 
 BEGAN = datetime(2030, 1, 1, tzinfo=UTC)
@@ -234,3 +236,67 @@ def test_a_run_off_its_window_says_by_how_much(timed: Any) -> None:
 
 def test_a_moment_of_another_day_has_its_date() -> None:
     assert clock(BEGAN + timedelta(days=2), BEGAN) == "2030-01-03 00:00"
+
+
+def test_a_run_on_no_clock_and_no_plan_of_time_says_how_far_it_is(timed: Any) -> None:
+    run = timed(startup=3.0, calibration=None)
+    assert pace_line(pace(run.story.state), BEGAN) == "3 s open, 0% done."
+
+
+def test_a_finished_run_has_nothing_to_go(timed: Any) -> None:
+    run = timed()
+    in_pairs(run, 2.0)
+    run.story.tell()
+    run.story.ask()
+    state = in_pairs(run, 2.0)
+    assert pace_line(pace(state), BEGAN) == (
+        "On track: 13 s open, 0 s to go, 100% done, 3,600 evaluations an hour."
+    )
+
+
+def test_without_a_calibration_only_a_limit_can_put_a_run_off_its_track(timed: Any) -> None:
+    caps = Caps(evaluations=8, hours=1.0)
+    assert pace(in_pairs(timed(calibration=None), 2.0)).on_track is None
+    limited = pace(in_pairs(timed(calibration=None, caps=caps), 2.0))
+    assert (limited.on_track, limited.binding) == (True, "--max-hours")
+
+
+def test_what_is_compared_beside_the_search_fills_slots_before_it_takes_rounds(
+    tell: "Callable[..., Story]",
+) -> None:
+    """On two devices, of 2 s each: 13 generations of 3 leave 13 slots to the reference's 11; the
+    12 of the finalists come after them."""
+    story = tell(generations=13 * ((1.0, 1.1, 1.2),), finalists={"average": 0.98, "mean": 0.99})
+    story.elapsed_ms = 100_000
+    story.say(Overridden(rule="crash_rate", generation=0, reason="a record that shows the time"))
+    found = timing(story.state)
+    assert found is not None
+    assert found.estimated_hours * HOUR == pytest.approx(2 * (13 * 2 + 6 / 2))
+    assert found.estimated_device_hours * HOUR == pytest.approx(2 * (13 * 3 + 11 + 6))
+    assert pace(story.state).evals_per_hour == pytest.approx((13 * 3 + 11 + 6) / 100 * HOUR)
+
+
+def test_a_condition_counts_by_its_length(make_story: "MakeStory") -> None:
+    conditions = tuple(
+        Condition(name=name, settings={}, knobs={}, length=length)
+        for name, length in (("long", 3.0), ("short", 1.0))
+    )
+    shape = Envelope(population=2, generations=1, seeds_per_candidate=1)
+    story = make_story(
+        phase="campaign",
+        tier=None,
+        search=None,
+        resolved=shape,
+        caps=Caps(evaluations=2),
+        campaign=CampaignTerms(name="toy", conditions=conditions, seeds=(5,)),
+    )
+    story.ask()
+    story.evaluate(0)
+    assert pace(story.state).progress == 0.75
+
+
+def test_a_run_was_last_seen_at_its_last_record_and_planned_before_it_was_opened(
+    timed: Any, make_story: "MakeStory"
+) -> None:
+    assert last_seen(timed(startup=7.0).story.state) == BEGAN + timedelta(seconds=7)
+    assert last_seen(fold(make_story().records[:1])) == BEGAN

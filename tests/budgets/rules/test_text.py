@@ -11,6 +11,8 @@ from budgets.rules.text import as_dict, evidence_lines, rules_table, seen, seen_
 from budgets.terms import Thresholds
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.budgets.conftest import Story
 
 DOCUMENT = Path(__file__).parents[3] / "docs/rules.md"
@@ -78,6 +80,12 @@ def test_the_rule_that_ended_a_search_is_still_seen(story: "Story") -> None:
     story.say(fired)
     assert seen(story.state)["flat"].fires
     assert "- flat: flat it is" in evidence_lines(seen(story.state))
+
+
+def test_what_a_go_needs_is_seen_too(tell: "Callable[..., Story]") -> None:
+    saw = seen(tell(winner=8 * (0.995,)).state)
+    assert (saw["signal"].fires, saw["persistence"].fires) == (True, False)
+    assert saw["signal"].observed == pytest.approx(0.005)
 
 
 def test_a_row_for_a_program_has_everything(story: "Story") -> None:

@@ -8,11 +8,20 @@ import pytest
 from budgets.accounts import MS_PER_HOUR
 from budgets.events import Concluded, Overridden, Status
 from budgets.fold import fold
-from budgets.rules.triggers import judge, readings, unaffordable
+from budgets.rules.triggers import (
+    disk_full,
+    judge,
+    readings,
+    refusal_of,
+    refused,
+    unaffordable,
+    verdict_of,
+)
 from budgets.terms import Caps, Envelope, Limits, Thresholds
+from tests.budgets.conftest import Story, confirmed_plan
 
 if TYPE_CHECKING:
-    from tests.budgets.conftest import MakePlan, MakeStory, Story
+    from tests.budgets.conftest import MakePlan, MakeStory
 
 
 def envelope(population: int, generations: int = 2) -> dict[str, Any]:
@@ -415,3 +424,50 @@ def test_infrastructure_and_budget_hold_a_check_up_like_any_run(make_story: "Mak
         capped.evaluate(0, seed=seed, charged_ms=10_000)
     assert rules(lost) == ["infrastructure"]
     assert rules(capped) == ["budget"]
+
+
+def ended_by_patience(story: "Story") -> "Story":
+    for _ in range(2):
+        story.score(1.0, 1.01, 1.02, 1.03)
+        story.tell()
+    return story
+
+
+def test_what_only_ends_the_search_is_no_end_of_a_run_that_still_compares(
+    make_story: "MakeStory",
+) -> None:
+    limits = Thresholds(patience_generations=1, patience_improve=0.5)
+    compared, plain = (
+        confirmed_plan(thresholds=limits),
+        confirmed_plan(thresholds=limits, confirmation=None),
+    )
+    for plan, decision in ((compared, "continue"), (plain, "stop")):
+        state = ended_by_patience(Story(plan)).state
+        assert (judge(state).decision, verdict_of(state).decision) == ("stop", decision)
+
+
+# What the walk runs into
+
+
+def test_a_full_disk_is_a_pause_that_nobody_overrides() -> None:
+    trigger = disk_full(3, "no space is left")
+    assert (trigger.rule, trigger.generation, trigger.decision) == ("storage", 3, "pause")
+    assert (trigger.evidence, trigger.overridable) == ("no space is left", False)
+
+
+@pytest.mark.parametrize("is_compared", [True, False])
+def test_an_attempt_that_is_refused_ends_the_search_and_says_what_the_verdict_is_due(
+    make_story: "MakeStory", make_confirmed_plan: "MakePlan", is_compared: bool
+) -> None:
+    caps = Caps(evaluations=12, device_hours=0.001)
+    fields: dict[str, Any] = {} if is_compared else {"confirmation": None}
+    story = make_story(make_confirmed_plan(caps=caps, **fields))
+    story.ask()
+    refusal = refusal_of(story.state, story.current, 0)
+    assert refusal is not None
+    trigger = refused(story.state, story.current, refusal)
+    assert (trigger.rule, trigger.generation, trigger.decision) == ("budget", 0, "stop")
+    assert (trigger.observed, trigger.limit) == (refusal.needed, refusal.free)
+    assert trigger.evidence.startswith(f"generation 0 cannot be finished: {refusal}")
+    due = "when 0.03500 device-hours are left to the verdict".replace("0.03500", "0.035")
+    assert (due in trigger.evidence) == is_compared

@@ -123,3 +123,20 @@ def test_too_few_say_nothing(rows: list[dict[int, float]]) -> None:
 )
 def test_a_share_is_better_or_worse(share: float, text: str) -> None:
     assert better(share) == text
+
+
+@pytest.mark.parametrize(
+    ("scores", "shown"),
+    [
+        ((0.9, 0.91, 0.9), (True, False)),
+        ((1.1, 1.11, 1.1), (False, True)),
+        ((0.9, 1.1, 1.0), (False, False)),
+        ((1.0, 1.0, 1.0), (False, False)),
+        ((0.9,), (False, False)),
+    ],
+)
+def test_a_gain_and_a_loss_are_each_more_than_chance(
+    scores: tuple[float, ...], shown: tuple[bool, bool]
+) -> None:
+    found = gain(dict(enumerate(scores)), dict.fromkeys(range(3), 1.0), 0.05)
+    assert (found.is_shown, found.is_loss) == shown

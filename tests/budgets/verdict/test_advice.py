@@ -7,7 +7,7 @@ import pytest
 from budgets.events import Status
 from budgets.statistics.detectable import detectable
 from budgets.terms import Confirmation
-from budgets.verdict.advice import MOST_SEEDS, advice
+from budgets.verdict.advice import MOST_SEEDS, advice, enough_seeds
 from budgets.verdict.decision import decide
 from budgets.verdict.gains import winner_gain
 
@@ -82,6 +82,17 @@ def test_a_dead_space_wants_other_knobs(tell: "Tell") -> None:
     assert said.startswith(f"{STAYS}tune other knobs: `python -m orchestrator space check`")
 
 
+@pytest.mark.parametrize(("settings", "is_said"), [({}, False), ({"space": "muon"}, True)])
+def test_where_knobs_come_in_groups_another_group_is_advised(
+    tell: "Tell", settings: dict[str, Any], is_said: bool
+) -> None:
+    outcomes: dict[str, Any] = {"generations": 3 * (6 * (1.0,),), "winner": 8 * (1.0,)}
+    objective = {"name": "nanochat", "settings": settings}
+    plan = tell(**outcomes).state.plan.model_copy(update={"objective": objective})
+    said = advised(tell(plan=plan, **outcomes))
+    assert ("and --set space=GROUP chooses others" in said) == is_said
+
+
 def test_below_noise_more_seeds_are_counted(tell: "Tell") -> None:
     """And they really are enough, by the noise there was."""
     story = tell(generations=ALIVE, winner=noisy(0.995, 0.02))
@@ -94,6 +105,13 @@ def test_below_noise_more_seeds_are_counted(tell: "Tell") -> None:
     assert detectable(found.sd, seeds, found.level) <= 0.01
     assert detectable(found.sd, seeds - 1, found.level) > 0.01
     assert "with another --eval-seed and --run-id, for these seeds have been looked at" in said
+
+
+def test_more_seeds_are_enough_only_where_these_were_not(tell: "Tell") -> None:
+    assert enough_seeds(tell().state) is None  # nothing is compared yet
+    assert enough_seeds(tell(winner=8 * (1.0,)).state) is None
+    assert enough_seeds(tell(winner=noisy(0.995, 0.05)).state) is None
+    assert enough_seeds(tell(winner=noisy(0.995, 0.02)).state) == 49
 
 
 def test_noise_that_no_sensible_number_of_seeds_overcomes_is_said(tell: "Tell") -> None:

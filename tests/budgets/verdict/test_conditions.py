@@ -9,6 +9,7 @@ from budgets.terms import Caps, Envelope
 from budgets.verdict.conditions import (
     Condition,
     conditions,
+    gain_in_words,
     is_promising,
     persistence,
     rung,
@@ -16,6 +17,7 @@ from budgets.verdict.conditions import (
     signal,
     stability,
 )
+from budgets.verdict.gains import winner_gain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -46,6 +48,15 @@ def test_a_gain_must_be_as_large_as_asked(tell: "Tell", score: float, met: bool)
     found = judged(tell, level(score))
     assert (found.met, found.limit) == (met, 0.01)
     assert found.observed == pytest.approx(1 - score)
+
+
+def test_a_gain_without_a_share_says_why(tell: "Tell") -> None:
+    story = tell(baseline=11 * (0.0,), winner=8 * (0.98,))
+    found = winner_gain(story.state)
+    assert found is not None
+    said = "a gain is a share of the baseline's score, and that is 0"
+    assert gain_in_words(story.state, found) == said
+    assert signal(story.state).evidence.startswith(f"{said} (a Go needs")
 
 
 def test_a_gain_must_be_more_than_chance(tell: "Tell") -> None:

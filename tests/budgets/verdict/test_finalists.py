@@ -1,13 +1,22 @@
 """Who is compared on fresh seeds, and who wins there."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from budgets.events import Status
+from budgets.events import Guided, Status
 from budgets.terms import Envelope
-from budgets.verdict.finalists import average, finalists, full_ones, has_winner, luckiest, winner
+from budgets.verdict.finalists import (
+    average,
+    finalists,
+    full_ones,
+    has_winner,
+    luckiest,
+    stood_for,
+    winner,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +34,7 @@ def searched(make_confirmed_plan: "MakePlan", tell: "Tell") -> "Callable[..., St
     """A search of so many generations, each with its outcomes, whose mean moves to (n / 10, 0)."""
 
     def make(*generations: "Sequence[Outcome]", **fields: Any) -> "Story":
-        shape = Envelope(population=4, generations=max(2, len(generations)), seeds_per_candidate=1)
+        shape = Envelope(population=4, generations=max(7, len(generations)), seeds_per_candidate=1)
         story = tell(make_confirmed_plan(resolved=shape, caps={"evaluations": 99}), generations=())
         for number, outcomes in enumerate(generations):
             story.ask(**fields)
@@ -48,6 +57,20 @@ def test_the_average_is_over_the_last_third_of_generations(
 ) -> None:
     story = searched(*(FLAT for _ in range(count)))
     assert average(story.state) == pytest.approx((expected, 0.0))
+
+
+def test_what_stands_is_the_average_unless_a_model_put_the_mean(
+    searched: "Callable[..., Story]",
+) -> None:
+    story = searched(*(FLAT for _ in range(6)))
+    assert stood_for(story.state) == average(story.state) == pytest.approx((0.45, 0.0))
+    story.ask()
+    for candidate in range(4):
+        story.evaluate(candidate)
+    guided = Guided(centre=(0.9, 0.9), sigma=None, signal=0.1, noise=0.1)
+    told = replace(story.state.told[-1].told, generation=6, favourite=(0.9, 0.9), guided=guided)
+    story.say(told)
+    assert stood_for(story.state) == (0.9, 0.9)
 
 
 def test_before_a_generation_was_told_there_is_no_average(

@@ -22,7 +22,7 @@ from budgets.verdict.gains import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.budgets.conftest import MakePlan, Story
+    from tests.budgets.conftest import MakePlan, MakeStory, Story
 
     Tell = Callable[..., Story]
 
@@ -58,6 +58,10 @@ def test_the_means_are_of_the_seeds_that_the_gain_is_seen_on(tell: "Tell") -> No
     assert means == pytest.approx((1.0, 0.9))
     assert found is not None
     assert found.pairs == 7
+
+
+def test_a_winner_that_failed_throughout_has_no_means(tell: "Tell") -> None:
+    assert winner_means(tell(winner=8 * (NAN,)).state) is None
 
 
 def test_pairs_are_seed_by_seed(tell: "Tell") -> None:
@@ -132,6 +136,12 @@ def test_the_baselines_score_is_the_calibrated_one_if_there_is_one(
     plan = make_confirmed_plan(calibration=Calibration(assumed_seconds=2.0))
     assert baseline_mean(tell(plan, baseline=11 * (2.0,)).state) == 2.0
     assert baseline_mean(tell(plan, baseline=11 * (NAN,)).state) is None
+
+
+def test_a_baseline_that_nobody_measured_has_no_score(make_story: "MakeStory") -> None:
+    story = make_story(calibration=None)
+    assert baseline_scores(story.state) == {}
+    assert baseline_mean(story.state) is None
 
 
 def test_a_baseline_that_failed_has_fewer_scores(tell: "Tell") -> None:

@@ -1,7 +1,7 @@
 """All benches in one go: none is forgotten, a failure stops no other, and it goes on."""
 
+import runpy
 import shutil
-import subprocess
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -87,30 +87,34 @@ def test_a_bench_that_says_nothing_of_its_figures_has_failed(tmp_path: Path) -> 
     assert "Field required" in run(script, [], tmp_path).error
 
 
-def test_one_that_fails_stops_no_other_and_alone_is_run_again(tmp_path: Path) -> None:
+def test_one_that_fails_stops_no_other_and_alone_is_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     shutil.copy(SCRIPTS / "bench_all", tmp_path)
     well, ill = fake(tmp_path, "bench_b"), fake(tmp_path, "bench_a", fails=True)
+    sheet = tmp_path / "out/result.md"
 
-    def go() -> subprocess.CompletedProcess[str]:
-        words = [sys.executable, str(tmp_path / "bench_all"), "--out", str(tmp_path / "out")]
-        return subprocess.run(
-            words, capture_output=True, text=True, check=False, cwd=ROOT, timeout=60
-        )
+    def go(*words: str) -> tuple[int | str | None, str]:
+        monkeypatch.setattr(sys, "argv", ["bench_all", "--out", str(sheet.parent), *words])
+        with pytest.raises(SystemExit) as ended:
+            runpy.run_path(str(tmp_path / "bench_all"), run_name="__main__")
+        return ended.value.code, capsys.readouterr().out
 
-    first = go()
-    assert first.returncode == 1, first.stderr
-    assert "[ 1/2] bench_a: **failed**" in first.stdout
-    assert "ended with 1: ValueError: no such disk" in first.stdout
-    assert "Failed: bench_a." in first.stdout
-    sheet = (tmp_path / "out/result.md").read_text()
-    assert sheet.startswith("# Benchmarks\n\n- **bench_a failed**: ended with 1: ValueError")
-    assert "- **bench_b: missed**: time: 3 s; at most 2 s" in sheet
+    code, said = go()
+    assert code == 1
+    assert "[ 1/2] bench_a: **failed**" in said
+    assert "ended with 1: ValueError: no such disk" in said
+    assert "Failed: bench_a." in said
+    assert sheet.read_text().startswith("# Benchmarks\n\n- **bench_a failed**: ended with 1: Val")
+    assert "- **bench_b: missed**: time: 3 s; at most 2 s" in sheet.read_text()
     (tmp_path / "mended").touch()
-    second = go()
-    assert second.returncode == 0, second.stderr
-    assert "2 of 2 ran" in second.stdout
-    assert "failed" not in (tmp_path / "out/result.md").read_text()
+    code, said = go()
+    assert code == 0
+    assert "2 of 2 ran" in said
+    assert "failed" not in sheet.read_text()
     assert (runs(ill), runs(well)) == (2, 1)
+    go("--again", "--only", "bench_b")
+    assert (runs(ill), runs(well)) == (2, 2)
 
 
 def test_a_sheet_begins_with_what_failed_and_fell_short() -> None:

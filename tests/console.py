@@ -1,0 +1,286 @@
+"""A document's commands and what they show, read from its blocks, and carried out in a shell.
+
+A block of `console` is what a person sees: lines that begin with `$ ` are commands, the others are
+what the command above them shows. There a line `...` stands for any lines and `...` within a line
+for anything; numbers and lengths of time may differ, words may not. A comment right above a block,
+`<!-- ... -->`, may say
+
+    skip: WHY       it is not carried out
+    exit CODE       how its last command ends; otherwise all end with 0
+    runs on         its last command goes on when that much is seen, what comes next is typed into
+                    a second terminal, and a block without a command is how it ends
+
+A block of `python` or `toml` that begins with `# NAME` is a file of that name.
+"""
+
+import fcntl
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import termios
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tests.orchestrator.watch.conftest import Terminal
+
+BLOCK = re.compile(
+    r"(?:^<!-- (?P<mark>[^\n]*) -->\n)?^```(?P<kind>console|python|toml)\n(?P<text>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+COLUMNS, LINES = 100, 40
+PROMPT = "\x1e"
+"""Stands on both sides of the last exit code, where a shell of ours waits for a command."""
+
+UNSEEN = re.compile(r"\x1b\[[0-?]*[ -/]*[@B-IL-ln-~]|\x1b[^\[]|\x07|\x1b(?:\[[0-?]*)?$")
+"""The cursor's looks, and what has not come to its end."""
+
+TIME = r"\d[\d.]*(?: d| h| min| s)\b(?: \d\d? (?:h|min|s)\b)*"
+SIZE = r"\d[\d.,]* [KMG]iB\b"
+NUMBER = r"[-+]?\d(?:[\d,]*\d)?(?:\.\d+)?(?:e[-+]?\d+)?"
+BAR = r"[█▉▊▋▌▍▎▏▒░▁▂▃▄▅▆▇]"
+TOKENS = {
+    **{rf" *(?<![\w.]){one}": rf" *{one}" for one in (TIME, SIZE, NUMBER)},
+    rf"{BAR}+": rf"{BAR}*",
+    r"─+": r"─+",
+    r" +": r" +",
+}
+"""What may differ in a line that is shown, and what takes its place."""
+
+TOKEN = re.compile("|".join(f"({token})" for token in TOKENS))
+PID = re.compile(r"\bpid (\d+)")
+
+
+@dataclass(frozen=True)
+class Step:
+    """A command, or None for the end of the one that runs on, and the lines shown."""
+
+    command: str | None
+    shown: tuple[str, ...]
+    code: int = 0
+    runs_on: bool = False
+
+
+@dataclass(frozen=True)
+class File:
+    name: str
+    text: str
+
+
+def read(document: str) -> Iterator[Step | File]:
+    """Everything that is to be done, in order. Raises ValueError for a mark that says nothing."""
+    for block in BLOCK.finditer(document):
+        mark, kind, text = block["mark"] or "", block["kind"], block["text"]
+        if kind == "console":
+            yield from _steps(text, mark)
+        elif text.startswith("# "):
+            yield File(text[2 : text.index("\n")], text)
+
+
+def _steps(text: str, mark: str) -> Iterator[Step]:
+    if mark.startswith("skip: "):
+        return
+    ends = re.fullmatch(r"exit (\d+)", mark)
+    if mark and not ends and mark != "runs on":
+        raise ValueError(f"expected skip: WHY, exit CODE or runs on, got {mark!r}")
+    code = int(ends[1]) if ends else 0
+    parts = re.split(r"^\$ ", text, flags=re.MULTILINE)
+    if parts[0]:
+        yield Step(None, tuple(parts[0].splitlines()), code)
+    for number, part in enumerate(parts[1:], 1):
+        command, *shown = part.splitlines()
+        is_last = number == len(parts) - 1
+        yield Step(
+            command, tuple(shown), code if is_last else 0, runs_on=is_last and mark == "runs on"
+        )
+
+
+def unlike(shown: tuple[str, ...], seen: list[str], *, so_far: bool = False) -> str | None:
+    """The first part shown that is not seen where it should be; None if all are.
+
+    Parts are what stands between two `...`. Where lines end does not matter: a terminal folds them.
+    `so_far`: more may follow.
+    """
+    there, place = _words(seen), 0
+    parts = _words(shown).split("...")
+    for number, part in enumerate(parts):
+        is_last = number == len(parts) - 1 and not so_far
+        wanted = re.compile(_pattern(part) + (r"\Z" if is_last else ""))
+        found = (wanted.search if number else wanted.match)(there, place)
+        if found is None:
+            return part.strip() or f"nothing more, but there is: {there[place:].strip()}"
+        place = found.end() - there[: found.end()].endswith(" ")
+    return None
+
+
+def _words(lines: Sequence[str]) -> str:
+    return f" {' '.join(' '.join(lines).split())} "
+
+
+def _pattern(line: str) -> str:
+    def place(found: re.Match[str]) -> str:
+        return list(TOKENS.values())[(found.lastindex or 1) - 1]
+
+    parts, end = [], 0
+    for found in TOKEN.finditer(line):
+        parts += [re.escape(line[end : found.start()]), place(found)]
+        end = found.end()
+    return "".join([*parts, re.escape(line[end:])])
+
+
+class Shell:
+    """A bash on a terminal of its own. Use as a context manager."""
+
+    def __init__(self, directory: Path, environment: Mapping[str, str]) -> None:
+        self._ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
+        self._process = subprocess.Popen(
+            ["bash", "--norc", "--noprofile", "--noediting", "-i"],
+            cwd=directory,
+            env={**environment, "PS1": f"{PROMPT}$?{PROMPT}", "TERM": "xterm-256color"},
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            preexec_fn=_with_a_terminal,
+        )
+        os.close(theirs)
+        self._raw, self._more = b"", threading.Condition()
+        threading.Thread(target=self._read, daemon=True).start()
+        self.ended(30)
+        self.run("stty -echo", 30)
+
+    def __enter__(self) -> "Shell":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(self._process.pid, signal.SIGHUP)  # bash tells what it runs
+        self._process.wait()
+        os.close(self._ours)
+
+    def run(self, command: str, seconds: float) -> tuple[int, list[str]]:
+        """Its exit code and what is on the terminal when it has ended."""
+        self._type(command)
+        return self.ended(seconds)
+
+    def start(self, command: str, shown: tuple[str, ...], seconds: float) -> list[str]:
+        """What is on the terminal when these lines are, or when it has ended, or time is up."""
+        self._type(command)
+        self._until(
+            lambda: self._code() is not None or unlike(shown, self.seen(), so_far=True) is None,
+            seconds,
+        )
+        return self.seen()
+
+    def ended(self, seconds: float) -> tuple[int, list[str]]:
+        """The exit code of what runs, and what is on the terminal when it has ended."""
+        self._until(lambda: self._code() is not None, seconds)
+        code, seen = self._code(), self.seen()
+        assert code is not None, f"no end within {seconds:.0f} s:\n" + "\n".join(seen)
+        return code, seen
+
+    def seen(self) -> list[str]:
+        """What is on the terminal since the last command, with what has scrolled away."""
+        terminal = Terminal(10_000, LINES)  # folds no lines
+        text = self._raw.decode(errors="replace").split(PROMPT)[0]
+        terminal.write(UNSEEN.sub("", text))
+        return terminal.seen()
+
+    def _type(self, command: str) -> None:
+        self._raw = b""
+        os.write(self._ours, f"{command}\n".encode())
+
+    def _code(self) -> int | None:
+        """Of the last command, once it has ended."""
+        found = re.search(f"{PROMPT}(\\d+){PROMPT}".encode(), self._raw)
+        return int(found[1]) if found else None
+
+    def _until(self, holds: Callable[[], bool], seconds: float) -> None:
+        with self._more:
+            self._more.wait_for(holds, seconds)
+
+    def _read(self) -> None:
+        """All the time, as a terminal does: who writes to it never waits."""
+        with suppress(OSError):  # nobody is there any more
+            while some := os.read(self._ours, 1 << 16):
+                with self._more:
+                    self._raw += some
+                    self._more.notify_all()
+
+
+def _with_a_terminal() -> None:
+    os.setsid()
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+@dataclass
+class Follower:
+    """Somebody who does what a document says, and looks whether it shows what it says."""
+
+    directory: Path
+    environment: Mapping[str, str]
+    seconds: float
+    _shells: list[Shell] = field(default_factory=list)
+    _pids: dict[str, str] = field(default_factory=dict)  # as the document has them, and as they are
+    _running: str | None = None
+
+    def follow(self, document: str) -> None:
+        """Raises AssertionError where something differs from what the document says."""
+        try:
+            for step in read(document):
+                if isinstance(step, File):
+                    _, where = self._shell(0).run("pwd", self.seconds)
+                    Path(where[0], step.name).write_text(step.text)
+                else:
+                    self._take(step)
+        finally:
+            for shell in self._shells:
+                shell.__exit__()
+
+    def _take(self, step: Step) -> None:
+        if step.command is None:
+            seen = self._end(step)
+        elif step.runs_on:
+            seen = self._shell(0).start(step.command, step.shown, self.seconds)
+            _compare(step, step.command, seen, so_far=True)
+            self._running = step.command
+        else:
+            seen = self._run(step, step.command)
+        pids = (PID.findall("\n".join(lines)) for lines in (step.shown, seen))
+        self._pids.update(zip(*pids, strict=False))
+
+    def _run(self, step: Step, command: str) -> list[str]:
+        for shown, real in self._pids.items():
+            command = re.sub(rf"\b{shown}\b", real, command)
+        shell = self._shell(0 if self._running is None else 1)
+        code, seen = shell.run(command, self.seconds)
+        assert code == step.code, _otherwise(command, f"exit code {code}, not {step.code}", seen)
+        _compare(step, command, seen)
+        return seen
+
+    def _end(self, step: Step) -> list[str]:
+        command, self._running = f"the end of {self._running}", None
+        code, seen = self._shell(0).ended(self.seconds)
+        assert code == step.code, _otherwise(command, f"exit code {code}, not {step.code}", seen)
+        # Below it may still be the live view of a killed process, whose heir is about to erase it.
+        _compare(replace(step, shown=("...", *step.shown)), command, seen, so_far=True)
+        return seen
+
+    def _shell(self, number: int) -> Shell:
+        while len(self._shells) <= number:
+            self._shells.append(Shell(self.directory, self.environment))
+        return self._shells[number]
+
+
+def _compare(step: Step, command: str, seen: list[str], *, so_far: bool = False) -> None:
+    missing = unlike(step.shown, seen, so_far=so_far)
+    assert missing is None, _otherwise(command, f"not seen: {missing}", seen)
+
+
+def _otherwise(command: str, what: str, seen: list[str]) -> str:
+    return "\n".join([f"{command}: {what}", *seen])
