@@ -470,6 +470,12 @@ class Plan(Terms):
         return self
 
     @property
+    def paid_before_ms(self) -> int:
+        """Device time that led to the run, and counts against its caps."""
+        calibration = 0 if self.calibration is None else self.calibration.charged_ms
+        return calibration + (0 if self.parent is None else self.parent.device_ms)
+
+    @property
     def apart(self) -> int:
         """Evaluations that are planned beside E, at most."""
         confirmation = 0 if self.confirmation is None else self.confirmation.evaluations

@@ -107,7 +107,7 @@ def full_ones(state: RunState) -> list[Generation]:
 
 def mean_score(generation: Generation) -> float | None:
     """Over its healthy candidates."""
-    healthy = [score for score in generation.scores() if score is not None]
+    healthy = generation.healthy
     return sum(healthy) / len(healthy) if healthy else None
 
 

@@ -158,6 +158,6 @@ def _scores(state: RunState) -> dict[str, float]:
     if winner is not None and (score := winner.score(0)) is not None:
         found[WINNER] = score
     full = [generation for generation in state.told if generation.is_full]
-    if full and (healthy := [s for s in full[-1].scores() if s is not None]):
+    if full and (healthy := full[-1].healthy):
         found[LAST_MEAN] = fmean(healthy)
     return found

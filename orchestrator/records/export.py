@@ -46,11 +46,7 @@ def settlements(state: RunState) -> Iterator[tuple[Batch, Settled]]:
 
     Within each in the order of candidate, seed and attempt.
     """
-    for batch in state.batches():
-        for key in batch.evaluations():
-            for attempt in batch.tries.get(key, ()):
-                if attempt.settled is not None:
-                    yield batch, attempt.settled
+    return ((batch, end) for batch in state.batches() for end in batch.ends())
 
 
 def progress_rows(state: RunState) -> Iterator[Row]:

@@ -107,20 +107,9 @@ class Run:
 
     def given_up(self) -> list[Settled]:
         """Settlements of attempts that were lost, and of which nothing was heard since."""
-        heard = {(e.panel, e.generation, e.candidate, e.seed, e.attempt) for e in self.state.late}
-        ends = (
-            attempt.settled
-            for batch in self.state.batches()
-            for tries in batch.tries.values()
-            for attempt in tries
-        )
-        return [
-            end
-            for end in ends
-            if end is not None
-            and end.status is Status.LOST
-            and (end.panel, end.generation, end.candidate, end.seed, end.attempt) not in heard
-        ]
+        heard = {late.attempt_key for late in self.state.late}
+        lost = (end for end in self.state.ends() if end.status is Status.LOST)
+        return [end for end in lost if end.attempt_key not in heard]
 
     def reserve(self, batch: Batch, candidate: int, seed: int) -> Attempt | Refusal:
         """Set an attempt's worst case aside and make its directory; or say why not.

@@ -83,7 +83,7 @@ class Reading:
     def _generation(
         self, state: RunState, generation: Generation, event: GenerationTold
     ) -> Iterator[tuple[str, float]]:
-        scores = [score for score in generation.scores() if score is not None]
+        scores = generation.healthy
         place = "generation" if generation.is_full else "short"
         if scores:
             yield f"{place}/best", min(scores)

@@ -11,8 +11,8 @@ from pydantic import ValidationError
 
 from budgets.calibration import measure
 from budgets.causes import TRIED_AGAIN_SINCE
-from budgets.events import Late, Opened, Reserved, Settled, Status
-from budgets.fold import ImpossibleEventError, fold, paid_ms
+from budgets.events import AttemptKey, Late, Opened, Reserved, Settled, Status
+from budgets.fold import ImpossibleEventError, fold
 from budgets.ledger.chain import LEDGER, LedgerCorruptError, Record, read
 from budgets.ledger.head import records_lost, rolled_back
 from budgets.proxy.replay import first_divergence
@@ -116,14 +116,13 @@ def _accounts(records: Sequence[Record], state: RunState) -> str:
     events = [record.event for record in records]
     reservations = [e for e in events if isinstance(e, Reserved)]
     settlements = [e for e in events if isinstance(e, Settled)]
-    closed = {_place(s) for s in settlements}
-    before = paid_ms(state.planned.calibration) + paid_ms(state.planned.parent)
+    closed = {s.attempt_key for s in settlements}
     late_ms = sum(e.charged_ms for e in events if isinstance(e, Late))
     added = (
         sum(s.final for s in settlements if s.panel is None),
         sum(s.final for s in settlements if s.panel is not None),
-        before + late_ms + sum(s.charged_ms for s in settlements),
-        sum(r.reserve_ms for r in reservations if _place(r) not in closed),
+        state.planned.paid_before_ms + late_ms + sum(s.charged_ms for s in settlements),
+        sum(r.reserve_ms for r in reservations if r.attempt_key not in closed),
     )
     own = state.accounts
     booked = (own.evaluations, own.apart, own.device_ms, own.reserved_device_ms)
@@ -133,14 +132,6 @@ def _accounts(records: Sequence[Record], state: RunState) -> str:
     return (
         f"accounts: {added[0]} evaluations{apart} and {added[2] / 1000:.1f} device-seconds add up"
     )
-
-
-Place = tuple[str | int | None, ...]
-
-
-def _place(event: Reserved | Settled) -> Place:
-    """Which attempt it is about."""
-    return event.panel, event.generation, event.candidate, event.seed, event.attempt
 
 
 def _seeds(state: RunState, seeded: Callable[[int], int]) -> str:
@@ -222,17 +213,17 @@ def _then(directory: Path, run_id: str, head: str) -> RunState | None:
 
 def _settlements(directory: Path, records: Sequence[Record], state: RunState) -> str:
     """The evaluations' own files, where they still exist, say what the ledger says."""
-    reserved: dict[Place, Reserved] = {}
+    reserved: dict[AttemptKey, Reserved] = {}
     compared = missing = schema = 0
     for record in records:
         event = record.event
         if isinstance(event, Opened):
             schema = event.schema_version
         if isinstance(event, Reserved):
-            reserved[_place(event)] = event
+            reserved[event.attempt_key] = event
         if not isinstance(event, Settled):
             continue
-        own = reserved[_place(event)]
+        own = reserved[event.attempt_key]
         place = directory / "eval" / attempt_place(own)
         outcome = read_file(Outcome, place / SUMMARY)
         is_own = outcome is not None and outcome.attempt_id == attempt_id(state, own)

@@ -138,7 +138,7 @@ def _where(state: RunState, event: Settled) -> str:
 
 def _generation(state: RunState, event: GenerationTold) -> str:
     generation = state.generations[event.generation]
-    healthy = [score for score in generation.scores() if score is not None]
+    healthy = generation.healthy
     mean, best = sum(healthy) / len(healthy), min(healthy)
     calibration = state.plan.calibration
     baseline = calibration.mean_score if calibration else None

@@ -41,7 +41,7 @@ def _generation(
     """Of candidates once it is told; before that of their evaluations so far."""
     told, scores = generation.told, tally.scores
     if told is not None:
-        scores = tuple(score for score in generation.scores() if score is not None)
+        scores = tuple(generation.healthy)
     mean = fmean(scores) if scores else None
     outside: Literal["better", "worse"] | None = None
     if mean is not None and band is not None and generation.is_full:
