@@ -17,8 +17,8 @@ from budgets.state import Generation, RunState
 from budgets.statistics.paired import discoveries
 from budgets.statistics.students_t import share_within, two_sided_limit
 from budgets.verdict.finalists import full_ones
-from objectives.space import SearchSpace
 from orchestrator.checks.space import stands_for
+from orchestrator.records.planned import space_of
 
 Array = npt.NDArray[np.float64]
 
@@ -117,7 +117,7 @@ def estimate_of(state: RunState) -> Estimate | None:
     point = stands_for(state)
     if point is None:
         return None
-    names = [knob.name for knob in SearchSpace.model_validate(state.plan.space).knobs]
+    names = [knob.name for knob in space_of(state.plan).knobs]
     return estimate(names, full_ones(state), point, state.plan.thresholds.alive_level)
 
 

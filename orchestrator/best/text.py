@@ -7,9 +7,9 @@ from typing import Any
 from budgets.statistics.comparison import Gain
 from budgets.verdict.findings_text import in_words
 from budgets.words import percent
-from objectives.api import ObjectiveSpec
 from orchestrator.best.configuration import Configuration, KnobValue, moved
 from orchestrator.best.scale import usual_times
+from orchestrator.records.planned import spec_of
 from orchestrator.records.standing import Best, Evidence
 from orchestrator.running import artifacts
 
@@ -125,7 +125,7 @@ def _ways_on(best: Best, candidate: Configuration) -> Iterator[str]:
     run, anyway = best.state.plan.run_id, " --anyway" if best.standing == "no_go" else ""
     forms = [name for name, there in _forms(candidate) if there]
     yield f"Other forms: orchestrator best {run}{anyway} {' | '.join(forms)}"
-    times = usual_times(ObjectiveSpec.model_validate(best.state.plan.objective))
+    times = usual_times(spec_of(best.state.plan))
     how = "longer" if times > 1 else "once more"
     yield f"Train it {how}: orchestrator best {run}{anyway} --train --times {times:g} --compare"
 

@@ -6,8 +6,7 @@ from rich.markdown import Markdown
 from typer import Option
 
 from budgets.state import RunState
-from objectives import registry
-from objectives.api import Objective, ObjectiveSpec
+from objectives.api import Objective
 from orchestrator.checks.space import LEAST_SEEDS, CheckRequest
 from orchestrator.cli.options import (
     DEFAULT_ROOT,
@@ -39,6 +38,7 @@ from orchestrator.config.asked import Conduct, window_of
 from orchestrator.config.sections import MOST_SEEDS
 from orchestrator.execution.engine import Engine
 from orchestrator.planning.request import Request
+from orchestrator.records.planned import objective_of
 from orchestrator.records.recorded import find_run, load_state
 
 ANALYZE_SEEDS = 4
@@ -130,7 +130,7 @@ def analyze(
 def same_objective(state: RunState) -> Objective:
     """The objective that the run searched. Raises ValueError where it would score otherwise now."""
     plan = state.plan
-    objective = registry.load(ObjectiveSpec.model_validate(plan.objective))
+    objective = objective_of(plan)
     if objective.fingerprint != plan.objective_fingerprint:
         raise ValueError(
             f"{plan.run_id} searched {plan.objective['name']} "

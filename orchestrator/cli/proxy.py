@@ -7,8 +7,7 @@ from typer import Option
 
 from budgets.proxy.certificate import LEAST_CANDIDATES
 from budgets.state import RunState
-from objectives import registry
-from objectives.api import Objective, ObjectiveSpec
+from objectives.api import Objective
 from orchestrator.checks.proxy import ProxyCheckRequest, near
 from orchestrator.cli.options import (
     DEFAULT_ROOT,
@@ -40,6 +39,7 @@ from orchestrator.config.asked import Conduct, window_of
 from orchestrator.config.sections import MOST_SEEDS
 from orchestrator.execution.engine import Engine
 from orchestrator.planning.request import Request
+from orchestrator.records.planned import objective_of
 from orchestrator.records.recorded import find_run, load_state
 
 proxies = typer.Typer(
@@ -144,4 +144,4 @@ def _objective(name: str | None, settings: list[str] | None, state: RunState | N
         return load_objective(name or "nanochat", settings)
     if name is not None or settings:
         raise ValueError("--run has its own objective: leave out --objective and --set")
-    return registry.load(ObjectiveSpec.model_validate(state.plan.objective))
+    return objective_of(state.plan)

@@ -8,7 +8,6 @@ from budgets.plain import plain
 from budgets.table import table
 from budgets.terms import Plan
 from budgets.words import duration, in_bytes
-from objectives.api import ObjectiveSpec
 from objectives.registry import kind
 from orchestrator.planning.barrier import Simulated
 from orchestrator.planning.basis_text import basis_lines
@@ -18,6 +17,7 @@ from orchestrator.planning.plan_text import bad_luck, planned, terms
 from orchestrator.planning.power_text import power_lines
 from orchestrator.planning.preview import Preview
 from orchestrator.planning.room import Room
+from orchestrator.records.planned import spec_of
 
 TIMES = (">half end within", ">nine in ten within", ">idle", ">device-hours")
 
@@ -25,7 +25,7 @@ TIMES = (">half end within", ">nine in ten within", ">idle", ">device-hours")
 def to_markdown(page: Page) -> str:
     """The tiers side by side, with everything that was assumed."""
     plan = page.tiers[0].plan
-    devices, name = plan.devices, kind(ObjectiveSpec.model_validate(plan.objective))
+    devices, name = plan.devices, kind(spec_of(plan))
     parts = (
         [f"# {plan.phase} of {plain(name)} on {devices.count} x {devices.name}"],
         _beginning(plan),

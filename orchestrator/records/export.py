@@ -11,7 +11,7 @@ from budgets.events import Settled
 from budgets.ledger.storage import document, write_aside
 from budgets.plain import printable
 from budgets.state import Batch, Generation, Panel, RunState
-from orchestrator.records.attempts import knobs_of
+from orchestrator.records.planned import knobs_of, space_of
 
 Format = Literal["csv", "json", "parquet"]
 Row = dict[str, Any]
@@ -73,8 +73,9 @@ def arm_of(batch: Batch, candidate: int) -> str:
 def export_rows(state: RunState) -> list[Row]:
     """The columns of `progress.csv`; what it was charged; `knob.NAME` in units, `metric.NAME`."""
     rows = []
+    space = space_of(state.plan)
     for batch, event in settlements(state):
-        knobs = knobs_of(state.plan, batch, event.candidate)
+        knobs = knobs_of(batch, event.candidate, space)
         rows.append(
             {
                 **_columns(batch, event),

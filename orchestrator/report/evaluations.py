@@ -9,6 +9,7 @@ from budgets.state import Batch, Generation, RunState, Try
 from objectives.space import SearchSpace
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.export import arm_of
+from orchestrator.records.planned import knobs_of, space_of
 from orchestrator.report.model import Evaluation, InFlight
 from orchestrator.report.times import Noted, RunClock
 
@@ -90,7 +91,7 @@ def _slots(found: list[Ended]) -> dict[AttemptKey, tuple[str, int]]:
 
 def evaluations(state: RunState, found: list[Ended]) -> tuple[Evaluation, ...]:
     """Everything there is to say of each attempt that is over."""
-    space = SearchSpace.model_validate(state.plan.space)
+    space = space_of(state.plan)
     return tuple(_evaluation(one, space) for one in found)
 
 
@@ -109,7 +110,7 @@ def _evaluation(one: Ended, space: SearchSpace) -> Evaluation:
         status=end.status,
         score=end.score,
         point=batch.points[end.candidate],
-        knobs=_knobs(batch, end.candidate, space),
+        knobs=knobs_of(batch, end.candidate, space),
         session=one.attempt.session,
         device=one.device,
         began=one.began_ms / 1000,
@@ -156,9 +157,3 @@ def is_short(batch: Batch) -> bool:
     if isinstance(batch, Generation):
         return not batch.is_full
     return batch.panel == "proxy"
-
-
-def _knobs(batch: Batch, candidate: int, space: SearchSpace) -> dict[str, float]:
-    if isinstance(batch, Generation) and batch.conditions:
-        return batch.conditions[candidate].knobs
-    return space.decode(batch.points[candidate])

@@ -20,12 +20,13 @@ from budgets.verdict.findings import findings as findings_of
 from objectives.space import SearchSpace
 from orchestrator.records import manifest, metrics
 from orchestrator.records.export import COLUMNS, progress_rows, to_csv
+from orchestrator.records.planned import space_of
 
 
 def recommended_knobs(state: RunState) -> dict[str, float] | None:
     """The recommendation in the knobs' own units; None before a generation was told."""
     point = recommendation(state)
-    return None if point is None else SearchSpace.model_validate(state.plan.space).decode(point)
+    return None if point is None else space_of(state.plan).decode(point)
 
 
 def markdown(state: RunState, verdict: Verdict | None = None) -> str:
@@ -106,7 +107,7 @@ def progress_csv(state: RunState) -> str:
 
 def best(state: RunState) -> dict[str, Any]:
     """The recommendation with its evidence, or that there is none; and the baseline."""
-    space = SearchSpace.model_validate(state.plan.space)
+    space = space_of(state.plan)
     report, found = budget_report(state), findings_of(state)
     point, knobs = report.recommendation, recommended_knobs(state)
     return {
@@ -173,7 +174,7 @@ def findings(state: RunState) -> dict[str, Any]:
 
 def _compared(state: RunState) -> dict[str, dict[str, float]]:
     """Each knob's values: the ends and the baseline, or those around a recommendation."""
-    space, plan = SearchSpace.model_validate(state.plan.space), state.plan
+    space, plan = space_of(state.plan), state.plan
     if plan.proxy is not None:
         return {}
     if centre_of(plan) == "baseline":

@@ -10,7 +10,7 @@ from budgets.following import BEGINNING, readings
 from budgets.state import RunState
 from budgets.terms import Plan, SearchTerms, Source
 from objectives import registry
-from objectives.api import Objective, ObjectiveSpec
+from objectives.api import Objective
 from objectives.space import SearchSpace
 from orchestrator.checks.space import stands_for
 from orchestrator.config.document import as_assigned
@@ -18,6 +18,7 @@ from orchestrator.planning.differences import deciding, differing
 from orchestrator.planning.known_knobs import Known, known_knobs
 from orchestrator.planning.plan import Succession
 from orchestrator.planning.request import Request, method_of
+from orchestrator.records.planned import objective_of, space_of
 from orchestrator.records.recorded import find_run, load_state
 from orchestrator.warm import distribution
 
@@ -82,7 +83,7 @@ def _require_same(run_id: str, plan: Plan, request: Request) -> None:
     """Raises ValueError, naming what differs, unless the same is tuned on the same data."""
     assert request.follows is not None
     variant, objective = request.follows.variant, request.objective
-    earlier = registry.load(ObjectiveSpec.model_validate(plan.objective))
+    earlier = objective_of(plan)
     theirs, ours = _identity(earlier, variant), _identity(objective, variant)
     theirs["provenance"] = deciding(plan.provenance)
     changed = list(differing("", theirs, ours))
@@ -125,7 +126,7 @@ def _added(run_id: str, plan: Plan, request: Request) -> tuple[str, ...]:
     if request.follows.variant == "robust":
         return ()
     ours = {knob.name: knob for knob in request.objective.space.knobs}
-    theirs = {knob.name: knob for knob in SearchSpace.model_validate(plan.space).knobs}
+    theirs = {knob.name: knob for knob in space_of(plan).knobs}
     for name, knob in theirs.items():
         if name not in ours:
             raise ValueError(
@@ -154,7 +155,7 @@ def recommended(run_id: str, state: RunState, space: SearchSpace) -> tuple[float
     point = stands_for(state)
     if point is None:
         raise ValueError(f"--from: {run_id} has told no generation yet: there is nothing to follow")
-    names = (knob.name for knob in SearchSpace.model_validate(state.plan.space).knobs)
+    names = (knob.name for knob in space_of(state.plan).knobs)
     known = dict(zip(names, point, strict=True))
     return tuple(
         known[knob.name] if knob.name in known else knob.encode(knob.baseline)

@@ -35,7 +35,8 @@ from orchestrator.execution.attempts import (
 from orchestrator.execution.evaluate import Attempt, Outcome
 from orchestrator.execution.recovery import Unknown, Unstarted, recover
 from orchestrator.planning.differences import differences
-from orchestrator.records.attempts import attempt_place, knobs_of
+from orchestrator.records.attempts import attempt_place
+from orchestrator.records.planned import knobs_of, space_of
 from orchestrator.running.settle import attempt_id, late, settled, settles
 from orchestrator.running.tries import avoided, before, form, judged, times_lighter
 
@@ -158,7 +159,7 @@ class Run:
             attempt_id=self._attempt_id(reserved),
             directory=self.directory / "eval" / attempt_place(reserved),
             objective=made.objective,
-            knobs=knobs_of(plan, batch, reserved.candidate),
+            knobs=knobs_of(batch, reserved.candidate, space_of(plan)),
             seed=reserved.seed,
             limits=plan.limits.stretched(made.length),
             owner=self.owner,

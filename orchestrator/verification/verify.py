@@ -20,7 +20,6 @@ from budgets.report.liveness import centre_of, moved
 from budgets.report.model import BudgetReport
 from budgets.state import RunState
 from budgets.terms import Inherited, Parent, Plan, SearchTerms, Source
-from objectives.space import SearchSpace
 from orchestrator.checks.space import stands_for
 from orchestrator.execution.attempts import SUMMARY
 from orchestrator.execution.attempts import read as read_file
@@ -28,6 +27,7 @@ from orchestrator.execution.evaluate import Outcome
 from orchestrator.planning.seeds import evaluation_seeds
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.diverged import DivergedError, ReplayError
+from orchestrator.records.planned import space_of
 from orchestrator.records.recorded import is_set_aside, is_there
 from orchestrator.running.follow import recommended
 from orchestrator.running.settle import attempt_id, settled, settles
@@ -177,7 +177,7 @@ def _one_knob_each(directory: Path, state: RunState) -> str:
     plan = state.plan
     for generation in state.generations:
         if plan.parent is None:
-            if generation.points[0] != SearchSpace.model_validate(plan.space).baseline:
+            if generation.points[0] != space_of(plan).baseline:
                 raise DivergedError("candidate 0 is not the baseline of the plan's space")
         elif generation.points[0] != _recommended(directory, plan.parent, generation.points[0]):
             raise DivergedError(f"candidate 0 is not the recommendation of {plan.parent.run_id}")
@@ -274,7 +274,7 @@ def _source(directory: Path, plan: Plan, source: Source) -> str:
     for number, record in enumerate(records):
         if record.digest == source.head:
             then = fold(records[: number + 1])
-            point = recommended(source.run_id, then, SearchSpace.model_validate(plan.space))
+            point = recommended(source.run_id, then, space_of(plan))
             grade = "" if then.decided is None else then.decided.grade
             if (point, grade) != (source.point, source.grade):
                 raise DivergedError(f"the plan's source is not what {path} says")
@@ -288,7 +288,7 @@ def _start(directory: Path, plan: Plan, inherited: Inherited) -> str:
     if then is None:
         return f"start: the ledger of {inherited.run_id} is not beside this run, or another one"
     assert plan.search is not None
-    space = SearchSpace.model_validate(plan.space)
+    space = space_of(plan)
     try:
         stood = carried(inherited.run_id, then, space)
     except ValueError as error:
