@@ -55,10 +55,53 @@ class ProxyCheckRequest:
         )
 
     def name(self, kind: str) -> str:
-        return proxy_check_name(self, kind)
+        """The check's id. What was asked decides it, so the same command finds the same check."""
+        terms, around = self.terms, self.near
+        asked = (
+            self.fraction,
+            self.candidates,
+            self.seeds,
+            terms.evaluation_seed,
+            terms.limit_seconds,
+            terms.stall_seconds,
+            terms.max_evals,
+            terms.max_device_hours,
+            terms.max_hours,
+            terms.max_cost,
+            terms.window,
+            terms.price_per_device_hour,
+            None if around is None else (around.run_id, around.centre, around.sigma),
+        )
+        return f"proxy-{check_family(terms.objective, kind)}-{short_hash(repr(asked))}"
 
     def plan(self, devices: Devices, calibration: Calibration | None) -> Plan:
-        return proxy_check_plan(self, devices, calibration)
+        """The plan of a proxy check: one generation in full, its candidates short beside it.
+
+        Raises ValueError where a cap on evaluations does not pay for both.
+        """
+        terms, around = self.terms, self.near
+        check_population(self.candidates)
+        shape = Envelope(population=self.candidates, generations=1, seeds_per_candidate=self.seeds)
+        return Plan(
+            run_id=self.name(devices.kind),
+            phase="check",
+            tier=None,
+            nominal=shape,
+            resolved=shape,
+            reasons=(),
+            search=None,
+            evaluation_seed=terms.evaluation_seed,
+            limits=limits_for(terms.limit_seconds, terms.stall_seconds, devices, calibration),
+            caps=_caps(terms, shape.evaluations),
+            price_per_device_hour=terms.price_per_device_hour,
+            devices=devices,
+            calibration=calibration,
+            parent=None
+            if around is None
+            else Parent(run_id=around.run_id, head=around.head, device_ms=0, open_ms=0),
+            proxy=proxy_terms(terms.objective, self.fraction, calibration),
+            **described(terms.objective),
+        )
 
     def in_words(self, plan: Plan) -> str:
         assert plan.proxy is not None
@@ -85,61 +128,6 @@ def near(state: RunState) -> Near:
     if point is None or told is None:
         raise ValueError(f"--run: {plan.run_id} recommends nothing: there is nowhere to look")
     return Near(plan.run_id, state.head, point, told.sigma)
-
-
-def proxy_check_name(request: ProxyCheckRequest, kind: str) -> str:
-    """The check's id. What was asked decides it, so the same command finds the same check."""
-    terms, around = request.terms, request.near
-    asked = (
-        request.fraction,
-        request.candidates,
-        request.seeds,
-        terms.evaluation_seed,
-        terms.limit_seconds,
-        terms.stall_seconds,
-        terms.max_evals,
-        terms.max_device_hours,
-        terms.max_hours,
-        terms.max_cost,
-        terms.window,
-        terms.price_per_device_hour,
-        None if around is None else (around.run_id, around.centre, around.sigma),
-    )
-    return f"proxy-{check_family(terms.objective, kind)}-{short_hash(repr(asked))}"
-
-
-def proxy_check_plan(
-    request: ProxyCheckRequest, devices: Devices, calibration: Calibration | None
-) -> Plan:
-    """The plan of a proxy check: one generation in full, its candidates short beside it.
-
-    Raises ValueError where a cap on evaluations does not pay for both.
-    """
-    terms, around = request.terms, request.near
-    check_population(request.candidates)
-    shape = Envelope(
-        population=request.candidates, generations=1, seeds_per_candidate=request.seeds
-    )
-    return Plan(
-        run_id=proxy_check_name(request, devices.kind),
-        phase="check",
-        tier=None,
-        nominal=shape,
-        resolved=shape,
-        reasons=(),
-        search=None,
-        evaluation_seed=terms.evaluation_seed,
-        limits=limits_for(terms.limit_seconds, terms.stall_seconds, devices, calibration),
-        caps=_caps(terms, shape.evaluations),
-        price_per_device_hour=terms.price_per_device_hour,
-        devices=devices,
-        calibration=calibration,
-        parent=None
-        if around is None
-        else Parent(run_id=around.run_id, head=around.head, device_ms=0, open_ms=0),
-        proxy=proxy_terms(terms.objective, request.fraction, calibration),
-        **described(terms.objective),
-    )
 
 
 def _caps(terms: Request, evaluations: int) -> Caps:

@@ -76,10 +76,56 @@ class CheckRequest:
         return points_around(space, self.names(), self.around)
 
     def name(self, kind: str) -> str:
-        return check_name(self, kind)
+        """The check's id. What was asked decides it, so the same command finds the same check."""
+        terms = self.terms
+        asked = (
+            *self.names(),
+            self.seeds,
+            terms.evaluation_seed,
+            terms.limit_seconds,
+            terms.stall_seconds,
+            terms.max_evals,
+            terms.max_device_hours,
+            terms.max_hours,
+            terms.max_cost,
+            terms.window,
+            terms.price_per_device_hour,
+        )
+        family = check_family(terms.objective, kind)
+        if (around := self.around) is None:
+            return f"{family}-{short_hash(repr(asked))}"
+        looked = (*asked, around.run_id, around.centre, around.steps)
+        return f"analyze-{family}-{short_hash(repr(looked))}"
 
     def plan(self, devices: Devices, calibration: Calibration | None) -> Plan:
-        return check_plan(self, devices, calibration)
+        """The plan of a check: one generation, every point on the same seeds.
+
+        A cap on evaluations leaves it fewer seeds. Raises ValueError where that is too few. The run
+        whose recommendation it looks around is its parent, of which it pays nothing.
+        """
+        terms, around = self.terms, self.around
+        points = len(self.points())
+        nominal = Envelope(population=points, generations=1, seeds_per_candidate=self.seeds)
+        resolved, reasons = _affordable(nominal, terms.max_evals)
+        return Plan(
+            run_id=self.name(devices.kind),
+            phase="check",
+            tier=None,
+            nominal=nominal,
+            resolved=resolved,
+            reasons=reasons,
+            search=None,
+            evaluation_seed=terms.evaluation_seed,
+            limits=limits_for(terms.limit_seconds, terms.stall_seconds, devices, calibration),
+            caps=caps_for(terms, terms.max_evals or resolved.evaluations),
+            price_per_device_hour=terms.price_per_device_hour,
+            devices=devices,
+            calibration=calibration,
+            parent=None
+            if around is None
+            else Parent(run_id=around.run_id, head=around.head, device_ms=0, open_ms=0),
+            **described(terms.objective),
+        )
 
     def in_words(self, plan: Plan) -> str:
         shape = plan.resolved
@@ -148,60 +194,6 @@ def _other_ends(knob: Knob) -> list[float]:
     """The ends of the unit interval at which the knob has another value than its baseline."""
     baseline = knob.encode(knob.baseline)
     return [e for e in (0.0, 1.0) if abs(knob.encode(knob.decode(e)) - baseline) > 1e-9]
-
-
-def check_name(request: CheckRequest, kind: str) -> str:
-    """The check's id. What was asked decides it, so the same command finds the same check."""
-    terms = request.terms
-    asked = (
-        *request.names(),
-        request.seeds,
-        terms.evaluation_seed,
-        terms.limit_seconds,
-        terms.stall_seconds,
-        terms.max_evals,
-        terms.max_device_hours,
-        terms.max_hours,
-        terms.max_cost,
-        terms.window,
-        terms.price_per_device_hour,
-    )
-    family = check_family(terms.objective, kind)
-    if (around := request.around) is None:
-        return f"{family}-{short_hash(repr(asked))}"
-    looked = (*asked, around.run_id, around.centre, around.steps)
-    return f"analyze-{family}-{short_hash(repr(looked))}"
-
-
-def check_plan(request: CheckRequest, devices: Devices, calibration: Calibration | None) -> Plan:
-    """The plan of a check: one generation, every point on the same seeds.
-
-    A cap on evaluations leaves it fewer seeds. Raises ValueError where that is too few. The run
-    whose recommendation it looks around is its parent, of which it pays nothing.
-    """
-    terms, around = request.terms, request.around
-    points = len(request.points())
-    nominal = Envelope(population=points, generations=1, seeds_per_candidate=request.seeds)
-    resolved, reasons = _affordable(nominal, terms.max_evals)
-    return Plan(
-        run_id=check_name(request, devices.kind),
-        phase="check",
-        tier=None,
-        nominal=nominal,
-        resolved=resolved,
-        reasons=reasons,
-        search=None,
-        evaluation_seed=terms.evaluation_seed,
-        limits=limits_for(terms.limit_seconds, terms.stall_seconds, devices, calibration),
-        caps=caps_for(terms, terms.max_evals or resolved.evaluations),
-        price_per_device_hour=terms.price_per_device_hour,
-        devices=devices,
-        calibration=calibration,
-        parent=None
-        if around is None
-        else Parent(run_id=around.run_id, head=around.head, device_ms=0, open_ms=0),
-        **described(terms.objective),
-    )
 
 
 def _affordable(nominal: Envelope, most: int | None) -> tuple[Envelope, tuple[str, ...]]:

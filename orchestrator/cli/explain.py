@@ -23,7 +23,7 @@ from orchestrator.cli.options import (
 )
 from orchestrator.cli.terminal import console, print_json
 from orchestrator.config.resolve import Given, resolve
-from orchestrator.config.thresholds import changes
+from orchestrator.config.thresholds import read_changes
 from orchestrator.records.recorded import find_run, load_state
 
 
@@ -54,7 +54,7 @@ def explain(
         return
     if settings or preset or profile:
         raise ValueError(f"--set, --preset, --profile are for a configuration file, got {run!r}")
-    asked = changes(thresholds)
+    asked = {} if thresholds is None else read_changes(thresholds)
     if run is None:
         limits = Thresholds.model_validate(asked)
         directory, saw = None, {}

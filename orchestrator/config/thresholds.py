@@ -13,20 +13,6 @@ TABLE = "thresholds"
 """Of a file that holds other things too."""
 
 
-def changes(
-    file: Path | None, patience: int | None = None, min_improve: float | None = None
-) -> dict[str, Any]:
-    """What is asked for, by field of `Thresholds`: an option goes before the file.
-
-    Raises ValueError on what is no threshold or no value of one, naming file or field.
-    """
-    asked = {} if file is None else read_changes(file)
-    options = {"patience_generations": patience, "patience_improve": min_improve}
-    given = {name: value for name, value in options.items() if value is not None}
-    Thresholds.model_validate(given)
-    return {**asked, **given}
-
-
 def read_changes(file: Path) -> dict[str, Any]:
     """The thresholds in a TOML file: its keys, or those of its table `[thresholds]`.
 

@@ -48,11 +48,11 @@ def write_generation(directory: Path, state: RunState) -> None:
     write_aside(reports / f"{name}.json", document(budget_report(state).model_dump()))
 
 
-def write_run(directory: Path, state: RunState, source: Mapping[str, str] | None = None) -> None:
+def write_run(directory: Path, state: RunState) -> None:
     """`run.json`, `progress.csv` and `summary.md` for the run as it stands; and what it found.
 
-    That is `best.json` of a search, `check.json` of a check, `effects.json` of a campaign, whose
-    `manifest.json` names its `source`. `metrics.jsonl` is there already but for what was missed.
+    That is `best.json` of a search, `check.json` of a check, `effects.json` of a campaign and its
+    `manifest.json`. `metrics.jsonl` is there already but for what was missed.
     """
     metrics.complete(directory, state)
     write_aside(directory / "run.json", document(state.plan.model_dump(mode="json")))
@@ -65,7 +65,7 @@ def write_run(directory: Path, state: RunState, source: Mapping[str, str] | None
     if state.plan.phase == "check":
         write_aside(directory / "check.json", document(findings(state)))
     if state.plan.campaign is not None:
-        manifest.refresh(directory, state, source)
+        manifest.refresh(directory, state)
         write_aside(directory / "effects.json", document(effects(report)))
 
 

@@ -24,7 +24,7 @@ from budgets.ledger.head import HEAD
 from budgets.terms import PanelName
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.evaluate import Attempt, Outcome, Slots
-from orchestrator.execution.executors import InlineExecutor
+from orchestrator.execution.inline import InlineExecutor
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.recorded import Result
 from orchestrator.running import artifacts

@@ -14,7 +14,7 @@ from budgets.ledger.chain import LEDGER, read
 from orchestrator.execution.attempts import write_summary
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.evaluate import Attempt, Outcome, Slots
-from orchestrator.execution.executors import InlineExecutor
+from orchestrator.execution.inline import InlineExecutor
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.recorded import Result
 from orchestrator.verification.verify import verify

@@ -14,13 +14,10 @@ from orchestrator.charts.chart import (
     Note,
     Plot,
     Points,
-    Role,
     Rule,
 )
 from orchestrator.report.model import ArmScores, Comparison, Report
 from orchestrator.report.plots.words import columns_for, sentences
-
-ROLES: tuple[Role, ...] = ("series1", "series2", "series3", "series4", "series5", "series6")
 
 NAME_WIDTH = 32
 

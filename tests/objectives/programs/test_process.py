@@ -15,7 +15,8 @@ import pytest
 
 from objectives.api import CommandLine, DivergedError, OutOfMemoryError, SetupError
 from objectives.programs import kernel, process
-from objectives.programs.process import Ended, ProgramFailedError, run
+from objectives.programs.ended import Ended, ProgramFailedError
+from objectives.programs.process import run
 
 Run = Callable[..., Ended]
 

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from budgets.terms import Thresholds
-from orchestrator.config.thresholds import changes, read_changes
+from orchestrator.config.thresholds import read_changes
 from orchestrator.records.recorded import load_state
 
 if TYPE_CHECKING:
@@ -43,17 +43,6 @@ def test_a_file_changes_what_it_names_and_nothing_else(write: WriteToml, table: 
 
 def test_an_empty_file_changes_nothing(write: WriteToml) -> None:
     assert read_changes(write("")) == read_changes(write("[thresholds]\n")) == {}
-
-
-def test_an_option_goes_before_the_file(write: WriteToml) -> None:
-    file = write("patience_generations = 4\npatience_improve = 0.5\nedge = 0.1\n")
-    assert changes(file, patience=2) == {
-        "patience_generations": 2,
-        "patience_improve": 0.5,
-        "edge": 0.1,
-    }
-    assert changes(None, min_improve=0.0) == {"patience_improve": 0.0}
-    assert changes(None) == {}
 
 
 @pytest.mark.parametrize(

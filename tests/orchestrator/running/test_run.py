@@ -15,7 +15,8 @@ from budgets.ledger.writer import Ledger
 from budgets.report.model import budget_report
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.evaluate import Attempt, Outcome, Slots
-from orchestrator.execution.executors import EngineError, InlineExecutor
+from orchestrator.execution.inline import InlineExecutor
+from orchestrator.execution.server import EngineError
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.recorded import Result
 from orchestrator.running import artifacts

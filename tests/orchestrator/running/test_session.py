@@ -25,7 +25,7 @@ from budgets.terms import Window
 from orchestrator.cli import terminal
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.evaluate import Outcome, Slots
-from orchestrator.execution.executors import InlineExecutor
+from orchestrator.execution.inline import InlineExecutor
 from orchestrator.planning.request import Confirm
 from orchestrator.records.recorded import Result
 from orchestrator.running.amend import Amendment, amend

@@ -20,7 +20,8 @@ from orchestrator.execution.attempts import CONFIG, STARTED, SUMMARY, Started, w
 from orchestrator.execution.attempts import read as read_file
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.evaluate import Attempt, Outcome, Slots
-from orchestrator.execution.executors import InlineExecutor, LocalExecutor
+from orchestrator.execution.executors import LocalExecutor
+from orchestrator.execution.inline import InlineExecutor
 from orchestrator.execution.launch import Program
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.recorded import Result
