@@ -89,3 +89,16 @@ def shown(value: object, most: int = LONGEST_SHOWN) -> str:
 def cut(text: str, most: int) -> str:
     """`text`, or as much of it as there is room for."""
     return text if len(text) <= most else f"{text[:most]}..."
+
+
+class TwinKeysError(ValueError):
+    """JSON that says two things about one key, by whose name it goes."""
+
+
+def each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """For `json.loads`: an object. Raises TwinKeysError."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise TwinKeysError(next(key for key in keys if keys.count(key) > 1))
+    return found

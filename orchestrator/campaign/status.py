@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from os.path import isdir
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from budgets.terms import Thresholds
 from budgets.words import duration
 from orchestrator.campaign.runs import in_flight, matrix_of_runs
 from orchestrator.records.heard import Heard, hear
-from orchestrator.records.manifest import Manifest, read_manifest
+from orchestrator.records.manifest import Manifest, manifest_at
 from orchestrator.records.recorded import find_run, is_there
 
 
@@ -73,11 +72,8 @@ def find_board(run: str | None, root: Path, now: datetime) -> Board | None:
 
     Raises ValueError where there is nothing, or what there is cannot be read.
     """
-    for place in () if run is None else (Path(run), root / "campaign" / run):
-        if not isdir(place):  # False also for what is no path at all
-            continue
-        if not is_there(place / LEDGER) and (manifest := read_manifest(place)) is not None:
-            return board_of_runs(place, manifest, now)
+    if run is not None and (found := manifest_at(run, root)) is not None:
+        return board_of_runs(*found, now)
     directory = find_run(run, root)
     if not _is_campaign(directory / LEDGER):
         return None

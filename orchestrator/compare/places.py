@@ -1,13 +1,13 @@
 """Which runs are meant: by id, by directory, or all of a campaign's cells."""
 
 from collections.abc import Iterator, Sequence
-from os.path import isdir, normpath
+from os.path import normpath
 from pathlib import Path
 
 from budgets.ledger.chain import LEDGER
 from orchestrator.campaign.runs import DEPTHS
-from orchestrator.records.manifest import read_manifest
-from orchestrator.records.recorded import find_run, is_there, recorded_plan
+from orchestrator.records.manifest import manifest_at
+from orchestrator.records.recorded import find_run, recorded_plan
 
 FEWEST, MOST = 2, 20
 """Runs that are side by side."""
@@ -40,14 +40,13 @@ def _hint(found: Sequence[Path]) -> str:
 
 
 def _runs_of(name: str, root: Path) -> Iterator[Path]:
-    for place in (Path(name), root / "campaign" / name):
-        if isdir(place) and not is_there(place / LEDGER):
-            manifest = read_manifest(place)
-            if manifest is not None:
-                cells = (_run_in(Path(normpath(place / run.directory))) for run in manifest.runs)
-                yield from (cell for cell in cells if cell is not None)
-                return
-    yield find_run(name, root)
+    found = manifest_at(name, root)
+    if found is None:
+        yield find_run(name, root)
+        return
+    place, manifest = found
+    cells = (_run_in(Path(normpath(place / run.directory))) for run in manifest.runs)
+    yield from (cell for cell in cells if cell is not None)
 
 
 def _run_in(place: Path) -> Path | None:

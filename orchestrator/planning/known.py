@@ -1,14 +1,14 @@
 """Settings that a person knows to be good: read from a file, as points of the unit cube."""
 
 import json
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isclose, isfinite
 from pathlib import Path
 from typing import Any
 
-from objectives.settings import shown, unknown
+from objectives.files import read_text, read_toml
+from objectives.settings import TwinKeysError, each_key_once, shown, unknown
 from objectives.space import Knob, SearchSpace
 
 OPTION, TABLES = "--known", "settings"
@@ -133,24 +133,12 @@ _FORMS = {
 def _parsed(file: Path) -> Any:
     if file.suffix not in _FORMS:
         raise ValueError(f"{OPTION} {file}: expected a file that ends in .toml or .json")
-    if not file.is_file():
-        raise ValueError(f"{OPTION} {file}: expected a file, and there is none")
+    place = f"{OPTION} {file}"
+    if file.suffix == ".toml":
+        return read_toml(file, place)
     try:
-        if file.stat().st_size > LARGEST:
-            raise ValueError(f"it has more than {LARGEST} bytes")
-        text = file.read_text(encoding="utf-8")
-        return tomllib.loads(text) if file.suffix == ".toml" else _json(text)
-    except OSError as error:
-        raise ValueError(f"{OPTION} {file}: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:  # no text, or not what it says it is
-        kind = file.suffix[1:].upper()
-        raise ValueError(f"{OPTION} {file} cannot be read as {kind}: {error}") from error
-
-
-def _json(text: str) -> Any:
-    def each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        if len(dict(pairs)) < len(pairs):
-            raise ValueError(f"an object names a key twice: {shown([key for key, _ in pairs])}")
-        return dict(pairs)
-
-    return json.loads(text, object_pairs_hook=each_key_once)
+        return json.loads(read_text(file, place), object_pairs_hook=each_key_once)
+    except TwinKeysError as error:
+        raise ValueError(f"{place}: an object names the key {shown(str(error))} twice") from None
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ValueError(f"{place} is no JSON file: {error}") from error

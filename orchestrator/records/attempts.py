@@ -1,4 +1,6 @@
-"""An attempt by what its reservation says: where its files lie."""
+"""An attempt's files: where they lie, and what in them is a number."""
+
+import math
 
 from budgets.events import Reserved, Settled
 
@@ -8,3 +10,10 @@ def attempt_place(reserved: Reserved | Settled) -> str:
     again = "" if reserved.attempt == 1 else f".{reserved.attempt}"
     batch = f"{reserved.panel or 'gen'}_{reserved.generation:04d}"
     return f"{batch}/cand_{reserved.candidate:04d}/seed_{reserved.seed}{again}"
+
+
+def as_number(written: object) -> float | None:
+    """What an attempt's own files say, where it is a finite number."""
+    if isinstance(written, bool) or not isinstance(written, int | float):
+        return None
+    return float(written) if math.isfinite(written) else None

@@ -14,7 +14,7 @@ from budgets.ledger.head import read_mark
 from budgets.state import Batch, RunState
 from budgets.verdict.finalists import BASELINE, full_ones
 from orchestrator.execution.attempts import METRICS
-from orchestrator.records.attempts import attempt_place
+from orchestrator.records.attempts import as_number, attempt_place
 from orchestrator.report.files import read_whole
 from orchestrator.report.measured import scored_by
 from orchestrator.report.model import Curve
@@ -86,17 +86,11 @@ def _points(beats: Iterable[dict[str, Any]], loss: str) -> Iterator[tuple[float,
     """Step and loss wherever both are said, as long as the steps rise."""
     last = -math.inf
     for said in beats:
-        step = next((s for name in STEPS if (s := _number(said.get(name))) is not None), None)
-        value = _number(said.get(loss))
+        step = next((s for name in STEPS if (s := as_number(said.get(name))) is not None), None)
+        value = as_number(said.get(loss))
         if step is not None and value is not None and step > last:
             last = step
             yield step, value
-
-
-def _number(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value) if math.isfinite(value) else None
 
 
 def _fewer(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:

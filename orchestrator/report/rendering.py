@@ -40,11 +40,15 @@ def style() -> str:
     return f"{own}{STYLE}"
 
 
+def hash_of(sheet: str) -> str:
+    """As a policy names the only style that a page may have."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(sheet.encode()).digest()).decode()}'"
+
+
 def policy(sheet: str) -> str:
     """What a browser may do with a page of that style: show it, and load nothing at all."""
-    hashed = base64.b64encode(hashlib.sha256(sheet.encode()).digest()).decode()
     return (
-        f"default-src 'none'; style-src 'sha256-{hashed}'; img-src data:; base-uri 'none'; "
+        f"default-src 'none'; style-src {hash_of(sheet)}; img-src data:; base-uri 'none'; "
         "form-action 'none'"
     )
 
@@ -63,15 +67,8 @@ def whole(template: str, title: str, **values: Any) -> str:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("orchestrator.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_shown,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.globals.update(
+    return environment(
+        "orchestrator.report",
         kind=_kind,
         is_long=_is_long,
         place=_place,
@@ -81,7 +78,20 @@ def _environment() -> Environment:
         tall=TALL,
         wide=WIDE,
     )
-    return environment
+
+
+def environment(package: str, **known: Any) -> Environment:
+    """A package's templates: all of it escaped, and nothing unknown left out in silence."""
+    made = Environment(
+        loader=PackageLoader(package),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.globals.update(known)
+    return made
 
 
 def _shown(value: Any) -> Any:

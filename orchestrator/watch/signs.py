@@ -4,7 +4,6 @@ Read without a lock, a few KiB of each at most, and believed as little as anythi
 writes: a link, a pipe, or nonsense is no sign.
 """
 
-import math
 import os
 import stat
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from orchestrator.execution.attempts import METRICS, STARTED
+from orchestrator.records.attempts import as_number
 from orchestrator.watch.snapshot import DeviceRow, Snapshot
 
 READ_BYTES = 4096
@@ -96,16 +96,10 @@ def heartbeat(place: Path) -> Beat:
     found: dict[str, float] = {}
     for said in _objects(_end_of(place / METRICS)):
         for name in Beat._fields:
-            if name not in found and (number := _number(said.get(name))) is not None:
+            if name not in found and (number := as_number(said.get(name))) is not None:
                 found[name] = number
     beat = NO_BEAT._replace(**found)
     return beat if 0 <= (beat.progress or 0) <= 1 else beat._replace(progress=None)
-
-
-def _number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value) if math.isfinite(value) else None
 
 
 def _objects(data: bytes) -> Iterator[dict[str, Any]]:
