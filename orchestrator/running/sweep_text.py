@@ -4,7 +4,7 @@ from math import isinf
 from typing import Any
 
 from budgets.table import table
-from orchestrator.capacity.backpressure import figure
+from budgets.words import figure
 from orchestrator.capacity.fitted import Fit
 from orchestrator.running.sweep import Swept
 
