@@ -24,6 +24,7 @@ from budgets.events import (
     Status,
     Withdrawn,
 )
+from budgets.statistics.totals import total
 from budgets.terms import Arm, Condition, PanelName, Plan
 
 
@@ -126,7 +127,7 @@ class Batch(ABC):
         """Mean score over the seeds; None unless every one of them is healthy."""
         healthy = self.scores_by_seed(candidate)
         whole = len(healthy) == len(self.seeds_of(candidate))
-        return sum(healthy.values()) / len(healthy) if whole else None
+        return total(healthy.values()) / len(healthy) if whole else None
 
     def scores(self) -> list[float | None]:
         """One entry a candidate, in candidate order."""

@@ -10,6 +10,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
+from budgets.statistics.totals import total
+
 Phase = Literal["calibration", "check", "phase1", "phase2", "campaign"]
 Tier = Literal["min", "target", "max"]
 
@@ -163,7 +165,7 @@ class Calibration(Terms):
     @property
     def mean_score(self) -> float | None:
         """The baseline's score over the seeds."""
-        return sum(s.score for s in self.samples) / len(self.samples) if self.samples else None
+        return total(s.score for s in self.samples) / len(self.samples) if self.samples else None
 
     @property
     def sd_score(self) -> float | None:

@@ -140,13 +140,13 @@ class Shell:
         self._ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
         self._process = subprocess.Popen(
-            ["bash", "--norc", "--noprofile", "--noediting", "-i"],
+            ["/bin/bash", "--norc", "--noprofile", "--noediting", "-i"],
             cwd=directory,
             env={**environment, "PS1": f"{PROMPT}$?{PROMPT}", "TERM": "xterm-256color"},
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,
-            preexec_fn=_with_a_terminal,
+            preexec_fn=_with_a_terminal,  # noqa: PLW1509 - no threads yet
         )
         os.close(theirs)
         self._raw, self._more = b"", threading.Condition()

@@ -1,6 +1,6 @@
 """The budget report as Markdown for a person. No disk."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from budgets.campaign.text import campaign_lines
 from budgets.plain import plain
@@ -81,6 +81,15 @@ def amount(balance: Balance, value: float | None) -> str:
     if value is None:
         return "no cap"
     return f"{value:.0f}" if balance.currency.startswith("evaluations") else f"{value:.4f}"
+
+
+def spent(balances: Iterable[Balance]) -> str:
+    """`8 of 16 evaluations; 0.0263 device-hours`, of every currency that counts."""
+    return "; ".join(
+        f"{amount(b, b.spent)}{'' if b.cap is None else f' of {amount(b, b.cap)}'} {b.label}"
+        for b in balances
+        if b.counts
+    )
 
 
 def _budget_table(report: BudgetReport) -> list[str]:

@@ -19,6 +19,7 @@ from budgets.report.sentence import sentence
 from budgets.report.usage import idle_hours, slot_hours, wasted_hours
 from budgets.rules.triggers import Verdict, verdict_of
 from budgets.state import Generation, RunState
+from budgets.statistics.totals import total
 from budgets.verdict.finalists import stood_for
 from budgets.verdict.findings import Findings, findings
 
@@ -40,6 +41,11 @@ class Balance(_Part):
     def counts(self) -> bool:
         """Whether there is anything to say: money only where it has a price or a cap."""
         return self.currency != "cost" or self.cap is not None or self.spent > 0
+
+    @property
+    def label(self) -> str:
+        """What people are shown: `comparison evaluations` compare on fresh seeds, or lengths."""
+        return "comparison evaluations" if self.currency == "evaluations apart" else self.currency
 
 
 class GenerationRow(_Part):
@@ -269,7 +275,7 @@ def _row(generation: Generation) -> GenerationRow:
         healthy=len(healthy),
         failed=len(generation.failed),
         best=min(healthy, default=None),
-        mean=sum(healthy) / len(healthy) if healthy else None,
+        mean=total(healthy) / len(healthy) if healthy else None,
         sigma=generation.told.sigma if generation.told else None,
         eval_seconds=median(seconds) if seconds else None,
         short=not generation.is_full,

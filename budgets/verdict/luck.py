@@ -6,6 +6,7 @@ from statistics import variance
 from budgets.calibration import best_exceeded, best_of_noise
 from budgets.state import Panel, RunState
 from budgets.statistics.comparison import unexplained
+from budgets.statistics.totals import total
 from budgets.verdict.finalists import full_ones
 from budgets.verdict.gains import baseline_mean, baseline_scores
 
@@ -52,7 +53,7 @@ def _scores(panel: Panel) -> list[dict[int, float]]:
 def _pooled(parts: list[tuple[float, int]]) -> float | None:
     """The standard deviation that sums of squares, with their degrees of freedom, amount to."""
     freedom = sum(own for _, own in parts)
-    return sqrt(sum(squares for squares, _ in parts) / freedom) if freedom else None
+    return sqrt(total(squares for squares, _ in parts) / freedom) if freedom else None
 
 
 def promise(state: RunState) -> float | None:

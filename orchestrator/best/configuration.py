@@ -13,7 +13,7 @@ from objectives.space import Knob
 from orchestrator.config.sections import Top
 from orchestrator.config.text import to_toml
 from orchestrator.records.planned import space_of, spec_of
-from orchestrator.records.standing import Point
+from orchestrator.records.recommended import Point
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from budgets.words import percent
 from orchestrator.best.configuration import Configuration, KnobValue, moved
 from orchestrator.best.scale import usual_times
 from orchestrator.records.planned import spec_of
-from orchestrator.records.standing import Best, Evidence
+from orchestrator.records.recommended import Best, Evidence
 from orchestrator.running import artifacts
 
 

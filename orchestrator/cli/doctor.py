@@ -6,24 +6,8 @@ import typer
 from rich.markdown import Markdown
 from typer import Context, Option
 
-from orchestrator.cli.options import (
-    DEFAULT_ROOT,
-    Address,
-    AllowNetworkFs,
-    ConfigFile,
-    DeviceName,
-    ExecutorName,
-    Json,
-    ObjectiveName,
-    Preset,
-    Profile,
-    Root,
-    Settings,
-    Threads,
-    TierName,
-    Workers,
-    resolved_of,
-)
+from orchestrator.cli.given import resolved_of
+from orchestrator.cli.options import CONFIG, MACHINE, PLACE, TUNED, Json, keys, taking
 from orchestrator.cli.terminal import console, print_json
 from orchestrator.doctor.examine import examine
 from orchestrator.doctor.finding import as_dict, nothing_is_missing
@@ -33,21 +17,9 @@ from orchestrator.doctor.text import to_markdown
 EXIT_MISSING = 2
 
 
+@taking(keys("search.tier"), PLACE, CONFIG, TUNED, MACHINE)
 def doctor(
     context: Context,
-    config: ConfigFile = None,
-    preset: Preset = None,
-    profile: Profile = None,
-    objective: ObjectiveName = "nanochat",
-    settings: Settings = None,
-    tier: TierName = None,
-    root: Root = DEFAULT_ROOT,
-    executor: ExecutorName = "ray",
-    address: Address = None,
-    device: DeviceName = "auto",
-    workers: Workers = None,
-    threads: Threads = None,
-    allow_network_fs: AllowNetworkFs = False,
     quick: Annotated[
         bool, Option("--quick", help="Leave out what takes seconds, such as importing torch.")
     ] = False,
@@ -57,7 +29,7 @@ def doctor(
 
     Exit code 2 when something needed is missing.
     """
-    resolved = resolved_of(context, context.params)
+    resolved = resolved_of(context)
     sections = examine(subject_of(resolved, as_json=as_json, quick=quick))
     if as_json:
         print_json(as_dict(sections))

@@ -23,38 +23,27 @@ from objectives.settings import fault_in_words
 from orchestrator.cli.analyze import analyze
 from orchestrator.cli.best import best
 from orchestrator.cli.calibrate import calibrate
-from orchestrator.cli.campaign import run_campaign
 from orchestrator.cli.compare import compare
 from orchestrator.cli.doctor import doctor
 from orchestrator.cli.dry_run import show_dry_run
 from orchestrator.cli.explain import explain
+from orchestrator.cli.given import file_command, search_command
 from orchestrator.cli.history import history
 from orchestrator.cli.init import init
 from orchestrator.cli.ledger import amend, ledgers, verify
-from orchestrator.cli.options import (
-    file_command,
-    phase_command,
-)
 from orchestrator.cli.plan import plans
 from orchestrator.cli.plan_campaign import plan_campaign
+from orchestrator.cli.program import Program, examples
 from orchestrator.cli.proxy import proxies
 from orchestrator.cli.report import report
+from orchestrator.cli.run import run_file, run_search
 from orchestrator.cli.serve import serve
 from orchestrator.cli.shards import shards
 from orchestrator.cli.slurm import exports
 from orchestrator.cli.space import spaces
 from orchestrator.cli.status import status
-from orchestrator.cli.terminal import (
-    EXIT_CORRUPT,
-    EXIT_SIGNAL,
-    EXIT_STORAGE,
-    conducting,
-    examples,
-    finish,
-    print_json,
-)
+from orchestrator.cli.terminal import EXIT_CORRUPT, EXIT_SIGNAL, EXIT_STORAGE, print_json
 from orchestrator.cli.track import track
-from orchestrator.config.asked import Asked
 from orchestrator.execution.server import EngineError
 from orchestrator.records.diverged import ReplayError
 from orchestrator.version import version
@@ -62,7 +51,7 @@ from orchestrator.version import version
 EXIT_BAD_INPUT = 2
 EXIT_LOCKED, EXIT_ENGINE = 5, 7
 
-app = typer.Typer(
+app = Program(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -85,32 +74,6 @@ def _before(
     ] = False,
 ) -> None:
     """What stands before a command's name."""
-
-
-def run_phase(asked: Asked) -> None:
-    """Search, or go on searching."""
-    if not asked.tier_given:
-        raise ValueError(
-            "--tier: say how much to spend: min, target or max. "
-            f"See what each costs with: orchestrator plan {asked.request.phase}"
-        )
-    with conducting(asked.conduct) as (session, live):
-        result = session.search(
-            asked.request,
-            asked.conduct.engine.slots(),
-            asked.assumed_seconds,
-            asked.overrides,
-            accept_drift=asked.accept_drift,
-        )
-        finish(result, session.stop, live, asked.conduct.as_json)
-
-
-def run_file(asked: Asked) -> None:
-    """Run what the file describes, or go on with it."""
-    if asked.resolved.campaign is None:
-        run_phase(asked)
-    else:
-        run_campaign(asked)
 
 
 before, running, looking, proving = (
@@ -147,7 +110,7 @@ running(
         "phase1 --tier target --window 12h --run-id first",
         "phase1 --tier min --objective sphere --executor local",
     ),
-)(phase_command(run_phase, "phase1"))
+)(search_command(run_search, "phase1"))
 running(
     "phase2",
     help="Search on from a phase 1's Go, on more seeds or more knobs; the same command resumes.\n\n"
@@ -156,12 +119,12 @@ running(
         "phase2 --from first --variant robust --tier target",
         "phase2 --from first --variant expanded --tier min",
     ),
-)(phase_command(run_phase, "phase2"))
+)(search_command(run_search, "phase2"))
 running(
     "run",
     help="Run what a file describes, a search or a campaign; the same command resumes.\n\n"
     "Writes a run below RUNS_DIR; of a campaign of searches one for each.",
-    epilog=examples("run search.toml", "run search.toml --seed 2 --max-hours 6"),
+    epilog=examples("run search.toml", "run search.toml --search-seed 2 --max-hours 6"),
 )(file_command(run_file))
 app.add_typer(proxies, name="proxy", rich_help_panel="Run")
 app.add_typer(exports, name="export", rich_help_panel="Run")

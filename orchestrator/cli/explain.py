@@ -4,39 +4,36 @@ from pathlib import Path
 from typing import Annotated
 
 from rich.markdown import Markdown
-from typer import Argument
+from typer import Argument, Context
 
 from budgets.plain import plain
 from budgets.rules.table import TABLE
 from budgets.rules.text import as_dict, evidence_lines, rules_table, seen, seen_table
 from budgets.terms import Thresholds
+from orchestrator.cli.given import resolved_of
 from orchestrator.cli.init import explain_file
 from orchestrator.cli.options import (
     DEFAULT_ROOT,
+    LAID_OVER,
     Json,
-    Preset,
-    Profile,
     Root,
-    Settings,
     ThresholdsFile,
-    limits_given,
+    taking,
 )
 from orchestrator.cli.terminal import console, print_json
-from orchestrator.config.resolve import Given, resolve
 from orchestrator.config.thresholds import read_changes
 from orchestrator.records.recorded import find_run, load_state
 
 
+@taking(LAID_OVER)
 def explain(
+    context: Context,
     run: Annotated[
         str | None,
         Argument(
             metavar="RUN|FILE", help="A run, to see what fires; or a configuration, its values."
         ),
     ] = None,
-    settings: Settings = None,
-    preset: Preset = None,
-    profile: Profile = None,
     root: Root = DEFAULT_ROOT,
     thresholds: ThresholdsFile = None,
     as_json: Json = False,
@@ -48,11 +45,9 @@ def explain(
     Writes nothing.
     """
     if run is not None and _is_a_configuration(Path(run)):
-        flags = limits_given(thresholds)
-        given = Given(Path(run), preset, profile, settings or (), flags)
-        explain_file(resolve(given), as_json=as_json)
+        explain_file(resolved_of(context, Path(run)), as_json=as_json)
         return
-    if settings or preset or profile:
+    if any(context.params[option.name] for option in LAID_OVER):
         raise ValueError(f"--set, --preset, --profile are for a configuration file, got {run!r}")
     asked = {} if thresholds is None else read_changes(thresholds)
     if run is None:

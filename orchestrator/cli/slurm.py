@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.markdown import Markdown
 from typer import Argument, Context, Option
 
@@ -15,15 +14,10 @@ from budgets.plain import printable
 from objectives.api import Objective
 from orchestrator.campaign.cells import campaign_name, cells_of
 from orchestrator.campaign.conditions import factors_of
-from orchestrator.cli.options import (
-    ConfigurationFile,
-    Json,
-    Preset,
-    Profile,
-    Settings,
-    resolved_of,
-)
-from orchestrator.cli.terminal import console, examples, print_json, print_line
+from orchestrator.cli.given import resolved_of
+from orchestrator.cli.options import LAID_OVER, ConfigurationFile, Json, taking
+from orchestrator.cli.program import examples, group
+from orchestrator.cli.terminal import console, print_json, print_line
 from orchestrator.config.resolve import Resolved, resolve
 from orchestrator.slurm.asked import slurm_options
 from orchestrator.slurm.job import Export
@@ -33,11 +27,7 @@ from orchestrator.slurm.resources import resources
 from orchestrator.slurm.tree import files_of
 from orchestrator.slurm.write import write as put
 
-exports = typer.Typer(
-    help="What a file describes, for others to run.",
-    no_args_is_help=True,
-    epilog=examples("export slurm search.toml"),
-)
+exports = group("What a file describes, for others to run.", "export slurm search.toml")
 
 
 @exports.callback()
@@ -48,15 +38,13 @@ def export() -> None:
 @exports.command(
     epilog=examples("export slurm search.toml", "export slurm campaign.toml jobs --write")
 )
+@taking(LAID_OVER)
 def slurm(
     context: Context,
     file: ConfigurationFile,
     directory: Annotated[
         Path | None, Argument(metavar="DIR", help="Where to; default: the campaign's name.")
     ] = None,
-    preset: Preset = None,
-    profile: Profile = None,
-    settings: Settings = None,
     write: Annotated[bool, Option("--write", help="Create it; without: only show it.")] = False,
     over: Annotated[
         bool, Option("--replace", help="Over an export of which nothing was submitted.")
@@ -67,8 +55,7 @@ def slurm(
 
     Writes nothing; with --write the directory.
     """
-    given = {"config": file, "preset": preset, "profile": profile, "settings": settings}
-    resolved = resolved_of(context, given)
+    resolved = resolved_of(context, file)
     export = export_of(resolved, directory)
     files, notes = files_of(export), tuple(_notes(resolved, export))
     found = resources(export, _objectives(resolved))

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer import Option
@@ -15,9 +15,9 @@ from typer import Option
 from budgets.ledger.chain import LEDGER
 from budgets.plain import printable
 from budgets.report.markdown import amount
-from budgets.report.model import BudgetReport, budget_report
-from budgets.report.pace import pace
+from budgets.report.model import budget_report
 from budgets.report.pace_text import pace_line
+from budgets.state import RunState
 from orchestrator.campaign.status import Board, find_board
 from orchestrator.cli.board import show_board
 from orchestrator.cli.options import DEFAULT_ROOT, Json, Root, RunName
@@ -63,39 +63,42 @@ def _show(directory: Path, *, as_json: bool) -> None:
     found = follower.snapshot(now)
     if found is None or follower.state is None:
         raise ValueError(f"{directory / LEDGER} holds no whole record yet")
-    report, running = budget_report(follower.state), found.standing == "running"
-    timing = pace(follower.state, now) if report.decision == "continue" else None
     if as_json:
-        document = {"directory": str(directory), "running": running, **report.model_dump()}
-        slots = found.model_dump(include={"devices"})["devices"]
-        paced = None if timing is None else timing.model_dump()
-        print_json({**document, "pace": paced, "slots": slots})
+        print_json(_document(directory, follower.state, found))
         return
-    for line in (f"{directory}: {found.whose}", report.sentence, *_budget(report)):
+    for line in _lines(directory, found):
         print_line(printable(line))
-    if timing is not None:  # nobody's run ends at no time
-        moved = timing.model_copy(update={"eta": None} if found.standing == "nobody" else {})
-        print_line(printable(pace_line(moved)))
-    for line in _devices(found):
-        print_line(printable(line))
-    if report.decision == "continue" and found.standing == "nobody":
-        print_line("Repeat the command that began it to go on.")
 
 
-def _budget(report: BudgetReport) -> Iterator[str]:
-    for balance in report.balances:
-        if balance.counts:
-            free = "" if balance.free is None else " free"
-            yield (
-                f"  {balance.currency:13s} {amount(balance, balance.spent)} spent, "
-                f"{amount(balance, balance.reserved)} reserved, "
-                f"{amount(balance, balance.free)}{free}"
-            )
+def _document(directory: Path, state: RunState, found: Snapshot) -> dict[str, Any]:
+    said = found.model_dump()
+    return {
+        "directory": str(directory),
+        "running": found.standing == "running",
+        **{name: said[name] for name in ("standing", "whose")},
+        **budget_report(state).model_dump(),
+        "pace": None if found.is_over else said["pace"],
+        "slots": said["devices"],
+    }
 
 
-def _devices(found: Snapshot) -> Iterator[str]:
+def _lines(directory: Path, found: Snapshot) -> Iterator[str]:
+    yield f"{directory}: {found.whose}"
+    yield found.sentence
+    balances = [balance for balance in found.balances if balance.counts]
+    width = max(len(balance.label) for balance in balances)
+    for one in balances:
+        spent, reserved, free = (amount(one, of) for of in (one.spent, one.reserved, one.free))
+        yield f"  {one.label:{width}s}  {spent} spent, {reserved} reserved, {free}" + (
+            "" if one.free is None else " free"
+        )
+    if not found.is_over:  # nobody's run ends at no time
+        eta = {"eta": None} if found.way_on else {}
+        yield pace_line(found.pace.model_copy(update=eta))
     if found.standing == "running":
         yield from (f"  {line}" for line in told(found.devices, MOST_DEVICES))
+    if found.way_on:
+        yield found.way_on
 
 
 def _watch(board: Board | None, run: str | None, root: Path, *, as_json: bool) -> None:

@@ -27,11 +27,6 @@ EXIT_STORAGE = 8
 EXIT_SIGNAL = 128  # plus the signal's number
 
 
-def examples(*lines: str) -> str:
-    """What `--help` ends with: each is a command line, to be pasted."""
-    return "\n\n".join(("Examples:", *(f"python -m orchestrator {line}" for line in lines)))
-
-
 @contextmanager
 def conducting(how: Conduct) -> Iterator[tuple[Session, Live]]:
     """A session, and what shows it. Raises ValueError where a tracker's library is missing."""

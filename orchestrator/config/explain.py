@@ -24,14 +24,14 @@ def to_markdown(resolved: Resolved) -> Iterator[str]:
     """A table for each table of the file; what is set first, then the defaults."""
     tables: dict[str, dict[str, Any]] = {}
     for key, value in all_keys(resolved).items():
-        table, dot, _ = key.partition(".")
-        tables.setdefault(table if dot else "", {})[key] = value
-    for table, values in tables.items():
-        yield from ("", f"## [{table}]" if table else "## Above all tables", "")
+        name, dot, _ = key.partition(".")
+        tables.setdefault(name if dot else "", {})[key] = value
+    for name, values in tables.items():
+        yield from ("", f"## [{name}]" if name else "## Above all tables", "")
         rows = (
-            _row(resolved, key, name, part)
+            _row(resolved, key, own, part)
             for key, value in _set_first(resolved, values)
-            for name, part in _lines(key, value)
+            for own, part in _lines(key, value)
         )
         yield from table(("key", "value", "from"), rows)
 

@@ -14,7 +14,7 @@ from budgets.terms import Caps, Limits, Plan
 from budgets.words import counted, in_bytes
 from objectives.secrets import HIDDEN, is_secret_name, redacted
 from orchestrator.best.configuration import configuration_of
-from orchestrator.records.standing import best_of
+from orchestrator.records.recommended import best_of
 from orchestrator.report.again import UntoldError, again
 from orchestrator.report.model import Provenance
 

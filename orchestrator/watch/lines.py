@@ -20,7 +20,7 @@ from budgets.events import (
     Withdrawn,
 )
 from budgets.report.liveness import label
-from budgets.report.markdown import amount
+from budgets.report.markdown import spent
 from budgets.report.model import balances
 from budgets.report.pace import pace
 from budgets.report.pace_text import pace_line
@@ -45,10 +45,10 @@ def line_of(state: RunState, event: Event, *, brief: bool = False) -> str | None
         case Settled():
             return _evaluation(state, event)
         case GenerationTold():
-            said = _generation(state, event)
-            return said if brief else f"{said}\n  {_spent(state)}\n  {pace_line(pace(state))}"
+            said, paid = _generation(state, event), spent(balances(state))
+            return said if brief else f"{said}\n  Spent: {paid}.\n  {pace_line(pace(state))}"
         case PanelAsked():
-            return _panel(event)
+            return _panel(state, event)
         case Opened():
             return _opened(state)
         case Late() | Fired() | Decided() | Overridden() | Withdrawn():
@@ -112,15 +112,17 @@ def _batch(event: Late) -> str:
     return f"{where} {event.generation}"
 
 
-def _panel(event: PanelAsked) -> str:
+def _panel(state: RunState, event: PanelAsked) -> str:
     count = sum(map(len, event.seeds))
     if event.panel == "proxy":
         return (
             f"Generation {event.number} short as well, to see if both agree: {count} evaluations."
         )
     names = ", ".join(arm.name for arm in event.arms)
-    where = {"reference": ", in slots that would be idle", "rung": ", with more FLOPs"}
-    return f"On fresh seeds{where.get(event.panel, '')}: {names} ({count} evaluations)."
+    where = ", in slots that would be idle" if event.panel == "reference" else ""
+    if event.panel == "rung" and (rung := state.plan.confirmation and state.plan.confirmation.rung):
+        where = f", with {rung.varied.label}"
+    return f"On fresh seeds{where}: {names} ({count} evaluations)."
 
 
 def _where(state: RunState, event: Settled) -> str:
@@ -150,15 +152,6 @@ def _generation(state: RunState, event: GenerationTold) -> str:
         f"best {best:.5g}, mean {mean:.5g}{against}, {len(generation.failed)} failed, "
         f"step size {event.sigma:.3g}{_by_the_model(event.guided)}."
     )
-
-
-def _spent(state: RunState) -> str:
-    spent = "; ".join(
-        f"{amount(b, b.spent)}{'' if b.cap is None else f' of {amount(b, b.cap)}'} {b.currency}"
-        for b in balances(state)
-        if b.counts
-    )
-    return f"Spent: {spent}."
 
 
 def _by_the_model(guided: Guided | None) -> str:

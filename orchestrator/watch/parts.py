@@ -26,18 +26,17 @@ BAR = 24
 WIDE = 70
 """Columns from which on there is room for one beside how much is done."""
 
-NAME, AMOUNTS, LEAST_BAR = 19, 44, 8
-"""Columns of a currency's name, of what is said of it; with fewer than these there is no bar."""
+AMOUNTS, LEAST_BAR = 44, 8
+"""Columns of what is said of a currency; with fewer than these there is no bar."""
 
 
 def who(found: Snapshot) -> Line:
     """Which run it is, and whether somebody carries it out."""
     tier = "" if found.tier is None else f", tier {found.tier}"
-    nobody = found.standing == "nobody"
     return (
         (f"{found.phase} {found.run_id}", STRONG),
         (f"{tier}, {found.objective}: ", None),
-        (f"{found.whose}{', waiting' if nobody else ''}", ODD if nobody else None),
+        (found.whose, ODD if found.way_on else None),
     )
 
 
@@ -128,12 +127,14 @@ def means(known: Scores, width: int, glyphs: Glyphs) -> list[Line]:
 
 def budget(balances: tuple[Balance, ...], width: int, glyphs: Glyphs) -> list[Line]:
     """A line a currency: spent, reserved, cap."""
-    return [_balance(one, width, glyphs) for one in balances if one.counts]
+    shown = [one for one in balances if one.counts]
+    name = 2 + max((len(one.label) for one in shown), default=0)
+    return [_balance(one, name, width, glyphs) for one in shown]
 
 
-def _balance(one: Balance, width: int, glyphs: Glyphs) -> Line:
-    pieces: list[Piece] = [(f"{one.currency:{NAME}s}", None)]
-    columns = min(BAR, width - NAME - AMOUNTS)
+def _balance(one: Balance, name: int, width: int, glyphs: Glyphs) -> Line:
+    pieces: list[Piece] = [(f"{one.label:{name}s}", None)]
+    columns = min(BAR, width - name - AMOUNTS)
     if columns >= LEAST_BAR:
         share = (one.spent / one.cap, one.reserved / one.cap) if one.cap else None
         filled = " " * columns if share is None else bar(columns, *share, glyphs)
@@ -142,17 +143,6 @@ def _balance(one: Balance, width: int, glyphs: Glyphs) -> Line:
     cap = "no cap" if one.cap is None else f"of {amount(one, one.cap)}"
     pieces.append((f"{amount(one, one.spent)} spent{reserved}, {cap}", None))
     return tuple(pieces)
-
-
-def budget_in_a_line(balances: tuple[Balance, ...]) -> Line:
-    """All currencies where there is no room for a line each."""
-    parts = (
-        f"{amount(one, one.spent)}"
-        f"{'' if one.cap is None else f' of {amount(one, one.cap)}'} {one.currency}"
-        for one in balances
-        if one.counts
-    )
-    return ((", ".join(parts), None),)
 
 
 def arms(found: tuple[Arm, ...]) -> list[Line]:

@@ -69,7 +69,7 @@ class AsLines:
         if found.whose != self._whose:
             self._whose = found.whose
             self._say(f"{self._directory}: {found.whose}")
-            self._say(found.sentence)
+            self._say(found.said)
         return self._is_heard
 
     def _say(self, line: str) -> None:

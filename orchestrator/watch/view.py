@@ -8,6 +8,7 @@ from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
 
 from budgets.plain import printable
+from budgets.report.markdown import spent
 from orchestrator.watch import parts
 from orchestrator.watch.glyphs import FAINT, ODD, Glyphs, Line, fitted, glyphs_for, shown
 from orchestrator.watch.rows import device_lines
@@ -72,7 +73,7 @@ class View:
         rows = _shares(sizes, self._height)
         wanted["devices"] = device_lines(found.devices, rows["devices"], inner, glyphs)
         if wanted["budget"] and rows["budget"] < sizes["budget"]:
-            wanted["budget"] = [parts.budget_in_a_line(found.balances)]
+            wanted["budget"] = [((spent(found.balances), None),)]
         for name, whole in wanted.items():
             for number, line in enumerate(whole[: rows[name]]):
                 said = f"{name if number == 0 else '':{label}s}" if label else ""
@@ -101,8 +102,8 @@ def _so(found: Snapshot, width: int) -> Iterator[Line]:
     """What a person is to know or do where nothing goes on."""
     if found.decision != "continue":
         yield from (((line, None),) for line in wrap(printable(found.sentence), max(10, width)))
-    elif found.standing == "nobody":
-        yield (("Repeat the command that began it to go on.", ODD),)
+    elif found.way_on:
+        yield ((found.way_on, ODD),)
 
 
 def _shares(wanted: dict[str, int], height: int) -> Counter[str]:

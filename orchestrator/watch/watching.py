@@ -74,4 +74,4 @@ def _seen(follower: Follower, now: datetime) -> Snapshot | None:
     found = follower.snapshot(now, HEARTBEATS)
     if found is None or not follower.is_gone:
         return found
-    return found.model_copy(update={"standing": "nobody", "whose": "its ledger is gone"})
+    return found.model_copy(update={"standing": "interrupted", "whose": "its ledger is gone"})

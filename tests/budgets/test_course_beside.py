@@ -255,6 +255,7 @@ IMPOSSIBLE: list[tuple[Callable[["Tell"], "Story"], Event, str]] = [
     (beside, PanelAsked(panel="winner", arms=(arm(),), seeds=()), "1 arms, and seeds for 0"),
     (beside, PanelAsked(panel="winner", arms=(arm(),), seeds=((),)), "needs seeds, each once"),
     (beside, PanelAsked(panel="winner", arms=(arm(),), seeds=((7, 7),)), "needs seeds, each once"),
+    (beside, PanelAsked(panel="winner", arms=2 * (arm(),), seeds=((7,), ())), "needs seeds, each"),
     (beside, reserved(4711), "seed 4711 was never asked for"),
     (beside, reserved(11, candidate=1), "candidate 1, seed 11 was never asked for"),
     (beside, reserved(1, panel="winner"), "winner panel 0 was never asked"),

@@ -4,19 +4,29 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from budgets.events import Concluded, Event, Fired, Overridden, Salvaged, Status, Withdrawn
+from budgets.events import (
+    Concluded,
+    Event,
+    Fired,
+    Overridden,
+    PanelAsked,
+    Reserved,
+    Salvaged,
+    Status,
+    Withdrawn,
+)
 from budgets.fold import fold
 from budgets.ledger.chain import read
 from budgets.report.markdown import amount, to_markdown
 from budgets.report.model import BudgetReport, balances, budget_report, recommendation
 from budgets.report.pace import remaining_hours
-from budgets.terms import Calibration, Caps, Envelope
+from budgets.terms import Arm, Calibration, Caps, Envelope
 from budgets.verdict.decision import decide
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.budgets.conftest import Disk, MakeStory, Story
+    from tests.budgets.conftest import Disk, MakePlan, MakeStory, Story
 
 
 def calibrating(make_story: "MakeStory", repeats: int = 2) -> "Story":
@@ -32,10 +42,10 @@ def calibrating(make_story: "MakeStory", repeats: int = 2) -> "Story":
 
 
 def test_a_running_search_says_how_far_it_is(story: "Story") -> None:
-    assert budget_report(story.state).sentence == "Running: 0 of 2 generations finished."
+    assert budget_report(story.state).sentence == "0 of 2 generations finished."
     story.score(1.0, 2.0, 3.0, 4.0)
     story.tell()
-    assert budget_report(story.state).sentence == "Running: 1 of 2 generations finished."
+    assert budget_report(story.state).sentence == "1 of 2 generations finished."
 
 
 def test_tier_min_says_the_plumbing_works_and_never_go(story: "Story") -> None:
@@ -123,6 +133,22 @@ def test_spent_reserved_and_free_add_up_to_every_cap(make_story: "MakeStory") ->
         assert balance.free is not None
         assert balance.cap is not None
         assert balance.spent + balance.reserved + balance.free == pytest.approx(balance.cap)
+
+
+def test_what_is_reserved_beside_the_search_is_counted_there(
+    tell: "Callable[..., Story]", make_confirmed_plan: "MakePlan"
+) -> None:
+    story = tell(make_confirmed_plan(), generations=())
+    story.ask()
+    story.reserve(0)
+    arm = Arm(name="average", point=(0.5, 0.5))
+    story.say(PanelAsked(panel="winner", arms=(arm,), seeds=((7, 8),)))
+    for seed in (7, 8):
+        place: dict[str, Any] = {"panel": "winner", "generation": 0, "candidate": 0, "seed": seed}
+        story.say(Reserved(**place, attempt=1, reserve_ms=12_000))
+    own, beside = balances(story.state)[:2]
+    assert (own.spent, own.reserved) == (0, 1)
+    assert (beside.spent, beside.reserved) == (11, 2)
 
 
 def test_a_currency_without_a_cap_has_nothing_free_to_state(story: "Story") -> None:
@@ -421,7 +447,7 @@ def test_the_title_names_run_objective_phase_and_tier(
     story: "Story", make_story: "MakeStory"
 ) -> None:
     text = to_markdown(budget_report(story.state))
-    assert text.startswith("# small: sphere, phase1, tier min\n\n**Running: ")
+    assert text.startswith("# small: sphere, phase1, tier min\n\n**")
     calibration = to_markdown(budget_report(calibrating(make_story).state))
     assert calibration.startswith("# small: sphere, calibration\n")
 

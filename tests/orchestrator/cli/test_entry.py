@@ -323,7 +323,7 @@ def test_status_says_when_a_run_will_be_over_only_while_somebody_carries_it_out(
     (ledger,) = (tmp_path / "artifacts/cmaes/phase1").glob(f"*/{LEDGER}")
     ledger.write_bytes(b"".join(ledger.read_bytes().splitlines(keepends=True)[:12]))
     (ledger.parent / "head.json").unlink()
-    monkeypatch.setattr("orchestrator.records.heard.owner_is_gone", lambda owner: gone)
+    monkeypatch.setattr("orchestrator.records.standing.owner_is_gone", lambda owner: gone)
 
     said = command("status").out
 

@@ -34,7 +34,7 @@ def board(*cells: Cell) -> Board:
         directory=Path("campaign/sizes"),
         matrix=matrix,
         report=campaign_report(matrix, 0.05, is_over=False, measure="score"),
-        whose=f"{running} of {len(cells)} runs are being carried out",
+        whose=f"{running} of {len(cells)} runs running",
         sentence="It goes on.",
         objective="sphere",
     )
@@ -79,7 +79,7 @@ def test_a_pipe_hears_of_cells_that_stand_otherwise(capsys: pytest.CaptureFixtur
     assert reader.see(board(runs(6.0), WAITS))
     assert reader.see(board(OK, runs()))
     assert capsys.readouterr().out.splitlines() == [
-        "campaign/sizes: 1 of 2 runs are being carried out",
+        "campaign/sizes: 1 of 2 runs running",
         "a�[2J, seed 1: running 3/16",
         "a�[2J, seed 2: pending",
         "a�[2J, seed 1: ok 1.5",
@@ -119,4 +119,4 @@ def test_the_last_board_stays_on_the_terminal() -> None:
     console: Callable[..., Console] = Console
     with OnTerminal(console(file=terminal, force_terminal=True, color_system=None)) as reader:
         assert reader.see(board(OK))
-    assert any("runs are being carried out" in line for line in terminal.seen())
+    assert any("runs running" in line for line in terminal.seen())

@@ -33,7 +33,7 @@ def test_a_pipe_hears_where_it_stands_and_a_line_a_record(
     assert reader.see(run.snapshot())
     out = capsys.readouterr().out.splitlines()
     assert out[0] == f"{RUN}: running (pid {run.owner.pid})"
-    assert out[1] == "Running: 0 of 2 generations finished."
+    assert out[1] == "0 of 2 generations finished."
     assert out[2].startswith("[1/8]  generation 0  candidate  0  ok 1.25  in 2.0 s")
     assert len(out) == 3
 
@@ -44,7 +44,9 @@ def test_a_pipe_hears_when_nobody_carries_it_out_any_more(
     reader = AsLines(RUN)
     reader.see(Watched().snapshot())
     reader.see(Watched(owner=NOBODY).snapshot())
-    assert f"{RUN}: not running" in capsys.readouterr().out.splitlines()
+    lines = capsys.readouterr().out.splitlines()
+    assert f"{RUN}: interrupted" in lines
+    assert lines[-1].endswith("Repeat the command that began it to go on.")
 
 
 def test_a_program_gets_an_object_a_line_when_there_is_something_new(
