@@ -106,7 +106,7 @@ def _evidence_lines(evidence: Evidence | None) -> Iterator[str]:
     absolute = _bounds(evidence, _scale(evidence))
     if evidence.score is not None and absolute["mean"] is not None:
         yield (
-            f"Score {evidence.score:.6g} against {evidence.baseline_score:.6g}: lower by "
+            f"Score {evidence.score:.5g} against {evidence.baseline_score:.5g}: lower by "
             f"{absolute['mean']:.4g}{_range(absolute)}."
         )
     if evidence.gain.lower is not None:

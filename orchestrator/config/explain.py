@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from budgets.plain import plain
+from budgets.table import table
 from objectives.settings import cut
 from orchestrator.config.resolve import Resolved, all_keys
 
