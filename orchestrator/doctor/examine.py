@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from objectives.programs.environment import MARK
 from objectives.registry import kind
 from orchestrator.config.asked import Conduct
 from orchestrator.doctor import (
@@ -80,7 +81,7 @@ def _asked(subject: Subject) -> Iterator[Questions]:
     """The questions, all of them being answered at once."""
     here, quick = "orchestrator.doctor", subject.quick
     specs = {name: one.spec.model_dump() for name, one in subject.objectives.items()}
-    mark = {processes.MARK: f"doctor-{os.getpid()}"}
+    mark = {MARK: f"doctor-{os.getpid()}"}
     with ExitStack() as stack:
 
         def ask(module: str, *arguments: str, limit_seconds: float, **more: Any) -> Ask:

@@ -26,7 +26,7 @@ from budgets.report.pace import pace
 from budgets.report.pace_text import pace_line
 from budgets.state import RunState
 from budgets.verdict.findings import title
-from budgets.words import duration
+from budgets.words import duration, precise_duration
 
 
 def is_lasting(event: Event) -> bool:
@@ -102,8 +102,8 @@ def _evaluation(state: RunState, event: Settled) -> str:
     adopted = "  recovered" if event.recovered else ""
     again = f"  to be tried again {event.again}" if event.again else ""
     return (
-        f"[{done:{len(str(planned))}d}/{planned}]  {where}  {result}  in {event.seconds:.1f} s"
-        f"{adopted}{how}{again}  {_left(state)}"
+        f"[{done:{len(str(planned))}d}/{planned}]  {where}  {result}  in "
+        f"{precise_duration(event.seconds)}{adopted}{how}{again}  {_left(state)}"
     )
 
 
