@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from objectives.programs.environment import MARK
+from objectives.programs.kernel import memory_bytes
 from objectives.registry import kind
 from orchestrator.config.asked import Conduct
 from orchestrator.doctor import (
@@ -110,7 +111,7 @@ def _devices(
         asked = str(error)
     return (
         devices.cpus(offer, machine.load(), busy),
-        devices.memory(*machine.memory_bytes(), asked if isinstance(asked, Slots) else None),
+        devices.memory(*memory_bytes(), asked if isinstance(asked, Slots) else None),
         *devices.gpus(graphics, process_name),
         devices.slots(asked, graphics),
         *runs.live(runs_, platform.node()),

@@ -26,7 +26,8 @@ def facts_of(  # noqa: PLR0913, PLR0917 - one a thing that is known
     """The facts of one tier's plan; `now` dates the calibration and measures a deadline."""
     measured = basis.calibration
     seconds = [s.seconds for s in measured.samples] if measured is not None else []
-    hours = (None, None) if simulated is None else (simulated.hours_p90, simulated.device_hours_p90)
+    hours = None if simulated is None else simulated.hours_p90
+    device_hours = None if simulated is None else simulated.device_hours_p90
     age = None if basis.measured_at is None else (now - basis.measured_at).total_seconds() / 86_400
     return Facts(
         smoke=plan.confirmation is None,
@@ -42,12 +43,12 @@ def facts_of(  # noqa: PLR0913, PLR0917 - one a thing that is known
         age_days=age,
         drift=basis.drift,
         drifted="" if basis.latest is None else basis.latest.run_id,
-        hours=None if simulated is None else simulated.hours_p90,
+        hours=hours,
         hours_allowed=hours_allowed(plan, now),
         alive=known.alive,
         dead=known.dead,
         untried=known.neither,
-        needs=tuple(needs(plan, plan.limits.reserve_ms, *hours, now)),
+        needs=tuple(needs(plan, plan.limits.reserve_ms, hours, device_hours, now)),
         disk_needed=space.needed,
         disk_free=space.free,
         disk_measured=space.measured,
