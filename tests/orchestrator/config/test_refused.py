@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from objectives.files import LARGEST
 from orchestrator.cli.init import explain_file
-from orchestrator.config.document import LARGEST, as_assigned, assigned, read_document
+from orchestrator.config.document import as_assigned, assigned, read_document
 from orchestrator.config.resolve import Given, resolve
 
 Command = Callable[..., Any]
