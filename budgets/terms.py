@@ -4,6 +4,7 @@ Times are seconds or hours as the name says, money is in the unit of `price_per_
 Nothing here is a timestamp: two runs on the same terms have equal plans.
 """
 
+from datetime import datetime
 from math import ceil
 from statistics import median, quantiles, stdev
 from typing import Annotated, Any, Literal, Self
@@ -94,6 +95,13 @@ class Window(Terms):
                 f"{self.margin_seconds:g} s: give a longer --window, or a shorter --safety-margin"
             )
         return self
+
+    def hours_from(self, now: datetime) -> float:
+        """Until it is over, margin included, of a run that begins now."""
+        if self.hours is not None:
+            return self.hours
+        assert self.until is not None, "a window is hours, or a moment"
+        return (self.until - now).total_seconds() / 3600
 
 
 class Caps(Terms):

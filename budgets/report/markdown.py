@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from budgets.campaign.text import campaign_lines
-from budgets.plain import plain
+from budgets.plain import PROGRAM, plain
 from budgets.proxy.text import proxy_lines
 from budgets.report.failures import Failures
 from budgets.report.liveness_text import check_lines
@@ -15,7 +15,7 @@ from budgets.verdict.findings_text import finding_lines
 from budgets.words import duration, number
 
 RECALIBRATE = (
-    'Recalibrate: `orchestrator calibrate --again --reason "..."` with the same --objective and '
+    f'Recalibrate: `{PROGRAM} calibrate --again --reason "..."` with the same --objective and '
     "--set."
 )
 """What mends an estimate."""

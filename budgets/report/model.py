@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from budgets import following
 from budgets.accounts import MS_PER_HOUR, Accounts
-from budgets.calibration import best_of_noise
+from budgets.calibration import luck
 from budgets.campaign.effects import CampaignReport, campaign_of
 from budgets.events import Amended, Status
 from budgets.proxy.report import ProxyReport, proxy_report
@@ -166,9 +166,7 @@ def budget_report(state: RunState, verdict: Verdict | None = None) -> BudgetRepo
         if calibration is None or mean is None
         else Baseline(mean=mean, sd=sd, seeds=len(calibration.samples)),
         luckiest_score=min(scores, default=None),
-        luckiest_of_noise=None
-        if mean is None or sd is None
-        else mean - sd * best_of_noise(len(scores)),
+        luckiest_of_noise=luck(calibration, len(scores)),
         rows=tuple(_row(g) for g in state.generations),
         recommendation=recommendation(state),
         triggers=tuple(f"{f.rule}, generation {f.generation}: {f.evidence}" for f in state.fired),

@@ -5,6 +5,7 @@ from typing import assert_never
 from budgets.campaign.effects import CampaignReport, campaign_of
 from budgets.campaign.text import campaign_sentence
 from budgets.course import next_step
+from budgets.plain import PROGRAM
 from budgets.proxy.report import proxy_report
 from budgets.proxy.text import proxy_sentence
 from budgets.report.liveness import liveness
@@ -66,7 +67,7 @@ def _way_to_more(state: RunState, verdict: Verdict) -> str:
     if all(trigger.rule != "budget" for trigger in verdict.triggers):
         return ""
     return (
-        f" To allow more: python -m orchestrator amend {state.plan.run_id}, with the cap and a "
+        f" To allow more: {PROGRAM} amend {state.plan.run_id}, with the cap and a "
         "--reason; then repeat the command."
     )
 

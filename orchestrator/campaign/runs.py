@@ -1,6 +1,6 @@
 """Runs of their own as cells of a campaign: where they lie, how they stand, what their score is."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -8,19 +8,17 @@ from statistics import fmean
 
 from budgets.campaign.matrix import PAUSED, PENDING, RUNNING, Cell, Matrix, matrix_of
 from budgets.fold import ImpossibleEventError
-from budgets.ledger.chain import LEDGER, LedgerCorruptError
+from budgets.ledger.chain import LedgerCorruptError
 from budgets.state import RunState
 from orchestrator.records.heard import Heard, hear
 from orchestrator.records.manifest import Manifest, seed_of
+from orchestrator.records.recorded import runs_of_cell
 from orchestrator.records.standing import Kind, Standing, standing_of
 
 STOPPED, UNREADABLE = "stopped", "unreadable"
 
 WINNER, LAST_MEAN = "the winner's score on fresh seeds", "mean score of the last generation"
 """What may stand for a search: the first, where every search that is over has it."""
-
-DEPTHS = ("", "*/", "*/*/", "*/*/*/")
-"""Where a cell's ledger may lie below its directory: there, or in its runs directory."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +59,7 @@ def _scored(known: Known, measure: str) -> Cell:
 def known_of(place: Path, now: datetime) -> Known:
     """The cell whose run lies in or below `place`; pending where none is there."""
     try:
-        heard = next(_runs_in(place), None)
+        heard = next(filter(None, map(hear, runs_of_cell(place))), None)
     except (LedgerCorruptError, ImpossibleEventError, ValueError, OSError) as error:
         return Known(Cell(status=UNREADABLE, note=str(error)), {})
     if heard is None:
@@ -69,18 +67,6 @@ def known_of(place: Path, now: datetime) -> Known:
     if heard.state.plan.campaign is not None:
         return _of_training(heard, now)
     return _of_search(heard, now)
-
-
-def _runs_in(place: Path) -> Iterator[Heard]:
-    """Runs there that are no calibration and no check, the least deep and the latest first."""
-    for depth in DEPTHS:
-        ledgers = sorted(
-            place.glob(f"{depth}{LEDGER}"), key=lambda path: path.lstat().st_mtime, reverse=True
-        )
-        for ledger in ledgers:
-            heard = hear(ledger.parent)
-            if heard is not None and heard.state.plan.phase not in ("calibration", "check"):
-                yield heard
 
 
 def _of_training(heard: Heard, now: datetime) -> Known:

@@ -10,9 +10,7 @@ from budgets.campaign.effects import CampaignReport, campaign_report
 from budgets.campaign.matrix import Matrix, matrix_of
 from budgets.campaign.matrix_text import WIDTH, matrix_lines
 from budgets.campaign.text import campaign_lines, campaign_sentence
-from budgets.events import Planned
-from budgets.ledger.chain import LEDGER, Reader
-from budgets.ledger.storage import read_plain
+from budgets.ledger.chain import LEDGER
 from budgets.plain import plain
 from budgets.report.markdown import spent
 from budgets.report.model import BudgetReport, budget_report
@@ -20,8 +18,8 @@ from budgets.terms import Thresholds
 from budgets.words import duration
 from orchestrator.campaign.runs import in_flight, matrix_of_runs
 from orchestrator.records.heard import Heard, hear
-from orchestrator.records.manifest import Manifest, manifest_at
-from orchestrator.records.recorded import find_run, is_there
+from orchestrator.records.manifest import Manifest, campaign_of_runs
+from orchestrator.records.recorded import find_run, first_plan, is_there
 from orchestrator.records.standing import Standing, standing_of
 
 
@@ -73,25 +71,15 @@ def find_board(run: str | None, root: Path, now: datetime) -> Board | None:
 
     Raises ValueError where there is nothing, or what there is cannot be read.
     """
-    if run is not None and (found := manifest_at(run, root)) is not None:
-        return board_of_runs(*found, now)
+    campaign = None if run is None else campaign_of_runs(run, root)
+    if campaign is not None:
+        return board_of_runs(*campaign, now)
     directory = find_run(run, root)
-    if not _is_campaign(directory / LEDGER):
+    plan = first_plan(directory / LEDGER) if is_there(directory / LEDGER) else None
+    if plan is None or plan.campaign is None:
         return None
     heard = hear(directory)
     return None if heard is None else board_of_ledger(directory, heard, now)
-
-
-def _is_campaign(ledger: Path) -> bool:
-    """By its first record alone."""
-    if not is_there(ledger):
-        return False
-    first = next(iter(Reader(ledger, read_plain(ledger))), None)
-    return (
-        first is not None
-        and isinstance(first.event, Planned)
-        and first.event.plan.campaign is not None
-    )
 
 
 def board_of_ledger(directory: Path, heard: Heard, now: datetime) -> Board:

@@ -2,15 +2,15 @@
 
 from typing import Annotated
 
-from rich.markdown import Markdown
 from typer import Context, Option
 
 from budgets.state import RunState
 from objectives.api import Objective
 from orchestrator.checks.space import LEAST_SEEDS, CheckRequest
+from orchestrator.cli.conducting import conducting, finish
 from orchestrator.cli.given import names_of, resolved_of
 from orchestrator.cli.options import BESIDE, AcceptDrift, Json, RunName, taking
-from orchestrator.cli.terminal import conducting, console, finish, print_json
+from orchestrator.cli.terminal import print_json, print_markdown
 from orchestrator.config.asked import conduct_of, terms_of
 from orchestrator.config.sections import MOST_SEEDS
 from orchestrator.records.planned import objective_of
@@ -59,7 +59,7 @@ def analyze(
     state = load_state(directory)
     found = analysis_of(state, accept_drift=accept_drift)
     if not as_json:
-        console().print(Markdown(to_markdown(found)))
+        print_markdown(to_markdown(found))
     if not evaluate:
         if as_json:
             print_json({"directory": str(directory), "analysis": found.as_dict()})

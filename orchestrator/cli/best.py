@@ -8,6 +8,7 @@ from typing import Annotated
 from typer import Context, Option
 
 from budgets.plain import printable
+from budgets.terms import Phase
 from objectives.api import Variant
 from orchestrator.best.configuration import Configuration, configuration_of
 from orchestrator.best.outcome import outcome_of
@@ -21,15 +22,16 @@ from orchestrator.best.training import (
     training_of,
 )
 from orchestrator.cli.analyze import same_objective
+from orchestrator.cli.conducting import conducting, finish
 from orchestrator.cli.given import resolved_of
 from orchestrator.cli.options import BESIDE, TRACK, Json, RunName, taking
-from orchestrator.cli.terminal import conducting, finish, print_json, print_line
+from orchestrator.cli.terminal import print_json, print_line
 from orchestrator.config.asked import Conduct, conduct_of, terms_of
 from orchestrator.config.sections import MOST_SEEDS
 from orchestrator.execution.engine import devices_of
 from orchestrator.planning.request import Request, check_run_id, run_directory
 from orchestrator.records.recommended import Best, best_of, since
-from orchestrator.records.recorded import find_search, load_state, recorded_plan
+from orchestrator.records.recorded import find_run, load_state, recorded_plan
 from orchestrator.running.session import refuse_the_past, system_clock
 
 
@@ -56,7 +58,7 @@ def best(
         bool, Option("--flags", help="Print it as arguments of what is tuned, for a shell.")
     ] = False,
     anyway: Annotated[
-        bool, Option("--anyway", help="The best candidate, also where it is not recommended.")
+        bool, Option("--anyway", help="The best candidate, even where it is not recommended.")
     ] = False,
     train: Annotated[
         bool, Option("--train", help="Train it once more, longer; the same command resumes.")
@@ -66,7 +68,7 @@ def best(
         Option(
             "--times",
             metavar="TIMES",
-            help="With --train: so many times the budget; default: 4.",
+            help="With --train: times the training budget; default: 4.",
         ),
     ] = None,
     target_flops: Annotated[
@@ -82,7 +84,7 @@ def best(
             metavar="N",
             min=1,
             max=MOST_SEEDS,
-            help="With --train: fresh ones; default: 1.",
+            help="With --train: fresh seeds; default: 1.",
         ),
     ] = None,
     compare: Annotated[
@@ -112,7 +114,8 @@ def best(
         )
     resolved = resolved_of(context)
     how = conduct_of(resolved, as_json=as_json)
-    directory = find_search(run, how.root)
+    searches: tuple[Phase, ...] = () if run is not None else ("phase1", "phase2")
+    directory = find_run(run, how.root, *searches)
     found = best_of(load_state(directory))
     if not train:
         show(found, directory, as_json=as_json, as_toml=as_toml, as_flags=as_flags, anyway=anyway)

@@ -8,12 +8,13 @@ from typer import Context, Option
 from budgets.calibration import eval_seconds, measure, noise
 from budgets.terms import Calibration
 from objectives.api import Objective
+from orchestrator.cli.conducting import conducting, finish
 from orchestrator.cli.given import overrides_of, resolved_of
 from orchestrator.cli.memory import MicroBatches, measure_micro_batches
 from orchestrator.cli.options import CONFIG, MACHINE, PLACE, TUNED, Json, Override, Reason, taking
 from orchestrator.cli.plan import page_of_calibration, show
 from orchestrator.cli.sweep import SweepWorkers, WorkerCounts, sweep_of, sweep_workers
-from orchestrator.cli.terminal import conducting, finish, print_json
+from orchestrator.cli.terminal import print_json
 from orchestrator.config.asked import Conduct, conduct_of
 from orchestrator.config.sections import MOST_SEEDS
 from orchestrator.planning.calibrations import CALIBRATION_SEEDS
@@ -39,7 +40,7 @@ def calibrate(
     sweep: SweepWorkers = False,
     counts: WorkerCounts = None,
     again: Annotated[
-        bool, Option("--again", help="Measure anew beside what there is; needs --reason.")
+        bool, Option("--again", help="Measure again, beside what there is; needs --reason.")
     ] = False,
     micro_batches: MicroBatches = None,
     override: Override = None,

@@ -1,14 +1,13 @@
-"""`doctor`: everything that a run needs, looked at, with the command that mends it."""
+"""`doctor`: everything that a run needs, looked at, with the command that fixes it."""
 
 from typing import Annotated
 
 import typer
-from rich.markdown import Markdown
 from typer import Context, Option
 
 from orchestrator.cli.given import resolved_of
 from orchestrator.cli.options import CONFIG, MACHINE, PLACE, TUNED, Json, keys, taking
-from orchestrator.cli.terminal import console, print_json
+from orchestrator.cli.terminal import print_json, print_markdown
 from orchestrator.doctor.examine import examine
 from orchestrator.doctor.finding import as_dict, nothing_is_missing
 from orchestrator.doctor.subject import subject_of
@@ -25,7 +24,7 @@ def doctor(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Whether all that a run needs is here, and the command that mends what is not. Writes nothing.
+    """Whether all that a run needs is here, and the command that fixes what is not. Writes nothing.
 
     Exit code 2 when something needed is missing.
     """
@@ -34,6 +33,6 @@ def doctor(
     if as_json:
         print_json(as_dict(sections))
     else:
-        console().print(Markdown(to_markdown(sections)))
+        print_markdown(to_markdown(sections))
     if not nothing_is_missing(sections):
         raise typer.Exit(EXIT_MISSING)

@@ -24,6 +24,7 @@ from orchestrator.cli.analyze import analyze
 from orchestrator.cli.best import best
 from orchestrator.cli.calibrate import calibrate
 from orchestrator.cli.compare import compare
+from orchestrator.cli.conducting import EXIT_CORRUPT, EXIT_SIGNAL, EXIT_STORAGE
 from orchestrator.cli.doctor import doctor
 from orchestrator.cli.dry_run import show_dry_run
 from orchestrator.cli.explain import explain
@@ -42,7 +43,7 @@ from orchestrator.cli.shards import shards
 from orchestrator.cli.slurm import exports
 from orchestrator.cli.space import spaces
 from orchestrator.cli.status import status
-from orchestrator.cli.terminal import EXIT_CORRUPT, EXIT_SIGNAL, EXIT_STORAGE, print_json
+from orchestrator.cli.terminal import print_json
 from orchestrator.cli.track import track
 from orchestrator.execution.server import EngineError
 from orchestrator.records.diverged import ReplayError
@@ -81,9 +82,7 @@ before, running, looking, proving = (
     for title in ("Before you pay", "Run", "Look", "Change and prove")
 )
 before(epilog=examples("doctor", "doctor --config search.toml --quick"))(doctor)
-before(epilog=examples("init --template phase1", "init --template phase1 --write search.toml"))(
-    init
-)
+before(epilog=examples("init --template phase1", "init --template phase1 --out search.toml"))(init)
 before("dry-run", epilog=examples("dry-run", "dry-run --config search.toml"))(show_dry_run)
 before(epilog=examples("explain", "explain min-nanochat-s1", "explain search.toml"))(explain)
 before(
@@ -140,13 +139,13 @@ looking(epilog=examples("compare min-nanochat-s1 min-nanochat-s2 --html"))(compa
 looking(epilog=examples("best", "best first --json", "best first --train --times 4 --seeds 2"))(
     best
 )
-looking(epilog=examples("analyze first", "analyze first --evaluate"))(analyze)
+looking(epilog=examples("analyze", "analyze first --evaluate"))(analyze)
 looking(epilog=examples("serve", "serve min-nanochat-s1 --port 0 --open"))(serve)
 looking(epilog=examples("track min-nanochat-s1 --to tensorboard"))(track)
 looking(epilog=examples("history", "history --write"))(history)
 
 proving(epilog=examples('amend min-nanochat-s1 --max-hours 4 --reason "it pays"'))(amend)
-proving(epilog=examples("verify min-nanochat-s1"))(verify)
+proving(epilog=examples("verify", "verify min-nanochat-s1"))(verify)
 app.add_typer(ledgers, name="ledger", rich_help_panel="Change and prove")
 
 
@@ -188,23 +187,6 @@ def main() -> None:
         sys.exit(EXIT_SIGNAL + signal.SIGINT)
 
 
-_FLAGS = {
-    "assumed_seconds": "--assume-eval-seconds",
-    "cost": "--max-cost",
-    "device_hours": "--max-device-hours",
-    "evaluation_seed": "--eval-seed",
-    "hours": "--max-hours",
-    "patience_generations": "--patience",
-    "patience_improve": "--min-improve",
-    "price_per_device_hour": "--price-per-device-hour",
-    "seed": "--seed",
-    "sigma0": "--sigma0",
-    "stall_seconds": "--stall-seconds",
-    "wall_seconds": "--limit-seconds",
-}
-"""Where a plan's fields come from, for messages about them."""
-
-
 def _in_words(error: Exception) -> str:
     """One line; of a model's complaints each with its option and what came."""
     if isinstance(error, OSError) and error.errno in FULL:
@@ -243,5 +225,4 @@ def _value_of(option: Any) -> str | None:
 
 
 def _complaint(fault: ErrorDetails) -> str:
-    field = str(fault["loc"][-1]) if fault["loc"] else ""
-    return fault_in_words(fault, _FLAGS.get(field, field))
+    return fault_in_words(fault, str(fault["loc"][-1]) if fault["loc"] else "")

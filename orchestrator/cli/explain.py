@@ -1,9 +1,8 @@
-"""`explain`: every rule, its limits, and what it sees in a run."""
+"""`explain`: every rule, its thresholds, and what it observes in a run."""
 
 from pathlib import Path
 from typing import Annotated
 
-from rich.markdown import Markdown
 from typer import Argument, Context
 
 from budgets.plain import plain
@@ -20,7 +19,7 @@ from orchestrator.cli.options import (
     ThresholdsFile,
     taking,
 )
-from orchestrator.cli.terminal import console, print_json
+from orchestrator.cli.terminal import print_json, print_markdown
 from orchestrator.config.thresholds import read_changes
 from orchestrator.records.recorded import find_run, load_state
 
@@ -38,7 +37,7 @@ def explain(
     thresholds: ThresholdsFile = None,
     as_json: Json = False,
 ) -> None:
-    """Every rule and its limits, and what it sees in a run; or a file's values and their origin.
+    """Every rule, its thresholds and what it observes in a run; or a file's values and origins.
 
     --thresholds: the rules as those would have it. --set, --preset, --profile: the file with these.
 
@@ -68,7 +67,7 @@ def explain(
         where = None if directory is None else str(directory)
         print_json({"directory": where, "rules": rows})
     else:
-        console().print(Markdown("\n".join(lines)))
+        print_markdown("\n".join(lines))
 
 
 def _is_a_configuration(named: Path) -> bool:

@@ -6,14 +6,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from rich.markdown import Markdown
-
 from budgets.calibration import measure
 from budgets.plain import printable
 from budgets.terms import Calibration, Devices, Plan
 from budgets.words import duration
 from objectives.api import Objective
-from orchestrator.cli.terminal import console, print_json, print_line
+from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.config.asked import Asked
 from orchestrator.config.resolve import all_keys
 from orchestrator.execution.engine import devices_of
@@ -53,11 +51,7 @@ def room_of(request: Request, now: datetime) -> Room:
     window, hours = request.window, request.max_hours
     rooms = []
     if window is not None:
-        whole = window.hours
-        if window.until is not None:
-            whole = (window.until - now).total_seconds() / 3600
-        assert whole is not None, "a window is hours, or a moment"
-        margin = window.margin_seconds / 3600
+        whole, margin = window.hours_from(now), window.margin_seconds / 3600
         if whole <= margin:
             raise ValueError(
                 f"--window: expected more than the --safety-margin of {60 * margin:g} minutes "
@@ -101,7 +95,7 @@ def fit_phase(asked: Asked, fitting: Fitting) -> None:
         }
         print_json(document)
         return
-    console().print(Markdown(to_markdown(found, room)))
+    print_markdown(to_markdown(found, room))
     for note in times.notes():
         print_line(printable(f"Note: {note}."))
     if changes is not None:

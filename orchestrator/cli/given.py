@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from typer import Context
 
+from budgets.plain import PROGRAM
 from objectives import secrets
 from orchestrator.cli.options import (
     CONFIG,
@@ -51,9 +52,7 @@ def asked_for(context: Context, phase: PhaseName, *, as_json: bool) -> Asked:
     """What is asked for of a phase. Raises ValueError on what cannot be."""
     resolved = resolved_of(context, flags={"search.phase": (phase, phase)})
     if resolved.campaign is not None:
-        raise ValueError(
-            f"{resolved.file} describes a campaign, not a search: orchestrator run FILE"
-        )
+        raise ValueError(f"{resolved.file} describes a campaign, not a search: {PROGRAM} run FILE")
     return _asked(context, resolved, as_json=as_json)
 
 
@@ -102,6 +101,16 @@ def _is_given(context: Context, name: str) -> bool:
 def names_of(text: str | None) -> tuple[str, ...]:
     """`A,B` as the names it lists."""
     return () if text is None else tuple(name.strip() for name in text.split(","))
+
+
+def numbers_of(flag: str, text: str, most: int = 4096) -> tuple[int, ...]:
+    """`1,4` as whole numbers, each once, in order. Raises ValueError, with the flag."""
+    words = [word.strip() for word in text.split(",")]
+    if not all(w.isascii() and w.isdecimal() and 1 <= int(w) <= most for w in words):
+        raise ValueError(
+            f"{flag}: expected whole numbers from 1 to {most}, split by commas, got {text!r}"
+        )
+    return tuple(sorted({int(word) for word in words}))
 
 
 def overrides_of(

@@ -1,4 +1,4 @@
-"""`ledger verify|head|salvage|export` and `amend`: what can be done with a ledger by hand."""
+"""`verify`, `amend` and `ledger head|salvage|export`: what can be done with a ledger by hand."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -12,6 +12,7 @@ from budgets.ledger.head import read_mark, records_lost
 from budgets.ledger.storage import unused
 from budgets.plain import printable
 from budgets.report.model import budget_report
+from orchestrator.cli.conducting import EXIT_CORRUPT
 from orchestrator.cli.given import resolved_of
 from orchestrator.cli.options import (
     CAPS,
@@ -24,7 +25,7 @@ from orchestrator.cli.options import (
     taking,
 )
 from orchestrator.cli.program import examples, group
-from orchestrator.cli.terminal import EXIT_CORRUPT, print_json, print_line, write_bytes
+from orchestrator.cli.terminal import print_json, print_line, write_bytes
 from orchestrator.config.asked import window_of
 from orchestrator.records.export import Format
 from orchestrator.records.export import export as export_run
@@ -33,10 +34,10 @@ from orchestrator.running.amend import Amendment
 from orchestrator.running.amend import amend as amend_run
 from orchestrator.running.session import system_clock
 
-ledgers = group("The file that a run is.", "ledger head min-nanochat-s1")
+ledgers = group("Read, repair and export a run's ledger.", "ledger head min-nanochat-s1")
 
 
-@ledgers.command(epilog=examples("ledger verify min-nanochat-s1"))
+@ledgers.command(hidden=True, epilog=examples("ledger verify min-nanochat-s1"))
 def verify(
     run: RunName = None,
     root: Root = DEFAULT_ROOT,

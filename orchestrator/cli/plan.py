@@ -6,17 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
 
-from rich.markdown import Markdown
 from typer import Context, Option
 
 from budgets.plain import printable
 from budgets.terms import Tier
 from objectives.api import Objective
 from orchestrator.cli.fit import fit_phase, fitting_of
-from orchestrator.cli.given import PhaseName, asked_for
+from orchestrator.cli.given import PhaseName, asked_for, numbers_of
 from orchestrator.cli.options import CONFIG, FOLLOWING, SEARCH, Command, Json, taking
 from orchestrator.cli.program import examples, group
-from orchestrator.cli.terminal import console, print_json
+from orchestrator.cli.terminal import print_json, print_markdown
 from orchestrator.config.asked import Asked
 from orchestrator.execution.engine import devices_of
 from orchestrator.execution.evaluate import Slots
@@ -29,8 +28,6 @@ from orchestrator.warm import start as warm
 if TYPE_CHECKING:
     from orchestrator.planning.page import Circumstances, Page
 
-MOST_DEVICES = 4096
-
 plans = group("What would be spent, without spending it.", "plan phase1")
 
 
@@ -40,17 +37,6 @@ class Wanted:
 
     counts: tuple[int, ...] = ()
     power: bool = False
-
-
-def device_counts(text: str | None) -> tuple[int, ...]:
-    """`1,4,8`, each once. Raises ValueError on anything else."""
-    words = [] if text is None else [word.strip() for word in text.split(",")]
-    if not all(w.isascii() and w.isdecimal() and 1 <= int(w) <= MOST_DEVICES for w in words):
-        raise ValueError(
-            f"--devices: expected numbers of devices from 1 to {MOST_DEVICES} such as 1,4,8, "
-            f"got {text!r}"
-        )
-    return tuple(dict.fromkeys(int(word) for word in words))
 
 
 def plan_phase(asked: Asked, wanted: Wanted) -> None:
@@ -109,7 +95,7 @@ def show(page: "Page") -> None:
     """Print it."""
     from orchestrator.planning.page_text import to_markdown
 
-    console().print(Markdown(to_markdown(page)))
+    print_markdown(to_markdown(page))
 
 
 def _progress(tier: Tier, done: int, of: int) -> None:
@@ -162,7 +148,8 @@ def plan_command(phase: PhaseName) -> Command:
         ] = None,
         as_json: Json = False,
     ) -> None:
-        fitting, wanted = fitting_of(fit, file, number), Wanted(device_counts(counts), power)
+        numbers = () if counts is None else numbers_of("--devices", counts)
+        fitting, wanted = fitting_of(fit, file, number), Wanted(numbers, power)
         asked = asked_for(context, phase, as_json=as_json)
         if fitting is None:
             plan_phase(asked, wanted)

@@ -9,10 +9,10 @@ from budgets.proxy.certificate import LEAST_CANDIDATES
 from budgets.state import RunState
 from objectives.api import Objective
 from orchestrator.checks.proxy import ProxyCheckRequest, near
+from orchestrator.cli.conducting import conducting, finish
 from orchestrator.cli.given import resolved_of
 from orchestrator.cli.options import BESIDE, TUNED, Json, taking
 from orchestrator.cli.program import examples, group
-from orchestrator.cli.terminal import conducting, finish
 from orchestrator.config.asked import conduct_of, terms_of
 from orchestrator.config.resolve import Resolved
 from orchestrator.config.sections import MOST_SEEDS

@@ -1,7 +1,8 @@
 """`phase1`, `phase2` and `run`: a search, or what a file describes."""
 
+from budgets.plain import PROGRAM
 from orchestrator.cli.campaign import run_campaign
-from orchestrator.cli.terminal import conducting, finish
+from orchestrator.cli.conducting import conducting, finish
 from orchestrator.config.asked import Asked
 
 
@@ -10,7 +11,7 @@ def run_search(asked: Asked) -> None:
     if not asked.tier_given:
         raise ValueError(
             "--tier: say how much to spend: min, target or max. "
-            f"See what each costs with: orchestrator plan {asked.request.phase}"
+            f"See what each costs with: {PROGRAM} plan {asked.request.phase}"
         )
     with conducting(asked.conduct) as (session, live):
         result = session.search(

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
-from rich.markdown import Markdown
 from typer import Context, Option
 
 from budgets.plain import plain
@@ -12,10 +11,11 @@ from budgets.words import counted
 from objectives.api import Objective
 from objectives.registry import kind
 from orchestrator.checks.space import CHECK_SEEDS, LEAST_SEEDS, CheckRequest
+from orchestrator.cli.conducting import conducting, finish
 from orchestrator.cli.given import names_of, resolved_of
 from orchestrator.cli.options import BESIDE, CONFIG, TUNED, Command, Json, taking
 from orchestrator.cli.program import examples, group
-from orchestrator.cli.terminal import conducting, console, finish, print_json
+from orchestrator.cli.terminal import print_json, print_markdown
 from orchestrator.config.asked import Conduct, conduct_of, terms_of
 from orchestrator.config.sections import MOST_SEEDS
 
@@ -75,7 +75,7 @@ def show(context: Context, as_json: Json = False) -> None:
     if as_json:
         print_json({"objective": chosen.spec.model_dump(mode="json"), "knobs": rows})
     else:
-        console().print(Markdown(to_markdown(kind(chosen.spec), rows)))
+        print_markdown(to_markdown(kind(chosen.spec), rows))
 
 
 def knob_rows(objective: Objective) -> list[dict[str, Any]]:

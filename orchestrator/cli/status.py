@@ -3,7 +3,7 @@
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -20,17 +20,19 @@ from budgets.report.pace_text import pace_line
 from budgets.state import RunState
 from orchestrator.campaign.status import Board, find_board
 from orchestrator.cli.board import show_board
+from orchestrator.cli.conducting import EXIT_SIGNAL
 from orchestrator.cli.options import DEFAULT_ROOT, Json, Root, RunName
-from orchestrator.cli.terminal import EXIT_SIGNAL, console, print_json, print_line
+from orchestrator.cli.terminal import console, print_json, print_line
 from orchestrator.records.recorded import find_run
 from orchestrator.running.session import system_clock
-from orchestrator.watch import board as boards
-from orchestrator.watch import readers
+from orchestrator.watch.board import BOARD, watch_board
 from orchestrator.watch.follow import Follower
+from orchestrator.watch.readers import AsJson, AsLines, OnTerminal, Seen, Showing
 from orchestrator.watch.rows import told
 from orchestrator.watch.screen import can_paint
 from orchestrator.watch.snapshot import Snapshot
 from orchestrator.watch.tidy import tidy
+from orchestrator.watch.view import run_in
 from orchestrator.watch.watching import watch as watch_run
 
 MOST_DEVICES = 16
@@ -41,7 +43,8 @@ def status(
     run: RunName = None,
     root: Root = DEFAULT_ROOT,
     watch: Annotated[
-        bool, Option("--watch", help="Follow it until it is over, or Ctrl-C; disturbs nobody.")
+        bool,
+        Option("--watch", help="Follow it until it is over, or Ctrl-C, without affecting the run."),
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -107,16 +110,7 @@ def _watch(board: Board | None, run: str | None, root: Path, *, as_json: bool) -
         return
     directory = board.directory if board is not None else find_run(run, root)
     follower, now = Follower(directory), partial(datetime.now, UTC)
-    screen = console()
-    with ExitStack() as stack:
-        reader: readers.AsJson | readers.AsLines | readers.OnTerminal
-        if as_json:
-            reader = readers.AsJson(directory)
-        elif not can_paint(screen):
-            reader = readers.AsLines(directory)
-        else:
-            stack.enter_context(tidy(screen))
-            reader = stack.enter_context(readers.OnTerminal(screen, now))
+    with _reading(run_in(directory, now), as_json=as_json) as reader:
         watch_run(follower, reader, now, time.sleep)
 
 
@@ -127,17 +121,23 @@ def _watch_board(directory: Path, *, as_json: bool) -> None:
             raise ValueError(f"{directory} is no campaign any more")
         return found
 
+    with _reading(BOARD, as_json=as_json) as reader:
+        watch_board(board, reader, time.sleep, time.process_time)
+
+
+@contextmanager
+def _reading(
+    showing: Showing[Seen], *, as_json: bool
+) -> Iterator[AsJson[Seen] | AsLines[Seen] | OnTerminal[Seen]]:
+    """Whoever is told of it: a program, a pipe or a terminal."""
     screen = console()
-    with ExitStack() as stack:
-        reader: boards.Reader
-        if as_json:
-            reader = boards.AsJson()
-        elif not can_paint(screen):
-            reader = boards.AsLines()
-        else:
-            stack.enter_context(tidy(screen))
-            reader = stack.enter_context(boards.OnTerminal(screen))
-        boards.watch_board(board, reader, time.sleep, time.process_time)
+    if as_json:
+        yield AsJson(showing)
+    elif not can_paint(screen):
+        yield AsLines(showing)
+    else:
+        with tidy(screen), OnTerminal(screen, showing) as reader:
+            yield reader
 
 
 @contextmanager

@@ -1,6 +1,4 @@
-"""An attempt's files: where they lie, and what in them is a number."""
-
-import math
+"""An attempt by what its reservation says: where its files lie."""
 
 from budgets.events import Reserved, Settled
 
@@ -10,10 +8,3 @@ def attempt_place(reserved: Reserved | Settled) -> str:
     again = "" if reserved.attempt == 1 else f".{reserved.attempt}"
     batch = f"{reserved.panel or 'gen'}_{reserved.generation:04d}"
     return f"{batch}/cand_{reserved.candidate:04d}/seed_{reserved.seed}{again}"
-
-
-def as_number(written: object) -> float | None:
-    """What an attempt's own files say, where it is a finite number."""
-    if isinstance(written, bool) or not isinstance(written, int | float):
-        return None
-    return float(written) if math.isfinite(written) else None

@@ -124,10 +124,15 @@ def read_manifest(directory: Path) -> Manifest | None:
         raise ValueError(f"{path} is no campaign's manifest: {place}: {first['msg']}") from error
 
 
-def manifest_at(run: str, root: Path) -> tuple[Path, Manifest] | None:
-    """The campaign of runs of that name or in that directory, if there is one."""
+def campaign_of_runs(run: str, root: Path) -> tuple[Path, Manifest] | None:
+    """The campaign of that name, or in that directory, whose cells are runs; None without it.
+
+    Raises ValueError where its manifest is another file.
+    """
     for place in (Path(run), root / "campaign" / run):
-        if not isdir(place) or is_there(place / LEDGER):  # False also for what is no path at all
+        if not isdir(place) or is_there(
+            place / LEDGER
+        ):  # no directory also: what is no path at all
             continue
         if (manifest := read_manifest(place)) is not None:
             return place, manifest

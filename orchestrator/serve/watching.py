@@ -6,6 +6,7 @@ from budgets.plain import printable
 from budgets.report.markdown import amount
 from budgets.report.model import Balance
 from budgets.report.pace import Pace
+from budgets.report.pace_text import track
 from budgets.words import duration, number
 from orchestrator.serve.entry import Entry
 from orchestrator.serve.view import Bar, Cell, Row, Since, View
@@ -57,12 +58,10 @@ def _title(entry: Entry, snapshot: Snapshot) -> str:
 
 
 def _text(snapshot: Snapshot) -> dict[str, str]:
-    scores = [_said(line) for line in parts.scores(snapshot, UNICODE)]
-    best = [line for line in scores if line.startswith("best")]
     return {
         "course": snapshot.course,
-        "score": "; ".join(line for line in scores if line not in best),
-        "best": "; ".join(line.removeprefix("best ") for line in best),
+        "score": "".join(map(_said, parts.mean(snapshot, UNICODE))),
+        "best": "".join(map(_said, parts.best(snapshot.scores))).removeprefix("best "),
         "counts": _said(parts.evaluations(snapshot)),
         "ends": "" if snapshot.way_on else _ends(snapshot.pace),
     }
@@ -77,8 +76,7 @@ def _ends(pace: Pace) -> str:
     if pace.eta is None or pace.remaining_hours is None:
         return ""
     over = (pace.eta + timedelta(seconds=30)).replace(second=0, microsecond=0).astimezone()
-    keeps = {True: ", on track", False: f", off track ({pace.binding})", None: ""}[pace.on_track]
-    return f"at about {over:%Y-%m-%d %H:%M}{keeps}"
+    return ", ".join(filter(None, (f"at about {over:%Y-%m-%d %H:%M}", track(pace))))
 
 
 def _tables(snapshot: Snapshot) -> dict[str, list[Row]]:

@@ -1,6 +1,7 @@
 """A run's records as lines for a person: one an evaluation, a short budget a generation."""
 
 from budgets.events import (
+    Again,
     Amended,
     Concluded,
     Decided,
@@ -23,10 +24,12 @@ from budgets.report.liveness import label
 from budgets.report.markdown import spent
 from budgets.report.model import balances
 from budgets.report.pace import pace
-from budgets.report.pace_text import pace_line
+from budgets.report.pace_text import pace_line, track
 from budgets.state import RunState
 from budgets.verdict.findings import title
 from budgets.words import duration, precise_duration
+
+RETRIED: dict[Again, str] = {"elsewhere": "on another device", "lighter": "lighter"}
 
 
 def is_lasting(event: Event) -> bool:
@@ -65,7 +68,7 @@ def _rarer(event: Late | Fired | Decided | Overridden | Withdrawn) -> str:
         case Late():
             return (
                 f"{_batch(event)}, candidate {event.candidate}, attempt {event.attempt} came "
-                f"late ({event.status}): charged, and told to nobody."
+                f"late ({event.status}): charged, and not used by the search."
             )
         case Fired():
             return f"Rule {event.rule}: {event.evidence}."
@@ -79,7 +82,7 @@ def _rarer(event: Late | Fired | Decided | Overridden | Withdrawn) -> str:
 
 def _opened(state: RunState) -> str:
     done, planned = state.accounts.evaluations, state.plan.resolved.evaluations
-    verb = "Beginning" if len(state.opened) == 1 else "Taking up"
+    verb = "Starting" if len(state.opened) == 1 else "Resuming"
     return f"{verb} {state.plan.phase} {state.plan.run_id}: {done} of {planned} settled."
 
 
@@ -87,8 +90,8 @@ def _left(state: RunState) -> str:
     found = pace(state)
     if found.remaining_hours is None:
         return ""
-    off = f", off track ({found.binding})" if found.on_track is False else ""
-    return f"{duration(3600 * found.remaining_hours)} left{off}"
+    off = track(found).removeprefix("on track")
+    return f"{duration(3600 * found.remaining_hours)} left{', ' * bool(off)}{off}"
 
 
 def _evaluation(state: RunState, event: Settled) -> str:
@@ -100,7 +103,7 @@ def _evaluation(state: RunState, event: Settled) -> str:
     result = f"{event.status} {event.score:.5g}" if event.score is not None else event.status
     how = f"  ({event.cause})" if event.cause else ""
     adopted = "  recovered" if event.recovered else ""
-    again = f"  to be tried again {event.again}" if event.again else ""
+    again = f"  to be retried {RETRIED[event.again]}" if event.again else ""
     return (
         f"[{done:{len(str(planned))}d}/{planned}]  {where}  {result}  in "
         f"{precise_duration(event.seconds)}{adopted}{how}{again}  {_left(state)}"
@@ -146,9 +149,10 @@ def _generation(state: RunState, event: GenerationTold) -> str:
     baseline = calibration.mean_score if calibration else None
     against = "" if baseline is None or not generation.is_full else f", baseline {baseline:.5g}"
     short = "" if generation.is_full else ", short"
-    anew = f", descent {event.descent + 1}" if event.descent else ""
+    anew = f", descent {event.descent}" if event.descent else ""
+    count = f"{event.generation + 1} of {state.plan.resolved.generations}"
     return (
-        f"Generation {event.generation + 1} of {state.plan.resolved.generations}{short}{anew}: "
+        f"Generation {event.generation} ({count}){short}{anew}: "
         f"best {best:.5g}, mean {mean:.5g}{against}, {len(generation.failed)} failed, "
         f"step size {event.sigma:.3g}{_by_the_model(event.guided)}."
     )

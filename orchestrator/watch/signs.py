@@ -1,5 +1,6 @@
 """What attempts in flight have written into their directories: on which device, how far they are.
 
+import math
 Read without a lock, a few KiB of each at most, and believed as little as anything an evaluation
 writes: a link, a pipe, or nonsense is no sign.
 """
@@ -15,11 +16,13 @@ from typing import Any, NamedTuple
 import orjson
 
 from orchestrator.execution.attempts import METRICS, STARTED
-from orchestrator.records.attempts import as_number
 from orchestrator.watch.snapshot import DeviceRow, Snapshot
 
 READ_BYTES = 4096
 """Of a file, from its end: some heartbeats, and more than one of a screenful of metrics."""
+
+HEARTBEATS = 12
+"""Attempts whose files are read for a terminal: those that run for the longest time."""
 
 MOST_NAME = 80
 """Characters of a device's name."""
@@ -96,10 +99,17 @@ def heartbeat(place: Path) -> Beat:
     found: dict[str, float] = {}
     for said in _objects(_end_of(place / METRICS)):
         for name in Beat._fields:
-            if name not in found and (number := as_number(said.get(name))) is not None:
+            if name not in found and (number := finite(said.get(name))) is not None:
                 found[name] = number
     beat = NO_BEAT._replace(**found)
     return beat if 0 <= (beat.progress or 0) <= 1 else beat._replace(progress=None)
+
+
+def finite(value: object) -> float | None:
+    """The number, if it is one."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if math.isfinite(value) else None
 
 
 def _objects(data: bytes) -> Iterator[dict[str, Any]]:

@@ -144,8 +144,8 @@ class Snapshot(_Part):
     decision: Decision
     sentence: str  # how far it is, or what it came to, and what to do about a rule that holds it
     way_on: str  # what a person has to do where nobody carries it out; else empty
-    course: str  # what it does now: `generation 4 of 15`, `finalists on fresh seeds`
-    generation: int  # the one in progress, or the last one, from 1; 0 before the first
+    course: str  # what it does now: `generation 3 (4 of 15)`, `finalists on fresh seeds`
+    generation: int  # how many have begun
     generations: int  # that are planned
     counts: Counts
     scores: Scores
@@ -157,6 +157,11 @@ class Snapshot(_Part):
     triggers: tuple[str, ...]  # rules that fired, the last one first, as are the next two
     overrides: tuple[str, ...]
     withdrawn: tuple[str, ...]
+
+    @property
+    def holder(self) -> str:
+        """Who carries it out, without the time that passes by itself."""
+        return self.whose if self.standing == "running" else self.standing
 
     @property
     def said(self) -> str:

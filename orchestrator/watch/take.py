@@ -83,9 +83,14 @@ def _course(state: RunState) -> str:
         return f"generation {state.asked} short as well"
     if current is not None and not search_is_over(state):
         short = "" if current.is_full else ", short"
-        return f"generation {current.number + 1} of {plan.resolved.generations}{short}"
-    asking = f"generation {state.asked + 1} of {plan.resolved.generations}"
+        return f"{_generation(state, current.number)}{short}"
+    asking = _generation(state, state.asked)
     return _COMPARED.get(next_step(state), asking)
+
+
+def _generation(state: RunState, number: int) -> str:
+    """`generation 6 (7 of 15)`: they are numbered from 0."""
+    return f"generation {number} ({number + 1} of {state.plan.resolved.generations})"
 
 
 def _counts(state: RunState, noted: Noted) -> Counts:

@@ -10,6 +10,7 @@ from budgets.fold import ImpossibleEventError
 from budgets.ledger.chain import LedgerCorruptError
 from budgets.state import RunState
 from orchestrator.watch.follow import Follower
+from orchestrator.watch.signs import HEARTBEATS
 from orchestrator.watch.snapshot import Snapshot
 
 LOOK_SECONDS = 1.0
@@ -20,9 +21,6 @@ LOOK_SHARE = 0.002
 
 PATIENCE = 3
 """Looks in a row at a ledger that cannot be read, before it is not just being replaced."""
-
-HEARTBEATS = 12
-"""Attempts whose heartbeat files are read, those that run for the longest time."""
 
 
 class Reader(Protocol):

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from budgets.course import next_step
-from budgets.plain import one_line
+from budgets.plain import command, one_line
 from budgets.rules.table import HOLDING_UP
 from budgets.rules.triggers import Trigger, verdict_of
 from budgets.verdict.luck import promise
 from budgets.words import about
 from orchestrator.report.answers.afterwards import After
-from orchestrator.report.answers.asked import BEGAN, Asked, command
+from orchestrator.report.answers.asked import BEGAN, Asked
 from orchestrator.report.answers.cost import cost
 from orchestrator.report.answers.words import sentence_case
 from orchestrator.report.model import Answer

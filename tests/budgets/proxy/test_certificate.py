@@ -450,6 +450,7 @@ def test_a_comparison_leaves_the_verdict_its_due(told: Paired) -> None:
     run.ask()
     assert state.plan.proxy is not None
     panel = state.panels["proxy", 0]
+    assert still_apart(state).evaluations == 8 + 5 + 2 + 4
     # 4 + 1 of the baseline, 2 finalists, 4 of the winner: 22 s; a reservation there and one here
     for spent_ms, fits in ((13_999, True), (14_001, False)):
         state.accounts = state.accounts._replace(device_ms=spent_ms)

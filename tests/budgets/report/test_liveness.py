@@ -434,16 +434,20 @@ def test_without_noise_effects_are_in_the_scores_own_unit(make_story: "MakeStory
 
 
 @pytest.mark.parametrize(
-    ("parent", "head", "at_its_end"),
-    [(None, "better end", "baseline"), (PARENT, "better side", "recommendation")],
+    ("parent", "head", "at_its_end", "moves"),
+    [
+        (None, "better end", "baseline", "goes to either end of its range"),
+        (PARENT, "better side", "recommendation", "goes a step down and a step up"),
+    ],
 )
 def test_the_table_names_what_it_compares_with(
-    make_story: "MakeStory", parent: Parent | None, head: str, at_its_end: str
+    make_story: "MakeStory", parent: Parent | None, head: str, at_its_end: str, moves: str
 ) -> None:
     finding = found(make_story, WORSE, points=((0.0, 0.5),), parent=parent)
     lines = check_lines(finding)
     assert lines[4] == f"| knob | verdict | low | t | high | t | {head} | effect |"
     assert f" | {at_its_end} |  | " in lines[6]
+    assert f"Each knob {moves}, all others at the {at_its_end}" in lines[2]
 
 
 def test_a_knob_that_was_not_measured_has_no_bar(make_story: "MakeStory") -> None:

@@ -20,6 +20,7 @@ from budgets.ledger.chain import read
 from budgets.report.markdown import amount, to_markdown
 from budgets.report.model import BudgetReport, balances, budget_report, recommendation
 from budgets.report.pace import remaining_hours
+from budgets.rules.triggers import Verdict, disk_full
 from budgets.terms import Arm, Calibration, Caps, Envelope
 from budgets.verdict.decision import decide
 
@@ -77,6 +78,13 @@ def test_a_pause_gives_its_reason(story: "Story") -> None:
         "Look into it; to go on all the same, repeat the command with --override crash_rate "
         '--reason "..."'
     )
+
+
+def test_what_the_records_do_not_know_is_given(story: "Story") -> None:
+    verdict = Verdict("pause", (disk_full(0, "no space is left"),), "no space is left")
+    assert budget_report(story.state).decision == "continue"
+    report = budget_report(story.state, verdict)
+    assert (report.decision, report.sentence) == ("pause", "Paused: no space is left.")
 
 
 def test_a_stop_gives_its_reason(make_story: "MakeStory") -> None:
@@ -330,6 +338,16 @@ def test_the_recommendation_is_the_mean_over_the_last_third_of_generations(
         story.score(1.0, 2.0, 3.0, 4.0)
         story.tell((0.1 * number,))
     assert recommendation(story.state) == (None if expected is None else pytest.approx(expected))
+
+
+@pytest.mark.parametrize(("score", "expected"), [(0.98, (0.4, 0.61)), (1.0, None)])
+def test_a_decided_run_recommends_who_won_or_nobody(
+    tell: "Callable[..., Story]", score: float, expected: tuple[float, float] | None
+) -> None:
+    finalists = {"average": 0.99, "luckiest 1": 0.98}
+    story = tell(finalists=finalists, winner=8 * (score,), best="luckiest 1")
+    story.say(decide(story.state)[1])
+    assert recommendation(story.state) == expected
 
 
 def test_a_knob_is_shown_with_its_place_in_its_range(story: "Story") -> None:

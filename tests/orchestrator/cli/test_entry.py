@@ -31,7 +31,7 @@ def test_phase1_calibrates_runs_and_reports(command: "Command", tmp_path: Path) 
 
     assert answer.code == 0
     assert "No calibration of sphere" in answer.out
-    assert "Generation 2 of 2" in answer.out
+    assert "Generation 1 (2 of 2)" in answer.out
     assert "Tier min is too small to say Go." in answer.out
     run = tmp_path / "artifacts/cmaes/phase1/min-sphere-s1"
     reports = {p.name for p in (run / "reports").iterdir()}

@@ -46,6 +46,7 @@ def begun(owner: Owner) -> Watched:
         (ELSEWHERE, 72, "elsewhere", "running on here, last heard of 1 min 12 s ago", ""),
         (ELSEWHERE, 73, "interrupted", "interrupted on here, last heard of 1 min 13 s ago", REPEAT),
     ],
+    ids=["here", "gone", "elsewhere", "elsewhere, silent", "elsewhere, too long silent"],
 )
 def test_one_that_may_go_on_stands_as_its_process_does(
     owner: Owner, seconds: float, kind: str, whose: str, way_on: str

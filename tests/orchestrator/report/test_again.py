@@ -256,7 +256,7 @@ def test_a_calibration_made_for_a_run_is_that_runs(finished_run: Path) -> None:
 
 def test_a_calibration_by_itself_is_made_again(command: Callable[..., Any], tmp_path: Path) -> None:
     made = command(
-        *("calibrate", "--objective", "sphere", "--set", "noise=0.025", "--repeats", "3"),
+        *("calibrate", "--objective", "sphere", "--set", "noise=0.025", "--seeds", "3"),
         *("--executor", "inline", "--workers", "1"),
     )
     assert made.code == 0, made.err
@@ -266,7 +266,7 @@ def test_a_calibration_by_itself_is_made_again(command: Callable[..., Any], tmp_
     words = again(directory.relative_to(tmp_path), state)
     repeated = command(*words, "--executor", "inline", "--json")
 
-    assert words[:5] == ("calibrate", "--repeats", "3", "--objective", "sphere")
+    assert words[:5] == ("calibrate", "--seeds", "3", "--objective", "sphere")
     assert repeated.code == 0, repeated.err
     assert load_state(directory).head == state.head  # it was found, not made anew
 

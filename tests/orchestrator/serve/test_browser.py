@@ -143,7 +143,7 @@ def test_a_runs_page_follows_it_to_its_end(
     run = grow(of=confirmed_run)
     run.write_until("settled")
     tab.page.goto(site.url + site.address("growing"))
-    tab.until("generation 1 of 2", "[data-text=course]")
+    tab.until("generation 0 (1 of 2)", "[data-text=course]")
     tab.until("1 ok", "[data-text=counts]")
     expect(tab.page.locator("main h1")).to_contain_text("In progress")
     run.write_until("settled")
@@ -295,7 +295,7 @@ def test_without_a_script_the_pages_read_as_well(
         page.goto(site.url)
         page.locator("#running a").click()
         assert "In progress" in page.locator("main h1").inner_text()
-        assert "generation 1 of 2" in page.locator(".live").inner_text()
+        assert "generation 0 (1 of 2)" in page.locator(".live").inner_text()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

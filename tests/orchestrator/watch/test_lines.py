@@ -47,7 +47,9 @@ def test_a_generation_has_a_short_budget_and_in_brief_none(watched: Watched) -> 
     watched.tell()
     event = watched.records[-1].event
     first, spent, pace = (line_of(watched.state, event) or "").splitlines()
-    assert first == ("Generation 1 of 2: best 0.9, mean 1, baseline 1, 1 failed, step size 0.2.")
+    assert first == (
+        "Generation 0 (1 of 2): best 0.9, mean 1, baseline 1, 1 failed, step size 0.2."
+    )
     assert spent.startswith("  Spent: 4 of 8 evaluations; ")
     assert "50% done" in pace
     assert line_of(watched.state, event, brief=True) == first
@@ -88,11 +90,11 @@ def test_a_comparison_says_what_is_compared_where(panel: PanelName, where: str) 
 
 
 def test_a_session_says_whether_it_begins_or_takes_up(watched: Watched) -> None:
-    assert last(watched) == "Beginning phase1 small: 0 of 8 settled."
+    assert last(watched) == "Starting phase1 small: 0 of 8 settled."
     watched.ask()
     watched.evaluate(0)
     watched.open()
-    assert last(watched) == "Taking up phase1 small: 1 of 8 settled."
+    assert last(watched) == "Resuming phase1 small: 1 of 8 settled."
 
 
 def test_what_says_nothing_new_has_no_line(watched: Watched) -> None:

@@ -78,15 +78,15 @@ def test_a_search_that_is_over_has_nothing_of_itself_to_come() -> None:
 
 
 def test_it_says_which_generation_is_in_progress(watched: Watched) -> None:
-    assert watched.snapshot().course == "generation 1 of 2"
+    assert watched.snapshot().course == "generation 0 (1 of 2)"
     assert watched.snapshot().generation == 0
     watched.ask()
-    assert watched.snapshot().course == "generation 1 of 2"
+    assert watched.snapshot().course == "generation 0 (1 of 2)"
     assert watched.snapshot().generation == 1
     for candidate in range(4):
         watched.evaluate(candidate)
     watched.tell()
-    assert watched.snapshot().course == "generation 2 of 2"
+    assert watched.snapshot().course == "generation 1 (2 of 2)"
 
 
 def test_after_the_search_it_says_what_is_compared_on_fresh_seeds() -> None:

@@ -60,9 +60,9 @@ def test_a_screen_of_80_by_24_has_room_for_all_that_matters() -> None:
     text = "\n".join(shown(busy(2), 80, 20))
     for said in (
         "phase1 small",
-        "generation 3 of 50",
-        "to go, over at",
-        "8 ok, 1 failed (1 oom), 1 lost, 2 in flight, 189 to come",
+        "generation 2 (3 of 50)",
+        "left, ends at",
+        "8 ok, 1 failed (1 oom), 1 lost, 2 in flight, 189 left",
         "of 200",
         "cpu 1  candidate 1",
         "cpu 2  candidate 2",
@@ -236,7 +236,7 @@ def test_a_time_is_of_the_zone_of_whoever_looks(
     try:
         watched.ask()
         watched.reserve(0)
-        assert "over at 02:00:08" in "\n".join(shown(watched.snapshot(1.0)))
+        assert "ends at 02:00:08" in "\n".join(shown(watched.snapshot(1.0)))
     finally:
         monkeypatch.undo()
         time.tzset()
