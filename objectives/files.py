@@ -14,7 +14,7 @@ def read_text(file: Path, place: str) -> str:
     """What a file says that a person named. Raises ValueError, which begins with `place`."""
     try:
         if not stat.S_ISREG(file.stat().st_mode):  # a pipe may never end
-            raise ValueError(f"{place}: expected a file, and it is none")
+            raise ValueError(f"{place} is no file: expected one with text")
         with file.open("rb") as stream:
             data = stream.read(LARGEST + 1)
         if len(data) > LARGEST:

@@ -1,10 +1,10 @@
 """What attempts in flight have written into their directories: on which device, how far they are.
 
-import math
 Read without a lock, a few KiB of each at most, and believed as little as anything an evaluation
 writes: a link, a pipe, or nonsense is no sign.
 """
 
+import math
 import os
 import stat
 from collections.abc import Iterator

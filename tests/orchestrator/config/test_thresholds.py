@@ -82,7 +82,7 @@ def test_a_file_that_is_none_is_refused(command: "Command", tmp_path: Path) -> N
     (tmp_path / "bytes.toml").write_bytes(b"edge = \xff")
     for name, complaint in (
         ("missing.toml", "cannot be read: No such file"),
-        (".", "expected a file, and it is none"),
+        (".", "is no file: expected one"),
         ("bytes.toml", "is no text in UTF-8"),
     ):
         answer = command("explain", "--thresholds", name)
