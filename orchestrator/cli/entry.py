@@ -19,6 +19,7 @@ from budgets.ledger.writer import LedgerStorageError
 from budgets.plain import printable
 from objectives.api import SetupError
 from objectives.keeping import keeping
+from objectives.settings import fault_in_words
 from orchestrator.cli.analyze import analyze
 from orchestrator.cli.best import best
 from orchestrator.cli.calibrate import calibrate
@@ -223,8 +224,5 @@ def _value_of(option: Any) -> str | None:
     return None
 
 
-def _complaint(details: ErrorDetails) -> str:
-    message = details["msg"].removeprefix("Value error, ")
-    if not details["loc"]:
-        return message
-    return f"{details['loc'][-1]}: {message}, got {details['input']!r}"
+def _complaint(fault: ErrorDetails) -> str:
+    return fault_in_words(fault, str(fault["loc"][-1]) if fault["loc"] else "")
