@@ -68,7 +68,7 @@ def _on_devices(found: list[Ended]) -> list[Ended]:
     slots = _slots(found)
     several = {device for device, slot in slots.values() if slot > 0}
     return [
-        replace(one, device=f"{device}, slot {slot + 1}" if device in several else device)
+        replace(one, device=_numbered(device, slot + 1) if device in several else device)
         for one in found
         for device, slot in (slots[one.place],)
     ]
