@@ -23,7 +23,7 @@ from orchestrator.running.follow import Overrides
 from orchestrator.running.sweep import LEAST_EVALUATIONS
 
 
-@taking(PLACE, CONFIG, TUNED, MACHINE)
+@taking(CONFIG, PLACE, TUNED, MACHINE)
 def calibrate(
     context: Context,
     seeds: Annotated[

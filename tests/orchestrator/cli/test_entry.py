@@ -327,7 +327,7 @@ def test_status_says_when_a_run_will_be_over_only_while_somebody_carries_it_out(
     said = command("status").out
 
     assert (": running (pid" in said) is ends
-    assert ("over at" in said) is ends
+    assert ("ends at" in said) is ends
     assert ("Repeat the command" in said) is gone
 
 
