@@ -14,6 +14,7 @@ from orchestrator.cli.terminal import console, print_json, print_line
 from orchestrator.config import explain
 from orchestrator.config.asked import request_of
 from orchestrator.config.resolve import Resolved
+from orchestrator.report.written import named_file
 
 Template = Literal[
     "smoke",
@@ -49,10 +50,7 @@ def init(
         return
     if write.exists() or write.is_symlink():
         raise ValueError(f"--write {write}: there is something already; name another file")
-    if not str(write).isprintable() or not write.parent.is_dir():
-        raise ValueError(
-            f"--write: expected a file's name in a directory there is, got {str(write)!r}"
-        )
+    named_file("--write", write)
     text = text.replace("THIS-FILE", str(write))
     write_aside(write, text.encode())
     if as_json:

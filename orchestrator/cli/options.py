@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from typer import Argument, BadParameter, Context, Option
 
+from budgets.rules.triggers import RULES
 from budgets.terms import SearchMethod, Tier, VariantName
 from objectives import secrets
 from objectives.api import Objective
@@ -45,7 +46,7 @@ def _root(path: Path) -> Path:
 def amount(value: float | None) -> float | None:
     """A larger one is a slip; below zero the model it goes into has its say."""
     if value is not None and value > LARGEST:
-        raise BadParameter(f"expected at most {LARGEST:g}, got {value:g}")
+        raise BadParameter(f"expected at most {LARGEST:g}")
     return value
 
 
@@ -586,8 +587,17 @@ def overrides_of(
             "--reason goes on record with --override (which rule may the run pass?) or calibrate "
             "--again"
         )
+    for_record(reason)
+    for rule in rules or ():
+        if rule not in RULES:
+            raise ValueError(f"--override {rule}: expected one of {', '.join(RULES)}")
+    return tuple((rule, reason) for rule in rules or ())
+
+
+def for_record(reason: str) -> str:
+    """The reason as it is. Raises ValueError on what no ledger should keep."""
     if not reason.isprintable() or secrets.redacted(reason, {}) != reason:
         raise ValueError(
             f"--reason goes on record: expected one printable line without secrets, got {reason!r}"
         )
-    return tuple((rule, reason) for rule in rules or ())
+    return reason

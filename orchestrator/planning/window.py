@@ -3,7 +3,7 @@
 import re
 from datetime import datetime
 
-from budgets.terms import Window
+from budgets.terms import MOST_HOURS, Window
 
 _UNITS = {"s": 1 / 3600, "m": 1 / 60, "h": 1.0, "d": 24.0}
 
@@ -25,12 +25,20 @@ def parse_window(text: str, safety_margin: str) -> Window:
     try:
         until = datetime.fromisoformat(text.strip()).astimezone()
     except ValueError:
-        try:
-            hours = parse_hours("--window", text)
-        except ValueError:
-            raise ValueError(
-                "--window: expected a duration such as 12h, or a moment such as "
-                f"2026-11-27T18:00, got {text!r}"
-            ) from None
-        return Window(hours=hours, margin_seconds=margin_seconds)
+        return Window(hours=_hours_ahead(text), margin_seconds=margin_seconds)
     return Window(until=until, margin_seconds=margin_seconds)
+
+
+def _hours_ahead(text: str) -> float:
+    try:
+        hours = parse_hours("--window", text)
+    except ValueError:
+        raise ValueError(
+            "--window: expected a duration such as 12h, or a moment such as "
+            f"2026-11-27T18:00, got {text!r}"
+        ) from None
+    if not 0 < hours <= MOST_HOURS:
+        raise ValueError(
+            f"--window: expected more than 0 and at most {MOST_HOURS} hours, got {text!r}"
+        )
+    return hours
