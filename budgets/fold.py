@@ -411,7 +411,8 @@ def _told(state: RunState, event: GenerationTold) -> None:
 
 def _amended(state: RunState, event: Amended, at_ms: int) -> None:
     if event.generations < state.asked:
-        raise ValueError(f"{state.asked} generations are asked, it allows {event.generations}")
+        begun = counted(state.asked, "generation")
+        raise ValueError(f"{begun} are begun, and these caps pay for {event.generations} alone")
     resolved = state.plan.resolved
     if state.panel("finalists") is not None and event.generations != resolved.generations:
         raise ValueError(

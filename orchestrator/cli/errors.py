@@ -77,7 +77,7 @@ def in_words(error: Exception) -> str:
 def _of_file(error: OSError) -> str:
     way_on = {
         errno.ENOENT: "Make the directory it belongs into, or name another place",
-        errno.EACCES: "Let this user do that, or name another place",
+        errno.EACCES: "Give this user access, or name another place",
     }.get(error.errno or 0, "Move it away, or name another --runs-dir or --out")
     return f"cannot use {error.filename2 or error.filename}: {error.strerror}. {way_on}"
 

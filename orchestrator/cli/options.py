@@ -406,7 +406,7 @@ def _phase_options(
     drain_seconds: DrainSeconds = None,
     as_json: Json = False,
 ) -> None:
-    """What every command about a phase takes; `_parsed` reads them."""
+    """What every command about a phase takes."""
 
 
 def _following_options(run: FollowedRun = None, variant: Variant = None) -> None:

@@ -1,5 +1,6 @@
 """Runs on disk, read without disturbing whoever runs them."""
 
+import errno
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -85,9 +86,10 @@ def finished_runs(root: Path, phase: Phase, family: str) -> Iterator[Result]:
 
 
 def find_run(run: str | None, root: Path, phase: Phase | None = None) -> Path:
-    """The directory of a run by id or path, or of the latest one. Raises ValueError without it.
+    """The directory of a run by id or path, or of the latest one.
 
-    By its id it is looked for in one phase, if that is given.
+    By its id it is looked for in one phase, if that is given. Raises ValueError without it,
+    PermissionError where this user may not look into it.
     """
     if run is not None and os.path.lexists(Path(run) / LEDGER):  # False on what is no path at all
         return Path(run)
@@ -97,6 +99,9 @@ def find_run(run: str | None, root: Path, phase: Phase | None = None) -> Path:
     if run is not None:
         ledgers = [path for path in ledgers if path.parent.name == run]
     if not ledgers:
+        for directory in root.glob(f"{phase or '*'}/*"):
+            if directory.name == run and not os.access(directory, os.R_OK | os.X_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(directory))
         kind = "run" if phase is None else f"{phase} run"
         wanted = f"no {kind}" if run is None else f"no {kind} {run[:80]!r}"
         raise ValueError(f"{wanted} in {root}: name its directory, or say --runs-dir")
