@@ -166,7 +166,7 @@ class Accounts(NamedTuple):
         """
         caps = self.caps
         if (free := self.apart_free if apart else self.evaluations_free) < 1:
-            name = "evaluations beside the search" if apart else "evaluations"
+            name = "comparison evaluations" if apart else "evaluations"
             return Refusal(name, 1, free, "evaluations", "the plan" if apart else "--max-evals")
         if caps.device_hours is not None or caps.cost is not None:
             used_ms = self.device_ms + self.reserved_device_ms + aside[0] * MS_PER_HOUR

@@ -1,7 +1,7 @@
 """From the measured baseline to what a budget buys, and to what luck alone would show."""
 
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, sqrt
 from statistics import NormalDist
 
 from budgets.events import Settled, Status
@@ -119,6 +119,17 @@ def best_of_noise(evaluations: int) -> float:
     if evaluations < 2:
         return 0.0
     return NormalDist().inv_cdf((evaluations - 0.375) / (evaluations + 0.25))
+
+
+def luck(calibration: Calibration | None, tries: int, seeds: int = 1) -> float | None:
+    """The best score to expect of so many baselines, each the mean over so many seeds of its own.
+
+    None without a try, and where the noise is not known.
+    """
+    if calibration is None or not tries:
+        return None
+    mean, sd = calibration.mean_score, calibration.sd_score
+    return None if mean is None or sd is None else mean - sd / sqrt(seeds) * best_of_noise(tries)
 
 
 def failures_to_pause(evaluations: int, limit_share: float, least: int) -> int | None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from budgets.events import Grade
 from budgets.rules.table import FOLLOWS_A_GO, UNPROVEN_KNOBS, Reading
 from budgets.terms import Inherited, Plan, Source
+from budgets.words import counted
 
 GOES: tuple[Grade, ...] = ("go", "go_persists")
 
@@ -72,4 +73,4 @@ def in_words(source: Source) -> str:
 
 
 def _more_knobs(names: Sequence[str]) -> str:
-    return f"{len(names)} more {'knob' if len(names) == 1 else 'knobs'}, {', '.join(names)}"
+    return f"{counted(len(names), 'more knob')}, {', '.join(names)}"

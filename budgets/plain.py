@@ -3,6 +3,9 @@
 import re
 import shlex
 
+PROGRAM = "python -m orchestrator"
+"""How every command begins that a person is told to type."""
+
 _STEERS = re.compile(r"[\\`<\[\]|*~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 """Characters that mean something to Markdown; an underscore does only at the edge of a word."""
 
@@ -32,6 +35,11 @@ def shell_word(text: str) -> str:
     if text.isprintable():
         return shlex.quote(text)
     return f"$'{''.join(map(_escaped, text))}'"
+
+
+def command(*words: str) -> str:
+    """A command of this program in one line to copy. Words are quoted where a shell wants it."""
+    return " ".join([PROGRAM, *map(shell_word, words)])
 
 
 def _escaped(character: str) -> str:

@@ -24,6 +24,7 @@ from budgets.events import (
     Status,
     Withdrawn,
 )
+from budgets.statistics.totals import total
 from budgets.terms import Arm, Condition, PanelName, Plan
 
 
@@ -121,7 +122,7 @@ class Batch(ABC):
         """Mean score over the seeds; None unless every one of them is healthy."""
         healthy = self.scores_by_seed(candidate)
         whole = len(healthy) == len(self.seeds_of(candidate))
-        return sum(healthy.values()) / len(healthy) if whole else None
+        return total(healthy.values()) / len(healthy) if whole else None
 
     def scores(self) -> list[float | None]:
         """One entry a candidate, in candidate order."""
@@ -143,6 +144,11 @@ class Generation(Batch):
     def is_full(self) -> bool:
         """Whether its scores compare with those of the objective as it is: no proxy's do."""
         return not self.changed
+
+    @property
+    def healthy(self) -> list[float]:
+        """The scores of candidates that have one."""
+        return [score for score in self.scores() if score is not None]
 
     @property
     def settled(self) -> int:

@@ -4,11 +4,14 @@ Times are seconds or hours as the name says, money is in the unit of `price_per_
 Nothing here is a timestamp: two runs on the same terms have equal plans.
 """
 
+from datetime import datetime
 from math import ceil
 from statistics import median, quantiles, stdev
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+
+from budgets.statistics.totals import total
 
 Phase = Literal["calibration", "check", "phase1", "phase2", "campaign"]
 Tier = Literal["min", "target", "max"]
@@ -79,7 +82,7 @@ class Window(Terms):
 
     hours: float | None = Field(default=None, gt=0, le=MOST_HOURS)
     until: AwareDatetime | None = None
-    margin_seconds: float = Field(default=1800.0, ge=0, le=1e8)
+    margin_seconds: float = Field(default=1800.0, ge=0, le=3600 * MOST_HOURS)
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -91,6 +94,13 @@ class Window(Terms):
                 f"{self.margin_seconds:g} s: give a longer --window, or a shorter --safety-margin"
             )
         return self
+
+    def hours_from(self, now: datetime) -> float:
+        """Until it is over, margin included, of a run that begins now."""
+        if self.hours is not None:
+            return self.hours
+        assert self.until is not None, "a window is hours, or a moment"
+        return (self.until - now).total_seconds() / 3600
 
 
 class Caps(Terms):
@@ -162,7 +172,7 @@ class Calibration(Terms):
     @property
     def mean_score(self) -> float | None:
         """The baseline's score over the seeds."""
-        return sum(s.score for s in self.samples) / len(self.samples) if self.samples else None
+        return total(s.score for s in self.samples) / len(self.samples) if self.samples else None
 
     @property
     def sd_score(self) -> float | None:

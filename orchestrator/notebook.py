@@ -14,8 +14,8 @@ from budgets.plain import plain, printable
 from budgets.report.model import budget_report, recommendation
 from budgets.state import RunState
 from objectives.space import SearchSpace
+from orchestrator.records.recommended import candidate_of
 from orchestrator.records.recorded import find_run
-from orchestrator.records.standing import candidate_of
 from orchestrator.report.answer import answer
 from orchestrator.report.collect import recorded, report_of
 from orchestrator.report.model import Answer, Evaluation, GenerationView, Report

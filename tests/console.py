@@ -20,6 +20,7 @@ import re
 import signal
 import struct
 import subprocess
+import sys
 import termios
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,6 +38,13 @@ COLUMNS, LINES = 100, 40
 PROMPT = "\x1e"
 """Stands on both sides of the last exit code, where a shell of ours waits for a command."""
 
+BASH = """
+import os, sys
+terminal = os.open(sys.argv[1], os.O_RDWR)  # the first that a session opens is its own
+for stream in range(3):
+    os.dup2(terminal, stream)
+os.execvp("bash", ["bash", "--norc", "--noprofile", "--noediting", "-i"])
+"""
 UNSEEN = re.compile(r"\x1b\[[0-?]*[ -/]*[@B-IL-ln-~]|\x1b[^\[]|\x07|\x1b(?:\[[0-?]*)?$")
 """The cursor's looks, and what has not come to its end."""
 
@@ -134,30 +142,24 @@ def _pattern(line: str) -> str:
 
 
 class Shell:
-    """A bash on a terminal of its own. Use as a context manager."""
+    """A bash on a terminal of its own, until it is closed."""
 
     def __init__(self, directory: Path, environment: Mapping[str, str]) -> None:
         self._ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
         self._process = subprocess.Popen(
-            ["bash", "--norc", "--noprofile", "--noediting", "-i"],
+            [sys.executable, "-c", BASH, os.ttyname(theirs)],
             cwd=directory,
             env={**environment, "PS1": f"{PROMPT}$?{PROMPT}", "TERM": "xterm-256color"},
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            preexec_fn=_with_a_terminal,
+            start_new_session=True,
         )
-        os.close(theirs)
         self._raw, self._more = b"", threading.Condition()
         threading.Thread(target=self._read, daemon=True).start()
         self.ended(30)
+        os.close(theirs)  # bash has it
         self.run("stty -echo", 30)
 
-    def __enter__(self) -> "Shell":
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         with suppress(ProcessLookupError):
             os.kill(self._process.pid, signal.SIGHUP)  # bash tells what it runs
         self._process.wait()
@@ -213,11 +215,6 @@ class Shell:
                     self._more.notify_all()
 
 
-def _with_a_terminal() -> None:
-    os.setsid()
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-
-
 @dataclass
 class Follower:
     """Somebody who does what a document says, and looks whether it shows what it says."""
@@ -240,7 +237,7 @@ class Follower:
                     self._take(step)
         finally:
             for shell in self._shells:
-                shell.__exit__()
+                shell.close()
 
     def _take(self, step: Step) -> None:
         if step.command is None:

@@ -19,7 +19,7 @@ def campaign_sentence(found: CampaignReport, cells: str = "evaluations") -> str:
     """What was found, claiming no more than chance leaves. `cells`: what it is made of."""
     settled = found.evaluations - found.unsettled
     if not found.is_over:
-        return f"Running: {settled} of {found.evaluations} {cells} settled."
+        return f"{settled} of {found.evaluations} {cells} settled."
     failed = settled - found.statuses.get("ok", 0)
     begins = f"All {settled} {cells} are settled, {failed} of them failed."
     if found.unsettled:

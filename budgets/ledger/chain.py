@@ -20,6 +20,7 @@ from pydantic import ValidationError
 from budgets.events import SCHEMA, Event, Planned, fields, parse
 from budgets.ledger.storage import read_plain, unused
 from budgets.ledger.upcast import upcast
+from budgets.plain import PROGRAM
 
 LEDGER = "ledger.jsonl"
 
@@ -66,7 +67,7 @@ def way_to_keep(path: Path, records: int) -> str:
     if records == 0:
         return f"begin anew, since nothing of it can be kept, with: {set_aside_command(run)}"
     out = unused(run.with_name(f"{run.name}.salvaged"))
-    return f"keep what there is with: python -m orchestrator ledger salvage {run} --out {out}"
+    return f"keep what there is with: {PROGRAM} ledger salvage {run} --out {out}"
 
 
 def set_aside_command(run: Path) -> str:

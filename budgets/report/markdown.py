@@ -1,9 +1,9 @@
 """The budget report as Markdown for a person. No disk."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from budgets.campaign.text import campaign_lines
-from budgets.plain import plain
+from budgets.plain import PROGRAM, plain
 from budgets.proxy.text import proxy_lines
 from budgets.report.failures import Failures
 from budgets.report.liveness_text import check_lines
@@ -14,7 +14,7 @@ from budgets.verdict.findings_text import finding_lines
 from budgets.words import duration, number
 
 RECALIBRATE = (
-    'Recalibrate: `orchestrator calibrate --again --reason "..."` with the same --objective and '
+    f'Recalibrate: `{PROGRAM} calibrate --again --reason "..."` with the same --objective and '
     "--set."
 )
 """What mends an estimate."""
@@ -80,6 +80,15 @@ def amount(balance: Balance, value: float | None) -> str:
     if value is None:
         return "no cap"
     return f"{value:.0f}" if balance.currency.startswith("evaluations") else f"{value:.4f}"
+
+
+def spent(balances: Iterable[Balance]) -> str:
+    """`8 of 16 evaluations; 0.0263 device-hours`, of every currency that counts."""
+    return "; ".join(
+        f"{amount(b, b.spent)}{'' if b.cap is None else f' of {amount(b, b.cap)}'} {b.label}"
+        for b in balances
+        if b.counts
+    )
 
 
 def _budget_table(report: BudgetReport) -> list[str]:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from budgets import following
 from budgets.accounts import MS_PER_HOUR, Accounts
-from budgets.calibration import best_of_noise
+from budgets.calibration import luck
 from budgets.campaign.effects import CampaignReport, campaign_of
 from budgets.events import Amended, Settled, Status
 from budgets.proxy.report import ProxyReport, proxy_report
@@ -20,6 +20,7 @@ from budgets.report.sentence import sentence
 from budgets.report.usage import idle_hours, slot_hours, wasted_hours
 from budgets.rules.triggers import Verdict, verdict_of
 from budgets.state import Generation, RunState
+from budgets.statistics.totals import total
 from budgets.verdict.finalists import stood_for
 from budgets.verdict.findings import Findings, findings
 
@@ -41,6 +42,11 @@ class Balance(_Part):
     def counts(self) -> bool:
         """Whether there is anything to say: money only where it has a price or a cap."""
         return self.currency != "cost" or self.cap is not None or self.spent > 0
+
+    @property
+    def label(self) -> str:
+        """What people are shown: `comparison evaluations` compare on fresh seeds, or lengths."""
+        return "comparison evaluations" if self.currency == "evaluations apart" else self.currency
 
 
 class GenerationRow(_Part):
@@ -161,9 +167,7 @@ def budget_report(state: RunState, verdict: Verdict | None = None) -> BudgetRepo
         if calibration is None or mean is None
         else Baseline(mean=mean, sd=sd, seeds=len(calibration.samples)),
         luckiest_score=min(scores, default=None),
-        luckiest_of_noise=None
-        if mean is None or sd is None
-        else mean - sd * best_of_noise(len(scores)),
+        luckiest_of_noise=luck(calibration, len(scores)),
         rows=tuple(_row(g) for g in state.generations),
         recommendation=recommendation(state),
         triggers=tuple(f"{f.rule}, generation {f.generation}: {f.evidence}" for f in state.fired),
@@ -267,14 +271,14 @@ def _tried_again_ms(state: RunState) -> int:
 
 
 def _row(generation: Generation) -> GenerationRow:
-    healthy = [s for s in generation.scores() if s is not None]
+    healthy = generation.healthy
     seconds = [r.seconds for r in generation.results()]
     return GenerationRow(
         generation=generation.number,
         healthy=len(healthy),
         failed=len(generation.failed),
         best=min(healthy, default=None),
-        mean=sum(healthy) / len(healthy) if healthy else None,
+        mean=total(healthy) / len(healthy) if healthy else None,
         sigma=generation.told.sigma if generation.told else None,
         eval_seconds=median(seconds) if seconds else None,
         short=not generation.is_full,

@@ -7,32 +7,28 @@ from budgets.words import duration
 
 
 def pace_line(found: Pace, now: datetime | None = None) -> str:
-    """One line: elapsed, to go, when it is over, progress, evaluations an hour, on track or not.
+    """One line: on track or not, elapsed, left, when it ends, progress, evaluations an hour.
 
     Moments are in the time zone of `now`, by default the machine's.
     """
     parts = [f"{duration(3600 * found.elapsed_hours)} open"]
     if found.remaining_hours is not None:
-        parts.append(f"{duration(3600 * found.remaining_hours)} to go")
+        parts.append(f"{duration(3600 * found.remaining_hours)} left")
     if found.remaining_hours and found.eta is not None:
-        parts.append(f"over at {clock(found.eta, now)}")
+        parts.append(f"ends at {clock(found.eta, now)}")
     parts.append(f"{found.progress:.0%} done")
     if found.evals_per_hour is not None:
         parts.append(f"{found.evals_per_hour:,.0f} evaluations an hour")
-    return f"{track(found)}{', '.join(parts)}."
+    said = track(found)
+    return f"{said[:1].upper()}{said[1:]}{': ' * bool(said)}{', '.join(parts)}."
 
 
 def track(found: Pace) -> str:
-    """On track, or off it and by what; empty where nothing says."""
-    if found.on_track is None:
+    """`on track`, or `off track by 6 s (--window)`: what leaves too little; empty if unknown."""
+    if found.slack_hours is None:
         return ""
-    if found.on_track:
-        return "On track: "
-    assert found.slack_hours is not None, "a limit leaves so much"
-    short = duration(-3600 * found.slack_hours)
-    if found.binding == "forecast":
-        return f"Off track, {short} beyond what its plan and 15 % more allow: "
-    return f"Off track, {short} too little ({found.binding}): "
+    short = -3600 * found.slack_hours
+    return f"off track by {duration(short)} ({found.binding})" if short >= 0.5 else "on track"
 
 
 def clock(moment: datetime, now: datetime | None = None) -> str:

@@ -2,9 +2,10 @@
 
 from typing import assert_never
 
-from budgets.campaign.effects import CampaignReport
+from budgets.campaign.effects import CampaignReport, campaign_of
 from budgets.campaign.text import campaign_sentence
 from budgets.course import next_step
+from budgets.plain import PROGRAM
 from budgets.proxy.report import proxy_report
 from budgets.proxy.text import proxy_sentence
 from budgets.report.liveness import liveness
@@ -15,20 +16,19 @@ from budgets.verdict.gains import incumbent_gain
 
 
 def sentence(state: RunState, verdict: Verdict, campaign: CampaignReport | None = None) -> str:
-    """The verdict in words that claim no more than was measured; of a campaign, its report's."""
+    """The verdict in words; of one that goes on how far it is: no ledger says if somebody has it.
+
+    `campaign` is the state's, where it is known already.
+    """
     match verdict.decision:
         case "continue":
-            planned = state.plan.resolved
-            if state.plan.phase in ("check", "campaign"):
-                settled = state.accounts.evaluations + state.accounts.apart
-                whole = planned.evaluations + state.plan.apart
-                return f"Running: {settled} of {whole} evaluations settled."
-            return _running(state)
+            return _so_far(state)
         case "pause":
             return f"Paused: {verdict.reason}.{_way_on(verdict)}"
         case "stop":
             return f"Stopped: {verdict.reason}.{_way_on(verdict)}{_way_to_more(state, verdict)}"
         case "done":
+            campaign = campaign or campaign_of(state, is_over=True)
             return _finished(state) if campaign is None else campaign_sentence(campaign)
         case _:
             assert_never(verdict.decision)
@@ -42,13 +42,17 @@ _COMPARING = {
 }
 
 
-def _running(state: RunState) -> str:
+def _so_far(state: RunState) -> str:
     done, planned = state.finished, state.plan.resolved.generations
+    if state.plan.phase in ("check", "campaign"):
+        settled = state.accounts.evaluations + state.accounts.apart
+        whole = state.plan.resolved.evaluations + state.plan.apart
+        return f"{settled} of {whole} evaluations settled."
     comparing = _COMPARING.get(next_step(state))
     if comparing is None:
-        return f"Running: {done} of {planned} generations finished."
+        return f"{done} of {planned} generations finished."
     ended = "" if state.ended is None else f" ({state.ended.rule} ended the search)"
-    return f"Running: {done} of {planned} generations finished{ended}, {comparing}."
+    return f"{done} of {planned} generations finished{ended}, {comparing}."
 
 
 def _way_on(verdict: Verdict) -> str:
@@ -63,7 +67,7 @@ def _way_to_more(state: RunState, verdict: Verdict) -> str:
     if all(trigger.rule != "budget" for trigger in verdict.triggers):
         return ""
     return (
-        f" To allow more: python -m orchestrator amend {state.plan.run_id}, with the cap and a "
+        f" To allow more: {PROGRAM} amend {state.plan.run_id}, with the cap and a "
         "--reason; then repeat the command."
     )
 

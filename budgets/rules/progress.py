@@ -30,7 +30,7 @@ def patience(state: RunState) -> Reading:
     if count is None:
         return quiet("no patience is set: the search goes on to its last generation")
     comparable = _comparable(state)
-    means = [fmean(_healthy(g)) for g in comparable]
+    means = [fmean(g.healthy) for g in comparable]
     if len(means) <= count:
         return quiet(f"{len(means)} generations can be compared, it takes more than {count}")
     before, after = median(means[-2 * count : -count]), median(means[-count:])
@@ -47,11 +47,7 @@ def patience(state: RunState) -> Reading:
 
 def _comparable(state: RunState) -> list[Generation]:
     """The generations told that were evaluated as the last one was, in order."""
-    return [g for g in state.told if g.changed == state.told[-1].changed and _healthy(g)]
-
-
-def _healthy(generation: Generation) -> list[float]:
-    return [score for score in generation.scores() if score is not None]
+    return [g for g in state.told if g.changed == state.told[-1].changed and g.healthy]
 
 
 def _reference(state: RunState, comparable: list[Generation], first: float) -> float:

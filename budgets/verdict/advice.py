@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
-from budgets.plain import plain
+from budgets.plain import PROGRAM, plain
 from budgets.state import RunState
 from budgets.statistics.comparison import Gain
 from budgets.statistics.detectable import detectable
@@ -57,7 +57,7 @@ def _use(_: Step, __: RunState) -> str:
 
 def _follow(_: Step, state: RunState) -> str:
     return (
-        "`python -m orchestrator phase2 --variant robust --tier min --from "
+        f"`{PROGRAM} phase2 --variant robust --tier min --from "
         f"{plain(state.plan.run_id)}` with the same --objective and --set"
     )
 
@@ -80,7 +80,7 @@ def _longer_search(step: Step, state: RunState) -> str:
 
 
 def _other_knobs(step: Step, state: RunState) -> str:
-    check = "`python -m orchestrator space check` shows which move the score"
+    check = f"`{PROGRAM} space check` shows which move the score"
     groups = "space" in state.plan.objective.get("settings", {})
     others = ", and --set space=GROUP chooses others" if groups else ""
     return f"{step.why}{'; ' if step.why else ''}tune other knobs: {check}{others}"

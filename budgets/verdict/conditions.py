@@ -175,4 +175,4 @@ def conditions(state: RunState) -> tuple[Condition, ...]:
 def is_promising(state: RunState) -> bool:
     """Whether the winner is a Go at this budget, so that the rung is worth its price."""
     judged = (signal, stability, persistence, sanity)
-    return bool(state.told) and all(rule(state).met for rule in judged)
+    return all(rule(state).met for rule in judged)

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from budgets.events import GenerationTold
 from budgets.state import Generation, RunState
+from budgets.statistics.totals import total
 from budgets.terms import Arm
 
 Point = tuple[float, ...]
@@ -31,7 +32,7 @@ def average(state: RunState) -> Point | None:
     means = [told.favourite for told in _last_third(standing(state))]
     if not means:
         return None
-    return tuple(sum(units) / len(means) for units in zip(*means, strict=True))
+    return tuple(total(units) / len(means) for units in zip(*means, strict=True))
 
 
 def stood_for(state: RunState) -> Point | None:
@@ -107,8 +108,8 @@ def full_ones(state: RunState) -> list[Generation]:
 
 def mean_score(generation: Generation) -> float | None:
     """Over its healthy candidates."""
-    healthy = [score for score in generation.scores() if score is not None]
-    return sum(healthy) / len(healthy) if healthy else None
+    healthy = generation.healthy
+    return total(healthy) / len(healthy) if healthy else None
 
 
 def winner(state: RunState) -> Arm | None:

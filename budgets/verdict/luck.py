@@ -4,8 +4,9 @@ from math import ceil, sqrt
 from statistics import variance
 
 from budgets.calibration import best_exceeded, best_of_noise
-from budgets.state import Generation, Panel, RunState
+from budgets.state import Panel, RunState
 from budgets.statistics.comparison import unexplained
+from budgets.statistics.totals import total
 from budgets.verdict.finalists import full_ones
 from budgets.verdict.gains import baseline_mean, baseline_scores
 
@@ -27,7 +28,7 @@ def spread_freedom(state: RunState) -> int:
 
 def _far_apart(state: RunState) -> list[list[float]]:
     full = full_ones(state)
-    healthy = [_healthy(generation) for generation in full[: ceil(len(full) / 3)]]
+    healthy = [generation.healthy for generation in full[: ceil(len(full) / 3)]]
     return [scores for scores in healthy if len(scores) > 1]
 
 
@@ -52,17 +53,13 @@ def _scores(panel: Panel) -> list[dict[int, float]]:
 def _pooled(parts: list[tuple[float, int]]) -> float | None:
     """The standard deviation that sums of squares, with their degrees of freedom, amount to."""
     freedom = sum(own for _, own in parts)
-    return sqrt(sum(squares for squares, _ in parts) / freedom) if freedom else None
-
-
-def _healthy(generation: Generation) -> list[float]:
-    return [score for score in generation.scores() if score is not None]
+    return sqrt(total(squares for squares, _ in parts) / freedom) if freedom else None
 
 
 def promise(state: RunState) -> float | None:
     """The gain that the search's best score, of a full evaluation, seemed to have."""
     baseline = baseline_mean(state)
-    scores = [score for g in full_ones(state) for score in _healthy(g)]
+    scores = [score for g in full_ones(state) for score in g.healthy]
     if not baseline or not scores:
         return None
     return (baseline - min(scores)) / abs(baseline)
@@ -78,7 +75,7 @@ def luck(state: RunState, share: float | None = None) -> float | None:
     sd = calibration.sd_score if calibration is not None else None
     if sd is None or not baseline:
         return None
-    count = sum(len(_healthy(generation)) for generation in full_ones(state))
+    count = sum(len(generation.healthy) for generation in full_ones(state))
     one_candidate = sd / sqrt(state.plan.resolved.seeds_per_candidate)
     best = best_of_noise(count) if share is None else best_exceeded(count, share)
     return best * one_candidate / abs(baseline)

@@ -12,7 +12,7 @@ from objectives.rebased import essential, rebased
 from objectives.space import Knob, SearchSpace
 from orchestrator.config.sections import Top
 from orchestrator.config.text import to_toml
-from orchestrator.records.standing import Point
+from orchestrator.records.recommended import Point
 
 
 @dataclass(frozen=True)

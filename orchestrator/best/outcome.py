@@ -15,8 +15,8 @@ from budgets.verdict.findings_text import in_words
 from budgets.words import counted, duration
 from objectives.api import Variant
 from orchestrator.records.attempts import attempt_place
+from orchestrator.records.recommended import Best
 from orchestrator.records.recorded import Result
-from orchestrator.records.standing import Best
 from orchestrator.running.artifacts import campaign_report, sentence
 
 

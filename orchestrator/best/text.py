@@ -4,13 +4,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from budgets.plain import PROGRAM
 from budgets.statistics.comparison import Gain
 from budgets.verdict.findings_text import in_words
 from budgets.words import percent
 from objectives.api import ObjectiveSpec
 from orchestrator.best.configuration import Configuration, KnobValue, moved
 from orchestrator.best.scale import usual_times
-from orchestrator.records.standing import Best, Evidence
+from orchestrator.records.recommended import Best, Evidence
 from orchestrator.running import artifacts
 
 
@@ -124,10 +125,10 @@ def _range(bounds: dict[str, float | None]) -> str:
 def _ways_on(best: Best, candidate: Configuration) -> Iterator[str]:
     run, anyway = best.state.plan.run_id, " --anyway" if best.standing == "no_go" else ""
     forms = [name for name, there in _forms(candidate) if there]
-    yield f"Other forms: orchestrator best {run}{anyway} {' | '.join(forms)}"
+    yield f"Other forms: {PROGRAM} best {run}{anyway} {' | '.join(forms)}"
     times = usual_times(ObjectiveSpec.model_validate(best.state.plan.objective))
     how = "longer" if times > 1 else "once more"
-    yield f"Train it {how}: orchestrator best {run}{anyway} --train --times {times:g} --compare"
+    yield f"Train it {how}: {PROGRAM} best {run}{anyway} --train --times {times:g} --compare"
 
 
 def _forms(candidate: Configuration) -> Iterator[tuple[str, bool]]:

@@ -14,7 +14,7 @@ from orchestrator.campaign.request import CampaignRequest
 from orchestrator.planning.plan import limits_for, short_hash
 from orchestrator.planning.request import RUN_ID, Request, check_run_id
 from orchestrator.planning.seeds import training_seeds
-from orchestrator.records.standing import Best, Point
+from orchestrator.records.recommended import Best, Point
 
 RECOMMENDED, CANDIDATE = "recommended", "candidate"
 """What the condition is called: the second where it is not recommended."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from budgets.plain import plain
+from budgets.plain import PROGRAM, plain
 from budgets.words import duration
 from orchestrator.campaign.outlook import Expected, Outlook
 
@@ -36,7 +36,7 @@ def _together(outlook: Outlook) -> Iterator[str]:
     if not outlook.is_known:
         yield (
             f"No estimate of all: nothing like {_unknown(outlook)} was measured here. "
-            "`orchestrator calibrate --config FILE` measures what all conditions have in common."
+            f"`{PROGRAM} calibrate --config FILE` measures what all conditions have in common."
         )
         return
     assert outlook.hours is not None

@@ -1,6 +1,6 @@
 """Runs of their own as cells of a campaign: where they lie, how they stand, what their score is."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -8,23 +8,21 @@ from statistics import fmean
 
 from budgets.campaign.matrix import PAUSED, PENDING, RUNNING, Cell, Matrix, matrix_of
 from budgets.fold import ImpossibleEventError
-from budgets.ledger.chain import LEDGER, LedgerCorruptError
-from budgets.rules.triggers import verdict_of
+from budgets.ledger.chain import LedgerCorruptError
 from budgets.state import RunState
 from orchestrator.records.heard import Heard, hear
 from orchestrator.records.manifest import Manifest, seed_of
+from orchestrator.records.recorded import runs_of_cell
+from orchestrator.records.standing import Kind, Standing, standing_of
 
 STOPPED, UNREADABLE = "stopped", "unreadable"
 
 WINNER, LAST_MEAN = "the winner's score on fresh seeds", "mean score of the last generation"
 """What may stand for a search: the first, where every search that is over has it."""
 
-DEPTHS = ("", "*/", "*/*/", "*/*/*/")
-"""Where a cell's ledger may lie below its directory: there, or in its runs directory."""
-
 
 @dataclass(frozen=True)
-class Standing:
+class Known:
     """A cell before it is known what all cells are compared by."""
 
     cell: Cell
@@ -34,96 +32,93 @@ class Standing:
 def matrix_of_runs(directory: Path, manifest: Manifest, now: datetime) -> tuple[Matrix, str]:
     """Every cell as its own ledger has it, and what their scores are."""
     terms = manifest.terms()
-    standing = {
-        (run.condition, seed_of(run)): standing_of(directory / run.directory, now)
+    known = {
+        (run.condition, seed_of(run)): known_of(directory / run.directory, now)
         for run in manifest.runs
     }
-    measure = _measure(list(standing.values()))
-    absent = Standing(Cell(status=PENDING), {})
+    measure = _measure(list(known.values()))
+    absent = Known(Cell(status=PENDING), {})
     rows = tuple(
-        tuple(
-            _scored(standing.get((condition.name, seed), absent), measure) for seed in terms.seeds
-        )
+        tuple(_scored(known.get((condition.name, seed), absent), measure) for seed in terms.seeds)
         for condition in terms.conditions
     )
     return Matrix(terms=terms, rows=rows), measure
 
 
-def _measure(standing: Sequence[Standing]) -> str:
-    known = [own.scores for own in standing if own.scores]
-    if all("score" in scores for scores in known):
+def _measure(known: Sequence[Known]) -> str:
+    measures = [own.scores for own in known if own.scores]
+    if all("score" in scores for scores in measures):
         return "score"
-    return WINNER if all(WINNER in scores for scores in known) else LAST_MEAN
+    return WINNER if all(WINNER in scores for scores in measures) else LAST_MEAN
 
 
-def _scored(standing: Standing, measure: str) -> Cell:
-    return standing.cell.model_copy(update={"score": standing.scores.get(measure)})
+def _scored(known: Known, measure: str) -> Cell:
+    return known.cell.model_copy(update={"score": known.scores.get(measure)})
 
 
-def standing_of(place: Path, now: datetime) -> Standing:
+def known_of(place: Path, now: datetime) -> Known:
     """The cell whose run lies in or below `place`; pending where none is there."""
     try:
-        heard = next(_runs_in(place), None)
+        heard = next(filter(None, map(hear, runs_of_cell(place))), None)
     except (LedgerCorruptError, ImpossibleEventError, ValueError, OSError) as error:
-        return Standing(Cell(status=UNREADABLE, note=str(error)), {})
+        return Known(Cell(status=UNREADABLE, note=str(error)), {})
     if heard is None:
-        return Standing(Cell(status=PENDING), {})
+        return Known(Cell(status=PENDING), {})
     if heard.state.plan.campaign is not None:
         return _of_training(heard, now)
     return _of_search(heard, now)
 
 
-def _runs_in(place: Path) -> Iterator[Heard]:
-    """Runs there that are no calibration and no check, the least deep and the latest first."""
-    for depth in DEPTHS:
-        ledgers = sorted(
-            place.glob(f"{depth}{LEDGER}"), key=lambda path: path.lstat().st_mtime, reverse=True
-        )
-        for ledger in ledgers:
-            heard = hear(ledger.parent)
-            if heard is not None and heard.state.plan.phase not in ("calibration", "check"):
-                yield heard
-
-
-def _of_training(heard: Heard, now: datetime) -> Standing:
+def _of_training(heard: Heard, now: datetime) -> Known:
     """A cell that is a campaign of its own, of one condition on one seed."""
-    cells = in_flight(matrix_of(heard.state), heard, now).cells
+    matrix, standing = matrix_of(heard.state), standing_of(heard.state, now)
+    cells = in_flight(matrix, heard, standing, now).cells
     if len(cells) == 1:
         cell = cells[0]
-        return Standing(cell, {} if cell.score is None else {"score": cell.score})
-    return Standing(
+        return Known(cell, {} if cell.score is None else {"score": cell.score})
+    return Known(
         Cell(status=UNREADABLE, note=f"a campaign of {len(cells)} cells in the place of one"), {}
     )
 
 
-def in_flight(matrix: Matrix, heard: Heard, now: datetime) -> Matrix:
+def in_flight(matrix: Matrix, heard: Heard, standing: Standing, now: datetime) -> Matrix:
     """The matrix with the moments at which cells began; what nobody carries out is pending."""
-    goes_on = heard.goes_on(now)
     rows = []
     for number, row in enumerate(matrix.rows):
         keys = [(number, seed) for seed in matrix.terms.seeds]
         timed = (
-            _timed(cell, heard, key, now, goes_on=goes_on)
+            _timed(cell, heard.begun.get(key), standing, now)
             for key, cell in zip(keys, row, strict=True)
         )
         rows.append(tuple(timed))
     return matrix.model_copy(update={"rows": tuple(rows)})
 
 
-def _timed(cell: Cell, heard: Heard, key: tuple[int, int], now: datetime, *, goes_on: bool) -> Cell:
-    if cell.status != RUNNING:
+def _timed(cell: Cell, since: datetime | None, standing: Standing, now: datetime) -> Cell:
+    if cell.status != RUNNING or since is None:
         return cell
-    if not goes_on:
+    if not standing.goes_on:
         return cell.model_copy(update={"status": PENDING, "note": "interrupted"})
-    since = heard.begun[key]
     seconds = max(0.0, (now - since).total_seconds())
-    where = f"on {heard.state.opened[-1].host}" if heard.alive() == "elsewhere" else ""
+    where = f"on {standing.host}" if standing.host else ""
     note = ", ".join(filter(None, (cell.note, where)))
     return cell.model_copy(update={"since": since.isoformat(), "seconds": seconds, "note": note})
 
 
-def _of_search(heard: Heard, now: datetime) -> Standing:
-    state, status = heard.state, _status(heard, now)
+_CELL: dict[Kind, str] = {
+    "planned": PENDING,
+    "running": RUNNING,
+    "elsewhere": RUNNING,
+    "interrupted": PENDING,
+    "paused": PAUSED,
+    "stopped": STOPPED,
+    "finished": "ok",
+}
+
+
+def _of_search(heard: Heard, now: datetime) -> Known:
+    state, standing = heard.state, standing_of(heard.state, now)
+    status = _CELL[standing.kind]
     began = datetime.fromtimestamp(state.began_ms / 1000, now.tzinfo)
     cell = Cell(
         status=status,
@@ -131,24 +126,17 @@ def _of_search(heard: Heard, now: datetime) -> Standing:
         since=began.isoformat() if status == RUNNING else None,
         settled=state.accounts.evaluations + state.accounts.apart,
         planned=state.plan.resolved.evaluations + state.plan.apart,
-        note=_note(heard, status),
+        note=_note(standing),
     )
-    return Standing(cell, _scores(state) if cell.is_over else {})
+    return Known(cell, _scores(state) if cell.is_over else {})
 
 
-def _status(heard: Heard, now: datetime) -> str:
-    decision = verdict_of(heard.state).decision
-    if decision == "continue":
-        return RUNNING if heard.goes_on(now) else PENDING
-    return {"pause": PAUSED, "stop": STOPPED, "done": "ok"}[decision]
-
-
-def _note(heard: Heard, status: str) -> str:
-    if status == RUNNING:
-        return f"on {heard.state.opened[-1].host}" if heard.alive() == "elsewhere" else ""
-    if status == PENDING and heard.state.opened:
+def _note(standing: Standing) -> str:
+    if standing.kind in ("paused", "stopped"):
+        return standing.verdict.reason
+    if standing.kind == "interrupted":
         return "interrupted"
-    return verdict_of(heard.state).reason if status in (PAUSED, STOPPED) else ""
+    return f"on {standing.host}" if standing.host else ""
 
 
 def _scores(state: RunState) -> dict[str, float]:
@@ -158,6 +146,6 @@ def _scores(state: RunState) -> dict[str, float]:
     if winner is not None and (score := winner.score(0)) is not None:
         found[WINNER] = score
     full = [generation for generation in state.told if generation.is_full]
-    if full and (healthy := [s for s in full[-1].scores() if s is not None]):
+    if full and (healthy := full[-1].healthy):
         found[LAST_MEAN] = fmean(healthy)
     return found

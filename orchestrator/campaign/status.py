@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from os.path import isdir
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +10,17 @@ from budgets.campaign.effects import CampaignReport, campaign_report
 from budgets.campaign.matrix import Matrix, matrix_of
 from budgets.campaign.matrix_text import WIDTH, matrix_lines
 from budgets.campaign.text import campaign_lines, campaign_sentence
-from budgets.events import Planned
-from budgets.ledger.chain import LEDGER, Reader
-from budgets.ledger.storage import read_plain
+from budgets.ledger.chain import LEDGER
 from budgets.plain import plain
-from budgets.report.markdown import amount
+from budgets.report.markdown import spent
 from budgets.report.model import BudgetReport, budget_report
 from budgets.terms import Thresholds
 from budgets.words import duration
 from orchestrator.campaign.runs import in_flight, matrix_of_runs
 from orchestrator.records.heard import Heard, hear
-from orchestrator.records.manifest import Manifest, read_manifest
-from orchestrator.records.recorded import find_run, is_there
+from orchestrator.records.manifest import Manifest, campaign_of_runs
+from orchestrator.records.recorded import find_run, first_plan, is_there
+from orchestrator.records.standing import Standing, standing_of
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,7 @@ class Board:
             "",
             *matrix_lines(self.matrix, width),
             *self.budget,
-            self.sentence,
+            *([self.sentence] if self.report.is_over else []),  # else the matrix has counted
         ]
 
     def as_dict(self) -> dict[str, Any]:
@@ -73,67 +71,39 @@ def find_board(run: str | None, root: Path, now: datetime) -> Board | None:
 
     Raises ValueError where there is nothing, or what there is cannot be read.
     """
-    for place in () if run is None else (Path(run), root / "campaign" / run):
-        if not isdir(place):  # False also for what is no path at all
-            continue
-        if not is_there(place / LEDGER) and (manifest := read_manifest(place)) is not None:
-            return board_of_runs(place, manifest, now)
+    campaign = None if run is None else campaign_of_runs(run, root)
+    if campaign is not None:
+        return board_of_runs(*campaign, now)
     directory = find_run(run, root)
-    if not _is_campaign(directory / LEDGER):
+    plan = first_plan(directory / LEDGER) if is_there(directory / LEDGER) else None
+    if plan is None or plan.campaign is None:
         return None
     heard = hear(directory)
     return None if heard is None else board_of_ledger(directory, heard, now)
 
 
-def _is_campaign(ledger: Path) -> bool:
-    """By its first record alone."""
-    if not is_there(ledger):
-        return False
-    first = next(iter(Reader(ledger, read_plain(ledger))), None)
-    return (
-        first is not None
-        and isinstance(first.event, Planned)
-        and first.event.plan.campaign is not None
-    )
-
-
 def board_of_ledger(directory: Path, heard: Heard, now: datetime) -> Board:
     """A campaign of trainings."""
-    report = budget_report(heard.state)
+    report, standing = budget_report(heard.state), standing_of(heard.state, now)
     assert report.campaign is not None, "it is a campaign's ledger"
     return Board(
         directory=directory,
-        matrix=in_flight(matrix_of(heard.state), heard, now),
+        matrix=in_flight(matrix_of(heard.state), heard, standing, now),
         report=report.campaign,
-        whose=_whose(heard, now),
+        whose=standing.whose,
         sentence=report.sentence,
         objective=report.objective,
-        budget=tuple(_budget(heard, report)),
+        budget=tuple(_budget(report, standing)),
     )
 
 
-def _budget(heard: Heard, report: BudgetReport) -> Iterator[str]:
-    spent = "; ".join(
-        f"{amount(b, b.spent)}{'' if b.cap is None else f' of {amount(b, b.cap)}'} {b.currency}"
-        for b in report.balances
-        if b.counts
-    )
-    yield f"Spent: {spent}."
+def _budget(report: BudgetReport, standing: Standing) -> Iterator[str]:
+    yield f"Spent: {spent(report.balances)}."
     if report.decision == "continue" and report.remaining_hours:
         left = duration(3600 * report.remaining_hours)
-        yield f"About {left} of evaluations are still to run."
-    if report.decision == "continue" and heard.alive() == "no":
-        yield "Repeat the command that began it to go on."
-
-
-def _whose(heard: Heard, now: datetime) -> str:
-    alive = heard.alive()
-    if alive == "yes":
-        return f"running (pid {heard.state.opened[-1].owner.pid})"
-    if alive == "no":
-        return "not running"
-    ago = duration(max(0.0, (now - heard.last).total_seconds()))
-    return f"begun on {heard.state.opened[-1].host}, which was last heard of {ago} ago"
+        yield f"About {left} of evaluations are left."
+    if standing.way_on:
+        yield standing.way_on
 
 
 def board_of_runs(directory: Path, manifest: Manifest, now: datetime) -> Board:
@@ -147,7 +117,7 @@ def board_of_runs(directory: Path, manifest: Manifest, now: datetime) -> Board:
         directory=directory,
         matrix=matrix,
         report=report,
-        whose=f"{running} of {len(matrix.cells)} runs are being carried out",
+        whose=f"{running} of {len(matrix.cells)} runs running" if matrix.unsettled else "finished",
         sentence=campaign_sentence(report, "runs"),
         objective=manifest.objective,
     )

@@ -81,9 +81,9 @@ def near(state: RunState) -> Near:
     plan, point = state.plan, recommendation(state)
     told = state.told[-1].told if state.told else None
     if plan.search is None:
-        raise ValueError(f"--run: {plan.run_id} is a {plan.phase}: expected a search's run")
+        raise ValueError(f"{plan.run_id} is a {plan.phase}: expected a search's run")
     if point is None or told is None:
-        raise ValueError(f"--run: {plan.run_id} recommends nothing: there is nowhere to look")
+        raise ValueError(f"{plan.run_id} recommends nothing: there is nowhere to look")
     return Near(plan.run_id, state.head, point, told.sigma)
 
 

@@ -2,52 +2,28 @@
 
 from typing import Annotated
 
-from rich.markdown import Markdown
-from typer import Option
+from typer import Context, Option
 
 from budgets.state import RunState
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from orchestrator.checks.space import LEAST_SEEDS, CheckRequest
-from orchestrator.cli.options import (
-    DEFAULT_ROOT,
-    AcceptDrift,
-    Address,
-    AllowNetworkFs,
-    DeviceName,
-    DrainSeconds,
-    EvaluationSeed,
-    ExecutorName,
-    GivenRun,
-    Json,
-    LauncherName,
-    LimitSeconds,
-    MaxCost,
-    MaxDeviceHours,
-    MaxEvals,
-    MaxHours,
-    Price,
-    Root,
-    SafetyMargin,
-    StallSeconds,
-    Threads,
-    WindowText,
-    Workers,
-)
-from orchestrator.cli.terminal import conducting, console, finish, print_json
-from orchestrator.config.asked import Conduct, window_of
+from orchestrator.cli.conducting import conducting, finish
+from orchestrator.cli.given import names_of, resolved_of
+from orchestrator.cli.options import BESIDE, AcceptDrift, Json, RunName, taking
+from orchestrator.cli.terminal import print_json, print_markdown
+from orchestrator.config.asked import conduct_of, terms_of
 from orchestrator.config.sections import MOST_SEEDS
-from orchestrator.execution.engine import Engine
-from orchestrator.planning.request import Request
 from orchestrator.records.recorded import find_run, load_state
 
 ANALYZE_SEEDS = 4
 """Fewer than a check's: the knobs are those that a search has moved for a while."""
 
 
+@taking(BESIDE)
 def analyze(
-    run: GivenRun,
-    root: Root = DEFAULT_ROOT,
+    context: Context,
+    run: RunName = None,
     evaluate: Annotated[
         bool, Option("--evaluate", help="Move each knob from the recommendation, and measure.")
     ] = False,
@@ -65,24 +41,6 @@ def analyze(
         str | None,
         Option("--knobs", metavar="A,B", help="With --evaluate: only these; default: all."),
     ] = None,
-    evaluation_seed: EvaluationSeed = 123,
-    max_evals: MaxEvals = None,
-    max_device_hours: MaxDeviceHours = None,
-    max_hours: MaxHours = None,
-    max_cost: MaxCost = None,
-    window: WindowText = None,
-    safety_margin: SafetyMargin = "30m",
-    price: Price = 0.0,
-    limit_seconds: LimitSeconds = None,
-    stall_seconds: StallSeconds = None,
-    executor: ExecutorName = "ray",
-    launcher: LauncherName = "fork",
-    address: Address = None,
-    device: DeviceName = "auto",
-    workers: Workers = None,
-    threads: Threads = None,
-    drain_seconds: DrainSeconds = None,
-    allow_network_fs: AllowNetworkFs = False,
     accept_drift: AcceptDrift = False,
     as_json: Json = False,
 ) -> None:
@@ -95,35 +53,21 @@ def analyze(
 
     if not evaluate and (seeds is not None or knobs is not None):
         raise ValueError("--seeds and --knobs say what to evaluate: add --evaluate")
-    directory = find_run(run, root)
+    resolved = resolved_of(context)
+    how = conduct_of(resolved, as_json=as_json)
+    directory = find_run(run, how.root)
     state = load_state(directory)
     found = analysis_of(state, accept_drift=accept_drift)
     if not as_json:
-        console().print(Markdown(to_markdown(found)))
+        print_markdown(to_markdown(found))
     if not evaluate:
         if as_json:
             print_json({"directory": str(directory), "analysis": found.as_dict()})
         return
-    terms = Request(
-        phase="check",
-        tier="min",
-        objective=same_objective(state),
-        evaluation_seed=evaluation_seed,
-        max_evals=max_evals,
-        max_device_hours=max_device_hours,
-        max_hours=max_hours,
-        max_cost=max_cost,
-        window=window_of(window, safety_margin),
-        price_per_device_hour=price,
-        limit_seconds=limit_seconds,
-        stall_seconds=stall_seconds,
-    )
-    names = tuple(name.strip() for name in knobs.split(",")) if knobs is not None else ()
-    request = CheckRequest(terms, seeds or ANALYZE_SEEDS, names, found.around())
-    engine = Engine(executor, launcher, address, device, workers, threads)
-    how = Conduct(root, engine, drain_seconds, allow_network_fs, as_json)
+    terms = terms_of(resolved, same_objective(state))
+    request = CheckRequest(terms, seeds or ANALYZE_SEEDS, names_of(knobs), found.around())
     with conducting(how) as (session, live):
-        result = session.check(request, engine.slots())
+        result = session.check(request, how.engine.slots())
         finish(result, session.stop, live, as_json, {"analysis": found.as_dict()})
 
 

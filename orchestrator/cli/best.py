@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
-from typer import Option
+from typer import Context, Option
 
 from budgets.plain import printable
+from budgets.terms import Phase
 from objectives.api import Variant
 from orchestrator.best.configuration import Configuration, configuration_of
 from orchestrator.best.outcome import outcome_of
@@ -21,39 +22,17 @@ from orchestrator.best.training import (
     training_of,
 )
 from orchestrator.cli.analyze import same_objective
-from orchestrator.cli.options import (
-    DEFAULT_ROOT,
-    Address,
-    AllowNetworkFs,
-    DeviceName,
-    DrainSeconds,
-    ExecutorName,
-    Json,
-    LauncherName,
-    LimitSeconds,
-    MaxCost,
-    MaxDeviceHours,
-    MaxHours,
-    Price,
-    Root,
-    RunName,
-    SafetyMargin,
-    StallSeconds,
-    Threads,
-    Track,
-    WindowText,
-    Workers,
-    amount,
-)
-from orchestrator.cli.terminal import conducting, finish, print_json, print_line
-from orchestrator.config.asked import Conduct, window_of
+from orchestrator.cli.conducting import conducting, finish
+from orchestrator.cli.given import resolved_of
+from orchestrator.cli.options import BESIDE, TRACK, Json, RunName, taking
+from orchestrator.cli.terminal import print_json, print_line
+from orchestrator.config.asked import Conduct, conduct_of, terms_of
 from orchestrator.config.sections import MOST_SEEDS
-from orchestrator.execution.engine import Engine, devices_of
+from orchestrator.execution.engine import devices_of
 from orchestrator.planning.request import Request, check_run_id, run_directory
-from orchestrator.records.recorded import find_search, load_state, recorded_plan
-from orchestrator.records.standing import Best, best_of, since
+from orchestrator.records.recommended import Best, best_of, since
+from orchestrator.records.recorded import find_run, load_state, recorded_plan
 from orchestrator.running.session import refuse_the_past, system_clock
-from orchestrator.trackers.names import known
 
 
 @dataclass(frozen=True)
@@ -68,9 +47,10 @@ class Wish:
     anyway: bool
 
 
+@taking(BESIDE, TRACK)
 def best(
+    context: Context,
     run: RunName = None,
-    root: Root = DEFAULT_ROOT,
     as_toml: Annotated[
         bool, Option("--toml", help="Print a configuration file whose baseline it is.")
     ] = False,
@@ -78,7 +58,7 @@ def best(
         bool, Option("--flags", help="Print it as arguments of what is tuned, for a shell.")
     ] = False,
     anyway: Annotated[
-        bool, Option("--anyway", help="The best candidate, also where it is not recommended.")
+        bool, Option("--anyway", help="The best candidate, even where it is not recommended.")
     ] = False,
     train: Annotated[
         bool, Option("--train", help="Train it once more, longer; the same command resumes.")
@@ -88,8 +68,7 @@ def best(
         Option(
             "--times",
             metavar="TIMES",
-            callback=amount,
-            help="With --train: so many times the budget; default: 4.",
+            help="With --train: times the training budget; default: 4.",
         ),
     ] = None,
     target_flops: Annotated[
@@ -105,7 +84,7 @@ def best(
             metavar="N",
             min=1,
             max=MOST_SEEDS,
-            help="With --train: fresh ones; default: 1.",
+            help="With --train: fresh seeds; default: 1.",
         ),
     ] = None,
     compare: Annotated[
@@ -115,23 +94,6 @@ def best(
         str | None,
         Option("--run-id", metavar="ID", help="With --train: its name; default: best-RUN-x4."),
     ] = None,
-    max_device_hours: MaxDeviceHours = None,
-    max_hours: MaxHours = None,
-    max_cost: MaxCost = None,
-    window: WindowText = None,
-    safety_margin: SafetyMargin = "30m",
-    price: Price = 0.0,
-    limit_seconds: LimitSeconds = None,
-    stall_seconds: StallSeconds = None,
-    executor: ExecutorName = "ray",
-    launcher: LauncherName = "fork",
-    address: Address = None,
-    device: DeviceName = "auto",
-    workers: Workers = None,
-    threads: Threads = None,
-    track: Track = None,
-    drain_seconds: DrainSeconds = None,
-    allow_network_fs: AllowNetworkFs = False,
     as_json: Json = False,
 ) -> None:
     """The configuration that a search recommends, and how far that is confirmed.
@@ -139,8 +101,8 @@ def best(
     Writes nothing; with --train a run, RUNS_DIR/campaign/ID.
     """
     asked = (times, target_flops, seeds, run_id)
-    if track and not train:
-        raise ValueError("--track: trackers are told of a training, so expected --train too")
+    if context.params["track_to"] and not train:
+        raise ValueError("--track: a training is logged to trackers, so expected --train too")
     if not train and (compare or any(value is not None for value in asked)):
         raise ValueError(
             "--times, --target-flops, --seeds, --compare and --run-id say what to train: add "
@@ -150,26 +112,16 @@ def best(
         raise ValueError(
             "--json, --toml, --flags, --train: one at a time; --json goes with --train"
         )
-    directory = find_search(run, root)
+    resolved = resolved_of(context)
+    how = conduct_of(resolved, as_json=as_json)
+    searches: tuple[Phase, ...] = () if run is not None else ("phase1", "phase2")
+    directory = find_run(run, how.root, *searches)
     found = best_of(load_state(directory))
     if not train:
         show(found, directory, as_json=as_json, as_toml=as_toml, as_flags=as_flags, anyway=anyway)
         return
-    terms = Request(
-        phase="campaign",
-        tier="min",
-        objective=same_objective(found.state),
-        max_device_hours=max_device_hours,
-        max_hours=max_hours,
-        max_cost=max_cost,
-        window=window_of(window, safety_margin),
-        price_per_device_hour=price or found.state.plan.price_per_device_hour,
-        limit_seconds=limit_seconds,
-        stall_seconds=stall_seconds,
-    )
-    engine = Engine(executor, launcher, address, device, workers, threads)
-    trackers = known(track or ())
-    how = Conduct(root, engine, drain_seconds, allow_network_fs, as_json, trackers=trackers)
+    price = found.state.plan.price_per_device_hour
+    terms = replace(terms_of(resolved, same_objective(found.state), price), phase="campaign")
     wish = Wish(times, target_flops, seeds or 1, compare, run_id, anyway)
     carry_out(found, terms, wish, how)
 

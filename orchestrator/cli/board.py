@@ -4,12 +4,10 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
-from rich.markdown import Markdown
-
 from budgets.plain import printable
 from orchestrator.campaign.status import Board
 from orchestrator.charts.forms import MISSING
-from orchestrator.cli.terminal import console, print_json, print_line
+from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.report import campaign_picture as picture
 
 
@@ -36,7 +34,7 @@ def show_result(board: Board, *, as_json: bool) -> None:
     if as_json:
         print_json(board.as_dict())
     else:
-        console().print(Markdown(board.markdown()))
+        print_markdown(board.markdown())
 
 
 def draw_board(board: Board | None, path: Path) -> None:

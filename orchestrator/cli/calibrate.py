@@ -8,32 +8,13 @@ from typer import Context, Option
 from budgets.calibration import eval_seconds, measure, noise
 from budgets.terms import Calibration
 from objectives.api import Objective
+from orchestrator.cli.conducting import conducting, finish
+from orchestrator.cli.given import overrides_of, resolved_of
 from orchestrator.cli.memory import MicroBatches, measure_micro_batches
-from orchestrator.cli.options import (
-    DEFAULT_ROOT,
-    Address,
-    AllowNetworkFs,
-    ConfigFile,
-    DeviceName,
-    DrainSeconds,
-    ExecutorName,
-    Json,
-    LauncherName,
-    ObjectiveName,
-    Override,
-    Preset,
-    Profile,
-    Reason,
-    Root,
-    Settings,
-    Threads,
-    Workers,
-    overrides_of,
-    resolved_of,
-)
+from orchestrator.cli.options import CONFIG, MACHINE, PLACE, TUNED, Json, Override, Reason, taking
 from orchestrator.cli.plan import page_of_calibration, show
 from orchestrator.cli.sweep import SweepWorkers, WorkerCounts, sweep_of, sweep_workers
-from orchestrator.cli.terminal import conducting, finish, print_json
+from orchestrator.cli.terminal import print_json
 from orchestrator.config.asked import Conduct, conduct_of
 from orchestrator.config.sections import MOST_SEEDS
 from orchestrator.planning.calibrations import CALIBRATION_SEEDS
@@ -42,36 +23,24 @@ from orchestrator.running.follow import Overrides
 from orchestrator.running.sweep import LEAST_EVALUATIONS
 
 
+@taking(PLACE, CONFIG, TUNED, MACHINE)
 def calibrate(
     context: Context,
-    config: ConfigFile = None,
-    preset: Preset = None,
-    profile: Profile = None,
-    objective: ObjectiveName = "nanochat",
-    settings: Settings = None,
-    root: Root = DEFAULT_ROOT,
-    repeats: Annotated[
+    seeds: Annotated[
         int | None,
         Option(
+            "--seeds",
             "--repeats",
             metavar="N",
             min=1,
             max=MOST_SEEDS,
-            help=f"Seeds; default: {CALIBRATION_SEEDS}, of a sweep {LEAST_EVALUATIONS} a level.",
+            help=f"Default: {CALIBRATION_SEEDS}; of a sweep {LEAST_EVALUATIONS} a level.",
         ),
     ] = None,
     sweep: SweepWorkers = False,
     counts: WorkerCounts = None,
-    executor: ExecutorName = "ray",
-    launcher: LauncherName = "fork",
-    address: Address = None,
-    device: DeviceName = "auto",
-    workers: Workers = None,
-    threads: Threads = None,
-    drain_seconds: DrainSeconds = None,
-    allow_network_fs: AllowNetworkFs = False,
     again: Annotated[
-        bool, Option("--again", help="Measure anew beside what there is; needs --reason.")
+        bool, Option("--again", help="Measure again, beside what there is; needs --reason.")
     ] = False,
     micro_batches: MicroBatches = None,
     override: Override = None,
@@ -82,7 +51,7 @@ def calibrate(
 
     Writes a run, RUNS_DIR/calibration/ID.
     """
-    resolved = resolved_of(context, context.params)
+    resolved = resolved_of(context)
     chosen, how = resolved.objective, conduct_of(resolved, as_json=as_json)
     overrides = overrides_of(override, reason, again=again)
     if counts is not None and not sweep:
@@ -90,12 +59,12 @@ def calibrate(
     if sweep and micro_batches is not None:
         raise ValueError("--sweep-workers and --micro-batches: expected one, got both")
     if sweep:
-        wanted = sweep_of(how, chosen, counts, repeats)
+        wanted = sweep_of(how, chosen, counts, seeds)
         sweep_workers(how, replace(wanted, reason=reason if again else "", overrides=overrides))
     elif micro_batches is not None:
-        measure_micro_batches(how, chosen, micro_batches, repeats or CALIBRATION_SEEDS)
+        measure_micro_batches(how, chosen, micro_batches, seeds or CALIBRATION_SEEDS)
     else:
-        _measured(how, chosen, repeats or CALIBRATION_SEEDS, overrides, reason if again else None)
+        _measured(how, chosen, seeds or CALIBRATION_SEEDS, overrides, reason if again else None)
 
 
 def _measured(

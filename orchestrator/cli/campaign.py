@@ -19,13 +19,8 @@ from orchestrator.campaign.request import CampaignRequest
 from orchestrator.campaign.searches import SearchCell, search_cells
 from orchestrator.campaign.stagger import Staggered
 from orchestrator.cli.board import collected
-from orchestrator.cli.terminal import (
-    EXIT_BY_DECISION,
-    EXIT_SIGNAL,
-    conducting,
-    finish,
-    print_json,
-)
+from orchestrator.cli.conducting import EXIT_BY_DECISION, EXIT_SIGNAL, conducting, finish
+from orchestrator.cli.terminal import print_json
 from orchestrator.config.asked import Asked, request_of
 from orchestrator.execution.engine import devices_of
 from orchestrator.execution.evaluate import Slots

@@ -3,12 +3,11 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from rich.markdown import Markdown
 from typer import Argument, Option
 
 from orchestrator.cli.delivered import deliver
 from orchestrator.cli.options import DEFAULT_ROOT, Json, Root
-from orchestrator.cli.terminal import console, print_json
+from orchestrator.cli.terminal import print_json, print_markdown
 from orchestrator.compare.places import places
 from orchestrator.report.written import STDOUT, named_place
 
@@ -60,7 +59,7 @@ def compare(
     elif as_json:
         print_json(found.model_dump(mode="json"))
     else:
-        console().print(Markdown(_text_of(found, "md", has_plots=False)))
+        print_markdown(_text_of(found, "md", has_plots=False))
 
 
 def _text_of(found: "Compared", form: str, *, has_plots: bool = True) -> str:

@@ -1,30 +1,13 @@
-"""`doctor`: everything that a run needs, looked at, with the command that mends it."""
+"""`doctor`: everything that a run needs, looked at, with the command that fixes it."""
 
 from typing import Annotated
 
 import typer
-from rich.markdown import Markdown
 from typer import Context, Option
 
-from orchestrator.cli.options import (
-    DEFAULT_ROOT,
-    Address,
-    AllowNetworkFs,
-    ConfigFile,
-    DeviceName,
-    ExecutorName,
-    Json,
-    ObjectiveName,
-    Preset,
-    Profile,
-    Root,
-    Settings,
-    Threads,
-    TierName,
-    Workers,
-    resolved_of,
-)
-from orchestrator.cli.terminal import console, print_json
+from orchestrator.cli.given import resolved_of
+from orchestrator.cli.options import CONFIG, MACHINE, PLACE, TUNED, Json, keys, taking
+from orchestrator.cli.terminal import print_json, print_markdown
 from orchestrator.doctor.examine import examine
 from orchestrator.doctor.finding import as_dict, nothing_is_missing
 from orchestrator.doctor.subject import subject_of
@@ -33,35 +16,23 @@ from orchestrator.doctor.text import to_markdown
 EXIT_MISSING = 2
 
 
+@taking(keys("search.tier"), PLACE, CONFIG, TUNED, MACHINE)
 def doctor(
     context: Context,
-    config: ConfigFile = None,
-    preset: Preset = None,
-    profile: Profile = None,
-    objective: ObjectiveName = "nanochat",
-    settings: Settings = None,
-    tier: TierName = None,
-    root: Root = DEFAULT_ROOT,
-    executor: ExecutorName = "ray",
-    address: Address = None,
-    device: DeviceName = "auto",
-    workers: Workers = None,
-    threads: Threads = None,
-    allow_network_fs: AllowNetworkFs = False,
     quick: Annotated[
         bool, Option("--quick", help="Leave out what takes seconds, such as importing torch.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Whether all that a run needs is here, and the command that mends what is not. Writes nothing.
+    """Whether all that a run needs is here, and the command that fixes what is not. Writes nothing.
 
     Exit code 2 when something needed is missing.
     """
-    resolved = resolved_of(context, context.params)
+    resolved = resolved_of(context)
     sections = examine(subject_of(resolved, as_json=as_json, quick=quick))
     if as_json:
         print_json(as_dict(sections))
     else:
-        console().print(Markdown(to_markdown(sections)))
+        print_markdown(to_markdown(sections))
     if not nothing_is_missing(sections):
         raise typer.Exit(EXIT_MISSING)

@@ -6,45 +6,30 @@ from typing import Annotated
 from typer import Context, Option
 
 from budgets.plain import printable
-from orchestrator.cli.options import (
-    DEFAULT_ROOT,
-    ConfigFile,
-    DeviceName,
-    Json,
-    ObjectiveName,
-    Preset,
-    Profile,
-    Root,
-    Settings,
-    Threads,
-    resolved_of,
-)
+from orchestrator.cli.given import resolved_of
+from orchestrator.cli.options import CONFIG, TUNED, Json, keys, taking
 from orchestrator.cli.terminal import print_json, print_line
 from orchestrator.dry_run.start import dry_run, imagined, knobs_given
 from orchestrator.dry_run.text import as_dict, to_lines
 
 
+@taking(keys("runs_dir"), CONFIG, TUNED, keys("backend.device", "backend.threads", panel="Machine"))
 def show_dry_run(
     context: Context,
-    config: ConfigFile = None,
-    preset: Preset = None,
-    profile: Profile = None,
-    objective: ObjectiveName = "nanochat",
-    settings: Settings = None,
     knobs: Annotated[
         str | None,
         Option("--knobs", metavar="A=1,B=2", help="In their own units; default: the baseline."),
     ] = None,
     seed: Annotated[
-        int, Option("--seed", metavar="SEED", min=0, help="Seed of the evaluation.")
+        int,
+        Option(
+            "--evaluation-seed", "--seed", metavar="SEED", min=0, help="Seed of this evaluation."
+        ),
     ] = 1,
-    root: Root = DEFAULT_ROOT,
-    device: DeviceName = "auto",
-    threads: Threads = None,
     as_json: Json = False,
 ) -> None:
     """What one evaluation would start: arguments, directory, environment. Writes nothing."""
-    resolved = resolved_of(context, context.params)
+    resolved = resolved_of(context)
     chosen = resolved.objective
     place = imagined(Path(resolved.top.runs_dir), resolved.backend.device, resolved.backend.threads)
     found = dry_run(chosen, knobs_given(knobs, chosen.space), seed, place)

@@ -14,40 +14,32 @@ from objectives.keeping import keeping
 from orchestrator.cli.analyze import analyze
 from orchestrator.cli.best import best
 from orchestrator.cli.calibrate import calibrate
-from orchestrator.cli.campaign import run_campaign
 from orchestrator.cli.compare import compare
+from orchestrator.cli.conducting import EXIT_SIGNAL
 from orchestrator.cli.doctor import doctor
 from orchestrator.cli.dry_run import show_dry_run
 from orchestrator.cli.errors import EXIT_BY_ERROR, exit_code, in_words
 from orchestrator.cli.explain import explain
+from orchestrator.cli.given import file_command, search_command
 from orchestrator.cli.history import history
 from orchestrator.cli.init import init
 from orchestrator.cli.ledger import amend, ledgers, verify
-from orchestrator.cli.options import (
-    file_command,
-    phase_command,
-)
 from orchestrator.cli.plan import plans
 from orchestrator.cli.plan_campaign import plan_campaign
+from orchestrator.cli.program import Program, examples
 from orchestrator.cli.proxy import proxies
 from orchestrator.cli.report import report
+from orchestrator.cli.run import run_file, run_search
 from orchestrator.cli.serve import serve
 from orchestrator.cli.shards import shards
 from orchestrator.cli.slurm import exports
 from orchestrator.cli.space import spaces
 from orchestrator.cli.status import status
-from orchestrator.cli.terminal import (
-    EXIT_SIGNAL,
-    conducting,
-    examples,
-    finish,
-    print_json,
-)
+from orchestrator.cli.terminal import print_json
 from orchestrator.cli.track import track
-from orchestrator.config.asked import Asked
 from orchestrator.version import version
 
-app = typer.Typer(
+app = Program(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -72,40 +64,12 @@ def _before(
     """What stands before a command's name."""
 
 
-def run_phase(asked: Asked) -> None:
-    """Search, or go on searching."""
-    if not asked.tier_given:
-        raise ValueError(
-            "--tier: say how much to spend: min, target or max. "
-            f"See what each costs with: orchestrator plan {asked.request.phase}"
-        )
-    with conducting(asked.conduct) as (session, live):
-        result = session.search(
-            asked.request,
-            asked.conduct.engine.slots(),
-            asked.assumed_seconds,
-            asked.overrides,
-            accept_drift=asked.accept_drift,
-        )
-        finish(result, session.stop, live, asked.conduct.as_json)
-
-
-def run_file(asked: Asked) -> None:
-    """Run what the file describes, or go on with it."""
-    if asked.resolved.campaign is None:
-        run_phase(asked)
-    else:
-        run_campaign(asked)
-
-
 before, running, looking, proving = (
     partial(app.command, rich_help_panel=title)
     for title in ("Before you pay", "Run", "Look", "Change and prove")
 )
 before(epilog=examples("doctor", "doctor --config search.toml --quick"))(doctor)
-before(epilog=examples("init --template phase1", "init --template phase1 --write search.toml"))(
-    init
-)
+before(epilog=examples("init --template phase1", "init --template phase1 --out search.toml"))(init)
 before("dry-run", epilog=examples("dry-run", "dry-run --config search.toml"))(show_dry_run)
 before(epilog=examples("explain", "explain min-nanochat-s1", "explain search.toml"))(explain)
 before(
@@ -132,7 +96,7 @@ running(
         "phase1 --tier target --window 12h --run-id first",
         "phase1 --tier min --objective sphere --executor local",
     ),
-)(phase_command(run_phase, "phase1"))
+)(search_command(run_search, "phase1"))
 running(
     "phase2",
     help="Search on from a phase 1's Go, on more seeds or more knobs; the same command resumes.\n\n"
@@ -141,12 +105,12 @@ running(
         "phase2 --from first --variant robust --tier target",
         "phase2 --from first --variant expanded --tier min",
     ),
-)(phase_command(run_phase, "phase2"))
+)(search_command(run_search, "phase2"))
 running(
     "run",
     help="Run what a file describes, a search or a campaign; the same command resumes.\n\n"
     "Writes a run below RUNS_DIR; of a campaign of searches one for each.",
-    epilog=examples("run search.toml", "run search.toml --seed 2 --max-hours 6"),
+    epilog=examples("run search.toml", "run search.toml --search-seed 2 --max-hours 6"),
 )(file_command(run_file))
 app.add_typer(proxies, name="proxy", rich_help_panel="Run")
 app.add_typer(exports, name="export", rich_help_panel="Run")
@@ -162,13 +126,13 @@ looking(epilog=examples("compare min-nanochat-s1 min-nanochat-s2 --html"))(compa
 looking(epilog=examples("best", "best first --json", "best first --train --times 4 --seeds 2"))(
     best
 )
-looking(epilog=examples("analyze first", "analyze first --evaluate"))(analyze)
+looking(epilog=examples("analyze", "analyze first --evaluate"))(analyze)
 looking(epilog=examples("serve", "serve min-nanochat-s1 --port 0 --open"))(serve)
 looking(epilog=examples("track min-nanochat-s1 --to tensorboard"))(track)
 looking(epilog=examples("history", "history --write"))(history)
 
 proving(epilog=examples('amend min-nanochat-s1 --max-hours 4 --reason "it pays"'))(amend)
-proving(epilog=examples("verify min-nanochat-s1"))(verify)
+proving(epilog=examples("verify", "verify min-nanochat-s1"))(verify)
 app.add_typer(ledgers, name="ledger", rich_help_panel="Change and prove")
 
 

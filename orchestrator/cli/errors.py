@@ -14,7 +14,7 @@ from budgets.ledger.lock import LedgerLockedError
 from budgets.ledger.storage import FULL
 from budgets.ledger.writer import LedgerStorageError
 from objectives.api import SetupError
-from orchestrator.cli.terminal import EXIT_CORRUPT, EXIT_STORAGE
+from orchestrator.cli.conducting import EXIT_CORRUPT, EXIT_STORAGE
 from orchestrator.execution.server import EngineError
 from orchestrator.records.diverged import ReplayError
 
@@ -41,24 +41,6 @@ EXIT_BY_ERROR: dict[type[Exception], int] = {
 def exit_code(error: Exception) -> int:
     """What the process leaves with. `error` is one of EXIT_BY_ERROR."""
     return next(code for kind, code in EXIT_BY_ERROR.items() if isinstance(error, kind))
-
-
-_FLAGS = {
-    "assumed_seconds": "--assume-eval-seconds",
-    "cost": "--max-cost",
-    "device_hours": "--max-device-hours",
-    "evaluation_seed": "--eval-seed",
-    "hours": "--max-hours",
-    "margin_seconds": "--safety-margin",
-    "patience_generations": "--patience",
-    "patience_improve": "--min-improve",
-    "price_per_device_hour": "--price-per-device-hour",
-    "seed": "--seed",
-    "sigma0": "--sigma0",
-    "stall_seconds": "--stall-seconds",
-    "wall_seconds": "--limit-seconds",
-}
-"""Where a plan's fields come from, for messages about them."""
 
 
 def in_words(error: Exception) -> str:
@@ -109,5 +91,4 @@ def _complaint(details: ErrorDetails) -> str:
     message = details["msg"].removeprefix("Value error, ")
     if not details["loc"]:
         return message
-    field = str(details["loc"][-1])
-    return f"{_FLAGS.get(field, field)}: {message}, got {details['input']!r}"
+    return f"{details['loc'][-1]}: {message}, got {details['input']!r}"

@@ -1,58 +1,52 @@
-"""`explain`: every rule, its limits, and what it sees in a run."""
+"""`explain`: every rule, its thresholds, and what it observes in a run."""
 
 from pathlib import Path
 from typing import Annotated
 
-from rich.markdown import Markdown
-from typer import Argument
+from typer import Argument, Context
 
 from budgets.plain import plain
 from budgets.rules.table import TABLE
 from budgets.rules.text import as_dict, evidence_lines, rules_table, seen, seen_table
 from budgets.terms import Thresholds
+from orchestrator.cli.given import resolved_of
 from orchestrator.cli.init import explain_file
 from orchestrator.cli.options import (
     DEFAULT_ROOT,
+    LAID_OVER,
     Json,
-    Preset,
-    Profile,
     Root,
-    Settings,
     ThresholdsFile,
-    limits_given,
+    taking,
 )
-from orchestrator.cli.terminal import console, print_json
-from orchestrator.config.resolve import Given, resolve
+from orchestrator.cli.terminal import print_json, print_markdown
 from orchestrator.config.thresholds import changes
 from orchestrator.records.recorded import find_run, load_state
 
 
+@taking(LAID_OVER)
 def explain(
+    context: Context,
     run: Annotated[
         str | None,
         Argument(
             metavar="RUN|FILE", help="A run, to see what fires; or a configuration, its values."
         ),
     ] = None,
-    settings: Settings = None,
-    preset: Preset = None,
-    profile: Profile = None,
     root: Root = DEFAULT_ROOT,
     thresholds: ThresholdsFile = None,
     as_json: Json = False,
 ) -> None:
-    """Every rule and its limits, and what it sees in a run; or a file's values and their origin.
+    """Every rule, its thresholds and what it observes in a run; or a file's values and origins.
 
     --thresholds: the rules as those would have it. --set, --preset, --profile: the file with these.
 
     Writes nothing.
     """
     if run is not None and _is_a_configuration(Path(run)):
-        flags = limits_given(thresholds)
-        given = Given(Path(run), preset, profile, settings or (), flags)
-        explain_file(resolve(given), as_json=as_json)
+        explain_file(resolved_of(context, Path(run)), as_json=as_json)
         return
-    if settings or preset or profile:
+    if any(context.params[option.name] for option in LAID_OVER):
         raise ValueError(f"--set, --preset, --profile are for a configuration file, got {run!r}")
     asked = changes(thresholds)
     if run is None:
@@ -73,7 +67,7 @@ def explain(
         where = None if directory is None else str(directory)
         print_json({"directory": where, "rules": rows})
     else:
-        console().print(Markdown("\n".join(lines)))
+        print_markdown("\n".join(lines))
 
 
 def _is_a_configuration(named: Path) -> bool:

@@ -1,21 +1,17 @@
 """`plan --fit`: what fits into a window, and the choice that is written into a configuration."""
 
-import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
-
-from rich.markdown import Markdown
-from typer import Option
+from typing import Any, Literal
 
 from budgets.calibration import measure
 from budgets.plain import printable
 from budgets.terms import Calibration, Devices, Plan
 from budgets.words import duration
 from objectives.api import Objective
-from orchestrator.cli.terminal import console, print_json, print_line
+from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.config.asked import Asked
 from orchestrator.config.resolve import all_keys
 from orchestrator.execution.engine import devices_of
@@ -34,22 +30,6 @@ from orchestrator.running.follow import follow, foreseen
 from orchestrator.running.session import refuse_the_past
 from orchestrator.warm import start as warm
 
-Command = Callable[..., None]
-Act = Callable[[Asked], None]
-
-Fit = Annotated[
-    bool,
-    Option("--fit", help="What fits into --window or --max-hours, at what price."),
-]
-ApplyFile = Annotated[
-    Path | None,
-    Option("--apply", metavar="FILE", help="With --fit: write the choice into this TOML."),
-]
-ChoiceNumber = Annotated[
-    int | None,
-    Option("--choice", metavar="N", min=1, help="With --apply; default: the first that fits."),
-]
-
 
 @dataclass(frozen=True)
 class Fitting:
@@ -62,9 +42,9 @@ class Fitting:
 def fitting_of(fit: bool, file: Path | None, number: int | None) -> Fitting | None:
     """None where nobody wants it. Raises ValueError on an option that says nothing alone."""
     if not fit and (file is not None or number is not None):
-        raise ValueError("--apply and --choice go with --fit")
+        raise ValueError("--out and --choice go with --fit")
     if fit and number is not None and file is None:
-        raise ValueError("--choice says which one --apply FILE writes")
+        raise ValueError("--choice says which one --out FILE writes")
     return Fitting(file, number) if fit else None
 
 
@@ -74,11 +54,7 @@ def room_of(request: Request, now: datetime) -> Room:
     refuse_the_past(window, now)
     rooms = []
     if window is not None:
-        whole = window.hours
-        if window.until is not None:
-            whole = (window.until - now).total_seconds() / 3600
-        assert whole is not None, "a window is hours, or a moment"
-        margin = window.margin_seconds / 3600
+        whole, margin = window.hours_from(now), window.margin_seconds / 3600
         text = f"a window of {duration(3600 * whole)} less {duration(3600 * margin)}"
         rooms.append(Room(whole - margin, "--window", text))
     if hours is not None:
@@ -86,32 +62,6 @@ def room_of(request: Request, now: datetime) -> Room:
     if not rooms:
         raise ValueError("--fit: into what? Give --window 12h, a moment, or --max-hours")
     return min(rooms, key=lambda room: room.hours)
-
-
-def with_fit(plan: Command, phase_command: Callable[[Act], Command]) -> Command:
-    """The command of a plan with the options of fitting, which takes its place where it is asked.
-
-    `phase_command` makes a command of what is to be done with the options, parsed.
-    """
-
-    def command(
-        fit: Fit = False, file: ApplyFile = None, number: ChoiceNumber = None, **options: Any
-    ) -> None:
-        fitting = fitting_of(fit, file, number)
-        if fitting is None:
-            plan(**options)
-            return
-        fitted = phase_command(lambda asked: fit_phase(asked, fitting))
-        known = inspect.signature(fitted).parameters
-        if any(value for name, value in options.items() if name not in known):
-            raise ValueError("--fit has a page of its own: plan without it for --gpus or --power")
-        fitted(**{name: value for name, value in options.items() if name in known})
-
-    own = [p for p in inspect.signature(command).parameters.values() if p.name != "options"]
-    both = [*inspect.signature(plan).parameters.values(), *own]
-    keywords = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in both]
-    command.__signature__ = inspect.Signature(keywords)  # type: ignore[attr-defined]  # for typer
-    return command
 
 
 def fit_phase(asked: Asked, fitting: Fitting) -> None:
@@ -143,7 +93,7 @@ def fit_phase(asked: Asked, fitting: Fitting) -> None:
         }
         print_json(document)
         return
-    console().print(Markdown(to_markdown(found, room)))
+    print_markdown(to_markdown(found, room))
     for note in times.notes():
         print_line(printable(f"Note: {note}."))
     if changes is not None:
@@ -199,11 +149,11 @@ def _applied(asked: Asked, fitting: Fitting, found: list[Choice], room: Room) ->
         if not choice.fits:
             raise ValueError(f"--choice {fitting.number}: {choice.idea.what} does not fit")
     if choice is None:
-        raise ValueError(f"--apply: {too_short(found, room)}")
-    before = apply.read(named_file("--apply", path))
+        raise ValueError(f"--out: {too_short(found, room)}")
+    before = apply.read(named_file("--out", path))
     if before and asked.resolved.file != path:
         raise ValueError(
-            f"--apply: {path} is there, and this plan knows nothing of what it says: plan with "
+            f"--out: {path} is there, and this plan knows nothing of what it says: plan with "
             f"--config {path} too, or name a new file"
         )
     values: dict[str, Any] = {**_given(asked), **apply.chosen(choice)}

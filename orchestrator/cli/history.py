@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from rich.markdown import Markdown
 from typer import Option
 
 from budgets.plain import plain, printable
@@ -11,7 +10,7 @@ from budgets.report.markdown import RECALIBRATE
 from budgets.report.pace import GOOD_ACCURACY
 from budgets.words import duration
 from orchestrator.cli.options import DEFAULT_ROOT, Json, Root
-from orchestrator.cli.terminal import console, print_json, print_line
+from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.planning.history import HISTORY, Entry, append, read_history, rebuilt
 
 Write = Annotated[bool, Option("--write", help="Add the runs that only their ledgers know.")]
@@ -38,7 +37,7 @@ def history(root: Root = DEFAULT_ROOT, write: Write = False, as_json: Json = Fal
         }
         print_json(document)
         return
-    console().print(Markdown(to_markdown(known.entries)))
+    print_markdown(to_markdown(known.entries))
     if known.left_out:
         print_line(f"{known.left_out} lines of {root / HISTORY} say nothing: left out.")
     if found.missing:

@@ -4,13 +4,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from rich.markdown import Markdown
 from typer import Option
 
 from budgets.ledger.storage import write_aside
-from budgets.plain import plain, printable
+from budgets.plain import PROGRAM, plain, printable
 from orchestrator.cli.options import Json
-from orchestrator.cli.terminal import console, print_json, print_line
+from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.config import explain
 from orchestrator.config.asked import request_of
 from orchestrator.config.resolve import Resolved
@@ -32,31 +31,32 @@ TEMPLATES = files("orchestrator.config") / "templates"
 
 def init(
     template: Annotated[Template, Option("--template", help="What the file describes.")],
-    write: Annotated[
-        Path | None, Option("--write", metavar="FILE", help="Write it there, if there is nothing.")
+    out: Annotated[
+        Path | None,
+        Option("--out", "--write", metavar="FILE", help="Write it there, if there is nothing."),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """A commented configuration file to begin with.
 
-    Writes nothing but the file --write.
+    Writes nothing but the file --out.
     """
     text = template_text(template)
-    if write is None:
+    if out is None:
         if as_json:
             print_json({"template": template, "text": text})
         else:
             print_line(text.rstrip())
         return
-    if write.exists() or write.is_symlink():
-        raise ValueError(f"--write {write}: there is something already; name another file")
-    named_file("--write", write)
-    text = text.replace("THIS-FILE", str(write))
-    write_aside(write, text.encode())
+    if out.exists() or out.is_symlink():
+        raise ValueError(f"--out {out}: there is something already; name another file")
+    named_file("--out", out)
+    text = text.replace("THIS-FILE", str(out))
+    write_aside(out, text.encode())
     if as_json:
-        print_json({"template": template, "file": str(write)})
+        print_json({"template": template, "file": str(out)})
     else:
-        print_line(printable(f"{write} is written. See it with: orchestrator explain {write}"))
+        print_line(printable(f"{out} is written. See it with: {PROGRAM} explain {out}"))
 
 
 def template_text(template: Template) -> str:
@@ -82,4 +82,4 @@ def explain_file(resolved: Resolved, *, as_json: bool) -> None:
     if as_json:
         print_json(document)
     else:
-        console().print(Markdown("\n".join(lines)))
+        print_markdown("\n".join(lines))

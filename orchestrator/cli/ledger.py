@@ -1,11 +1,11 @@
-"""`ledger verify|head|salvage|export` and `amend`: what can be done with a ledger by hand."""
+"""`verify`, `amend` and `ledger head|salvage|export`: what can be done with a ledger by hand."""
 
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer import Option
+from typer import Context, Option
 
 from budgets.ledger.chain import LEDGER, read
 from budgets.ledger.head import read_mark, records_lost
@@ -13,22 +13,20 @@ from budgets.ledger.storage import unused
 from budgets.plain import printable
 from budgets.report.model import budget_report
 from budgets.words import counted
+from orchestrator.cli.conducting import EXIT_CORRUPT
+from orchestrator.cli.given import for_record, resolved_of
 from orchestrator.cli.options import (
+    CAPS,
     DEFAULT_ROOT,
     AcceptDrift,
     GivenRun,
     Json,
-    MaxCost,
-    MaxDeviceHours,
-    MaxEvals,
-    MaxHours,
     Root,
     RunName,
-    SafetyMargin,
-    WindowText,
-    for_record,
+    taking,
 )
-from orchestrator.cli.terminal import EXIT_CORRUPT, examples, print_json, print_line, write_bytes
+from orchestrator.cli.program import examples, group
+from orchestrator.cli.terminal import print_json, print_line, write_bytes
 from orchestrator.config.asked import window_of
 from orchestrator.records.export import Format
 from orchestrator.records.export import export as export_run
@@ -38,16 +36,12 @@ from orchestrator.running.amend import Amendment
 from orchestrator.running.amend import amend as amend_run
 from orchestrator.running.session import system_clock
 
-ledgers = typer.Typer(
-    help="The file that a run is.",
-    no_args_is_help=True,
-    epilog=examples("ledger head min-nanochat-s1"),
-)
+ledgers = group("Read, repair and export a run's ledger.", "ledger head min-nanochat-s1")
 
 
-@ledgers.command(epilog=examples("ledger verify min-nanochat-s1"))
+@ledgers.command(hidden=True, epilog=examples("ledger verify min-nanochat-s1"))
 def verify(
-    run: GivenRun,
+    run: RunName = None,
     root: Root = DEFAULT_ROOT,
     accept_drift: AcceptDrift = False,
     as_json: Json = False,
@@ -146,30 +140,26 @@ def export(
         print_line(f"{out}: {len(data)} bytes")
 
 
+@taking(CAPS)
 def amend(
+    context: Context,
     run: GivenRun,
     reason: Annotated[str, Option("--reason", metavar="TEXT", help="Why; goes on record.")] = "",
     root: Root = DEFAULT_ROOT,
-    max_evals: MaxEvals = None,
-    max_device_hours: MaxDeviceHours = None,
-    max_hours: MaxHours = None,
-    max_cost: MaxCost = None,
-    window: WindowText = None,
-    safety_margin: SafetyMargin = "30m",
     as_json: Json = False,
 ) -> None:
     """Change a run's caps, for the record; its next session keeps them. It must not be running.
 
     Writes one record to the run's ledger.
     """
-    directory = find_run(run, root)
+    directory, caps = find_run(run, root), resolved_of(context).budget
     amendment = Amendment(
         reason=for_record(reason),
-        evaluations=max_evals,
-        device_hours=max_device_hours,
-        hours=max_hours,
-        cost=max_cost,
-        window=window_of(window, safety_margin),
+        evaluations=caps.max_evals,
+        device_hours=caps.max_device_hours,
+        hours=caps.max_hours,
+        cost=caps.max_cost,
+        window=window_of(caps.window, caps.safety_margin),
     )
     state = amend_run(directory, amendment, system_clock())
     report = budget_report(state)

@@ -3,14 +3,15 @@
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
-from rich.markdown import Markdown
 from typer import Option
 
 from budgets.calibration import measure
 from budgets.plain import plain
 from budgets.terms import Devices
 from objectives.api import Objective
-from orchestrator.cli.terminal import conducting, console, finish, print_json
+from orchestrator.cli.conducting import conducting, finish
+from orchestrator.cli.given import numbers_of
+from orchestrator.cli.terminal import print_json, print_markdown
 from orchestrator.config.asked import Conduct
 from orchestrator.execution.engine import devices_of
 from orchestrator.planning.history import Entry, entry_of, read_history
@@ -18,7 +19,6 @@ from orchestrator.planning.memory import (
     MemoryLine,
     measured_peaks,
     memory_line,
-    parse_sizes,
     with_micro_batch,
 )
 
@@ -49,7 +49,8 @@ def measure_micro_batches(how: Conduct, objective: Objective, text: str, repeats
 
     Raises ValueError on sizes that the objective cannot have.
     """
-    sized = {size: with_micro_batch(objective, size) for size in parse_sizes(text)}
+    sizes = numbers_of("--micro-batches", text)
+    sized = {size: with_micro_batch(objective, size) for size in sizes}
     slots = how.engine.slots()
     entries: list[Entry] = []
     seconds: dict[int, float] = {}
@@ -65,7 +66,7 @@ def measure_micro_batches(how: Conduct, objective: Objective, text: str, repeats
     if how.as_json:
         print_json(_document(found))
     else:
-        console().print(Markdown(to_markdown(found)))
+        print_markdown(to_markdown(found))
 
 
 def memory_of(

@@ -1,24 +1,21 @@
 """`plan`: what would be spent, and what it could tell, without spending it."""
 
-import inspect
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, get_args
 
-import typer
-from rich.markdown import Markdown
 from typer import Context, Option
 
 from budgets.plain import printable
 from budgets.terms import Tier
 from objectives.api import Objective
-from orchestrator.cli.fit import with_fit
-from orchestrator.cli.options import phase_command
-from orchestrator.cli.terminal import console, examples, print_json
+from orchestrator.cli.fit import fit_phase, fitting_of
+from orchestrator.cli.given import PhaseName, asked_for, numbers_of
+from orchestrator.cli.options import CONFIG, FOLLOWING, SEARCH, Command, Json, taking
+from orchestrator.cli.program import examples, group
+from orchestrator.cli.terminal import print_json, print_markdown
 from orchestrator.config.asked import Asked
 from orchestrator.execution.engine import devices_of
 from orchestrator.execution.evaluate import Slots
@@ -31,22 +28,7 @@ from orchestrator.warm import start as warm
 if TYPE_CHECKING:
     from orchestrator.planning.page import Circumstances, Page
 
-MOST_DEVICES = 4096
-
-plans = typer.Typer(
-    help="What would be spent, without spending it.",
-    no_args_is_help=True,
-    epilog=examples("plan phase1"),
-)
-
-DeviceCounts = Annotated[
-    str | None,
-    Option("--gpus", "--devices", metavar="1,4,8", help="Compare these numbers of devices."),
-]
-WantsPower = Annotated[
-    bool,
-    Option("--power", help="Imagine searches: how probably is a gain found? Some 30 s a tier."),
-]
+plans = group("What would be spent, without spending it.", "plan phase1")
 
 
 @dataclass(frozen=True)
@@ -55,35 +37,6 @@ class Wanted:
 
     counts: tuple[int, ...] = ()
     power: bool = False
-
-
-def plan_command(
-    act: Callable[[Asked, Wanted], None], phase: Literal["phase1", "phase2"]
-) -> Callable[..., None]:
-    """A phase command's signature with the options that only a plan has."""
-
-    def command(
-        context: Context, counts: DeviceCounts = None, power: WantsPower = False, **options: Any
-    ) -> None:
-        wanted = Wanted(device_counts(counts), power)
-        phase_command(lambda asked: act(asked, wanted), phase)(context, **options)
-
-    own = list(inspect.signature(command).parameters.values())[1:-1]
-    others = inspect.signature(phase_command(lambda _: None, phase)).parameters.values()
-    signature = inspect.Signature([*others, *own])
-    command.__signature__ = signature  # type: ignore[attr-defined]  # where typer looks
-    return command
-
-
-def device_counts(text: str | None) -> tuple[int, ...]:
-    """`1,4,8`, each once. Raises ValueError on anything else."""
-    words = [] if text is None else [word.strip() for word in text.split(",")]
-    if not all(w.isascii() and w.isdecimal() and 1 <= int(w) <= MOST_DEVICES for w in words):
-        raise ValueError(
-            f"--gpus: expected numbers of devices from 1 to {MOST_DEVICES} such as 1,4,8, "
-            f"got {text!r}"
-        )
-    return tuple(dict.fromkeys(int(word) for word in words))
 
 
 def plan_phase(asked: Asked, wanted: Wanted) -> None:
@@ -142,31 +95,85 @@ def show(page: "Page") -> None:
     """Print it."""
     from orchestrator.planning.page_text import to_markdown
 
-    console().print(Markdown(to_markdown(page)))
+    print_markdown(to_markdown(page))
 
 
 def _progress(tier: Tier, done: int, of: int) -> None:
     """One line that is written over; elsewhere than on a terminal one for each tier."""
     if sys.stderr.isatty():
-        text = f"\r\033[KImagining searches of tier {tier}: {done} of {of} landscapes"
+        text = f"\r\033[KSimulating searches of tier {tier}: {done} of {of} landscapes"
         print(text, end="", file=sys.stderr, flush=True)
     elif done == 1:
-        print(f"Imagining searches of tier {tier} ...", file=sys.stderr)
+        print(f"Simulating searches of tier {tier} ...", file=sys.stderr)
 
 
-_PLAN = "Writes nothing, but with --apply FILE the choice into a configuration."
+_PLAN = "Writes nothing, but with --out FILE the choice into a configuration."
+
+
+def plan_command(phase: PhaseName) -> Command:
+    """What a phase would cost, or with --fit what fits."""
+
+    def command(
+        context: Context,
+        counts: Annotated[
+            str | None,
+            Option(
+                "--devices", "--gpus", metavar="1,4,8", help="Compare these numbers of devices."
+            ),
+        ] = None,
+        power: Annotated[
+            bool,
+            Option(
+                "--power",
+                help="Simulate searches: with what probability is a gain found? Some 30 s a tier.",
+            ),
+        ] = False,
+        fit: Annotated[
+            bool, Option("--fit", help="What fits into --window or --max-hours, at what price.")
+        ] = False,
+        file: Annotated[
+            Path | None,
+            Option(
+                "--out",
+                "--apply",
+                metavar="FILE",
+                help="With --fit: write the choice into this TOML.",
+            ),
+        ] = None,
+        number: Annotated[
+            int | None,
+            Option(
+                "--choice", metavar="N", min=1, help="With --out; default: the first that fits."
+            ),
+        ] = None,
+        as_json: Json = False,
+    ) -> None:
+        numbers = () if counts is None else numbers_of("--devices", counts)
+        fitting, wanted = fitting_of(fit, file, number), Wanted(numbers, power)
+        asked = asked_for(context, phase, as_json=as_json)
+        if fitting is None:
+            plan_phase(asked, wanted)
+        elif wanted != Wanted():
+            raise ValueError(
+                "--fit has a page of its own: plan without it for --devices or --power"
+            )
+        else:
+            fit_phase(asked, fitting)
+
+    return taking(FOLLOWING if phase == "phase2" else (), CONFIG, SEARCH)(command)
+
 
 plans.command(
     "phase1",
     help=f"What a phase 1 search would cost; all tiers without --tier.\n\n{_PLAN}",
     epilog=examples(
         "plan phase1",
-        "plan phase1 --gpus 1,4,8",
+        "plan phase1 --devices 1,4,8",
         "plan phase1 --fit --window 12h --assume-eval-seconds 30",
     ),
-)(with_fit(plan_command(plan_phase, "phase1"), partial(phase_command, phase="phase1")))
+)(plan_command("phase1"))
 plans.command(
     "phase2",
     help=f"What a phase 2 search would cost; all tiers without --tier.\n\n{_PLAN}",
     epilog=examples("plan phase2 --from first --variant robust"),
-)(with_fit(plan_command(plan_phase, "phase2"), partial(phase_command, phase="phase2")))
+)(plan_command("phase2"))

@@ -4,15 +4,13 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from rich.markdown import Markdown
-
 from budgets.plain import plain, printable
 from orchestrator.campaign import matrix, outlook_text, questions, search_outlook
 from orchestrator.campaign.cells import campaign_name, campaign_of, terms_of
 from orchestrator.campaign.outlook import outlook
 from orchestrator.campaign.request import CampaignRequest
 from orchestrator.campaign.searches import search_cells
-from orchestrator.cli.terminal import console, print_json, print_line
+from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.config.asked import Asked
 from orchestrator.execution.engine import devices_of
 from orchestrator.planning.circumstances import circumstances
@@ -29,7 +27,7 @@ def plan_campaign(asked: Asked) -> None:
         return
     title = f"# Campaign {plain(campaign_name(resolved))} of {resolved.top.objective}"
     page = [title, "", *matrix.to_markdown(resolved), "", *lines]
-    console().print(Markdown("\n".join(page)))
+    print_markdown("\n".join(page))
     for warning in warnings:
         print_line(printable(f"Warning: {warning}."))
 

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
-from rich.markdown import Markdown
 from typer import Option
 
 from budgets.plain import printable
@@ -13,7 +12,7 @@ from orchestrator.charts.forms import Form, can_draw
 from orchestrator.cli.board import collected, draw_board, show_result
 from orchestrator.cli.delivered import deliver
 from orchestrator.cli.options import DEFAULT_ROOT, Json, Root, RunName
-from orchestrator.cli.terminal import console, print_json, print_line
+from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.records.recorded import find_run, load_state
 from orchestrator.report.campaign_picture import PICTURE
 from orchestrator.report.written import STDOUT, named_file, named_place, own_reports
@@ -88,7 +87,7 @@ def report(
 
         print_json(document(collect(directory)))
     else:
-        console().print(Markdown(artifacts.markdown(load_state(directory))))
+        print_markdown(artifacts.markdown(load_state(directory)))
 
 
 def _form(out: Path | None, *, html: bool, md: bool, is_drawn: bool) -> str | None:

@@ -1,4 +1,4 @@
-"""`export slurm FILE [DIR]`: the runs of a file as jobs of a cluster."""
+"""`export slurm FILE`: the runs of a file as jobs of a cluster."""
 
 import re
 import sys
@@ -7,23 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-import typer
-from rich.markdown import Markdown
 from typer import Argument, Context, Option
 
 from budgets.plain import printable
 from objectives.api import Objective
 from orchestrator.campaign.cells import campaign_name, cells_of
 from orchestrator.campaign.conditions import factors_of
-from orchestrator.cli.options import (
-    ConfigurationFile,
-    Json,
-    Preset,
-    Profile,
-    Settings,
-    resolved_of,
-)
-from orchestrator.cli.terminal import console, examples, print_json, print_line
+from orchestrator.cli.given import resolved_of
+from orchestrator.cli.options import LAID_OVER, ConfigurationFile, Json, taking
+from orchestrator.cli.program import examples, group
+from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.config.resolve import Resolved, resolve
 from orchestrator.slurm.asked import slurm_options
 from orchestrator.slurm.job import Export
@@ -33,11 +26,7 @@ from orchestrator.slurm.resources import resources
 from orchestrator.slurm.tree import files_of
 from orchestrator.slurm.write import write as put
 
-exports = typer.Typer(
-    help="What a file describes, for others to run.",
-    no_args_is_help=True,
-    epilog=examples("export slurm search.toml"),
-)
+exports = group("What a file describes, for others to run.", "export slurm search.toml")
 
 
 @exports.callback()
@@ -46,17 +35,17 @@ def export() -> None:
 
 
 @exports.command(
-    epilog=examples("export slurm search.toml", "export slurm campaign.toml jobs --write")
+    epilog=examples("export slurm search.toml", "export slurm campaign.toml --out jobs --write")
 )
+@taking(LAID_OVER)
 def slurm(
     context: Context,
     file: ConfigurationFile,
-    directory: Annotated[
-        Path | None, Argument(metavar="DIR", help="Where to; default: the campaign's name.")
+    formerly: Annotated[Path | None, Argument(hidden=True)] = None,
+    out: Annotated[
+        Path | None,
+        Option("--out", metavar="DIR", help="Where to; default: the campaign's name."),
     ] = None,
-    preset: Preset = None,
-    profile: Profile = None,
-    settings: Settings = None,
     write: Annotated[bool, Option("--write", help="Create it; without: only show it.")] = False,
     over: Annotated[
         bool, Option("--replace", help="Over an export of which nothing was submitted.")
@@ -67,9 +56,8 @@ def slurm(
 
     Writes nothing; with --write the directory.
     """
-    given = {"config": file, "preset": preset, "profile": profile, "settings": settings}
-    resolved = resolved_of(context, given)
-    export = export_of(resolved, directory)
+    resolved = resolved_of(context, file)
+    export = export_of(resolved, out or formerly)
     files, notes = files_of(export), tuple(_notes(resolved, export))
     found = resources(export, _objectives(resolved))
     if write:
@@ -82,7 +70,7 @@ def slurm(
         print_json({**document, "said": said, "notes": notes})
         return
     if not write:
-        console().print(Markdown(preview(export, found, notes)))
+        print_markdown(preview(export, found, notes))
     print_line(printable(f"{export.directory} {said}."))
     if write:
         print_line(printable(f"Submit it with: {export.directory}/submit_all.sh"))
@@ -137,4 +125,4 @@ def _notes(resolved: Resolved, export: Export) -> Iterator[str]:
         if cut.get(job.name, 1) > 1 + export.requeues(job):
             yield f"{job.name} is requeued {export.requeues(job)} times at most: raise slurm.time"
     if any(job.seconds is None for job in export.jobs):
-        yield "no estimate: nobody has calibrated these runs; the time limits are slurm.time"
+        yield "no estimate: these runs are not calibrated; the time limits are slurm.time"

@@ -1,64 +1,80 @@
 """`space show` and `space check`: which knobs there are, and whether each moves the score."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
 
-import typer
-from rich.markdown import Markdown
-from typer import Context
+from typer import Context, Option
 
 from budgets.plain import plain
 from budgets.words import counted
 from objectives.api import Objective
 from objectives.registry import kind
-from orchestrator.cli.options import (
-    AskedCheck,
-    ConfigFile,
-    Json,
-    ObjectiveName,
-    Settings,
-    check_command,
-    resolved_of,
-)
-from orchestrator.cli.terminal import conducting, console, examples, finish, print_json
+from orchestrator.checks.space import CHECK_SEEDS, LEAST_SEEDS, CheckRequest
+from orchestrator.cli.conducting import conducting, finish
+from orchestrator.cli.given import names_of, resolved_of
+from orchestrator.cli.options import BESIDE, CONFIG, TUNED, Command, Json, taking
+from orchestrator.cli.program import examples, group
+from orchestrator.cli.terminal import print_json, print_markdown
+from orchestrator.config.asked import Conduct, conduct_of, terms_of
+from orchestrator.config.sections import MOST_SEEDS
 
-spaces = typer.Typer(
-    help="The knobs, and whether they matter.",
-    no_args_is_help=True,
-    epilog=examples("space show"),
-)
+spaces = group("The knobs, and whether they matter.", "space show")
 
 
-def run_check(asked: AskedCheck) -> None:
+def run_check(request: CheckRequest, how: Conduct) -> None:
     """Evaluate every knob at the ends of its range; go on if that was begun."""
-    with conducting(asked.conduct) as (session, live):
-        result = session.check(asked.request, asked.conduct.engine.slots())
-        finish(result, session.stop, live, asked.conduct.as_json)
+    with conducting(how) as (session, live):
+        result = session.check(request, how.engine.slots())
+        finish(result, session.stop, live, how.as_json)
+
+
+def check_command(act: Callable[[CheckRequest, Conduct], None]) -> Command:
+    """What takes the options of a check, and makes its request of them."""
+
+    @taking(TUNED, BESIDE)
+    def check(
+        context: Context,
+        seeds: Annotated[
+            int,
+            Option(
+                "--seeds",
+                metavar="N",
+                min=LEAST_SEEDS,
+                max=MOST_SEEDS,
+                help="Evaluations of every point.",
+            ),
+        ] = CHECK_SEEDS,
+        knobs: Annotated[
+            str | None, Option("--knobs", metavar="A,B", help="Only these; default: all.")
+        ] = None,
+        as_json: Json = False,
+    ) -> None:
+        """Test whether each knob moves the score, in units of the noise; the same command resumes.
+
+        Writes a run, RUNS_DIR/check/ID.
+        """
+        resolved = resolved_of(context)
+        request = CheckRequest(terms_of(resolved), seeds, names_of(knobs))
+        act(request, conduct_of(resolved, as_json=as_json))
+
+    return check
 
 
 spaces.command(
-    "check",
-    help="Whether each knob moves the score, in units of the noise; the same command resumes.\n\n"
-    "Writes a run, RUNS_DIR/check/ID.",
-    epilog=examples("space check", "space check --set space=optimizer --knobs momentum"),
+    epilog=examples("space check", "space check --set space=optimizer --knobs momentum")
 )(check_command(run_check))
 
 
 @spaces.command(epilog=examples("space show", "space show --set space=optimizer"))
-def show(
-    context: Context,
-    config: ConfigFile = None,
-    objective: ObjectiveName = "nanochat",
-    settings: Settings = None,
-    as_json: Json = False,
-) -> None:
+@taking(CONFIG, TUNED)
+def show(context: Context, as_json: Json = False) -> None:
     """The knobs: name, kind, range and baseline, in the knob's own unit. Writes nothing."""
-    chosen = resolved_of(context, context.params).objective
+    chosen = resolved_of(context).objective
     rows = knob_rows(chosen)
     if as_json:
         print_json({"objective": chosen.spec.model_dump(mode="json"), "knobs": rows})
     else:
-        console().print(Markdown(to_markdown(kind(chosen.spec), rows)))
+        print_markdown(to_markdown(kind(chosen.spec), rows))
 
 
 def knob_rows(objective: Objective) -> list[dict[str, Any]]:

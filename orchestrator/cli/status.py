@@ -3,11 +3,11 @@
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer import Option
@@ -15,22 +15,24 @@ from typer import Option
 from budgets.ledger.chain import LEDGER
 from budgets.plain import printable
 from budgets.report.markdown import amount
-from budgets.report.model import BudgetReport, budget_report
-from budgets.report.pace import pace
+from budgets.report.model import budget_report
 from budgets.report.pace_text import pace_line
+from budgets.state import RunState
 from orchestrator.campaign.status import Board, find_board
 from orchestrator.cli.board import show_board
+from orchestrator.cli.conducting import EXIT_SIGNAL
 from orchestrator.cli.options import DEFAULT_ROOT, Json, Root, RunName
-from orchestrator.cli.terminal import EXIT_SIGNAL, console, print_json, print_line
+from orchestrator.cli.terminal import console, print_json, print_line
 from orchestrator.records.recorded import find_run
 from orchestrator.running.session import system_clock
-from orchestrator.watch import board as boards
-from orchestrator.watch import readers
+from orchestrator.watch.board import BOARD, watch_board
 from orchestrator.watch.follow import Follower
+from orchestrator.watch.readers import AsJson, AsLines, OnTerminal, Seen, Showing
 from orchestrator.watch.rows import told
 from orchestrator.watch.screen import can_paint
 from orchestrator.watch.snapshot import Snapshot
 from orchestrator.watch.tidy import tidy
+from orchestrator.watch.view import run_in
 from orchestrator.watch.watching import watch as watch_run
 
 MOST_DEVICES = 16
@@ -41,7 +43,8 @@ def status(
     run: RunName = None,
     root: Root = DEFAULT_ROOT,
     watch: Annotated[
-        bool, Option("--watch", help="Follow it until it is over, or Ctrl-C; disturbs nobody.")
+        bool,
+        Option("--watch", help="Follow it until it is over, or Ctrl-C, without affecting the run."),
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -63,39 +66,42 @@ def _show(directory: Path, *, as_json: bool) -> None:
     found = follower.snapshot(now)
     if found is None or follower.state is None:
         raise ValueError(f"{directory / LEDGER} holds no whole record yet")
-    report, running = budget_report(follower.state), found.standing == "running"
-    timing = pace(follower.state, now) if report.decision == "continue" else None
     if as_json:
-        document = {"directory": str(directory), "running": running, **report.model_dump()}
-        slots = found.model_dump(include={"devices"})["devices"]
-        paced = None if timing is None else timing.model_dump()
-        print_json({**document, "pace": paced, "slots": slots})
+        print_json(_document(directory, follower.state, found))
         return
-    for line in (f"{directory}: {found.whose}", report.sentence, *_budget(report)):
+    for line in _lines(directory, found):
         print_line(printable(line))
-    if timing is not None:  # nobody's run ends at no time
-        moved = timing.model_copy(update={"eta": None} if found.standing == "nobody" else {})
-        print_line(printable(pace_line(moved)))
-    for line in _devices(found):
-        print_line(printable(line))
-    if report.decision == "continue" and found.standing == "nobody":
-        print_line("Repeat the command that began it to go on.")
 
 
-def _budget(report: BudgetReport) -> Iterator[str]:
-    for balance in report.balances:
-        if balance.counts:
-            free = "" if balance.free is None else " free"
-            yield (
-                f"  {balance.currency:13s} {amount(balance, balance.spent)} spent, "
-                f"{amount(balance, balance.reserved)} reserved, "
-                f"{amount(balance, balance.free)}{free}"
-            )
+def _document(directory: Path, state: RunState, found: Snapshot) -> dict[str, Any]:
+    said = found.model_dump()
+    return {
+        "directory": str(directory),
+        "running": found.standing == "running",
+        **{name: said[name] for name in ("standing", "whose")},
+        **budget_report(state).model_dump(),
+        "pace": None if found.is_over else said["pace"],
+        "slots": said["devices"],
+    }
 
 
-def _devices(found: Snapshot) -> Iterator[str]:
+def _lines(directory: Path, found: Snapshot) -> Iterator[str]:
+    yield f"{directory}: {found.whose}"
+    yield found.sentence
+    balances = [balance for balance in found.balances if balance.counts]
+    width = max(len(balance.label) for balance in balances)
+    for one in balances:
+        spent, reserved, free = (amount(one, of) for of in (one.spent, one.reserved, one.free))
+        yield f"  {one.label:{width}s}  {spent} spent, {reserved} reserved, {free}" + (
+            "" if one.free is None else " free"
+        )
+    if not found.is_over:  # nobody's run ends at no time
+        eta = {"eta": None} if found.way_on else {}
+        yield pace_line(found.pace.model_copy(update=eta))
     if found.standing == "running":
         yield from (f"  {line}" for line in told(found.devices, MOST_DEVICES))
+    if found.way_on:
+        yield found.way_on
 
 
 def _watch(board: Board | None, run: str | None, root: Path, *, as_json: bool) -> None:
@@ -104,16 +110,7 @@ def _watch(board: Board | None, run: str | None, root: Path, *, as_json: bool) -
         return
     directory = board.directory if board is not None else find_run(run, root)
     follower, now = Follower(directory), partial(datetime.now, UTC)
-    screen = console()
-    with ExitStack() as stack:
-        reader: readers.AsJson | readers.AsLines | readers.OnTerminal
-        if as_json:
-            reader = readers.AsJson(directory)
-        elif not can_paint(screen):
-            reader = readers.AsLines(directory)
-        else:
-            stack.enter_context(tidy(screen))
-            reader = stack.enter_context(readers.OnTerminal(screen, now))
+    with _reading(run_in(directory, now), as_json=as_json) as reader:
         watch_run(follower, reader, now, time.sleep)
 
 
@@ -124,17 +121,23 @@ def _watch_board(directory: Path, *, as_json: bool) -> None:
             raise ValueError(f"{directory} is no campaign any more")
         return found
 
+    with _reading(BOARD, as_json=as_json) as reader:
+        watch_board(board, reader, time.sleep, time.process_time)
+
+
+@contextmanager
+def _reading(
+    showing: Showing[Seen], *, as_json: bool
+) -> Iterator[AsJson[Seen] | AsLines[Seen] | OnTerminal[Seen]]:
+    """Whoever is told of it: a program, a pipe or a terminal."""
     screen = console()
-    with ExitStack() as stack:
-        reader: boards.Reader
-        if as_json:
-            reader = boards.AsJson()
-        elif not can_paint(screen):
-            reader = boards.AsLines()
-        else:
-            stack.enter_context(tidy(screen))
-            reader = stack.enter_context(boards.OnTerminal(screen))
-        boards.watch_board(board, reader, time.sleep, time.process_time)
+    if as_json:
+        yield AsJson(showing)
+    elif not can_paint(screen):
+        yield AsLines(showing)
+    else:
+        with tidy(screen), OnTerminal(screen, showing) as reader:
+            yield reader
 
 
 @contextmanager

@@ -2,16 +2,16 @@
 
 from typing import Annotated
 
-from rich.markdown import Markdown
 from typer import Option
 
 from objectives.api import Objective
-from orchestrator.cli.terminal import conducting, console, finish, print_json
+from orchestrator.cli.conducting import conducting, finish
+from orchestrator.cli.given import numbers_of
+from orchestrator.cli.terminal import print_json, print_markdown
 from orchestrator.config.asked import Conduct
 from orchestrator.running.sweep import (
     LEAST_EVALUATIONS,
     Sweep,
-    parse_worker_counts,
     swept,
     worker_counts,
 )
@@ -34,7 +34,7 @@ def sweep_of(how: Conduct, objective: Objective, counts: str | None, least: int 
     """
     slots = how.engine.slots()
     most = min(slots.count, how.pacing.max_concurrent or slots.count)
-    levels = worker_counts(most) if counts is None else parse_worker_counts(counts, most)
+    levels = worker_counts(most) if counts is None else numbers_of("--worker-counts", counts, most)
     return Sweep(objective, slots, levels, least or LEAST_EVALUATIONS)
 
 
@@ -56,4 +56,4 @@ def sweep_workers(how: Conduct, wanted: Sweep) -> None:
         print_json(as_document(found, fitted, slots.count))
     else:
         name = f"{objective.spec.name} on {slots.device_name}"
-        console().print(Markdown(to_markdown(name, found, fitted, slots.count)))
+        print_markdown(to_markdown(name, found, fitted, slots.count))

@@ -1,101 +1,13 @@
-"""What every command has in common: a console, a session to conduct runs in, and how it ends."""
+"""What every command prints with: a console, Markdown, JSON, lines."""
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import orjson
-import typer
 from rich.console import Console
+from rich.markdown import Markdown
 
-from budgets.plain import shell_word
-from budgets.report.model import budget_report
-from objectives.keeping import keeping
-from orchestrator.config.asked import Conduct
-from orchestrator.records.recorded import Result
-from orchestrator.running import artifacts
-from orchestrator.running.session import Session
-from orchestrator.running.signals import SignalStop
-from orchestrator.running.walk import Stop
-from orchestrator.trackers.names import refuse_missing
-from orchestrator.watch.live import Listener, Live
-
-EXIT_BY_DECISION = {"done": 0, "pause": 3, "stop": 4}
-EXIT_CORRUPT = 6
-EXIT_STORAGE = 8
-EXIT_SIGNAL = 128  # plus the signal's number
-
-
-def examples(*lines: str) -> str:
-    """What `--help` ends with: each is a command line, to be pasted."""
-    return "\n\n".join(("Examples:", *(f"python -m orchestrator {line}" for line in lines)))
-
-
-@contextmanager
-def conducting(how: Conduct) -> Iterator[tuple[Session, Live]]:
-    """A session, and what shows it. Raises ValueError where a tracker's library is missing."""
-    refuse_missing(how.trackers)
-    with (
-        keeping(allowed=True),
-        Live(console(stderr=how.as_json)) as live,
-        Session(
-            how.root,
-            how.engine,
-            live.observe,
-            live.say,
-            look=live.look,
-            stop=SignalStop(how.drain_seconds, announce=live.announce),
-            allow_network_fs=how.allow_network_fs,
-            pacing=how.pacing,
-            trackers=how.trackers,
-        ) as session,
-    ):
-        yield session, live
-
-
-def finish(
-    result: Result,
-    stop: Stop,
-    live: Live,
-    as_json: bool,
-    also: Mapping[str, Any] | None = None,
-    lines: Sequence[str] = (),
-    *,
-    failed: bool = False,
-) -> None:
-    """Show where the run stands and leave with the exit code that says so.
-
-    `also` goes into the JSON document beside the report; `lines`, if any, are said instead of it. A
-    run that is done has `failed` if what it was made for is not there.
-    """
-    live.rest()
-    report = budget_report(result.state, result.verdict)
-    if as_json:
-        print_json({"directory": str(result.directory), **report.model_dump(), **(also or {})})
-    else:
-        for line in lines:
-            live.say(line)
-        if not lines:
-            live.markdown(artifacts.markdown(result.state, result.verdict))
-        live.say(f"Files: {result.directory}")
-        live.say(
-            f"See it: python -m orchestrator report {shell_word(str(result.directory))} --html"
-        )
-    if stop.requested and result.verdict.decision == "continue":
-        live.say("Interrupted; nothing paid is lost. Repeat the command to go on.")
-        raise typer.Exit(EXIT_SIGNAL + stop.signum)
-    if any(trigger.rule == "storage" for trigger in result.verdict.triggers):
-        raise typer.Exit(EXIT_STORAGE)
-    code = _exit_code(result)
-    raise typer.Exit(EXIT_BY_DECISION["stop"] if failed and not code else code)
-
-
-def _exit_code(result: Result) -> int:
-    decided = result.state.decided
-    if result.verdict.decision == "done" and decided is not None and decided.grade == "no_go":
-        return EXIT_BY_DECISION["stop"]
-    return EXIT_BY_DECISION[result.verdict.decision]
+from orchestrator.watch.listener import Listener
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -103,6 +15,10 @@ def console(*, stderr: bool = False) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream is not None and stream.isatty() else 110
     return Listener(stderr=stderr, width=width, emoji=False)  # python:train:f has no picture
+
+
+def print_markdown(text: str) -> None:
+    console().print(Markdown(text))
 
 
 def print_json(content: Any) -> None:

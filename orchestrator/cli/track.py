@@ -1,4 +1,4 @@
-"""`track`: tell trackers of a run that is there, finished or going on."""
+"""`track`: log a run that is there, finished or running, to experiment trackers."""
 
 import os
 import time
@@ -10,8 +10,9 @@ import typer
 from typer import Option
 
 from budgets.plain import printable
+from orchestrator.cli.conducting import EXIT_STORAGE
 from orchestrator.cli.options import DEFAULT_ROOT, Json, Root, RunName
-from orchestrator.cli.terminal import EXIT_STORAGE, print_json, print_line
+from orchestrator.cli.terminal import print_json, print_line
 from orchestrator.records.recorded import find_run, load_state
 from orchestrator.trackers.followers import LINGER, PATIENCE_SECONDS, Following
 from orchestrator.trackers.names import elsewhere, known, refuse_missing, tell_later, view
@@ -24,15 +25,15 @@ def track(
     run: RunName = None,
     to: Annotated[
         list[str] | None,
-        Option("--to", metavar="NAME", help="tensorboard, wandb or mlflow. Repeatable."),
+        Option("--to", metavar="NAME", help="Log to tensorboard, wandb or mlflow. Repeatable."),
     ] = None,
     root: Root = DEFAULT_ROOT,
-    anew: Annotated[
-        bool, Option("--anew", help="Make what lies in the run's directory again.")
+    rebuild: Annotated[
+        bool, Option("--rebuild", "--anew", help="Make what lies in the run's directory again.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Tell trackers of a run; of one that goes on, until it ends.
+    """Log a run, finished or running, to experiment trackers; a running one until it ends.
 
     Writes below the run's trackers/, or where the tracker's own variables say.
     """
@@ -40,15 +41,15 @@ def track(
     if not names:
         raise ValueError("--to: which tracker? tensorboard, wandb or mlflow; repeatable")
     refuse_missing(names, "--to")
-    for name in names if anew else ():
+    for name in names if rebuild else ():
         if (variable := elsewhere(name, os.environ)) is not None:
             raise ValueError(
-                f"--anew: {name} is told elsewhere ({variable} is set): take its run away there"
+                f"--rebuild: {name} keeps it elsewhere ({variable} is set): take its run away there"
             )
     directory = find_run(run, root)
     load_state(directory)  # what is damaged is said as every command says it
     places = [Place(directory, name) for name in names]
-    answers = _told(places, anew=anew)
+    answers = _logged(places, anew=rebuild)
     if as_json:
         print_json({"directory": str(directory), "trackers": _as_dict(places, answers)})
     else:
@@ -58,8 +59,8 @@ def track(
         raise typer.Exit(EXIT_STORAGE)
 
 
-def _told(places: Sequence[Place], *, anew: bool) -> list[Answer]:
-    """How it went with each. Interrupted, they get a bounded time to tell what is there."""
+def _logged(places: Sequence[Place], *, anew: bool) -> list[Answer]:
+    """How it went with each. Interrupted, they get a bounded time to log what is there."""
     options = ("--watch", f"--linger={LINGER * PATIENCE_SECONDS:g}", *(("--anew",) if anew else ()))
     there = [Following(place, *options) for place in places]
     try:
@@ -73,7 +74,7 @@ def _told(places: Sequence[Place], *, anew: bool) -> list[Answer]:
     finally:
         for one in there:
             if not one.has_ended():
-                one.kill("it was interrupted before it had told everything")
+                one.kill("it was interrupted before it had logged everything")
     return [one.answer or Answer() for one in there]
 
 
@@ -88,7 +89,7 @@ def _await(there: Sequence[Following], seconds: float | None = None) -> None:
 def _in_words(place: Place, answer: Answer) -> str:
     if answer.error is not None:
         return f"{place.name} failed: {answer.error}. Again: {tell_later(place.run, place.name)}"
-    return f"{place.name}: {answer.records} records told. Look: {view(place, os.environ)}"
+    return f"{place.name}: {answer.records} records logged. Look: {view(place, os.environ)}"
 
 
 def _as_dict(places: Sequence[Place], answers: Sequence[Answer]) -> dict[str, object]:

@@ -31,7 +31,7 @@ PARTS: dict[Part, str] = {
     "machine": "where it ran",
 }
 
-TIMES = {"device-hours": "device time", "hours open": "time open"}
+TIMES = ("device-hours", "hours open")
 """Currencies that are said as time: of hours a short run has too few."""
 
 MOST_NAMED = 3
@@ -214,11 +214,14 @@ def _many(count: int) -> Iterator[Block]:
 
 
 def _cost(runs: Sequence[Side]) -> Iterator[Block]:
-    currencies = dict.fromkeys(
-        balance.currency for run in runs for balance in run.balances if balance.counts
-    )
+    currencies = {
+        balance.currency: balance.label
+        for run in runs
+        for balance in run.balances
+        if balance.counts
+    }
     titles = [
-        *(TIMES.get(name, name) for name in currencies),
+        *currencies.values(),
         "estimated time",
         "actual time",
         "time accuracy",

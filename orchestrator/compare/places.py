@@ -1,13 +1,13 @@
 """Which runs are meant: by id, by directory, or all of a campaign's cells."""
 
 from collections.abc import Iterator, Sequence
-from os.path import isdir, normpath
+from itertools import islice
+from os.path import normpath
 from pathlib import Path
 
-from budgets.ledger.chain import LEDGER
-from orchestrator.campaign.runs import DEPTHS
-from orchestrator.records.manifest import read_manifest
-from orchestrator.records.recorded import find_run, is_there, recorded_plan
+from budgets.plain import PROGRAM
+from orchestrator.records.manifest import campaign_of_runs
+from orchestrator.records.recorded import find_run, recorded_plan, runs_of_cell
 
 FEWEST, MOST = 2, 20
 """Runs that are side by side."""
@@ -36,25 +36,14 @@ def _hint(found: Sequence[Path]) -> str:
     plan = recorded_plan(found[0]) if len(found) == 1 else None
     if plan is None or plan.campaign is None:
         return ""
-    return ": it is a campaign, whose conditions its report compares. See: orchestrator report RUN"
+    return f": it is a campaign, whose conditions its report compares. See: {PROGRAM} report RUN"
 
 
 def _runs_of(name: str, root: Path) -> Iterator[Path]:
-    for place in (Path(name), root / "campaign" / name):
-        if isdir(place) and not is_there(place / LEDGER):
-            manifest = read_manifest(place)
-            if manifest is not None:
-                cells = (_run_in(Path(normpath(place / run.directory))) for run in manifest.runs)
-                yield from (cell for cell in cells if cell is not None)
-                return
-    yield find_run(name, root)
-
-
-def _run_in(place: Path) -> Path | None:
-    """The run of a cell, there or in its runs directory: no calibration and no check."""
-    for depth in DEPTHS:
-        for ledger in sorted(place.glob(f"{depth}{LEDGER}")):
-            plan = recorded_plan(ledger.parent)
-            if plan is not None and plan.phase not in ("calibration", "check"):
-                return ledger.parent
-    return None
+    campaign = campaign_of_runs(name, root)
+    if campaign is None:
+        yield find_run(name, root)
+        return
+    place, manifest = campaign
+    for run in manifest.runs:
+        yield from islice(runs_of_cell(Path(normpath(place / run.directory))), 1)

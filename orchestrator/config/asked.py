@@ -1,7 +1,6 @@
 """What a configuration amounts to: a request, an engine, and how a command goes about it."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -64,39 +63,59 @@ def asked_of(
     )
 
 
-def request_of(resolved: Resolved, *, fork: bool = False) -> Request:
-    """The request of the search that is described; of a campaign, on what terms it is made."""
-    search, budget, verdict = resolved.search, resolved.budget, resolved.verdict
-    is_trained = resolved.campaign is not None and resolved.campaign.cell == "training"
-    phase: Phase = "campaign" if is_trained else search.phase
-    objective = resolved.objective
+def terms_of(resolved: Resolved, objective: Objective | None = None, price: float = 0.0) -> Request:
+    """On what terms something is evaluated beside any search: `objective`, or the one described.
+
+    A device-hour costs `price` where nobody says another one. Raises ValueError on a cap on cost
+    without any.
+    """
+    budget, evaluation = resolved.budget, resolved.evaluation
+    price = budget.price_per_device_hour or price
+    if budget.max_cost is not None and not price:
+        raise ValueError(
+            f"[budget] max_cost {budget.max_cost:g} needs a price_per_device_hour "
+            "(--price-per-device-hour) above 0"
+        )
     return Request(
-        phase=phase,
-        tier=search.tier or "target",
-        objective=objective,
-        run_id=search.run_id,
-        search_seed=search.seed,
-        evaluation_seed=resolved.evaluation.seed,
-        method=search.method,
-        sigma0=search.sigma0,
-        population=search.population,
-        generations=search.generations,
-        seeds_per_candidate=search.seeds_per_candidate,
+        phase="check",
+        tier="min",
+        objective=resolved.objective if objective is None else objective,
+        evaluation_seed=evaluation.seed,
         max_evals=budget.max_evals,
         max_device_hours=budget.max_device_hours,
         max_hours=budget.max_hours,
         max_cost=budget.max_cost,
         window=window_of(budget.window, budget.safety_margin),
-        price_per_device_hour=budget.price_per_device_hour,
-        limit_seconds=resolved.evaluation.limit_seconds,
-        stall_seconds=resolved.evaluation.stall_seconds,
+        price_per_device_hour=price,
+        limit_seconds=evaluation.limit_seconds,
+        stall_seconds=evaluation.stall_seconds,
+    )
+
+
+def request_of(resolved: Resolved, *, fork: bool = False) -> Request:
+    """The request of the search that is described; of a campaign, on what terms it is made."""
+    search, verdict = resolved.search, resolved.verdict
+    is_trained = resolved.campaign is not None and resolved.campaign.cell == "training"
+    phase: Phase = "campaign" if is_trained else search.phase
+    terms = terms_of(resolved)
+    return replace(
+        terms,
+        phase=phase,
+        tier=search.tier or "target",
+        run_id=search.run_id,
+        search_seed=search.seed,
+        method=search.method,
+        sigma0=search.sigma0,
+        population=search.population,
+        generations=search.generations,
+        seeds_per_candidate=search.seeds_per_candidate,
         fork=fork,
         confirm=Confirm(verdict.confirm_seeds, verdict.rung, verdict.rung_seeds),
         proxy=search.proxy,
         thresholds=resolved.thresholds,
         follows=_follows(resolved, phase),
         warm_start=_warm_start(resolved, phase),
-        known=_known(resolved, objective),
+        known=_known(resolved, terms.objective),
     )
 
 
@@ -177,51 +196,3 @@ def engine_of(backend: Backend) -> Engine:
 def window_of(window: str | None, safety_margin: str) -> Window | None:
     """Raises ValueError on what is no window."""
     return None if window is None else parse_window(window, safety_margin)
-
-
-FLAGS: Mapping[str, str] = {
-    "objective": "objective",
-    "root": "runs_dir",
-    "tier": "search.tier",
-    "run_id": "search.run_id",
-    "search_seed": "search.seed",
-    "method": "search.method",
-    "sigma0": "search.sigma0",
-    "population": "search.population",
-    "generations": "search.generations",
-    "seeds_per_candidate": "search.seeds_per_candidate",
-    "warm_start": "search.warm_start",
-    "known": "search.known",
-    "proxy": "search.proxy",
-    "run": "search.from",
-    "variant": "search.variant",
-    "evaluation_seed": "evaluation.seed",
-    "limit_seconds": "evaluation.limit_seconds",
-    "stall_seconds": "evaluation.stall_seconds",
-    "assumed_seconds": "evaluation.assume_eval_seconds",
-    "max_evals": "budget.max_evals",
-    "max_device_hours": "budget.max_device_hours",
-    "max_hours": "budget.max_hours",
-    "max_cost": "budget.max_cost",
-    "window": "budget.window",
-    "safety_margin": "budget.safety_margin",
-    "price": "budget.price_per_device_hour",
-    "confirm_seeds": "verdict.confirm_seeds",
-    "rung_factor": "verdict.rung",
-    "rung_seeds": "verdict.rung_seeds",
-    "patience": "thresholds.patience_generations",
-    "min_improve": "thresholds.patience_improve",
-    "executor": "backend.executor",
-    "launcher": "backend.launcher",
-    "address": "backend.address",
-    "device": "backend.device",
-    "workers": "backend.workers",
-    "threads": "backend.threads",
-    "max_concurrent": "backend.max_concurrent",
-    "slots_dir": "backend.slots_dir",
-    "backpressure": "backpressure.enabled",
-    "track": "track.to",
-    "drain_seconds": "backend.drain_seconds",
-    "allow_network_fs": "backend.allow_network_fs",
-}
-"""Which key each option of the commands is a value of."""

@@ -46,8 +46,6 @@ class Given:
     """What a person gave. Flags are values by dotted key, each with the flag's name."""
 
     file: Path | None = None
-    preset: str | None = None
-    profile: str | None = None
     assignments: Sequence[str] = ()
     flags: Mapping[str, tuple[Any, str]] = field(default_factory=dict)
     cell: tuple[str, Values] | None = None  # of a campaign: its name, and what it changes
@@ -136,8 +134,7 @@ def _layered(given: Given) -> tuple[Values, dict[str, str]]:
     document = {} if given.file is None else read_document(given.file)
     asked = assigned(given.assignments)
     flags = {key: value for key, (value, _) in given.flags.items()}
-    own = {"preset": given.preset, "profile": given.profile}
-    above = document | asked | flags | {key: name for key, name in own.items() if name is not None}
+    above = document | asked | flags
     objective = above.get("objective", Top().objective)
     given_settings = [key.removeprefix(f"{TRAINING}.") for key in above]
     names = (
@@ -154,9 +151,6 @@ def _layered(given: Given) -> tuple[Values, dict[str, str]]:
     lay("--set", asked)
     lay("flag", flags)
     sources.update({key: flag for key, (_, flag) in given.flags.items()})
-    for kind, name in own.items():
-        if name is not None:
-            lay(f"--{kind}", {kind: name})
     if given.cell is not None:  # whatever all of them have
         lay(f"condition {given.cell[0]}", given.cell[1])
     return values, sources

@@ -2,13 +2,14 @@
 
 import re
 
+from budgets.plain import PROGRAM
 from orchestrator.doctor.asking import Answer, Ask, NoAnswerError
-from orchestrator.doctor.finding import ME, Finding, Section, nothing_is_missing
+from orchestrator.doctor.finding import Finding, Section, nothing_is_missing
 from orchestrator.doctor.versions import pip
 
 _INSTALL = re.compile(r"pip install ((?:--[\w-]+ )*(?:\"[^\"]+\"|\S+))")
 
-PROGRAM = "program_"
+OF_THE_PROGRAM = "program_"
 """What the names of a program's versions begin with."""
 
 _EXTRA = re.compile(r"\"?cmaes-orchestrator(\[[\w,-]+\])\"?")
@@ -24,10 +25,10 @@ def data(name: str, ask: Ask, options: str = "", checkout: str = "") -> tuple[Fi
     try:
         answer = ask()
     except NoAnswerError as error:
-        return (Finding("data", "unknown", str(error), f"{ME} doctor{options}"),)
-    repeat = f"mend that, then {ME} doctor{options}"
+        return (Finding("data", "unknown", str(error), f"{PROGRAM} doctor{options}"),)
+    repeat = f"mend that, then {PROGRAM} doctor{options}"
     if name == "nanochat":
-        repeat = f"{ME} doctor --set data=PATH, with a PATH that is there"
+        repeat = f"{PROGRAM} doctor --set data=PATH, with a PATH that is there"
     found = [one for part in answer for one in _read(name, part, answer[part], (repeat, checkout))]
     if len(answer) > 1 and nothing_is_missing([Section("", tuple(found))]):
         texts = {part["provenance"].get("data_sha256") for part in answer.values()}
@@ -56,13 +57,13 @@ def _read(
 
 def _others(there: Answer, name: str) -> list[Finding]:
     """What is on record of a program that is not ours, and of data that is no text of ours."""
-    program = {key: value for key, value in there.items() if key.startswith(PROGRAM)}
+    program = {key: value for key, value in there.items() if key.startswith(OF_THE_PROGRAM)}
     commit = {key: there[key] for key in ("commit", "dirty") if key in there}
     data = {key: value for key, value in there.items() if key not in program | commit}
     none = f"{name} names none" if program or commit else f"{name} needs none"
     found = [Finding("data", "ok", _listed(data) or none)]
     if program:
-        installed = {key.removeprefix(PROGRAM): value for key, value in program.items()}
+        installed = {key.removeprefix(OF_THE_PROGRAM): value for key, value in program.items()}
         found.append(Finding("program", "ok", _listed(installed)))
     if "commit" in commit:
         dirty = ", and files that differ from it" if commit.get("dirty") else ""
@@ -93,6 +94,6 @@ def _mend(said: str, condition: str, repeat: str, checkout: str) -> str:
     """The command in an objective's own words, or how to name something else."""
     if install := _INSTALL.search(said):
         return pip(_EXTRA.sub(rf'-e "{checkout}\1"', install[1]) if checkout else install[1])
-    if condition and repeat.startswith(ME):
+    if condition and repeat.startswith(PROGRAM):
         return f"name data that is there in the condition {condition} of the file"
     return repeat

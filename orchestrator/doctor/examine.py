@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from budgets.plain import PROGRAM
 from objectives.registry import kind
 from orchestrator.config.asked import Conduct
 from orchestrator.doctor import (
@@ -24,7 +25,7 @@ from orchestrator.doctor import (
     versions,
 )
 from orchestrator.doctor.asking import Ask, Asked
-from orchestrator.doctor.finding import ME, Finding, Section
+from orchestrator.doctor.finding import Finding, Section
 from orchestrator.doctor.subject import Subject
 from orchestrator.execution import processes, ray_access
 from orchestrator.execution.devices import Offer, cpu_name, usable_cpus
@@ -36,7 +37,7 @@ from orchestrator.trackers.names import is_installed
 IMPORT_SECONDS, TREE_SECONDS = 120.0, 30.0
 DATA_SECONDS = 24 * 3600.0  # a large text is prepared once, however long that takes
 QUICK_DATA_SECONDS = 5.0  # one that is prepared takes half a second of a free CPU
-LEFT_OUT = Finding("imports", "unknown", "left out by --quick", f"{ME} doctor (no --quick)")
+LEFT_OUT = Finding("imports", "unknown", "left out by --quick", f"{PROGRAM} doctor (no --quick)")
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,6 @@ State = Literal["ok", "absent", "missing", "unknown"]
 STATES: tuple[State, ...] = ("ok", "absent", "missing", "unknown")
 _WANT_MENDING = ("missing", "unknown")
 
-ME = "python -m orchestrator"
-
 
 @dataclass(frozen=True)
 class Finding:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from budgets.ledger.lock import LOCK
 from budgets.ledger.writer import BALLAST
+from budgets.plain import PROGRAM
 from orchestrator.doctor.disk import ASSUMED, Footprint
-from orchestrator.doctor.finding import ME, Finding
+from orchestrator.doctor.finding import Finding
 
 NOT_RUNS = ("eval", "reports")
 DEEPEST = 4  # below the runs directory: a phase, a campaign, its runs
@@ -90,7 +91,7 @@ def live(
     unseen = [one for one, held in states.items() if held is None]
     if unseen:
         listed = ", ".join(f"{one.run.name} (pid {one.pid} on {one.host})" for one in unseen[:8])
-        mend = f"{ME} status {unseen[0].run} (on {unseen[0].host})"
+        mend = f"{PROGRAM} status {unseen[0].run} (on {unseen[0].host})"
         found.append(Finding("live runs elsewhere", "unknown", f"perhaps {listed}", mend))
     return tuple(found) or (Finding("live runs", "ok", f"none of {len(runs)} here"),)
 

@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from budgets.tiers import TIERS
 from objectives.api import Objective
@@ -64,7 +65,7 @@ def _conditions(resolved: Resolved) -> dict[str, Objective]:
 
 def _options(given: Given) -> str:
     """Whatever of the command line decides what is evaluated."""
-    words = [("--config", given.file), ("--preset", given.preset), ("--profile", given.profile)]
-    words.append(("--objective", given.flags.get("objective", (None, ""))[0]))
-    words += [("--set", assignment) for assignment in given.assignments]
-    return "".join(f" {flag} {shlex.quote(str(said))}" for flag, said in words if said is not None)
+    words: list[tuple[Any, str]] = [] if given.file is None else [(given.file, "--config")]
+    words += [given.flags[k] for k in ("preset", "profile", "objective") if k in given.flags]
+    words += [(assignment, "--set") for assignment in given.assignments]
+    return "".join(f" {flag} {shlex.quote(str(said))}" for said, flag in words)

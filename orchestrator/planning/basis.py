@@ -1,7 +1,6 @@
 """What a plan's times, noise and sizes rest on: a measurement, an estimate, somebody's word."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -9,10 +8,9 @@ from statistics import median
 from typing import Literal
 
 from budgets.calibration import measure
-from budgets.events import Planned, Settled, Status
+from budgets.events import Settled, Status
 from budgets.fold import ImpossibleEventError, fold
-from budgets.ledger.chain import LEDGER, LedgerCorruptError, Reader, Record, read
-from budgets.ledger.storage import read_plain
+from budgets.ledger.chain import LEDGER, LedgerCorruptError, Record, read
 from budgets.terms import Calibration, Devices, Plan
 from budgets.verdict import luck
 from objectives.api import Objective
@@ -21,7 +19,7 @@ from orchestrator.planning.history import read_history
 from orchestrator.planning.overheads import ASSUMED, Overheads, overheads
 from orchestrator.planning.priors import nearest
 from orchestrator.planning.room import bytes_of_evaluations
-from orchestrator.records.recorded import is_set_aside
+from orchestrator.records.recorded import first_plan, last_changed, ledgers
 
 Origin = Literal["measured", "prior", "assumed", "none"]
 """Measured here on such devices; estimated from another measurement; a person's word; nothing."""
@@ -150,9 +148,10 @@ def _latest(
 ) -> tuple[Latest | None, Sequence[Record], tuple[str, ...]]:
     """The latest search that has told of a generation, its records, and what could not be read."""
     notes: list[str] = []
-    for path in _ledgers(root):
+    searches = [*ledgers(root, "phase1"), *ledgers(root, "phase2")]
+    for path in sorted(searches, key=last_changed, reverse=True)[:LOOKED_AT]:
         try:
-            if not _is_of(_plan(path), objective, devices):
+            if not _is_of(first_plan(path), objective, devices):
                 continue
             records = read(path).records
             if (found := _measured(records)) is not None:
@@ -160,27 +159,6 @@ def _latest(
         except (LedgerCorruptError, ImpossibleEventError, ValueError, OSError) as error:
             notes.append(f"{path} was left out: {error}")
     return None, (), tuple(notes)
-
-
-def _ledgers(root: Path) -> list[Path]:
-    """The latest searches' ledgers, the latest first."""
-    found = []
-    for path in root.glob(f"phase[12]/*/{LEDGER}"):
-        with suppress(OSError):  # it has just been moved
-            if not is_set_aside(path.parent) and not path.is_symlink():
-                found.append((path.stat().st_mtime, path))
-    return [path for _, path in sorted(found, reverse=True)[:LOOKED_AT]]
-
-
-def _plan(path: Path) -> Plan | None:
-    """Without reading further than the first record."""
-    first, newline, _ = read_plain(path).partition(b"\n")
-    plans: Iterator[Plan] = (
-        record.event.plan
-        for record in Reader(path, first + newline)
-        if isinstance(record.event, Planned)
-    )
-    return next(plans, None)
 
 
 def _is_of(plan: Plan | None, objective: Objective, devices: Devices) -> bool:

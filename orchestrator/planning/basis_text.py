@@ -3,7 +3,7 @@
 from statistics import median
 
 from budgets.calibration import Noise, eval_seconds, noise
-from budgets.plain import plain
+from budgets.plain import PROGRAM, plain
 from budgets.terms import Calibration
 from budgets.words import in_bytes
 from orchestrator.planning.basis import Basis
@@ -14,7 +14,7 @@ def basis_lines(basis: Basis) -> list[str]:
     calibration = basis.calibration
     if calibration is None:
         return [
-            "Not calibrated here, so no times. Measure with `orchestrator calibrate`, or say "
+            f"Not calibrated here, so no times. Measure with `{PROGRAM} calibrate`, or say "
             "`--assume-eval-seconds X`."
         ]
     notes = [f"Note: {plain(note)}." for note in basis.notes]

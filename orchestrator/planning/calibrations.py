@@ -4,15 +4,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from budgets.calibration import measure
-from budgets.events import Planned
-from budgets.ledger.chain import LEDGER, LedgerCorruptError, Reader
-from budgets.ledger.storage import read_plain
+from budgets.ledger.chain import LedgerCorruptError
 from budgets.state import RunState
 from budgets.terms import Calibration, Caps, Devices, Plan
 from objectives.api import Objective
 from orchestrator.planning.plan import calibration_name, calibration_plan
 from orchestrator.planning.request import Request
-from orchestrator.records.recorded import Result, finished_runs, recorded_runs
+from orchestrator.records.recorded import Result, finished_runs, first_plan, ledgers, recorded_runs
 
 CALIBRATION_SEEDS = 8
 
@@ -70,12 +68,10 @@ def with_its_cost(state: RunState) -> Calibration:
 
 def is_borne(root: Path, calibration: str) -> bool:
     """Whether a run has taken the cost of the calibration with this head on its own account."""
-    for path in root.glob(f"*/*/{LEDGER}"):
+    for path in ledgers(root):
         with suppress(LedgerCorruptError, ValueError, OSError):
-            first, newline, _ = read_plain(path).partition(b"\n")
-            for record in Reader(path, first + newline):
-                assert isinstance(record.event, Planned)
-                made = record.event.plan.calibration
-                if made is not None and made.ledger == calibration and made.charged_ms:
-                    return True
+            plan = first_plan(path)
+            made = None if plan is None else plan.calibration
+            if made is not None and made.ledger == calibration and made.charged_ms:
+                return True
     return False

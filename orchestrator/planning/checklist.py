@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from budgets.plain import PROGRAM
 from budgets.words import duration, in_bytes
 from orchestrator.planning.basis import Origin
 
@@ -119,10 +120,10 @@ def _parallel(facts: Facts) -> Item:
 def _pilot(facts: Facts) -> Item:
     question = "Does a pilot confirm the time of an evaluation?"
     if facts.origin == "none":
-        return Item(question, "unknown", "nothing was measured: orchestrator calibrate")
+        return Item(question, "unknown", f"nothing was measured: {PROGRAM} calibrate")
     if facts.origin != "measured":
         why = "somebody's word" if facts.origin == "assumed" else "an estimate"
-        return Item(question, "fail", f"{why}, assumed until orchestrator calibrate measures it")
+        return Item(question, "fail", f"{why}, assumed until {PROGRAM} calibrate measures it")
     return Item(question, *_of_the_pilot(facts))
 
 
@@ -134,7 +135,7 @@ def _of_the_pilot(facts: Facts) -> tuple[Answer, str]:
     if facts.drift is not None:
         said += f"; {facts.drifted} took {facts.drift:.2f} x that"
         if abs(facts.drift - 1) > MOST_DRIFT:
-            return "fail", f"{said}: orchestrator calibrate --again"
+            return "fail", f"{said}: {PROGRAM} calibrate --again"
     if facts.age_days is not None and facts.age_days > MOST_AGE_DAYS and facts.drift is None:
         return "unknown", f"{said}, and nothing ran since"
     return "pass", said
@@ -147,7 +148,7 @@ def _ago(days: float) -> str:
 
 
 def _wall(facts: Facts) -> Item:
-    question = "Is the wall time acceptable?"
+    question = "Is the wall clock acceptable?"
     if facts.hours is None:
         return Item(question, "unknown", "no times")
     needed = f"{facts.hours_are} within {duration(3600 * facts.hours)}"
@@ -166,7 +167,7 @@ def _knobs(facts: Facts) -> Item:
     if facts.dead:
         return Item(question, "fail", f"{alive}; {', '.join(facts.dead)} did not")
     if facts.untried:
-        return Item(question, "unknown", f"{alive}: orchestrator space check tries the others")
+        return Item(question, "unknown", f"{alive}: {PROGRAM} space check tries the others")
     return Item(question, "pass", alive)
 
 

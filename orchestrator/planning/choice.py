@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import floor
 from typing import Any, Literal
 
+from budgets.plain import PROGRAM
 from budgets.terms import Calibration, Devices, Plan
 from objectives.api import Objective, Variant
 from orchestrator.planning.gains import smallest_gain
@@ -122,7 +123,7 @@ class NoTimeError(ValueError):
     def __init__(self) -> None:
         super().__init__(
             "--fit: nothing says how long an evaluation takes here: there is no calibration, and "
-            "no earlier run to scale from. Measure with `orchestrator calibrate`, or say "
+            f"no earlier run to scale from. Measure with `{PROGRAM} calibrate`, or say "
             "--assume-eval-seconds X"
         )
 

@@ -64,12 +64,7 @@ def window_hours(plan: Plan, now: datetime) -> float | None:
     window = plan.caps.window
     if window is None:
         return None
-    if window.hours is not None:
-        hours = window.hours
-    else:
-        assert window.until is not None, "a window has one or the other"
-        hours = (window.until - now).total_seconds() / 3600
-    return max(0.0, hours - window.margin_seconds / 3600)
+    return max(0.0, window.hours_from(now) - window.margin_seconds / 3600)
 
 
 def _needs(plan: Plan, simulated: "Simulated | None", now: datetime) -> Iterator[Need]:

@@ -19,13 +19,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from budgets.events import Settled, Status
 from budgets.fold import ImpossibleEventError
-from budgets.ledger.chain import LEDGER, LedgerCorruptError
+from budgets.ledger.chain import LedgerCorruptError
 from budgets.ledger.storage import DISK, read_plain
+from budgets.plain import PROGRAM
 from budgets.report.pace import last_seen, timing
 from budgets.rules.triggers import Decision, Verdict, verdict_of
 from budgets.state import RunState
 from budgets.terms import Devices, Phase, Tier
-from orchestrator.records.recorded import is_set_aside, recorded_state
+from orchestrator.records.recorded import ledgers, recorded_state
 
 HISTORY = "history.jsonl"
 
@@ -211,7 +212,7 @@ def note(root: Path, state: RunState, verdict: Verdict, say: Callable[[str], Non
     except (OSError, ValueError) as error:
         say(
             f"Warning: {root / HISTORY} does not have this run: {error}. Mend it with: "
-            "orchestrator history --write"
+            f"{PROGRAM} history --write"
         )
 
 
@@ -234,9 +235,7 @@ def rebuilt(root: Path, known: History) -> Rebuilt:
     """The runs in `root` whose last record the history does not have. Writes nothing."""
     heads = {entry.head for entry in known.entries}
     missing, unreadable = [], []
-    for path in sorted(root.glob(f"*/*/{LEDGER}")):
-        if is_set_aside(path.parent):
-            continue
+    for path in sorted(ledgers(root)):
         try:
             state = recorded_state(path.parent)
         except (LedgerCorruptError, ImpossibleEventError, ValueError, OSError) as error:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from budgets.plain import PROGRAM
 from budgets.report.liveness import Liveness, liveness
 from objectives.api import Objective
 from objectives.registry import short_name
@@ -34,7 +35,7 @@ class Known:
             some = self.alive or self.dead
             which = f"{', '.join(self.neither)} have not" if some else "no knob has"
             yield (
-                f"Note: {which} been shown to move the score yet; `orchestrator space check` with "
+                f"Note: {which} been shown to move the score yet; `{PROGRAM} space check` with "
                 "the same --objective and --set tries."
             )
 

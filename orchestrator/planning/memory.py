@@ -104,14 +104,6 @@ def with_micro_batch(objective: Objective, size: int) -> Objective:
     return registry.load(registry.varied(objective.spec, changed))
 
 
-def parse_sizes(text: str) -> tuple[int, ...]:
-    """Micro-batch sizes from `1,4`. Raises ValueError, naming the flag."""
-    parts = [part.strip() for part in text.split(",")]
-    if not all(part.isascii() and part.isdigit() and int(part) for part in parts):
-        raise ValueError(f"--micro-batches: expected sizes such as 1,4, got {text!r}")
-    return tuple(sorted({int(part) for part in parts}))
-
-
 def _is_same_model(entry: Entry, spec: ObjectiveSpec) -> bool:
     return entry.objective == spec.name and _uncut(entry.settings) == _uncut(spec.settings)
 

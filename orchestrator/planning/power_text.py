@@ -56,7 +56,8 @@ def _words(page: Page) -> Iterator[str]:
         yield from _imagined(powers)
     else:
         yield (
-            "How probably a search finds such a winner, `--power` imagines, in some 30 s a tier."
+            "With what probability a search finds such a winner, `--power` simulates, in some 30 s "
+            "a tier."
         )
 
 
@@ -103,7 +104,7 @@ def _imagined(powers: list[Power]) -> Iterator[str]:
     matter = first.assumptions.knobs_that_matter
     said = "as checks have shown" if first.assumptions.by_checks else "assumed"
     yield (
-        f"The rows below each tier's first are imagined searches ({runs} of each gain): of "
+        f"The rows below each tier's first are simulated searches ({runs} of each gain): of "
         f"quadratics, the lowest point anywhere and better by so much; {matter:.0%} of the knobs "
         f"matter ({said}), each by itself, the steepest with "
         f"{first.assumptions.conditioning:g} times the curvature of the flattest (assumed); "
@@ -111,6 +112,6 @@ def _imagined(powers: list[Power]) -> Iterator[str]:
     )
     if any(power.method != power.asked_method for power in powers):
         yield (
-            f"Longer searches are imagined as {powers[-1].method}, which is quicker to imagine and "
-            "finds a little less."
+            f"Longer searches are simulated as {powers[-1].method}, which is quicker and finds a "
+            "little less."
         )

@@ -5,12 +5,13 @@ from datetime import datetime
 
 from budgets.terms import MOST_HOURS, Window
 
+_DURATION = r"(\d+(?:\.\d+)?)([smhd])"
 _UNITS = {"s": 1 / 3600, "m": 1 / 60, "h": 1.0, "d": 24.0}
 
 
 def parse_hours(flag: str, text: str) -> float:
     """Hours from `90s`, `45m`, `12h` or `2d`. Raises ValueError, naming the flag."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text.strip(), re.ASCII)
+    found = re.fullmatch(_DURATION, text.strip(), re.ASCII)
     if found is None:
         raise ValueError(f"{flag}: expected a duration such as 45m, 12h or 2d, got {text!r}")
     return float(found[1]) * _UNITS[found[2]]
@@ -21,7 +22,7 @@ def parse_window(text: str, safety_margin: str) -> Window:
 
     Raises ValueError, naming the flag.
     """
-    margin_seconds = 3600 * parse_hours("--safety-margin", safety_margin)
+    margin_seconds = 3600 * _at_most("--safety-margin", safety_margin)
     try:
         until = datetime.fromisoformat(text.strip()).astimezone()
     except ValueError:
@@ -30,15 +31,19 @@ def parse_window(text: str, safety_margin: str) -> Window:
 
 
 def _hours_ahead(text: str) -> float:
-    try:
-        hours = parse_hours("--window", text)
-    except ValueError:
+    if re.fullmatch(_DURATION, text.strip(), re.ASCII) is None:
         raise ValueError(
             "--window: expected a duration such as 12h, or a moment such as "
             f"2026-11-27T18:00, got {text!r}"
-        ) from None
-    if not 0 < hours <= MOST_HOURS:
-        raise ValueError(
-            f"--window: expected more than 0 and at most {MOST_HOURS} hours, got {text!r}"
         )
+    hours = _at_most("--window", text)
+    if not hours:
+        raise ValueError(f"--window: expected more than no time, got {text!r}")
+    return hours
+
+
+def _at_most(flag: str, text: str) -> float:
+    hours = parse_hours(flag, text)
+    if hours > MOST_HOURS:
+        raise ValueError(f"{flag}: expected at most {MOST_HOURS}h, got {text!r}")
     return hours

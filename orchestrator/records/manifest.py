@@ -7,6 +7,7 @@ of its own (a campaign of searches, an export), the manifest says which director
 import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from os.path import isdir
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -15,10 +16,12 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from budgets.campaign.matrix import Matrix, matrix_of
 from budgets.events import Reserved
+from budgets.ledger.chain import LEDGER
 from budgets.ledger.storage import read_plain, write_aside
 from budgets.state import RunState
 from budgets.terms import CampaignTerms, Condition, Factor
 from orchestrator.records.attempts import attempt_place
+from orchestrator.records.recorded import is_there
 
 MANIFEST = "manifest.json"
 
@@ -120,6 +123,21 @@ def read_manifest(directory: Path) -> Manifest | None:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "the whole"
         raise ValueError(f"{path} is no campaign's manifest: {place}: {first['msg']}") from error
+
+
+def campaign_of_runs(run: str, root: Path) -> tuple[Path, Manifest] | None:
+    """The campaign of that name, or in that directory, whose cells are runs; None without it.
+
+    Raises ValueError where its manifest is another file.
+    """
+    for place in (Path(run), root / "campaign" / run):
+        if not isdir(place) or is_there(
+            place / LEDGER
+        ):  # no directory also: what is no path at all
+            continue
+        if (manifest := read_manifest(place)) is not None:
+            return place, manifest
+    return None
 
 
 def write_manifest(directory: Path, manifest: Manifest) -> None:

@@ -3,16 +3,22 @@
 import errno
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
+from budgets.events import Planned
 from budgets.fold import fold
-from budgets.ledger.chain import LEDGER
+from budgets.ledger.chain import LEDGER, LedgerCorruptError, Reader, read
 from budgets.ledger.head import Marked
+from budgets.ledger.storage import read_plain
 from budgets.rules.triggers import Verdict, verdict_of
 from budgets.state import RunState
 from budgets.terms import Phase, Plan
+
+DEPTHS = ("", "*/", "*/*/", "*/*/*/")
+"""Where below its place the run of a cell may lie: there, or in a runs directory."""
 
 SET_ASIDE = (".damaged", ".salvaged")
 """What the directories that `ledger salvage` speaks of end with: they are nobody's runs."""
@@ -68,14 +74,61 @@ def recorded_plan(directory: Path) -> Plan | None:
     return None if state is None else state.planned
 
 
+def first_plan(ledger: Path) -> Plan | None:
+    """The plan in a ledger's first record, which is all that is read; None without a whole one.
+
+    Raises as reading a ledger does.
+    """
+    first, newline, _ = read_plain(ledger).partition(b"\n")
+    for record in Reader(ledger, first + newline):
+        return record.event.plan if isinstance(record.event, Planned) else None
+    return None
+
+
+def ledgers(root: Path, phase: str = "*", run: str = "*") -> list[Path]:
+    """Those in runs directories, the latest first. What is set aside is nobody's run."""
+    found = root.glob(f"{phase}/{run}/{LEDGER}")
+    kept = (path for path in found if not is_set_aside(path.parent))
+    return sorted(kept, key=last_changed, reverse=True)
+
+
+def last_changed(path: Path) -> float:
+    """When, by the file system's account, in seconds; 0 where it has just been moved."""
+    with suppress(OSError):
+        return path.lstat().st_mtime
+    return 0.0
+
+
+def as_of(root: Path, head: str, phase: str = "*", run: str = "*") -> tuple[Path, RunState] | None:
+    """The run whose ledger's head was that, as it stood then; None where there is none any more."""
+    for path in sorted(ledgers(root, phase, run)):
+        with suppress(LedgerCorruptError, ValueError, OSError):  # of another run, perhaps
+            records = read(path).records
+            heads = [record.digest for record in records]
+            if head in heads:
+                return path, fold(records[: heads.index(head) + 1])
+    return None
+
+
+def runs_of_cell(place: Path) -> Iterator[Path]:
+    """Directories of runs in or below it, the least deep and the latest first.
+
+    Calibrations and checks are made for others. Raises as reading a ledger does.
+    """
+    for depth in DEPTHS:
+        found = place.glob(f"{depth}{LEDGER}")
+        for path in sorted(found, key=last_changed, reverse=True):
+            plan = first_plan(path) if is_there(path) else None
+            if plan is not None and plan.phase not in ("calibration", "check"):
+                yield path.parent
+
+
 def recorded_runs(root: Path, phase: Phase, family: str) -> Iterator[tuple[Path, RunState]]:
     """The runs of a phase whose names begin with `family`, in the order of names."""
-    for directory in sorted((root / phase).glob(f"{family}-*")):
-        if is_set_aside(directory):
-            continue
-        state = recorded_state(directory)
+    for path in sorted(ledgers(root, phase, f"{family}-*")):
+        state = recorded_state(path.parent)
         if state is not None:
-            yield directory, state
+            yield path.parent, state
 
 
 def finished_runs(root: Path, phase: Phase, family: str) -> Iterator[Result]:
@@ -85,42 +138,25 @@ def finished_runs(root: Path, phase: Phase, family: str) -> Iterator[Result]:
             yield Result(directory, state, verdict_of(state))
 
 
-def find_run(run: str | None, root: Path, phase: Phase | None = None) -> Path:
+def find_run(run: str | None, root: Path, *phases: Phase) -> Path:
     """The directory of a run by id or path, or of the latest one.
 
-    By its id it is looked for in one phase, if that is given. Raises ValueError without it,
-    PermissionError where this user may not look into it.
+    Where phases are given, it is looked for in these alone, unless it is named by its path. Raises
+    ValueError without it, PermissionError where this user may not look into it.
     """
     if run is not None and os.path.lexists(Path(run) / LEDGER):  # False on what is no path at all
         return Path(run)
-    ledgers = sorted(
-        root.glob(f"{phase or '*'}/*/{LEDGER}"), key=lambda path: path.lstat().st_mtime
-    )
+    found = [path for phase in phases or ("*",) for path in ledgers(root, phase)]
     if run is not None:
-        ledgers = [path for path in ledgers if path.parent.name == run]
-    if not ledgers:
-        for directory in root.glob(f"{phase or '*'}/*"):
+        found = [path for path in found if path.parent.name == run]
+    if not found:
+        for directory in root.glob("*/*"):
             if directory.name == run and not os.access(directory, os.R_OK | os.X_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(directory))
-        kind = "run" if phase is None else f"{phase} run"
+        kind = f"{phases[0]} run" if len(phases) == 1 else "search" if phases else "run"
         wanted = f"no {kind}" if run is None else f"no {kind} {run[:80]!r}"
         raise ValueError(f"{wanted} in {root}: name its directory, or say --runs-dir")
-    return ledgers[-1].parent
-
-
-def find_search(run: str | None, root: Path) -> Path:
-    """The directory of a run by id or path, or of the latest search. Raises ValueError."""
-    if run is not None:
-        return find_run(run, root)
-    ledgers = [
-        path
-        for phase in ("phase1", "phase2")
-        for path in root.glob(f"{phase}/*/{LEDGER}")
-        if not is_set_aside(path.parent)
-    ]
-    if not ledgers:
-        raise ValueError(f"no search in {root}: name its directory, or say --runs-dir")
-    return max(ledgers, key=lambda path: path.lstat().st_mtime).parent
+    return max(found, key=last_changed).parent
 
 
 def load_state(directory: Path) -> RunState:

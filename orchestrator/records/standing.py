@@ -1,129 +1,99 @@
-"""What a search recommends as its ledger stands, and how far that is confirmed."""
+"""How a run stands at a moment: one answer for everybody who shows it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 
-from budgets.report.model import recommendation
+from budgets.report.pace import last_seen
+from budgets.rules.triggers import Decision, Verdict, verdict_of
 from budgets.state import RunState
-from budgets.statistics.comparison import Gain
-from budgets.verdict.finalists import stood_for, winner
-from budgets.verdict.findings import findings, title
-from budgets.verdict.gains import winner_means
-from objectives.space import SearchSpace
+from budgets.words import duration
+from orchestrator.execution.processes import boot_id, owner_is_gone
 
-Point = tuple[float, ...]
+Kind = Literal[
+    "planned", "running", "elsewhere", "interrupted", "paused", "stopped", "finished", "damaged"
+]
+"""`elsewhere`: running on another machine, as far as can be told from here; `interrupted`: it may
+go on, and no process has it; `paused`: until a person overrides a rule; `stopped`: by a budget, a
+window or a rule."""
 
-Standing = Literal["confirmed", "unconfirmed", "no_go"]
-"""A Go confirms; after a No-Go the baseline is what is recommended; else nobody has compared."""
+GOES_ON: tuple[Kind, ...] = ("running", "elsewhere")
+OVER: tuple[Kind, ...] = ("paused", "stopped", "finished")
+WAITS: tuple[Kind, ...] = ("planned", "interrupted")
+
+PATIENCE_SECONDS = 60.0
+"""Beyond an attempt's worst case: a run elsewhere that was silent for longer is taken for dead."""
+
+REPEAT = "Repeat the command that began it to go on."
+
+_ENDS: dict[Decision, Kind] = {"pause": "paused", "stop": "stopped", "done": "finished"}
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """What the candidate gains over the baseline, on fresh seeds."""
+class Standing:
+    """Of a run that can be read."""
 
-    gain: Gain
-    baseline_score: float | None  # mean over the seeds that both have
-    score: float | None
-    rung: Gain | None  # on more FLOPs
-    rung_label: str | None
-
-
-@dataclass(frozen=True)
-class Best:
-    """What a search has come to."""
-
-    state: RunState
-    standing: Standing
-    candidate: Point  # the best there is, recommended or not
-    headline: str
-    evidence: Evidence | None
+    kind: Kind
+    whose: str  # the same, and who has it: `running (pid 7)`
+    host: str  # the machine that has it, where it is another one
+    verdict: Verdict
 
     @property
-    def space(self) -> SearchSpace:
-        return SearchSpace.model_validate(self.state.plan.space)
+    def goes_on(self) -> bool:
+        """Whether somebody carries it out."""
+        return self.kind in GOES_ON
 
     @property
-    def recommended(self) -> Point:
-        """The candidate; after a No-Go the baseline."""
-        return self.space.baseline if self.standing == "no_go" else self.candidate
+    def way_on(self) -> str:
+        """What a person has to do, where it is no rule that holds the run up."""
+        return REPEAT if self.kind in WAITS else ""
 
 
-def best_of(state: RunState) -> Best:
-    """Raises ValueError on a run that searched nothing, or has learned nothing yet."""
-    plan, decided = state.plan, state.decided
-    if plan.search is None:
-        raise ValueError(
-            f"{plan.run_id} is a {plan.phase} run: expected a search, which has something to "
-            "recommend"
-        )
-    candidate = candidate_of(state)
-    if candidate is None:
-        raise ValueError(
-            f"{plan.run_id} recommends nothing yet: none of its {plan.resolved.generations} "
-            "generations is told. Repeat the command that began it to go on"
-        )
-    standing: Standing = "unconfirmed"
-    if decided is not None:
-        standing = "no_go" if decided.grade == "no_go" else "confirmed"
-    evidence = _evidence(state, candidate)
-    return Best(state, standing, candidate, _headline(state, evidence), evidence)
+def standing_of(state: RunState, now: datetime) -> Standing:
+    """As its records say, and its process."""
+    verdict, opened = verdict_of(state), state.opened
+    kind = _kind(state, verdict, now)
+    if kind == "running":
+        return Standing(kind, f"running (pid {opened[-1].owner.pid})", "", verdict)
+    if kind in OVER or _is_here(state):
+        return Standing(kind, kind, "", verdict)
+    host, ago = opened[-1].host, duration(_silent_seconds(state, now))
+    word = "running" if kind == "elsewhere" else kind
+    return Standing(kind, f"{word} on {host}, last heard of {ago} ago", host, verdict)
 
 
-def since(found: Best) -> Best:
-    """What is to be said of a point that the search has left since."""
-    headline = (
-        f"Not confirmed: {found.state.plan.run_id} has gone on since this was begun, and has found "
-        "another point. To train that give --run-id."
-    )
-    return replace(found, standing="unconfirmed", headline=headline, evidence=None)
+def goes_on(state: RunState, now: datetime) -> bool:
+    """Whether a process has it, or may have it as far as can be told from here."""
+    if state.concluded is not None or not state.opened:
+        return False
+    if _is_here(state):
+        return not owner_is_gone(state.opened[-1].owner)
+    worst = max((t.reserved.reserve_ms for t in state.open_tries()), default=0) / 1000
+    return _silent_seconds(state, now) <= worst + PATIENCE_SECONDS
 
 
-def candidate_of(state: RunState) -> Point | None:
-    """The best that the search has: what is recommended; after a No-Go what was compared.
-
-    None before a generation is told.
-    """
-    if (point := recommendation(state)) is not None:
-        return point
-    compared = winner(state)
-    return stood_for(state) if compared is None else compared.point
+def _is_here(state: RunState) -> bool:
+    """Whether its last session was on this machine, since that was started."""
+    return not state.opened or state.opened[-1].owner.boot_id == boot_id()
 
 
-def _headline(state: RunState, evidence: Evidence | None) -> str:
-    """What a reader must know first."""
-    decided = state.decided
-    if decided is None:
-        return f"Not confirmed: {_why_unconfirmed(state)}."
-    said = title(decided.grade, decided.no_go)
-    if decided.grade == "no_go":
-        return f"{said}: the baseline is what is recommended."
-    seeds = 0 if evidence is None else evidence.gain.pairs
-    return f"Confirmed: {said}, by {seeds} fresh seeds."
+def _silent_seconds(state: RunState, now: datetime) -> float:
+    return max(0.0, (now - last_seen(state)).total_seconds())
 
 
-def _why_unconfirmed(state: RunState) -> str:
-    plan = state.plan
-    if state.concluded is None and state.finished < plan.resolved.generations:
-        done = f"{state.finished} of {plan.resolved.generations} generations"
-        return f"the search is not over, {done} are told"
-    if plan.confirmation is None:
-        tier = " of tier min" if plan.tier == "min" else " without --confirm-seeds"
-        return f"a search{tier} is not compared with the baseline on fresh seeds"
-    if state.concluded is None:
-        return "its winner is still to be compared with the baseline on fresh seeds"
-    return "the run ended before its winner was compared with the baseline on fresh seeds"
+def _kind(state: RunState, verdict: Verdict, now: datetime) -> Kind:
+    is_carried_out = goes_on(state, now)
+    if state.concluded is not None:
+        return "finished"
+    if verdict.decision != "continue" and (not is_carried_out or _is_at_rest(state, verdict)):
+        return _ENDS[verdict.decision]
+    if is_carried_out:
+        return "running" if _is_here(state) else "elsewhere"
+    return "interrupted" if state.opened else "planned"
 
 
-def _evidence(state: RunState, candidate: Point) -> Evidence | None:
-    """None where it is not the candidate that was compared, or nothing was."""
-    compared, found = winner(state), findings(state)
-    if compared is None or compared.point != candidate or found is None or found.gain is None:
-        return None
-    means = winner_means(state)
-    return Evidence(
-        gain=found.gain,
-        baseline_score=None if means is None else means[0],
-        score=None if means is None else means[1],
-        rung=found.rung,
-        rung_label=found.rung_label,
-    )
+def _is_at_rest(state: RunState, verdict: Verdict) -> bool:
+    """Whether its process leaves it at that: all in flight has ended, and what fired is noted."""
+    fired = {(one.rule, one.generation) for one in state.fired}
+    is_noted = all((one.rule, one.generation) in fired for one in verdict.triggers)
+    return is_noted and verdict.decision != "done" and not state.accounts.holds

@@ -99,7 +99,7 @@ def _of_search(state: RunState, plan: Plan) -> Iterator[str]:
         yield from ("--warm-start", search.inherited.run_id)
     is_from_baseline = plan.source is None and search.inherited is None
     yield from flags(
-        ("--seed", search.seed, 1),
+        ("--search-seed", search.seed, 1),
         ("--search-method", search.method, METHOD),
         ("--sigma0", search.sigma0 if is_from_baseline else None, SIGMA0[search.method]),
         ("--population", shape.population, None),
@@ -140,17 +140,23 @@ def _of_calibration(plan: Plan) -> Iterator[str]:
     own = (plan.caps, plan.limits, plan.evaluation_seed)
     if own != (caps, usual, Evaluation().seed) or plan.reasons:
         raise UntoldError("it was made for a run: that run's own command makes it")
-    yield from flags(("--repeats", plan.resolved.seeds_per_candidate, CALIBRATION_SEEDS))
+    yield from flags(("--seeds", plan.resolved.seeds_per_candidate, CALIBRATION_SEEDS))
 
 
 def _of_check(state: RunState, plan: Plan) -> Iterator[str]:
     seeds, parent = plan.nominal.seeds_per_candidate, plan.parent
     if plan.proxy is not None:
-        yield from ("proxy", "check", "--fraction", text(_fraction(plan)))
+        yield from (
+            "proxy",
+            "check",
+            *((parent.run_id,) if parent else ()),
+            "--fraction",
+            text(_fraction(plan)),
+        )
         yield from flags(
             ("--candidates", plan.nominal.population, LEAST_CANDIDATES), ("--seeds", seeds, 1)
         )
-        yield from ("--run", parent.run_id) if parent else objective_words(plan)
+        yield from () if parent else objective_words(plan)
     elif parent is not None:
         yield from ("analyze", parent.run_id, "--evaluate", "--seeds", str(seeds))
         yield from _knobs(state, plan)

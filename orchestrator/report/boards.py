@@ -35,7 +35,7 @@ def _lead(board: Board) -> Lead:
     return Lead(
         name=report.name,
         about=f"a campaign of {len(board.matrix.cells)} runs on {board.objective}",
-        heading=heading if report.is_over else "Running",
+        heading=heading if report.is_over else "In progress",
         sentence=board.sentence,
         mood="good" if is_found else "open",
     )

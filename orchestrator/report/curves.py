@@ -9,15 +9,16 @@ from typing import Any, NamedTuple
 import orjson
 
 from budgets.events import Settled, Status
-from budgets.ledger.chain import LEDGER
 from budgets.ledger.head import read_mark
 from budgets.state import Batch, RunState
 from budgets.verdict.finalists import BASELINE, full_ones
 from orchestrator.execution.attempts import METRICS
 from orchestrator.records.attempts import attempt_place
+from orchestrator.records.recorded import ledgers
 from orchestrator.report.files import read_whole
 from orchestrator.report.measured import scored_by
 from orchestrator.report.model import Curve
+from orchestrator.watch.signs import finite
 
 MOST_POINTS = 200
 MOST_BYTES = 16 << 20
@@ -86,17 +87,11 @@ def _points(beats: Iterable[dict[str, Any]], loss: str) -> Iterator[tuple[float,
     """Step and loss wherever both are said, as long as the steps rise."""
     last = -math.inf
     for said in beats:
-        step = next((s for name in STEPS if (s := _number(said.get(name))) is not None), None)
-        value = _number(said.get(loss))
+        step = next((s for name in STEPS if (s := finite(said.get(name))) is not None), None)
+        value = finite(said.get(loss))
         if step is not None and value is not None and step > last:
             last = step
             yield step, value
-
-
-def _number(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value) if math.isfinite(value) else None
 
 
 def _fewer(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -154,7 +149,7 @@ def _of_calibration(directory: Path, state: RunState) -> Iterator[Source]:
     calibration = state.plan.calibration
     if calibration is None or not calibration.ledger:
         return
-    for place in sorted((directory.absolute().parent.parent / "calibration").glob(f"*/{LEDGER}")):
+    for place in sorted(ledgers(directory.absolute().parent.parent, "calibration")):
         mark = read_mark(place)
         if mark is not None and mark.digest == calibration.ledger:
             for sample in calibration.samples:

@@ -3,11 +3,10 @@
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import sqrt
 from statistics import fmean, stdev
 
 from budgets.accounts import MS_PER_HOUR
-from budgets.calibration import best_of_noise
+from budgets.calibration import luck
 from budgets.events import Status
 from budgets.report.usage import idle_hours
 from budgets.state import Generation, RunState
@@ -146,7 +145,7 @@ def generations(
     views = []
     for generation in state.generations:
         if generation.is_full:
-            scores += _healthy(generation)
+            scores += generation.healthy
         ended_ms = time[generation.number].ended_ms
         if (told := noted.told.get(generation.number)) is not None:
             ended_ms = clock.at(told)
@@ -157,7 +156,7 @@ def generations(
 def _view(
     state: RunState, generation: Generation, span: Span, ended_ms: int, so_far: list[float]
 ) -> GenerationView:
-    healthy, told = _healthy(generation), generation.told
+    plan, healthy, told = state.plan, generation.healthy, generation.told
     is_last = generation is state.latest
     return GenerationView(
         number=generation.number,
@@ -173,7 +172,9 @@ def _view(
         mean=fmean(healthy) if healthy else None,
         sd=stdev(healthy) if len(healthy) > 1 else None,
         best_so_far=min(so_far, default=None),
-        luck_so_far=_luck(state, len(so_far)),
+        luck_so_far=luck(plan.calibration, len(so_far), plan.resolved.seeds_per_candidate)
+        if plan.search is not None
+        else None,
         sigma=told.sigma if told else None,
         axis_ratio=told.axis_ratio if told else None,
         favourite=told.favourite if told else None,
@@ -183,10 +184,6 @@ def _view(
         idle_device_hours=span.idle_ms / MS_PER_HOUR,
         reserved_device_hours=state.accounts.reserved_device_ms / MS_PER_HOUR if is_last else 0.0,
     )
-
-
-def _healthy(generation: Generation) -> list[float]:
-    return [score for score in generation.scores() if score is not None]
 
 
 def _descent(state: RunState, generation: Generation) -> int:
@@ -204,15 +201,3 @@ def _planned_hours(state: RunState, generation: Generation) -> float | None:
         batch.length(candidate) for batch in batches for candidate, _ in batch.evaluations()
     )
     return length * calibration.median_seconds / 3600
-
-
-def _luck(state: RunState, candidates: int) -> float | None:
-    """The best score to expect of so many baselines, each on seeds of its own."""
-    calibration = state.plan.calibration
-    if state.plan.search is None or calibration is None or not candidates:
-        return None
-    mean, sd = calibration.mean_score, calibration.sd_score
-    if mean is None or sd is None:
-        return None
-    one_candidate = sd / sqrt(state.plan.resolved.seeds_per_candidate)
-    return mean - best_of_noise(candidates) * one_candidate

@@ -8,17 +8,15 @@ from typing import Any
 
 import orjson
 
-from budgets.plain import shell_word
+from budgets.plain import command
 from budgets.state import RunState
 from budgets.terms import Caps, Limits, Plan
 from budgets.words import counted, in_bytes
 from objectives.secrets import HIDDEN, is_secret_name, redacted
 from orchestrator.best.configuration import configuration_of
-from orchestrator.records.standing import best_of
+from orchestrator.records.recommended import best_of
 from orchestrator.report.again import UntoldError, again
 from orchestrator.report.model import Provenance
-
-PROGRAM = "python -m orchestrator"
 
 
 def provenance(directory: Path, state: RunState) -> Provenance:
@@ -87,7 +85,7 @@ def _caps(caps: Caps, price: float) -> Iterator[tuple[str, str]]:
 
 
 def _limits(limits: Limits) -> Iterator[tuple[str, str]]:
-    yield "wall clock", f"{limits.wall_seconds:g} s, and {limits.grace_seconds:g} s to end"
+    yield "time limit", f"{limits.wall_seconds:g} s, and {limits.grace_seconds:g} s to end"
     if limits.stall_seconds is not None:
         yield "silence", f"{limits.stall_seconds:g} s"
     if limits.memory_bytes is not None:
@@ -132,14 +130,10 @@ def _commands(directory: Path, state: RunState) -> Iterator[str]:
     """Only such as work: what cannot be told or has no such form is left out."""
     run = str(directory)
     run = f"./{run}" if run.startswith("-") else run
-    yield _line("verify", run)
+    yield command("verify", run)
     with suppress(ValueError):  # nothing to recommend yet
         best = best_of(state)
         has_toml = configuration_of(state.plan, best.recommended).training is not None
-        yield _line("best", run, *(("--toml",) if has_toml else ()))
+        yield command("best", run, *(("--toml",) if has_toml else ()))
     with suppress(UntoldError):
-        yield _line(*again(directory, state))
-
-
-def _line(*words: str) -> str:
-    return " ".join([PROGRAM, *map(shell_word, words)])
+        yield command(*again(directory, state))

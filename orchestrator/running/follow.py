@@ -1,12 +1,12 @@
 """The run that a phase 2 follows: whether it may, and what the new search takes over from it."""
 
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from budgets.following import BEGINNING, readings
+from budgets.plain import command
 from budgets.state import RunState
 from budgets.terms import Plan, SearchTerms, Source
 from objectives import registry
@@ -179,15 +179,14 @@ def _ways_to_prove(
     said = f". Checked, and found not to move it: {', '.join(dead)}" if dead else ""
     if not untold:
         return f"{said}. Leave that out of --set space"
-    command = shlex.join(_check_command(root, objective, kind, untold))
-    return f"{said}. Check with `{command}`"
+    check = command(*_check_words(root, objective, kind, untold))
+    return f"{said}. Check with `{check}`"
 
 
-def _check_command(
+def _check_words(
     root: Path, objective: Objective, kind: str, names: Sequence[str]
 ) -> Iterator[str]:
-    yield from ("python", "-m", "orchestrator", "space", "check")
-    yield from ("--objective", objective.spec.name)
+    yield from ("space", "check", "--objective", objective.spec.name)
     for key, value in registry.unusual(objective.spec).items():
         yield from ("--set", f"{key}={as_assigned(value)}")
     yield from ("--knobs", ",".join(names), "--device", kind, "--runs-dir", str(root))

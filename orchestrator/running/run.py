@@ -20,7 +20,7 @@ from budgets.fold import apply, begin, fold, ticked
 from budgets.ledger.chain import LedgerCorruptError, Record, set_aside_command
 from budgets.ledger.storage import unused
 from budgets.ledger.writer import Ledger
-from budgets.plain import one_line
+from budgets.plain import PROGRAM, one_line
 from budgets.rules.triggers import refusal_from
 from budgets.state import Batch, Observer, RunState, Try
 from budgets.terms import Plan
@@ -230,7 +230,7 @@ def check_same_plan(directory: Path, recorded: RunState, asked: Plan) -> None:
     if asked.campaign is not None and asked.parent is not None:  # it was asked for without a file
         ways = ["Repeat the recorded options", "or give this training its own name with --run-id"]
     if all(name.startswith(("caps.", "resolved.generations")) for name in changed):
-        ways = [f"Caps change by: python -m orchestrator amend {directory} ... --reason WHY"]
+        ways = [f"Caps change by: {PROGRAM} amend {directory} ... --reason WHY"]
     raise PlanChangedError(
         f"{directory} holds another plan (recorded -> asked): {'; '.join(changed[:5])}. "
         f"{', '.join(ways)}."

@@ -402,7 +402,7 @@ class Session:
 
     def _started(self, slots: Slots, objective: Objective, name: str) -> Executor:
         if self._executor is None:
-            self.say(f"Starting {slots.count} worker slots ({self.engine.kind}) ...")
+            self.say(f"Starting {slots.count} workers ({self.engine.kind}) ...")
             self._executor = self.engine.executor(slots, objective, name).__enter__()
             self.stop.install()  # again: Ray has installed its own
             self._say_new_warnings()

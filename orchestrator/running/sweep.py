@@ -63,22 +63,6 @@ def worker_counts(devices: int) -> tuple[int, ...]:
     return tuple(sorted({*(n for n in powers if n <= devices), devices}))
 
 
-def parse_worker_counts(text: str, most: int) -> tuple[int, ...]:
-    """`1,2,4`, each once, in their order. Raises ValueError on another text, and on more."""
-    try:
-        counts = sorted({int(part) for part in text.split(",")})
-    except ValueError:
-        counts = []
-    if not counts or counts[0] < 1:
-        raise ValueError(f"--worker-counts: expected whole numbers such as 1,2,4, got {text!r}")
-    if counts[-1] > most:
-        raise ValueError(
-            f"--worker-counts: expected {most} at most, as devices or max_concurrent allow, got "
-            f"{counts[-1]}"
-        )
-    return tuple(counts)
-
-
 def evaluations_at(workers: int, least: int = LEAST_EVALUATIONS) -> int:
     """Whole rounds, so that no worker idles at the end: two at least, and `least` evaluations."""
     return workers * max(LEAST_ROUNDS, ceil(least / workers))

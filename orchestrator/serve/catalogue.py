@@ -30,7 +30,7 @@ class Listing:
 
     @property
     def running(self) -> int:
-        return sum(entry.standing == "running" for entry in self.entries)
+        return sum(entry.goes_on for entry in self.entries)
 
 
 class Catalogue:
@@ -115,5 +115,5 @@ def _latest(run: Followed) -> int:
 
 def _order(entry: Entry) -> tuple[bool, float, str]:
     """Runs that go on do not change places while they do."""
-    running = entry.standing == "running"
+    running = entry.goes_on
     return not running, -(entry.began if running else entry.heard).timestamp(), entry.place

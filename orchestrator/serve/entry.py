@@ -5,27 +5,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from budgets.campaign.effects import campaign_of
 from budgets.plain import one_line, printable
 from budgets.report.markdown import amount
 from budgets.report.model import balances
 from budgets.report.pace import last_seen, pace
 from budgets.report.sentence import sentence
-from budgets.rules.triggers import Decision, verdict_of
 from budgets.state import RunState
 from budgets.verdict.findings import title
 from budgets.words import duration
-from orchestrator.records.heard import Heard
+from orchestrator.records.standing import GOES_ON, Kind, standing_of
 
-Standing = Literal[
-    "running", "interrupted", "paused", "stopped", "finished", "empty", "damaged", "unread"
-]
-"""`interrupted`: it may go on, and nobody carries it out; `unread`: nobody has looked yet."""
+Standing = Kind | Literal["empty", "unread"]
+"""`empty`: without a whole record; `unread`: nobody has looked yet."""
 
 Mood = Literal["good", "bad", "open", "trouble"]
 """A Go; a No-Go; neither; what a person should look into."""
-
-OVER: dict[Decision, Standing] = {"pause": "paused", "stop": "stopped", "done": "finished"}
 
 LONGEST = 2000
 """Characters of an error: it says how to go on in its end."""
@@ -52,32 +46,41 @@ class Entry:
     verdict: str = ""  # of a search that has one: `Go at this budget`
 
     @property
+    def goes_on(self) -> bool:
+        """Whether somebody carries it out."""
+        return self.standing in GOES_ON
+
+    @property
+    def shown(self) -> str:
+        """How it stands, in a word or a verdict; `where` says on which other machine."""
+        return self.verdict or ("running" if self.goes_on else self.standing)
+
+    @property
     def path(self) -> str:
         """Its directory, likewise."""
         return f"{self.place}/{self.name}" if self.place else self.name
 
 
-def entry_of(id_: str, place: Path, heard: Heard, now: datetime) -> Entry:
+def entry_of(id_: str, place: Path, state: RunState, now: datetime) -> Entry:
     """The entry of a run that can be read."""
-    state, decision = heard.state, verdict_of(heard.state).decision
-    standing = OVER.get(decision) or ("running" if heard.goes_on(now) else "interrupted")
-    found = pace(state)
-    left = found.remaining_hours if standing == "running" else None
+    standing, found = standing_of(state, now), pace(state)
+    left = found.remaining_hours if standing.goes_on else None
+    said = f"{sentence(state, standing.verdict)} {standing.way_on}".rstrip()
     return Entry(
         id=id_,
         place=_place(place),
         name=printable(state.plan.run_id),
         phase=state.plan.phase,
-        standing=standing,
-        mood=mood_of(state, standing),
-        sentence=printable(_sentence(state, standing)),
+        standing=standing.kind,
+        mood=mood_of(state, standing.kind),
+        sentence=printable(said),
         heard=last_seen(state),
         began=datetime.fromtimestamp(state.began_ms / 1000, UTC),
         objective=printable(state.plan.objective["name"]),
-        progress=1.0 if standing == "finished" else found.progress,
+        progress=1.0 if standing.kind == "finished" else found.progress,
         left="" if not left else f"{duration(3600 * left)} left",
         cost=_cost(state),
-        where=_elsewhere(heard) if decision == "continue" else "",
+        where=printable(standing.host),
         verdict="" if (d := state.decided) is None else title(d.grade, d.no_go),
     )
 
@@ -126,15 +129,6 @@ def mood_of(state: RunState, standing: Standing) -> Mood:
     return "bad" if state.decided.grade == "no_go" else "good"
 
 
-def _sentence(state: RunState, standing: Standing) -> str:
-    verdict = verdict_of(state)
-    over = verdict.decision in ("done", "stop")
-    text = sentence(state, verdict, campaign_of(state, is_over=over))
-    if standing != "interrupted":
-        return text
-    return f"{text.replace('Running', 'Interrupted', 1)} Repeat the command that began it to go on."
-
-
 def _cost(state: RunState) -> tuple[str, ...]:
     """Device-hours, and money where it has a price."""
     spent = {balance.currency: balance for balance in balances(state) if balance.counts}
@@ -143,10 +137,6 @@ def _cost(state: RunState) -> tuple[str, ...]:
     if (cost := spent.get("cost")) is not None:
         parts.append(f"cost {cost.spent:,.2f}")
     return tuple(parts)
-
-
-def _elsewhere(heard: Heard) -> str:
-    return printable(heard.state.opened[-1].host) if heard.alive() == "elsewhere" else ""
 
 
 def _place(place: Path) -> str:

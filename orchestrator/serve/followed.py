@@ -7,9 +7,8 @@ from threading import Lock
 
 from budgets.fold import ImpossibleEventError
 from budgets.ledger.chain import LEDGER, LedgerCorruptError
-from budgets.report.pace import last_seen
 from budgets.state import RunState
-from orchestrator.records.heard import Heard
+from orchestrator.records.standing import GOES_ON, WAITS, goes_on
 from orchestrator.serve.entry import Entry, empty, entry_of, unread, unreadable
 from orchestrator.watch.follow import Follower
 from orchestrator.watch.snapshot import Snapshot
@@ -72,9 +71,10 @@ class Followed:
         if self.is_behind():
             self._read(now)
         elif self._follower is not None and self._follower.state is not None:
-            heard = _heard(self._follower.state)
-            if heard.goes_on(now) != (self.entry.standing == "running"):
-                self.entry = entry_of(self.id, self.place, heard, now)
+            state = self._follower.state
+            if goes_on(state, now) != self.entry.goes_on:
+                self.entry = entry_of(self.id, self.place, state, now)
+                self._let_go()
 
     def _read(self, now: datetime) -> None:
         stamp = stamp_of(self.directory)  # before the reading: what comes after is new
@@ -90,7 +90,7 @@ class Followed:
         if state is None:
             self.entry = empty(self.id, self.directory, self.place)
         else:
-            self.entry = entry_of(self.id, self.place, _heard(state), now)
+            self.entry = entry_of(self.id, self.place, state, now)
         self._let_go()
 
     def _advance(self) -> Follower:
@@ -114,7 +114,7 @@ class Followed:
 
     def _let_go(self) -> bool:
         """A state is large: it is kept of runs that may go on, and read again of others."""
-        if self.entry.standing in ("running", "interrupted"):
+        if self.entry.standing in (*GOES_ON, *WAITS):
             return False
         self._follower = None
         return True
@@ -122,10 +122,6 @@ class Followed:
 
 def _has_not_grown(before: Stamp | None, now: Stamp | None) -> bool:
     return before is not None and now is not None and now[1] <= before[1]
-
-
-def _heard(state: RunState) -> Heard:
-    return Heard(state, last_seen(state))
 
 
 def stage_of(state: RunState) -> str:

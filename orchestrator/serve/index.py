@@ -25,7 +25,7 @@ def sections(listing: Listing) -> tuple[Section, ...]:
     runs: list[Entry] = []
     calibrations: list[Entry] = []
     for entry in listing.entries:
-        if entry.standing == "running":
+        if entry.goes_on:
             running.append(entry)
         else:
             (calibrations if entry.phase == "calibration" else runs).append(entry)
@@ -49,7 +49,7 @@ def notes(listing: Listing) -> tuple[str, ...]:
 
 def view(listing: Listing, root: Path) -> View:
     """Only runs that go on change without the list being drawn anew."""
-    running = [entry for entry in listing.entries if entry.standing == "running"]
+    running = [entry for entry in listing.entries if entry.goes_on]
     return View(
         title=title(listing, root),
         version=version(listing.entries, notes(listing)),
@@ -66,7 +66,7 @@ def version(entries: Sequence[Entry], said: Sequence[str]) -> str:
     """Another one when a run comes, goes or stands otherwise, or one that stands is told more."""
     parts = [
         f"{e.id} {e.standing} {e.where} {e.mood}"
-        + ("" if e.standing == "running" else f" {e.heard} {e.sentence}")
+        + ("" if e.goes_on else f" {e.heard} {e.sentence}")
         for e in entries
     ]
     return digest("\n".join([*parts, *said]).encode())

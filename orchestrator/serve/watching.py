@@ -6,6 +6,7 @@ from budgets.plain import printable
 from budgets.report.markdown import amount
 from budgets.report.model import Balance
 from budgets.report.pace import Pace
+from budgets.report.pace_text import track
 from budgets.words import duration, number
 from orchestrator.serve.entry import Entry
 from orchestrator.serve.view import Bar, Cell, Row, Since, View
@@ -26,7 +27,7 @@ TERMS = (
 
 def view(entry: Entry, snapshot: Snapshot | None, version: str) -> View:
     """The state of a run's page. Without a snapshot its ledger cannot be read: `entry` says why."""
-    text = {"name": entry.name, "standing": entry.verdict or entry.standing, "where": ""}
+    text = {"name": entry.name, "standing": entry.shown, "where": ""}
     if snapshot is None:
         return View(
             title=f"{entry.name}: {entry.standing}",
@@ -35,7 +36,7 @@ def view(entry: Entry, snapshot: Snapshot | None, version: str) -> View:
             moods={"run": f"live mood-{entry.mood}"},
         )
     text |= {"where": f"on {entry.where}" if entry.where else "", "sentence": ""}
-    if entry.standing == "interrupted":  # which its report cannot know
+    if snapshot.way_on:  # which its report cannot know
         text["sentence"] = entry.sentence
     text |= {key: printable(said) for key, said in _text(snapshot).items()}
     return View(
@@ -51,20 +52,18 @@ def view(entry: Entry, snapshot: Snapshot | None, version: str) -> View:
 
 
 def _title(entry: Entry, snapshot: Snapshot) -> str:
-    if entry.standing == "running":
+    if entry.goes_on:
         return f"{snapshot.pace.progress:.0%} {entry.name}"
-    return f"{entry.name}: {entry.verdict or entry.standing}"
+    return f"{entry.name}: {entry.shown}"
 
 
 def _text(snapshot: Snapshot) -> dict[str, str]:
-    scores = [_said(line) for line in parts.scores(snapshot, UNICODE)]
-    best = [line for line in scores if line.startswith("best")]
     return {
         "course": snapshot.course,
-        "score": "; ".join(line for line in scores if line not in best),
-        "best": "; ".join(line.removeprefix("best ") for line in best),
+        "score": "".join(map(_said, parts.mean(snapshot, UNICODE))),
+        "best": "".join(map(_said, parts.best(snapshot.scores))).removeprefix("best "),
         "counts": _said(parts.evaluations(snapshot)),
-        "ends": "" if snapshot.standing == "nobody" else _ends(snapshot.pace),
+        "ends": "" if snapshot.way_on else _ends(snapshot.pace),
     }
 
 
@@ -77,8 +76,7 @@ def _ends(pace: Pace) -> str:
     if pace.eta is None or pace.remaining_hours is None:
         return ""
     over = (pace.eta + timedelta(seconds=30)).replace(second=0, microsecond=0).astimezone()
-    keeps = {True: ", on track", False: f", off track ({pace.binding})", None: ""}[pace.on_track]
-    return f"at about {over:%Y-%m-%d %H:%M}{keeps}"
+    return ", ".join(filter(None, (f"at about {over:%Y-%m-%d %H:%M}", track(pace))))
 
 
 def _tables(snapshot: Snapshot) -> dict[str, list[Row]]:
@@ -98,8 +96,8 @@ def _budget(balance: Balance) -> Row:
     bar: Bar | None = None
     if balance.cap:
         share = min(1.0, balance.spent / balance.cap)
-        bar = Bar(bar=share, label=f"share of {balance.currency} that is spent")
-    return _row(balance.currency, bar, spent, reserved, amount(balance, balance.cap))
+        bar = Bar(bar=share, label=f"share of {balance.label} that is spent")
+    return _row(balance.label, bar, spent, reserved, amount(balance, balance.cap))
 
 
 def _device(device: DeviceRow, now: datetime) -> Row:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from statistics import median, stdev
 
-from budgets.calibration import best_of_noise
+from budgets.calibration import luck
 from budgets.events import Decided, GenerationTold, Settled, Status
 from budgets.ledger.chain import Record
 from budgets.report.model import Balance, balances
@@ -83,7 +83,7 @@ class Reading:
     def _generation(
         self, state: RunState, generation: Generation, event: GenerationTold
     ) -> Iterator[tuple[str, float]]:
-        scores = [score for score in generation.scores() if score is not None]
+        scores = generation.healthy
         place = "generation" if generation.is_full else "short"
         if scores:
             yield f"{place}/best", min(scores)
@@ -155,15 +155,15 @@ def _budget(state: RunState) -> Iterator[tuple[str, float]]:
 
 
 def _baseline(state: RunState) -> Iterator[tuple[str, float]]:
-    """The calibrated baseline as lines to compare with, and how low luck alone would have come."""
-    calibration = state.plan.calibration
+    """The calibrated baseline as lines to compare candidates with: means over as many seeds."""
+    calibration, seeds = state.plan.calibration, state.plan.resolved.seeds_per_candidate
     if calibration is None or (mean := calibration.mean_score) is None:
         return
     yield "baseline/score", mean
     if (sd := calibration.sd_score) is None:
         return
-    yield "baseline/noise_low", mean - 2 * sd
-    yield "baseline/noise_high", mean + 2 * sd
-    full = sum(r.score is not None for g in state.generations if g.is_full for r in g.results())
-    if full:
-        yield "baseline/best_by_luck", mean - sd * best_of_noise(full)
+    noise = 2 * sd / math.sqrt(seeds)
+    yield "baseline/noise_low", mean - noise
+    yield "baseline/noise_high", mean + noise
+    tries = sum(len(generation.healthy) for generation in state.told if generation.is_full)
+    yield from _of(("baseline/best_by_luck", luck(calibration, tries, seeds)))

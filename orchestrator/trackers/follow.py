@@ -9,7 +9,7 @@ from typing import NamedTuple
 from budgets.events import Settled
 from budgets.ledger.chain import Record
 from budgets.state import RunState
-from orchestrator.records.heard import Heard
+from orchestrator.records.standing import goes_on
 from orchestrator.records.tail import Tail
 from orchestrator.trackers.figures import Figures, Reading
 from orchestrator.trackers.place import Place, Told
@@ -51,7 +51,6 @@ class Follower:
     _reading: Reading = field(default_factory=Reading)
     _settled: int = 0
     _unsigned: _Unsigned | None = None
-    _last_at: str = ""
     _more: Callable[[float], bool] = lambda _: True
 
     def __post_init__(self) -> None:
@@ -74,19 +73,16 @@ class Follower:
             seconds = POLL_SECONDS
 
     def _is_silent(self) -> bool:
-        if (state := self._tail.state) is None:
-            return False
-        heard = Heard(state, datetime.fromisoformat(self._last_at))
-        return not heard.goes_on(datetime.now(UTC))
+        state = self._tail.state
+        return state is not None and not goes_on(state, datetime.now(UTC))
 
     def _look(self) -> None:
         """Take in what is new, and tell it."""
         self._take_late_signals()
         for record in self._tail.news():
             assert self._tail.state is not None
-            if record.seq == 0 and self._last_at:
+            if record.seq == 0 and self.told is not None:
                 raise ValueError(f"another ledger has taken the place of {self.place.run}'s")
-            self._last_at = record.at
             self._take(self._tail.state, record)
         if (state := self._tail.state) is None:
             return

@@ -162,7 +162,7 @@ class Followers:
             self.look()
         waited = time.monotonic() - began
         for one in self._there:
-            one.kill(f"it had not told everything {waited:.0f} s after the run, and was ended")
+            one.kill(f"it had not logged everything {waited:.0f} s after the run, and was ended")
         self.look()
 
     def _failed(self, place: Place, why: str) -> None:

@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, get_args
 
-from budgets.plain import shell_word
+from budgets.plain import command, shell_word
 from orchestrator.trackers.place import Place
 
 Tracker = Literal["tensorboard", "wandb", "mlflow"]
@@ -67,4 +67,4 @@ def view(place: Place, environment: Mapping[str, str]) -> str:
 
 def tell_later(run: Path, name: str) -> str:
     """The command that tells a tracker of a run, now or again."""
-    return f"python -m orchestrator track {shell_word(str(run))} --to {name}"
+    return command("track", str(run), "--to", name)

@@ -100,7 +100,7 @@ class Place:
                 if time.monotonic() >= until or is_over():
                     os.close(handle)
                     raise ValueError(
-                        f"another process is telling {self.name} of this run ({path} is held)"
+                        f"another process is logging this run to {self.name} ({path} is held)"
                     ) from None
                 time.sleep(0.05)
             else:

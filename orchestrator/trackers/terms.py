@@ -14,7 +14,7 @@ from budgets.state import RunState
 from budgets.terms import Plan
 from budgets.verdict.findings import title
 from objectives import secrets
-from orchestrator.records.standing import best_of
+from orchestrator.records.recommended import best_of
 from orchestrator.trackers.figures import currency, plain_name
 
 Value = str | int | float | bool

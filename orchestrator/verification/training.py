@@ -3,7 +3,7 @@
 from budgets.state import RunState
 from budgets.terms import Plan
 from orchestrator.records.diverged import DivergedError
-from orchestrator.records.standing import candidate_of
+from orchestrator.records.recommended import candidate_of
 
 
 def trained_where_it_stood(plan: Plan, then: RunState | None) -> str:

@@ -3,7 +3,6 @@
 import errno
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from budgets.events import Late, Opened, Reserved, Settled, Status
 from budgets.fold import ImpossibleEventError, fold, paid_ms
 from budgets.ledger.chain import LEDGER, LedgerCorruptError, Record, read
 from budgets.ledger.head import records_lost, rolled_back
+from budgets.plain import PROGRAM
 from budgets.proxy.replay import first_divergence
 from budgets.report.liveness import centre_of, moved
 from budgets.report.model import BudgetReport
@@ -28,7 +28,7 @@ from orchestrator.execution.evaluate import Outcome
 from orchestrator.planning.seeds import evaluation_seeds
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.diverged import DivergedError, ReplayError
-from orchestrator.records.recorded import is_set_aside, is_there
+from orchestrator.records.recorded import as_of, is_there
 from orchestrator.running.follow import recommended
 from orchestrator.running.settle import attempt_id, settled, settles
 from orchestrator.running.tries import judged
@@ -73,8 +73,8 @@ def verify(directory: Path, *, accept_drift: bool = False) -> Verification:
         elif state.plan.campaign is not None:
             held.append(conditions_as_planned(state, state.plan.campaign))
             if (parent := state.plan.parent) is not None:
-                then = _then(directory, parent.run_id, parent.head)
-                held.append(trained_where_it_stood(state.plan, then))
+                found = as_of(_runs_beside(directory), parent.head, run=parent.run_id)
+                held.append(trained_where_it_stood(state.plan, found and found[1]))
         if state.plan.confirmation is not None:
             held.append(panels_and_decision(records))
         held.append(_settlements(directory, records, state))
@@ -129,7 +129,7 @@ def _accounts(records: Sequence[Record], state: RunState) -> str:
     booked = (own.evaluations, own.apart, own.device_ms, own.reserved_device_ms)
     if added != booked:
         raise DivergedError(f"the accounts say {booked}, the records add up to {added}")
-    apart = f", {added[1]} beside the search" if added[1] else ""
+    apart = f", {added[1]} for the comparison" if added[1] else ""
     return (
         f"accounts: {added[0]} evaluations{apart} and {added[2] / 1000:.1f} device-seconds add up"
     )
@@ -153,7 +153,7 @@ def _seeds(state: RunState, seeded: Callable[[int], int]) -> str:
                 f"the plan gives {expected}"
             )
     fresh = fresh_seeds(state)
-    beside = f", none of the {fresh} beside the search is one of them" if fresh else ""
+    beside = f", none of the {fresh} of the comparison is one of them" if fresh else ""
     return f"evaluation seeds: {len(state.generations)} generations use the plan's{beside}"
 
 
@@ -205,19 +205,8 @@ def _one_knob_each(directory: Path, state: RunState) -> str:
 
 def _recommended(directory: Path, parent: Parent, otherwise: Point) -> Point | None:
     """What the parent stood for when its ledger's head was that; `otherwise` if it is gone."""
-    then = _then(directory, parent.run_id, parent.head)
-    return otherwise if then is None else stands_for(then)
-
-
-def _then(directory: Path, run_id: str, head: str) -> RunState | None:
-    """The run of that name beside this one, as it stood when its ledger's head was that."""
-    for path in directory.absolute().parent.parent.glob(f"*/{run_id}/{LEDGER}"):
-        with suppress(LedgerCorruptError, ValueError, OSError):
-            records = read(path).records
-            heads = [record.digest for record in records]
-            if head in heads:
-                return fold(records[: heads.index(head) + 1])
-    return None
+    found = as_of(_runs_beside(directory), parent.head, run=parent.run_id)
+    return otherwise if found is None else stands_for(found[1])
 
 
 def _settlements(directory: Path, records: Sequence[Record], state: RunState) -> str:
@@ -260,46 +249,42 @@ def _calibration(directory: Path, state: RunState) -> str:
     calibration = state.plan.calibration
     if calibration is None or not calibration.ledger:
         return "calibration: none was measured for this run"
-    for path in directory.absolute().parent.parent.glob(f"calibration/*/{LEDGER}"):
-        records: Sequence[Record] = ()
-        if not is_set_aside(path.parent):
-            with suppress(LedgerCorruptError, ValueError, OSError):  # of another run, perhaps
-                records = read(path).records
-        for number, record in enumerate(records):
-            if record.digest == calibration.ledger:
-                measured = measure(fold(records[: number + 1]))
-                if measured.samples != calibration.samples:
-                    raise DivergedError(f"the plan's calibration is not the one in {path}")
-                return f"calibration: {len(measured.samples)} samples agree with {path.parent.name}"
-    return "calibration: its own ledger is not beside this run"
+    found = as_of(_runs_beside(directory), calibration.ledger, "calibration")
+    if found is None:
+        return "calibration: its own ledger is not beside this run"
+    path, measured = found[0], measure(found[1])
+    if measured.samples != calibration.samples:
+        raise DivergedError(f"the plan's calibration is not the one in {path}")
+    return f"calibration: {len(measured.samples)} samples agree with {path.parent.name}"
+
+
+def _runs_beside(directory: Path) -> Path:
+    """The runs directory that the run is in."""
+    return directory.absolute().parent.parent
 
 
 def _source(directory: Path, plan: Plan, source: Source) -> str:
     """The search begins where the run that it follows stood then, if that still has a ledger."""
-    path = directory.absolute().parent.parent / "phase1" / source.run_id / LEDGER
-    records: Sequence[Record] = ()
-    with suppress(LedgerCorruptError, ValueError, OSError):
-        records = read(path).records
-    for number, record in enumerate(records):
-        if record.digest == source.head:
-            then = fold(records[: number + 1])
-            point = recommended(source.run_id, then, SearchSpace.model_validate(plan.space))
-            grade = "" if then.decided is None else then.decided.grade
-            if (point, grade) != (source.point, source.grade):
-                raise DivergedError(f"the plan's source is not what {path} says")
-            return f"source: {source.run_id} recommends the point that the search begins at"
-    return f"source: the ledger of {source.run_id} is not beside this run, or another one"
+    found = as_of(_runs_beside(directory), source.head, "phase1", source.run_id)
+    if found is None:
+        return f"source: the ledger of {source.run_id} is not beside this run, or another one"
+    path, then = found
+    point = recommended(source.run_id, then, SearchSpace.model_validate(plan.space))
+    grade = "" if then.decided is None else then.decided.grade
+    if (point, grade) != (source.point, source.grade):
+        raise DivergedError(f"the plan's source is not what {path} says")
+    return f"source: {source.run_id} recommends the point that the search begins at"
 
 
 def _start(directory: Path, plan: Plan, inherited: Inherited) -> str:
     """The search starts where that run stood then, if that still has a ledger."""
-    then = _then(directory, inherited.run_id, inherited.head)
-    if then is None:
+    found = as_of(_runs_beside(directory), inherited.head, run=inherited.run_id)
+    if found is None:
         return f"start: the ledger of {inherited.run_id} is not beside this run, or another one"
     assert plan.search is not None
     space = SearchSpace.model_validate(plan.space)
     try:
-        stood = carried(inherited.run_id, then, space)
+        stood = carried(inherited.run_id, found[1], space)
     except ValueError as error:
         raise DivergedError(f"the search cannot have started there: {error}") from error
     if stood != (inherited, plan.search.start):
@@ -315,7 +300,7 @@ def _reports(directory: Path, records: Sequence[Record]) -> str:
             report = BudgetReport.model_validate_json(path.read_bytes())
         except ValidationError as error:
             raise DivergedError(
-                f"{path} is no budget report; write it again with: orchestrator report --rebuild"
+                f"{path} is no budget report; write it again with: {PROGRAM} report --rebuild"
             ) from error
         count = report.records
         if count > len(records) or records[count - 1].digest != report.head:

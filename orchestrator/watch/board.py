@@ -1,18 +1,15 @@
 """The board of a campaign whose cells are runs of their own, drawn anew as they go on."""
 
 from collections.abc import Callable, Iterator
-from typing import Protocol, Self
+from typing import Protocol
 
-import orjson
-from rich.console import Console, ConsoleOptions, RenderableType
+from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
 
 from budgets.campaign.matrix import Cell
-from budgets.plain import printable
 from orchestrator.campaign.status import Board
 from orchestrator.watch.glyphs import fitted, glyphs_for, shown
-from orchestrator.watch.readers import ABOVE, write
-from orchestrator.watch.screen import Screen
+from orchestrator.watch.readers import Showing
 from orchestrator.watch.watching import LOOK_SECONDS
 
 SHARE = 0.005
@@ -65,63 +62,6 @@ def watch_board(
         wait(max(LOOK_SECONDS, (cpu_seconds() - began) / SHARE))
 
 
-class OnTerminal:
-    """The board at the bottom of the terminal; it stays there in the end. A context manager."""
-
-    def __init__(self, console: Console) -> None:
-        self._screen = Screen(console, self._picture, ABOVE)
-        self._shown: Board | None = None
-
-    def __enter__(self) -> Self:
-        self._screen.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._shown is not None:
-            self._screen.say(Listing(self._shown))
-        self._screen.stop()
-
-    def see(self, board: Board) -> bool:
-        self._shown = board
-        return self._screen.is_alive()
-
-    def _picture(self, lines: int) -> RenderableType | None:
-        return None if self._shown is None else Listing(self._shown, lines)
-
-
-class AsLines:
-    """A line for each cell that stands otherwise than before."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[str, int], Cell] = {}
-        self._whose = ""
-
-    def see(self, board: Board) -> bool:
-        lines = []
-        if board.whose != self._whose:
-            self._whose = board.whose
-            lines.append(f"{board.directory}: {board.whose}")
-        for where, cell in cells(board):
-            if self._known.get(where) != cell:
-                self._known[where] = cell
-                lines.append(f"{where[0]}, seed {where[1]}: {_said(cell)}")
-        return all(write(f"{printable(line)}\n") for line in lines)
-
-
-class AsJson:
-    """An object a line whenever a cell stands otherwise than before."""
-
-    def __init__(self) -> None:
-        self._known: tuple[object, ...] = ()
-
-    def see(self, board: Board) -> bool:
-        known = (board.whose, *cells(board))
-        if known == self._known:
-            return True
-        self._known = known
-        return write(f"{orjson.dumps(board.as_dict()).decode()}\n")
-
-
 def cells(board: Board) -> Iterator[tuple[tuple[str, int], Cell]]:
     """Every cell with its condition and seed, without the time that passes by itself."""
     terms = board.matrix.terms
@@ -135,3 +75,17 @@ def _said(cell: Cell) -> str:
     score = "" if cell.score is None else f" {cell.score:.5g}"
     progress = f" {cell.settled}/{cell.planned}" if cell.planned > 1 and not cell.is_over else ""
     return f"{cell.status}{score}{progress}{f' ({cell.note})' if cell.note else ''}"
+
+
+def _news(before: Board | None, found: Board) -> Iterator[str]:
+    if before is None or before.whose != found.whose:
+        yield f"{found.directory}: {found.whose}"
+    known = {} if before is None else dict(cells(before))
+    for where, cell in cells(found):
+        if known.get(where) != cell:
+            yield f"{where[0]}, seed {where[1]}: {_said(cell)}"
+
+
+BOARD = Showing[Board](
+    Listing, _news, lambda found: (found.whose, *cells(found)), lambda found: found.as_dict()
+)

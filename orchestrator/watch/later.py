@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from heapq import nlargest
 
+from budgets.report.pace import Pace
 from orchestrator.watch.snapshot import DeviceRow, Snapshot
 
 MOST_ROWS = 64
@@ -16,15 +17,18 @@ def later(found: Snapshot, now: datetime) -> Snapshot:
     passed = max(0.0, (now - found.now).total_seconds())
     older = {row.slot: _later(row, passed) for row in _shown(found.devices)}
     rows = tuple(older.get(row.slot, row) for row in found.devices)
-    pace, hours = found.pace, passed / 3600
-    elapsed = pace.elapsed_hours + hours if found.standing == "running" else pace.elapsed_hours
-    update: dict[str, float | datetime] = {"elapsed_hours": elapsed}
-    if pace.remaining_hours is not None and pace.eta is not None:
-        remaining = max(0.0, pace.remaining_hours - min(hours, _gain_hours(found)))
+    hours = passed / 3600 if found.standing == "running" else 0.0
+    pace = moved(found.pace, hours, _gain_hours(found), now)
+    return found.model_copy(update={"now": now, "devices": rows, "pace": pace})
+
+
+def moved(pace: Pace, hours: float, most: float, now: datetime) -> Pace:
+    """The pace so many hours later: what runs has come nearer to its end, by so many at most."""
+    update: dict[str, float | datetime] = {"elapsed_hours": pace.elapsed_hours + hours}
+    if pace.remaining_hours is not None:
+        remaining = max(0.0, pace.remaining_hours - min(hours, most))
         update |= {"remaining_hours": remaining, "eta": now + timedelta(hours=remaining)}
-    return found.model_copy(
-        update={"now": now, "devices": rows, "pace": pace.model_copy(update=update)}
-    )
+    return pace.model_copy(update=update)
 
 
 def _shown(rows: tuple[DeviceRow, ...]) -> Iterable[DeviceRow]:

@@ -1,6 +1,7 @@
 """A run's records as lines for a person: one an evaluation, a short budget a generation."""
 
 from budgets.events import (
+    Again,
     Amended,
     Concluded,
     Decided,
@@ -20,13 +21,15 @@ from budgets.events import (
     Withdrawn,
 )
 from budgets.report.liveness import label
-from budgets.report.markdown import amount
+from budgets.report.markdown import spent
 from budgets.report.model import balances
 from budgets.report.pace import pace
-from budgets.report.pace_text import pace_line
+from budgets.report.pace_text import pace_line, track
 from budgets.state import RunState
 from budgets.verdict.findings import title
 from budgets.words import duration
+
+RETRIED: dict[Again, str] = {"elsewhere": "on another device", "lighter": "lighter"}
 
 
 def is_lasting(event: Event) -> bool:
@@ -45,10 +48,10 @@ def line_of(state: RunState, event: Event, *, brief: bool = False) -> str | None
         case Settled():
             return _evaluation(state, event)
         case GenerationTold():
-            said = _generation(state, event)
-            return said if brief else f"{said}\n  {_spent(state)}\n  {pace_line(pace(state))}"
+            said, paid = _generation(state, event), spent(balances(state))
+            return said if brief else f"{said}\n  Spent: {paid}.\n  {pace_line(pace(state))}"
         case PanelAsked():
-            return _panel(event)
+            return _panel(state, event)
         case Opened():
             return _opened(state)
         case Late() | Fired() | Decided() | Overridden() | Withdrawn():
@@ -65,7 +68,7 @@ def _rarer(event: Late | Fired | Decided | Overridden | Withdrawn) -> str:
         case Late():
             return (
                 f"{_batch(event)}, candidate {event.candidate}, attempt {event.attempt} came "
-                f"late ({event.status}): charged, and told to nobody."
+                f"late ({event.status}): charged, and not used by the search."
             )
         case Fired():
             return f"Rule {event.rule}: {event.evidence}."
@@ -79,7 +82,7 @@ def _rarer(event: Late | Fired | Decided | Overridden | Withdrawn) -> str:
 
 def _opened(state: RunState) -> str:
     done, planned = state.accounts.evaluations, state.plan.resolved.evaluations
-    verb = "Beginning" if len(state.opened) == 1 else "Taking up"
+    verb = "Starting" if len(state.opened) == 1 else "Resuming"
     return f"{verb} {state.plan.phase} {state.plan.run_id}: {done} of {planned} settled."
 
 
@@ -87,8 +90,8 @@ def _left(state: RunState) -> str:
     found = pace(state)
     if found.remaining_hours is None:
         return ""
-    off = f", off track ({found.binding})" if found.on_track is False else ""
-    return f"{duration(3600 * found.remaining_hours)} left{off}"
+    off = track(found).removeprefix("on track")
+    return f"{duration(3600 * found.remaining_hours)} left{', ' * bool(off)}{off}"
 
 
 def _evaluation(state: RunState, event: Settled) -> str:
@@ -100,7 +103,7 @@ def _evaluation(state: RunState, event: Settled) -> str:
     result = f"{event.status} {event.score:.5g}" if event.score is not None else event.status
     how = f"  ({event.cause})" if event.cause else ""
     adopted = "  recovered" if event.recovered else ""
-    again = f"  to be tried again {event.again}" if event.again else ""
+    again = f"  to be retried {RETRIED[event.again]}" if event.again else ""
     return (
         f"[{done:{len(str(planned))}d}/{planned}]  {where}  {result}  in {event.seconds:.1f} s"
         f"{adopted}{how}{again}  {_left(state)}"
@@ -112,15 +115,17 @@ def _batch(event: Late) -> str:
     return f"{where} {event.generation}"
 
 
-def _panel(event: PanelAsked) -> str:
+def _panel(state: RunState, event: PanelAsked) -> str:
     count = sum(map(len, event.seeds))
     if event.panel == "proxy":
         return (
             f"Generation {event.number} short as well, to see if both agree: {count} evaluations."
         )
     names = ", ".join(arm.name for arm in event.arms)
-    where = {"reference": ", in slots that would be idle", "rung": ", with more FLOPs"}
-    return f"On fresh seeds{where.get(event.panel, '')}: {names} ({count} evaluations)."
+    where = ", in slots that would be idle" if event.panel == "reference" else ""
+    if event.panel == "rung" and (rung := state.plan.confirmation and state.plan.confirmation.rung):
+        where = f", with {rung.varied.label}"
+    return f"On fresh seeds{where}: {names} ({count} evaluations)."
 
 
 def _where(state: RunState, event: Settled) -> str:
@@ -138,27 +143,19 @@ def _where(state: RunState, event: Settled) -> str:
 
 def _generation(state: RunState, event: GenerationTold) -> str:
     generation = state.generations[event.generation]
-    healthy = [score for score in generation.scores() if score is not None]
+    healthy = generation.healthy
     mean, best = sum(healthy) / len(healthy), min(healthy)
     calibration = state.plan.calibration
     baseline = calibration.mean_score if calibration else None
     against = "" if baseline is None or not generation.is_full else f", baseline {baseline:.5g}"
     short = "" if generation.is_full else ", short"
-    anew = f", descent {event.descent + 1}" if event.descent else ""
+    anew = f", descent {event.descent}" if event.descent else ""
+    count = f"{event.generation + 1} of {state.plan.resolved.generations}"
     return (
-        f"Generation {event.generation + 1} of {state.plan.resolved.generations}{short}{anew}: "
+        f"Generation {event.generation} ({count}){short}{anew}: "
         f"best {best:.5g}, mean {mean:.5g}{against}, {len(generation.failed)} failed, "
         f"step size {event.sigma:.3g}{_by_the_model(event.guided)}."
     )
-
-
-def _spent(state: RunState) -> str:
-    spent = "; ".join(
-        f"{amount(b, b.spent)}{'' if b.cap is None else f' of {amount(b, b.cap)}'} {b.currency}"
-        for b in balances(state)
-        if b.counts
-    )
-    return f"Spent: {spent}."
 
 
 def _by_the_model(guided: Guided | None) -> str:

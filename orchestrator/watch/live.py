@@ -1,7 +1,6 @@
 """What a person sees of the run that this process carries out."""
 
 import math
-import os
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -18,9 +17,10 @@ from orchestrator.running.run import Run
 from orchestrator.running.signals import at_once
 from orchestrator.watch.later import later
 from orchestrator.watch.lines import is_lasting, line_of
+from orchestrator.watch.listener import silence
 from orchestrator.watch.noted import Noted
 from orchestrator.watch.screen import Screen, can_paint
-from orchestrator.watch.signs import Signs
+from orchestrator.watch.signs import HEARTBEATS, Signs
 from orchestrator.watch.snapshot import Snapshot
 from orchestrator.watch.stray import caught
 from orchestrator.watch.take import snapshot
@@ -38,20 +38,6 @@ ABOVE = 6
 
 MOST_UNNOTED = 1000
 """Records that wait for somebody to look."""
-
-HEARTBEATS = 12
-"""Attempts whose heartbeat files are read, those that run for the longest time."""
-
-
-class Listener(Console):
-    """A console whose reader may leave: that silences it and does not stop the run."""
-
-    def on_broken_pipe(self) -> None:
-        _silence(self)
-
-
-def _silence(console: Console) -> None:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), console.file.fileno())
 
 
 @dataclass
@@ -114,7 +100,7 @@ class Live:
             else:
                 self.console.print(content)
         except OSError:  # a terminal that went away
-            _silence(self.console)
+            silence(self.console)
 
     def observe(self, state: RunState, event: Event) -> None:
         """One record was written."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from budgets.report.markdown import amount
 from budgets.report.model import Balance
-from budgets.report.pace_text import clock
+from budgets.report.pace_text import clock, track
 from budgets.words import duration
 from orchestrator.watch.glyphs import (
     BAD,
@@ -26,18 +26,17 @@ BAR = 24
 WIDE = 70
 """Columns from which on there is room for one beside how much is done."""
 
-NAME, AMOUNTS, LEAST_BAR = 19, 44, 8
-"""Columns of a currency's name, of what is said of it; with fewer than these there is no bar."""
+AMOUNTS, LEAST_BAR = 44, 8
+"""Columns of what is said of a currency; with fewer than these there is no bar."""
 
 
 def who(found: Snapshot) -> Line:
     """Which run it is, and whether somebody carries it out."""
     tier = "" if found.tier is None else f", tier {found.tier}"
-    nobody = found.standing == "nobody"
     return (
         (f"{found.phase} {found.run_id}", STRONG),
         (f"{tier}, {found.objective}: ", None),
-        (f"{found.whose}{', waiting' if nobody else ''}", ODD if nobody else None),
+        (found.whose, ODD if found.way_on else None),
     )
 
 
@@ -54,20 +53,17 @@ def when(found: Snapshot) -> Line:
     """When it will be over, and whether it keeps to its plan."""
     pace, pieces = found.pace, list[Piece]()
     if not found.is_over and pace.remaining_hours is not None:
-        left = f"{duration(3600 * pace.remaining_hours)} to go, "
+        left = f"{duration(3600 * pace.remaining_hours)} left, "
         if found.standing == "running" and pace.eta is not None:
-            left += f"over at {clock(pace.eta, found.now.astimezone())}, "
+            left += f"ends at {clock(pace.eta, found.now.astimezone())}, "
         pieces.append((left, None))
-        if pace.on_track is True:
-            pieces.append(("on track, ", None))
-        elif pace.on_track is False:
-            short = duration(-3600 * (pace.slack_hours or 0.0))
-            pieces.append((f"off track by {short} ({pace.binding}), ", ODD))
+        if said := track(pace):
+            pieces.append((f"{said}, ", ODD if said.startswith("off") else None))
     return (*pieces, (f"{duration(3600 * pace.elapsed_hours)} open", None))
 
 
 def evaluations(found: Snapshot) -> Line:
-    """How many are ok, failed, lost, in flight, to come; how many an hour."""
+    """How many are ok, failed, lost, in flight, left; how many an hour."""
     counts, rate = found.counts, found.pace.evals_per_hour
     pieces: list[Piece] = [(f"{counts.ok} ok", None)]
     if counts.failed:
@@ -75,14 +71,14 @@ def evaluations(found: Snapshot) -> Line:
         pieces.append((f", {sum(counts.failed.values())} failed ({kinds})", BAD))
     if counts.lost:
         pieces.append((f", {counts.lost} lost", ODD))
-    pieces.append((f", {counts.in_flight} in flight, {counts.to_come} to come", None))
+    pieces.append((f", {counts.in_flight} in flight, {counts.to_come} left", None))
     if rate is not None:
         pieces.append((f", {rate:,.0f} an hour", None))
     return tuple(pieces)
 
 
-def scores(found: Snapshot, glyphs: Glyphs) -> Iterator[Line]:
-    """The last mean beside the baseline and its noise; the best beside what luck gives."""
+def mean(found: Snapshot, glyphs: Glyphs) -> list[Line]:
+    """The last mean beside the baseline and its noise."""
     known = found.scores
     sd, baseline = known.noise_sd, known.baseline
     noise = "" if sd is None else f" {glyphs.about} {2 * sd:.2g}"
@@ -90,13 +86,17 @@ def scores(found: Snapshot, glyphs: Glyphs) -> Iterator[Line]:
     last = next((g for g in reversed(known.generations) if g.mean is not None), None)
     if last is not None and last.mean is not None and found.phase != "calibration":
         so_far = "" if last.is_told else " so far"
-        yield (f"mean{so_far} {last.mean:.5g}", STRONG), *_beside(last, base, known.band)
-    elif base:
-        yield ((base, None),)
-    if known.best is not None:
-        luck = known.best_by_luck
-        by_luck = "" if luck is None else f"; luck alone would give {luck:.5g}"
-        yield (f"best {known.best:.5g}", STRONG), (by_luck, None)
+        return [((f"mean{so_far} {last.mean:.5g}", STRONG), *_beside(last, base, known.band))]
+    return [((base, None),)] if base else []
+
+
+def best(known: Scores) -> list[Line]:
+    """The best score beside what luck gives."""
+    if known.best is None:
+        return []
+    luck = known.best_by_luck
+    by_luck = "" if luck is None else f"; luck alone would give {luck:.5g}"
+    return [((f"best {known.best:.5g}", STRONG), (by_luck, None))]
 
 
 def _beside(last: GenerationScores, base: str, band: tuple[float, float] | None) -> Iterator[Piece]:
@@ -128,12 +128,14 @@ def means(known: Scores, width: int, glyphs: Glyphs) -> list[Line]:
 
 def budget(balances: tuple[Balance, ...], width: int, glyphs: Glyphs) -> list[Line]:
     """A line a currency: spent, reserved, cap."""
-    return [_balance(one, width, glyphs) for one in balances if one.counts]
+    shown = [one for one in balances if one.counts]
+    name = 2 + max((len(one.label) for one in shown), default=0)
+    return [_balance(one, name, width, glyphs) for one in shown]
 
 
-def _balance(one: Balance, width: int, glyphs: Glyphs) -> Line:
-    pieces: list[Piece] = [(f"{one.currency:{NAME}s}", None)]
-    columns = min(BAR, width - NAME - AMOUNTS)
+def _balance(one: Balance, name: int, width: int, glyphs: Glyphs) -> Line:
+    pieces: list[Piece] = [(f"{one.label:{name}s}", None)]
+    columns = min(BAR, width - name - AMOUNTS)
     if columns >= LEAST_BAR:
         share = (one.spent / one.cap, one.reserved / one.cap) if one.cap else None
         filled = " " * columns if share is None else bar(columns, *share, glyphs)
@@ -142,17 +144,6 @@ def _balance(one: Balance, width: int, glyphs: Glyphs) -> Line:
     cap = "no cap" if one.cap is None else f"of {amount(one, one.cap)}"
     pieces.append((f"{amount(one, one.spent)} spent{reserved}, {cap}", None))
     return tuple(pieces)
-
-
-def budget_in_a_line(balances: tuple[Balance, ...]) -> Line:
-    """All currencies where there is no room for a line each."""
-    parts = (
-        f"{amount(one, one.spent)}"
-        f"{'' if one.cap is None else f' of {amount(one, one.cap)}'} {one.currency}"
-        for one in balances
-        if one.counts
-    )
-    return ((", ".join(parts), None),)
 
 
 def arms(found: tuple[Arm, ...]) -> list[Line]:
@@ -185,7 +176,7 @@ def recent(ended: tuple[Ended, ...]) -> list[Line]:
 def _ended(one: Ended) -> Line:
     is_well = one.score is not None
     result = f"{one.status} {one.score:.5g}" if one.score is not None else str(one.status)
-    again = ", tried again" if one.is_again else ""
+    again = ", retried" if one.is_again else ""
     why = f": {one.cause}" if one.cause else ""
     return (
         (f"{one.what}  ", None),

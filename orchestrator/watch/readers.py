@@ -1,12 +1,11 @@
-"""Those who are told of a run that is watched: a terminal, a pipe, a program."""
+"""Those who are told of what is watched, a run or a campaign: a terminal, a pipe, a program."""
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from datetime import datetime
-from pathlib import Path
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, Generic, Self, TypeVar
 
 import orjson
 from rich.console import Console, RenderableType
@@ -14,85 +13,91 @@ from rich.console import Console, RenderableType
 from budgets.events import Event
 from budgets.plain import printable
 from budgets.state import RunState
-from orchestrator.watch.later import later
 from orchestrator.watch.lines import is_lasting, line_of
 from orchestrator.watch.screen import Screen
-from orchestrator.watch.snapshot import Snapshot
-from orchestrator.watch.view import View
 
 ABOVE = 3
 """Lines of the terminal that the view leaves to what is said above it."""
 
+Seen = TypeVar("Seen")
 
-class OnTerminal:
-    """A view at the bottom of the terminal; it stays there in the end. A context manager."""
 
-    def __init__(self, console: Console, now: Callable[[], datetime]) -> None:
+@dataclass(frozen=True)
+class Showing(Generic[Seen]):
+    """What there is to show of it."""
+
+    picture: Callable[[Seen, int | None], RenderableType]  # now, in so many lines at most
+    news: Callable[[Seen | None, Seen], Iterator[str]]  # what stands otherwise than before
+    key: Callable[[Seen], object]  # another one where there is something new
+    document: Callable[[Seen], dict[str, Any]]
+
+
+class OnTerminal(Generic[Seen]):
+    """A picture at the bottom of the terminal; it stays there in the end. A context manager."""
+
+    def __init__(self, console: Console, showing: Showing[Seen]) -> None:
         self._screen = Screen(console, self._picture, ABOVE)
-        self._now = now
-        self._shown: Snapshot | None = None
+        self._showing = showing
+        self._found: Seen | None = None
 
     def __enter__(self) -> Self:
         self._screen.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._shown is not None:
-            self._screen.say(View(self._shown))
+        if self._found is not None:
+            self._screen.say(self._showing.picture(self._found, None))
         self._screen.stop()
 
     def hear(self, state: RunState, event: Event) -> None:
         if is_lasting(event) and (line := line_of(state, event, brief=True)) is not None:
             self._screen.say(line)
 
-    def see(self, found: Snapshot) -> bool:
-        self._shown = found
+    def see(self, found: Seen) -> bool:
+        self._found = found
         return self._screen.is_alive()
 
     def _picture(self, lines: int) -> RenderableType | None:
-        return None if self._shown is None else View(later(self._shown, self._now()), lines)
+        return None if self._found is None else self._showing.picture(self._found, lines)
 
 
-class AsLines:
-    """Where it stands, a line a record from then on, and where it stands in the end."""
+class AsLines(Generic[Seen]):
+    """Where it stands, what stands otherwise from then on, and a line a record of a run."""
 
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self._whose = ""
+    def __init__(self, showing: Showing[Seen]) -> None:
+        self._showing = showing
+        self._before: Seen | None = None
         self._is_heard = True
 
     def hear(self, state: RunState, event: Event) -> None:
         if (line := line_of(state, event)) is not None:
             self._say(line)
 
-    def see(self, found: Snapshot) -> bool:
-        if found.whose != self._whose:
-            self._whose = found.whose
-            self._say(f"{self._directory}: {found.whose}")
-            self._say(found.sentence)
+    def see(self, found: Seen) -> bool:
+        for line in self._showing.news(self._before, found):
+            self._say(line)
+        self._before = found
         return self._is_heard
 
     def _say(self, line: str) -> None:
         self._is_heard = self._is_heard and write(f"{printable(line)}\n")
 
 
-class AsJson:
+class AsJson(Generic[Seen]):
     """An object a line whenever there is something new."""
 
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self._known: tuple[Any, ...] = ()
+    def __init__(self, showing: Showing[Seen]) -> None:
+        self._showing = showing
+        self._known: object = None
 
     def hear(self, state: RunState, event: Event) -> None:
         """Its snapshot says it."""
 
-    def see(self, found: Snapshot) -> bool:
-        known = (found.records, found.standing, found.whose)
+    def see(self, found: Seen) -> bool:
+        known, self._known = self._known, self._showing.key(found)
         if known == self._known:
             return True
-        self._known = known
-        document = {"directory": str(self._directory), **found.model_dump(mode="json")}
-        return write(f"{orjson.dumps(document).decode()}\n")
+        return write(f"{orjson.dumps(self._showing.document(found)).decode()}\n")
 
 
 def write(text: str) -> bool:

@@ -4,7 +4,7 @@ from functools import partial
 from statistics import fmean
 from typing import Literal
 
-from budgets.calibration import best_of_noise
+from budgets.calibration import luck
 from budgets.state import Generation, RunState
 from orchestrator.watch.noted import Noted, Tally
 from orchestrator.watch.snapshot import GenerationScores, Scores
@@ -22,13 +22,12 @@ def scores_of(state: RunState, noted: Noted) -> Scores:
     is_search = state.plan.search is not None or state.plan.phase == "calibration"
     full = [noted.tally(g) for g in state.generations if g.is_full and is_search]
     count = sum(len(tally.scores) for tally in full)
-    luck = None if mean is None or sd is None else mean - sd * best_of_noise(count)
     return Scores(
         baseline=mean,
         noise_sd=sd,
         band=band,
         best=min((tally.best for tally in full if tally.best is not None), default=None),
-        best_by_luck=luck if count else None,
+        best_by_luck=luck(calibration, count),
         generations=tuple(
             noted.scored(g, partial(_generation, band=band)) for g in state.generations if is_search
         ),
@@ -41,7 +40,7 @@ def _generation(
     """Of candidates once it is told; before that of their evaluations so far."""
     told, scores = generation.told, tally.scores
     if told is not None:
-        scores = tuple(score for score in generation.scores() if score is not None)
+        scores = tuple(generation.healthy)
     mean = fmean(scores) if scores else None
     outside: Literal["better", "worse"] | None = None
     if mean is not None and band is not None and generation.is_full:

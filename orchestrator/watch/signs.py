@@ -21,6 +21,9 @@ from orchestrator.watch.snapshot import DeviceRow, Snapshot
 READ_BYTES = 4096
 """Of a file, from its end: some heartbeats, and more than one of a screenful of metrics."""
 
+HEARTBEATS = 12
+"""Attempts whose files are read for a terminal: those that run for the longest time."""
+
 MOST_NAME = 80
 """Characters of a device's name."""
 
@@ -96,13 +99,14 @@ def heartbeat(place: Path) -> Beat:
     found: dict[str, float] = {}
     for said in _objects(_end_of(place / METRICS)):
         for name in Beat._fields:
-            if name not in found and (number := _number(said.get(name))) is not None:
+            if name not in found and (number := finite(said.get(name))) is not None:
                 found[name] = number
     beat = NO_BEAT._replace(**found)
     return beat if 0 <= (beat.progress or 0) <= 1 else beat._replace(progress=None)
 
 
-def _number(value: object) -> float | None:
+def finite(value: object) -> float | None:
+    """The number, if it is one."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if math.isfinite(value) else None

@@ -14,10 +14,9 @@ from pydantic.dataclasses import dataclass
 from budgets.events import Status
 from budgets.report.model import Balance
 from budgets.report.pace import Pace
+from budgets.rules.triggers import Decision
 from budgets.terms import PanelName, Phase, Tier
-
-Standing = Literal["running", "elsewhere", "nobody", "over"]
-"""Whether it is carried out: here, on another machine as far as can be told, by nobody, or over."""
+from orchestrator.records.standing import OVER, Kind
 
 Doing = Literal["idle", "starting", "running"]
 """Of a device; `starting` until its supervisor has said that it took the evaluation on."""
@@ -140,12 +139,13 @@ class Snapshot(_Part):
     now: datetime
     last: datetime | None  # of the last record; None before the first session
     records: int
-    standing: Standing
-    whose: str  # who carries it out, in words
-    decision: Literal["continue", "pause", "stop", "done"]
-    sentence: str  # where it stands, and what to do if nothing goes on
-    course: str  # what it does now: `generation 4 of 15`, `finalists on fresh seeds`
-    generation: int  # the one in progress, or the last one, from 1; 0 before the first
+    standing: Kind
+    whose: str  # the same with who carries it out, in words
+    decision: Decision
+    sentence: str  # how far it is, or what it came to, and what to do about a rule that holds it
+    way_on: str  # what a person has to do where nobody carries it out; else empty
+    course: str  # what it does now: `generation 3 (4 of 15)`, `finalists on fresh seeds`
+    generation: int  # how many have begun
     generations: int  # that are planned
     counts: Counts
     scores: Scores
@@ -159,6 +159,16 @@ class Snapshot(_Part):
     withdrawn: tuple[str, ...]
 
     @property
+    def holder(self) -> str:
+        """Who carries it out, without the time that passes by itself."""
+        return self.whose if self.standing == "running" else self.standing
+
+    @property
+    def said(self) -> str:
+        """Where it stands, and what to do about it."""
+        return f"{self.sentence} {self.way_on}".rstrip()
+
+    @property
     def is_over(self) -> bool:
         """Whether nothing more will happen unless a person does something."""
-        return self.standing == "over"
+        return self.standing in OVER

@@ -2,29 +2,21 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 from statistics import fmean
 
-from budgets.campaign.effects import campaign_of
 from budgets.course import next_step, pairing, search_is_over, still_apart
 from budgets.events import Settled, Status
 from budgets.report.model import balances
 from budgets.report.pace import Pace, expected_seconds, last_seen, pace
 from budgets.report.sentence import sentence
-from budgets.rules.triggers import Verdict, verdict_of
 from budgets.state import RunState
-from budgets.words import duration
-from orchestrator.records.heard import Heard
+from orchestrator.records.standing import Kind, standing_of
 from orchestrator.watch.devices import device_rows
+from orchestrator.watch.later import moved
 from orchestrator.watch.noted import Noted
 from orchestrator.watch.scores import scores_of
-from orchestrator.watch.snapshot import (
-    Arm,
-    Counts,
-    Ended,
-    Snapshot,
-    Standing,
-)
+from orchestrator.watch.snapshot import Arm, Counts, Ended, Snapshot
 from orchestrator.watch.words import which
 
 MOST_NOTES = 5
@@ -35,22 +27,21 @@ def snapshot(state: RunState, noted: Noted, now: datetime) -> Snapshot:
 
     `noted` is what its watcher noted of its records.
     """
-    plan, verdict = state.plan, verdict_of(state)
-    heard = Heard(state, last_seen(state))
-    standing, expected = _standing(heard, verdict, now), expected_seconds(state)
-    is_over = verdict.decision in ("done", "stop")
+    plan, standing = state.plan, standing_of(state, now)
+    expected = expected_seconds(state)
     return Snapshot(
         run_id=plan.run_id,
         phase=plan.phase,
         tier=plan.tier,
         objective=str(plan.objective["name"]),
         now=now,
-        last=heard.last if state.opened else None,
+        last=last_seen(state) if state.opened else None,
         records=state.records,
-        standing=standing,
-        whose=_whose(heard, standing, now),
-        decision=verdict.decision,
-        sentence=sentence(state, verdict, campaign_of(state, is_over=True) if is_over else None),
+        standing=standing.kind,
+        whose=standing.whose,
+        decision=standing.verdict.decision,
+        sentence=sentence(state, standing.verdict),
+        way_on=standing.way_on,
         course=_course(state),
         generation=state.asked,
         generations=plan.resolved.generations,
@@ -58,8 +49,8 @@ def snapshot(state: RunState, noted: Noted, now: datetime) -> Snapshot:
         scores=scores_of(state, noted),
         arms=tuple(_arms(state)),
         balances=balances(state),
-        pace=_pace(state, standing, expected, now),
-        devices=device_rows(state, noted, now, expected, goes_on=standing in _GOES_ON),
+        pace=_pace(state, standing.kind, expected, now),
+        devices=device_rows(state, noted, now, expected, goes_on=standing.goes_on),
         recent=tuple(_ended(state, event) for event in noted.recent),
         triggers=_last(f"{f.rule}: {f.evidence}" for f in state.fired),
         overrides=_last(f"{o.rule}: {o.reason}" for o in state.overridden),
@@ -67,31 +58,8 @@ def snapshot(state: RunState, noted: Noted, now: datetime) -> Snapshot:
     )
 
 
-_GOES_ON = ("running", "elsewhere")
-
-
 def _last(texts: Iterator[str]) -> tuple[str, ...]:
     return tuple(reversed(tuple(texts)[-MOST_NOTES:]))
-
-
-def _standing(heard: Heard, verdict: Verdict, now: datetime) -> Standing:
-    state, alive = heard.state, heard.alive()
-    is_idle = not state.accounts.holds and alive != "yes"
-    if state.concluded is not None or (verdict.decision != "continue" and is_idle):
-        return "over"
-    if not heard.goes_on(now):
-        return "nobody"
-    return "running" if alive == "yes" else "elsewhere"
-
-
-def _whose(heard: Heard, standing: Standing, now: datetime) -> str:
-    state = heard.state
-    if standing == "running":
-        return f"running (pid {state.opened[-1].owner.pid})"
-    if standing == "over" or heard.alive() == "no":
-        return "not running"
-    ago = duration(max(0.0, (now - heard.last).total_seconds()))
-    return f"begun on {state.opened[-1].host}, which was last heard of {ago} ago"
 
 
 _COMPARED = {
@@ -115,9 +83,14 @@ def _course(state: RunState) -> str:
         return f"generation {state.asked} short as well"
     if current is not None and not search_is_over(state):
         short = "" if current.is_full else ", short"
-        return f"generation {current.number + 1} of {plan.resolved.generations}{short}"
-    asking = f"generation {state.asked + 1} of {plan.resolved.generations}"
+        return f"{_generation(state, current.number)}{short}"
+    asking = _generation(state, state.asked)
     return _COMPARED.get(next_step(state), asking)
+
+
+def _generation(state: RunState, number: int) -> str:
+    """`generation 6 (7 of 15)`: they are numbered from 0."""
+    return f"generation {number} ({number + 1} of {state.plan.resolved.generations})"
 
 
 def _counts(state: RunState, noted: Noted) -> Counts:
@@ -162,23 +135,11 @@ def _arms(state: RunState) -> Iterator[Arm]:
             )
 
 
-def _pace(state: RunState, standing: Standing, expected: float | None, now: datetime) -> Pace:
-    """As of now: what runs at the moment has come so much nearer to its end."""
+def _pace(state: RunState, standing: Kind, expected: float | None, now: datetime) -> Pace:
     if standing != "running":
         return pace(state, now)
-    known, hour = pace(state), 3600
-    since_hours = max(0.0, (now - last_seen(state)).total_seconds()) / hour
-    if known.remaining_hours is None:
-        return known.model_copy(update={"elapsed_hours": known.elapsed_hours + since_hours})
-    gained = min(since_hours, known.remaining_hours, (expected or 0.0) / hour)
-    remaining = known.remaining_hours - gained
-    return known.model_copy(
-        update={
-            "elapsed_hours": known.elapsed_hours + since_hours,
-            "remaining_hours": remaining,
-            "eta": now + timedelta(hours=remaining),
-        }
-    )
+    since_hours = max(0.0, (now - last_seen(state)).total_seconds()) / 3600
+    return moved(pace(state), since_hours, (expected or 0.0) / 3600, now)
 
 
 def _ended(state: RunState, event: Settled) -> Ended:

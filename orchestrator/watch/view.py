@@ -1,15 +1,20 @@
 """A snapshot as a picture of text that fits into a terminal, however small."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
 from textwrap import wrap
 
 from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
 
 from budgets.plain import printable
+from budgets.report.markdown import spent
 from orchestrator.watch import parts
 from orchestrator.watch.glyphs import FAINT, ODD, Glyphs, Line, fitted, glyphs_for, shown
+from orchestrator.watch.later import later
+from orchestrator.watch.readers import Showing
 from orchestrator.watch.rows import device_lines
 from orchestrator.watch.snapshot import Snapshot
 
@@ -72,11 +77,30 @@ class View:
         rows = _shares(sizes, self._height)
         wanted["devices"] = device_lines(found.devices, rows["devices"], inner, glyphs)
         if wanted["budget"] and rows["budget"] < sizes["budget"]:
-            wanted["budget"] = [parts.budget_in_a_line(found.balances)]
+            wanted["budget"] = [((spent(found.balances), None),)]
         for name, whole in wanted.items():
             for number, line in enumerate(whole[: rows[name]]):
                 said = f"{name if number == 0 else '':{label}s}" if label else ""
                 yield ((said, FAINT), *line)
+
+
+def run_in(directory: Path, now: Callable[[], datetime]) -> Showing[Snapshot]:
+    """The run there, as of `now` however long ago its last record is."""
+
+    def picture(found: Snapshot, lines: int | None) -> View:
+        return View(found) if lines is None else View(later(found, now()), lines)
+
+    def news(before: Snapshot | None, found: Snapshot) -> Iterator[str]:
+        if before is None or before.holder != found.holder:
+            yield f"{directory}: {found.whose}"
+            yield found.said
+
+    return Showing(
+        picture,
+        news,
+        key=lambda found: (found.records, found.holder),
+        document=lambda found: {"directory": str(directory), **found.model_dump(mode="json")},
+    )
 
 
 def _parts(found: Snapshot, width: int, glyphs: Glyphs) -> dict[str, list[Line]]:
@@ -87,7 +111,7 @@ def _parts(found: Snapshot, width: int, glyphs: Glyphs) -> dict[str, list[Line]]
         "time": [parts.when(found)],
         "so": list(_so(found, width)),
         "evaluations": [parts.evaluations(found)],
-        "score": list(parts.scores(found, glyphs)),
+        "score": [*parts.mean(found, glyphs), *parts.best(found.scores)],
         "means": parts.means(found.scores, width, glyphs),
         "fresh seeds": parts.arms(found.arms),
         "budget": parts.budget(found.balances, width, glyphs),
@@ -101,8 +125,8 @@ def _so(found: Snapshot, width: int) -> Iterator[Line]:
     """What a person is to know or do where nothing goes on."""
     if found.decision != "continue":
         yield from (((line, None),) for line in wrap(printable(found.sentence), max(10, width)))
-    elif found.standing == "nobody":
-        yield (("Repeat the command that began it to go on.", ODD),)
+    elif found.way_on:
+        yield ((found.way_on, ODD),)
 
 
 def _shares(wanted: dict[str, int], height: int) -> Counter[str]:

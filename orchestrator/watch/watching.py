@@ -10,6 +10,7 @@ from budgets.fold import ImpossibleEventError
 from budgets.ledger.chain import LedgerCorruptError
 from budgets.state import RunState
 from orchestrator.watch.follow import Follower
+from orchestrator.watch.signs import HEARTBEATS
 from orchestrator.watch.snapshot import Snapshot
 
 LOOK_SECONDS = 1.0
@@ -20,9 +21,6 @@ LOOK_SHARE = 0.002
 
 PATIENCE = 3
 """Looks in a row at a ledger that cannot be read, before it is not just being replaced."""
-
-HEARTBEATS = 12
-"""Attempts whose heartbeat files are read, those that run for the longest time."""
 
 
 class Reader(Protocol):
@@ -74,4 +72,4 @@ def _seen(follower: Follower, now: datetime) -> Snapshot | None:
     found = follower.snapshot(now, HEARTBEATS)
     if found is None or not follower.is_gone:
         return found
-    return found.model_copy(update={"standing": "nobody", "whose": "its ledger is gone"})
+    return found.model_copy(update={"standing": "interrupted", "whose": "its ledger is gone"})

@@ -266,6 +266,15 @@ def test_the_wall_clock_is_free_to_the_last_millisecond(wanted: int, refused: bo
         assert refusal.free * MS_PER_HOUR == pytest.approx(70)
 
 
+@pytest.mark.parametrize(("aside_ms", "refused"), [(40, False), (41, True)])
+def test_hours_set_aside_are_not_free(aside_ms: int, refused: bool) -> None:
+    accounts = opened(hours=100).tick(30)
+    refusal = accounts.refusal(30, aside=(0.0, aside_ms / MS_PER_HOUR))
+    assert (refusal is not None) == refused
+    if refusal is not None:
+        assert refusal.free * MS_PER_HOUR == pytest.approx(29)
+
+
 def test_hours_free_leave_out_what_attempts_in_flight_may_take() -> None:
     accounts = opened(hours=100).tick(10).reserve(FIRST, 50)
     assert accounts.hours_free == pytest.approx(40 / MS_PER_HOUR)

@@ -237,7 +237,7 @@ def test_the_times_of_evaluations_are_told_from_the_shortest_to_the_longest() ->
 
 
 @pytest.mark.parametrize(
-    ("evaluations", "count"), [(1, None), (8, 2), (16, 2), (20, 3), (30, 4), (72, 8)]
+    ("evaluations", "count"), [(1, None), (2, 2), (8, 2), (16, 2), (20, 3), (30, 4), (72, 8)]
 )
 def test_a_pause_takes_more_than_a_tenth_and_two_failures(
     evaluations: int, count: int | None

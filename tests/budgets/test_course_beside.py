@@ -255,6 +255,7 @@ IMPOSSIBLE: list[tuple[Callable[["Tell"], "Story"], Event, str]] = [
     (beside, PanelAsked(panel="winner", arms=(arm(),), seeds=()), "1 arms, and seeds for 0"),
     (beside, PanelAsked(panel="winner", arms=(arm(),), seeds=((),)), "needs seeds, each once"),
     (beside, PanelAsked(panel="winner", arms=(arm(),), seeds=((7, 7),)), "needs seeds, each once"),
+    (beside, PanelAsked(panel="winner", arms=2 * (arm(),), seeds=((7,), ())), "needs seeds, each"),
     (beside, reserved(4711), "seed 4711 was never asked for"),
     (beside, reserved(11, candidate=1), "candidate 1, seed 11 was never asked for"),
     (beside, reserved(1, panel="winner"), "winner panel 0 was never asked"),
@@ -316,8 +317,21 @@ def test_evaluations_beside_the_search_are_counted_apart_and_never_more_than_pla
         story.say(reserved(seed, panel="winner"))
     assert story.state.accounts.apart_free == 0
     assert story.state.accounts.evaluations_free == 12
-    with pytest.raises(ImpossibleEventError, match="evaluations beside the search"):
+    with pytest.raises(ImpossibleEventError, match="comparison evaluations"):
         story.say(reserved(seeds[planned - 11], panel="winner"))
+
+
+def test_an_attempt_of_the_verdict_leaves_nothing_to_the_rest_of_it(
+    tell: "Tell", make_confirmed_plan: "MakePlan"
+) -> None:
+    """70 s are spent; the winner's first attempt reserves 12 s."""
+    for spare, fits in ((1e-9, True), (-1e-6, False)):
+        caps = Caps(evaluations=12, device_hours=(70 + 12) / 3600 + spare)
+        story = tell(make_confirmed_plan(caps=caps), finalists={"average": 0.98, "mean": 0.99})
+        seeds = (tuple(range(21, 29)),)
+        story.say(PanelAsked(panel="winner", arms=(arm(),), seeds=seeds))
+        story.state.accounts = story.state.accounts._replace(device_ms=70_000)
+        assert (refusal_of(story.state, story.state.panels["winner", 0], 0) is None) == fits
 
 
 def test_an_arm_is_evaluated_as_its_own_variant(tell: "Tell") -> None:

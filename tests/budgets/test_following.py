@@ -46,6 +46,7 @@ def test_knobs_that_nobody_has_shown_to_matter_hold_a_run_up(make_story: "MakeSt
     story = make_story(source=source(added=("a", "b", "c"), unproven=("a", "c")))
     (trigger,) = judge(story.state).triggers
     assert (trigger.rule, trigger.observed, trigger.generation) == ("unproven_knobs", 2, 0)
+    assert trigger.limit == 0
     assert trigger.evidence.endswith("move the score: a, c")
 
 

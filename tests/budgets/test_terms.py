@@ -45,7 +45,7 @@ def test_a_condition_at_its_own_baseline_is_written_as_it_always_was() -> None:
     assert Condition.model_validate_json(there.model_dump_json()) == there
 
 
-@pytest.mark.parametrize("point", [(1.5,), (-0.1,), (float("nan"),)])
+@pytest.mark.parametrize("point", [(1.5,), (-0.1,), (0.5, 1.5), (float("nan"),)])
 def test_a_condition_stands_in_the_unit_cube(point: tuple[float, ...]) -> None:
     with pytest.raises(ValueError, match=r"unit cube|finite"):
         Condition(name="far", settings={}, knobs={}, point=point)

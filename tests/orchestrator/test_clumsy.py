@@ -76,12 +76,12 @@ def test_an_amount_that_is_none_is_refused_by_name(
 @pytest.mark.parametrize(
     ("verb", "option"),
     [
-        (PLAN, "--seed"),
+        (PLAN, "--search-seed"),
         (PLAN, "--eval-seed"),
         (PLAN, "--population"),
         (PLAN, "--workers"),
         (PLAN, "--threads"),
-        (CALIBRATE, "--repeats"),
+        (CALIBRATE, "--seeds"),
         (CHECK, "--seeds"),
     ],
     ids=lambda value: value if isinstance(value, str) else value[0],
@@ -145,7 +145,7 @@ def test_a_count_that_is_none_is_refused(
         (("phase3",), "Did you mean 'phase2'"),
         (("phase2",), "--from: which phase 1"),
         (("phase1", "extra"), "extra"),
-        (("verify",), "'RUN'"),
+        (("amend",), "'RUN'"),
         (("status", ""), "no run ''"),
         (("status", "/etc/passwd"), "no run '/etc/passwd'"),
         (("status", "x" * 5000), "no run 'xxx"),

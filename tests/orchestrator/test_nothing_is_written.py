@@ -11,8 +11,8 @@ import pytest
 import typer
 
 from objectives.keeping import keeping, keeps
+from orchestrator.cli.conducting import conducting
 from orchestrator.cli.entry import app
-from orchestrator.cli.terminal import conducting
 from orchestrator.config.asked import Conduct
 from orchestrator.execution.engine import Engine
 from orchestrator.serve.answers import Request

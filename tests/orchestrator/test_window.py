@@ -16,8 +16,9 @@ from budgets.ledger.chain import LEDGER, read
 from budgets.terms import Calibration, Window
 from objectives import registry
 from objectives.api import ObjectiveSpec
+from orchestrator.cli.conducting import finish
 from orchestrator.cli.fit import room_of
-from orchestrator.cli.terminal import console, finish
+from orchestrator.cli.terminal import console
 from orchestrator.execution.engine import devices_of
 from orchestrator.planning.choice import Wanted
 from orchestrator.planning.fit import choices

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from budgets.plain import command
 from budgets.state import RunState
 from budgets.statistics.detectable import detectable
 from budgets.tiers import TIERS
@@ -10,7 +11,7 @@ from budgets.verdict.advice import MOST_SEEDS, Step, StepKind, advised, enough_s
 from budgets.verdict.findings import Findings
 from budgets.words import percent
 from orchestrator.config.document import as_assigned
-from orchestrator.report.answers.asked import Asked, command
+from orchestrator.report.answers.asked import Asked
 from orchestrator.report.answers.cautions import unbeaten
 from orchestrator.report.answers.words import sentence_case
 

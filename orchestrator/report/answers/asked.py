@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from budgets.plain import shell_word
+from budgets.plain import command
 from budgets.report.model import BudgetReport
 from budgets.rules.triggers import Trigger
 from budgets.state import RunState
@@ -19,8 +19,6 @@ from orchestrator.config.document import as_assigned
 from orchestrator.config.sections import Top
 from orchestrator.planning.request import run_directory
 from orchestrator.report.again import UntoldError, again, objective_words
-
-PROGRAM = "python -m orchestrator"
 
 MOST_OPTIONS = 240
 """Characters: what takes more options than that came from a file, and is named by it."""
@@ -118,8 +116,3 @@ def found_as(directory: Path, plan: Plan) -> str:
     """The run's id where commands find it by that, or else its directory."""
     usual = run_directory(Path(Top().runs_dir), plan.phase, plan.run_id)
     return plan.run_id if directory == usual else str(directory)
-
-
-def command(*words: str) -> str:
-    """One line to copy. Words are quoted where a shell wants it."""
-    return " ".join([PROGRAM, *map(shell_word, words)])

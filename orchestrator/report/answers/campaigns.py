@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 from budgets.campaign.effects import CampaignReport, Comparison, ConditionRow, Effect
 from budgets.campaign.words import in_words, name_of
+from budgets.plain import command
 from budgets.words import first_few, listed
-from orchestrator.report.answers.asked import Asked, command
+from orchestrator.report.answers.asked import Asked
 from orchestrator.report.answers.cost import cost
 from orchestrator.report.model import Answer
 

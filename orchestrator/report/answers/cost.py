@@ -22,7 +22,7 @@ def _parts(asked: Asked) -> Iterator[str]:
     own, beside = balances["evaluations"], balances.get("evaluations apart")
     yield _evaluations(asked, own, beside)
     clock = balances["hours open"]
-    yield f"{_time(clock)} on the clock{_left(clock)}"
+    yield f"{_time(clock)} of wall clock{_left(clock)}"
     device = balances["device-hours"]
     yield f"{_time(device)} of device time on {asked.report.devices}{_left(device)}"
     money = balances["cost"]

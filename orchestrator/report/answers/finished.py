@@ -1,10 +1,10 @@
 """A search that is over and was not compared with the baseline."""
 
-from budgets.plain import one_line
+from budgets.plain import command, one_line
 from budgets.tiers import TIERS
 from budgets.words import about
 from orchestrator.report.answers.afterwards import After
-from orchestrator.report.answers.asked import Asked, command
+from orchestrator.report.answers.asked import Asked
 from orchestrator.report.answers.cost import cost
 from orchestrator.report.answers.words import largest_moves
 from orchestrator.report.model import Answer, Mood

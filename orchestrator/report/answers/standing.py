@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from budgets.course import next_step
-from budgets.plain import one_line
+from budgets.plain import command, one_line
 from budgets.rules.table import HOLDING_UP
 from budgets.rules.triggers import Trigger, verdict_of
 from budgets.verdict.luck import promise
 from budgets.words import about
 from orchestrator.report.answers.afterwards import After
-from orchestrator.report.answers.asked import BEGAN, Asked, command
+from orchestrator.report.answers.asked import BEGAN, Asked
 from orchestrator.report.answers.cost import cost
 from orchestrator.report.answers.words import sentence_case
 from orchestrator.report.model import Answer
@@ -40,18 +40,18 @@ def planned(asked: Asked) -> Answer:
 def running(asked: Asked) -> Answer:
     """It goes on, or was killed: a ledger does not tell which."""
     return Answer(
-        title="Running",
-        sentence=sentence_case(asked.report.sentence.removeprefix("Running: ")) + _to_come(asked),
+        title="In progress",
+        sentence=sentence_case(asked.report.sentence) + _to_come(asked),
         meaning=_heard(asked),
         luck=_luckiest(asked),
         found=_nothing_yet(asked),
         sure=_sure_so_far(asked),
         cost=cost(asked),
-        next="Let it go on, and look on.",
+        next="Keep it running, and watch it.",
         commands=(f"{command('status', asked.run)} --watch", *asked.beginning),
         otherwise=(
-            "If it was stopped, this takes it up where it was, and nothing paid is lost. It is "
-            "safe: while a process still has the run, it is refused."
+            "If it was interrupted, this resumes it, and nothing paid is lost. Safe: it refuses to "
+            "start while another process has the run."
             if asked.beginning
             else ""
         ),
@@ -66,7 +66,7 @@ def _to_come(asked: Asked) -> str:
         return ""
     if asked.state.plan.confirmation is not None:
         compared = ", the comparison on fresh seeds included"
-    said = f" About {about(3600 * left)} on the clock are left{compared}"
+    said = f" About {about(3600 * left)} of wall clock are left{compared}"
     if asked.last is None:
         return f"{said}."
     end = asked.last + timedelta(hours=left, seconds=30)  # to the nearest minute
@@ -74,10 +74,10 @@ def _to_come(asked: Asked) -> str:
 
 
 def _heard(asked: Asked) -> str:
-    when = "" if asked.last is None else f" at {asked.last:%H:%M:%S} UTC"
+    when = "" if asked.last is None else f" {asked.last:%H:%M:%S} UTC"
     return (
-        f"Last heard of{when}. It may have stopped since: whether a process has it at this moment, "
-        "status tells."
+        f"As of{when or ' its last record'}. It may have been interrupted since: whether a process "
+        "has it at this moment, status tells."
     )
 
 
@@ -110,7 +110,7 @@ def _none_healthy(asked: Asked) -> str:
 def _sure_so_far(asked: Asked) -> str:
     state = asked.state
     if not asked.searches:
-        return "Not at all yet: an interval that is watched while it grows is none."
+        return "Not at all yet: intervals are not valid while they are looked at again and again."
     if state.plan.confirmation is None:
         return f"{NO_EVIDENCE} And none is planned: see Next once it is over."
     if next_step(state) in ("finalists", "winner", "rung"):

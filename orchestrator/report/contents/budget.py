@@ -34,10 +34,7 @@ def _balances(report: Report) -> Table:
 
 def _balance(own: Balance) -> list[str]:
     values = (own.spent, own.reserved, own.free, own.cap)
-    return [_NAMES.get(own.currency, own.currency), *(amount(own, value) for value in values)]
-
-
-_NAMES = {"evaluations apart": "evaluations apart, to compare on fresh seeds"}
+    return [own.label, *(amount(own, value) for value in values)]
 
 
 def _lines(report: Report) -> Iterator[str]:

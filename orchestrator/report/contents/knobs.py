@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 
-from budgets.plain import plain
+from budgets.plain import command, plain
 from budgets.report.markdown import where_from
 from budgets.words import number
-from orchestrator.report.answers.asked import command
 from orchestrator.report.contents.blocks import Block, Cell, Column, Ruler, Table, Text, names
 from orchestrator.report.contents.figures import Figures
 from orchestrator.report.model import KnobView, Marginal, Report

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from budgets.plain import one_line, plain, printable
+from budgets.plain import command, one_line, plain, printable
 from budgets.words import precise_duration
-from orchestrator.report.answers.asked import command
 from orchestrator.report.contents.blocks import (
     Block,
     Column,
@@ -46,7 +45,7 @@ def failures(report: Report, figures: Figures) -> list[Block]:
 
 def _groups(groups: Sequence[FailureGroup]) -> Table:
     return Table(
-        "Attempts that failed, by whose doing it was and by cause; final: not tried again",
+        "Attempts that failed, by whose doing it was and by cause; final: not retried",
         [names("cause"), names("whose"), Column("attempts"), Column("final"), names("for example")],
         [
             [plain(g.what), g.whose, str(g.attempts), str(g.final), plain(one_line(g.example, 200))]

@@ -94,7 +94,7 @@ def breaks(report: Report) -> list[Mark]:
     sessions = [place for session, place in sorted(places.items()) if session != first]
     return [
         *_rules(descents, "search begins anew", is_dashed=False),
-        *_rules(sessions, "taken up again", is_dashed=True),
+        *_rules(sessions, "resumed", is_dashed=True),
     ]
 
 

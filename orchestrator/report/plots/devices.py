@@ -33,7 +33,7 @@ MOST_TIPS = 600
 
 KINDS: tuple[tuple[str, Role, str], ...] = (
     ("search", "ok", "healthy"),
-    ("panel", "winner", "healthy, compared beside the search"),
+    ("panel", "winner", "healthy, of the comparison"),
     ("failed", "failed", "failed"),
     ("lost", "lost", "lost or cancelled"),
 )
@@ -207,7 +207,7 @@ def _slow_marks(slow: Sequence[Evaluation], shown: Sequence[str], unit: Unit) ->
 
 def _session_rules(report: Report, unit: Unit) -> list[Mark]:
     return [
-        Rule(unit.of(s.began), "muted", "" if number else "taken up again", axis="x")
+        Rule(unit.of(s.began), "muted", "" if number else "resumed", axis="x")
         for number, s in enumerate(report.identity.sessions[1:])
     ]
 

@@ -60,7 +60,7 @@ def _by_cause(own: Sequence[FailureGroup]) -> Chart:
     if again:
         places, low = [place for place, _ in again], [float(g.final) for _, g in again]
         high = [float(group.attempts) for _, group in again]
-        marks.append(Bars(places, low, high, "muted", "tried again", is_horizontal=True))
+        marks.append(Bars(places, low, high, "muted", "retried", is_horizontal=True))
     names = shortened([group.what for group in own], NAME_WIDTH)
     x = Axis("attempts", low=0.0, is_whole=True, has_zero=True)
     return Chart(x, Axis("", categories=names), marks)

@@ -14,8 +14,8 @@ def caption(report: Report, has_short: bool) -> str:
         return "Nothing can be said of scores yet; the failures say why."
     noise = report.noise is not None and report.noise.sd is not None
     return sentences(
-        "A search that finds something leaves the baseline's band and stays below what the best "
-        "of as many evaluations of pure noise would show."
+        "A search that finds something leaves the baseline's band and stays below what luck alone "
+        "would give the best of as many candidates."
         if noise
         else "Lower is better. The baseline's noise is not known, so no band says what is chance.",
         "Only scores on fresh seeds, at the right, say how good the winner is: the best of many "
@@ -60,5 +60,5 @@ def _course_said(generations: Sequence[GenerationView]) -> str:
         if last is not first
         else "",
         f"Best so far: {number(last.best_so_far)}.",
-        "" if luck is None else f"Pure noise would be expected to reach {number(luck)}.",
+        "" if luck is None else f"Luck alone would give {number(luck)}.",
     )

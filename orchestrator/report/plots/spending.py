@@ -210,8 +210,7 @@ def _shares(capped: Sequence[tuple[int, Balance]]) -> Iterator[Bars]:
             at + 100 * v / (b.cap or 1.0) for at, v, (_, b) in zip(low, values, capped, strict=True)
         ]
         tips = [
-            f"{b.currency}: {_amount(b, v)} {label}"
-            for (_, b), v in zip(capped, values, strict=True)
+            f"{b.label}: {_amount(b, v)} {label}" for (_, b), v in zip(capped, values, strict=True)
         ]
         places = [float(place) for place, _ in capped]
         yield Bars(places, low, top, role, label, width=0.6, is_horizontal=True, tips=tips)
@@ -220,9 +219,9 @@ def _shares(capped: Sequence[tuple[int, Balance]]) -> Iterator[Bars]:
 
 def _name(balance: Balance) -> str:
     if balance.cap is None:
-        return f"{balance.currency}: {_amount(balance, balance.spent)}, no cap"
+        return f"{balance.label}: {_amount(balance, balance.spent)}, no cap"
     spent, cap = _amount(balance, balance.spent), _amount(balance, balance.cap)
-    return f"{balance.currency}: {spent} of {cap}"
+    return f"{balance.label}: {spent} of {cap}"
 
 
 def _amount(balance: Balance, value: float) -> str:
@@ -237,8 +236,8 @@ def _amount(balance: Balance, value: float) -> str:
 def _said(balance: Balance) -> str:
     spent, reserved = _amount(balance, balance.spent), _amount(balance, balance.reserved)
     if balance.cap is None:
-        return f"{balance.currency.capitalize()}: {spent} spent, {reserved} reserved, no cap."
+        return f"{balance.label.capitalize()}: {spent} spent, {reserved} reserved, no cap."
     return (
-        f"{balance.currency.capitalize()}: {spent} spent, {reserved} reserved, "
+        f"{balance.label.capitalize()}: {spent} spent, {reserved} reserved, "
         f"{_amount(balance, balance.free or 0.0)} free of {_amount(balance, balance.cap)}."
     )

@@ -70,3 +70,9 @@ def test_a_cell_is_usable_with_half_of_the_seeds_of_the_fullest() -> None:
     cells: dict[tuple[str, ...], int] = {("a",): 0, ("b",): 1, ("c",): 2, ("d",): 3}
     assert usable(cells, scores) == {("a",): 0, ("b",): 1}
     assert usable({("d",): 3}, scores) == {}
+
+
+def test_a_condition_without_a_level_of_every_factor_is_no_cell() -> None:
+    factors = FACTORS[:2]
+    own = [condition("half", A="a0"), condition("whole", A="a0", B="b0")]
+    assert cells_of(factors, own) == {("a0", "b0"): 1}

@@ -45,3 +45,8 @@ def test_controls_are_compared_with_those_before_them() -> None:
     own = [condition("default_base"), condition("x"), condition("off_base")]
     assert names(own)["off_base"] == ["default_base"]
     assert names(own)["default_base"] == []
+
+
+def test_a_condition_at_exactly_the_controls_levels_is_compared_with_it() -> None:
+    own = [condition("1B", model="1B"), condition("1B_base", model="1B")]
+    assert names(own)["1B"] == ["1B_base"]

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from budgets.campaign.effects import CampaignReport, Effect, campaign_report
 from budgets.campaign.matrix import Matrix
 from budgets.events import Status
+from budgets.statistics.detectable import detectable
 from budgets.terms import CampaignTerms
 
 if TYPE_CHECKING:
@@ -290,3 +291,27 @@ def test_effects_of_two_levels_put_the_cells_together_again(
     means = [sum(row) / len(row) for row in table]
     corner = sum(means) / 4 + a / 2 + b / 2 + both / 4
     assert corner == pytest.approx(means[3], abs=1e-6)
+
+
+def test_what_can_be_seen_is_of_the_main_effect_known_least(campaigns: "Campaigns") -> None:
+    """Interactions are known less, and nobody asked how small one may be."""
+    rows = {
+        "a0,b0": (10.0, 11.0, 12.0),
+        "a0,b1": (9.0, 10.1, 11.0),
+        "a1,b0": (8.0, 9.0, 10.0),
+        "a1,b1": (5.0, 7.5, 8.5),
+    }
+    report = report_of(campaigns.of(rows, AB))
+    known = {own.levels: own.difference.sd or 0.0 for own in report.effects}
+    least = max(known["a1",], known["b1",])
+    assert known["a1", "b1"] > least
+    assert report.detectable_percent == pytest.approx(
+        100 * detectable(least, 3, 0.05 / 2) / (report.reference or 0.0)
+    )
+
+
+def test_of_a_control_that_scores_nothing_there_are_no_percents(campaigns: "Campaigns") -> None:
+    rows = {**TWO_BY_TWO, "zero_base": (-1.0, 0.0, 1.0)}
+    report = report_of(campaigns.of(rows, AB, controls=["zero_base"]))
+    assert report.detectable_percent is None
+    assert effect(report, "a1").difference.percent is None

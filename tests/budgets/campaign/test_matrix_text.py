@@ -86,3 +86,32 @@ def test_a_time_is_as_short_as_its_cell(campaigns: "Campaigns", seconds: float, 
     cell = Cell(status="running", seconds=seconds)
     lines = matrix_lines(matrix.model_copy(update={"rows": ((cell,),)}))
     assert lines[1].split() == ["x", ">", said, "-"]
+
+
+def test_a_run_of_its_own_that_waits_says_how_far_it_came(campaigns: "Campaigns") -> None:
+    matrix = campaigns.of({"x": (None, None)})
+    row = (Cell(status="pending", settled=3, planned=16), Cell(status="pending", planned=16))
+    lines = matrix_lines(matrix.model_copy(update={"rows": (row,)}))
+    assert lines[1].split() == ["x", ".", "3/16", ".", "-"]
+
+
+def test_a_condition_of_several_lines_is_named_on_the_first(campaigns: "Campaigns") -> None:
+    lines = matrix_lines(campaigns.of({"x": (1.5,) * 200}))
+    assert lines[0].split() == ["x", "+" * 97, "1.5"]
+    assert [line.split() for line in lines[1:3]] == [["+" * 97], ["+" * 6]]
+
+
+def test_eight_notes_are_all_of_them(campaigns: "Campaigns") -> None:
+    lines = matrix_lines(campaigns.of({"x": (Status.OOM,) * 8}))
+    assert lines[-1] == "  x, seed 8: oom: it was oom"
+
+
+@pytest.mark.parametrize(("seed", "head"), [(99_999, "s99999"), (100_000, "#1")])
+def test_a_seed_of_five_digits_is_its_own_head(
+    campaigns: "Campaigns", seed: int, head: str
+) -> None:
+    matrix = campaigns.of({"x": (1.5,)})
+    terms = matrix.terms.model_copy(update={"seeds": (seed,)})
+    lines = matrix_lines(matrix.model_copy(update={"terms": terms}))
+    assert lines[0].split() == [head, "mean"]
+    assert any(line.startswith("Seeds: ") for line in lines) == (head == "#1")

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from budgets.campaign.effects import CampaignReport, campaign_report
+from budgets.campaign.effects import CampaignReport, campaign_report, telling
 from budgets.campaign.matrix import Matrix
 from budgets.campaign.text import campaign_lines, campaign_sentence
 from budgets.events import Status
@@ -65,9 +65,7 @@ def test_with_one_seed_it_says_that_nothing_can_be_told_from_luck(campaigns: "Ca
 def test_while_it_runs_it_says_how_far_it_is_and_judges_nothing(campaigns: "Campaigns") -> None:
     rows = {**MOVED, "default_base": (3.2, 3.25, 3.3, None)}
     matrix = campaigns.of(rows, EMBD, controls=["default_base"])
-    assert campaign_sentence(report_of(matrix, is_over=False)) == (
-        "Running: 19 of 20 evaluations settled."
-    )
+    assert campaign_sentence(report_of(matrix, is_over=False)) == ("19 of 20 evaluations settled.")
     text = text_of(matrix, is_over=False)
     assert "Nothing is judged before the last evaluation is settled" in text
     assert "**" not in text
@@ -162,6 +160,12 @@ def test_of_many_interactions_the_least_likely_are_shown(campaigns: "Campaigns")
     }
     text = text_of(campaigns.of(rows, {"A": levels, "B": levels}))
     assert "5 more of two factors are in effects.json." in text
+    report = report_of(campaigns.of(rows, {"A": levels, "B": levels}))
+    others = [effect for effect in report.effects if effect.is_interaction]
+    shown = telling(others, 20)
+    left_out = [e.difference.chance or 0.0 for e in others if e not in shown]
+    assert shown == [e for e in others if e in shown]
+    assert max(e.difference.chance or 1.0 for e in shown) <= min(left_out)
 
 
 def test_of_many_findings_the_sentence_names_three(campaigns: "Campaigns") -> None:
@@ -205,3 +209,37 @@ def test_around_zero_a_difference_is_in_the_scores_own_unit(campaigns: "Campaign
     rows = {"x": (0.5, 0.25, 0.75), "base": (0.0, 0.0, 0.0)}
     text = text_of(campaigns.of(rows, controls=["base"]))
     assert "| x | 3 of 3 | 0.5 | 0.25 | 0.50 worse (-0.12 to 1.12) |" in text
+
+
+def test_a_further_table_has_only_what_is_compared_with_its_controls(
+    campaigns: "Campaigns",
+) -> None:
+    sizes = ("1B", "3B", "7B")
+    rows = {name: (1.0, 1.1) for size in sizes for name in (f"{size}_wide", f"{size}_base")}
+    controls = [f"{size}_base" for size in sizes]
+    levels = {name: {"size": name[:2]} for name in rows}
+    lines = text_of(campaigns.of(rows, None, controls, levels)).splitlines()
+    further = lines[lines.index("| condition | against 7B_base |") + 2 :]
+    assert [line.split(" | ")[0] for line in further] == ["| 7B_wide"]
+
+
+@pytest.mark.parametrize(("length", "tables"), [(24, 1), (25, 2)])
+def test_beside_long_names_there_is_one_control_a_table(
+    campaigns: "Campaigns", length: int, tables: int
+) -> None:
+    rows = {"x" * length: (1.0, 1.1), "a_base": (2.0, 2.5), "b_base": (2.0, 2.5)}
+    lines = text_of(campaigns.of(rows, controls=["a_base", "b_base"])).splitlines()
+    assert len([line for line in lines if line.startswith("| condition |")]) == tables
+
+
+def test_parts_are_parted_by_one_empty_line(campaigns: "Campaigns") -> None:
+    text = text_of(moved(campaigns))
+    assert text.startswith("## Conditions\n\nLower is better")
+    assert "\n\n## Effects\n\nOf moving a factor" in text
+    assert "\n\n\n" not in text
+
+
+def test_without_factors_or_scores_there_are_no_effects(campaigns: "Campaigns") -> None:
+    assert "## Effects" not in text_of(campaigns.of({"x": (1.0, 2.0)}))
+    failed = dict.fromkeys(MOVED, (Status.OOM,) * 4)
+    assert "## Effects" not in text_of(campaigns.of(failed, EMBD, ["default_base"]))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from budgets.ledger.storage import read_plain, write_aside
+from budgets.ledger.storage import Disk, read_plain, write_aside
 
 
 def test_an_atomic_write_leaves_one_file_with_the_new_bytes(tmp_path: Path) -> None:
@@ -56,3 +56,34 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "file").symlink_to("secret")
     with pytest.raises(ValueError, match="file is a symbolic link: expected a plain file"):
         read_plain(tmp_path / "file")
+
+
+class Noted(Disk):
+    """The disk, and what it was asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def sync(self, handle: int) -> None:
+        self.asked.append("sync")
+        super().sync(handle)
+
+    def rename(self, path: Path, to: Path) -> None:
+        self.asked.append("rename")
+        super().rename(path, to)
+
+    def sync_directory(self, directory: Path) -> None:
+        self.asked.append("sync the directory")
+        super().sync_directory(directory)
+
+
+@pytest.mark.parametrize(
+    ("durable", "asked"),
+    [(True, ["sync", "rename", "sync the directory"]), (False, ["rename"])],
+)
+def test_an_atomic_write_is_durable_before_and_after_it_takes_its_name(
+    tmp_path: Path, durable: bool, asked: list[str]
+) -> None:
+    disk = Noted()
+    write_aside(tmp_path / "file", b"new", storage=disk, durable=durable)
+    assert disk.asked == asked

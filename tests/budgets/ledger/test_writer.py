@@ -23,7 +23,7 @@ from budgets.fold import fold
 from budgets.ledger import storage
 from budgets.ledger.chain import LEDGER, LedgerCorruptError, Record, RecordCorruptError, read
 from budgets.ledger.head import HEAD, records_lost
-from budgets.ledger.lock import LedgerLockedError
+from budgets.ledger.lock import LOCK, LedgerLockedError
 from budgets.ledger.storage import write_aside
 from budgets.ledger.writer import Clock, Ledger, LedgerChangedError, LedgerStorageError
 
@@ -648,3 +648,35 @@ def test_a_whole_ledger_folds_to_its_end(disk: "Disk", whole: list[Event]) -> No
     state = fold(records)
     assert (state.head, state.records) == (records[-1].digest, len(whole))
     assert state.concluded == whole[-1]
+
+
+def test_a_closed_ledger_takes_no_record(disk: "Disk", whole: list[Event]) -> None:
+    disk.write(whole)
+    ledger = disk.open()
+    record = ledger.seal(note())
+    ledger.close()
+    with pytest.raises(LedgerStorageError, match="takes no record before it was read"):
+        ledger.append(record)
+
+
+def test_a_closed_ledger_is_free_though_a_forked_child_lives_on(
+    disk: "Disk", whole: list[Event]
+) -> None:
+    disk.write(whole)
+    ledger = disk.open()
+    lock = (disk.directory() / LOCK).stat().st_ino
+    own = next(fd for fd in range(3, 1000) if is_open(fd) and os.fstat(fd).st_ino == lock)
+    inherited = os.dup(own)
+    try:
+        ledger.close()
+        disk.open().close()
+    finally:
+        os.close(inherited)
+
+
+def is_open(handle: int) -> bool:
+    try:
+        os.fstat(handle)
+    except OSError:
+        return False
+    return True

@@ -16,6 +16,7 @@ from budgets.proxy.certificate import (
     drift,
     fidelity,
     fidelity_of_next,
+    last_certificate,
     length_of_next,
     outlook,
     paired_panel,
@@ -449,6 +450,7 @@ def test_a_comparison_leaves_the_verdict_its_due(told: Paired) -> None:
     run.ask()
     assert state.plan.proxy is not None
     panel = state.panels["proxy", 0]
+    assert still_apart(state).evaluations == 8 + 5 + 2 + 4
     # 4 + 1 of the baseline, 2 finalists, 4 of the winner: 22 s; a reservation there and one here
     for spent_ms, fits in ((13_999, True), (14_001, False)):
         state.accounts = state.accounts._replace(device_ms=spent_ms)
@@ -470,6 +472,16 @@ def test_short_evaluations_run_away_from_earlier_short_ones(
 
 
 # What is never compared
+
+
+def test_full_evaluations_run_away_from_the_calibrated_time(told: Paired) -> None:
+    run = told()
+    run.generation(short_seconds=0.5)
+    run.generation(short_seconds=0.5)
+    run.generation(favourite=(0.9, 0.5), short_seconds=0.5)
+    run.generation()
+    assert run.state.generations[3].is_full
+    assert "calibrated" in runaway_time(run.state, run.state.generations[3]).evidence
 
 
 def test_neither_luck_nor_promise_nor_spread_knows_short_scores(told: Paired) -> None:
@@ -522,6 +534,50 @@ def test_the_report_says_what_was_shown_used_over_and_saved(told: Paired) -> Non
     assert "Generation 0 showed agreement: generations 1 to 2 short; then the mean has" in text
     assert "Generation 3 did not show agreement: full evaluations." in text
     assert "Comparing took 8.0 device-seconds. In all 16.0 device-seconds are saved" in text
+
+
+def test_of_three_comparisons_each_has_its_own_generations(told: Paired) -> None:
+    run = told(generations=9, lasts=2)
+    for _ in range(9):
+        run.generation()
+    found = report(run.state)
+    assert [one.certificate.generation for one in found.comparisons] == [0, 3, 6]
+    assert [one.short for one in found.comparisons] == [(1, 2), (4, 5), (7,)]
+    assert found.comparisons[-1].over == "the last generation is always full"
+
+
+def test_what_did_not_hold_has_nothing_that_ended_it(told: Paired) -> None:
+    run = told()
+    run.generation(RISING, FALLING)
+    run.generation(RISING, FALLING)
+    (only,) = report(run.state).comparisons
+    assert (only.holds, only.over) == (False, None)
+
+
+def test_an_earlier_comparison_is_known_by_the_generation_before_which_it_was(
+    told: Paired,
+) -> None:
+    run = told(generations=9, lasts=2)
+    for _ in range(5):
+        run.generation()
+    assert last_certificate(run.state, 0) is None
+    for before, number in ((1, 0), (3, 0), (4, 3)):
+        found = last_certificate(run.state, before)
+        assert found is not None
+        assert found.generation == number
+
+
+def test_comparing_takes_what_the_short_evaluations_were_charged_so_far(told: Paired) -> None:
+    confirmation = Confirmation(seeds=2, picking_seeds=1, luckiest=0, control_seeds=0)
+    run = told(confirmation=confirmation)
+    run.story.compare("reference", [BASELINE], [{1: 1.0, 2: 1.0}])
+    run.ask()
+    run.evaluate(0, 0, 1.0, 0.5, panel="proxy")
+    in_flight = Reserved(
+        panel="proxy", generation=0, candidate=1, seed=5, attempt=1, reserve_ms=12_000
+    )
+    run.story.say(in_flight)
+    assert report(run.state).comparing_seconds == 0.5
 
 
 def test_what_saves_nothing_is_a_loss_or_not_known_yet(told: Paired) -> None:

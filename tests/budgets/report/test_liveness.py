@@ -10,6 +10,8 @@ from budgets.report.liveness import EndEffect, KnobFinding, Liveness, label, liv
 from budgets.report.liveness_text import check_lines
 from budgets.report.markdown import to_markdown
 from budgets.report.model import BudgetReport, budget_report
+from budgets.statistics.paired import count_needed
+from budgets.statistics.students_t import two_sided_limit
 from budgets.terms import Calibration, Caps, Envelope, Parent, Thresholds
 
 if TYPE_CHECKING:
@@ -358,7 +360,7 @@ def test_the_sentence_names_unproven_knobs_and_unstable_ends(make_story: "MakeSt
 def test_a_check_that_is_not_over_says_how_far_it_is(make_story: "MakeStory") -> None:
     story = checking(make_story)
     evaluate(story, 0, BASELINE)
-    assert budget_report(story.state).sentence == "Running: 4 of 20 evaluations settled."
+    assert budget_report(story.state).sentence == "4 of 20 evaluations settled."
 
 
 def test_the_report_survives_json(make_story: "MakeStory") -> None:
@@ -429,3 +431,46 @@ def test_without_noise_effects_are_in_the_scores_own_unit(make_story: "MakeStory
     lines = check_lines(liveness(story.state))
     assert "Without noise, effects are in the score's own unit; t is" in lines[2]
     assert lines[6].startswith("| a | alive | +0.5 | ∞ | +0 | 0 | ")
+
+
+@pytest.mark.parametrize(
+    ("parent", "head", "at_its_end", "moves"),
+    [
+        (None, "better end", "baseline", "goes to either end of its range"),
+        (PARENT, "better side", "recommendation", "goes a step down and a step up"),
+    ],
+)
+def test_the_table_names_what_it_compares_with(
+    make_story: "MakeStory", parent: Parent | None, head: str, at_its_end: str, moves: str
+) -> None:
+    finding = found(make_story, WORSE, points=((0.0, 0.5),), parent=parent)
+    lines = check_lines(finding)
+    assert lines[4] == f"| knob | verdict | low | t | high | t | {head} | effect |"
+    assert f" | {at_its_end} |  | " in lines[6]
+    assert f"Each knob {moves}, all others at the {at_its_end}" in lines[2]
+
+
+def test_a_knob_that_was_not_measured_has_no_bar(make_story: "MakeStory") -> None:
+    lines = check_lines(found(make_story, FAILED, FAILED, WORSE, SAME))
+    assert "| a | unstable | 4 nan |  | 4 nan |  |  |  |" in lines
+    assert "- Alive, 1 of 2: b." not in lines
+    assert "- Alive, 1 of 2: a." in check_lines(
+        found(make_story, off_by(5, 5, 5, 5), SAME, SAME, SAME)
+    )
+
+
+def test_the_limit_follows_from_how_many_ends_are_believed(make_story: "MakeStory") -> None:
+    far = off_by(5.0, 5.1, 5.0, 4.9)
+    for believed, ends in ((1, (far, NOISE, NOISE, NOISE)), (2, (far, NOISE, far, NOISE))):
+        finding = found(make_story, *ends)
+        assert sum(e.moves for f in finding.knobs for e in f.ends) == believed
+        assert finding.t_limit == pytest.approx(two_sided_limit(0.05 * believed / 4, 3), abs=1e-6)
+
+
+def test_an_unproven_knob_needs_the_seeds_of_the_next_one_believed(make_story: "MakeStory") -> None:
+    far = off_by(5.0, 5.1, 5.0, 4.9)
+    finding = found(make_story, far, NOISE, off_by(0.2, -0.1, 0.3, 0.1), NOISE)
+    unproven = next(f for f in finding.knobs if f.verdict == "unproven")
+    larger = max(abs(end.t or 0.0) for end in unproven.ends)
+    assert unproven.seeds_needed == count_needed(larger, 4, 0.05 * 2 / 4, 1000)
+    assert unproven.seeds_needed != count_needed(larger, 4, 0.05 * 1 / 4, 1000)

@@ -4,19 +4,30 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from budgets.events import Concluded, Event, Fired, Overridden, Salvaged, Status, Withdrawn
+from budgets.events import (
+    Concluded,
+    Event,
+    Fired,
+    Overridden,
+    PanelAsked,
+    Reserved,
+    Salvaged,
+    Status,
+    Withdrawn,
+)
 from budgets.fold import fold
 from budgets.ledger.chain import read
 from budgets.report.markdown import amount, to_markdown
 from budgets.report.model import BudgetReport, balances, budget_report, recommendation
 from budgets.report.pace import remaining_hours
-from budgets.terms import Calibration, Caps, Envelope
+from budgets.rules.triggers import Verdict, disk_full
+from budgets.terms import Arm, Calibration, Caps, Envelope
 from budgets.verdict.decision import decide
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.budgets.conftest import Disk, MakeStory, Story
+    from tests.budgets.conftest import Disk, MakePlan, MakeStory, Story
 
 
 def calibrating(make_story: "MakeStory", repeats: int = 2) -> "Story":
@@ -32,10 +43,10 @@ def calibrating(make_story: "MakeStory", repeats: int = 2) -> "Story":
 
 
 def test_a_running_search_says_how_far_it_is(story: "Story") -> None:
-    assert budget_report(story.state).sentence == "Running: 0 of 2 generations finished."
+    assert budget_report(story.state).sentence == "0 of 2 generations finished."
     story.score(1.0, 2.0, 3.0, 4.0)
     story.tell()
-    assert budget_report(story.state).sentence == "Running: 1 of 2 generations finished."
+    assert budget_report(story.state).sentence == "1 of 2 generations finished."
 
 
 def test_tier_min_says_the_plumbing_works_and_never_go(story: "Story") -> None:
@@ -67,6 +78,13 @@ def test_a_pause_gives_its_reason(story: "Story") -> None:
         "Look into it; to go on all the same, repeat the command with --override crash_rate "
         '--reason "..."'
     )
+
+
+def test_what_the_records_do_not_know_is_given(story: "Story") -> None:
+    verdict = Verdict("pause", (disk_full(0, "no space is left"),), "no space is left")
+    assert budget_report(story.state).decision == "continue"
+    report = budget_report(story.state, verdict)
+    assert (report.decision, report.sentence) == ("pause", "Paused: no space is left.")
 
 
 def test_a_stop_gives_its_reason(make_story: "MakeStory") -> None:
@@ -123,6 +141,22 @@ def test_spent_reserved_and_free_add_up_to_every_cap(make_story: "MakeStory") ->
         assert balance.free is not None
         assert balance.cap is not None
         assert balance.spent + balance.reserved + balance.free == pytest.approx(balance.cap)
+
+
+def test_what_is_reserved_beside_the_search_is_counted_there(
+    tell: "Callable[..., Story]", make_confirmed_plan: "MakePlan"
+) -> None:
+    story = tell(make_confirmed_plan(), generations=())
+    story.ask()
+    story.reserve(0)
+    arm = Arm(name="average", point=(0.5, 0.5))
+    story.say(PanelAsked(panel="winner", arms=(arm,), seeds=((7, 8),)))
+    for seed in (7, 8):
+        place: dict[str, Any] = {"panel": "winner", "generation": 0, "candidate": 0, "seed": seed}
+        story.say(Reserved(**place, attempt=1, reserve_ms=12_000))
+    own, beside = balances(story.state)[:2]
+    assert (own.spent, own.reserved) == (0, 1)
+    assert (beside.spent, beside.reserved) == (11, 2)
 
 
 def test_a_currency_without_a_cap_has_nothing_free_to_state(story: "Story") -> None:
@@ -306,6 +340,16 @@ def test_the_recommendation_is_the_mean_over_the_last_third_of_generations(
     assert recommendation(story.state) == (None if expected is None else pytest.approx(expected))
 
 
+@pytest.mark.parametrize(("score", "expected"), [(0.98, (0.4, 0.61)), (1.0, None)])
+def test_a_decided_run_recommends_who_won_or_nobody(
+    tell: "Callable[..., Story]", score: float, expected: tuple[float, float] | None
+) -> None:
+    finalists = {"average": 0.99, "luckiest 1": 0.98}
+    story = tell(finalists=finalists, winner=8 * (score,), best="luckiest 1")
+    story.say(decide(story.state)[1])
+    assert recommendation(story.state) == expected
+
+
 def test_a_knob_is_shown_with_its_place_in_its_range(story: "Story") -> None:
     story.score(1.0, 2.0, 3.0, 4.0)
     story.tell((0.0, 1.0))
@@ -421,7 +465,7 @@ def test_the_title_names_run_objective_phase_and_tier(
     story: "Story", make_story: "MakeStory"
 ) -> None:
     text = to_markdown(budget_report(story.state))
-    assert text.startswith("# small: sphere, phase1, tier min\n\n**Running: ")
+    assert text.startswith("# small: sphere, phase1, tier min\n\n**")
     calibration = to_markdown(budget_report(calibrating(make_story).state))
     assert calibration.startswith("# small: sphere, calibration\n")
 

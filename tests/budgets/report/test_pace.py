@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from budgets.events import Event, Opened, Overridden, Reserved, Settled, Status
+from budgets.events import Event, Fired, Opened, Overridden, Reserved, Settled, Status
 from budgets.fold import apply, fold
 from budgets.report.markdown import to_markdown
 from budgets.report.model import budget_report
@@ -117,7 +117,18 @@ def test_an_estimate_is_good_from_85_to_115_per_cent(
     assert found.is_good == is_good
     text = to_markdown(budget_report(state))
     assert f"accuracy {accuracy}%" in text
-    assert ("Recalibrate: `orchestrator calibrate --again" in text) != is_good
+    assert ("Recalibrate: `python -m orchestrator calibrate --again" in text) != is_good
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "is_good"), [(84.9, False), (85.0, True), (115.0, True), (115.1, False)]
+)
+def test_85_and_115_per_cent_are_good_themselves(
+    timed: Any, accuracy: float, is_good: bool
+) -> None:
+    found = timing(in_pairs(timed(), 2.0))
+    assert found is not None
+    assert found.model_copy(update={"accuracy": accuracy}).is_good == is_good
 
 
 def test_the_metrics_have_the_names_that_trackers_know(timed: Any) -> None:
@@ -222,16 +233,16 @@ def test_a_run_without_a_time_has_no_track(timed: Any) -> None:
 def test_the_pace_is_one_line(timed: Any) -> None:
     state = in_pairs(timed(), 2.0)
     assert pace_line(pace(state), BEGAN) == (
-        "On track: 9 s open, 4 s to go, over at 00:00:13, 50% done, 3,600 evaluations an hour."
+        "On track: 9 s open, 4 s left, ends at 00:00:13, 50% done, 3,600 evaluations an hour."
     )
     slow = pace_line(pace(in_pairs(timed(), 4.0)), BEGAN)
-    assert slow.startswith("Off track, 6 s beyond what its plan and 15 % more allow: ")
+    assert slow.startswith("Off track by 6 s (forecast): ")
 
 
 def test_a_run_off_its_window_says_by_how_much(timed: Any) -> None:
     window = Window(hours=20 / HOUR, margin_seconds=0)
     state = in_pairs(timed(caps=Caps(evaluations=8, window=window)), 2.0)
-    assert pace_line(pace(state), BEGAN).startswith("Off track, 3 s too little (--window): ")
+    assert pace_line(pace(state), BEGAN).startswith("Off track by 3 s (--window): ")
 
 
 def test_a_moment_of_another_day_has_its_date() -> None:
@@ -250,7 +261,7 @@ def test_a_finished_run_has_nothing_to_go(timed: Any) -> None:
     run.story.ask()
     state = in_pairs(run, 2.0)
     assert pace_line(pace(state), BEGAN) == (
-        "On track: 13 s open, 0 s to go, 100% done, 3,600 evaluations an hour."
+        "On track: 13 s open, 0 s left, 100% done, 3,600 evaluations an hour."
     )
 
 
@@ -300,3 +311,18 @@ def test_a_run_was_last_seen_at_its_last_record_and_planned_before_it_was_opened
 ) -> None:
     assert last_seen(timed(startup=7.0).story.state) == BEGAN + timedelta(seconds=7)
     assert last_seen(fold(make_story().records[:1])) == BEGAN
+
+
+def test_generations_that_a_rule_took_away_are_not_to_come(tell: "Callable[..., Story]") -> None:
+    story = tell(generations=(4 * (1.0,),))
+    before = pace(story.state)
+    assert before.progress == pytest.approx(15 / (12 + 11 + 12 + 13 + 4 * 4))
+    story.say(
+        Fired(rule="patience", generation=0, decision="stop", observed=0, limit=0, evidence="so")
+    )
+    after = pace(story.state)
+    assert after.progress == pytest.approx(15 / (4 + 11 + 12 + 13 + 4 * 4))
+    assert before.remaining_hours is not None
+    assert after.remaining_hours is not None
+    rounds = (before.remaining_hours - after.remaining_hours) * HOUR / 2
+    assert rounds == pytest.approx(2 * 2)  # two generations of 4 on two devices

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from budgets.events import Status
+from budgets.events import Late, Status
 from budgets.report.usage import idle_hours, slot_hours, wasted_hours
 from budgets.terms import Calibration, Parent
 
@@ -71,3 +71,20 @@ def test_panels_waste_too(tell: "Callable[..., Story]") -> None:
 def test_a_run_that_was_not_opened_had_no_slots(make_story: "MakeStory") -> None:
     state = make_story().state
     assert slot_hours(state) == idle_hours(state) == wasted_hours(state) == 0.0
+
+
+def test_what_came_late_is_wasted_beyond_what_was_charged_before(story: "Story") -> None:
+    story.ask()
+    story.evaluate(0, Status.LOST, charged_ms=HOUR)
+    late = Late(
+        generation=0,
+        candidate=0,
+        seed=5,
+        attempt=1,
+        status=Status.OK,
+        score=1.0,
+        seconds=2.0,
+        charged_ms=HOUR // 2,
+    )
+    story.say(late)
+    assert wasted_hours(story.state) == 1.5

@@ -136,6 +136,14 @@ def test_an_override_starts_the_count_of_generations_anew(make_story: "MakeStory
         close(story)
 
 
+def test_an_override_of_another_rule_starts_no_count_anew(make_story: "MakeStory") -> None:
+    story = make_story(**plan())
+    for number in range(3):
+        assert tell_nans(story, 1).fires == (number == 2)
+        story.say(Overridden(rule="crash_rate", generation=number, reason="known"))
+        close(story)
+
+
 # Where
 
 

@@ -145,3 +145,10 @@ def test_the_stop_says_what_was_seen_and_how_to_go_on(make_story: "MakeStory") -
         "generations; 1.562% or less is no improvement). Look into it; to go on all the same, "
         'repeat the command with --override patience --reason "..."'
     )
+
+
+def test_an_override_of_another_rule_lets_nothing_pass(make_story: "MakeStory") -> None:
+    story = make_story(**plan())
+    assert told(story, 2.0, 2.0, 2.0).fires
+    story.say(Overridden(rule="crash_rate", generation=1, reason="known"))
+    assert patience(story.state).fires

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from budgets.events import Fired, Overridden, Status
+from budgets.events import Fired, Overridden, PanelAsked, Status
 from budgets.rules.table import TABLE
 from budgets.rules.text import as_dict, evidence_lines, rules_table, seen, seen_table
-from budgets.terms import Thresholds
+from budgets.terms import Arm, Thresholds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,6 +70,21 @@ def test_an_overridden_rule_is_shown_so(story: "Story") -> None:
     story.say(Overridden(rule="crash_rate", generation=0, reason="known"))
     table = seen_table(story.state.plan.thresholds, seen(story.state))
     assert row(table, "crash_rate").endswith("| 0.5 / 0.1 | overridden |")
+
+
+def test_a_rule_that_looks_at_several_batches_shows_the_one_that_it_fires_on(
+    tell: "Callable[..., Story]",
+) -> None:
+    story = tell(generations=())
+    story.ask()
+    story.say(
+        PanelAsked(panel="winner", arms=(Arm(name="average", point=(0.5, 0.5)),), seeds=((1,),))
+    )
+    for _ in range(story.state.plan.thresholds.attempts_per_session):
+        story.evaluate(0, Status.LOST)
+    saw = seen(story.state)["infrastructure"]
+    assert saw.fires
+    assert "candidate 0, seed 5 of generation 0 was lost" in saw.evidence
 
 
 def test_the_rule_that_ended_a_search_is_still_seen(story: "Story") -> None:

@@ -122,18 +122,16 @@ def test_noise_that_no_sensible_number_of_seeds_overcomes_is_said(tell: "Tell") 
 
 @pytest.mark.parametrize(
     "winner",
-    [noisy(0.999, 0.001), 8 * (1.0,), noisy(1.05, 0.02)],
-    ids=["quiet", "without noise", "noisy, and much worse"],
+    [8 * (1.0,), noisy(1.05, 0.02)],
+    ids=["without noise", "noisy, and much worse"],
 )
 def test_where_a_gain_would_have_been_seen_more_seeds_do_not_help(
     tell: "Tell", winner: "tuple[Outcome, ...]"
 ) -> None:
-    finalists = {"average": 1.05}
-    said = advised(tell(generations=ALIVE, finalists=finalists, winner=winner))
-    if "smaller than asked" not in said:
-        assert said.startswith(
-            f"{STAYS}a gain of 1% would have been seen, so more seeds will not help; tune other"
-        )
+    said = advised(tell(generations=ALIVE, finalists={"average": 1.05}, winner=winner))
+    assert said.startswith(
+        f"{STAYS}a gain of 1% would have been seen, so more seeds will not help; tune other"
+    )
 
 
 @pytest.mark.parametrize("winner", [(0.98, 0.98, 0.98), (0.98, 0.981, 0.979)])

@@ -14,6 +14,7 @@ from budgets.verdict.finalists import (
     full_ones,
     has_winner,
     luckiest,
+    standing,
     stood_for,
     winner,
 )
@@ -68,7 +69,9 @@ def test_what_stands_is_the_average_unless_a_model_put_the_mean(
     for candidate in range(4):
         story.evaluate(candidate)
     guided = Guided(centre=(0.9, 0.9), sigma=None, signal=0.1, noise=0.1)
-    told = replace(story.state.told[-1].told, generation=6, favourite=(0.9, 0.9), guided=guided)
+    last = story.state.told[-1].told
+    assert last is not None
+    told = replace(last, generation=6, favourite=(0.9, 0.9), guided=guided)
     story.say(told)
     assert stood_for(story.state) == (0.9, 0.9)
 
@@ -199,3 +202,25 @@ def test_where_all_failed_nobody_wins(tell: "Tell") -> None:
     story = tell(finalists={"average": (NAN, NAN, NAN), "mean": (NAN, NAN, NAN)})
     assert winner(story.state) is None
     assert not has_winner(story.state)
+
+
+def test_a_search_stands_by_the_descent_that_came_furthest(
+    searched: "Callable[..., Story]",
+) -> None:
+    """The second one began anew and was not as good when the search ended; then it was."""
+    story = searched(FLAT, FLAT)
+
+    def descend(mean: float) -> None:
+        number = len(story.state.generations)
+        story.ask()
+        for candidate in range(4):
+            story.evaluate(candidate, mean)
+        told = story.state.told[0].told
+        assert told is not None
+        story.say(replace(told, generation=number, favourite=(0.9, 0.9), descent=1))
+
+    descend(2.0)
+    assert [told.descent for told in standing(story.state)] == [0, 0]
+    descend(0.5)
+    assert [told.descent for told in standing(story.state)] == [1, 1]
+    assert average(story.state) == (0.9, 0.9)

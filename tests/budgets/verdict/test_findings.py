@@ -6,7 +6,7 @@ import pytest
 
 from budgets.events import Grade, NoGo, Status
 from budgets.verdict.decision import decide
-from budgets.verdict.findings import NAMES, TITLES, Findings, findings, title
+from budgets.verdict.findings import NAMES, TITLES, Findings, findings, is_settled, title
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,6 +50,11 @@ def test_before_the_search_nothing_is_known(tell: "Tell") -> None:
         "rung_label": "4 x FLOPs",
         "luck": 0.0,
     }
+
+
+def test_nothing_is_settled_before_both_panels_are(tell: "Tell") -> None:
+    assert not is_settled(tell(finalists={"average": 0.98}).state)
+    assert is_settled(tell(winner=8 * (0.98,)).state)
 
 
 def test_each_panel_adds_what_it_tells(tell: "Tell") -> None:

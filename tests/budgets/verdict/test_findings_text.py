@@ -258,3 +258,12 @@ def test_every_prefix_of_a_run_has_a_report(
         assert not re.search(r"\bnan\b|\binf\b|None|\| \|", verdict)
     assert report.findings is not None
     assert report.findings.grade == decided.grade
+
+
+def test_parts_that_there_are_not_leave_no_empty_lines(tell: "Tell") -> None:
+    found = findings(tell(generations=()).state)
+    assert found is not None
+    text = "\n".join(finding_lines(found))
+    assert text.startswith("## Verdict\n\n- ")
+    assert "\n\n\n" not in text
+    assert not text.endswith("\n")

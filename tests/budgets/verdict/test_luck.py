@@ -1,6 +1,7 @@
 """What luck alone makes of a search's scores."""
 
-from statistics import stdev
+from math import sqrt
+from statistics import stdev, variance
 from typing import TYPE_CHECKING
 
 import pytest
@@ -181,3 +182,23 @@ def test_one_calibrated_seed_does_not_tell_what_luck_is(
     assert calibration is not None
     plan = make_confirmed_plan(calibration=Calibration(samples=calibration.samples[:1]))
     assert luck(tell(plan).state) is None
+
+
+def test_of_a_baseline_that_scores_nothing_no_share_is_luck(
+    tell: "Tell", make_confirmed_plan: "MakePlan"
+) -> None:
+    measured = make_confirmed_plan().calibration
+    assert measured is not None
+    around = zip(measured.samples, (-0.5, 0.0, 0.5), strict=True)
+    samples = tuple(one.model_copy(update={"score": score}) for one, score in around)
+    plan = make_confirmed_plan(calibration=measured.model_copy(update={"samples": samples}))
+    assert luck(tell(plan).state) is None
+    assert luck(tell().state) is not None
+
+
+def test_generations_count_by_their_freedom(tell: "Tell") -> None:
+    far, near = (1.0, 1.4, 1.8, 1.2), (1.0, 1.1, NAN, NAN)
+    story = tell(generations=(far, near, *4 * (NARROW[:4],)))
+    assert spread(story.state) == pytest.approx(
+        sqrt((3 * variance(far) + variance((1.0, 1.1))) / 4)
+    )

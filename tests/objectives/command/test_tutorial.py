@@ -93,7 +93,7 @@ def test_the_template_describes_a_search_that_runs(
 ) -> None:
     text = (tutorial / "train.py").read_text()
     (tutorial / "train.py").write_text(text.replace("momentum", "weight_decay"))
-    assert command("init", "--template", "command", "--write", "my.toml").code == 0
+    assert command("init", "--template", "command", "--out", "my.toml").code == 0
 
     answer = command("run", "my.toml", "--set", "search.tier=min", *SMALL[2:])
 

@@ -92,7 +92,7 @@ def test_the_template_describes_a_search_that_runs(
 ) -> None:
     text = (tutorial / "train.py").read_text().replace("momentum", "depth")
     (tutorial / "train.py").write_text(text.replace('knobs["depth"] *', '0.05 * knobs["depth"] *'))
-    assert command("init", "--template", "function", "--write", "my.toml").code == 0
+    assert command("init", "--template", "function", "--out", "my.toml").code == 0
 
     answer = command("run", "my.toml", "--set", "search.tier=min", *SMALL[2:])
 

@@ -74,7 +74,7 @@ def test_a_campaign_claims_no_share_of_simulated_runs(
     plan: "Callable[..., dict[str, Any]]",
 ) -> None:
     items = plan(1.0, "--assume-eval-seconds", "5")["checklist"]
-    wall = next(item for item in items if item["question"] == "Is the wall time acceptable?")
+    wall = next(item for item in items if item["question"] == "Is the wall clock acceptable?")
     assert wall["why"].startswith("by median times it ends within 27 s")
 
 

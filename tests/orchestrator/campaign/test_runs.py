@@ -50,8 +50,8 @@ def board_of(directory: Path, now: datetime = NOW) -> Board:
 def test_runs_that_nobody_has_begun_are_pending(tmp_path: Path) -> None:
     board = board_of(written(tmp_path / "ranks"))
     assert board.matrix.counts == {"pending": 6}
-    assert board.whose == "0 of 6 runs are being carried out"
-    assert board.sentence == "Running: 0 of 6 runs settled."
+    assert board.whose == "0 of 6 runs running"
+    assert board.sentence == "0 of 6 runs settled."
 
 
 def test_levels_and_controls_are_those_of_the_manifest(tmp_path: Path) -> None:
@@ -155,4 +155,4 @@ def test_one_that_runs_shows_how_many_evaluations_are_settled(
     shutil.copytree(result.directory, directory / "rank4_s1")
     board = board_of(directory, datetime.now(UTC) + timedelta(seconds=3))
     assert "> 7/16" in "\n".join(board.lines())
-    assert board.whose == "1 of 6 runs are being carried out"
+    assert board.whose == "1 of 6 runs running"

@@ -36,7 +36,7 @@ def test_a_campaign_that_is_over_shows_every_score_and_what_was_found(
     result = train(tmp_path)
     board = board_at(result.directory, 1)
     lines = board.lines()
-    assert lines[0] == f"{result.directory}: not running"
+    assert lines[0] == f"{result.directory}: finished"
     rows = {line.split()[0]: line.split()[1:] for line in lines if line.startswith("noise")}
     generation = result.state.generations[0]
     scores = generation.scores_by_seed(0)
@@ -68,7 +68,7 @@ def test_one_whose_machine_is_elsewhere_runs_as_long_as_it_may(
     soon, late = board_at(directory, 5), board_at(directory, 100_000)
     assert soon.matrix.rows[1][1].status == "running"
     assert soon.matrix.rows[1][1].note.startswith("on ")
-    assert "was last heard of 5 s ago" in soon.whose
+    assert ", last heard of 5 s ago" in soon.whose
     assert late.matrix.rows[1][1].status == "pending"
     assert late.matrix.rows[1][1].note == "interrupted"
 
@@ -78,7 +78,7 @@ def test_one_whose_process_is_gone_has_nothing_in_flight_and_says_how_to_go_on(
 ) -> None:
     directory = train(tmp_path).directory
     cut(directory, 4)
-    monkeypatch.setattr("orchestrator.records.heard.owner_is_gone", lambda owner: True)
+    monkeypatch.setattr("orchestrator.records.standing.owner_is_gone", lambda owner: True)
     board = board_at(directory, 1)
     assert board.matrix.counts == {"ok": 4, "pending": 11}
     assert "Repeat the command that began it to go on." in board.lines()

@@ -26,7 +26,6 @@ from orchestrator.running.sweep import (
     Sweep,
     evaluations_at,
     measured_levels,
-    parse_worker_counts,
     swept,
     worker_counts,
 )
@@ -231,16 +230,6 @@ def test_a_level_is_whole_rounds_two_at_least(workers: int) -> None:
     count = evaluations_at(workers)
     assert count % workers == 0
     assert count >= max(4, 2 * workers)
-
-
-def test_worker_counts_are_read_once_each_in_order() -> None:
-    assert parse_worker_counts("4, 1,2,2", 8) == (1, 2, 4)
-
-
-@pytest.mark.parametrize("text", ["", "0,1", "two", "1,16"])
-def test_wrong_worker_counts_are_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="--worker-counts: expected"):
-        parse_worker_counts(text, 8)
 
 
 SWEEP = ("calibrate", "--sweep-workers", "--objective", "sphere", "--set", "seconds=0.02")

@@ -30,7 +30,7 @@ def test_phase1_calibrates_runs_and_reports(command: "Command", tmp_path: Path) 
 
     assert answer.code == 0
     assert "No calibration of sphere" in answer.out
-    assert "Generation 2 of 2" in answer.out
+    assert "Generation 1 (2 of 2)" in answer.out
     assert "Tier min is too small to say Go." in answer.out
     run = tmp_path / "artifacts/cmaes/phase1/min-sphere-s1"
     reports = {p.name for p in (run / "reports").iterdir()}
@@ -322,7 +322,7 @@ def test_status_says_when_a_run_will_be_over_only_while_somebody_carries_it_out(
     (ledger,) = (tmp_path / "artifacts/cmaes/phase1").glob(f"*/{LEDGER}")
     ledger.write_bytes(b"".join(ledger.read_bytes().splitlines(keepends=True)[:12]))
     (ledger.parent / "head.json").unlink()
-    monkeypatch.setattr("orchestrator.records.heard.owner_is_gone", lambda owner: gone)
+    monkeypatch.setattr("orchestrator.records.standing.owner_is_gone", lambda owner: gone)
 
     said = command("status").out
 

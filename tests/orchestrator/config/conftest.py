@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.main import get_command
 
-from orchestrator.cli.options import file_command
+from orchestrator.cli.given import file_command
 from orchestrator.config.asked import Asked
 from orchestrator.config.resolve import Given, Resolved, resolve
 
@@ -43,7 +43,7 @@ def write(tmp_path: Path) -> Write:
 
 @pytest.fixture
 def resolved(write: Write) -> Callable[..., Resolved]:
-    """`resolved(text, sets, preset=..., flags=...)`: what such a file comes to."""
+    """`resolved(text, sets, flags=...)`: what such a file comes to."""
 
     def of(text: str = SPHERE, sets: Sequence[str] = (), **given: Any) -> Resolved:
         return resolve(Given(file=write(text), assignments=sets, **given))

@@ -61,7 +61,7 @@ def test_a_template_is_shown_and_nothing_is_written(
 def test_a_template_that_is_written_explains_itself(
     template: str, command: Command, tmp_path: Path
 ) -> None:
-    written = command("init", "--template", template, "--write", "my.toml")
+    written = command("init", "--template", template, "--out", "my.toml")
 
     answer = command("explain", "my.toml", "--json")
 
@@ -95,7 +95,7 @@ def test_every_key_that_a_template_proposes_in_a_comment_is_one(
 def test_a_search_that_a_template_describes_can_be_planned(
     template: str, command: Command, tmp_path: Path
 ) -> None:
-    command("init", "--template", template, "--write", "my.toml")
+    command("init", "--template", template, "--out", "my.toml")
 
     answer = command("plan", "phase1", "--config", "my.toml", "--json")
 
@@ -105,7 +105,7 @@ def test_a_search_that_a_template_describes_can_be_planned(
 
 
 def test_the_smoke_test_runs(command: Command, tmp_path: Path) -> None:
-    command("init", "--template", "smoke", "--write", "my.toml")
+    command("init", "--template", "smoke", "--out", "my.toml")
 
     few = ("--population", "4", "--max-evals", "4", "--assume-eval-seconds", "60")
     answer = command("run", "my.toml", *TINY, *few)
@@ -115,7 +115,7 @@ def test_the_smoke_test_runs(command: Command, tmp_path: Path) -> None:
 
 
 def test_a_phase_2_asks_for_the_run_that_it_follows(command: Command, tmp_path: Path) -> None:
-    command("init", "--template", "phase2", "--write", "my.toml")
+    command("init", "--template", "phase2", "--out", "my.toml")
 
     for verb in (("run", "my.toml"), ("plan", "phase2", "--config", "my.toml")):
         answer = command(*verb, *TINY)
@@ -145,7 +145,7 @@ def test_a_campaign_that_a_template_describes_runs(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    command("init", "--template", template, "--write", "my.toml")
+    command("init", "--template", template, "--out", "my.toml")
 
     tiny = [word.replace("2e8", "9e8") for word in TINY]  # the large one has 21 steps then
     monkeypatch.setitem(sys.modules, "matplotlib", None)  # a picture takes longer than all this
@@ -173,7 +173,7 @@ def test_nothing_is_ever_overwritten(there: str, command: Command, tmp_path: Pat
         place.write_text("mine" if there == "file" else "")
     before = [(path.name, path.lstat().st_ino, path.lstat().st_size) for path in left(tmp_path)]
 
-    answer = command("init", "--template", "smoke", "--write", "my.toml")
+    answer = command("init", "--template", "smoke", "--out", "my.toml")
 
     assert answer.code == 2
     assert "my.toml: there is something already; name another file" in answer.err
@@ -185,10 +185,10 @@ def test_nothing_is_ever_overwritten(there: str, command: Command, tmp_path: Pat
 def test_a_place_where_no_file_can_be_is_refused(
     name: str, command: Command, tmp_path: Path
 ) -> None:
-    answer = command("init", "--template", "smoke", f"--write={name}")
+    answer = command("init", "--template", "smoke", f"--out={name}")
 
     assert answer.code == 2
-    assert answer.err.startswith("error: --write")
+    assert answer.err.startswith("error: --out")
     assert answer.err.count("\n") == 1
     assert answer.err.removesuffix("\n").isprintable()
     assert not list(tmp_path.iterdir())

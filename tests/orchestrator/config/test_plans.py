@@ -12,8 +12,9 @@ from typer.main import get_command
 from budgets.fold import fold
 from budgets.ledger.chain import LEDGER, read
 from budgets.terms import Plan
-from orchestrator.cli.options import AskedCheck, check_command
-from orchestrator.config.asked import Asked
+from orchestrator.checks.space import CheckRequest
+from orchestrator.cli.space import check_command
+from orchestrator.config.asked import Asked, Conduct
 
 Command = Callable[..., Any]
 Write = Callable[..., Path]
@@ -276,10 +277,10 @@ def test_a_file_that_says_something_else_is_another_plan_and_refused(
 # `space check --config`
 
 
-def checked(*arguments: str) -> AskedCheck:
-    heard: list[AskedCheck] = []
+def checked(*arguments: str) -> tuple[CheckRequest, Conduct]:
+    heard: list[tuple[CheckRequest, Conduct]] = []
     app = typer.Typer()
-    app.command()(check_command(heard.append))
+    app.command()(check_command(lambda *asked: heard.append(asked)))
     get_command(app).main([*arguments], standalone_mode=False)
     return heard[0]
 
@@ -287,7 +288,7 @@ def checked(*arguments: str) -> AskedCheck:
 def test_a_check_takes_the_same_file(write: Write) -> None:
     file = write(WHOLE)
 
-    asked = checked("--config", str(file), "--seeds", "3", "--knobs", "x1")
+    request, conduct = checked("--config", str(file), "--seeds", "3", "--knobs", "x1")
 
     shared = {
         name: FLAGS[FLAGS.index(name) + 1]
@@ -299,10 +300,11 @@ def test_a_check_takes_the_same_file(write: Write) -> None:
         )
     }
     sets = ("--set", "dimension=3", "--set", "noise=0.01")
-    flags = checked(*(w for pair in shared.items() for w in pair), *sets, "--seeds=3", "--knobs=x1")
-    assert asked.request.name("cpu") == flags.request.name("cpu")
-    assert asked.request.points() == flags.request.points()
-    assert asked.conduct == flags.conduct
+    flags = (word for pair in shared.items() for word in pair)
+    same, equal = checked(*flags, *sets, "--seeds=3", "--knobs=x1")
+    assert request.name("cpu") == same.name("cpu")
+    assert request.points() == same.points()
+    assert conduct == equal
 
 
 def test_a_check_of_a_file_is_made_and_taken_up(

@@ -226,10 +226,12 @@ def test_every_command_that_takes_a_file_refuses_it_alike(
 def test_a_mistake_names_the_layer_that_made_it(command: Command, write: Write) -> None:
     write("objective = 'sphere'\n[search]\nseed = 5\n")
 
-    typed = command("plan", "phase1", "--config", "run.toml", "--seed", "0")
+    typed = command("plan", "phase1", "--config", "run.toml", "--search-seed", "0")
     assigned = command("plan", "phase1", "--config", "run.toml", "--set", "search.seed=0")
 
-    assert_one_clear_error(typed, "--seed: Input should be greater than or equal to 1, got 0")
+    assert_one_clear_error(
+        typed, "--search-seed: Input should be greater than or equal to 1, got 0"
+    )
     assert "run.toml" not in typed.err
     assert_one_clear_error(assigned, "--set: search.seed: Input should be greater than or equal")
 
@@ -290,7 +292,7 @@ def test_a_combination_that_cannot_be_is_refused_before_anything_begins(
     ("verb", "text", "named"),
     [
         (("run", "run.toml"), SPHERE, "--tier: say how much to spend"),
-        (("run", "run.toml", "--config", "run.toml"), SPHERE, "--config: the file is run.toml"),
+        (("run", "run.toml", "--config", "run.toml"), SPHERE, "No such option: --config"),
         (("run",), SPHERE, "FILE"),
         (("run", "run.toml", "--executor", "inline", "--address", "h:1"), SPHERE, "--address"),
         (("run", "run.toml", "--tier", "min"), SPHERE + "address = 'h:1'", "--address joins a Ray"),

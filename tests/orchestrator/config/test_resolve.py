@@ -1,6 +1,5 @@
 """Default < preset < profile < file < --set < flag, and `explain` names which one it was."""
 
-import inspect
 from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
@@ -9,11 +8,11 @@ from typing import Any
 import pytest
 
 from objectives.nanochat.config import NanochatConfig
-from orchestrator.cli.options import _check_options, _following_options, _phase_options
-from orchestrator.config.asked import FLAGS, Asked
+from orchestrator.cli.options import CONFIG, FOLLOWING, SEARCH, named
+from orchestrator.config.asked import Asked
 from orchestrator.config.explain import as_dict
+from orchestrator.config.flags import FLAGS
 from orchestrator.config.resolve import Given, Resolved, resolve
-from orchestrator.config.sections import SECTIONS, Top
 
 Make = Callable[..., Resolved]
 Typed = Callable[..., Asked]
@@ -23,12 +22,14 @@ MICRO = {"preset": 2, "profile": 1, "file": 5, "--set": 6}
 """Of micro_batch_size: what the preset `quick`, the profile `memory_efficient`, ... say."""
 
 
+NAMES = {"preset": "quick", "profile": "memory_efficient"}
+
+
 def layered(make: Make, layers: tuple[str, ...]) -> Resolved:
     return make(
         "[training]\nmicro_batch_size = 5\n" if "file" in layers else "",
         ["training.micro_batch_size=6"] if "--set" in layers else (),
-        preset="quick" if "preset" in layers else None,
-        profile="memory_efficient" if "profile" in layers else None,
+        flags={key: (NAMES[key], f"--{key}") for key in ("preset", "profile") if key in layers},
     )
 
 
@@ -61,11 +62,13 @@ def test_a_flag_goes_before_all_others(
 ) -> None:
     file = write('objective = "sphere"\n' + ("[search]\nseed = 5\n" if "file" in layers else ""))
     sets = ("--set", "search.seed=6") if "--set" in layers else ()
-    flags = ("--seed", "7") if "flag" in layers else ()
+    flags = ("--search-seed", "7") if "flag" in layers else ()
 
     asked = typed(file, *sets, *flags)
 
-    last = {"file": (5, f"file {file}"), "--set": (6, "--set"), "flag": (7, "--seed")}[layers[-1]]
+    last = {"file": (5, f"file {file}"), "--set": (6, "--set"), "flag": (7, "--search-seed")}[
+        layers[-1]
+    ]
     assert (asked.request.search_seed, asked.resolved.source("search.seed")) == last
 
 
@@ -79,7 +82,11 @@ def test_a_preset_may_be_named_by_file_by_set_and_by_flag(kind: str, resolved: M
     for own, name, source in (
         (resolved(text), first, f"file {resolved(text).file}"),
         (resolved(text, [f"{kind}={second}"]), second, "--set"),
-        (resolved(text, [f"{kind}={second}"], **{kind: third}), third, f"--{kind}"),
+        (
+            resolved(text, [f"{kind}={second}"], flags={kind: (third, f"--{kind}")}),
+            third,
+            f"--{kind}",
+        ),
     ):
         said = as_dict(own)
         assert (said[kind]["value"], said[kind]["source"]) == (name, source)
@@ -150,80 +157,62 @@ to = ["wandb"]
 """
 """Every key that an option has too, away from its default; but those that exclude each other."""
 
-OPTIONS: dict[str, tuple[str, Any]] = {
-    "objective": ("sphere", "sphere"),
-    "root": ("there", "there"),
-    "tier": ("min", "min"),
-    "run_id": ("other", "other"),
-    "search_seed": ("31", 31),
-    "method": ("guided", "guided"),
-    "sigma0": ("0.2", 0.2),
-    "population": ("8", 8),
-    "generations": ("4", 4),
-    "seeds_per_candidate": ("3", 3),
-    "warm_start": ("another", "another"),
-    "known": ("good.json", "good.json"),
-    "proxy": ("0.5", 0.5),
-    "run": ("followed", "followed"),
-    "variant": ("robust", "robust"),
-    "evaluation_seed": ("32", 32),
-    "limit_seconds": ("33", 33.0),
-    "stall_seconds": ("34", 34.0),
-    "assumed_seconds": ("35", 35.0),
-    "max_evals": ("1600", 1600),
-    "max_device_hours": ("36", 36.0),
-    "max_hours": ("37", 37.0),
-    "max_cost": ("38", 38.0),
-    "price": ("39", 39.0),
-    "window": ("40h", "40h"),
-    "safety_margin": ("41m", "41m"),
-    "confirm_seeds": ("42", 42),
-    "rung_factor": ("43", 43.0),
-    "rung_seeds": ("44", 44),
-    "patience": ("45", 45),
-    "min_improve": ("0.46", 0.46),
-    "executor": ("inline", "inline"),
-    "launcher": ("fork", "fork"),
-    "address": ("10.0.0.1:6379", "10.0.0.1:6379"),
-    "device": ("auto", "auto"),
-    "workers": ("1", 1),
-    "threads": ("2", 2),
-    "max_concurrent": ("48", 48),
-    "slots_dir": ("49", "49"),
-    "drain_seconds": ("47", 47.0),
-    "track": ("mlflow", ["mlflow"]),
+TYPED: dict[str, Any] = {
+    "objective": "sphere",
+    "runs_dir": "there",
+    "search.tier": "min",
+    "search.run_id": "other",
+    "search.seed": 31,
+    "search.method": "guided",
+    "search.sigma0": 0.2,
+    "search.population": 8,
+    "search.generations": 4,
+    "search.seeds_per_candidate": 3,
+    "search.warm_start": "another",
+    "search.proxy": 0.5,
+    "evaluation.seed": 32,
+    "evaluation.limit_seconds": 33.0,
+    "evaluation.stall_seconds": 34.0,
+    "evaluation.assume_eval_seconds": 35.0,
+    "budget.max_evals": 1600,
+    "budget.max_device_hours": 36.0,
+    "budget.max_hours": 37.0,
+    "budget.max_cost": 38.0,
+    "budget.price_per_device_hour": 39.0,
+    "budget.window": "40h",
+    "budget.safety_margin": "41m",
+    "verdict.confirm_seeds": 42,
+    "verdict.rung": 43.0,
+    "verdict.rung_seeds": 44,
+    "thresholds.patience_generations": 45,
+    "thresholds.patience_improve": 0.46,
+    "backend.executor": "inline",
+    "backend.launcher": "fork",
+    "backend.device": "auto",
+    "backend.workers": 1,
+    "backend.threads": 2,
+    "backend.max_concurrent": 48,
+    "backend.slots_dir": "49",
+    "backend.drain_seconds": 47.0,
+    "track.to": ["mlflow"],
 }
-"""Of every option that takes a value: what is typed, and what it is."""
+"""Of every key with an option that takes a value: another than the file's."""
 
-NO_VALUES = {
-    *("config", "preset", "profile", "settings", "thresholds", "seeds", "knobs"),
-    *("override", "reason", "accept_drift", "fork_run", "as_json"),
+NOT_TYPED = {
+    *("preset", "profile", "search.known", "search.from", "search.variant", "backend.address"),
+    *("backend.allow_network_fs", "backpressure.enabled"),
 }
-"""Options that are no value of a key."""
-
-ONLY_WITH_ANOTHER = {"known", "run", "variant", "address"}
-"""Options whose values the file cannot have beside the others."""
+"""What no file has beside the others, and what is no value."""
 
 
-def options() -> dict[str, inspect.Parameter]:
-    taken = (_phase_options, _following_options, _check_options)
-    return {n: p for one in taken for n, p in inspect.signature(one).parameters.items()}
+def test_every_key_with_an_option_is_tried() -> None:
+    assert set(FLAGS) == {*TYPED, *NOT_TYPED}
 
 
-def flag_of(name: str) -> str:
-    return str(options()[name].annotation.__metadata__[0].default)  # where typer keeps the first
-
-
-def test_every_option_is_a_value_of_a_key_or_known_to_be_none() -> None:
-    assert set(options()) == {*FLAGS, *NO_VALUES}
-    assert set(FLAGS) == {*OPTIONS, "allow_network_fs", "backpressure"}
-
-
-def test_every_key_that_an_option_sets_is_one_of_the_file() -> None:
-    for key in FLAGS.values():
-        table, _, name = key.partition(".")
-        known = SECTIONS[table].keys() if table in SECTIONS else {}
-        assert key in Top.model_fields or name in known or table == "thresholds", key
+def test_every_option_of_a_search_is_a_key_or_known_to_be_none() -> None:
+    names = {option.name for option in (*CONFIG, *FOLLOWING, *SEARCH)}
+    others = {"config", "settings", "thresholds", "override", "reason", "accept_drift", "fork_run"}
+    assert names == {*map(named, FLAGS), *others}
 
 
 def test_options_that_are_not_given_leave_the_file_its_say(
@@ -233,7 +222,7 @@ def test_options_that_are_not_given_leave_the_file_its_say(
 
     asked = typed(file)
 
-    keys = {key for name, key in FLAGS.items() if name not in ONLY_WITH_ANOTHER}
+    keys = {*TYPED, "backend.allow_network_fs", "backpressure.enabled"}
     assert {asked.resolved.source(key) for key in keys} == {f"file {file}"}
     request, conduct = asked.request, asked.conduct
     assert (request.search_seed, request.evaluation_seed, request.tier) == (11, 13, "max")
@@ -256,33 +245,48 @@ def test_options_that_are_not_given_leave_the_file_its_say(
     assert asked.assumed_seconds == 16.0
 
 
-@pytest.mark.parametrize("name", sorted(set(OPTIONS) - ONLY_WITH_ANOTHER))
+@pytest.mark.parametrize("key", TYPED)
 def test_an_option_that_is_given_goes_before_the_file(
-    name: str, write: Callable[..., Path], typed: Typed
+    key: str, write: Callable[..., Path], typed: Typed
 ) -> None:
-    text, value = OPTIONS[name]
+    value, flag = TYPED[key], FLAGS[key].name
 
-    asked = typed(write(FILE), flag_of(name), text)
+    asked = typed(write(FILE), flag, str(value[0] if isinstance(value, list) else value))
 
-    key = FLAGS[name]
-    assert as_dict(asked.resolved)[key] == {"value": value, "source": flag_of(name)}
-    others = {k for n, k in FLAGS.items() if n not in ONLY_WITH_ANOTHER and k != key}
-    assert {asked.resolved.source(other) for other in others} == {f"file {asked.resolved.file}"}
+    assert as_dict(asked.resolved)[key] == {"value": value, "source": flag}
+    others = {asked.resolved.source(other) for other in TYPED if other != key}
+    assert others == {f"file {asked.resolved.file}"}
 
 
 @pytest.mark.parametrize(
-    ("name", "text"),
-    [("search_seed", "1"), ("safety_margin", "30m"), ("price", "0"), ("executor", "ray")],
+    ("key", "text"),
+    [
+        ("search.seed", "1"),
+        ("budget.safety_margin", "30m"),
+        ("budget.price_per_device_hour", "0"),
+        ("backend.executor", "ray"),
+    ],
 )
 def test_an_option_that_is_given_its_own_default_goes_before_the_file_too(
-    name: str, text: str, write: Callable[..., Path], typed: Typed
+    key: str, text: str, write: Callable[..., Path], typed: Typed
 ) -> None:
     without_cost = FILE.replace("max_cost = 20.0\n", "")
 
-    asked = typed(write(without_cost), flag_of(name), text)
+    asked = typed(write(without_cost), FLAGS[key].name, text)
 
-    assert asked.resolved.source(FLAGS[name]) == flag_of(name)
-    assert str(as_dict(asked.resolved)[FLAGS[name]]["value"]).removesuffix(".0") == text
+    assert asked.resolved.source(key) == FLAGS[key].name
+    assert str(as_dict(asked.resolved)[key]["value"]).removesuffix(".0") == text
+
+
+@pytest.mark.parametrize(
+    ("old", "key"), [(old, key) for key, said in FLAGS.items() for old in said.spellings[1:]]
+)
+def test_an_older_spelling_says_the_same(
+    old: str, key: str, write: Callable[..., Path], typed: Typed
+) -> None:
+    asked = typed(write(FILE), old, str(TYPED[key]))
+
+    assert as_dict(asked.resolved)[key] == {"value": TYPED[key], "source": FLAGS[key].name}
 
 
 def test_back_pressure_that_a_file_turns_on_can_be_turned_off(

@@ -162,7 +162,7 @@ def test_patience_stops_a_search_that_does_not_get_better_and_can_be_overridden(
     onward = ("--override", "patience", "--reason", "let it")
     again = command(*PHASE1, "--tier", "target", "--confirm-seeds", "0", *plateau, *onward)
     assert again.code == 4
-    assert "Generation 3 of 15" in again.out
+    assert "Generation 2 (3 of 15)" in again.out
 
 
 def test_what_a_search_out_of_patience_found_is_compared_all_the_same(command: "Command") -> None:

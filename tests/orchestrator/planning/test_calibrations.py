@@ -26,7 +26,7 @@ NOISY = {"noise": 0.01}
 def calibrate(command: "Command") -> Calibrate:
     """`calibrate` on four seeds of a sphere, with more options."""
     known = ("--objective", "sphere", "--executor", "inline", "--workers", "1", "--set")
-    return lambda *more: command("calibrate", *known, "noise=0.01", "--repeats", "4", *more)
+    return lambda *more: command("calibrate", *known, "noise=0.01", "--seeds", "4", *more)
 
 
 @pytest.fixture

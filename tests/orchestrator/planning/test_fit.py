@@ -397,7 +397,7 @@ def test_looking_at_what_fits_writes_nothing(command: "Command", tmp_path: Path)
 def test_the_choice_is_written_and_the_file_begins_that_run(
     command: "Command", tmp_path: Path
 ) -> None:
-    answer = fit(command, "--window", "2h", "--apply", "search.toml")
+    answer = fit(command, "--window", "2h", "--out", "search.toml")
     assert answer.code == 0, answer.err
     assert "+generations = 10" in answer.out
     assert [path.name for path in tmp_path.iterdir()] == ["search.toml"]
@@ -413,7 +413,7 @@ def test_the_choice_is_written_and_the_file_begins_that_run(
 
 
 def test_another_choice_can_be_written(command: "Command", tmp_path: Path) -> None:
-    answer = fit(command, "--window", "2h", "--apply", "search.toml", "--choice", "4")
+    answer = fit(command, "--window", "2h", "--out", "search.toml", "--choice", "4")
     assert answer.code == 0, answer.err
     found = tomllib.loads((tmp_path / "search.toml").read_text())
     assert found["training"]["effort"] < 1
@@ -435,14 +435,14 @@ def test_what_a_file_says_besides_stays_with_its_comments(
     path = tmp_path / "search.toml"
     path.write_text(before)
     more = ("--config", "search.toml", "--fit", "--generations", "60", "--window", "2h")
-    answer = command("plan", "phase1", *more, "--apply", "search.toml")
+    answer = command("plan", "phase1", *more, "--out", "search.toml")
     assert answer.code == 0, answer.err
     after = path.read_text()
     assert after.startswith('# mine\nobjective = "sphere"  # round\n')
     assert 'tier = "max"  # a lot\n' in after
     assert tomllib.loads(after)["search"]["generations"] == 10
     assert "-generations = 3" in answer.out
-    assert command("plan", "phase1", *more, "--apply", "search.toml").out.count("says so already")
+    assert command("plan", "phase1", *more, "--out", "search.toml").out.count("says so already")
     assert path.read_text() == after
 
 
@@ -450,7 +450,7 @@ def test_a_file_that_was_not_planned_with_is_not_written(
     command: "Command", tmp_path: Path
 ) -> None:
     (tmp_path / "search.toml").write_text("# mine\n")
-    answer = fit(command, "--window", "2h", "--apply", "search.toml")
+    answer = fit(command, "--window", "2h", "--out", "search.toml")
     assert answer.code == 2
     assert "plan with --config search.toml too" in answer.err
     assert (tmp_path / "search.toml").read_text() == "# mine\n"
@@ -459,10 +459,10 @@ def test_a_file_that_was_not_planned_with_is_not_written(
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (("--window", "31m", "--apply", "f.toml"), "--apply: nothing fits into 1 min 00 s"),
-        (("--window", "2h", "--apply", "f.toml", "--choice", "9"), "--choice: expected 1 to 4"),
-        (("--window", "2h", "--apply", "f.toml", "--choice", "1"), "as asked does not fit"),
-        (("--window", "2h", "--choice", "1"), "--choice says which one --apply FILE writes"),
+        (("--window", "31m", "--out", "f.toml"), "--out: nothing fits into 1 min 00 s"),
+        (("--window", "2h", "--out", "f.toml", "--choice", "9"), "--choice: expected 1 to 4"),
+        (("--window", "2h", "--out", "f.toml", "--choice", "1"), "as asked does not fit"),
+        (("--window", "2h", "--choice", "1"), "--choice says which one --out FILE writes"),
         ((), "--fit: into what?"),
     ],
 )
@@ -476,9 +476,9 @@ def test_what_cannot_be_applied_is_refused_and_nothing_written(
 
 
 def test_apply_without_fit_is_refused(command: "Command") -> None:
-    answer = command("plan", "phase1", *FITTED, "--apply", "f.toml")
+    answer = command("plan", "phase1", *FITTED, "--out", "f.toml")
     assert answer.code == 2
-    assert "--apply and --choice go with --fit" in answer.err
+    assert "--out and --choice go with --fit" in answer.err
 
 
 def test_a_program_gets_the_choices_and_the_profiles(command: "Command") -> None:

@@ -15,7 +15,6 @@ from orchestrator.planning.calibrations import find_calibration
 from orchestrator.planning.memory import (
     measured_peaks,
     memory_line,
-    parse_sizes,
     with_micro_batch,
 )
 
@@ -111,16 +110,6 @@ def test_a_size_that_cannot_be_is_refused(objective: Objective, size: int, said:
         with_micro_batch(objective, size)
 
 
-def test_sizes_are_read_once_each_in_order() -> None:
-    assert parse_sizes("4, 1,4") == (1, 4)
-
-
-@pytest.mark.parametrize("text", ["", "1,", "0,4", "-1", "1.5", "a"])
-def test_what_is_no_size_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="--micro-batches: expected sizes such as 1,4"):
-        parse_sizes(text)
-
-
 def test_a_batch_that_fits_whole_is_said_to(make_entry: "MakeEntry") -> None:
     objective = nanochat(micro_batch_size=4)
     entries = [
@@ -138,7 +127,7 @@ def test_two_sizes_are_measured_on_record_and_planned_with_by_nobody(
 ) -> None:
     settings = ("target_flops=5e8", "val_windows=20", "n_embd=8", "micro_batch_size=4")
     small = [part for one in (*settings, "n_layer=1") for part in ("--set", one)]
-    how = ("--executor", "inline", "--workers", "1", "--repeats", "1", "--json")
+    how = ("--executor", "inline", "--workers", "1", "--seeds", "1", "--json")
     answer = command("calibrate", *small, *how, "--micro-batches", "1,4")
     assert answer.code == 0, answer.err
     found = orjson.loads(answer.out)

@@ -320,7 +320,7 @@ def test_a_cap_that_it_would_not_keep_within_fails(
 def test_a_window_that_is_over_leaves_nothing(calibrated: Calibrated) -> None:
     late = Window(until=NOW - timedelta(hours=1))
     found = target(based_on(calibrated((3.00, 3.02, 3.04))), window=late)
-    (item,) = (item for item in found.items if item.question == "Is the wall time acceptable?")
+    (item,) = (item for item in found.items if item.question == "Is the wall clock acceptable?")
     assert (item.verdict, item.why.split(", ")[1]) == ("fail", "0 s are there")
 
 

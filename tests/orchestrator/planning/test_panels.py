@@ -19,7 +19,7 @@ from budgets.verdict.conditions import conditions
 from budgets.verdict.finalists import BASELINE, winner
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.cli import terminal
+from orchestrator.cli import conducting, terminal
 from orchestrator.planning.panels import Confirming, panel
 from orchestrator.planning.plan import search_plan
 from orchestrator.planning.request import Confirm, Request
@@ -167,7 +167,7 @@ def test_a_go_leaves_with_0_and_a_no_go_with_4(
 ) -> None:
     result = no_go if code else go
     with pytest.raises(typer.Exit) as leaving:
-        terminal.finish(result, NobodyStops(), Live(terminal.console()), as_json=True)
+        conducting.finish(result, NobodyStops(), Live(terminal.console()), as_json=True)
     assert leaving.value.exit_code == code
     found = orjson.loads(capfdbinary.readouterr().out)
     assert result.state.decided is not None

@@ -416,12 +416,12 @@ def test_a_search_and_a_check_of_its_recommendation_by_the_command_line(
     )
     assert found.code == 0
     assert "Generation 0 short as well, to see if both agree: 8 evaluations." in found.out
-    assert "Generation 2 of 3, short: best" in found.out
+    assert "Generation 1 (2 of 3), short: best" in found.out
     assert "1 short" in found.out
     assert "Generation 0 showed agreement: generation 1 short; then the last" in found.out
 
     run = "target-sphere-s1"
-    checked = command("proxy", "check", "--run", run, "--executor", "inline", "--workers", "1")
+    checked = command("proxy", "check", run, "--executor", "inline", "--workers", "1")
     assert checked.code == 0
     assert f"around what {run} recommends" in checked.out
 
@@ -431,7 +431,7 @@ def test_a_search_and_a_check_of_its_recommendation_by_the_command_line(
     [
         (("--fraction", "1.5"), "expected a number between 0 and 1, got 1.5"),
         (("--candidates", "7"), "greater than or equal to 8, got '7'"),
-        (("--run", "nowhere"), "no run 'nowhere'"),
+        (("nowhere",), "no run 'nowhere'"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(

@@ -18,7 +18,8 @@ from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.best.training import training_name
 from orchestrator.cli.analyze import same_objective
-from orchestrator.cli.options import check_command, phase_command
+from orchestrator.cli.given import search_command
+from orchestrator.cli.space import check_command
 from orchestrator.planning.differences import differences
 from orchestrator.planning.plan import search_plan
 from orchestrator.planning.request import Confirm, Follows, Request
@@ -37,11 +38,11 @@ def parsed(words: Sequence[str]) -> Any:
     """What the command line makes of them."""
     heard: list[Any] = []
     app = typer.Typer()
-    app.command("phase1")(phase_command(heard.append, "phase1"))
-    app.command("phase2")(phase_command(heard.append, "phase2"))
+    app.command("phase1")(search_command(heard.append, "phase1"))
+    app.command("phase2")(search_command(heard.append, "phase2"))
     space = typer.Typer()
     space.callback()(lambda: None)
-    space.command("check")(check_command(heard.append))
+    space.command("check")(check_command(lambda request, _: heard.append(request)))
     app.add_typer(space, name="space")
     app(list(words), standalone_mode=False)
     return heard[0]
@@ -50,7 +51,7 @@ def parsed(words: Sequence[str]) -> Any:
 def planned_again(directory: Path, state: RunState) -> Plan:
     asked, plan = parsed(again(directory, state)), state.planned
     if plan.search is None:
-        found: Plan = asked.request.plan(plan.devices, plan.calibration)
+        found: Plan = asked.plan(plan.devices, plan.calibration)
         return found
     calibration, seconds = plan.calibration, asked.assumed_seconds
     if seconds is not None:
@@ -255,7 +256,7 @@ def test_a_calibration_made_for_a_run_is_that_runs(finished_run: Path) -> None:
 
 def test_a_calibration_by_itself_is_made_again(command: Callable[..., Any], tmp_path: Path) -> None:
     made = command(
-        *("calibrate", "--objective", "sphere", "--set", "noise=0.025", "--repeats", "3"),
+        *("calibrate", "--objective", "sphere", "--set", "noise=0.025", "--seeds", "3"),
         *("--executor", "inline", "--workers", "1"),
     )
     assert made.code == 0, made.err
@@ -265,7 +266,7 @@ def test_a_calibration_by_itself_is_made_again(command: Callable[..., Any], tmp_
     words = again(directory.relative_to(tmp_path), state)
     repeated = command(*words, "--executor", "inline", "--json")
 
-    assert words[:5] == ("calibrate", "--repeats", "3", "--objective", "sphere")
+    assert words[:5] == ("calibrate", "--seeds", "3", "--objective", "sphere")
     assert repeated.code == 0, repeated.err
     assert load_state(directory).head == state.head  # it was found, not made anew
 

@@ -132,21 +132,21 @@ def test_a_plan_alone_has_not_begun(finished_run: Path, tmp_path: Path) -> None:
 def test_a_run_in_which_nothing_has_ended_says_so() -> None:
     story = Story(in_two_knobs())
     found = asked(story)
-    assert found.title == "Running"
+    assert found.title == "In progress"
     assert found.found == "Nothing yet: no evaluation has ended."
     assert found.commands[0] == "python -m orchestrator status judged --watch"
 
 
 def test_a_run_that_goes_on_says_what_it_seems_and_that_this_is_no_evidence() -> None:
     found = asked(told_of(in_two_knobs(), generations=GENERATIONS[:2]))
-    assert (found.title, found.mood) == ("Running", "open")
+    assert (found.title, found.mood) == ("In progress", "open")
     assert "Not known yet" in found.found
     assert "Only fresh seeds will tell." in found.luck
     assert "%" not in found.luck
     assert "no evidence" in found.sure
-    assert found.meaning.startswith("Last heard of. It may have stopped since")
+    assert found.meaning.startswith("As of its last record. It may have been interrupted")
     assert "nothing paid is lost" in found.otherwise
-    assert "while a process still has the run, it is refused" in found.otherwise
+    assert "while another process has the run" in found.otherwise
     assert "the comparison on fresh seeds included." in found.sentence
 
 
@@ -313,7 +313,7 @@ def test_the_cost_says_how_long_devices_ran_and_how_many_evaluations_failed() ->
     story.evaluate(0, charged_ms=60_000)
     story.evaluate(1, Status.ERROR, charged_ms=20_000)
     found = asked(story).cost
-    assert "; 1 min 40 s on the clock; 1 min 20 s of device time on 2 x some processor; " in found
+    assert "; 1 min 40 s of wall clock; 1 min 20 s of device time on 2 x some processor; " in found
     assert found.endswith("; 1 failed.")
 
 
@@ -326,7 +326,7 @@ def test_what_a_person_let_pass_does_not_hold_the_answer_up() -> None:
         rule="crash_rate", generation=0, decision="pause", observed=0.75, limit=0.1, evidence="x"
     )
     story.say(fired, Overridden(rule="crash_rate", generation=0, reason="known"))
-    assert asked(story).title == "Running"
+    assert asked(story).title == "In progress"
 
 
 def test_an_assumed_time_is_no_calibration_to_pay_for() -> None:
@@ -338,7 +338,7 @@ def test_a_campaign_that_goes_on_is_not_judged(campaign: Path) -> None:
     lines = (campaign / LEDGER).read_bytes().splitlines(keepends=True)
     (campaign / LEDGER).write_bytes(b"".join(lines[:9]))
     found = report(campaign).answer
-    assert found.title == "Running"
+    assert found.title == "In progress"
     assert "nothing is judged before the last one is" in found.found
-    assert "watched while it grows" in found.sure
+    assert "intervals are not valid" in found.sure
     assert found.luck == ""

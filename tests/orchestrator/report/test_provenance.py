@@ -67,7 +67,7 @@ def test_the_terms_are_in_words(finished_run: Path, confirmed_run: Path) -> None
     assumed = provenance(confirmed_run, load_state(confirmed_run))
 
     assert found.caps == {"evaluations": "16"}
-    assert found.limits["wall clock"] == "60 s, and 5 s to end"
+    assert found.limits["time limit"] == "60 s, and 5 s to end"
     assert found.search["method"] == "guided"
     assert found.search["generations"] == "2"
     assert found.calibration is not None

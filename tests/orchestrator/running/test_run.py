@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from budgets.events import Event, Reserved, Settled, Status
+from budgets.events import Event, Reserved, Settled, Status, Withdrawn
 from budgets.fold import fold
 from budgets.ledger.chain import LEDGER, read
 from budgets.ledger.head import HEAD
@@ -19,7 +19,7 @@ from orchestrator.execution.executors import EngineError, InlineExecutor
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.recorded import Result
 from orchestrator.running import artifacts
-from orchestrator.running.run import PlanChangedError
+from orchestrator.running.run import PlanChangedError, Run
 from orchestrator.running.session import system_clock
 
 RunSearch = Callable[..., Result]
@@ -384,3 +384,12 @@ def test_the_state_in_memory_is_what_the_ledger_says(tmp_path: Path, run_search:
     result = run_search(tmp_path, **NOISY)
 
     assert result.state == fold(read(result.directory / LEDGER).records)
+
+
+def test_who_watches_a_run_hears_of_a_record_after_who_did_before() -> None:
+    heard: list[str] = []
+    unused: Any = None
+    run = Run(unused, unused, unused, lambda state, event: heard.append("first"))
+    run.watch(lambda state, event: heard.append("second"))
+    run.observe(unused, Withdrawn(device="gpu 1", why="it is used"))
+    assert heard == ["first", "second"]

@@ -22,7 +22,7 @@ from budgets.ledger.writer import BALLAST, Clock, LedgerStorageError
 from budgets.report.model import budget_report
 from budgets.state import RunState
 from budgets.terms import Window
-from orchestrator.cli import terminal
+from orchestrator.cli import conducting, terminal
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.evaluate import Outcome, Slots
 from orchestrator.execution.executors import InlineExecutor
@@ -274,8 +274,8 @@ def test_a_pause_for_want_of_room_is_exit_8(run: Path) -> None:
     trigger = disk_full(0, "the disk is full; make room and repeat the command")
     result = Result(run, state, Verdict("pause", (trigger,), trigger.evidence))
     with pytest.raises(typer.Exit) as leaving:
-        terminal.finish(result, NobodyStops(), Live(terminal.console(stderr=True)), as_json=False)
-    assert leaving.value.exit_code == terminal.EXIT_STORAGE == 8
+        conducting.finish(result, NobodyStops(), Live(terminal.console(stderr=True)), as_json=False)
+    assert leaving.value.exit_code == conducting.EXIT_STORAGE == 8
 
 
 class NobodyStops:

@@ -127,7 +127,7 @@ def test_the_list_follows_a_run_and_finds_a_new_one(tab: Tab, site: "Site", grow
     expect(tab.page.locator("main")).to_contain_text("one that begins appears by itself")
     run = grow()
     run.write_until("settled")
-    tab.until("Running: 0 of 2 generations", "main")
+    tab.until("0 of 2 generations", "main")
     bar = tab.page.locator("#running progress")
     before = float(bar.get_attribute("value") or 0)
     run.write_until("generation_told")
@@ -143,9 +143,9 @@ def test_a_runs_page_follows_it_to_its_end(
     run = grow(of=confirmed_run)
     run.write_until("settled")
     tab.page.goto(site.url + site.address("growing"))
-    tab.until("generation 1 of 2", "[data-text=course]")
+    tab.until("generation 0 (1 of 2)", "[data-text=course]")
     tab.until("1 ok", "[data-text=counts]")
-    expect(tab.page.locator("main h1")).to_contain_text("Running")
+    expect(tab.page.locator("main h1")).to_contain_text("In progress")
     run.write_until("settled")
     tab.until("2 ok", "[data-text=counts]")
     run.write_until("generation_told")
@@ -183,7 +183,7 @@ PLACE = """() => [
 def test_what_is_selected_is_not_taken_away(tab: Tab, site: "Site", grow: Grow) -> None:
     run = grow(records=12)
     tab.page.goto(site.url + site.address("growing"))
-    tab.until("Running", "main h1")
+    tab.until("In progress", "main h1")
     tab.page.evaluate("getSelection().selectAllChildren(document.querySelector('main h1'))")
     run.finish()
     tab.until("finished", ".live .standing")
@@ -191,7 +191,7 @@ def test_what_is_selected_is_not_taken_away(tab: Tab, site: "Site", grow: Grow) 
     for _ in range(3):
         with tab.page.expect_response("**/state"):
             tab.page.evaluate("dispatchEvent(new Event('online'))")
-    assert tab.page.locator("main h1").inner_text() == "Running"
+    assert tab.page.locator("main h1").inner_text() == "In progress"
     tab.page.evaluate("getSelection().empty()")
     tab.until("Smoke test", "main")
 
@@ -240,7 +240,7 @@ def test_a_server_that_is_gone_is_said_and_one_that_is_back_is_followed(
             expect(tab.page.locator("#connection")).to_be_hidden()
         tab.until("The server does not answer", "#connection")
         expect(tab.page.locator("#connection")).to_contain_text("as it was at")
-        assert "Running: 0 of 2" in tab.page.locator("main").inner_text()
+        assert "0 of 2" in tab.page.locator("main").inner_text()
         run.finish()
         with serve(tmp_path / "runs", port=site.server.server_port):
             tab.page.wait_for_function(IS_BACK, polling=50)
@@ -294,8 +294,8 @@ def test_without_a_script_the_pages_read_as_well(
         page = context.new_page()
         page.goto(site.url)
         page.locator("#running a").click()
-        assert "Running" in page.locator("main h1").inner_text()
-        assert "generation 1 of 2" in page.locator(".live").inner_text()
+        assert "In progress" in page.locator("main h1").inner_text()
+        assert "generation 0 (1 of 2)" in page.locator(".live").inner_text()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -48,10 +48,10 @@ def test_a_run_is_listed_as_it_goes_on(runs: Catalogue, grow: Grow) -> None:
     run.write_until("settled")
     entry = only(runs)
     assert (entry.standing, entry.mood, entry.phase) == ("running", "open", "phase1")
-    assert entry.sentence == "Running: 0 of 2 generations finished."
+    assert entry.sentence == "0 of 2 generations finished."
     assert entry.progress == pytest.approx(1 / 16)
     run.write_until("generation_told")
-    assert only(runs).sentence == "Running: 1 of 2 generations finished."
+    assert only(runs).sentence == "1 of 2 generations finished."
     run.finish()
     entry = only(runs)
     assert (entry.standing, entry.progress) == ("finished", 1.0)
@@ -72,11 +72,11 @@ def test_a_run_that_nobody_carries_out_is_interrupted(
 ) -> None:
     grow(records=12)
     assert only(runs).standing == "running"
-    monkeypatch.setattr("orchestrator.records.heard.owner_is_gone", lambda owner: True)
+    monkeypatch.setattr("orchestrator.records.standing.owner_is_gone", lambda owner: True)
     entry = only(runs)
     assert (entry.standing, entry.mood) == ("interrupted", "trouble")
     assert entry.sentence == (
-        "Interrupted: 0 of 2 generations finished. Repeat the command that began it to go on."
+        "0 of 2 generations finished. Repeat the command that began it to go on."
     )
 
 

@@ -100,9 +100,9 @@ def test_a_runs_page_has_its_report_and_what_it_does_now(routes: Routes, grow: G
     page = get(routes, only(routes)).body.decode()
     report = content(collect.report(run.directory))
     assert report in page
-    assert "generation 1 of 2" in page
+    assert "generation 0 (1 of 2)" in page
     text = state(routes, only(routes))["text"]
-    assert text["course"] == "generation 1 of 2"
+    assert text["course"] == "generation 0 (1 of 2)"
     assert text["counts"].startswith("1 ok")
     assert text["standing"] == "running"
 

@@ -29,7 +29,7 @@ def test_a_run_that_nobody_carries_out_ends_at_no_time_and_evaluates_nothing(
 ) -> None:
     run = grow(records=12)
     going = head(run.directory)
-    monkeypatch.setattr("orchestrator.records.heard.owner_is_gone", lambda owner: True)
+    monkeypatch.setattr("orchestrator.records.standing.owner_is_gone", lambda owner: True)
     left = head(run.directory)
 
     assert going.text["ends"].startswith("at about ")

@@ -69,7 +69,7 @@ def test_a_search_that_meets_its_limit_is_requeued_and_then_finishes(
     assert 3 <= before < 16
     again = cluster.run("/bin/bash", str(run / "run.slurm"), SLURM_RESTART_COUNT="1")
     assert again.returncode == 0, again.stdout + again.stderr
-    assert f"Taking up phase1 run: {before} of 16 settled" in again.stdout
+    assert f"Resuming phase1 run: {before} of 16 settled" in again.stdout
     whole = exported(command, tmp_path, SEARCH, "whole") / "run"
     assert command("run", str(whole / "config.toml")).code == 0
     assert found(run / "phase1" / "run") == found(whole / "phase1" / "run")

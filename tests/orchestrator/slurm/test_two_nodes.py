@@ -78,7 +78,7 @@ def test_a_search_over_two_nodes_drains_is_requeued_and_finishes(
     assert cluster.asked("scontrol") == ["requeue 77"]
     assert "Got SIGUSR1" in said["slurm-1.out"]
     assert "Done (exit code 0)" in said["slurm-1.out"]
-    assert "Taking up phase1 run" in said["run.out"]
+    assert "Resuming phase1 run" in said["run.out"]
     events = [record.event for record in read(run / "phase1" / "run" / LEDGER).records]
     settled = [event for event in events if isinstance(event, Settled)]
     assert len(settled) == 16

@@ -31,7 +31,7 @@ def test_a_run_is_told_and_the_command_that_shows_it_is_named(
     ledger = (run / LEDGER).read_bytes()
     answer = command("track", RUN, "--to", "tensorboard")
     assert answer.code == 0, answer.err
-    assert answer.out == f"tensorboard: 39 records told. Look: tensorboard --logdir {files}\n"
+    assert answer.out == f"tensorboard: 39 records logged. Look: tensorboard --logdir {files}\n"
     assert len(list(files.iterdir())) == 1
     assert (run / LEDGER).read_bytes() == ledger
 
@@ -41,7 +41,7 @@ def test_anew_makes_what_was_told_again(command: "Command", run: Path, files: Pa
     (before,) = files.iterdir()
     content = before.read_bytes()
     (files / "stray").write_text("of an older version")
-    assert command("track", RUN, "--to", "tensorboard", "--anew").code == 0
+    assert command("track", RUN, "--to", "tensorboard", "--rebuild").code == 0
     (after,) = files.iterdir()
     assert len(after.read_bytes()) == len(content)
 
@@ -115,7 +115,7 @@ def test_what_is_told_elsewhere_is_not_made_anew_here(
     command: "Command", run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
-    answer = command("track", RUN, "--to", "mlflow", "--anew")
+    answer = command("track", RUN, "--to", "mlflow", "--rebuild")
     assert answer.code == 2
     assert "MLFLOW_TRACKING_URI is set" in answer.err
 
@@ -126,7 +126,7 @@ def test_a_run_that_somebody_tells_already_is_left_to_them(command: "Command", r
     place.lock(0.0, lambda: False)
     answer = command("track", RUN, "--to", "tensorboard")
     assert answer.code == 8
-    assert "another process is telling tensorboard of this run" in answer.out
+    assert "another process is logging this run to tensorboard" in answer.out
 
 
 SPHERE = (
@@ -180,7 +180,7 @@ def test_a_file_that_names_no_tracker_is_refused(
 def test_trackers_are_for_a_training_not_for_a_look(command: "Command", run: Path) -> None:
     answer = command("best", RUN, "--track", "wandb")
     assert answer.code == 2
-    assert "--track: trackers are told of a training, so expected --train too" in answer.err
+    assert "--track: a training is logged to trackers, so expected --train too" in answer.err
 
 
 def test_a_training_of_what_is_best_is_told_too(command: "Command", run: Path) -> None:
@@ -205,4 +205,4 @@ def test_a_run_that_goes_on_is_followed_until_it_ends(cli: "Cli") -> None:
     going.communicate()
     assert going.returncode == 0
     records = len((run / LEDGER).read_bytes().splitlines())
-    assert f"tensorboard: {records} records told" in followed.stdout
+    assert f"tensorboard: {records} records logged" in followed.stdout

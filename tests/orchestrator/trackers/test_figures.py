@@ -11,11 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from budgets.calibration import best_of_noise
 from budgets.events import Status
+from budgets.terms import Caps, Envelope
 from orchestrator.planning.request import Confirm
 from orchestrator.records.metrics import METRICS
 from orchestrator.records.recorded import Result, load_state
-from orchestrator.trackers.figures import Figures, plain_name
+from orchestrator.trackers.figures import Figures, Reading, plain_name
+from tests.budgets.conftest import Story, confirmed_plan
 
 AllFigures = Callable[[Path], list[Figures]]
 CurvesOf = Callable[[list[Figures]], dict[str, dict[int, float]]]
@@ -83,6 +86,26 @@ def test_the_baseline_is_a_line_with_its_noise(
     assert found["baseline/noise_low"][8] == pytest.approx(mean - 2 * sd)
     assert found["baseline/noise_high"][8] == pytest.approx(mean + 2 * sd)
     assert found["baseline/best_by_luck"][16] < found["baseline/best_by_luck"][8] < mean
+
+
+def test_noise_and_luck_are_those_of_candidates_that_they_stand_beside() -> None:
+    plan = confirmed_plan(
+        resolved=Envelope(population=4, generations=3, seeds_per_candidate=4),
+        caps=Caps(evaluations=48),
+    )
+    story, reading = Story(plan), Reading()
+    story.ask(seeds=(5, 6, 7, 8))
+    for candidate in range(4):
+        for seed in (5, 6, 7, 8):
+            story.evaluate(candidate, 1.0, seed=seed)
+    story.tell()
+    found = reading.figures(story.state, story.records[-1])
+    assert found is not None
+    one_candidate = 0.005 / 2  # a mean over 4 seeds
+    assert found.values["baseline/noise_low"] == pytest.approx(1.0 - 2 * one_candidate)
+    assert found.values["baseline/noise_high"] == pytest.approx(1.0 + 2 * one_candidate)
+    expected = 1.0 - one_candidate * best_of_noise(4)
+    assert found.values["baseline/best_by_luck"] == pytest.approx(expected)
 
 
 def test_failures_are_counted_by_status_and_have_no_score(

@@ -196,7 +196,7 @@ def test_who_watches_ends_with_a_run_that_nobody_carries_out(
         waited.append(seconds)
         return len(waited) < 100
 
-    monkeypatch.setattr("orchestrator.records.heard.owner_is_gone", lambda _: next(gone))
+    monkeypatch.setattr("orchestrator.records.standing.owner_is_gone", lambda _: next(gone))
     Follower(place_of(tracked), lambda: notebook, {}).follow(more, watch=True)
     assert waited.count(follow.POLL_SECONDS) == 3
     assert [is_over for _, is_over in notebook.summaries] == [False]

@@ -45,7 +45,7 @@ def test_a_link_is_not_followed(tmp_path: Path, name: str) -> None:
 def test_one_process_tells_at_a_time(its: Place) -> None:
     first = its.lock(0.0, lambda: False)
     began = time.monotonic()
-    with pytest.raises(ValueError, match="another process is telling mlflow of this run"):
+    with pytest.raises(ValueError, match="another process is logging this run to mlflow"):
         its.lock(0.1, lambda: False)
     with pytest.raises(ValueError, match="another process"):
         its.lock(60.0, lambda: True)

@@ -6,8 +6,8 @@ import orjson
 import pytest
 
 from budgets.terms import Plan
+from orchestrator.records.recommended import best_of
 from orchestrator.records.recorded import load_state
-from orchestrator.records.standing import best_of
 from orchestrator.trackers.terms import LONGEST, config, summary
 
 

@@ -44,8 +44,8 @@ def test_an_untouched_confirmed_run_holds_in_every_respect(run: Path) -> None:
     found = verify(run)
     assert found.divergence is None
     said = {line.partition(":")[0]: line for line in found.held}
-    assert "8 evaluations, 18 beside the search" in said["accounts"]
-    assert "none of the 6 beside the search is one of them" in said["evaluation seeds"]
+    assert "8 evaluations, 18 for the comparison" in said["accounts"]
+    assert "none of the 6 of the comparison is one of them" in said["evaluation seeds"]
     assert "4 panels are what the plan" in said["decision"]
     assert "so is go_persists" in said["decision"]
     assert "26 attempts' own files agree" in said["settlements"]

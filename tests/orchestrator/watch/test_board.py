@@ -11,7 +11,8 @@ from budgets.campaign.effects import campaign_report
 from budgets.campaign.matrix import Cell, Matrix
 from budgets.terms import CampaignTerms, Condition
 from orchestrator.campaign.status import Board
-from orchestrator.watch.board import SHARE, AsJson, AsLines, Listing, OnTerminal, watch_board
+from orchestrator.watch.board import BOARD, SHARE, Listing, watch_board
+from orchestrator.watch.readers import AsJson, AsLines, OnTerminal
 from orchestrator.watch.screen import Page
 from tests.orchestrator.watch.conftest import Terminal
 
@@ -34,7 +35,7 @@ def board(*cells: Cell) -> Board:
         directory=Path("campaign/sizes"),
         matrix=matrix,
         report=campaign_report(matrix, 0.05, is_over=False, measure="score"),
-        whose=f"{running} of {len(cells)} runs are being carried out",
+        whose=f"{running} of {len(cells)} runs running",
         sentence="It goes on.",
         objective="sphere",
     )
@@ -74,12 +75,12 @@ def test_many_ledgers_are_read_less_often() -> None:
 
 
 def test_a_pipe_hears_of_cells_that_stand_otherwise(capsys: pytest.CaptureFixture[str]) -> None:
-    reader = AsLines()
+    reader = AsLines(BOARD)
     assert reader.see(board(runs(), WAITS))
     assert reader.see(board(runs(6.0), WAITS))
     assert reader.see(board(OK, runs()))
     assert capsys.readouterr().out.splitlines() == [
-        "campaign/sizes: 1 of 2 runs are being carried out",
+        "campaign/sizes: 1 of 2 runs running",
         "a�[2J, seed 1: running 3/16",
         "a�[2J, seed 2: pending",
         "a�[2J, seed 1: ok 1.5",
@@ -88,7 +89,7 @@ def test_a_pipe_hears_of_cells_that_stand_otherwise(capsys: pytest.CaptureFixtur
 
 
 def test_a_program_hears_when_there_is_something_new(capsys: pytest.CaptureFixture[str]) -> None:
-    reader = AsJson()
+    reader = AsJson(BOARD)
     for one in (board(runs()), board(runs(6.0)), board(OK)):
         assert reader.see(one)
     documents = [orjson.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -117,6 +118,7 @@ def test_lines_without_room_are_counted() -> None:
 def test_the_last_board_stays_on_the_terminal() -> None:
     terminal = Terminal(80, 24)
     console: Callable[..., Console] = Console
-    with OnTerminal(console(file=terminal, force_terminal=True, color_system=None)) as reader:
+    screen = console(file=terminal, force_terminal=True, color_system=None)
+    with OnTerminal(screen, BOARD) as reader:
         assert reader.see(board(OK))
-    assert any("runs are being carried out" in line for line in terminal.seen())
+    assert any("runs running" in line for line in terminal.seen())

@@ -45,7 +45,7 @@ def test_a_run_that_is_over_is_told_once(run: Path, command: "Command") -> None:
     answer = command("status")
     assert answer.code == 0
     lines = answer.out.splitlines()
-    assert lines[0] == "artifacts/cmaes/phase1/golden: not running"
+    assert lines[0] == "artifacts/cmaes/phase1/golden: finished"
     assert lines[1].startswith("Go that persists: ")
     assert any(line.startswith("  evaluations ") for line in lines)
 
@@ -68,14 +68,14 @@ def test_json_has_the_report_the_pace_and_the_slots(run: Path, command: "Command
 def test_a_run_that_is_over_is_watched_for_a_moment(run: Path, command: "Command") -> None:
     answer = command("status", "--watch")
     assert answer.code == 0
-    assert answer.out.splitlines()[0] == "artifacts/cmaes/phase1/golden: not running"
+    assert answer.out.splitlines()[0] == "artifacts/cmaes/phase1/golden: finished"
     assert "\x1b" not in answer.out
 
 
 def test_watched_as_json_it_is_an_object_a_line(run: Path, command: "Command") -> None:
     (line,) = command("status", "golden", "--watch", "--json").out.splitlines()
     document = orjson.loads(line)
-    assert (document["run_id"], document["standing"]) == ("golden", "over")
+    assert (document["run_id"], document["standing"]) == ("golden", "finished")
 
 
 @pytest.mark.parametrize("how", [(), ("--watch",)])

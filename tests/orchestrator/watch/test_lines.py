@@ -4,8 +4,19 @@ from dataclasses import replace
 
 import pytest
 
-from budgets.events import Concluded, Decided, Event, Fired, Overridden, Status, Withdrawn
+from budgets.events import (
+    Concluded,
+    Decided,
+    Event,
+    Fired,
+    Overridden,
+    PanelAsked,
+    Status,
+    Withdrawn,
+)
+from budgets.terms import Arm, PanelName, Rung, Varied
 from orchestrator.watch.lines import is_lasting, line_of
+from tests.budgets.conftest import confirmation, confirmed_plan
 from tests.orchestrator.watch.conftest import Watched
 
 FIRED = Fired(rule="nan", generation=0, decision="pause", observed=1, limit=0, evidence="so many")
@@ -36,7 +47,9 @@ def test_a_generation_has_a_short_budget_and_in_brief_none(watched: Watched) -> 
     watched.tell()
     event = watched.records[-1].event
     first, spent, pace = (line_of(watched.state, event) or "").splitlines()
-    assert first == ("Generation 1 of 2: best 0.9, mean 1, baseline 1, 1 failed, step size 0.2.")
+    assert first == (
+        "Generation 0 (1 of 2): best 0.9, mean 1, baseline 1, 1 failed, step size 0.2."
+    )
     assert spent.startswith("  Spent: 4 of 8 evaluations; ")
     assert "50% done" in pace
     assert line_of(watched.state, event, brief=True) == first
@@ -60,12 +73,28 @@ def test_what_decides_has_a_line_that_lasts(event: Event, said: str, watched: Wa
     assert is_lasting(event)
 
 
+@pytest.mark.parametrize(
+    ("panel", "where"),
+    [
+        ("reference", ", in slots that would be idle"),
+        ("winner", ""),
+        ("rung", ", with 4 x budget"),
+    ],
+)
+def test_a_comparison_says_what_is_compared_where(panel: PanelName, where: str) -> None:
+    rung = Rung(factor=4.0, seeds=2, varied=Varied(label="4 x budget", settings={}))
+    run = Watched(confirmed_plan(confirmation=confirmation(rung=rung)))
+    arms = tuple(Arm(name=name, point=(0.5, 0.5)) for name in ("baseline", "mean"))
+    asked = PanelAsked(panel=panel, arms=arms, seeds=((31, 32), (31, 32)))
+    assert line_of(run.state, asked) == f"On fresh seeds{where}: baseline, mean (4 evaluations)."
+
+
 def test_a_session_says_whether_it_begins_or_takes_up(watched: Watched) -> None:
-    assert last(watched) == "Beginning phase1 small: 0 of 8 settled."
+    assert last(watched) == "Starting phase1 small: 0 of 8 settled."
     watched.ask()
     watched.evaluate(0)
     watched.open()
-    assert last(watched) == "Taking up phase1 small: 1 of 8 settled."
+    assert last(watched) == "Resuming phase1 small: 1 of 8 settled."
 
 
 def test_what_says_nothing_new_has_no_line(watched: Watched) -> None:

@@ -99,7 +99,7 @@ def test_on_a_terminal_a_view_stands_below_what_lasts(terminal: Terminal, tmp_pa
         assert "1 ok, 1 failed (1 nan), 1 in flight" in said(console)
         assert "cpu 1  candidate 2" in said(console)
     seen = terminal.seen()
-    assert seen[0].startswith("Beginning phase1 small: ")
+    assert seen[0].startswith("Starting phase1 small: ")
     assert [line for line in seen if line.startswith("[")] == [
         line for line in seen if line.startswith("[2/8]") and "nan" in line
     ]
@@ -245,8 +245,8 @@ def test_a_session_of_two_runs_is_watched_to_its_end(terminal: Terminal, tmp_pat
     state = searched(tmp_path, on(terminal))
     seen = terminal.seen()
     assert state.concluded is not None
-    assert any(line.startswith("Beginning calibration") for line in seen)
-    assert any(line.startswith("Beginning phase1") for line in seen)
+    assert any(line.startswith("Starting calibration") for line in seen)
+    assert any(line.startswith("Starting phase1") for line in seen)
     assert sum(line.startswith("Generation ") for line in seen) == 2
     assert not any(line.startswith("[") for line in seen)  # all were healthy
     assert not any(line.startswith("run  ") for line in seen)  # the view is gone
@@ -272,7 +272,7 @@ def test_on_a_real_terminal_a_run_is_painted_and_leaves_it_in_order(
     terminal = Terminal(100, 30)
     terminal.write(text)
     assert not any(line.startswith("run  ") for line in terminal.seen())
-    assert any(line.startswith("Generation 2 of 2") for line in terminal.seen())
+    assert any(line.startswith("Generation 1 (2 of 2)") for line in terminal.seen())
 
 
 def drain(place: int, heard: list[bytes]) -> None:

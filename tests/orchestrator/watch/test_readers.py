@@ -12,6 +12,8 @@ from rich.console import Console
 
 from budgets.events import Status
 from orchestrator.watch.readers import AsJson, AsLines, OnTerminal, write
+from orchestrator.watch.snapshot import Snapshot
+from orchestrator.watch.view import run_in
 from tests.orchestrator.watch.conftest import NOBODY, Terminal, Watched
 
 if TYPE_CHECKING:
@@ -19,12 +21,13 @@ if TYPE_CHECKING:
 
 RUN = Path("artifacts/run")
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
+SHOWS = run_in(RUN, lambda: NOW)
 
 
 def test_a_pipe_hears_where_it_stands_and_a_line_a_record(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    run, reader = Watched(), AsLines(RUN)
+    run, reader = Watched(), AsLines(SHOWS)
     run.ask()
     assert reader.see(run.snapshot())
     run.evaluate(0, 1.25)
@@ -33,7 +36,7 @@ def test_a_pipe_hears_where_it_stands_and_a_line_a_record(
     assert reader.see(run.snapshot())
     out = capsys.readouterr().out.splitlines()
     assert out[0] == f"{RUN}: running (pid {run.owner.pid})"
-    assert out[1] == "Running: 0 of 2 generations finished."
+    assert out[1] == "0 of 2 generations finished."
     assert out[2].startswith("[1/8]  generation 0  candidate  0  ok 1.25  in 2.0 s")
     assert len(out) == 3
 
@@ -41,16 +44,18 @@ def test_a_pipe_hears_where_it_stands_and_a_line_a_record(
 def test_a_pipe_hears_when_nobody_carries_it_out_any_more(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    reader = AsLines(RUN)
+    reader = AsLines(SHOWS)
     reader.see(Watched().snapshot())
     reader.see(Watched(owner=NOBODY).snapshot())
-    assert f"{RUN}: not running" in capsys.readouterr().out.splitlines()
+    lines = capsys.readouterr().out.splitlines()
+    assert f"{RUN}: interrupted" in lines
+    assert lines[-1].endswith("Repeat the command that began it to go on.")
 
 
 def test_a_program_gets_an_object_a_line_when_there_is_something_new(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    run, reader = Watched(), AsJson(RUN)
+    run, reader = Watched(), AsJson(SHOWS)
     run.ask()
     assert reader.see(run.snapshot(0))
     assert reader.see(run.snapshot(1))
@@ -61,6 +66,17 @@ def test_a_program_gets_an_object_a_line_when_there_is_something_new(
     assert second["counts"]["ok"] == 1
 
 
+def test_a_run_elsewhere_is_said_once_however_long_it_is_silent(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    run = Watched(owner=NOBODY.model_copy(update={"boot_id": "another machine"}))
+    lines, json = AsLines(SHOWS), AsJson(SHOWS)
+    for seconds in (1, 2, 3):
+        assert lines.see(run.snapshot(seconds))
+        assert json.see(run.snapshot(seconds))
+    assert len(capsys.readouterr().out.splitlines()) == 2 + 1
+
+
 class Closed(StringIO):
     """A pipe that nobody reads."""
 
@@ -68,9 +84,9 @@ class Closed(StringIO):
         raise BrokenPipeError
 
 
-@pytest.mark.parametrize("reader", [AsLines(RUN), AsJson(RUN)], ids=["lines", "json"])
+@pytest.mark.parametrize("reader", [AsLines(SHOWS), AsJson(SHOWS)], ids=["lines", "json"])
 def test_a_pipe_that_nobody_reads_is_the_end(
-    reader: AsLines | AsJson, monkeypatch: pytest.MonkeyPatch
+    reader: AsLines[Snapshot] | AsJson[Snapshot], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stdout", Closed())
     assert not reader.see(Watched().snapshot())
@@ -84,7 +100,7 @@ def test_without_a_stream_nobody_reads(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_terminal_keeps_what_lasts_and_the_last_view() -> None:
     run, terminal = Watched(), Terminal(80, 24)
     console = Console(file=terminal, force_terminal=True, color_system=None, width=80, height=24)
-    with OnTerminal(console, lambda: NOW) as reader:
+    with OnTerminal(console, SHOWS) as reader:
         run.ask()
         for candidate, outcome in enumerate[float | Status]((1.0, Status.NAN)):
             run.evaluate(candidate, outcome)
@@ -106,7 +122,7 @@ def test_a_terminal_that_went_away_is_the_end(
             raise OSError(5, "Input/output error")
 
     run = Watched()
-    with OnTerminal(Console(file=Gone(), force_terminal=True), lambda: NOW) as reader:
+    with OnTerminal(Console(file=Gone(), force_terminal=True), SHOWS) as reader:
         wait: Callable[[], bool] = lambda: reader.see(run.snapshot())  # noqa: E731
         while wait():
             pass

@@ -128,4 +128,4 @@ def test_a_ledger_that_was_taken_away_is_said_to_be_gone_and_waited_for(tmp_path
     reader = Remembers()
     watched(tmp_path, reader, (tmp_path / LEDGER).unlink, write(tmp_path, *lines()))
     assert [found.whose for found in reader.seen][1] == "its ledger is gone"
-    assert [found.standing for found in reader.seen][1:] == ["nobody", "over"]
+    assert [found.standing for found in reader.seen][1:] == ["interrupted", "finished"]

@@ -43,7 +43,7 @@ def test_failed_lost_and_compared_attempts_are_told_apart(made: "Made") -> None:
     found = spans(made.report(own))
     assert [(label, len(m.row)) for label, m in found.items()] == [
         ("healthy", 1),
-        ("healthy, compared beside the search", 1),
+        ("healthy, of the comparison", 1),
         ("failed", 1),
         ("lost or cancelled", 1),
     ]
@@ -106,7 +106,7 @@ def test_a_session_that_took_the_run_up_again_is_a_rule(made: "Made") -> None:
     plot = timeline(report)
     assert plot is not None
     rules = [(m.value, m.label) for m in plot.charts[0].marks if isinstance(m, Rule)]
-    assert rules == [(30.0, "taken up again"), (50.0, "")]
+    assert rules == [(30.0, "resumed"), (50.0, "")]
 
 
 def test_names_are_in_the_order_of_their_numbers() -> None:

@@ -30,9 +30,9 @@ def test_a_bar_is_final_failures_and_those_that_were_tried_again(made: "Made") -
     (chart,) = plot.charts
     assert chart.y.categories == ["out of memory", "the worker died"]
     found = {m.label: m for m in chart.marks if isinstance(m, Bars)}
-    assert list(found) == ["final: the configuration's doing", "tried again"]
+    assert list(found) == ["final: the configuration's doing", "retried"]
     assert list(found["final: the configuration's doing"].top) == [2.0]
-    again = found["tried again"]
+    again = found["retried"]
     assert (list(again.x), list(again.base), list(again.top)) == (
         [0.0, 1.0],
         [2.0, 0.0],

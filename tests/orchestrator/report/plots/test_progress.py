@@ -166,7 +166,7 @@ def test_a_new_descent_and_a_new_session_are_rules_before_what_they_begin_with(
     sessions = (made.session(0, 0.0), made.session(1, 15.0))
     report = made.report(own, generations=generations, identity=made.identity(sessions=sessions))
     rules = [m for m in marks(report) if isinstance(m, Rule) and m.axis == "x"]
-    assert {m.label: m.value for m in rules} == {"search begins anew": 0.5, "taken up again": 1.24}
+    assert {m.label: m.value for m in rules} == {"search begins anew": 0.5, "resumed": 1.24}
 
 
 def test_what_is_no_search_has_no_such_plot(made: "Made") -> None:

@@ -1,0 +1,89 @@
+"""A session in which a command carries out runs, what shows it, and how the command ends."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+
+from budgets.plain import command
+from budgets.report.model import budget_report
+from objectives.keeping import keeping
+from orchestrator.cli.terminal import console, print_json
+from orchestrator.config.asked import Conduct
+from orchestrator.records.recorded import Result
+from orchestrator.running import artifacts
+from orchestrator.running.session import Session
+from orchestrator.running.signals import SignalStop
+from orchestrator.running.walk import Stop
+from orchestrator.trackers.names import refuse_missing
+from orchestrator.watch.live import Live
+
+EXIT_BY_DECISION = {"done": 0, "pause": 3, "stop": 4}
+EXIT_CORRUPT = 6
+EXIT_STORAGE = 8
+EXIT_SIGNAL = 128  # plus the signal's number
+
+
+@contextmanager
+def conducting(how: Conduct) -> Iterator[tuple[Session, Live]]:
+    """A session, and what shows it. Raises ValueError where a tracker's library is missing."""
+    refuse_missing(how.trackers)
+    with (
+        keeping(allowed=True),
+        Live(console(stderr=how.as_json)) as live,
+        Session(
+            how.root,
+            how.engine,
+            live.observe,
+            live.say,
+            look=live.look,
+            stop=SignalStop(how.drain_seconds, announce=live.announce),
+            allow_network_fs=how.allow_network_fs,
+            pacing=how.pacing,
+            trackers=how.trackers,
+        ) as session,
+    ):
+        yield session, live
+
+
+def finish(
+    result: Result,
+    stop: Stop,
+    live: Live,
+    as_json: bool,
+    also: Mapping[str, Any] | None = None,
+    lines: Sequence[str] = (),
+    *,
+    failed: bool = False,
+) -> None:
+    """Show where the run stands and leave with the exit code that says so.
+
+    `also` goes into the JSON document beside the report; `lines`, if any, are said instead of it. A
+    run that is done has `failed` if what it was made for is not there.
+    """
+    live.rest()
+    report = budget_report(result.state, result.verdict)
+    if as_json:
+        print_json({"directory": str(result.directory), **report.model_dump(), **(also or {})})
+    else:
+        for line in lines:
+            live.say(line)
+        if not lines:
+            live.markdown(artifacts.markdown(result.state, result.verdict))
+        live.say(f"Files: {result.directory}")
+        live.say(f"See it: {command('report', str(result.directory), '--html')}")
+    if stop.requested and result.verdict.decision == "continue":
+        live.say("Interrupted; nothing paid is lost. Repeat the command to go on.")
+        raise typer.Exit(EXIT_SIGNAL + stop.signum)
+    if any(trigger.rule == "storage" for trigger in result.verdict.triggers):
+        raise typer.Exit(EXIT_STORAGE)
+    code = _exit_code(result)
+    raise typer.Exit(EXIT_BY_DECISION["stop"] if failed and not code else code)
+
+
+def _exit_code(result: Result) -> int:
+    decided = result.state.decided
+    if result.verdict.decision == "done" and decided is not None and decided.grade == "no_go":
+        return EXIT_BY_DECISION["stop"]
+    return EXIT_BY_DECISION[result.verdict.decision]

@@ -1,0 +1,146 @@
+"""What was given on a command line, as one configuration."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from typer import Context
+
+from budgets.plain import PROGRAM
+from budgets.rules.triggers import RULES
+from objectives import secrets
+from orchestrator.cli.options import (
+    CONFIG,
+    FOLLOWING,
+    SEARCH,
+    Command,
+    ConfigurationFile,
+    Json,
+    named,
+    taking,
+)
+from orchestrator.config.asked import Asked, asked_of
+from orchestrator.config.flags import FLAGS
+from orchestrator.config.resolve import Given, Resolved, resolve
+from orchestrator.config.thresholds import read_changes
+
+Flags = Mapping[str, tuple[Any, str]]
+"""Values by dotted key, each with the name of its flag."""
+
+
+PhaseName = Literal["phase1", "phase2"]
+
+
+def search_command(act: Callable[[Asked], None], phase: PhaseName) -> Command:
+    """A command about a search of that phase."""
+
+    def command(context: Context, as_json: Json = False) -> None:
+        act(asked_for(context, phase, as_json=as_json))
+
+    return taking(CONFIG, FOLLOWING if phase == "phase2" else (), SEARCH)(command)
+
+
+def file_command(act: Callable[[Asked], None]) -> Command:
+    """A command about what a file describes, whichever phase or campaign it is."""
+
+    def command(context: Context, file: ConfigurationFile, as_json: Json = False) -> None:
+        act(_asked(context, resolved_of(context, file), as_json=as_json))
+
+    return taking(FOLLOWING, SEARCH)(command)
+
+
+def asked_for(context: Context, phase: PhaseName, *, as_json: bool) -> Asked:
+    """What is asked for of a phase. Raises ValueError on what cannot be."""
+    resolved = resolved_of(context, flags={"search.phase": (phase, phase)})
+    if resolved.campaign is not None:
+        raise ValueError(f"{resolved.file} describes a campaign, not a search: {PROGRAM} run FILE")
+    return _asked(context, resolved, as_json=as_json)
+
+
+def _asked(context: Context, resolved: Resolved, *, as_json: bool) -> Asked:
+    options = context.params
+    return asked_of(
+        resolved,
+        overrides=overrides_of(options["override"], options["reason"]),
+        accept_drift=options["accept_drift"],
+        fork=options["fork_run"],
+        as_json=as_json,
+    )
+
+
+def resolved_of(context: Context, file: Path | None = None, flags: Flags | None = None) -> Resolved:
+    """The file with everything that is said beside it. Raises ValueError on what cannot be.
+
+    Only options that were really given count: the others leave the file its say.
+    """
+    options = context.params
+    said = {parameter.name: parameter.opts[0] for parameter in context.command.params}
+    given = {**(flags or {}), **limits_given(options.get("thresholds"))}
+    for key in FLAGS:
+        if _is_given(context, name := named(key)):
+            given[key] = (options[name], said[name])
+    return resolve(
+        Given(
+            file=file or options.get("config"),
+            assignments=options.get("settings") or (),
+            flags=given,
+        )
+    )
+
+
+def limits_given(file: Path | None) -> Flags:
+    """What `--thresholds FILE` says. Raises ValueError on what is no threshold."""
+    changed = {} if file is None else read_changes(file)
+    return {f"thresholds.{name}": (v, f"--thresholds {file}") for name, v in changed.items()}
+
+
+def _is_given(context: Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def names_of(text: str | None) -> tuple[str, ...]:
+    """`A,B` as the names it lists."""
+    return () if text is None else tuple(name.strip() for name in text.split(","))
+
+
+def numbers_of(flag: str, text: str, most: int = 4096) -> tuple[int, ...]:
+    """`1,4` as whole numbers, each once, in order. Raises ValueError, with the flag."""
+    words = [word.strip() for word in text.split(",")]
+    if not all(w.isascii() and w.isdecimal() and 1 <= int(w) <= most for w in words):
+        raise ValueError(
+            f"{flag}: expected whole numbers from 1 to {most}, split by commas, got {text!r}"
+        )
+    return tuple(sorted({int(word) for word in words}))
+
+
+def overrides_of(
+    rules: list[str] | None, reason: str, *, again: bool = False
+) -> tuple[tuple[str, str], ...]:
+    """Each rule with the reason, which may also be that of calibrating `again`.
+
+    Raises ValueError on one without the other.
+    """
+    if rules and not reason.strip():
+        raise ValueError("--override needs --reason: why may the run go on?")
+    if again and not reason.strip():
+        raise ValueError("--again needs --reason: why is the calibration there is not enough?")
+    if reason and not (rules or again):
+        raise ValueError(
+            "--reason goes on record with --override (which rule may the run pass?) or calibrate "
+            "--again"
+        )
+    for_record(reason)
+    for rule in rules or ():
+        if rule not in RULES:
+            raise ValueError(f"--override {rule}: expected one of {', '.join(RULES)}")
+    return tuple((rule, reason) for rule in rules or ())
+
+
+def for_record(reason: str) -> str:
+    """The reason as it is. Raises ValueError on what no ledger should keep."""
+    if not reason.isprintable() or secrets.redacted(reason, {}) != reason:
+        raise ValueError(
+            f"--reason goes on record: expected one printable line without secrets, got {reason!r}"
+        )
+    return reason

@@ -1,0 +1,32 @@
+"""`phase1`, `phase2` and `run`: a search, or what a file describes."""
+
+from budgets.plain import PROGRAM
+from orchestrator.cli.campaign import run_campaign
+from orchestrator.cli.conducting import conducting, finish
+from orchestrator.config.asked import Asked
+
+
+def run_search(asked: Asked) -> None:
+    """Search, or go on searching."""
+    if not asked.tier_given:
+        raise ValueError(
+            "--tier: say how much to spend: min, target or max. "
+            f"See what each costs with: {PROGRAM} plan {asked.request.phase}"
+        )
+    with conducting(asked.conduct) as (session, live):
+        result = session.search(
+            asked.request,
+            asked.conduct.engine.slots(),
+            asked.assumed_seconds,
+            asked.overrides,
+            accept_drift=asked.accept_drift,
+        )
+        finish(result, session.stop, live, asked.conduct.as_json)
+
+
+def run_file(asked: Asked) -> None:
+    """Run what the file describes, or go on with it."""
+    if asked.resolved.campaign is None:
+        run_search(asked)
+    else:
+        run_campaign(asked)

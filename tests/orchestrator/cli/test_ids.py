@@ -1,0 +1,55 @@
+"""The ids of runs that commands begin follow from what was asked, and stay what they are."""
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.conftest import Command
+
+GOLDEN = Path(__file__).parents[2] / "golden/schema_4"
+INLINE = ("--executor", "inline", "--workers", "2", "--threads", "1", "--device", "cpu")
+SPHERE = ("--objective", "sphere", "--set", "dimension=2")
+CAPS = ("--max-hours", "4", "--max-cost", "100", "--price-per-device-hour", "2", "--window", "12h")
+LIMITS = ("--limit-seconds", "90", "--stall-seconds", "45")
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (("space", "check", *SPHERE), "sphere-6d5af9078b-cpu-3fdf2b"),
+        (
+            ("space", "check", *SPHERE, *CAPS, *LIMITS, "--knobs", "x1", "--max-evals", "9"),
+            "sphere-6d5af9078b-cpu-f1ffc3",
+        ),
+        (("proxy", "check", *SPHERE, "--fraction", "0.5"), "proxy-sphere-6d5af9078b-cpu-05f463"),
+        (
+            ("proxy", "check", *SPHERE, *CAPS, *LIMITS, "--eval-seed", "9", "--max-evals", "40"),
+            "proxy-sphere-6d5af9078b-cpu-2fa6d2",
+        ),
+        (("proxy", "check", "golden"), "proxy-sphere-2708659f32-cpu-323103"),
+        (
+            ("analyze", "golden", "--evaluate", "--accept-drift"),
+            "analyze-sphere-2708659f32-cpu-8d7921",
+        ),
+        (
+            ("analyze", "golden", "--evaluate", "--accept-drift", *CAPS, "--max-evals", "30"),
+            "analyze-sphere-2708659f32-cpu-65650d",
+        ),
+        (("best", "golden", "--train"), "best-golden-x4"),
+        (("best", "golden", "--train", "--times", "2", "--max-hours", "3"), "best-golden-x2"),
+    ],
+)
+def test_what_was_asked_decides_the_id(
+    words: tuple[str, ...], name: str, command: "Command", tmp_path: Path
+) -> None:
+    golden = tmp_path / "artifacts/cmaes/phase1/golden"
+    shutil.copytree(GOLDEN, golden)
+
+    answer = command(*words, *INLINE)
+
+    assert answer.code in {0, 4}, answer.err
+    made = {run.name for run in tmp_path.glob("artifacts/cmaes/*/*") if run != golden}
+    assert made == {name}

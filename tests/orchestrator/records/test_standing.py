@@ -1,0 +1,141 @@
+"""How a run stands: by its records, its process, and one answer for every reader."""
+
+from collections.abc import Callable
+from dataclasses import asdict
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from budgets.events import Concluded, Fired, Owner, Status
+from budgets.fold import fold
+from budgets.ledger.chain import LEDGER, read
+from budgets.rules.triggers import judge
+from orchestrator.records.recorded import Result, load_state
+from orchestrator.records.standing import REPEAT, Standing, standing_of
+from orchestrator.serve.catalogue import Catalogue
+from tests.orchestrator.conftest import cut_ledger
+from tests.orchestrator.watch.conftest import BEGAN, ME, NOBODY, Watched
+
+if TYPE_CHECKING:
+    from tests.conftest import Command
+
+ELSEWHERE = ME.model_copy(update={"boot_id": "another machine"})
+
+
+def stands(run: Watched, seconds: float | None = None) -> Standing:
+    """As of that moment, or of the last record."""
+    now = run.now if seconds is None else BEGAN + timedelta(seconds=seconds)
+    return standing_of(run.state, now)
+
+
+def begun(owner: Owner) -> Watched:
+    run = Watched(owner=owner)
+    run.ask()
+    run.reserve(0)
+    return run
+
+
+@pytest.mark.parametrize(
+    ("owner", "seconds", "kind", "whose", "way_on"),
+    [
+        (ME, 5, "running", f"running (pid {ME.pid})", ""),
+        (NOBODY, 5, "interrupted", "interrupted", REPEAT),
+        (ELSEWHERE, 10, "elsewhere", "running on here, last heard of 10 s ago", ""),
+        (ELSEWHERE, 72, "elsewhere", "running on here, last heard of 1 min 12 s ago", ""),
+        (ELSEWHERE, 73, "interrupted", "interrupted on here, last heard of 1 min 13 s ago", REPEAT),
+    ],
+    ids=["here", "gone", "elsewhere", "elsewhere, silent", "elsewhere, too long silent"],
+)
+def test_one_that_may_go_on_stands_as_its_process_does(
+    owner: Owner, seconds: float, kind: str, whose: str, way_on: str
+) -> None:
+    found = stands(begun(owner), seconds)
+    assert (found.kind, found.whose, found.way_on) == (kind, whose, way_on)
+    assert found.goes_on == (kind in ("running", "elsewhere"))
+    assert found.host == ("here" if owner is ELSEWHERE else "")
+
+
+def paused(owner: Owner) -> Watched:
+    run = Watched(owner=owner)
+    run.score(Status.ERROR, Status.ERROR, 1.0, 1.0)
+    return run
+
+
+def noted(run: Watched) -> Watched:
+    (trigger,) = judge(run.state).triggers
+    fields = asdict(trigger)
+    del fields["overridable"]
+    run.say(Fired(**fields))
+    return run
+
+
+@pytest.mark.parametrize(
+    ("run", "kind"),
+    [
+        (paused(ME), "running"),  # its process has yet to put that on record
+        (noted(paused(ME)), "paused"),  # and does no more, though it may go on to another run
+        (paused(NOBODY), "paused"),
+        (noted(paused(ELSEWHERE)), "paused"),
+    ],
+)
+def test_one_that_a_rule_holds_is_paused_when_its_process_leaves_it_at_that(
+    run: Watched, kind: str
+) -> None:
+    found = stands(run)
+    assert (found.kind, found.way_on) == (kind, "")
+    assert found.verdict.decision == "pause"
+
+
+def test_one_whose_process_is_killed_with_a_pause_to_come_is_paused() -> None:
+    run = Watched(owner=NOBODY)
+    run.ask()
+    for candidate in range(3):
+        run.evaluate(candidate, Status.ERROR)
+    run.reserve(3)
+    assert judge(run.state).decision == "pause"
+    assert stands(run).kind == "paused"
+
+
+def test_a_concluded_one_is_finished_whoever_lives_on() -> None:
+    run = Watched()
+    run.finish()
+    assert stands(run).kind == "running"  # nothing says so yet
+    run.say(Concluded(reason="done"))
+    assert (stands(run).kind, stands(run).whose) == ("finished", "finished")
+
+
+# What only ends a search does not end its run: `patience` with an evaluation still in flight
+
+
+@pytest.fixture
+def comparing(tmp_path: Path, search_confirmed: Callable[..., Result]) -> Path:
+    """A run as it was when `patience` ended its search, whose process is gone."""
+    limits = {"patience_generations": 1, "patience_improve": 0.5}
+    more = {"max_evals": 16, "thresholds": limits}
+    run = search_confirmed(tmp_path / "artifacts/cmaes", **more).directory
+    records = read(run / LEDGER).records
+    ended = next(n for n in range(1, len(records)) if judge(fold(records[:n])).decision == "stop")
+    cut_ledger(run, ended)
+    return run
+
+
+def test_what_only_ends_the_search_is_no_end_for_any_reader(
+    comparing: Path, command: "Command", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orchestrator.records.standing.owner_is_gone", lambda owner: True)
+    assert judge(load_state(comparing)).triggers[0].rule == "patience"
+
+    status = command("status", str(comparing)).out.splitlines()
+    assert status[0].endswith(": interrupted")
+    assert status[1] == "2 of 4 generations finished."
+    assert status[-1] == REPEAT
+
+    page = command("report", str(comparing), "--md", "--out", "-").out
+    assert "In progress" in page
+    assert "Stopped" not in page
+
+    listed = Catalogue(comparing).listing().entries
+    assert [entry.standing for entry in listed] == ["interrupted"]
+    assert listed[0].sentence == f"2 of 4 generations finished. {REPEAT}"
