@@ -74,6 +74,12 @@ def _on_devices(found: list[Ended]) -> list[Ended]:
     ]
 
 
+def _numbered(device: str, number: int) -> str:
+    """`cpu 2 on node-1`."""
+    kind, on, host = device.partition(" on ")
+    return f"{kind} {number}{on}{host}" if kind == "cpu" else f"{device}, slot {number}"
+
+
 def _slots(found: list[Ended]) -> dict[AttemptKey, tuple[str, int]]:
     """Device and slot of each attempt, in the order in which they began."""
     known = {one.end.device for one in found if one.end.device}

@@ -232,7 +232,7 @@ class Session:
             source = None if succession is None else succession.source
             # what cannot be planned is not calibrated either
             outline = search_plan(request, devices, None, None, succession)
-            refuse_the_past(request.window, self.clock)
+            refuse_the_past(request.window, self.clock.now())
             for reason in why_no_go(outline.resolved, outline.confirmation, outline.thresholds):
                 self.say(f"Warning: {reason}.")
             if source is None or not source.added:
@@ -334,6 +334,7 @@ class Session:
             for warning in _preflight_of(objective, varied):
                 self.say(f"Warning: {warning}.")
         check_place(directory, allow_network=self.allow_network_fs)
+        self._paces.share()
         make_directory(directory)
         with Ledger(directory, self.clock, self.storage) as ledger:
             observe = metrics.recording(directory, self._followers.looking(self.observe))
@@ -443,11 +444,11 @@ def refuse_late_overrides(state: RunState, overrides: Overrides) -> None:
             )
 
 
-def refuse_the_past(window: Window | None, clock: Clock) -> None:
+def refuse_the_past(window: Window | None, now: datetime) -> None:
     """Raises ValueError where no evaluation could be over in time, however short."""
     if window is None or window.until is None:
         return
-    left = (window.until - clock.now()).total_seconds() - window.margin_seconds
+    left = (window.until - now).total_seconds() - window.margin_seconds
     if left <= 0:
         raise ValueError(
             f"--window: expected a moment more than {window.margin_seconds:g} s ahead (the "
@@ -470,4 +471,6 @@ def make_directory(directory: Path) -> None:
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise LedgerStorageError(f"cannot make {directory}: {error.strerror}") from error
+        raise LedgerStorageError(
+            f"cannot make {directory}: {error.strerror}. Name another --runs-dir"
+        ) from error
