@@ -228,6 +228,11 @@ class Inherited(Terms):
     new: tuple[str, ...] = ()  # knobs that it did not search
     moved: tuple[str, ...] = ()  # knobs that had another range: the value is kept, not the step
 
+    @property
+    def unlearned(self) -> tuple[str, ...]:
+        """The knobs that begin with the first step."""
+        return (*self.new, *self.moved)
+
 
 class SearchTerms(Terms):
     """How candidates are proposed, in the unit cube."""

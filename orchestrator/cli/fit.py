@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from budgets.calibration import measure
 from budgets.plain import printable
@@ -21,14 +21,12 @@ from orchestrator.planning.choice import Choice, Room, Wanted
 from orchestrator.planning.fit import best, choices, too_short
 from orchestrator.planning.fit_text import to_markdown
 from orchestrator.planning.lost import Lost
-from orchestrator.planning.plan import Succession
 from orchestrator.planning.profiles import current_profile, profile_reports
 from orchestrator.planning.request import Request
 from orchestrator.planning.times import Times, times_here
 from orchestrator.report.written import named_file
-from orchestrator.running.follow import follow, foreseen
 from orchestrator.running.session import refuse_the_past
-from orchestrator.warm import start as warm
+from orchestrator.warm.succession import foreseen
 
 
 @dataclass(frozen=True)
@@ -75,7 +73,7 @@ def fit_phase(asked: Asked, fitting: Fitting) -> None:
         devices,
         times,
         room,
-        _succession(asked, devices.kind),
+        foreseen(root, request, devices.kind),
         calibrated=lambda objective: _calibrated(root, objective, devices),
         spread=_spread,
     )
@@ -98,16 +96,6 @@ def fit_phase(asked: Asked, fitting: Fitting) -> None:
         print_line(printable(f"Note: {note}."))
     if changes is not None:
         print_line(printable(changes) if changes else f"{fitting.file} says so already.")
-
-
-def _succession(asked: Asked, kind: Literal["cpu", "cuda"]) -> Succession | None:
-    """What the run would take over from another one, if it does."""
-    root, request = asked.conduct.root, asked.request
-    if request.follows is not None:
-        return foreseen(follow(root, request, kind), request)
-    if request.warm_start is not None:
-        return warm.foreseen(warm.find_start(root, request), request)
-    return None
 
 
 def _with_gaps(root: Path, asked: Asked, devices: Devices) -> Times:

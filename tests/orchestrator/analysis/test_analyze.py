@@ -21,7 +21,7 @@ from objectives.api import ObjectiveSpec
 from objectives.space import Knob, SearchSpace
 from orchestrator.analysis.analyze import LEAST_STEP, Analysis, analyze
 from orchestrator.analysis.text import to_markdown
-from orchestrator.checks.space import Around, CheckRequest, check_name, points_around
+from orchestrator.checks.space import Around, CheckRequest, points_around
 from orchestrator.planning.known_knobs import check_family, known_knobs
 from orchestrator.planning.request import Request
 from orchestrator.records.recorded import Result, load_state
@@ -208,7 +208,7 @@ def test_the_name_tells_where_a_check_looks_and_is_in_no_checks_family() -> None
     centre, steps = (0.5, 0.5, 0.5), (0.1, 0.1, 0.1)
     looks = around(centre, *steps)
     names = {
-        check_name(asked(looking), "cpu")
+        asked(looking).name("cpu")
         for looking in (
             looks,
             replace(looks, centre=(0.5, 0.5, 0.6)),
@@ -219,7 +219,7 @@ def test_the_name_tells_where_a_check_looks_and_is_in_no_checks_family() -> None
     assert len(names) == 4
     assert all(name.startswith("analyze-idle-") for name in names)
     assert not any(n.startswith(check_family(registry.load(SPEC), "cpu")) for n in names)
-    assert check_name(asked(replace(looks, head="1" * 32)), "cpu") in names
+    assert asked(replace(looks, head="1" * 32)).name("cpu") in names
 
 
 # Evaluating them

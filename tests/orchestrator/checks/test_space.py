@@ -17,7 +17,7 @@ from budgets.terms import Calibration, Devices
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from objectives.space import Knob, SearchSpace
-from orchestrator.checks.space import CheckRequest, check_name, check_plan, check_points
+from orchestrator.checks.space import CheckRequest, check_points
 from orchestrator.execution.engine import Engine
 from orchestrator.planning.known_knobs import Known, known_knobs, together
 from orchestrator.planning.request import Request
@@ -96,7 +96,7 @@ def test_a_baseline_at_an_end_is_not_paid_for_twice(one: Knob, ends: list[float]
 
 
 def test_a_check_is_one_generation_of_all_points_on_all_seeds() -> None:
-    plan = check_plan(asked(), DEVICES, None)
+    plan = asked().plan(DEVICES, None)
     assert (plan.phase, plan.tier, plan.search) == ("check", None, None)
     assert (plan.resolved.population, plan.resolved.generations) == (7, 1)
     assert plan.resolved.seeds_per_candidate == 8
@@ -104,24 +104,24 @@ def test_a_check_is_one_generation_of_all_points_on_all_seeds() -> None:
 
 
 def test_limits_are_a_calibrations_where_there_is_one() -> None:
-    assert check_plan(asked(), DEVICES, None).limits.wall_seconds == 600
+    assert asked().plan(DEVICES, None).limits.wall_seconds == 600
     calibration = Calibration(assumed_seconds=20.0)
-    assert check_plan(asked(), DEVICES, calibration).limits.wall_seconds == 120
-    assert check_plan(asked(limit_seconds=7), DEVICES, calibration).limits.wall_seconds == 7
+    assert asked().plan(DEVICES, calibration).limits.wall_seconds == 120
+    assert asked(limit_seconds=7).plan(DEVICES, calibration).limits.wall_seconds == 7
 
 
 def test_a_cap_on_evaluations_leaves_fewer_seeds_and_says_so() -> None:
-    plan = check_plan(asked(max_evals=27), DEVICES, None)
+    plan = asked(max_evals=27).plan(DEVICES, None)
     assert (plan.nominal.seeds_per_candidate, plan.resolved.seeds_per_candidate) == (8, 3)
     assert plan.reasons == ("--max-evals 27 pays for 3 of 8 seeds",)
     assert plan.caps.evaluations == 27
 
 
 def test_a_cap_on_evaluations_below_two_seeds_is_refused() -> None:
-    check_plan(asked(max_evals=14), DEVICES, None)
+    asked(max_evals=14).plan(DEVICES, None)
     with pytest.raises(ValueError, match="--max-evals 13 does not pay for 7 points on 2 seeds"):
-        check_plan(asked(max_evals=13), DEVICES, None)
-    check_plan(asked(max_evals=13, knobs=("x0",)), DEVICES, None)
+        asked(max_evals=13).plan(DEVICES, None)
+    asked(max_evals=13, knobs=("x0",)).plan(DEVICES, None)
 
 
 def test_an_unknown_knob_is_refused_with_those_there_are() -> None:
@@ -130,9 +130,9 @@ def test_an_unknown_knob_is_refused_with_those_there_are() -> None:
 
 
 def test_the_name_follows_from_what_was_asked_not_from_what_was_found() -> None:
-    same = {check_name(asked(knobs=k), "cpu") for k in ((), ("x0", "x1", "x2"), ("x2", "x1", "x0"))}
+    same = {asked(knobs=k).name("cpu") for k in ((), ("x0", "x1", "x2"), ("x2", "x1", "x0"))}
     other = {
-        check_name(request, "cpu")
+        request.name("cpu")
         for request in (
             asked(knobs=("x0",)),
             asked(seeds=9),
