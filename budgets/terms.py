@@ -48,6 +48,11 @@ class Envelope(Terms):
         """E = P * G * S."""
         return self.per_generation * self.generations
 
+    @property
+    def in_words(self) -> str:
+        """`12 x 10 x 1`."""
+        return f"{self.population} x {self.generations} x {self.seeds_per_candidate}"
+
 
 class Limits(Terms):
     """What one attempt may use before its whole process tree is killed."""
@@ -482,6 +487,12 @@ class Plan(Terms):
         if self.caps.cost is not None and self.price_per_device_hour == 0:
             raise ValueError("a cap on cost needs --price-per-device-hour")
         return self
+
+    @property
+    def paid_before_ms(self) -> int:
+        """Device time that led to the run, and counts against its caps."""
+        calibration = 0 if self.calibration is None else self.calibration.charged_ms
+        return calibration + (0 if self.parent is None else self.parent.device_ms)
 
     @property
     def apart(self) -> int:

@@ -13,7 +13,8 @@ from budgets.terms import Devices
 from objectives.api import Objective
 from orchestrator.execution.devices import Offer, cpu_name, local_offer
 from orchestrator.execution.evaluate import Executor, Launcher, Slots
-from orchestrator.execution.executors import InlineExecutor, LocalExecutor
+from orchestrator.execution.executors import LocalExecutor
+from orchestrator.execution.inline import InlineExecutor
 from orchestrator.version import version
 
 ExecutorKind = Literal["ray", "local", "inline"]

@@ -22,7 +22,7 @@ from budgets.rules.triggers import verdict_of
 from budgets.state import Generation, Observer, RunState
 from budgets.terms import Calibration, Devices, Plan, Varied, Window
 from objectives import registry
-from objectives.api import Objective, ObjectiveSpec, SetupError
+from objectives.api import Objective, SetupError
 from orchestrator.capacity.pace import Pace
 from orchestrator.capacity.terms import Pacing
 from orchestrator.checks.space import Check
@@ -42,6 +42,7 @@ from orchestrator.planning.panels import Confirming
 from orchestrator.planning.plan import Succession, calibration_plan, search_plan, why_no_go
 from orchestrator.planning.request import Overrides, Request, run_directory, run_name
 from orchestrator.records import metrics
+from orchestrator.records.planned import objective_of
 from orchestrator.records.recorded import (
     Result,
     recorded_plan,
@@ -326,7 +327,7 @@ class Session:
             self._finish_off(directory, recorded)
             self._track(directory, recorded)
             return self._noted(Result(directory, recorded, verdict_of(recorded)))
-        objective = registry.load(ObjectiveSpec.model_validate(plan.objective))
+        objective = objective_of(plan)
         for warning in objective.preflight():  # before there is anything to clean up
             self.say(f"Warning: {warning}.")
         for varied in _varied(plan):

@@ -97,16 +97,7 @@ def test_kill_9_then_sigterm_then_the_same_command_ends_as_if_nothing_had_happen
     assert all(torch.equal(one["model"][name], other["model"][name]) for name in one["model"])
 
 
-def test_help_answers_without_torch() -> None:
-    program = (
-        "import sys; from objectives.nanochat.program import cli; "
-        "sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
-    )
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[4])}
-    assert (
-        subprocess.run([sys.executable, "-c", program], env=environment, check=False).returncode
-        == 0
-    )
+def test_help_names_what_there_is() -> None:
     shown = CliRunner().invoke(app, ["--help"])
     assert shown.exit_code == 0
     assert all(name in shown.output for name in ("train", "check", "flops", "explain"))
