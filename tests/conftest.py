@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import typer.main
+from hypothesis import settings
 
 from budgets.fold import fold
 from budgets.ledger.chain import LEDGER, read
@@ -41,6 +42,8 @@ def pytest_configure() -> None:
     A sync is made all the same, and takes microseconds there instead of milliseconds. What a disk
     loses when the power fails is simulated (orchestrator/simulation), never left to chance.
     """
+    settings.register_profile("any machine", deadline=None)  # it may be busy with something else
+    settings.load_profile("any machine")
     if MEMORY.is_dir():
         memory = os.statvfs(MEMORY)
         enough = memory.f_bavail * memory.f_frsize > ROOM

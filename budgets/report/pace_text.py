@@ -16,7 +16,7 @@ def pace_line(found: Pace, now: datetime | None = None) -> str:
         parts.append(f"{duration(3600 * found.remaining_hours)} left")
     if found.remaining_hours and found.eta is not None:
         parts.append(f"ends at {clock(found.eta, now)}")
-    parts.append(f"{found.progress:.0%} done")
+    parts.append(f"{per_cent(found.progress)} done")
     if found.evals_per_hour is not None:
         parts.append(f"{found.evals_per_hour:,.0f} evaluations an hour")
     said = track(found)
@@ -29,6 +29,11 @@ def track(found: Pace) -> str:
         return ""
     short = -3600 * found.slack_hours
     return f"off track by {duration(short)} ({found.binding})" if short >= 0.5 else "on track"
+
+
+def per_cent(share: float) -> str:
+    """All of it only when all of it is done."""
+    return f"{min(int(100 * share), 99)}%" if share < 1 else "100%"
 
 
 def clock(moment: datetime, now: datetime | None = None) -> str:

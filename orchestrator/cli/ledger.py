@@ -106,7 +106,7 @@ def salvage(
         f"Why: {saved.why}."
     )
     print_line(
-        f"Open reservations: {saved.adopted} had finished and are adopted, {saved.charged} are "
+        f"Open reservations: {saved.adopted} had finished and are recovered, {saved.charged} are "
         "charged as lost. What was settled in lost records is taken over from eval/ where it is."
     )
     print_line("To go on, put it in the old one's place and repeat the run's command:")

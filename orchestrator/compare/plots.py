@@ -59,9 +59,9 @@ def gains(compared: Compared) -> Plot | None:
     return Plot(
         name="gains",
         title="Gains on fresh seeds",
-        caption="Each run's winner against that run's own baseline, on seeds that nobody was "
-        "picked on. Filled: the interval leaves 0 out, so that the gain, or the loss, is more than "
-        "chance. n: seeds.",
+        caption="Each run's winner against that run's own baseline, on seeds that were "
+        "used for no selection. Filled: the interval leaves 0 out, so that the gain, or the loss, "
+        "is beyond chance. n: seeds.",
         description=sentences(*map(_gain_said, runs)),
         charts=(Chart(Axis("gain over its own baseline (%), right is better"), rows, marks),),
         aspect=max(LEAST_ASPECT, 0.05 + ROW_ASPECT * len(runs)),

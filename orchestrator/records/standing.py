@@ -59,7 +59,7 @@ def standing_of(state: RunState, now: datetime) -> Standing:
         return Standing(kind, kind, "", verdict)
     host, ago = opened[-1].host, duration(_silent_seconds(state, now))
     word = "running" if kind == "elsewhere" else kind
-    return Standing(kind, f"{word} on {host}, last heard of {ago} ago", host, verdict)
+    return Standing(kind, f"{word} on {host}, last record {ago} ago", host, verdict)
 
 
 def goes_on(state: RunState, now: datetime) -> bool:

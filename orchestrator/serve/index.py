@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from budgets.plain import printable
+from budgets.report.pace_text import per_cent
 from orchestrator.serve.catalogue import Listing
 from orchestrator.serve.entry import Entry
 from orchestrator.serve.view import View, digest
@@ -85,5 +86,5 @@ def counts(listing: Listing) -> str:
 
 def left(entry: Entry) -> str:
     """Under a run's bar."""
-    share = "" if entry.progress is None else f"{entry.progress:.0%}"
+    share = "" if entry.progress is None else per_cent(entry.progress)
     return ", ".join(filter(None, (share, entry.left)))

@@ -6,7 +6,7 @@ from budgets.plain import printable
 from budgets.report.markdown import amount
 from budgets.report.model import Balance
 from budgets.report.pace import Pace
-from budgets.report.pace_text import track
+from budgets.report.pace_text import per_cent, track
 from budgets.words import duration, number
 from orchestrator.serve.entry import Entry
 from orchestrator.serve.view import Bar, Cell, Row, Since, View
@@ -53,7 +53,7 @@ def view(entry: Entry, snapshot: Snapshot | None, version: str) -> View:
 
 def _title(entry: Entry, snapshot: Snapshot) -> str:
     if entry.goes_on:
-        return f"{snapshot.pace.progress:.0%} {entry.name}"
+        return f"{per_cent(snapshot.pace.progress)} {entry.name}"
     return f"{entry.name}: {entry.shown}"
 
 

@@ -102,11 +102,11 @@ def _evaluation(state: RunState, event: Settled) -> str:
     where = _where(state, event)
     result = f"{event.status} {event.score:.5g}" if event.score is not None else event.status
     how = f"  ({event.cause})" if event.cause else ""
-    adopted = "  recovered" if event.recovered else ""
+    recovered = "  recovered" if event.recovered and event.final else ""
     again = f"  to be retried {RETRIED[event.again]}" if event.again else ""
     return (
         f"[{done:{len(str(planned))}d}/{planned}]  {where}  {result}  in {event.seconds:.1f} s"
-        f"{adopted}{how}{again}  {_left(state)}"
+        f"{recovered}{how}{again}  {_left(state)}"
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from budgets.report.markdown import amount
 from budgets.report.model import Balance
-from budgets.report.pace_text import clock, track
+from budgets.report.pace_text import clock, per_cent, track
 from budgets.words import duration
 from orchestrator.watch.glyphs import (
     BAD,
@@ -46,7 +46,7 @@ def where(found: Snapshot, width: int, glyphs: Glyphs) -> Line:
     pieces: list[Piece] = [(found.course, STRONG)]
     if width >= WIDE:
         pieces.append((f"  {bar(BAR, done, 0.0, glyphs)}", None))
-    return (*pieces, (f"  {_per_cent(done)} done", None))
+    return (*pieces, (f"  {per_cent(done)} done", None))
 
 
 def when(found: Snapshot) -> Line:
@@ -183,8 +183,3 @@ def _ended(one: Ended) -> Line:
         (result, None if is_well else BAD),
         (f"  in {one.seconds:.1f} s{again}{', recovered' * one.is_recovered}{why}", FAINT),
     )
-
-
-def _per_cent(share: float) -> str:
-    """All of it only when all of it is done."""
-    return f"{min(int(100 * share), 99)}%" if share < 1 else "100%"

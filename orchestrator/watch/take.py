@@ -151,5 +151,5 @@ def _ended(state: RunState, event: Settled) -> Ended:
         device=event.device,
         cause=event.cause,
         is_again=not event.final,
-        is_recovered=event.recovered,
+        is_recovered=event.recovered and event.final,
     )

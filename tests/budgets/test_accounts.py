@@ -148,9 +148,7 @@ class AnyOrder(RuleBasedStateMachine):
 
 
 def test_no_order_of_events_passes_a_cap() -> None:
-    run_state_machine_as_test(
-        AnyOrder, settings=settings(max_examples=150, stateful_step_count=30, deadline=None)
-    )
+    run_state_machine_as_test(AnyOrder, settings=settings(max_examples=150, stateful_step_count=30))
 
 
 def test_nothing_starts_before_a_session_is_open() -> None:

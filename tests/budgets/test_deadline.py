@@ -324,3 +324,9 @@ def test_a_window_that_means_nothing_is_refused(fields: dict[str, Any], why: str
 
 def test_a_window_just_longer_than_its_margin_is_one() -> None:
     assert Window(hours=0.5001).margin_seconds == 1800.0
+
+
+def test_a_window_is_so_long_from_now_margin_included() -> None:
+    now = BEGAN - timedelta(hours=1)
+    assert window(2 * HOUR, margin_seconds=60).hours_from(now) == 2.0
+    assert until(2 * HOUR, margin_seconds=60).hours_from(now) == 3.0

@@ -128,7 +128,7 @@ def test_nothing_starts_without_room_for_its_result(disk: "Disk", free: int, roo
         assert (ledger.room() == "") == room
         if not room:
             assert "the run's disk is full" in ledger.room()
-            assert "8 needed" in ledger.room()
+            assert "8 MiB needed" in ledger.room()
 
 
 @pytest.mark.parametrize("short_by", [0, 1])

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from budgets.plain import one_line, plain, printable, shell_word
+from budgets.plain import PROGRAM, command, one_line, plain, printable, shell_word
 
 
 def test_what_steers_a_terminal_is_replaced_and_lines_stay() -> None:
@@ -64,3 +64,7 @@ def test_any_other_word_is_one_line_that_bash_reads_back(text: str, word: str) -
         timeout=60,
     )
     assert said.stdout == text.encode("utf-8", "surrogateescape")
+
+
+def test_a_command_quotes_the_words_that_a_shell_would_part() -> None:
+    assert command("plan", "two words") == f"{PROGRAM} plan 'two words'"

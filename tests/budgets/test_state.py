@@ -537,9 +537,7 @@ def test_any_interleaving_ends_every_evaluation_once_and_passes_no_cap(
         pass
 
     Machine.make_story = staticmethod(make_story)
-    run_state_machine_as_test(
-        Machine, settings=settings(max_examples=80, stateful_step_count=40, deadline=None)
-    )
+    run_state_machine_as_test(Machine, settings=settings(max_examples=80, stateful_step_count=40))
 
 
 # A refusal changes nothing

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from objectives.analytic import AnalyticObjective, InjectedError
@@ -55,7 +55,6 @@ def test_scores_the_promised_optimum_at_the_optimum(name: str, dimension: int) -
 
 
 @pytest.mark.parametrize("name", ["sphere", "ellipsoid", "rosenbrock"])
-@settings(deadline=None)
 @given(point=st.tuples(*[st.floats(0.0, 1.0)] * 4))
 def test_no_point_of_the_cube_beats_the_optimum(name: str, point: tuple[float, ...]) -> None:
     o = objective(name, dimension=4)

@@ -3,13 +3,12 @@
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from objectives.space import Kind, Knob, SearchSpace
 
-patient = settings(deadline=None)
 units = st.floats(0.0, 1.0)
 
 X_LIMITS: dict[Kind, float] = {"linear": 1e6, "log10": 50.0, "sigmoid01": 12.0, "tanh11": 6.0}
@@ -39,7 +38,6 @@ def int_knobs(draw: st.DrawFn) -> Knob:
 
 
 @pytest.mark.parametrize("kind", X_LIMITS)
-@patient
 @given(data=st.data(), unit=units)
 def test_encode_undoes_decode(kind: Kind, data: st.DataObject, unit: float) -> None:
     k = data.draw(knobs_of(kind))
@@ -47,7 +45,6 @@ def test_encode_undoes_decode(kind: Kind, data: st.DataObject, unit: float) -> N
 
 
 @pytest.mark.parametrize("kind", X_LIMITS)
-@patient
 @given(data=st.data(), unit=units)
 def test_decode_stays_between_its_ends_and_never_falls(
     kind: Kind, data: st.DataObject, unit: float
@@ -57,7 +54,6 @@ def test_decode_stays_between_its_ends_and_never_falls(
 
 
 @pytest.mark.parametrize("kind", X_LIMITS)
-@patient
 @given(data=st.data(), edge=st.sampled_from([0.0, 1.0]))
 def test_a_baseline_on_a_bound_is_a_point_of_the_cube(
     kind: Kind, data: st.DataObject, edge: float
@@ -68,14 +64,12 @@ def test_a_baseline_on_a_bound_is_a_point_of_the_cube(
     assert space.decode(space.baseline)["k"] == pytest.approx(k.decode(edge))
 
 
-@patient
 @given(k=int_knobs(), data=st.data())
 def test_decode_undoes_encode_of_every_whole_number(k: Knob, data: st.DataObject) -> None:
     value = data.draw(st.integers(int(k.low), int(k.high)))
     assert k.decode(k.encode(value)) == value
 
 
-@patient
 @given(k=int_knobs(), unit=units)
 def test_an_int_knob_gives_whole_numbers_inside_its_bounds(k: Knob, unit: float) -> None:
     value = k.decode(unit)

@@ -40,8 +40,8 @@ def _unbeaten(control: Control) -> str:
     chance = ", may be chance" if gain.upper is None or gain.upper > 0 else ""
     return (
         f"It is {better(gain.mean)} ({counted(gain.pairs, 'seed')}{chance}) than the simpler "
-        f"{quoted(control.name)}, a control that nobody tuned: what was tuned is not shown to be "
-        "worth having."
+        f"{quoted(control.name)}, a control at the baseline's knobs: what was tuned is not "
+        "shown to be worth having."
     )
 
 

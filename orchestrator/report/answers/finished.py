@@ -76,7 +76,7 @@ def _works(asked: Asked) -> str:
         return "Everything works. Whether better settings exist is not what a smoke test asks."
     moves = largest_moves(asked.state)
     moved = f" Largest moves: {moves}." if moves else ""
-    return f"Settings that nobody has compared with the baseline yet.{moved}"
+    return f"Knobs that are not compared with the baseline yet.{moved}"
 
 
 def _compared_by(asked: Asked) -> After:
@@ -92,7 +92,7 @@ def _compared_by(asked: Asked) -> After:
     seconds = asked.report.eval_seconds
     price = "" if seconds is None else f", about {about(16 * seconds)} of device time in all"
     said = (
-        "Train the settings that it recommends and the baseline on the same 8 fresh seeds, which "
+        "Train the recommendation and the baseline on the same 8 fresh seeds, which "
         f"compares them (16 evaluations{price})."
     )
     return After(said, (command(*words),))

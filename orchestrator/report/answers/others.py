@@ -23,7 +23,7 @@ def calibrated(asked: Asked) -> Answer:
     return Answer(
         title="Baseline measured" if scores else "Baseline not measured",
         sentence=_baseline(asked, scores),
-        meaning="The settings that nobody tuned were evaluated, for others to be compared with.",
+        meaning="The baseline was evaluated, for searches to be compared with.",
         luck="",
         found=_noise(asked, scores),
         sure=_spread(asked, scores),

@@ -201,7 +201,7 @@ def _way_on(asked: Asked, triggers: tuple[Trigger, ...]) -> After:
     rules = list(dict.fromkeys(trigger.rule for trigger in triggers))
     look = command("explain", asked.run)
     if any(rule in FOR_GOOD for rule in rules):
-        said = "This run cannot go on: look into Failures, mend what leads there, begin another."
+        said = "This run cannot go on: look into Failures, fix what leads there, start another."
         return After(said, (look,))
     if not all(trigger.overridable for trigger in triggers):
         said = "Mend what is named above."
@@ -209,5 +209,5 @@ def _way_on(asked: Asked, triggers: tuple[Trigger, ...]) -> After:
     return After(
         "Find out why, under Failures below and with:",
         (look, *asked.overriding(rules)),
-        "When it is mended, or if it is no harm, go on (the reason goes on record):",
+        "When it is fixed, or if it does no harm, go on (the reason goes on record):",
     )

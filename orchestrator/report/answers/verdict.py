@@ -99,7 +99,7 @@ def _does_not_persist(found: Findings) -> str:
 
 
 def _pathological(_: Findings) -> str:
-    return "that the winner's own trainings fail, explode or are unstable: nobody could rely on it"
+    return "that the winner's own trainings fail, explode or are unstable: it cannot be relied on"
 
 
 def _unstable(_: Findings) -> str:
@@ -120,20 +120,17 @@ _MEANING: dict[str, Callable[[Findings], str]] = {
 
 def _found(asked: Asked, own: Decided) -> str:
     if own.grade != "no_go":
-        gain = "" if own.gain is None else f" {better(own.gain)} than the untuned baseline"
+        gain = "" if own.gain is None else f" {better(own.gain)} than the baseline"
         moves = largest_moves(asked.state)
         said = (
-            f"Yes: settings{gain}.",
+            f"Yes: knobs{gain}.",
             _scores(asked),
             f"Largest moves: {moves}." if moves else "",
         )
         return " ".join(filter(None, said))
     if own.no_go == "too_small" and own.gain is not None:
-        return (
-            f"Too little: settings {better(own.gain)} than the untuned baseline, which stays. "
-            f"{_scores(asked)}"
-        )
-    return "No. Nothing is recommended: the baseline, which nobody tuned, stays."
+        return f"Too little: {better(own.gain)} than the baseline, which stays. {_scores(asked)}"
+    return "No. Nothing is recommended: the baseline stays."
 
 
 def _scores(asked: Asked) -> str:

@@ -25,9 +25,9 @@ def luck_in_words(seemed: float | None, by_luck: float | None) -> str:
         return ""
     said = f"The best single score of the search seemed {better(seemed)}"
     if by_luck is None:
-        return f"{said}; nobody measured the noise, so that says nothing."
+        return f"{said}; the noise was not measured, so that says nothing."
     return (
-        f"{said}; with nothing tuned the luckiest of as many would seem about {better(by_luck)}. "
+        f"{said}; by luck alone the best of as many baselines would seem about {better(by_luck)}. "
         "Neither is evidence: only fresh seeds count."
     )
 

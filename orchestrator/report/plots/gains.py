@@ -123,7 +123,7 @@ def _caption(report: Report) -> str:
         "interval leaves 0 out, so that the gain, or the loss, is more than chance. n: seeds that "
         "both have a score on; of two the interval may go on beyond the edge.",
         "What wins on the seeds that it was picked on is flattered by that choice; the decisive "
-        "comparison is on seeds that nobody was picked on."
+        "comparison is on seeds that were used for no selection."
         if any(one.is_decisive for one in report.comparisons)
         else "",
     )

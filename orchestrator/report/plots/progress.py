@@ -145,7 +145,7 @@ def _course_marks(report: Report, own: Sequence[Candidate]) -> Iterator[Mark]:
     best = _best_of_each(own)
     yield from _mean_marks(report, is_short=False)
     yield _steps(
-        generations, [g.luck_so_far for g in generations], "luck", "best expected of noise alone"
+        generations, [g.luck_so_far for g in generations], "luck", "best expected by luck alone"
     )
     yield _steps(generations, [g.best_so_far for g in generations], "best", "best so far")
     yield Points(

@@ -243,7 +243,7 @@ tables = st.integers(2, 4).flatmap(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(tables, st.floats(-10, 10), st.data())
 def test_what_a_seed_adds_to_every_score_changes_no_effect(
     campaigns: "Campaigns", table: list[list[float]], shift: float, data: st.DataObject
@@ -267,7 +267,7 @@ def turned(matrix: Matrix) -> Matrix:
     return Matrix(terms=CampaignTerms.model_validate(terms.model_dump()), rows=matrix.rows)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(tables)
 def test_swapping_levels_flips_the_sign_of_the_effects_of_that_factor(
     campaigns: "Campaigns", table: list[list[float]]
@@ -280,7 +280,7 @@ def test_swapping_levels_flips_the_sign_of_the_effects_of_that_factor(
         assert other.difference.mean == pytest.approx(sign * one.difference.mean, abs=1e-9)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(tables)
 def test_effects_of_two_levels_put_the_cells_together_again(
     campaigns: "Campaigns", table: list[list[float]]

@@ -17,7 +17,7 @@ from budgets.events import (
 )
 from budgets.fold import fold
 from budgets.ledger.chain import read
-from budgets.report.markdown import amount, to_markdown
+from budgets.report.markdown import amount, spent, to_markdown
 from budgets.report.model import BudgetReport, balances, budget_report, recommendation
 from budgets.report.pace import remaining_hours
 from budgets.rules.triggers import Verdict, disk_full
@@ -157,6 +157,16 @@ def test_what_is_reserved_beside_the_search_is_counted_there(
     own, beside = balances(story.state)[:2]
     assert (own.spent, own.reserved) == (0, 1)
     assert (beside.spent, beside.reserved) == (11, 2)
+
+
+def test_what_is_spent_is_one_line_of_every_currency_that_counts(
+    tell: "Callable[..., Story]", make_confirmed_plan: "MakePlan"
+) -> None:
+    plan = make_confirmed_plan(caps=Caps(evaluations=12, hours=2.0))
+    assert spent(balances(tell(plan, generations=()).state)) == (
+        "0 of 12 evaluations; 11 of 45 comparison evaluations; 0.0061 device-hours; "
+        "0.0000 of 2.0000 hours open"
+    )
 
 
 def test_a_currency_without_a_cap_has_nothing_free_to_state(story: "Story") -> None:

@@ -56,7 +56,7 @@ SOME = st.lists(
 
 
 @given(SOME)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_factorial_has_every_combination_once_and_the_last_factor_varies_fastest(
     shape: list[tuple[str, int]],
 ) -> None:
@@ -78,7 +78,7 @@ def test_a_factorial_has_every_combination_once_and_the_last_factor_varies_faste
 
 
 @given(SOME, st.integers(1, 5), st.integers(0, 3), st.booleans())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_total_runs_are_conditions_times_seeds(
     shape: list[tuple[str, int]], seeds: int, written: int, controls: bool
 ) -> None:

@@ -68,7 +68,7 @@ def test_one_whose_machine_is_elsewhere_runs_as_long_as_it_may(
     soon, late = board_at(directory, 5), board_at(directory, 100_000)
     assert soon.matrix.rows[1][1].status == "running"
     assert soon.matrix.rows[1][1].note.startswith("on ")
-    assert ", last heard of 5 s ago" in soon.whose
+    assert ", last record 5 s ago" in soon.whose
     assert late.matrix.rows[1][1].status == "pending"
     assert late.matrix.rows[1][1].note == "interrupted"
 

@@ -75,14 +75,14 @@ def share_of_best(law: Law, allowed: int, least: int, most: int) -> float:
 
 
 @given(laws)
-@settings(deadline=None, max_examples=10, derandomize=True)
+@settings(max_examples=10, derandomize=True)
 def test_it_comes_to_rest_near_the_optimum(law: Law) -> None:
     control, _ = run(Busy(law), 800)
     assert share_of_best(law, control.pressure.allowed, 1, 16) > 0.85
 
 
 @given(laws, st.integers(0, 1000))
-@settings(deadline=None, max_examples=10, derandomize=True)
+@settings(max_examples=10, derandomize=True)
 def test_it_comes_near_the_optimum_although_evaluations_differ(law: Law, seed: int) -> None:
     world = Busy(law, spread=0.2, rng=np.random.default_rng(seed))
     _, pressures = run(world, 1000)
@@ -91,7 +91,7 @@ def test_it_comes_near_the_optimum_although_evaluations_differ(law: Law, seed: i
 
 
 @given(laws, st.sampled_from([0.0, 0.1, 0.3]))
-@settings(deadline=None, max_examples=10, derandomize=True)
+@settings(max_examples=10, derandomize=True)
 def test_it_does_not_change_for_ever(law: Law, spread: float) -> None:
     _, pressures = run(Busy(law, spread), 1500)
     most = 6 if spread == 0 else 20
@@ -99,7 +99,7 @@ def test_it_does_not_change_for_ever(law: Law, spread: float) -> None:
 
 
 @given(laws, st.integers(1, 6), st.integers(0, 10), st.integers(1, 12), st.floats(0, 0.5))
-@settings(deadline=None, max_examples=40, derandomize=True)
+@settings(max_examples=40, derandomize=True)
 def test_it_never_leaves_its_bounds(
     law: Law, least: int, more: int, devices: int, spread: float
 ) -> None:
@@ -111,7 +111,7 @@ def test_it_never_leaves_its_bounds(
 
 
 @given(laws, st.floats(0, 0.3))
-@settings(deadline=None, max_examples=10, derandomize=True)
+@settings(max_examples=10, derandomize=True)
 def test_the_same_evaluations_decide_the_same(law: Law, spread: float) -> None:
     seen: list[Observation] = []
     control = begun(ON, 16)

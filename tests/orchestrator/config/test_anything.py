@@ -85,7 +85,7 @@ def shown(given: Given) -> Resolved | None:
     return resolved
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(st.sampled_from(KEYS), VALUE, max_size=5))
 @example({("slurm", "setup"): 2**64})
 @example({("training", "noise"): 10**400})
@@ -113,7 +113,7 @@ ASSIGNED = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.dictionaries(st.sampled_from(KEYS), ASSIGNED, max_size=4))
 @example({("slurm", "setup"): str(2**64)})
 @example({("slurm", "setup"): "\udcff"})

@@ -42,9 +42,9 @@ def begun(owner: Owner) -> Watched:
     [
         (ME, 5, "running", f"running (pid {ME.pid})", ""),
         (NOBODY, 5, "interrupted", "interrupted", REPEAT),
-        (ELSEWHERE, 10, "elsewhere", "running on here, last heard of 10 s ago", ""),
-        (ELSEWHERE, 72, "elsewhere", "running on here, last heard of 1 min 12 s ago", ""),
-        (ELSEWHERE, 73, "interrupted", "interrupted on here, last heard of 1 min 13 s ago", REPEAT),
+        (ELSEWHERE, 10, "elsewhere", "running on here, last record 10 s ago", ""),
+        (ELSEWHERE, 72, "elsewhere", "running on here, last record 1 min 12 s ago", ""),
+        (ELSEWHERE, 73, "interrupted", "interrupted on here, last record 1 min 13 s ago", REPEAT),
     ],
     ids=["here", "gone", "elsewhere", "elsewhere, silent", "elsewhere, too long silent"],
 )

@@ -84,7 +84,7 @@ def test_a_go_says_how_sure_it_is_and_what_luck_would_have_shown() -> None:
     found = asked(judged(winner=GAIN, rung=KEPT))
     assert found.sure.startswith("99% sure of 1.87% or more. Best estimate 2%, measured on 8 new")
     assert "With 4 x FLOPs 100% of the gain is kept (2 seeds)." in found.sentence
-    assert "with nothing tuned the luckiest of as many would seem about" in found.luck
+    assert "by luck alone the best of as many baselines would seem about" in found.luck
     assert not found.but
 
 
@@ -170,7 +170,7 @@ def test_a_paused_run_names_the_rule_and_the_way_on() -> None:
     assert found.found == "Nothing: none of 3 evaluations has a score."
     assert found.sure.startswith("There is nothing to be sure of")
     assert found.commands[0] == "python -m orchestrator explain small"
-    assert "mended" in found.otherwise
+    assert "fixed" in found.otherwise
     assert "--override crash_rate --reason" in found.commands[1]
 
 

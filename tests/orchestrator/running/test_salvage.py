@@ -160,7 +160,7 @@ def test_open_reservations_are_adopted_or_charged(
     answer = command("ledger", "salvage", run.name, "--out", "saved")
 
     adopted, charged = (1, 0) if on_disk else (0, 1)
-    assert f"{adopted} had finished and are adopted, {charged} are charged as lost" in answer.out
+    assert f"{adopted} had finished and are recovered, {charged} are charged as lost" in answer.out
     end = read(tmp_path / "saved" / LEDGER).records[-1].event
     assert isinstance(end, Settled)
     assert end.status is (Status.OK if on_disk else Status.LOST)

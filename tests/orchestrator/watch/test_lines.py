@@ -102,3 +102,13 @@ def test_what_says_nothing_new_has_no_line(watched: Watched) -> None:
     assert last(watched) is None
     assert line_of(watched.state, Concluded(reason="done")) is None
     assert line_of(watched.state, replace(watched.reserve(0))) is None
+
+
+@pytest.mark.parametrize(("outcome", "is_said"), [(1.25, True), (Status.LOST, False)])
+def test_only_what_had_finished_unheard_is_recovered(
+    watched: Watched, outcome: float | Status, is_said: bool
+) -> None:
+    watched.ask()
+    watched.evaluate(0, outcome, recovered=True)
+    assert ("recovered" in (last(watched) or "")) is is_said
+    assert watched.snapshot().recent[0].is_recovered is is_said

@@ -79,7 +79,7 @@ def test_what_was_found_names_the_score_its_direction_both_means_and_the_moves()
 
 def test_nothing_found_names_no_moves() -> None:
     found = asked(judged(generations=3 * ((1.0, 1.2, 1.1, 1.3),), winner=AROUND))
-    assert found.found == "No. Nothing is recommended: the baseline, which nobody tuned, stays."
+    assert found.found == "No. Nothing is recommended: the baseline stays."
 
 
 def test_a_dead_space_is_sent_to_a_check_or_to_more_seeds() -> None:

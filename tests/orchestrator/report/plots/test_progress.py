@@ -80,7 +80,7 @@ def test_without_a_calibration_there_is_no_band_and_the_caption_says_so(made: "M
 def test_best_so_far_and_luck_hold_over_the_width_of_a_generation(made: "Made") -> None:
     own = [made.evaluation(g, c) for g in range(3) for c in range(2)]
     found = lines(made.report(own))
-    best, luck = found["best so far"], found["best expected of noise alone"]
+    best, luck = found["best so far"], found["best expected by luck alone"]
     assert best.is_step
     assert list(best.x) == list(luck.x) == [-0.5, 0.5, 1.5, 2.5]
     assert list(best.y) == [1.0, 0.9, 0.8, 0.8]
