@@ -327,7 +327,7 @@ def test_status_says_when_a_run_will_be_over_only_while_somebody_carries_it_out(
     said = command("status").out
 
     assert (": running (pid" in said) is ends
-    assert ("over at" in said) is ends
+    assert ("ends at" in said) is ends
     assert ("Repeat the command" in said) is gone
 
 
@@ -445,7 +445,9 @@ def test_space_show_has_a_row_a_knob_in_its_own_unit_and_touches_nothing(
     command: "Command", tmp_path: Path
 ) -> None:
     answer = command("space", "show", *IDLE)
-    rows = [line.split() for line in answer.out.splitlines() if line.startswith((" x0", " x1"))]
+    rows = [
+        line.split() for line in answer.out.splitlines() if line.split()[:1] in (["x0"], ["x1"])
+    ]
 
     assert answer.code == 0
     assert rows == [["x0", "linear", "-1", "1", "0"], ["x1", "linear", "-1", "1", "0"]]
