@@ -23,7 +23,6 @@ from budgets.terms import (
 )
 from budgets.tiers import Sizing, size, size_expanded
 from objectives.api import Objective
-from objectives.registry import short_name
 from orchestrator.planning.proxy import check_population, proxy_terms, what_leaves_it_out
 from orchestrator.planning.request import (
     CONTROL_SEEDS,
@@ -35,6 +34,7 @@ from orchestrator.planning.request import (
     VERDICT_SEEDS,
     Confirm,
     Request,
+    family_of,
     first_step,
     method_of,
     run_name,
@@ -249,8 +249,7 @@ def caps_for(request: Request, evaluations: int) -> Caps:
 def calibration_name(objective: Objective, devices: Devices) -> str:
     """What all calibrations of an objective on the same kind and number of devices begin with."""
     facts = f"{devices.kind}/{devices.name}/{devices.count}/{devices.threads}"
-    name = f"{short_name(objective.spec)}-{objective.fingerprint[:10]}"
-    return f"{name}-{devices.kind}-{short_hash(facts)}"
+    return f"{family_of(objective, devices.kind)}-{short_hash(facts)}"
 
 
 def short_hash(text: str) -> str:

@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from budgets.calibration import measure
 from budgets.events import Owner
 from budgets.fold import ImpossibleEventError
 from budgets.ledger.chain import LEDGER, LedgerCorruptError
@@ -20,7 +19,7 @@ from budgets.ledger.storage import DISK, Storage, read_plain
 from budgets.ledger.writer import BALLAST, Clock, Ledger, LedgerStorageError
 from budgets.rules.triggers import verdict_of
 from budgets.state import Generation, Observer, RunState
-from budgets.terms import Calibration, Devices, Plan, Varied, Window
+from budgets.terms import Calibration, Plan, Varied, Window
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec, SetupError
 from orchestrator.capacity.pace import Pace
@@ -32,6 +31,7 @@ from orchestrator.execution.processes import this_owner
 from orchestrator.planning.calibrations import (
     CALIBRATION_SEEDS,
     calibration_again,
+    calibration_here,
     find_calibration,
     measured_for,
     with_its_cost,
@@ -191,20 +191,13 @@ class Session:
         else:
             devices = devices_of(slots)
             if calibration is None:
-                calibration = self._known(request.terms.objective, devices, assumed_seconds)
+                objective = request.terms.objective
+                calibration = calibration_here(self.root, objective, devices, assumed_seconds)
             plan = request.plan(devices, calibration)
             self.say(request.in_words(plan))
         proposer = Given(request.points())
         same_bits = replace(slots, threads=plan.devices.threads)
         return self.carry_out(directory, plan, same_bits, lambda _: proposer, pace=pace)
-
-    def _known(
-        self, objective: Objective, devices: Devices, assumed_seconds: float | None
-    ) -> Calibration | None:
-        if assumed_seconds is not None:
-            return Calibration(assumed_seconds=assumed_seconds)
-        found = find_calibration(self.root, objective, devices)
-        return None if found is None else measure(found.state)
 
     def search(
         self,
