@@ -24,7 +24,7 @@ from orchestrator.records.manifest import (
     write_manifest,
 )
 from orchestrator.records.recorded import is_there
-from orchestrator.running.session import make_directory
+from orchestrator.running.place import make_directory
 
 
 def begin_searches(root: Path, resolved: Resolved, cells: tuple[SearchCell, ...]) -> Path:

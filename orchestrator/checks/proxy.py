@@ -8,10 +8,9 @@ from budgets.report.model import recommendation
 from budgets.state import RunState
 from budgets.terms import Calibration, Devices, Envelope, Plan
 from orchestrator.checks.space import Centre
-from orchestrator.planning.known_knobs import check_family
 from orchestrator.planning.plan import plan_of, short_hash
 from orchestrator.planning.proxy import check_population, proxy_terms
-from orchestrator.planning.request import Request
+from orchestrator.planning.request import Request, family_of
 from orchestrator.records.recommended import Point
 
 SIGMA = 0.1
@@ -57,7 +56,7 @@ class ProxyCheckRequest:
         near, terms = self.near, self.terms
         where = None if near is None else (near.run_id, near.centre, near.sigma)
         asked = (self.fraction, self.candidates, self.seeds, *terms.within, where)
-        return f"proxy-{check_family(terms.objective, kind)}-{short_hash(repr(asked))}"
+        return f"proxy-{family_of(terms.objective, kind)}-{short_hash(repr(asked))}"
 
     def plan(self, devices: Devices, calibration: Calibration | None) -> Plan:
         """One generation in full, its candidates short beside it.

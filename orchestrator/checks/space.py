@@ -7,9 +7,8 @@ from typing import Protocol
 
 from budgets.terms import Calibration, Devices, Envelope, Parent, Plan
 from objectives.space import Knob, SearchSpace
-from orchestrator.planning.known_knobs import check_family
 from orchestrator.planning.plan import caps_for, plan_of, short_hash
-from orchestrator.planning.request import Request
+from orchestrator.planning.request import Request, family_of
 from orchestrator.records.recommended import Point
 
 CHECK_SEEDS = 8
@@ -85,7 +84,7 @@ class CheckRequest:
     def name(self, kind: str) -> str:
         """The check's id. What was asked decides it, so the same command finds the same check."""
         asked = (*self.names(), self.seeds, *self.terms.within)
-        family = check_family(self.terms.objective, kind)
+        family = family_of(self.terms.objective, kind)
         if (around := self.around) is None:
             return f"{family}-{short_hash(repr(asked))}"
         looked = (*asked, around.run_id, around.centre, around.steps)

@@ -6,17 +6,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from budgets.calibration import measure
 from budgets.plain import printable
-from budgets.terms import Calibration, Devices, Plan
+from budgets.terms import Devices, Plan
 from budgets.words import duration
-from objectives.api import Objective
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.config.asked import Asked
 from orchestrator.config.resolve import all_keys
 from orchestrator.execution.engine import devices_of
 from orchestrator.planning.basis import basis_of
-from orchestrator.planning.calibrations import find_calibration
+from orchestrator.planning.calibrations import calibration_here
 from orchestrator.planning.choice import Choice, Room, Wanted
 from orchestrator.planning.fit import best, choices, too_short
 from orchestrator.planning.fit_text import to_markdown
@@ -74,7 +72,7 @@ def fit_phase(asked: Asked, fitting: Fitting) -> None:
         times,
         room,
         foreseen(root, request, devices.kind),
-        calibrated=lambda objective: _calibrated(root, objective, devices),
+        calibrated=lambda objective: calibration_here(root, objective, devices),
         spread=_spread,
     )
     found = choices(wanted)
@@ -117,11 +115,6 @@ def _spread(plan: Plan) -> float:
     from orchestrator.planning.barrier import SEED, beyond_the_forecast
 
     return beyond_the_forecast(plan, np.random.default_rng(SEED))
-
-
-def _calibrated(root: Path, objective: Objective, devices: Devices) -> Calibration | None:
-    found = find_calibration(root, objective, devices)
-    return None if found is None else measure(found.state)
 
 
 def _applied(asked: Asked, fitting: Fitting, found: list[Choice], room: Room) -> str:

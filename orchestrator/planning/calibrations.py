@@ -1,25 +1,56 @@
 """Calibrations on disk: which one fits, and whose price it is part of."""
 
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 
 from budgets.calibration import measure
-from budgets.ledger.chain import LedgerCorruptError
+from budgets.ledger.chain import LEDGER, LedgerCorruptError, read
 from budgets.state import RunState
 from budgets.terms import Calibration, Caps, Devices, Plan
 from objectives.api import Objective
 from orchestrator.planning.plan import calibration_name, calibration_plan
-from orchestrator.planning.request import Request
+from orchestrator.planning.request import Request, family_of
 from orchestrator.records.recorded import Result, finished_runs, first_plan, ledgers, recorded_runs
 
 CALIBRATION_SEEDS = 8
 
 
 def find_calibration(root: Path, objective: Objective, devices: Devices) -> Result | None:
-    """The newest finished calibration of the objective on such devices, if there is one."""
+    """The newest finished calibration of the objective on such devices, if there is one.
+
+    The newest is the one begun last, whenever files were copied or an earlier one taken up.
+    """
     family = calibration_name(objective, devices)
     finished = finished_runs(root, "calibration", family)
     return max(finished, key=lambda found: _number(found.directory, family), default=None)
+
+
+def calibration_here(
+    root: Path, objective: Objective, devices: Devices, assumed_seconds: float | None = None
+) -> Calibration | None:
+    """What is known of an evaluation on such devices: somebody's word, or what was measured."""
+    if assumed_seconds is not None:
+        return Calibration(assumed_seconds=assumed_seconds)
+    found = find_calibration(root, objective, devices)
+    return None if found is None else measure(found.state)
+
+
+def calibrations_on(root: Path, objective: Objective, kind: str) -> list[Result]:
+    """What `find_calibration` finds for whatever devices of a kind, the last made first.
+
+    By its ledger's own clock: a copied file is younger than what is in it.
+    """
+    runs = finished_runs(root, "calibration", family_of(objective, kind))
+    placed = [(calibration_name(objective, run.state.plan.devices), run) for run in runs]
+    placed.sort(key=lambda pair: _number(pair[1].directory, pair[0]))
+    newest = dict(placed)  # at each place its last one
+    return sorted(newest.values(), key=lambda run: _made_at(run.directory), reverse=True)
+
+
+def _made_at(directory: Path) -> datetime:
+    """When a run came to its end."""
+    return datetime.fromisoformat(read(directory / LEDGER).records[-1].at)
 
 
 def calibration_again(

@@ -7,13 +7,8 @@ from pathlib import Path
 from budgets.plain import PROGRAM
 from budgets.report.liveness import Liveness, liveness
 from objectives.api import Objective
-from objectives.registry import short_name
+from orchestrator.planning.request import family_of
 from orchestrator.records.recorded import finished_runs
-
-
-def check_family(objective: Objective, kind: str) -> str:
-    """What the names of all checks of an objective on one kind of device begin with."""
-    return f"{short_name(objective.spec)}-{objective.fingerprint[:10]}-{kind}"
 
 
 @dataclass(frozen=True)
@@ -42,7 +37,7 @@ class Known:
 
 def known_knobs(root: Path, objective: Objective, kind: str) -> Known:
     """All finished checks of the objective on that kind of device, taken together."""
-    runs = finished_runs(root, "check", check_family(objective, kind))
+    runs = finished_runs(root, "check", family_of(objective, kind))
     found = [f for run in runs if (f := liveness(run.state)) is not None]
     return together([knob.name for knob in objective.space.knobs], found)
 

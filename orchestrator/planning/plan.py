@@ -21,9 +21,7 @@ from budgets.terms import (
     Thresholds,
     Varied,
 )
-from budgets.tiers import Sizing, size, size_expanded
 from objectives.api import Objective
-from objectives.registry import short_name
 from orchestrator.planning.proxy import check_population, proxy_terms, what_leaves_it_out
 from orchestrator.planning.request import (
     CONTROL_SEEDS,
@@ -35,10 +33,12 @@ from orchestrator.planning.request import (
     VERDICT_SEEDS,
     Confirm,
     Request,
+    family_of,
     first_step,
     method_of,
     run_name,
 )
+from orchestrator.planning.sizing import most_evaluations, sizing_of
 
 CALIBRATION_LIMIT_SECONDS = 600.0
 """How long a baseline may take before anything has been measured."""
@@ -64,7 +64,7 @@ def search_plan(
         raise ValueError(
             f"--sigma0: expected at least {LEAST_SIGMA0:g} of a knob's range, got {request.sigma0}"
         )
-    sizing = _sizing(request, devices.count)
+    sizing = sizing_of(request, devices.count)
     proxy, no_proxy = proxy_for(request, sizing.resolved, calibration)
     thresholds = Thresholds.model_validate(request.thresholds)
     source = None if succession is None else succession.source
@@ -80,7 +80,7 @@ def search_plan(
         nominal=sizing.nominal,
         reasons=(*sizing.reasons, *no_proxy, *no_go),
         search=_search_terms(request, sizing.resolved, succession),
-        caps=caps_for(request, _most_evaluations(request, sizing)),
+        caps=caps_for(request, most_evaluations(request, sizing)),
         parent=parent,
         thresholds=thresholds,
         confirmation=confirmation,
@@ -249,76 +249,12 @@ def caps_for(request: Request, evaluations: int) -> Caps:
 def calibration_name(objective: Objective, devices: Devices) -> str:
     """What all calibrations of an objective on the same kind and number of devices begin with."""
     facts = f"{devices.kind}/{devices.name}/{devices.count}/{devices.threads}"
-    name = f"{short_name(objective.spec)}-{objective.fingerprint[:10]}"
-    return f"{name}-{devices.kind}-{short_hash(facts)}"
+    return f"{family_of(objective, devices.kind)}-{short_hash(facts)}"
 
 
 def short_hash(text: str) -> str:
     """Six hex digits that tell runs of one objective apart."""
     return hashlib.sha256(text.encode()).hexdigest()[:6]
-
-
-def _sizing(request: Request, devices: int) -> Sizing:
-    dimension, population = request.objective.space.dimension, request.population
-    if request.follows is not None and request.follows.variant == "expanded":
-        sizing = size_expanded(request.tier, dimension, devices, population)
-    else:
-        sizing = size(request.phase, request.tier, dimension, devices, population)
-    sizing = _on_seeds(sizing, request.seeds_per_candidate)
-    sizing = _of_generations(sizing, request.generations)
-    resolved, most = sizing.resolved, request.max_evals
-    if most is None or resolved.evaluations <= most:
-        return sizing
-    generations = most // resolved.per_generation
-    if generations < 1:
-        raise ValueError(
-            f"--max-evals {most} does not pay for one generation of "
-            f"{resolved.per_generation} evaluations"
-        )
-    reason = f"--max-evals {most} pays for {generations} of {resolved.generations} generations"
-    return _resized(sizing, reason, generations=generations)
-
-
-def _on_seeds(sizing: Sizing, seeds: int | None) -> Sizing:
-    """Each candidate on so many seeds: fewer are fewer evaluations, for more there are fewer
-    generations within the tier's E."""
-    resolved, most = sizing.resolved, sizing.nominal.evaluations
-    if seeds is None or seeds == resolved.seeds_per_candidate:
-        return sizing
-    affordable = most // (resolved.population * seeds) if seeds > 0 else 0
-    if affordable < 1:
-        raise ValueError(
-            f"--seeds-per-candidate: expected 1 to {most // resolved.population} (one generation "
-            f"of {resolved.population} within the tier's {most} evaluations), got {seeds}"
-        )
-    reason = f"{seeds} instead of {resolved.seeds_per_candidate} seeds a candidate were asked for"
-    if affordable < resolved.generations:
-        reason += f", so {affordable} of {resolved.generations} generations"
-    generations = min(resolved.generations, affordable)
-    return _resized(sizing, reason, generations=generations, seeds_per_candidate=seeds)
-
-
-def _of_generations(sizing: Sizing, most: int | None) -> Sizing:
-    """At most so many generations."""
-    if most is None or most >= sizing.resolved.generations:
-        return sizing
-    if most < 1:
-        raise ValueError(f"--generations: expected 1 or more, got {most}")
-    reason = f"{most} of {sizing.resolved.generations} generations were asked for"
-    return _resized(sizing, reason, generations=most)
-
-
-def _resized(sizing: Sizing, reason: str, **fields: int) -> Sizing:
-    resolved = sizing.resolved.model_copy(update=fields)
-    return Sizing(sizing.nominal, resolved, (*sizing.reasons, reason))
-
-
-def _most_evaluations(request: Request, sizing: Sizing) -> int:
-    """The cap on evaluations: the tier's E, or what was asked for instead."""
-    asked = [request.max_evals or 2**31, sizing.nominal.evaluations]
-    if request.generations is not None:  # an amendment that raises it pays for more of them
-        asked.append(request.generations * sizing.resolved.per_generation)
-    return min(asked)
 
 
 def limits_for(

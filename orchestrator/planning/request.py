@@ -118,6 +118,11 @@ def run_name(request: Request) -> str:
     return name
 
 
+def family_of(objective: Objective, kind: str) -> str:
+    """What the names of all that is measured of an objective on a kind of device begin with."""
+    return f"{short_name(objective.spec)}-{objective.fingerprint[:10]}-{kind}"
+
+
 def check_run_id(name: str, whose: str = "--run-id") -> None:
     """Raises ValueError unless `name` is a plain file name of 1 to 64 safe characters."""
     if not RUN_ID.fullmatch(name):

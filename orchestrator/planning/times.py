@@ -4,10 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from budgets.calibration import measure
 from budgets.terms import Calibration, Devices
 from objectives.api import Objective
-from orchestrator.planning.calibrations import find_calibration
+from orchestrator.planning.calibrations import calibration_here
 from orchestrator.planning.history import read_history
 from orchestrator.planning.lost import NOTHING_LOST, Lost, lost
 from orchestrator.planning.priors import Prior, nearest, scaled_seconds
@@ -58,9 +57,8 @@ def times_here(
     """What is known of an evaluation of `objective` on such devices."""
     history = read_history(root).entries
     beside = lost(history, objective.fingerprint, devices)
-    if assumed_seconds is not None:
-        return Times(Calibration(assumed_seconds=assumed_seconds), lost=beside)
-    if (found := find_calibration(root, objective, devices)) is not None:
-        return Times(measure(found.state), lost=beside)
+    known = calibration_here(root, objective, devices, assumed_seconds)
+    if known is not None:
+        return Times(known, lost=beside)
     prior = nearest(history, objective, devices)
     return Times() if prior is None else Times(prior.calibration(), prior, beside)

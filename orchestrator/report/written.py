@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from budgets.ledger.storage import write_aside
-from orchestrator.running.session import make_directory
+from orchestrator.running.place import make_directory
 
 STDOUT = Path("-")
 

@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+from budgets.ledger.writer import LedgerStorageError
+
 NETWORK = frozenset(
     (
         *("9p", "afs", "beegfs", "ceph", "cifs", "glusterfs", "gpfs", "lustre", "nfs", "nfs4"),
@@ -35,6 +37,14 @@ def check_place(directory: Path, *, allow_network: bool = False, mounts: str | N
             "same ledger unseen: give a local directory with --runs-dir, or say "
             "--allow-network-fs if you will run one orchestrator only"
         )
+
+
+def make_directory(directory: Path) -> None:
+    """Raises LedgerStorageError when it cannot be there."""
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise LedgerStorageError(f"cannot make {directory}: {error.strerror}") from error
 
 
 def file_system(path: Path, mounts: str | None = None) -> str:

@@ -4,7 +4,7 @@
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -12,17 +12,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from budgets.calibration import measure
 from budgets.events import Owner
 from budgets.fold import ImpossibleEventError
 from budgets.ledger.chain import LEDGER, LedgerCorruptError
 from budgets.ledger.storage import DISK, Storage, read_plain
-from budgets.ledger.writer import BALLAST, Clock, Ledger, LedgerStorageError
+from budgets.ledger.writer import BALLAST, Clock, Ledger
 from budgets.rules.triggers import verdict_of
 from budgets.state import Generation, Observer, RunState
-from budgets.terms import Calibration, Devices, Plan, Varied, Window
+from budgets.terms import Calibration, Plan, Window
 from objectives import registry
-from objectives.api import Objective, SetupError
+from objectives.api import Objective
 from orchestrator.capacity.pace import Pace
 from orchestrator.capacity.terms import Pacing
 from orchestrator.checks.space import Check
@@ -32,6 +31,7 @@ from orchestrator.execution.processes import this_owner
 from orchestrator.planning.calibrations import (
     CALIBRATION_SEEDS,
     calibration_again,
+    calibration_here,
     find_calibration,
     measured_for,
     with_its_cost,
@@ -51,7 +51,8 @@ from orchestrator.records.recorded import (
 from orchestrator.running import artifacts
 from orchestrator.running.fork import forked, planned_again
 from orchestrator.running.pacing import MEASURES, Paces
-from orchestrator.running.place import check_place
+from orchestrator.running.place import check_place, make_directory
+from orchestrator.running.preflight import preflight
 from orchestrator.running.run import Run, check_same_plan, note_the_late, open_run, settle_abandoned
 from orchestrator.running.signals import SignalStop
 from orchestrator.running.walk import (
@@ -192,20 +193,13 @@ class Session:
         else:
             devices = devices_of(slots)
             if calibration is None:
-                calibration = self._known(request.terms.objective, devices, assumed_seconds)
+                objective = request.terms.objective
+                calibration = calibration_here(self.root, objective, devices, assumed_seconds)
             plan = request.plan(devices, calibration)
             self.say(request.in_words(plan))
         proposer = Given(request.points())
         same_bits = replace(slots, threads=plan.devices.threads)
         return self.carry_out(directory, plan, same_bits, lambda _: proposer, pace=pace)
-
-    def _known(
-        self, objective: Objective, devices: Devices, assumed_seconds: float | None
-    ) -> Calibration | None:
-        if assumed_seconds is not None:
-            return Calibration(assumed_seconds=assumed_seconds)
-        found = find_calibration(self.root, objective, devices)
-        return None if found is None else measure(found.state)
 
     def search(
         self,
@@ -328,11 +322,8 @@ class Session:
             self._track(directory, recorded)
             return self._noted(Result(directory, recorded, verdict_of(recorded)))
         objective = objective_of(plan)
-        for warning in objective.preflight():  # before there is anything to clean up
+        for warning in preflight(objective, plan):  # before there is anything to clean up
             self.say(f"Warning: {warning}.")
-        for varied in _varied(plan):
-            for warning in _preflight_of(objective, varied):
-                self.say(f"Warning: {warning}.")
         check_place(directory, allow_network=self.allow_network_fs)
         self._paces.share()
         make_directory(directory)
@@ -417,23 +408,6 @@ class Session:
             executor.__exit__(None, None, None)
 
 
-def _varied(plan: Plan) -> Iterator[Varied]:
-    """What else than the objective itself the plan is sure to evaluate."""
-    if plan.proxy is not None:
-        yield plan.proxy.varied
-    for condition in () if plan.campaign is None else plan.campaign.conditions:
-        yield Varied(label=condition.name, settings=condition.settings)
-
-
-def _preflight_of(objective: Objective, varied: Varied) -> tuple[str, ...]:
-    """The warnings of such an evaluation. Raises SetupError, naming it, where it cannot be."""
-    other = registry.load(registry.varied(objective.spec, varied.settings))
-    try:
-        return tuple(f"{varied.label}: {warning}" for warning in other.preflight())
-    except SetupError as error:
-        raise SetupError(f"{varied.label}: {error}") from error
-
-
 def refuse_late_overrides(state: RunState, overrides: Overrides) -> None:
     """Raises ValueError on one that is not on record: nothing holds up a run that is over."""
     known = {(overridden.rule, overridden.reason) for overridden in state.overridden}
@@ -464,13 +438,3 @@ def replayed(state: RunState, *, accept_drift: bool) -> "Search":
     search = Search(state.plan.search, state.plan.resolved.population)
     search.replay(state.generations, accept_drift=accept_drift)
     return search
-
-
-def make_directory(directory: Path) -> None:
-    """Raises LedgerStorageError when it cannot be there."""
-    try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise LedgerStorageError(
-            f"cannot make {directory}: {error.strerror}. Name another --runs-dir"
-        ) from error

@@ -8,19 +8,16 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from budgets.calibration import measure
-from budgets.ledger.chain import LEDGER
 from budgets.terms import Calibration, Devices
 from objectives.api import Objective
-from objectives.registry import short_name
 from orchestrator.config.asked import request_of
 from orchestrator.config.resolve import Resolved
-from orchestrator.planning.calibrations import CALIBRATION_SEEDS
+from orchestrator.planning.calibrations import CALIBRATION_SEEDS, calibrations_on
 from orchestrator.planning.history import read_history
 from orchestrator.planning.overheads import ASSUMED
 from orchestrator.planning.plan import search_plan
 from orchestrator.planning.preview import Preview
 from orchestrator.planning.priors import Nearness, Prior, nearest
-from orchestrator.records.recorded import finished_runs
 from orchestrator.warm.succession import foreseen
 
 DeviceKind = Literal["cpu", "cuda"]
@@ -54,9 +51,8 @@ def measured(resolved: Resolved, kind: DeviceKind) -> Measured | None:
         source = f"assumed, {assumed:g} s an evaluation ({resolved.source(_ASSUMED)})"
         return Measured(Calibration(assumed_seconds=assumed), source)
     root, objective = Path(resolved.top.runs_dir), resolved.objective
-    newest = max(_calibrated(root, objective, kind), key=lambda pair: pair[0], default=None)
-    if newest is not None:
-        return newest[1]
+    if (newest := next(_calibrated(root, objective, kind), None)) is not None:
+        return newest
     prior = _prior(root, objective, kind)
     return None if prior is None else Measured(prior.calibration(), prior.sentence())
 
@@ -64,19 +60,16 @@ def measured(resolved: Resolved, kind: DeviceKind) -> Measured | None:
 _ASSUMED = "evaluation.assume_eval_seconds"
 
 
-def _calibrated(
-    root: Path, objective: Objective, kind: DeviceKind
-) -> Iterator[tuple[float, Measured]]:
-    """Each calibration with a healthy evaluation, and when it was last written to."""
-    family = f"{short_name(objective.spec)}-{objective.fingerprint[:10]}-{kind}"
-    for result in finished_runs(root, "calibration", family):
+def _calibrated(root: Path, objective: Objective, kind: DeviceKind) -> Iterator[Measured]:
+    """By each calibration with a healthy evaluation, the last made first."""
+    for result in calibrations_on(root, objective, kind):
         with suppress(ValueError):
             found, devices = measure(result.state), result.state.plan.devices
             source = (
                 f"measured by {result.directory.name} on {devices.count} x {devices.name}, median "
                 f"{found.median_seconds:.3g} s an evaluation"
             )
-            yield (result.directory / LEDGER).stat().st_mtime, Measured(found, source)
+            yield Measured(found, source)
 
 
 def _prior(root: Path, objective: Objective, kind: DeviceKind) -> Prior | None:

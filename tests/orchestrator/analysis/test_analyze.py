@@ -22,8 +22,8 @@ from objectives.space import Knob, SearchSpace
 from orchestrator.analysis.analyze import LEAST_STEP, Analysis, analyze
 from orchestrator.analysis.text import to_markdown
 from orchestrator.checks.space import Around, CheckRequest, points_around
-from orchestrator.planning.known_knobs import check_family, known_knobs
-from orchestrator.planning.request import Request
+from orchestrator.planning.known_knobs import known_knobs
+from orchestrator.planning.request import Request, family_of
 from orchestrator.records.recorded import Result, load_state
 from orchestrator.verification.verify import verify
 
@@ -218,7 +218,7 @@ def test_the_name_tells_where_a_check_looks_and_is_in_no_checks_family() -> None
     }
     assert len(names) == 4
     assert all(name.startswith("analyze-idle-") for name in names)
-    assert not any(n.startswith(check_family(registry.load(SPEC), "cpu")) for n in names)
+    assert not any(n.startswith(family_of(registry.load(SPEC), "cpu")) for n in names)
     assert asked(replace(looks, head="1" * 32)).name("cpu") in names
 
 

@@ -1,6 +1,7 @@
 """`export slurm FILE [DIR]`: what is shown, what is written, what a job's configuration says."""
 
 import json
+import os
 import re
 import tomllib
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from budgets.ledger.chain import LEDGER
 from orchestrator.config.resolve import Given, all_keys, resolve
 from orchestrator.records.recorded import Result
 
@@ -248,6 +250,22 @@ def test_a_calibration_gives_estimate_and_limit_and_is_named(
     assert run["estimated_seconds"] > 0.04
     assert run["limit_seconds"] == 1200
     assert "measured by sphere-" in run["estimate_from"]
+
+
+def test_the_calibration_begun_last_gives_the_estimate_whichever_file_is_younger(
+    export: Export, command: "Command", tmp_path: Path
+) -> None:
+    calibrate = ("calibrate", "--objective", "sphere", "--executor", "inline", "--seeds", "3")
+    here = ("--runs-dir", ".", "--set", "seconds=0.01")
+    assert command(*calibrate, *here).code == 0
+    [first] = (tmp_path / "calibration").iterdir()
+    assert command(*calibrate, *here, "--again", "--reason", "another driver").code == 0
+    os.utime(first / LEDGER, (2**32, 2**32))  # as a copy would be
+
+    text = CALIBRATED.replace("[search]", "[training]\nseconds = 0.01\n[search]")
+    run = json.loads(export(text, "--json").out)["runs"][0]
+
+    assert f"measured by {first.name}-2 on" in run["estimate_from"]
 
 
 def test_an_assumed_time_counts_the_search_without_a_calibration(export: Export) -> None:
