@@ -31,7 +31,7 @@ class Known:
             which = f"{', '.join(self.neither)} have not" if some else "no knob has"
             yield (
                 f"Note: {which} been shown to move the score yet; `{PROGRAM} space check` with "
-                "the same --objective and --set tries."
+                "the same options finds out."
             )
 
 

@@ -159,10 +159,5 @@ def _generation(state: RunState, event: GenerationTold) -> str:
 
 
 def _by_the_model(guided: Guided | None) -> str:
-    """How far the generation's scores tell its candidates apart, where a model can say."""
-    if guided is None:
-        return ""
-    held = ", so its step is held" if guided.sigma is not None else ""
-    return (
-        f"; by the model they truly spread by {guided.signal:.2g}, noise {guided.noise:.2g}{held}"
-    )
+    """Whether noise hides what the generation's candidates differ in, by the search's model."""
+    return "" if guided is None or guided.sigma is None else " (held: noise hides the differences)"
