@@ -48,6 +48,12 @@ NoGo = Literal[
     "dead_space", "below_noise", "too_small", "does_not_persist", "pathological", "unstable"
 ]
 
+Key = tuple[PanelName | None, int, int, int]
+"""Names an evaluation: panel, generation or the panel's number, candidate, seed."""
+
+AttemptKey = tuple[PanelName | None, int, int, int, int]
+"""The same with the number of the attempt."""
+
 _COMPLETE = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
@@ -104,8 +110,28 @@ class PanelAsked:
     seeds: tuple[tuple[int, ...], ...]  # of each arm
 
 
+class _OfAnAttempt:
+    """What names the attempt that an event is about."""
+
+    __slots__ = ()
+    panel: PanelName | None  # None: of the search
+    generation: int  # or the panel's number
+    candidate: int
+    seed: int
+    attempt: int
+
+    @property
+    def key(self) -> Key:
+        """Which evaluation."""
+        return self.panel, self.generation, self.candidate, self.seed
+
+    @property
+    def attempt_key(self) -> AttemptKey:
+        return (*self.key, self.attempt)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
-class Reserved:
+class Reserved(_OfAnAttempt):
     """An attempt is about to start; its worst case is set aside."""
 
     kind: Literal["reserved"] = "reserved"
@@ -118,7 +144,7 @@ class Reserved:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
-class Settled:
+class Settled(_OfAnAttempt):
     """An attempt is over: what it cost, how it ended, and its score if it has one."""
 
     kind: Literal["settled"] = "settled"
@@ -152,7 +178,7 @@ class Settled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
-class Late:
+class Late(_OfAnAttempt):
     """The outcome of an attempt that was given up as lost, come after all.
 
     It is charged for what its settlement did not cover, and told to nobody: its evaluation is, or

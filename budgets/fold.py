@@ -38,7 +38,8 @@ from budgets.ledger.chain import Record
 from budgets.proxy.certificate import paired_panel
 from budgets.sameness import compared_with, marks
 from budgets.state import Batch, Generation, Panel, RunState, Try
-from budgets.terms import Calibration, Parent, Window
+from budgets.terms import Window
+from budgets.words import counted
 
 CLOCK_JUMP_MS = 5000
 """What two clocks may drift apart within a generation without anybody being told."""
@@ -79,16 +80,8 @@ def begin(record: Record) -> RunState:
     for paid in (plan.calibration, plan.parent):  # what led to the run is part of its price
         if paid is not None:
             sessions_ms = (*accounts.sessions_ms, *filter(None, (paid.open_ms,)))
-            device_ms = accounts.device_ms + paid_ms(paid)
-            accounts = accounts._replace(device_ms=device_ms, sessions_ms=sessions_ms)
+            accounts = accounts._replace(device_ms=plan.paid_before_ms, sessions_ms=sessions_ms)
     return RunState(plan, plan, record.digest, began_ms, record.digest, 1, accounts)
-
-
-def paid_ms(paid: Calibration | Parent | None) -> int:
-    """Device time that was spent before the run began, and counts against its caps."""
-    if paid is None:
-        return 0
-    return paid.charged_ms if isinstance(paid, Calibration) else paid.device_ms
 
 
 def _ms(at: str) -> int:
@@ -383,7 +376,6 @@ def _noted(state: RunState, event: Settled) -> None:
 
 
 def _late(state: RunState, event: Late) -> None:
-    place = (event.panel, event.generation, event.candidate, event.seed, event.attempt)
     if event.panel is None and not 0 <= event.generation < state.asked:
         raise ValueError(f"generation {event.generation} was never asked")
     if event.panel is not None and state.panel(event.panel, event.generation) is None:
@@ -391,10 +383,9 @@ def _late(state: RunState, event: Late) -> None:
     tries = state.batch(event).tries.get((event.candidate, event.seed), ())
     given_up = tries[event.attempt - 1].settled if 0 < event.attempt <= len(tries) else None
     if given_up is None or given_up.status is not Status.LOST:
-        raise ValueError(f"attempt {place} was not given up as lost")
-    known = ((e.panel, e.generation, e.candidate, e.seed, e.attempt) for e in state.late)
-    if place in known:
-        raise ValueError(f"attempt {place} has come late before")
+        raise ValueError(f"attempt {event.attempt_key} was not given up as lost")
+    if event.attempt_key in (late.attempt_key for late in state.late):
+        raise ValueError(f"attempt {event.attempt_key} has come late before")
     state.accounts = state.accounts.charge_late(event.charged_ms)
     state.late.append(event)
 
@@ -410,7 +401,8 @@ def _told(state: RunState, event: GenerationTold) -> None:
 
 def _amended(state: RunState, event: Amended, at_ms: int) -> None:
     if event.generations < state.asked:
-        raise ValueError(f"{state.asked} generations are asked, it allows {event.generations}")
+        begun = counted(state.asked, "generation")
+        raise ValueError(f"{begun} are begun, and these caps pay for {event.generations} alone")
     resolved = state.plan.resolved
     if state.panel("finalists") is not None and event.generations != resolved.generations:
         raise ValueError(
@@ -423,10 +415,11 @@ def _amended(state: RunState, event: Amended, at_ms: int) -> None:
     resolved = resolved.model_copy(update={"generations": event.generations})
     if resolved.evaluations > event.caps.evaluations:
         raise ValueError(
-            f"{event.caps.evaluations} evaluations do not pay for {event.generations} generations"
+            f"{counted(event.caps.evaluations, 'evaluation')} cannot pay for "
+            f"{counted(event.generations, 'generation')}"
         )
     if event.caps.cost is not None and state.plan.price_per_device_hour == 0:
-        raise ValueError("a cap on cost needs --price-per-device-hour")
+        raise ValueError("the run began without a price, so no cap on cost can hold it")
     calendar, before = _calendar(event.caps.window, state.began_ms, at_ms), state.accounts.calendar
     if calendar is not None and before is not None:  # a clock set back gains no time here either
         calendar = before._replace(deadline_ms=calendar.deadline_ms)

@@ -99,6 +99,11 @@ class Batch(ABC):
         """Final results so far, in candidate order."""
         return [r for key in self.evaluations() if (r := self.result(*key)) is not None]
 
+    def ends(self) -> Iterator[Settled]:
+        """Every attempt that is over, final or not, in candidate order."""
+        ends = (t.settled for key in self.evaluations() for t in self.tries.get(key, ()))
+        return (end for end in ends if end is not None)
+
     @property
     def settled(self) -> int:
         """How many evaluations have their final result."""
@@ -127,6 +132,11 @@ class Batch(ABC):
     def scores(self) -> list[float | None]:
         """One entry a candidate, in candidate order."""
         return [self.score(candidate) for candidate in range(len(self.points))]
+
+    @property
+    def healthy(self) -> list[float]:
+        """The scores of candidates that have one, in candidate order."""
+        return [score for score in self.scores() if score is not None]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -263,6 +273,16 @@ class RunState:
     def batches(self) -> Iterator[Batch]:
         """Every generation, then every panel, in the order in which they were asked."""
         return chain(self.generations, self.panels.values())
+
+    def ends(self) -> Iterator[Settled]:
+        """Every attempt that is over, batch by batch."""
+        return chain.from_iterable(batch.ends() for batch in self.batches())
+
+    @property
+    def own_sessions_ms(self) -> tuple[int, ...]:
+        """How long each session was open: the run's own, not those that led to it."""
+        sessions = self.accounts.sessions_ms
+        return sessions[len(sessions) - len(self.opened) :]
 
     @property
     def asked(self) -> int:

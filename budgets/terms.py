@@ -48,6 +48,11 @@ class Envelope(Terms):
         """E = P * G * S."""
         return self.per_generation * self.generations
 
+    @property
+    def in_words(self) -> str:
+        """`12 x 10 x 1`."""
+        return f"{self.population} x {self.generations} x {self.seeds_per_candidate}"
+
 
 class Limits(Terms):
     """What one attempt may use before its whole process tree is killed."""
@@ -70,15 +75,19 @@ class Limits(Terms):
         return self.model_copy(update={"wall_seconds": ceil(length * self.wall_seconds)})
 
 
+MOST_HOURS = 100_000
+"""Of a window: eleven years."""
+
+
 class Window(Terms):
     """When the run must be over, by the calendar: so long after it was planned, or at a moment.
 
     Evaluations must be over `margin_seconds` earlier: that time is for the last report.
     """
 
-    hours: float | None = Field(default=None, gt=0, le=100_000)
+    hours: float | None = Field(default=None, gt=0, le=MOST_HOURS)
     until: AwareDatetime | None = None
-    margin_seconds: float = Field(default=1800.0, ge=0, le=1e8)
+    margin_seconds: float = Field(default=1800.0, ge=0, le=3600 * MOST_HOURS)
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -478,6 +487,12 @@ class Plan(Terms):
         if self.caps.cost is not None and self.price_per_device_hour == 0:
             raise ValueError("a cap on cost needs --price-per-device-hour")
         return self
+
+    @property
+    def paid_before_ms(self) -> int:
+        """Device time that led to the run, and counts against its caps."""
+        calibration = 0 if self.calibration is None else self.calibration.charged_ms
+        return calibration + (0 if self.parent is None else self.parent.device_ms)
 
     @property
     def apart(self) -> int:

@@ -8,6 +8,11 @@ def number(value: float | None, digits: int = 5, none: str = "-") -> str:
     return none if value is None else f"{value:.{digits}g}"
 
 
+def figure(value: float) -> str:
+    """`12.3`, `1,234`: three digits, and no more than the whole number."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
 def percent(share: float, digits: int = 4) -> str:
     """`99%`, `99.5%`, `1.234%`: as many digits as it takes, four at most."""
     return f"{100 * share:.{digits}g}%"

@@ -8,8 +8,13 @@ HIDDEN = "***"
 _IN_URL = re.compile(r"(?<=://)[^\s/?#]+(?=@)")
 """`user:password`, or a token alone, before the host of a URL."""
 
-_WORDS = r"TOKEN|KEY|SECRET|PASS|(?i:password|secret|api_?key|(?:access|auth)_?token)"
-_NAME = rf"[A-Za-z0-9_-]*(?:{_WORDS})[A-Za-z0-9_-]*"
+_ENDS = r"(?:PASSWORD|SECRET)S?|TOKEN|PASSWD|APIKEY"
+_WHOLE = r"(?<![A-Za-z0-9])(?:KEYS?|PASS)|(?<=_)PWD"
+_LOWER = r"(?i:password|secret|api_?key|(?:access|auth)_?token)"
+_NAME = rf"[A-Za-z0-9_-]*(?:{_ENDS}|{_WHOLE}|{_LOWER})(?![A-Za-z])[A-Za-z0-9_-]*"
+"""A name one of whose words is a secret's, or ends like one: PGPASSWORD, MYTOKEN, HF_TOKEN_2,
+API_KEY. TOKENIZERS_PARALLELISM, KEYBOARD and MONKEY are none."""
+
 _NAMED = re.compile(rf"(?<![A-Za-z0-9_-])({_NAME}[\"']?\s*[=:]\s*[\"']?)[^\s,;&\"')]+")
 """`HF_TOKEN=...` in capitals, as environments have it: `tokens=512` is no secret."""
 
@@ -19,7 +24,7 @@ _ISSUED = re.compile(
 )
 """Tokens as Hugging Face, OpenAI, GitHub, AWS and Slack issue them: known by their beginnings."""
 
-_SHORTEST_SECRET = 6  # characters: what is shorter is in other words too
+SHORTEST = 6  # characters: what is shorter is in other words too
 
 
 def in_url(text: str) -> bool:
@@ -47,6 +52,6 @@ def without_values(text: str, environment: Mapping[str, str]) -> str:
     """`text` without the secrets of the environment."""
     for name in list(environment):
         value = environment.get(name, "")  # another thread may have taken it away meanwhile
-        if len(value) >= _SHORTEST_SECRET and value in text and is_secret_name(name):
+        if len(value) >= SHORTEST and value in text and is_secret_name(name):
             text = text.replace(value, HIDDEN)
     return text

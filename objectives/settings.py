@@ -65,20 +65,40 @@ def unknown(kind: str, name: str, known: Collection[str]) -> ValueError:
 
 def in_words(error: ValidationError) -> str:
     """What a model found wrong, in one line."""
-    return "; ".join(_fault(fault) for fault in error.errors())
+    return "; ".join(fault_in_words(f, ".".join(map(str, f["loc"]))) for f in error.errors())
 
 
-def _fault(fault: ErrorDetails) -> str:
+def fault_in_words(fault: ErrorDetails, place: str) -> str:
+    """One thing that is wrong, and what came; `place` is what the person calls it."""
     message, given = fault["msg"].removeprefix("Value error, "), fault["input"]
     if not fault["loc"]:
         return message
-    place = ".".join(map(str, fault["loc"]))
     if fault["type"] == "missing":
         return f"{place}: it has to be given"
     if fault["type"] in {"tuple_type", "list_type"}:
         example = f", such as {json.dumps(given.split())}" if isinstance(given, str) else ""
         message = f"expected a list{example}"
-    shown = repr(given)
-    if len(shown) > LONGEST_SHOWN:
-        shown = f"{shown[:LONGEST_SHOWN]}..."
-    return f"{place}: {message}, got {shown}"
+    return f"{place}: {message}, got {shown(given)}"
+
+
+def shown(value: object, most: int = LONGEST_SHOWN) -> str:
+    """What came, as a message repeats it."""
+    return cut(repr(value), most)
+
+
+def cut(text: str, most: int) -> str:
+    """`text`, or as much of it as there is room for."""
+    return text if len(text) <= most else f"{text[:most]}..."
+
+
+class TwinKeysError(ValueError):
+    """JSON that says two things about one key, by whose name it goes."""
+
+
+def each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """For `json.loads`: an object. Raises TwinKeysError."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise TwinKeysError(next(key for key in keys if keys.count(key) > 1))
+    return found

@@ -14,6 +14,7 @@ from budgets.plain import plain, printable
 from budgets.report.model import budget_report, recommendation
 from budgets.state import RunState
 from objectives.space import SearchSpace
+from orchestrator.records.planned import space_of
 from orchestrator.records.recommended import best_point
 from orchestrator.records.recorded import find_run
 from orchestrator.report.answer import answer
@@ -82,7 +83,7 @@ class LoadedRun:
     def _knobs(self, point: tuple[float, ...] | None) -> dict[str, float] | None:
         if point is None:
             return None
-        return SearchSpace.model_validate(self.state.plan.space).decode(point)
+        return space_of(self.state.plan).decode(point)
 
     def evaluations_frame(self) -> "pd.DataFrame":
         """A row an attempt, with its knobs as `knob.NAME` and its metrics as `metric.NAME`.
@@ -96,7 +97,7 @@ class LoadedRun:
 
         Raises ImportError without pandas.
         """
-        space = SearchSpace.model_validate(self.state.plan.space)
+        space = space_of(self.state.plan)
         rows = (_generation_row(view, space) for view in self.report.generations)
         return _frame(GenerationView.model_fields, rows)
 

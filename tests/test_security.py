@@ -33,7 +33,8 @@ from objectives.space import Knob
 from orchestrator.execution import attempts, processes
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.evaluate import Attempt, Launcher, Outcome, Slots
-from orchestrator.execution.executors import InlineExecutor, LocalExecutor
+from orchestrator.execution.executors import LocalExecutor
+from orchestrator.execution.inline import InlineExecutor
 from orchestrator.execution.launch import Launch, Program
 from orchestrator.execution.logs import CappedLog
 from orchestrator.records.recorded import Result, load_state

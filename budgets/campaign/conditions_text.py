@@ -6,6 +6,7 @@ from budgets.campaign.effects import CampaignReport, Comparison, ConditionRow
 from budgets.campaign.names import shortened
 from budgets.campaign.words import in_words
 from budgets.plain import plain
+from budgets.table import table
 from budgets.words import number
 
 MOST_NAME = 24
@@ -26,31 +27,26 @@ def condition_tables(report: CampaignReport) -> Iterator[list[str]]:
 
 
 def _condition_table(found: CampaignReport, controls: Sequence[str]) -> list[str]:
-    heads = "".join(f" against {plain(control)} |" for control in controls)
-    return [
-        f"| condition | healthy | mean | sd |{heads}",
-        "|---|--:|--:|--:|" + "--:|" * len(controls),
-        *(_line(row, _own(row, len(found.seeds)), controls) for row in found.rows),
-    ]
+    rows = (_line(row, _own(row, len(found.seeds)), controls) for row in found.rows)
+    return table(("condition", ">healthy", ">mean", ">sd", *_heads(controls)), rows)
 
 
 def _further_table(found: CampaignReport, controls: Sequence[str]) -> list[str]:
     """Of the conditions that are compared with any of these controls."""
-    heads = "".join(f" against {plain(control)} |" for control in controls)
     rows = [row for row in found.rows if any(_against(row, control) for control in controls)]
-    return [
-        f"| condition |{heads}",
-        "|---|" + "--:|" * len(controls),
-        *(_line(row, (), controls) for row in rows),
-    ]
+    return table(("condition", *_heads(controls)), (_line(row, (), controls) for row in rows))
 
 
-def _line(row: ConditionRow, own: Sequence[str], controls: Sequence[str]) -> str:
+def _heads(controls: Sequence[str]) -> Iterator[str]:
+    return (f">against {plain(control)}" for control in controls)
+
+
+def _line(row: ConditionRow, own: Sequence[str], controls: Sequence[str]) -> list[str]:
     compared = (
         "(control)" if row.name == control else _in_bold(_against(row, control))
         for control in controls
     )
-    return f"| {' | '.join([plain(row.name), *own, *compared])} |"
+    return [plain(row.name), *own, *compared]
 
 
 def _own(row: ConditionRow, seeds: int) -> tuple[str, ...]:

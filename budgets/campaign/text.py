@@ -1,11 +1,12 @@
 """What a campaign found, as Markdown for a person."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from budgets.campaign.conditions_text import condition_tables
 from budgets.campaign.effects import CampaignReport, Effect, telling
 from budgets.campaign.words import chance_in_words, in_words, moves, name_of, with_level
 from budgets.plain import plain
+from budgets.table import table
 from budgets.words import first_few, number
 
 MOST_INTERACTIONS = 20
@@ -102,30 +103,31 @@ def _effect_lines(found: CampaignReport) -> list[str]:
         f"Of moving a factor from its first level, averaged over all others; in percent of "
         f"{number(found.reference)}, the mean of {plain(found.reference_of)}.",
         "",
-        "| effect | on the score | seeds | chance |",
-        "|---|--:|--:|--:|",
-        *(_effect_row(effect, found) for effect in mains),
+        *_table("effect", mains, found),
     ]
     if shown:
         lines += [
             "",
             "Together: how much better or worse than what both moves add up to.",
             "",
-            "| two factors | on the score | seeds | chance |",
-            "|---|--:|--:|--:|",
-            *(_effect_row(effect, found) for effect in shown),
+            *_table("two factors", shown, found),
         ]
     if len(shown) < len(others):
         lines += ["", f"{len(others) - len(shown)} more of two factors are in effects.json."]
     return lines
 
 
-def _effect_row(effect: Effect, found: CampaignReport) -> str:
+def _table(what: str, effects: Sequence[Effect], found: CampaignReport) -> list[str]:
+    rows = (_effect_row(effect, found) for effect in effects)
+    return table((what, ">on the score", ">seeds", ">chance"), rows)
+
+
+def _effect_row(effect: Effect, found: CampaignReport) -> tuple[object, ...]:
     own = effect.difference
     said = in_words(own) if own.seeds else _why_not(effect, found)
     if own.is_found:
         said = f"**{said}**"
-    return f"| {plain(name_of(effect))} | {said} | {own.seeds} | {chance_in_words(own)} |"
+    return plain(name_of(effect)), said, own.seeds, chance_in_words(own)
 
 
 def _why_not(effect: Effect, found: CampaignReport) -> str:

@@ -56,14 +56,24 @@ def _held(directory: Path, owner: str) -> str:
 
 
 def processes_with(path: Path) -> list[int]:
-    """Pids of this machine's processes that have the file open, as far as /proc tells us."""
-    found = []
+    """Pids of this machine's other processes that have the file open, as far as /proc tells us."""
+    pids: list[int] = []
     with suppress(OSError):
+        pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+    return sorted(pid for pid in pids if pid != os.getpid() and has_open(pid, path))
+
+
+def has_open(pid: int, path: Path) -> bool | None:
+    """Whether that process has the file open; None where we may not look."""
+    try:
         wanted = path.stat()
-        for process in Path("/proc").iterdir():
-            if process.name.isdigit() and int(process.name) != os.getpid():
-                with suppress(OSError):
-                    links = (process / "fd").iterdir()
-                    if any(os.path.samestat(os.stat(link), wanted) for link in links):
-                        found.append(int(process.name))
-    return sorted(found)
+        links = list(Path(f"/proc/{pid}/fd").iterdir())
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return None
+    for link in links:
+        with suppress(OSError):
+            if os.path.samestat(link.stat(), wanted):
+                return True
+    return False

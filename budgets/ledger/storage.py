@@ -10,7 +10,9 @@ import stat
 from contextlib import suppress
 from itertools import chain, count
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
+
+import orjson
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 """The errors of a disk that is full: what was written before them is as it was."""
@@ -97,12 +99,19 @@ def write_aside(path: Path, data: bytes, *, durable: bool = True, storage: Stora
         finally:
             os.close(handle)
         storage.rename(aside, path)
-    except OSError:
+    except OSError as error:
         with suppress(OSError):
             storage.remove(aside)
+        if error.filename is not None:  # of what was asked for, not of the name in between
+            error.filename = str(path)
         raise
     if durable:
         storage.sync_directory(path.parent)
+
+
+def document(content: Any) -> bytes:
+    """`content` as a JSON file that people read too."""
+    return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
 def write_all(handle: int, data: bytes, storage: Storage = DISK) -> None:

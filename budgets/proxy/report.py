@@ -1,5 +1,6 @@
 """What became of a shorter evaluation that was to stand in for the full one."""
 
+from collections.abc import Iterable
 from statistics import median
 
 from pydantic import BaseModel, ConfigDict
@@ -40,7 +41,7 @@ def proxy_report(state: RunState) -> ProxyReport | None:
         return None
     found = [c for g in state.generations if (c := certificate(state, g.number)) is not None]
     panels = (panel for panel in state.panels.values() if panel.name == "proxy")
-    comparing = sum(_charged_seconds(panel) for panel in panels)
+    comparing = _charged_seconds(panels)
     return ProxyReport(
         label=terms.varied.label,
         asked=terms.agreement,
@@ -80,10 +81,9 @@ def _saved_seconds(state: RunState, comparing: float) -> float | None:
     if not full or not short:
         return None
     in_full = median(full) * sum(len(g.results()) for g in short)
-    return in_full - sum(_charged_seconds(g) for g in short) - comparing
+    return in_full - _charged_seconds(short) - comparing
 
 
-def _charged_seconds(batch: Batch) -> float:
+def _charged_seconds(batches: Iterable[Batch]) -> float:
     """Of devices, whatever came of it."""
-    ends = (attempt.settled for tries in batch.tries.values() for attempt in tries)
-    return sum(end.charged_ms for end in ends if end is not None) / 1000
+    return sum(end.charged_ms for batch in batches for end in batch.ends()) / 1000

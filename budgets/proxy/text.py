@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from budgets.proxy.certificate import LEAST_CANDIDATES, Certificate
 from budgets.proxy.report import Comparison, ProxyReport
+from budgets.table import table
 
 
 def proxy_sentence(found: ProxyReport) -> str:
@@ -51,18 +52,14 @@ def _basis(found: ProxyReport) -> str:
 
 
 def _table(comparisons: tuple[Comparison, ...]) -> list[str]:
-    return [
-        "| generation | tau-b | interval | agree | top half | top quarter | mean error | healthy | "
-        "time |",
-        "|--:|--:|---|---|--:|--:|--:|--:|--:|",
-        *(_row(one) for one in comparisons),
-    ]
+    columns = (">generation", ">tau-b", "interval", "agree", ">top half", ">top quarter")
+    return table((*columns, ">mean error", ">healthy", ">time"), map(_row, comparisons))
 
 
-def _row(one: Comparison) -> str:
+def _row(one: Comparison) -> tuple[str, ...]:
     own = one.certificate
     interval = "-" if own.lower is None else f"{own.lower:.2f} to {own.upper:.2f}"
-    cells = (
+    return (
         str(own.generation),
         "-" if own.tau is None else f"{own.tau:.2f}",
         interval,
@@ -73,7 +70,6 @@ def _row(one: Comparison) -> str:
         f"{own.healthy} of {own.candidates}",
         "-" if own.seconds_ratio is None else f"{own.seconds_ratio:.0%}",
     )
-    return f"| {' | '.join(cells)} |"
 
 
 def _use(found: ProxyReport) -> Iterator[str]:

@@ -61,7 +61,11 @@ def failures(state: RunState) -> Failures | None:
     """Those of the search and of its panels; None of a run that knew no second tries."""
     if not any(opened.schema_version >= TRIED_AGAIN_SINCE for opened in state.opened):
         return None
-    evaluations = list(ends_by_evaluation(state))
+    evaluations = [
+        [attempt.settled for attempt in tries if attempt.settled is not None]
+        for batch in state.batches()
+        for tries in batch.tries.values()
+    ]
     ends = [end for tries in evaluations for end in tries if end.status is not Status.CANCELLED]
     final = [end for end in ends if end.final]
     return Failures(
@@ -73,13 +77,6 @@ def failures(state: RunState) -> Failures | None:
         lighter=_tried_again(evaluations, "lighter"),
         kinds=tuple(_kinds(ends)),
     )
-
-
-def ends_by_evaluation(state: RunState) -> Iterator[Tries]:
-    """Of the search's and the panels' evaluations that were begun."""
-    for batch in state.batches():
-        for tries in batch.tries.values():
-            yield [attempt.settled for attempt in tries if attempt.settled is not None]
 
 
 def _tried_again(evaluations: list[Tries], again: Again) -> TriedAgain:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from budgets.report.liveness import MOST_SEEDS, Centre, EndEffect, KnobFinding, Liveness
+from budgets.table import table
 
 _BAR = 16
 """Characters of the longest bar."""
@@ -37,25 +38,21 @@ def _table(found: Liveness) -> list[str]:
     if not found.knobs:
         return ["No knob has all its evaluations yet."]
     largest = max((f.size for f in found.knobs if f.size < float("inf")), default=0.0)
-    return [
-        f"| knob | verdict | low | t | high | t | {_better(found)} | effect |",
-        "|---|---|--:|--:|--:|--:|---|:--|",
-        *(_row(finding, largest, found.centre) for finding in found.knobs),
-    ]
+    better = "better end" if found.centre == "baseline" else "better side"
+    return table(
+        ("knob", "verdict", ">low", ">t", ">high", ">t", better, "<effect"),
+        (_row(finding, largest, found.centre) for finding in found.knobs),
+    )
 
 
-def _better(found: Liveness) -> str:
-    return "better end" if found.centre == "baseline" else "better side"
-
-
-def _row(finding: KnobFinding, largest: float, centre: Centre) -> str:
+def _row(finding: KnobFinding, largest: float, centre: Centre) -> list[str]:
     cells = [finding.knob, finding.verdict]
     for name in ("low", "high"):
         end = next((end for end in finding.ends if end.end == name), None)
         cells += [centre, ""] if end is None else _cells(end)
     width = 0 if not largest else round(_BAR * min(finding.size / largest, 1.0))
     cells += [finding.better or "", "█" * width if finding.size < float("inf") else ""]
-    return f"| {' | '.join(cells)} |"
+    return cells
 
 
 def _cells(end: EndEffect) -> list[str]:

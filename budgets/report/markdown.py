@@ -9,6 +9,7 @@ from budgets.report.failures import Failures
 from budgets.report.liveness_text import check_lines
 from budgets.report.model import Balance, BudgetReport, GenerationRow
 from budgets.report.pace import GOOD_ACCURACY, Timing
+from budgets.table import table
 from budgets.verdict.finalists import IN_WORDS
 from budgets.verdict.findings_text import finding_lines
 from budgets.words import duration, number
@@ -92,19 +93,12 @@ def spent(balances: Iterable[Balance]) -> str:
 
 
 def _budget_table(report: BudgetReport) -> list[str]:
-    rows = [
-        f"| {b.currency} | {amount(b, b.spent)} | {amount(b, b.reserved)} | "
-        f"{amount(b, b.free)} | {amount(b, b.cap)} |"
+    rows = (
+        (b.currency, *(amount(b, value) for value in (b.spent, b.reserved, b.free, b.cap)))
         for b in report.balances
         if b.counts
-    ]
-    return [
-        "## Budget",
-        "",
-        "| | spent | reserved | free | cap |",
-        "|---|--:|--:|--:|--:|",
-        *rows,
-    ]
+    )
+    return ["## Budget", "", *table(("", ">spent", ">reserved", ">free", ">cap"), rows)]
 
 
 def evaluation_lines(report: BudgetReport) -> list[str]:
@@ -175,17 +169,11 @@ def _failure_table(report: BudgetReport) -> list[str]:
     if report.failures is None or not report.failures.kinds:
         return []
     rows = (
-        f"| {kind.whose} | {kind.what} | {kind.attempts} | {kind.final} | {plain(kind.example)} |"
+        (kind.whose, kind.what, kind.attempts, kind.final, plain(kind.example))
         for kind in report.failures.kinds
     )
-    return [
-        "",
-        "## Failures",
-        "",
-        "| whose | what | attempts | final | for example |",
-        "|---|---|--:|--:|---|",
-        *rows,
-    ]
+    columns = ("whose", "what", ">attempts", ">final", "for example")
+    return ["", "## Failures", "", *table(columns, rows)]
 
 
 def notes(report: BudgetReport) -> list[str]:
@@ -219,12 +207,9 @@ def _score_table(report: BudgetReport) -> list[str]:
         lines.append(
             f"Baseline: {report.baseline.mean:.5g} over {report.baseline.seeds} seeds{spread}."
         )
-    lines += [
-        "",
-        "| generation | best | mean | healthy | failed | step size | eval seconds | mean |",
-        "|--:|--:|--:|--:|--:|--:|--:|:--|",
-        *(_score_row(row, bar) for row, bar in zip(report.rows, _bars(report), strict=True)),
-    ]
+    columns = (">generation", ">best", ">mean", ">healthy", ">failed", ">step size")
+    rows = (_score_row(row, bar) for row, bar in zip(report.rows, _bars(report), strict=True))
+    lines += ["", *table((*columns, ">eval seconds", "<mean"), rows)]
     is_said = report.findings is not None
     if not is_said and report.luckiest_score is not None and report.luckiest_of_noise is not None:
         lines += [
@@ -236,10 +221,10 @@ def _score_table(report: BudgetReport) -> list[str]:
     return lines
 
 
-def _score_row(row: GenerationRow, bar: str) -> str:
+def _score_row(row: GenerationRow, bar: str) -> tuple[str, ...]:
     cells = (row.best, row.mean, row.healthy, row.failed, row.sigma, row.eval_seconds)
     name = f"{row.generation} short" if row.short else f"{row.generation}"
-    return f"| {name} | " + " | ".join(number(c, 4) for c in cells) + f" | {bar} |"
+    return name, *(number(cell, 4) for cell in cells), bar
 
 
 def _bars(report: BudgetReport) -> list[str]:
@@ -259,18 +244,12 @@ def _bars(report: BudgetReport) -> list[str]:
 
 def _recommendation_lines(report: BudgetReport, knobs: dict[str, float]) -> list[str]:
     point: Sequence[float] = report.recommendation or ()
-    return [
-        "## Recommendation",
-        "",
-        *where_from(report),
-        "",
-        "| knob | value | place in its range |",
-        "|---|--:|---|",
-        *(
-            f"| {plain(name)} | {value:.4g} | {_ruler(unit)} {unit:.2f} |"
-            for (name, value), unit in zip(knobs.items(), point, strict=True)
-        ),
-    ]
+    rows = (
+        (plain(name), f"{value:.4g}", f"{_ruler(unit)} {unit:.2f}")
+        for (name, value), unit in zip(knobs.items(), point, strict=True)
+    )
+    knob_table = table(("knob", ">value", "place in its range"), rows)
+    return ["## Recommendation", "", *where_from(report), "", *knob_table]
 
 
 def where_from(report: BudgetReport) -> list[str]:

@@ -1,7 +1,6 @@
 """A run's state as the budget report: everything it says, as one model. No disk."""
 
 from collections import Counter
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from statistics import median
 
@@ -11,9 +10,9 @@ from budgets import following
 from budgets.accounts import MS_PER_HOUR, Accounts
 from budgets.calibration import luck
 from budgets.campaign.effects import CampaignReport, campaign_of
-from budgets.events import Amended, Settled, Status
+from budgets.events import Amended, Status
 from budgets.proxy.report import ProxyReport, proxy_report
-from budgets.report.failures import Failures, ends_by_evaluation, failures
+from budgets.report.failures import Failures, failures
 from budgets.report.liveness import Liveness, liveness
 from budgets.report.pace import Timing, remaining_hours, timing
 from budgets.report.sentence import sentence
@@ -257,17 +256,13 @@ def balances(state: RunState) -> tuple[Balance, ...]:
     )
 
 
-def _settlements(state: RunState) -> Iterator[Settled]:
-    return (end for ends in ends_by_evaluation(state) for end in ends)
-
-
 def _lost_attempts(state: RunState) -> int:
-    return sum(not end.status.final for end in _settlements(state))
+    return sum(not end.status.final for end in state.ends())
 
 
 def _tried_again_ms(state: RunState) -> int:
     """Device time of failures that were not final, though nobody lost them."""
-    return sum(end.charged_ms for end in _settlements(state) if end.again is not None)
+    return sum(end.charged_ms for end in state.ends() if end.again is not None)
 
 
 def _row(generation: Generation) -> GenerationRow:

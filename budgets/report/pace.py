@@ -13,7 +13,6 @@ from pydantic import BaseModel, ConfigDict
 
 from budgets.accounts import MS_PER_HOUR
 from budgets.course import length_apart, search_is_over
-from budgets.fold import paid_ms
 from budgets.state import Batch, Generation, RunState
 
 GOOD_ACCURACY = (85.0, 115.0)
@@ -82,13 +81,12 @@ def timing(state: RunState) -> Timing | None:
         return None
     plan_seconds = calibration.median_seconds
     estimated_hours = _lengths_in_a_row(state) * plan_seconds / 3600
-    before = paid_ms(state.planned.calibration) + paid_ms(state.planned.parent)
     return Timing(
         estimated_hours=estimated_hours,
         actual_hours=actual_hours,
         startup_hours=startup_ms / MS_PER_HOUR,
         estimated_device_hours=_done_length(state) * plan_seconds / 3600,
-        actual_device_hours=(state.accounts.device_ms - before) / MS_PER_HOUR,
+        actual_device_hours=(state.accounts.device_ms - state.planned.paid_before_ms) / MS_PER_HOUR,
         accuracy=100 * estimated_hours / actual_hours,
     )
 
@@ -244,9 +242,7 @@ def _workers(state: RunState) -> int:
 
 def _own_ms(state: RunState) -> tuple[int, int]:
     """How long the run's own sessions were open, and how much of it they took to start."""
-    sessions = state.accounts.sessions_ms
-    own = sessions[len(sessions) - len(state.opened) :]  # not of what led to the run
-    return sum(own), sum(state.starts_ms.values())
+    return sum(state.own_sessions_ms), sum(state.starts_ms.values())
 
 
 def last_seen(state: RunState) -> datetime:

@@ -6,9 +6,12 @@ from typing import Any, NamedTuple
 from budgets.rules.table import HOLDING_UP, TABLE, Rule
 from budgets.rules.triggers import readings
 from budgets.state import RunState
+from budgets.table import table
 from budgets.terms import Thresholds
 from budgets.verdict.conditions import conditions
 from budgets.words import number
+
+COLUMNS = ("rule", "looks at", "limits", "leads to")
 
 
 class Seen(NamedTuple):
@@ -50,27 +53,20 @@ def as_dict(rule: Rule, thresholds: Thresholds, saw: Seen | None = None) -> dict
 
 def rules_table(thresholds: Thresholds) -> list[str]:
     """Every rule with its limits, as Markdown."""
-    return [
-        "| rule | looks at | limits | leads to |",
-        "|---|---|---|---|",
-        *(
-            f"| {rule.name} | {rule.about} | {_limits(rule, thresholds)} | {_leads_to(rule)} |"
-            for rule in TABLE
-        ),
-    ]
+    return table(COLUMNS, (_row(rule, thresholds) for rule in TABLE))
 
 
 def seen_table(thresholds: Thresholds, saw: Mapping[str, Seen]) -> list[str]:
     """The same with what each rule sees, and below it the evidence."""
-    return [
-        "| rule | looks at | limits | leads to | observed / limit | fires |",
-        "|---|---|---|---|--:|---|",
-        *(
-            f"| {rule.name} | {rule.about} | {_limits(rule, thresholds)} | {_leads_to(rule)} | "
-            f"{_observed(saw.get(rule.name))} | {_fires(saw.get(rule.name))} |"
-            for rule in TABLE
-        ),
-    ]
+    rows = (
+        (*_row(rule, thresholds), _observed(saw.get(rule.name)), _fires(saw.get(rule.name)))
+        for rule in TABLE
+    )
+    return table((*COLUMNS, ">observed / limit", "fires"), rows)
+
+
+def _row(rule: Rule, thresholds: Thresholds) -> tuple[str, ...]:
+    return rule.name, rule.about, _limits(rule, thresholds), _leads_to(rule)
 
 
 def evidence_lines(saw: Mapping[str, Seen]) -> list[str]:

@@ -7,6 +7,8 @@ from operator import itemgetter, mul
 from random import Random
 from statistics import fmean
 
+RESAMPLES = 2000
+
 
 def tau_b(a: Sequence[float], b: Sequence[float]) -> float | None:
     """Kendall's rank correlation, -1 to 1, ties allowed; None where a list is all one score.
@@ -24,7 +26,6 @@ def tau_b_interval(
     b: Sequence[float],
     random: Random,
     level: float = 0.05,
-    resamples: int = 2000,
 ) -> tuple[float, float] | None:
     """Where the tau-b of all such things may lie, two-sided at `level`: percentile bootstrap.
 
@@ -37,7 +38,7 @@ def tau_b_interval(
     if len(a) < 2:
         return None
     alike, things = _agreement(a, b), range(len(a))
-    drawn = (_tau(a, b, alike, random.choices(things, k=len(a))) for _ in range(resamples))
+    drawn = (_tau(a, b, alike, random.choices(things, k=len(a))) for _ in range(RESAMPLES))
     taus = sorted(tau for tau in drawn if tau is not None)
     if not taus:
         return None

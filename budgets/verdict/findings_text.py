@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from budgets.plain import plain
 from budgets.statistics.comparison import Gain, better
 from budgets.statistics.spread import sd_interval
+from budgets.table import table
 from budgets.verdict.finalists import IN_WORDS
 from budgets.verdict.findings import Findings
 from budgets.words import counted, percent
@@ -111,28 +112,28 @@ def condition_table(found: Findings) -> list[str]:
     """What a Go needs, and what was observed; empty before anything is judged."""
     if not found.conditions:
         return []
-    lines = ["| a Go needs | met | observed |", "|---|---|---|"]
-    for one in found.conditions:
-        rule = "rung, to persist" if one.rule == "rung" else one.rule
-        lines.append(f"| {rule} | {'yes' if one.met else '**no**'} | {plain(one.evidence)} |")
-    return lines
+    rows = (
+        (
+            "rung, to persist" if one.rule == "rung" else one.rule,
+            "yes" if one.met else "**no**",
+            plain(one.evidence),
+        )
+        for one in found.conditions
+    )
+    return table(("a Go needs", "met", "observed"), rows)
 
 
 def finalist_table(found: Findings) -> list[str]:
     """Who was compared to become the winner; empty before anybody was."""
     if not found.finalists:
         return []
-    lines = [
-        "| finalist | what it is | gain on the picking seeds | goes on |",
-        "|---|---|--:|---|",
-    ]
+    rows = []
     for one in found.finalists:
-        what = IN_WORDS.get(one.name.split()[0], "")
         mean = "-" if one.gain.mean is None else f"{one.gain.mean:+.2%}"
+        what = IN_WORDS.get(one.name.split()[0], "")
         seen = f"{mean} ({counted(one.gain.pairs, 'seed')})"
-        cells = (plain(one.name), what, seen, "yes" * one.is_winner)
-        lines.append(f"| {' | '.join(cells)} |")
-    return lines
+        rows.append((plain(one.name), what, seen, "yes" * one.is_winner))
+    return table(("finalist", "what it is", ">gain on the picking seeds", "goes on"), rows)
 
 
 def control_table(found: Findings) -> list[str]:
@@ -140,16 +141,15 @@ def control_table(found: Findings) -> list[str]:
     if not found.controls:
         return []
     rows = (
-        f"| {plain(one.name)} | {in_words(one.gain)} | "
-        f"{'-' if one.winner_gain.mean is None else in_words(one.winner_gain)} |"
+        (
+            plain(one.name),
+            in_words(one.gain),
+            "-" if one.winner_gain.mean is None else in_words(one.winner_gain),
+        )
         for one in found.controls
     )
-    return [
-        "| control | its gain over the baseline | the winner's gain over it |",
-        "|---|---|---|",
-        *rows,
-        *_beaten_by(found),
-    ]
+    columns = ("control", "its gain over the baseline", "the winner's gain over it")
+    return [*table(columns, rows), *_beaten_by(found)]
 
 
 def _beaten_by(found: Findings) -> Iterator[str]:

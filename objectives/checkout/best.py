@@ -2,15 +2,14 @@
 
 import fcntl
 import json
-import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
 
 from objectives.api import SetupError
+from objectives.files import replace
 
 BEST, LOCK = "best.json", ".lock"
 HOLDERS = ("checkpoint-a", "checkpoint-b")
@@ -33,7 +32,7 @@ def keep_if_best(place: Path, checkpoint: Path, facts: Mapping[str, Any]) -> boo
             new = HOLDERS[old == HOLDERS[0]]
             shutil.rmtree(place / new, ignore_errors=True)  # of somebody who was killed at it
             shutil.move(checkpoint, place / new)
-            _write(place / BEST, {**facts, "checkpoint": new})
+            replace(place / BEST, json.dumps({**facts, "checkpoint": new}, indent=2).encode())
             shutil.rmtree(place / old, ignore_errors=True)
             return True
     except OSError as error:
@@ -58,14 +57,3 @@ def _read(path: Path) -> dict[str, Any] | None:
     except (FileNotFoundError, ValueError, TypeError, LookupError):
         return None
     return found if whole else None
-
-
-def _write(path: Path, facts: Mapping[str, Any]) -> None:
-    with NamedTemporaryFile("w", dir=path.parent, prefix=".", delete=False) as aside:
-        try:
-            json.dump(facts, aside, indent=2)
-            aside.flush()
-            os.fsync(aside.fileno())
-            Path(aside.name).replace(path)
-        finally:
-            Path(aside.name).unlink(missing_ok=True)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from objectives.api import DivergedError, ObjectiveError, OutOfMemoryError
 from objectives.command.config import CommandConfig, Failure
 from objectives.command.where import compiled
-from objectives.programs.process import ProgramFailedError
+from objectives.programs.ended import ProgramFailedError
 
 MOST_METRICS = 50
 """Names of a block that are kept; the ledger is no place for thousands."""

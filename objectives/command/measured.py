@@ -10,7 +10,7 @@ from objectives.command.config import CommandConfig
 from objectives.command.hearing import Hearing, number
 from objectives.command.result_file import ResultRefusedError
 from objectives.command.where import Where
-from objectives.programs.process import Ended
+from objectives.programs.ended import Ended
 
 COUNTS = ("steps", "tokens")
 AMOUNTS = ("train_flops", "eval_flops", "train_seconds")

@@ -3,13 +3,12 @@
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
-import psutil
 from pydantic import BaseModel, ConfigDict, Field
 
 from objectives.api import Context, SetupError
+from objectives.programs.kernel import memory_bytes
 
 GIB = 1 << 30
 
@@ -33,7 +32,7 @@ class Needs(BaseModel):
             yield "it needs a GPU, and this machine shows none"
         if self.threads is not None and self.threads > (count := _processors()):
             yield f"it needs {self.threads} threads, and this machine has {count} processors"
-        if self.memory_gib is not None and self.memory_gib * GIB > (most := _memory_bytes()):
+        if self.memory_gib is not None and self.memory_gib * GIB > (most := memory_bytes()[0]):
             yield _short("memory", self.memory_gib, most)
         if self.disk_gib is not None and self.disk_gib * GIB > (free := _free_bytes(directory)):
             yield _short("free disk", self.disk_gib, free)
@@ -51,7 +50,7 @@ class Needs(BaseModel):
                 f"it needs {self.threads} threads, and an evaluation has {context.threads}: "
                 f"say --threads {self.threads}"
             )
-        if self.memory_gib is not None and self.memory_gib * GIB > (left := _available_bytes()):
+        if self.memory_gib is not None and self.memory_gib * GIB > (left := memory_bytes()[1]):
             yield _short("available memory", self.memory_gib, left)
         if self.disk_gib is not None:
             free = _free_bytes(context.directory)
@@ -67,18 +66,6 @@ def _processors() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def _memory_bytes() -> int:
-    """Of this machine, or of the container that it is."""
-    most = int(psutil.virtual_memory().total)
-    with suppress(OSError, ValueError):  # no such file, or "max"
-        most = min(most, int(Path("/sys/fs/cgroup/memory.max").read_text()))
-    return most
-
-
-def _available_bytes() -> int:
-    return min(int(psutil.virtual_memory().available), _memory_bytes())
 
 
 def _free_bytes(directory: Path) -> int:

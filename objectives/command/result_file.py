@@ -3,11 +3,11 @@
 import json
 import os
 import stat
-from collections import Counter
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from objectives.api import ObjectiveError
+from objectives.settings import TwinKeysError, each_key_once
 
 MOST_BYTES = 1_000_000
 MOST_LEVELS = 32
@@ -101,15 +101,11 @@ def _bytes_of(directory: Path, name: PurePosixPath, not_before_ns: int) -> bytes
 
 
 def _parsed(data: bytes, name: PurePosixPath) -> Any:
-    def each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        if len(dict(pairs)) < len(pairs):
-            twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
-            raise ResultRefusedError(f"{name} says {twice[:80]!r} twice")
-        return dict(pairs)
-
     try:
         text = data.decode()
         return json.loads(text, object_pairs_hook=each_key_once)
+    except TwinKeysError as error:
+        raise ResultRefusedError(f"{name} says {str(error)[:80]!r} twice") from None
     except UnicodeDecodeError as error:
         raise ResultRefusedError(f"{name} is no text in UTF-8: {error.reason}") from None
     except RecursionError:

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Collection, Iterator, Mapping
 
+from objectives.settings import cut
+
 _PART = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 
 
@@ -27,14 +29,11 @@ def check_known(place: str, text: str, known: Collection[str]) -> None:
     """Raises ValueError, naming the place and all that are known, on another placeholder."""
     for name in placeholders(text):
         if name not in known:
+            what, where = cut(name, LONGEST_SHOWN), cut(text, LONGEST_SHOWN)
             raise ValueError(
-                f"{place}: unknown placeholder {{{_short(name)}}} in {_short(text)!r}. Known are "
+                f"{place}: unknown placeholder {{{what}}} in {where!r}. Known are "
                 f"{', '.join(f'{{{one}}}' for one in known)}; a brace itself is {{{{ or }}}}"
             )
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
 
 
 def filled(text: str, values: Mapping[str, str]) -> str:
@@ -55,7 +54,9 @@ def _parts(text: str) -> Iterator[tuple[str, str | None]]:
             yield found[0][0], None
         elif found[1] is None:
             brace = found[0]
-            raise ValueError(f"{_short(text)!r} has a {brace} by itself: write {brace * 2} for one")
+            raise ValueError(
+                f"{cut(text, LONGEST_SHOWN)!r} has a {brace} by itself: write {brace * 2} for one"
+            )
         else:
             yield "", found[1]
     yield text[end:], None

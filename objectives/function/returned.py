@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from objectives.api import Measurement, NoScoreError
-from objectives.settings import in_words
+from objectives.settings import cut, in_words
 
 EXPECTED = "a number, a Measurement, or a mapping with its fields"
 
@@ -47,4 +47,4 @@ def _name(value: object) -> str:
     if value is None:
         return "None"
     text = repr(value) if isinstance(value, str | bool) else type(value).__name__
-    return text if len(text) <= 60 else f"{text[:60]}..."
+    return cut(text, 60)

@@ -1,9 +1,10 @@
 """What a program gets to see of our environment: what it needs, and nothing that it might leak."""
 
 import os
-import re
 from collections.abc import Collection, Mapping
 from fnmatch import fnmatchcase
+
+from objectives.secrets import SHORTEST, is_secret_name
 
 MARK = "ATTEMPT_ID"
 
@@ -22,9 +23,6 @@ The mark is on all processes of an attempt: by it they are found when their supe
 ONE_PROCESS = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 """With these a training believes to be one process of many, and waits for the others."""
 
-_SECRET = re.compile(r"(?:^|_)(?:API_?KEY|KEY|PASS|PASSWD|PASSWORD|SECRET|TOKEN)(?:_|$)")
-_SHORTEST_SECRET = 6  # characters; TOKENIZERS_PARALLELISM = "false" is none either way
-
 
 def check_given(given: Mapping[str, str]) -> None:
     """Raises ValueError on a variable that no setting can give a program, naming it.
@@ -39,7 +37,7 @@ def check_given(given: Mapping[str, str]) -> None:
                 f"environment.{name}: by it the processes of an evaluation are found when it has "
                 "to be ended: expected another name"
             )
-        if _SECRET.search(name.upper()) and len(value) >= _SHORTEST_SECRET and "{" not in value:
+        if is_secret_name(name) and len(value) >= SHORTEST and "{" not in value:
             raise ValueError(
                 f"environment.{name} looks like a secret, and settings are written to the ledger: "
                 f'set {name} where you start the search, and say pass_environment = ["{name}"]'

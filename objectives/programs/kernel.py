@@ -6,9 +6,14 @@ import signal
 import sys
 from contextlib import suppress
 from functools import cache
+from pathlib import Path
+
+import psutil
 
 LINUX = sys.platform == "linux"
 _PR_SET_PDEATHSIG = 1
+CGROUPS = Path("/sys/fs/cgroup")
+_MEMORY_V1 = ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes")
 
 
 def die_with_parent(parent: int) -> None:
@@ -26,6 +31,19 @@ def oom_kills() -> int:
             if line.startswith(b"oom_kill "):
                 return int(line.split()[1])
     return 0
+
+
+def memory_bytes(cgroups: Path = CGROUPS) -> tuple[int, int]:
+    """(total, available) for this process: the machine's, or less in a container."""
+    found = psutil.virtual_memory()
+    total, available = int(found.total), int(found.available)
+    for limit, used in (("memory.max", "memory.current"), _MEMORY_V1):
+        with suppress(OSError, ValueError):
+            most = int((cgroups / limit).read_text())
+            if most < total:
+                left = most - int((cgroups / used).read_text())
+                return most, min(available, max(left, 0))
+    return total, available
 
 
 @cache

@@ -20,9 +20,7 @@ import psutil
 
 from objectives.api import CommandLine, OutOfMemoryError, SetupError
 from objectives.programs import kernel
-from objectives.programs.ended import OUT_OF_MEMORY, Ended, ProgramFailedError
-
-__all__ = ["Ended", "Listener", "ProgramFailedError", "run"]
+from objectives.programs.ended import OUT_OF_MEMORY, Ended
 
 TAIL_LINES = 30
 LONGEST_LINE = 8192

@@ -13,6 +13,7 @@ from budgets.terms import SearchTerms
 from objectives.space import SearchSpace
 from orchestrator.analysis.sensitivity import Estimate, estimate_of
 from orchestrator.checks.space import Around
+from orchestrator.records.planned import space_of
 from orchestrator.records.recommended import best_point
 from orchestrator.search import Search, landscape_of_noise
 from orchestrator.search.landscape import Landscape, Point
@@ -112,7 +113,7 @@ def analyze(state: RunState, *, accept_drift: bool = False) -> Analysis:
         head=state.head,
         generations=state.finished,
         evaluations=state.accounts.evaluations,
-        space=SearchSpace.model_validate(plan.space),
+        space=space_of(plan),
         recommendation=point,
         recommended=recommendation(state) is not None,
         landscape=last,

@@ -17,7 +17,7 @@ from budgets.state import Generation, RunState
 from budgets.statistics.paired import discoveries
 from budgets.statistics.students_t import share_within, two_sided_limit
 from budgets.verdict.finalists import full_ones
-from objectives.space import SearchSpace
+from orchestrator.records.planned import space_of
 from orchestrator.records.recommended import best_point
 
 Array = npt.NDArray[np.float64]
@@ -117,7 +117,7 @@ def estimate_of(state: RunState) -> Estimate | None:
     point = best_point(state)
     if point is None:
         return None
-    names = [knob.name for knob in SearchSpace.model_validate(state.plan.space).knobs]
+    names = [knob.name for knob in space_of(state.plan).knobs]
     return estimate(names, full_ones(state), point, state.plan.thresholds.alive_level)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from math import floor, log10
 
 from budgets.plain import plain
+from budgets.table import table
 from orchestrator.analysis.analyze import Analysis
 from orchestrator.analysis.sensitivity import Coefficient, Estimate, KnobEstimate
 
@@ -45,16 +46,18 @@ def _distribution(analysis: Analysis) -> Iterator[str]:
         f"this size in twenty reaches more than {analysis.by_chance.condition:.3g}."
     )
     yield ""
-    yield "| knob | recommendation | sd below | sd above | sd of its range | of the first |"
-    yield "|---|--:|--:|--:|--:|--:|"
-    for place, knob in enumerate(analysis.space.knobs):
-        unit, sd = analysis.recommendation[place], found.deviations[place]
-        values = (knob.decode(min(max(u, 0.0), 1.0)) for u in (unit, unit - sd, unit + sd))
-        cells = " | ".join(f"{value:.4g}" for value in values)
-        share = sd / first.deviations[place]
-        yield f"| {plain(knob.name)} | {cells} | {sd:.3f} | {share:.0%} |"
+    columns = ("knob", ">recommendation", ">sd below", ">sd above", ">sd of its range")
+    yield from table((*columns, ">of the first"), _knobs(analysis))
     yield ""
     yield _correlations(analysis)
+
+
+def _knobs(analysis: Analysis) -> Iterator[list[str]]:
+    for place, knob in enumerate(analysis.space.knobs):
+        unit, sd = analysis.recommendation[place], analysis.landscape.deviations[place]
+        values = (knob.decode(min(max(u, 0.0), 1.0)) for u in (unit, unit - sd, unit + sd))
+        share = sd / analysis.first.deviations[place]
+        yield [plain(knob.name), *(f"{value:.4g}" for value in values), f"{sd:.3f}", f"{share:.0%}"]
 
 
 def _correlations(analysis: Analysis) -> str:
@@ -98,19 +101,15 @@ def _basis(found: Estimate) -> str:
 
 
 def _table(found: Estimate) -> list[str]:
-    titles = ["slope", "t", "bend", "t"] if found.bends else ["slope", "t"]
-    return [
-        f"| knob | sd | {' | '.join(titles)} | |",
-        f"|---|--:|{'--:|' * len(titles)}---|",
-        *(_row(knob) for knob in found.knobs),
-    ]
+    titles = (">slope", ">t", ">bend", ">t") if found.bends else (">slope", ">t")
+    return table(("knob", ">sd", *titles, ""), map(_row, found.knobs))
 
 
-def _row(knob: KnobEstimate) -> str:
+def _row(knob: KnobEstimate) -> list[str]:
     cells = [plain(knob.knob), f"{knob.deviation:.3f}"]
     for coefficient in knob.coefficients:
         cells += [_value(coefficient), _t(coefficient)]
-    return f"| {' | '.join(cells)} | {'stands' if knob.stands else ''} |"
+    return [*cells, "stands" if knob.stands else ""]
 
 
 def _value(coefficient: Coefficient) -> str:

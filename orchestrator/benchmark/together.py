@@ -16,8 +16,8 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as checked
 
 from objectives.programs.git import revision
+from objectives.programs.kernel import memory_bytes
 from orchestrator.benchmark.bench import FIGURES, HEAD, Figure
-from orchestrator.doctor.machine import memory_bytes
 from orchestrator.execution.devices import cpu_name
 
 PACKAGES = (

@@ -7,11 +7,12 @@ from typing import Any
 from budgets.plain import shell_word
 from budgets.terms import Plan
 from objectives import registry
-from objectives.api import ObjectiveSpec, SetupError
+from objectives.api import SetupError
 from objectives.rebased import essential, rebased
-from objectives.space import Knob, SearchSpace
+from objectives.space import Knob
 from orchestrator.config.sections import Top
 from orchestrator.config.text import to_toml
+from orchestrator.records.planned import space_of, spec_of
 from orchestrator.records.recommended import Point
 
 
@@ -69,8 +70,8 @@ class Configuration:
 
 def configuration_of(plan: Plan, point: Point) -> Configuration:
     """The point in all forms, as far as its objective can still be loaded."""
-    space = SearchSpace.model_validate(plan.space)
-    spec = ObjectiveSpec.model_validate(plan.objective)
+    space = space_of(plan)
+    spec = spec_of(plan)
     knobs = tuple(_value(*own) for own in zip(space.knobs, point, strict=True))
     values = {knob.name: knob.value for knob in knobs}
     try:

@@ -85,7 +85,7 @@ class Outcome:
         if len(self.report.seeds) > 1:
             failed = len(self.report.seeds) - own.healthy
             seeds = f"seeds (mean of {own.healthy}{f', {failed} failed' if failed else ''})"
-        yield f"{own.name} scores {own.mean:.6g} {where} on fresh {seeds}."
+        yield f"{own.name} scores {own.mean:.5g} {where} on fresh {seeds}."
         for one in own.comparisons:
             if one.difference.mean is not None:
                 said = with_level(one.difference, self.report.level)
@@ -104,8 +104,8 @@ class Outcome:
     def _without_a_control(self) -> Iterator[str]:
         scores = _rung_scores(self.best.state, self.variant.length)
         if scores:
-            where = f"{counted(len(scores), 'other seed')}"
-            said = f"The baseline scored {fmean(scores):.6g} with {self.variant.label}"
+            where = counted(len(scores), "other seed")
+            said = f"The baseline scored {fmean(scores):.5g} with {self.variant.label}"
             yield f"{said} in the search, on {where}."
         else:
             yield "Nothing says what the baseline scores there: --compare trains it too."

@@ -8,9 +8,9 @@ from budgets.plain import PROGRAM
 from budgets.statistics.comparison import Gain
 from budgets.verdict.findings_text import in_words
 from budgets.words import percent
-from objectives.api import ObjectiveSpec
 from orchestrator.best.configuration import Configuration, KnobValue, moved
 from orchestrator.best.scale import usual_times
+from orchestrator.records.planned import spec_of
 from orchestrator.records.recommended import Best, Evidence
 from orchestrator.running import artifacts
 
@@ -107,7 +107,7 @@ def _evidence_lines(evidence: Evidence | None) -> Iterator[str]:
     absolute = _bounds(evidence, _scale(evidence))
     if evidence.score is not None and absolute["mean"] is not None:
         yield (
-            f"Score {evidence.score:.6g} against {evidence.baseline_score:.6g}: lower by "
+            f"Score {evidence.score:.5g} against {evidence.baseline_score:.5g}: lower by "
             f"{absolute['mean']:.4g}{_range(absolute)}."
         )
     if evidence.gain.lower is not None:
@@ -126,7 +126,7 @@ def _ways_on(best: Best, candidate: Configuration) -> Iterator[str]:
     run, anyway = best.state.plan.run_id, " --anyway" if best.standing == "no_go" else ""
     forms = [name for name, there in _forms(candidate) if there]
     yield f"Other forms: {PROGRAM} best {run}{anyway} {' | '.join(forms)}"
-    times = usual_times(ObjectiveSpec.model_validate(best.state.plan.objective))
+    times = usual_times(spec_of(best.state.plan))
     how = "longer" if times > 1 else "once more"
     yield f"Train it {how}: {PROGRAM} best {run}{anyway} --train --times {times:g} --compare"
 

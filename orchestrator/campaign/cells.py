@@ -8,6 +8,7 @@ from typing import Any
 
 from budgets.terms import CampaignTerms
 from objectives import registry
+from objectives.settings import shown
 from orchestrator.campaign.conditions import (
     Cell,
     agreed,
@@ -18,7 +19,7 @@ from orchestrator.campaign.conditions import (
     factorial,
     factors_of,
 )
-from orchestrator.config.document import TRAINING, check_key, quoted
+from orchestrator.config.document import TRAINING, check_key
 from orchestrator.config.resolve import Resolved
 from orchestrator.config.sections import Campaign
 from orchestrator.planning.request import check_run_id
@@ -103,7 +104,7 @@ def _written(number: int, entry: Mapping[str, Any]) -> Cell:
     place = f"campaign.conditions, entry {number}"
     name = entry.get("name")
     if not isinstance(name, str):
-        raise ValueError(f"{place}: expected a name, got {quoted(name)}")
+        raise ValueError(f"{place}: expected a name, got {shown(name)}")
     return Cell(name, dotted({k: v for k, v in entry.items() if k != "name"}, place))
 
 

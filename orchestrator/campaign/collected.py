@@ -4,11 +4,9 @@ from datetime import datetime
 from os.path import relpath
 from pathlib import Path
 
-import orjson
-
 from budgets.campaign.matrix import PENDING, Cell, Matrix
 from budgets.ledger.chain import LEDGER
-from budgets.ledger.storage import write_aside
+from budgets.ledger.storage import document, write_aside
 from budgets.terms import CampaignTerms, Condition
 from orchestrator.campaign.cells import campaign_name, campaign_of, cells_of
 from orchestrator.campaign.conditions import agreed, factors_of
@@ -92,7 +90,6 @@ def collect_runs(directory: Path, now: datetime) -> Board:
         raise ValueError(f"{directory} holds no campaign: it has no manifest.json")
     board = board_of_runs(directory, manifest, now)
     write_manifest(directory, with_statuses(manifest, board.matrix))
-    document = {"sentence": board.sentence, "campaign": board.report.model_dump()}
-    options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
-    write_aside(directory / "effects.json", orjson.dumps(document, option=options))
+    effects = {"sentence": board.sentence, "campaign": board.report.model_dump()}
+    write_aside(directory / "effects.json", document(effects))
     return board

@@ -10,13 +10,13 @@ from typing import Any
 from budgets.terms import Condition, Factor
 from objectives import registry
 from objectives.api import Objective, SetupError
+from objectives.settings import shown
 from orchestrator.config.document import (
     TABLES,
     TRAINING,
     Values,
     each_once,
     flattened,
-    quoted,
 )
 
 Settings = Mapping[str, Any]
@@ -72,19 +72,18 @@ def _levels(factor: str, given: Any) -> Iterator[Level]:
     if isinstance(given, list) and given:
         for value in given:
             if isinstance(value, list | dict):
-                raise ValueError(f"factors.{factor}: expected plain values, got {quoted(value)}")
+                raise ValueError(f"factors.{factor}: expected plain values, got {shown(value)}")
             yield Level(_as_name(value), dotted({factor: value}, f"factors.{factor}"))
     elif isinstance(given, dict) and given:
         for name, settings in given.items():
             if not isinstance(settings, dict):
                 raise ValueError(
-                    f"factors.{factor}.{name}: expected a table of settings, got {quoted(settings)}"
+                    f"factors.{factor}.{name}: expected a table of settings, got {shown(settings)}"
                 )
             yield Level(name, dotted(settings, f"factors.{factor}.{name}"))
     else:
         raise ValueError(
-            f"factors.{factor}: expected a list of values, or a table of levels, got "
-            f"{quoted(given)}"
+            f"factors.{factor}: expected a list of values, or a table of levels, got {shown(given)}"
         )
 
 
@@ -155,14 +154,14 @@ def check_names(cells: Sequence[Cell]) -> None:
     for cell in cells:
         if not SAFE.fullmatch(cell.name):
             raise ValueError(
-                f"condition {quoted(cell.name)}: expected a name of 1 to 100 letters, digits and "
+                f"condition {shown(cell.name)}: expected a name of 1 to 100 letters, digits and "
                 ". _ + = -, beginning with a letter or digit"
             )
         other = seen.setdefault(cell.name.lower(), cell.name)
         if other is not cell.name:
             raise ValueError(
-                f"two conditions would be called {cell.name!r} (the other one is {other!r}): give "
-                "one of them another name"
+                f"conditions {other!r} and {cell.name!r} cannot be told apart: give one of them "
+                "another name, or take it away"
             )
     if len(cells) > MOST_CELLS:
         raise ValueError(f"{len(cells)} conditions: expected {MOST_CELLS} at most")

@@ -1,11 +1,18 @@
 """All runs of a campaign before any of them is paid: what varies, names, and how many there are."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from budgets.plain import plain
-from orchestrator.campaign.cells import campaign_name, campaign_of, cells_of, runs_of, terms_of
-from orchestrator.campaign.conditions import factors_of
+from budgets.table import table
+from orchestrator.campaign.cells import (
+    campaign_name,
+    campaign_of,
+    cells_of,
+    runs_of,
+    terms_of,
+)
+from orchestrator.campaign.conditions import Cell, factors_of
 from orchestrator.campaign.searches import search_cells
 from orchestrator.config.asked import request_of
 from orchestrator.config.explain import shown
@@ -65,20 +72,16 @@ def to_markdown(resolved: Resolved) -> Iterator[str]:
         f"{'searches' if campaign.cell == 'search' else 'evaluations'}."
     )
     factors = [factor.name for factor in factors_of(resolved.factors)]
-    head = " | ".join(plain(name) for name in (*factors, "sets"))
-    yield from (
-        "",
-        f"| # | condition | {head} | type |",
-        f"|--:|---|{'---|' * len(factors)}---|---|",
-    )
-    for number, cell in enumerate(cells, 1):
-        levels = [cell.levels.get(name, "-") for name in factors]
-        sets = ", ".join(f"{key} = {shown(value)}" for key, value in cell.settings.items()) or "-"
-        kind = "control" if cell.control else "run"
-        row = " | ".join(plain(text) for text in (cell.name, *levels, sets))
-        yield f"| {number} | {row} | {kind} |"
+    columns = (">#", "condition", *map(plain, factors), "sets", "type")
+    yield from ("", *table(columns, (_row(*cell, factors) for cell in enumerate(cells, 1))))
     first = next(runs_of(resolved))[2]
     yield from (
         "",
         f"Seeds: {', '.join(map(str, campaign.seeds))}. A run is called {plain(first)}.",
     )
+
+
+def _row(number: int, cell: Cell, factors: Sequence[str]) -> tuple[object, ...]:
+    levels = [cell.levels.get(name, "-") for name in factors]
+    sets = ", ".join(f"{key} = {shown(value)}" for key, value in cell.settings.items()) or "-"
+    return number, *map(plain, (cell.name, *levels, sets)), "control" if cell.control else "run"

@@ -7,7 +7,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from budgets.sums import campaign_seconds, effective_parallelism
 from budgets.terms import CampaignTerms, Condition, Devices
 from objectives import registry
 from objectives.api import Objective
@@ -62,11 +61,11 @@ class Outlook:
 
     @property
     def rule_of_thumb_hours(self) -> float | None:
-        """total_runs * median_seconds / effective_parallelism, and what staggering adds."""
-        seconds, stagger = self.median_seconds, self.terms.stagger_seconds
-        if seconds is None:
+        """total_runs * median_seconds / at_once + stagger * (at_once - 1)."""
+        if self.median_seconds is None:
             return None
-        return campaign_seconds(self.total_runs, seconds, self.at_once, stagger) / 3600
+        staggered = self.terms.stagger_seconds * (self.at_once - 1)
+        return (self.total_runs * self.median_seconds / self.at_once + staggered) / 3600
 
     @property
     def hours(self) -> float | None:
@@ -113,16 +112,11 @@ def outlook(  # noqa: PLR0913 - one a thing that decides it
 
     `assumed_seconds` is somebody's word for the configuration that all conditions have in common.
     """
-    at_once = effective_parallelism(
-        terms.evaluations,
-        parallel=terms.parallel,
-        max_workers=min(terms.max_workers or devices.count, devices.count),
-        max_concurrent=max_concurrent,
-    )
+    limits = (terms.evaluations, devices.count, terms.max_workers, max_concurrent)
     return Outlook(
         terms=terms,
         devices=devices,
-        at_once=at_once,
+        at_once=min(limit for limit in limits if limit is not None) if terms.parallel else 1,
         expected=expected_of(terms.conditions, objective, devices, root, assumed_seconds),
         price_per_device_hour=price_per_device_hour,
     )

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from budgets.plain import PROGRAM, plain
+from budgets.table import table
 from budgets.words import duration
 from orchestrator.campaign.outlook import Expected, Outlook
 
@@ -10,21 +11,21 @@ from orchestrator.campaign.outlook import Expected, Outlook
 def to_markdown(outlook: Outlook) -> Iterator[str]:
     """Every condition with its time, then what all of them take together."""
     yield from ("## What it would take", "")
-    yield from ("| condition | type | runs | a run | device-hours |", "|---|---|--:|--:|--:|")
-    yield from (_row(outlook, one) for one in outlook.expected)
+    columns = ("condition", "type", ">runs", ">a run", ">device-hours")
+    yield from table(columns, (_row(outlook, one) for one in outlook.expected))
     yield from ("", *_together(outlook), "")
     for origin in dict.fromkeys(one.origin for one in outlook.expected):
         if origin not in ("calibrated", "no estimate"):
             yield f"- {plain(origin)}."
 
 
-def _row(outlook: Outlook, one: Expected) -> str:
+def _row(outlook: Outlook, one: Expected) -> tuple[object, ...]:
     runs = len(outlook.terms.seeds)
+    takes = ("no estimate", "?")
+    if one.seconds is not None:
+        takes = (f"{one.seconds:.3g} s", f"{runs * one.seconds / 3600:.3g}")
     kind = "control" if one.condition.control else "run"
-    if one.seconds is None:
-        return f"| {plain(one.condition.name)} | {kind} | {runs} | no estimate | ? |"
-    hours = runs * one.seconds / 3600
-    return f"| {plain(one.condition.name)} | {kind} | {runs} | {one.seconds:.3g} s | {hours:.3g} |"
+    return plain(one.condition.name), kind, runs, *takes
 
 
 def _together(outlook: Outlook) -> Iterator[str]:

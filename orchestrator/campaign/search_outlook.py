@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from budgets.plain import plain
-from budgets.words import duration
+from budgets.table import table
+from budgets.words import duration, number
 from orchestrator.campaign.searches import SearchCell
 from orchestrator.config.asked import conduct_of, request_of
 from orchestrator.execution.engine import devices_of
@@ -35,12 +36,12 @@ def expected_searches(cells: Sequence[SearchCell], slots: Slots) -> Iterator[Exp
     """
     from orchestrator.planning.page import page_of  # imports numpy
 
-    for number, cell in enumerate(cells):
+    for place, cell in enumerate(cells):
         request = request_of(cell.resolved)
         root = conduct_of(cell.resolved, as_json=False).root
         assumed = cell.resolved.evaluation.assume_eval_seconds
         under, _ = circumstances(root, request.objective, devices_of(slots), assumed)
-        if number:
+        if place:
             started = replace(under.basis.overheads, startup_seconds=0.0)
             under = replace(under, basis=replace(under.basis, overheads=started))
         yield _expected(cell, page_of(request, under, (request.tier,)).tiers[0])
@@ -74,19 +75,19 @@ def as_dict(searches: Sequence[ExpectedSearch]) -> dict[str, Any]:
 def to_markdown(searches: Sequence[ExpectedSearch]) -> Iterator[str]:
     """A row for each, and what they take together."""
     yield from ("## What it would take", "")
-    yield "| search | type | evaluations | wall clock | device-hours |"
-    yield "|---|---|--:|--:|--:|"
-    for one in searches:
-        kind = "control" if one.control else "run"
-        yield (
-            f"| {plain(one.run_id)} | {kind} | {one.evaluations} | {_time(one.hours)} | "
-            f"{'?' if one.device_hours is None else f'{one.device_hours:.3g}'} |"
-        )
+    columns = ("search", "type", ">evaluations", ">wall clock", ">device-hours")
+    yield from table(columns, map(_row, searches))
     hours, device = _sum(o.hours for o in searches), _sum(o.device_hours for o in searches)
     if hours is None or device is None:
         yield from ("", "No estimate of all of them: not every one is calibrated or has a prior.")
     else:
         yield from ("", f"One after the other: about {_time(hours)}, {device:.3g} device-hours.")
+
+
+def _row(one: ExpectedSearch) -> tuple[object, ...]:
+    kind = "control" if one.control else "run"
+    device_hours = number(one.device_hours, 3, "?")
+    return plain(one.run_id), kind, one.evaluations, _time(one.hours), device_hours
 
 
 def _time(hours: float | None) -> str:

@@ -16,6 +16,7 @@ from budgets.fold import apply, begin
 from budgets.ledger.chain import Record
 from budgets.ledger.storage import DISK, write_aside
 from budgets.state import RunState
+from budgets.words import figure
 from orchestrator.capacity.control import Pressure, begun
 from orchestrator.capacity.gauge import Gauge, row
 from orchestrator.capacity.terms import Backpressure
@@ -94,9 +95,5 @@ def in_words(pressure: Pressure) -> str:
     if pressure.action == "throttle" and pressure.regime != "retrograde":
         why = f"{why}: are fewer as quick?"
     peak = "" if pressure.p_star is None else f"; optimum {pressure.p_star:.3g}"
-    rate = "" if pressure.throughput is None else f"; {_figure(pressure.throughput)} an hour before"
+    rate = "" if pressure.throughput is None else f"; {figure(pressure.throughput)} an hour before"
     return f"Back-pressure: {pressure.action} to {pressure.allowed} at once ({why}{peak}{rate})."
-
-
-def _figure(number: float) -> str:
-    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"

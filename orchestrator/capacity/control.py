@@ -10,9 +10,8 @@ What did less is tried again only after `patience` decisions, each time after tw
 machine that stays as it is, the number comes to rest.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import reduce
 from math import floor, inf, sqrt
 from typing import Literal
 
@@ -82,11 +81,6 @@ class Control:
 def begun(terms: Backpressure, devices: int) -> Control:
     """Before the first evaluation."""
     return Control(terms, devices, Pressure("hold", None, None, None, terms.first(devices)))
-
-
-def decide(seen: Iterable[Observation], terms: Backpressure, devices: int) -> Pressure:
-    """What is decided after all these evaluations, in the order of their ends."""
-    return reduce(Control.advanced, seen, begun(terms, devices)).pressure
 
 
 def _decided(control: Control, now_ms: float) -> Control:

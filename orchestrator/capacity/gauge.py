@@ -3,11 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from budgets.events import Event, Opened, Reserved, Settled, Status
+from budgets.events import Event, Key, Opened, Reserved, Settled, Status
 from budgets.state import RunState
 from orchestrator.capacity.windows import Observation
-
-Key = tuple[str | None, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +36,10 @@ class Gauge:
             case Opened():
                 self._begun, self.in_flight = {}, 0
             case Reserved():
-                self._begun[_key(event)] = _Begun(self._now_ms, self._flown_ms)
+                self._begun[event.key] = _Begun(self._now_ms, self._flown_ms)
                 self.in_flight = len(self._begun)
             case Settled():
-                begun = self._begun.pop(_key(event), None)
+                begun = self._begun.pop(event.key, None)
                 self.in_flight = len(self._begun)
                 if begun is not None and event.status is Status.OK and not event.recovered:
                     return self._observation(state, event, begun)
@@ -63,10 +61,6 @@ class Gauge:
             workers=(self._flown_ms - begun.flown_ms) / lasted_ms,
             length=state.batch(event).length(event.candidate),
         )
-
-
-def _key(event: Reserved | Settled) -> Key:
-    return event.panel, event.generation, event.candidate, event.seed
 
 
 def row(

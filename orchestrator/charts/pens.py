@@ -37,6 +37,7 @@ from orchestrator.charts.looks import (
     mean_look,
     points_look,
 )
+from orchestrator.charts.paths import place_of
 from orchestrator.charts.scale import Range, is_drawable
 
 Box = tuple[float, float, float, float]  # left, bottom, right, top
@@ -92,15 +93,11 @@ class Pen:
         held = [
             (x, y)
             for x, y in zip(mark.x, mark.y, strict=True)
-            if self._is_drawable(x, y) and self.frame.holds(x or 0.0, y or 0.0)
+            if place_of(self.frame, x, y) and self.frame.holds(x or 0.0, y or 0.0)
         ]
         x, y = [own[0] for own in held], [own[1] for own in held]
         look = points_look(mark, size_of(mark, self.frame, len(held)))
         self.axes.plot(x, y, zorder=depth, clip_on=False, **look)
-
-    def _is_drawable(self, x: float | None, y: float | None) -> bool:
-        pairs = ((x, self.frame.x.range), (y, self.frame.y.range))
-        return all(is_drawable(value, is_log=own.is_log) for value, own in pairs)
 
     def _boxes(self, boxes: Iterable[Box], role: Role, depth: int) -> None:
         from matplotlib.collections import PolyCollection
@@ -177,7 +174,7 @@ class Pen:
                 )  # fmt: skip
 
     def _note(self, mark: Note, depth: int) -> None:
-        if not (self._is_drawable(mark.x, mark.y) and self.frame.holds(mark.x, mark.y)):
+        if not (place_of(self.frame, mark.x, mark.y) and self.frame.holds(mark.x, mark.y)):
             return
         is_left = self.frame.x.range.share(mark.x) < 0.7
         from matplotlib.patheffects import withStroke

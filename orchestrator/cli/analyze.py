@@ -5,8 +5,7 @@ from typing import Annotated
 from typer import Context, Option
 
 from budgets.state import RunState
-from objectives import registry
-from objectives.api import Objective, ObjectiveSpec
+from objectives.api import Objective
 from orchestrator.checks.space import LEAST_SEEDS, CheckRequest
 from orchestrator.cli.conducting import conducting, finish
 from orchestrator.cli.given import names_of, resolved_of
@@ -14,6 +13,7 @@ from orchestrator.cli.options import BESIDE, AcceptDrift, Json, RunName, taking
 from orchestrator.cli.terminal import print_json, print_markdown
 from orchestrator.config.asked import conduct_of, terms_of
 from orchestrator.config.sections import MOST_SEEDS
+from orchestrator.records.planned import objective_of
 from orchestrator.records.recorded import find_run, load_state
 
 ANALYZE_SEEDS = 4
@@ -74,7 +74,7 @@ def analyze(
 def same_objective(state: RunState) -> Objective:
     """The objective that the run searched. Raises ValueError where it would score otherwise now."""
     plan = state.plan
-    objective = registry.load(ObjectiveSpec.model_validate(plan.objective))
+    objective = objective_of(plan)
     if objective.fingerprint != plan.objective_fingerprint:
         raise ValueError(
             f"{plan.run_id} searched {plan.objective['name']} "

@@ -23,7 +23,7 @@ from orchestrator.records.recorded import Result
 from orchestrator.running.sweep import LEAST_EVALUATIONS
 
 
-@taking(PLACE, CONFIG, TUNED, MACHINE)
+@taking(CONFIG, PLACE, TUNED, MACHINE)
 def calibrate(
     context: Context,
     seeds: Annotated[

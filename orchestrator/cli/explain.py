@@ -20,7 +20,7 @@ from orchestrator.cli.options import (
     taking,
 )
 from orchestrator.cli.terminal import print_json, print_markdown
-from orchestrator.config.thresholds import changes
+from orchestrator.config.thresholds import read_changes
 from orchestrator.records.recorded import find_run, load_state
 
 
@@ -48,7 +48,7 @@ def explain(
         return
     if any(context.params[option.name] for option in LAID_OVER):
         raise ValueError(f"--set, --preset, --profile are for a configuration file, got {run!r}")
-    asked = changes(thresholds)
+    asked = {} if thresholds is None else read_changes(thresholds)
     if run is None:
         limits = Thresholds.model_validate(asked)
         directory, saw = None, {}

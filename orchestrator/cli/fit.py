@@ -22,6 +22,8 @@ from orchestrator.planning.lost import Lost
 from orchestrator.planning.profiles import current_profile, profile_reports
 from orchestrator.planning.request import Request
 from orchestrator.planning.times import Times, times_here
+from orchestrator.report.written import named_file
+from orchestrator.running.session import refuse_the_past
 from orchestrator.warm.succession import foreseen
 
 
@@ -43,16 +45,12 @@ def fitting_of(fit: bool, file: Path | None, number: int | None) -> Fitting | No
 
 
 def room_of(request: Request, now: datetime) -> Room:
-    """The time that a request leaves for evaluations. Raises ValueError where it says none."""
+    """The time that a request leaves for evaluations. Raises ValueError where there is none."""
     window, hours = request.window, request.max_hours
+    refuse_the_past(window, now)
     rooms = []
     if window is not None:
         whole, margin = window.hours_from(now), window.margin_seconds / 3600
-        if whole <= margin:
-            raise ValueError(
-                f"--window: expected more than the --safety-margin of {60 * margin:g} minutes "
-                f"ahead, got {60 * whole:g} minutes"
-            )
         text = f"a window of {duration(3600 * whole)} less {duration(3600 * margin)}"
         rooms.append(Room(whole - margin, "--window", text))
     if hours is not None:
@@ -133,7 +131,7 @@ def _applied(asked: Asked, fitting: Fitting, found: list[Choice], room: Room) ->
             raise ValueError(f"--choice {fitting.number}: {choice.idea.what} does not fit")
     if choice is None:
         raise ValueError(f"--out: {too_short(found, room)}")
-    before = apply.read(path)
+    before = apply.read(named_file("--out", path))
     if before and asked.resolved.file != path:
         raise ValueError(
             f"--out: {path} is there, and this plan knows nothing of what it says: plan with "

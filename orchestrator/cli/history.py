@@ -8,6 +8,7 @@ from typer import Option
 from budgets.plain import plain, printable
 from budgets.report.markdown import RECALIBRATE
 from budgets.report.pace import GOOD_ACCURACY
+from budgets.table import table
 from budgets.words import duration
 from orchestrator.cli.options import DEFAULT_ROOT, Json, Root
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
@@ -50,27 +51,25 @@ def history(root: Root = DEFAULT_ROOT, write: Write = False, as_json: Json = Fal
 
 def to_markdown(entries: Sequence[Entry]) -> str:
     """One row a run."""
-    rows = [_row(entry) for entry in entries]
-    lines = [
-        "| run | ended | objective | evaluations | median | estimated | actual | accuracy |",
-        "|---|---|---|--:|--:|--:|--:|--:|",
-        *rows,
-    ]
+    columns = ("run", "ended", "objective", ">evaluations", ">median", ">estimated", ">actual")
+    lines = table((*columns, ">accuracy"), map(_row, entries))
     if any(not _is_good(entry) for entry in entries):
         low, high = GOOD_ACCURACY
         lines += ["", f"*: not within {low:.0f} to {high:.0f}%. {RECALIBRATE}"]
-    return "\n".join(lines) if rows else "No run has ended here yet."
+    return "\n".join(lines) if entries else "No run has ended here yet."
 
 
-def _row(entry: Entry) -> str:
-    typical = "-" if entry.evaluation is None else f"{entry.evaluation.seconds:.3g} s"
-    accuracy = "-" if entry.accuracy is None else f"{entry.accuracy:.0f}%"
+def _row(entry: Entry) -> tuple[str, ...]:
     star = "" if _is_good(entry) else " \\*"
     return (
-        f"| {plain(entry.run_id)} | {entry.ended_at:%Y-%m-%d %H:%M} | {plain(entry.objective)} on "
-        f"{entry.devices} x {plain(entry.device_name)} | {entry.evaluations}/"
-        f"{entry.evaluations_planned} | {typical} | {_hours(entry.estimated_hours)} | "
-        f"{_hours(entry.actual_hours)} | {accuracy}{star} |"
+        plain(entry.run_id),
+        f"{entry.ended_at:%Y-%m-%d %H:%M}",
+        f"{plain(entry.objective)} on {entry.devices} x {plain(entry.device_name)}",
+        f"{entry.evaluations}/{entry.evaluations_planned}",
+        "-" if entry.evaluation is None else f"{entry.evaluation.seconds:.3g} s",
+        _hours(entry.estimated_hours),
+        _hours(entry.actual_hours),
+        "-" if entry.accuracy is None else f"{entry.accuracy:.0f}%{star}",
     )
 
 

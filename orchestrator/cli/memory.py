@@ -7,6 +7,7 @@ from typer import Option
 
 from budgets.calibration import measure
 from budgets.plain import plain
+from budgets.table import table
 from budgets.terms import Devices
 from objectives.api import Objective
 from orchestrator.cli.conducting import conducting, finish
@@ -87,8 +88,7 @@ def to_markdown(found: Memory) -> str:
     """For a person."""
     line, gib = found.line, 2**30
     rows = (
-        f"| {size} | {peak / gib:.3f} | "
-        f"{f'{found.seconds[size]:.1f} s' if size in found.seconds else '-'} |"
+        (size, f"{peak / gib:.3f}", _seconds(found.seconds.get(size)))
         for size, peak in sorted(found.peak_bytes.items())
     )
     how = (
@@ -100,9 +100,7 @@ def to_markdown(found: Memory) -> str:
         [
             "# Memory by micro-batch size",
             "",
-            "| micro-batch | peak GiB | evaluation |",
-            "|--:|--:|--:|",
-            *rows,
+            *table((">micro-batch", ">peak GiB", ">evaluation"), rows),
             "",
             f"{how}; {line.safe_share:g} of the {found.memory_bytes / gib:.1f} GiB that an "
             "evaluation has may be used.",
@@ -110,6 +108,10 @@ def to_markdown(found: Memory) -> str:
             f"**{plain(_verdict(found))}**",
         ]
     )
+
+
+def _seconds(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds:.1f} s"
 
 
 def _verdict(found: Memory) -> str:

@@ -7,8 +7,7 @@ from typer import Argument, Context, Option
 
 from budgets.proxy.certificate import LEAST_CANDIDATES
 from budgets.state import RunState
-from objectives import registry
-from objectives.api import Objective, ObjectiveSpec
+from objectives.api import Objective
 from orchestrator.checks.proxy import ProxyCheckRequest, near
 from orchestrator.cli.conducting import conducting, finish
 from orchestrator.cli.given import resolved_of
@@ -17,6 +16,7 @@ from orchestrator.cli.program import examples, group
 from orchestrator.config.asked import conduct_of, terms_of
 from orchestrator.config.resolve import Resolved
 from orchestrator.config.sections import MOST_SEEDS
+from orchestrator.records.planned import objective_of
 from orchestrator.records.recorded import find_run, load_state
 
 proxies = group("A shorter evaluation in place of the full one.", "proxy check")
@@ -74,4 +74,4 @@ def _own(resolved: Resolved, state: RunState) -> Objective:
     flags = resolved.given.flags
     if resolved.given.assignments or flags.keys() & {"objective", "preset", "profile"}:
         raise ValueError("RUN has its own objective: leave out --objective and --set")
-    return registry.load(ObjectiveSpec.model_validate(state.plan.objective))
+    return objective_of(state.plan)

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from typer import Context, Option
 
 from budgets.plain import plain
+from budgets.table import table
 from budgets.words import counted
 from objectives.api import Objective
 from objectives.registry import kind
@@ -96,13 +97,12 @@ def to_markdown(name: str, rows: Sequence[dict[str, Any]]) -> str:
     lines = [
         f"# {plain(name)}: {counted(len(rows), 'knob')}",
         "",
-        "| knob | kind | low | high | baseline |",
-        "|---|---|--:|--:|--:|",
-        *(
-            f"| {row['name']} | {row['kind']} | {row['low']:.4g} | {row['high']:.4g} | "
-            f"{row['baseline']:.4g} |"
-            for row in rows
-        ),
+        *table(("knob", "kind", ">low", ">high", ">baseline"), map(_cells, rows)),
         "",
     ]
     return "\n".join(lines)
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    ends = (f"{row[name]:.4g}" for name in ("low", "high", "baseline"))
+    return row["name"], row["kind"], *ends

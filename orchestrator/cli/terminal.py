@@ -3,10 +3,10 @@
 import sys
 from typing import Any
 
-import orjson
 from rich.console import Console
 from rich.markdown import Markdown
 
+from budgets.ledger.storage import document
 from orchestrator.watch.listener import Listener
 
 
@@ -22,8 +22,7 @@ def print_markdown(text: str) -> None:
 
 
 def print_json(content: Any) -> None:
-    options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
-    write_bytes(orjson.dumps(content, option=options))
+    write_bytes(document(content))
 
 
 def print_line(text: str) -> None:

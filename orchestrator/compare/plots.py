@@ -18,6 +18,7 @@ from orchestrator.charts.chart import (
     Rule,
 )
 from orchestrator.compare.model import Compared, Side, Step
+from orchestrator.report.plots.gains import in_percent, in_words
 from orchestrator.report.plots.words import columns_for, device_hours_unit, sentences
 
 ROLES: tuple[Role, ...] = ("series1", "series2", "series3", "series4", "series5", "series6")
@@ -85,9 +86,9 @@ def _intervals(runs: Sequence[Side], *, is_sure: bool) -> Iterator[Mark]:
     if own:
         yield Intervals(
             [place for place, _ in own],
-            [_in_percent(gain.lower) for _, gain in own],
-            [_in_percent(gain.mean) for _, gain in own],
-            [_in_percent(gain.upper) for _, gain in own],
+            [in_percent(gain.lower) for _, gain in own],
+            [in_percent(gain.mean) for _, gain in own],
+            [in_percent(gain.upper) for _, gain in own],
             "winner" if is_sure else "series1",
             "beyond chance" if is_sure else "may be chance",
             is_filled=is_sure,
@@ -98,10 +99,7 @@ def _gain_said(run: Side) -> str:
     own = run.gain
     if own is None or own.mean is None:
         return f"{run.name}: nothing compared on fresh seeds."
-    sure = ""
-    if own.lower is not None and own.upper is not None:
-        sure = f" (gain {100 * own.lower:+.3g} to {100 * own.upper:+.3g}%)"
-    return f"{run.name}: {better(own.mean)}{sure} on {counted(own.pairs, 'seed')}."
+    return f"{run.name}: {in_words(own)} on {counted(own.pairs, 'seed')}."
 
 
 def progress(compared: Compared) -> Plot | None:
@@ -201,15 +199,11 @@ def _evaluations(step: Step) -> float:
 
 
 def _best(step: Step) -> float | None:
-    return _in_percent(step.best)
+    return in_percent(step.best)
 
 
 def _mean(step: Step) -> float | None:
-    return _in_percent(step.mean)
-
-
-def _in_percent(share: float | None) -> float | None:
-    return None if share is None else 100 * share
+    return in_percent(step.mean)
 
 
 def _progress_said(run: Side) -> str:

@@ -6,8 +6,8 @@ from typing import Any
 
 from budgets.terms import Phase, Window
 from objectives.api import Objective
+from objectives.settings import shown
 from orchestrator.capacity.terms import Pacing
-from orchestrator.config.document import quoted
 from orchestrator.config.resolve import Resolved
 from orchestrator.config.sections import Backend
 from orchestrator.execution.engine import Engine
@@ -126,7 +126,7 @@ def _follows(resolved: Resolved, phase: Phase) -> Follows | None:
             if value is not None:
                 source = resolved.source(f"search.{key}")
                 raise ValueError(
-                    f"--{key}: only a phase2 follows a run, got {quoted(value)} ({source})"
+                    f"--{key}: only a phase2 follows a run, got {shown(value)} ({source})"
                 )
         return None
     if run is None:
@@ -146,7 +146,7 @@ def _warm_start(resolved: Resolved, phase: Phase) -> str | None:
     if run is not None and phase == "phase2":
         raise ValueError(
             "--warm-start: a phase 2 starts where the run of its --from stood, got "
-            f"{quoted(run)} ({resolved.source('search.warm_start')})"
+            f"{shown(run)} ({resolved.source('search.warm_start')})"
         )
     return run
 

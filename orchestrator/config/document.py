@@ -1,14 +1,13 @@
 """A configuration file and `--set`, as values by dotted key: nothing is believed yet."""
 
 import json
-import stat
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from budgets.terms import Thresholds
-from objectives.settings import check_writable, unknown
+from objectives.files import read_toml
+from objectives.settings import TwinKeysError, check_writable, each_key_once, shown, unknown
 from orchestrator.config.sections import SECTIONS, Top
 
 Values = dict[str, Any]
@@ -17,9 +16,6 @@ Values = dict[str, Any]
 TRAINING, FACTORS, THRESHOLDS, SLURM = "training", "factors", "thresholds", "slurm"
 
 TABLES = (TRAINING, *SECTIONS, THRESHOLDS, FACTORS, SLURM)
-
-LARGEST = 1 << 20
-"""Bytes of such a file: a longer one is another file."""
 
 DEEPEST = 16
 """Levels of tables and lists in a value: nothing that is asked for here has more than three."""
@@ -33,7 +29,7 @@ def read_document(file: Path) -> Values:
 
     Of `[training]`, `[factors]` and `[slurm]` the keys are not looked at.
     """
-    values = each_once(flattened(_parsed(file), str(file)), str(file))
+    values = each_once(flattened(read_toml(file, str(file)), str(file)), str(file))
     for key, value in values.items():
         check_key(key, str(file))
         _check_plain(f"{file}: {key}", value)
@@ -41,27 +37,12 @@ def read_document(file: Path) -> Values:
     return values
 
 
-def _parsed(file: Path) -> dict[str, Any]:
-    try:
-        if not stat.S_ISREG(file.stat().st_mode):  # a pipe may never end
-            raise ValueError(f"{file} is no file: expected one in TOML")
-        with file.open("rb") as stream:
-            data = stream.read(LARGEST + 1)
-        if len(data) > LARGEST:
-            raise ValueError(f"{file}: expected {LARGEST} bytes at most: this is another file")
-        return tomllib.loads(data.decode())
-    except OSError as error:
-        raise ValueError(f"{file} cannot be read: {error.strerror}") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ValueError(f"{file} is no TOML file: {error}") from error
-
-
 def _check_plain(place: str, value: Any, levels: int = DEEPEST) -> None:
     """Raises ValueError on what no JSON document can hold."""
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise ValueError(f"{place}: expected a number of at most 64 bits, got {quoted(value)}")
+        raise ValueError(f"{place}: expected a number of at most 64 bits, got {shown(value)}")
     if isinstance(value, str) and not _is_text(value):
-        raise ValueError(f"{place}: expected text in UTF-8, got {quoted(value)}")
+        raise ValueError(f"{place}: expected text in UTF-8, got {shown(value)}")
     if not isinstance(value, dict | list):
         return
     if not levels:
@@ -96,7 +77,7 @@ def flattened(document: Mapping[str, Any], place: str) -> Iterator[tuple[str, An
         if name not in TABLES:
             yield name, value
         elif not isinstance(value, dict):
-            raise ValueError(f"{place}: {name}: expected a table [{name}], got {quoted(value)}")
+            raise ValueError(f"{place}: {name}: expected a table [{name}], got {shown(value)}")
         else:
             own = _factors(value) if name == FACTORS else value.items()
             yield from ((f"{name}.{key}", inner) for key, inner in own)
@@ -111,12 +92,6 @@ def _factors(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield from ((f"{name}.{key}", inner) for key, inner in value.items())
         else:
             yield name, value
-
-
-def quoted(value: Any) -> str:
-    """What came, for a message: as much of it as a line has room for."""
-    text = repr(value)
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
 def check_key(key: str, place: str) -> None:
@@ -158,7 +133,7 @@ def assigned(assignments: Sequence[str]) -> Values:
         name, equals, text = assignment.partition("=")
         key = name.strip()
         if not equals or not key:
-            raise ValueError(f"--set: expected KEY=VALUE, got {quoted(assignment)}")
+            raise ValueError(f"--set: expected KEY=VALUE, got {shown(assignment)}")
         if "." not in key and key not in Top.model_fields:
             key = f"{TRAINING}.{key}"
         check_key(key, "--set")
@@ -174,16 +149,10 @@ def assigned(assignments: Sequence[str]) -> Values:
 
 def _json_or_text(key: str, value: str) -> Any:
     """What `value` says as JSON, or itself. Raises ValueError on an object with a key twice."""
-
-    def each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        if len(dict(pairs)) < len(pairs):
-            raise _TwinKeysError(f"--set: {key} names a key twice: {quoted(value)}")
-        return dict(pairs)
-
     try:
         return json.loads(value, object_pairs_hook=each_key_once, parse_constant=str)
-    except _TwinKeysError:
-        raise
+    except TwinKeysError:
+        raise ValueError(f"--set: {key} names a key twice: {shown(value)}") from None
     except (ValueError, RecursionError):  # no JSON, or none that anybody means
         return value
 
@@ -192,7 +161,3 @@ def as_assigned(value: Any) -> str:
     """What `--set KEY=` reads back as that value: JSON, or text that is none."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return json.dumps(text) if isinstance(value, str) and _json_or_text("", text) != text else text
-
-
-class _TwinKeysError(ValueError):
-    """JSON that says two things about one key."""

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from budgets.plain import plain
+from budgets.table import table
+from objectives.settings import cut
 from orchestrator.config.resolve import Resolved, all_keys
 
 LONGEST = 60
@@ -23,13 +25,16 @@ def to_markdown(resolved: Resolved) -> Iterator[str]:
     """A table for each table of the file; what is set first, then the defaults."""
     tables: dict[str, dict[str, Any]] = {}
     for key, value in all_keys(resolved).items():
-        table, dot, _ = key.partition(".")
-        tables.setdefault(table if dot else "", {})[key] = value
-    for table, values in tables.items():
-        yield from ("", f"## [{table}]" if table else "## Above all tables", "")
-        yield from ("| key | value | from |", "|---|---|---|")
-        for key, value in _set_first(resolved, values):
-            yield from (_row(resolved, key, name, part) for name, part in _lines(key, value))
+        name, dot, _ = key.partition(".")
+        tables.setdefault(name if dot else "", {})[key] = value
+    for name, values in tables.items():
+        yield from ("", f"## [{name}]" if name else "## Above all tables", "")
+        rows = (
+            _row(resolved, key, own, part)
+            for key, value in _set_first(resolved, values)
+            for own, part in _lines(key, value)
+        )
+        yield from table(("key", "value", "from"), rows)
 
 
 def _set_first(resolved: Resolved, values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -48,9 +53,9 @@ def _lines(key: str, value: Any) -> Iterator[tuple[str, Any]]:
         yield name, value
 
 
-def _row(resolved: Resolved, key: str, name: str, value: Any) -> str:
-    source = plain(resolved.source(key))
-    return f"| {plain(name)} | {plain(shown(value))} | {source}{_note(resolved, key)} |"
+def _row(resolved: Resolved, key: str, name: str, value: Any) -> tuple[str, ...]:
+    source = f"{plain(resolved.source(key))}{_note(resolved, key)}"
+    return plain(name), plain(shown(value)), source
 
 
 def _note(resolved: Resolved, key: str) -> str:
@@ -69,4 +74,4 @@ def shown(value: Any) -> str:
     if value is None or value == "":
         return "-"
     text = value if isinstance(value, str) else json.dumps(value, default=str)
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+    return cut(text, LONGEST)

@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 from budgets.terms import Thresholds
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
-from objectives.settings import unknown
+from objectives.settings import fault_in_words, shown, unknown
 from orchestrator.config.document import (
     FACTORS,
     SLURM,
@@ -21,7 +21,6 @@ from orchestrator.config.document import (
     Values,
     assigned,
     homes_of,
-    quoted,
     read_document,
 )
 from orchestrator.config.sections import (
@@ -145,7 +144,7 @@ def _layered(given: Given) -> tuple[Values, dict[str, str]]:
     for kind, known in (("preset", names.presets), ("profile", names.profiles)):
         if (name := above.get(kind)) is not None:
             if not isinstance(name, str) or name not in known:
-                raise _no_such(kind, name, known)
+                raise _no_such(kind, name, known, objective)
             lay(f"{kind} {name}", {f"{TRAINING}.{key}": v for key, v in known[name].items()})
     lay(f"file {given.file}", document)
     lay("--set", asked)
@@ -156,10 +155,10 @@ def _layered(given: Given) -> tuple[Values, dict[str, str]]:
     return values, sources
 
 
-def _no_such(kind: str, name: Any, known: Mapping[str, Any]) -> ValueError:
+def _no_such(kind: str, name: Any, known: Mapping[str, Any], objective: Any) -> ValueError:
     if not known:
-        return ValueError(f"{kind} {quoted(name)}: this objective has none")
-    return unknown(kind, name if isinstance(name, str) else quoted(name), known)
+        return ValueError(f"--{kind}: {shown(objective)} has no {kind}s, got {shown(name)}")
+    return unknown(kind, name if isinstance(name, str) else shown(name), known)
 
 
 def _of(table: str, values: Mapping[str, Any]) -> Values:
@@ -175,30 +174,27 @@ def _section(
     try:
         return model.model_validate({key: v for key, v in given.items() if v is not None})
     except ValidationError as error:
-        raise _error(table, error, sources) from error
+        raise invalid(table, error, sources) from error
 
 
-def _error(table: str, error: ValidationError, sources: Mapping[str, str]) -> ValueError:
+def invalid(table: str, error: ValidationError, sources: Mapping[str, str]) -> ValueError:
+    """What is wrong with which values of a table, each by its flag, or by file and key."""
     return ValueError("; ".join(_in_words(table, fault, sources) for fault in error.errors()))
 
 
 def _in_words(table: str, fault: ErrorDetails, sources: Mapping[str, str]) -> str:
-    """What is wrong with which value, by its flag, or by file and key."""
     key = ".".join(filter(None, (table, *map(str, fault["loc"]))))
     source = sources.get(".".join(key.split(".")[:2]), "default")
     is_flag = source.startswith("--") and source != "--set"
-    place = source if is_flag else f"{source}: {key}"
-    message = fault["msg"].removeprefix("Value error, ")
-    if not fault["loc"]:  # of the table as a whole
-        return f"[{table}] {message}" if table else message
-    return f"{place}: {message}, got {quoted(fault['input'])}"
+    of_all = f"[{table}] " if table and not fault["loc"] else ""
+    return of_all + fault_in_words(fault, source if is_flag else f"{source}: {key}")
 
 
 def _thresholds(given: Mapping[str, Any], sources: Mapping[str, str]) -> dict[str, Any]:
     try:
         checked = Thresholds.model_validate(given, strict=True)
     except ValidationError as error:
-        raise _error(THRESHOLDS, error, sources) from error
+        raise invalid(THRESHOLDS, error, sources) from error
     return {name: getattr(checked, name) for name in given}
 
 

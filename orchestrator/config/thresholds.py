@@ -1,30 +1,16 @@
 """Thresholds that a file or an option changes."""
 
-import tomllib
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from budgets.terms import Thresholds
+from objectives.files import read_toml
 from objectives.settings import in_words, unknown
 
 TABLE = "thresholds"
 """Of a file that holds other things too."""
-
-
-def changes(
-    file: Path | None, patience: int | None = None, min_improve: float | None = None
-) -> dict[str, Any]:
-    """What is asked for, by field of `Thresholds`: an option goes before the file.
-
-    Raises ValueError on what is no threshold or no value of one, naming file or field.
-    """
-    asked = {} if file is None else read_changes(file)
-    options = {"patience_generations": patience, "patience_improve": min_improve}
-    given = {name: value for name, value in options.items() if value is not None}
-    Thresholds.model_validate(given)
-    return {**asked, **given}
 
 
 def read_changes(file: Path) -> dict[str, Any]:
@@ -32,7 +18,7 @@ def read_changes(file: Path) -> dict[str, Any]:
 
     Raises ValueError on anything else in it, saying what and where.
     """
-    content = _read_toml(file)
+    content = read_toml(file, f"--thresholds {file}")
     table = content.get(TABLE)
     if isinstance(table, dict):
         if others := [name for name in content if name != TABLE]:
@@ -50,14 +36,3 @@ def read_changes(file: Path) -> dict[str, Any]:
     except ValidationError as error:
         raise ValueError(f"--thresholds {file}: {in_words(error)}") from error
     return {name: getattr(checked, name) for name in content}
-
-
-def _read_toml(file: Path) -> dict[str, Any]:
-    if not file.is_file():
-        raise ValueError(f"--thresholds {file}: expected a TOML file, and there is none")
-    try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ValueError(f"--thresholds {file}: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:  # no text, or no TOML
-        raise ValueError(f"--thresholds {file} is no TOML: {error}") from error

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from budgets.plain import PROGRAM
+from objectives.programs.environment import MARK
+from objectives.programs.kernel import memory_bytes
 from objectives.registry import kind
 from orchestrator.config.asked import Conduct
 from orchestrator.doctor import (
@@ -81,7 +83,7 @@ def _asked(subject: Subject) -> Iterator[Questions]:
     """The questions, all of them being answered at once."""
     here, quick = "orchestrator.doctor", subject.quick
     specs = {name: one.spec.model_dump() for name, one in subject.objectives.items()}
-    mark = {processes.MARK: f"doctor-{os.getpid()}"}
+    mark = {MARK: f"doctor-{os.getpid()}"}
     with ExitStack() as stack:
 
         def ask(module: str, *arguments: str, limit_seconds: float, **more: Any) -> Ask:
@@ -110,7 +112,7 @@ def _devices(
         asked = str(error)
     return (
         devices.cpus(offer, machine.load(), busy),
-        devices.memory(*machine.memory_bytes(), asked if isinstance(asked, Slots) else None),
+        devices.memory(*memory_bytes(), asked if isinstance(asked, Slots) else None),
         *devices.gpus(graphics, process_name),
         devices.slots(asked, graphics),
         *runs.live(runs_, platform.node()),

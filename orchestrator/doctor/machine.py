@@ -24,7 +24,6 @@ from orchestrator.execution.occupancy import look_at_gpus
 from orchestrator.version import DISTRIBUTION
 
 CHECKOUT = Path(__file__).parents[2] / "pyproject.toml"
-CGROUPS = Path("/sys/fs/cgroup")
 RUNTIMES = ("docker", "podman", "apptainer")
 
 
@@ -51,22 +50,6 @@ def load() -> float | None:
         return os.getloadavg()[0]
     except OSError:
         return None
-
-
-def memory_bytes(cgroups: Path = CGROUPS) -> tuple[int, int]:
-    """(total, available) for this process: the machine's, or less in a container."""
-    found = psutil.virtual_memory()
-    total, available = int(found.total), int(found.available)
-    for limit, used in (("memory.max", "memory.current"), _MEMORY_V1):
-        with suppress(OSError, ValueError):
-            most = int((cgroups / limit).read_text())
-            if most < total:
-                left = most - int((cgroups / used).read_text())
-                return most, min(available, max(left, 0))
-    return total, available
-
-
-_MEMORY_V1 = ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes")
 
 
 def graphics(environment: Mapping[str, str]) -> Graphics:

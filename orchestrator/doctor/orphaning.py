@@ -11,6 +11,7 @@ import signal
 import sys
 from contextlib import suppress
 
+from objectives.programs.environment import MARK
 from orchestrator.execution import processes
 
 WAIT_MS = 3000
@@ -29,7 +30,7 @@ def main() -> None:
     answer = {
         "adopted": orphan in processes.descendants(os.getpid()),
         "memory": processes.resident_bytes([orphan]) > 0,
-        "marked": orphan in processes.marked(os.environ.get(processes.MARK, "")),
+        "marked": orphan in processes.marked(os.environ.get(MARK, "")),
         "ended": _is_ended(orphan, ours),
     }
     sys.stdout.write(f"{json.dumps(answer)}\n")

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from budgets.ledger.lock import LOCK
+from budgets.ledger.lock import LOCK, has_open
 from budgets.ledger.writer import BALLAST
 from budgets.plain import PROGRAM
 from orchestrator.doctor.disk import ASSUMED, Footprint
@@ -60,22 +60,6 @@ def holder(run: Path) -> Holder | None:
     except OSError:
         return None
     return None if told is None else Holder(run, told["host"], int(told["pid"]), told["since"])
-
-
-def has_open(pid: int, path: Path) -> bool | None:
-    """Whether that process has the file open; None where we may not look."""
-    try:
-        wanted = path.stat()
-        links = list(Path(f"/proc/{pid}/fd").iterdir())
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return None
-    for link in links:
-        with suppress(OSError):
-            if os.path.samestat(link.stat(), wanted):
-                return True
-    return False
 
 
 def live(

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from budgets.plain import plain
+from budgets.table import table
 from orchestrator.doctor.finding import Finding, Section, counted, nothing_is_missing
 
 
@@ -10,15 +11,14 @@ def to_markdown(sections: tuple[Section, ...]) -> str:
     """A table for each section, then what is to be done, most needed first."""
     lines = ["# Doctor", ""]
     for section in sections:
-        lines += [f"## {section.title}", "", "| item | state | seen |", "|---|---|---|"]
-        lines += [_row(finding) for finding in section.findings]
-        lines.append("")
+        rows = table(("item", "state", "seen"), map(_row, section.findings))
+        lines += [f"## {section.title}", "", *rows, ""]
     return "\n".join([*lines, *_mends(sections), _conclusion(sections), ""])
 
 
-def _row(finding: Finding) -> str:
+def _row(finding: Finding) -> tuple[str, ...]:
     state = finding.state if finding.state in ("ok", "absent") else f"**{finding.state}**"
-    return f"| {plain(finding.item)} | {state} | {plain(finding.seen)} |"
+    return plain(finding.item), state, plain(finding.seen)
 
 
 def _mends(sections: Iterable[Section]) -> list[str]:

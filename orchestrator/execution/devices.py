@@ -14,6 +14,8 @@ from typing import Literal
 from budgets.words import counted
 from orchestrator.execution.evaluate import Slots
 
+QUERY_SECONDS = 20.0  # for an answer about the GPUs
+
 
 @dataclass(frozen=True)
 class Offer:
@@ -87,7 +89,7 @@ def visible_gpus(environment: Mapping[str, str] = os.environ) -> list[tuple[str,
     Ids are those of CUDA_VISIBLE_DEVICES where it is set, otherwise UUIDs, because CUDA and
     nvidia-smi number the same GPUs differently.
     """
-    rows = _nvidia_smi()
+    rows = _named_gpus()
     chosen = environment.get("CUDA_VISIBLE_DEVICES")
     if chosen is None:
         return [(uuid, name) for _, uuid, name in rows]
@@ -105,17 +107,23 @@ def _means(entry: str, row: tuple[str, str, str]) -> bool:
     return entry == index or (not entry.isdigit() and uuid.startswith(entry))
 
 
-def _nvidia_smi() -> list[tuple[str, str, str]]:
+def _named_gpus() -> list[tuple[str, str, str]]:
     """(index, uuid, name) of each GPU; none if the driver's program is absent or fails."""
+    rows = nvidia_smi("--query-gpu=index,uuid,name")
+    return [(row[0], row[1], ", ".join(row[2:])) for row in rows if len(row) > 2]
+
+
+def nvidia_smi(query: str) -> list[list[str]]:
+    """The answer by rows; none if the program is absent or fails."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return []
-    query = [program, "--query-gpu=index,uuid,name", "--format=csv,noheader"]
+    command = [program, query, "--format=csv,noheader,nounits"]
     try:
-        answer = subprocess.run(query, capture_output=True, text=True, timeout=20, check=True)
+        answer = subprocess.run(
+            command, capture_output=True, text=True, timeout=QUERY_SECONDS, check=True
+        )
     except (OSError, subprocess.SubprocessError):
         return []
-    rows = [
-        tuple(part.strip() for part in line.split(",", 2)) for line in answer.stdout.split("\n")
-    ]
-    return [(row[0], row[1], row[2]) for row in rows if len(row) == 3]
+    rows = ([part.strip() for part in line.split(",")] for line in answer.stdout.splitlines())
+    return [row for row in rows if len(row) > 1]

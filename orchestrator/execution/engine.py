@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
@@ -12,11 +13,15 @@ from budgets.terms import Devices
 from objectives.api import Objective
 from orchestrator.execution.devices import Offer, cpu_name, local_offer
 from orchestrator.execution.evaluate import Executor, Launcher, Slots
-from orchestrator.execution.executors import InlineExecutor, LocalExecutor
+from orchestrator.execution.executors import LocalExecutor
+from orchestrator.execution.inline import InlineExecutor
 from orchestrator.version import version
 
 ExecutorKind = Literal["ray", "local", "inline"]
 HOST_MEMORY_SHARE = 0.9  # of the machine's memory, for all evaluations together
+
+
+_ADDRESS = re.compile(r"|local|auto|.+:[0-9]+")
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,10 @@ class Engine:
     def __post_init__(self) -> None:
         if self.address is not None and self.kind != "ray":
             raise ValueError(f"--address joins a Ray cluster, --executor {self.kind} has none")
+        if self.address is not None and not _ADDRESS.fullmatch(self.address):
+            raise ValueError(
+                f"--address: expected HOST:PORT such as head:6379, or auto, got {self.address!r}"
+            )
 
     def slots(self) -> Slots:
         """What may run at once here. Raises ValueError when more is asked for than there is."""

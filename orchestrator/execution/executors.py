@@ -22,14 +22,11 @@ from orchestrator.execution.attempts import (
 )
 from orchestrator.execution.devices import visible_gpus
 from orchestrator.execution.evaluate import Attempt, Launcher, Outcome, Slots, device_name
-from orchestrator.execution.inline import InlineExecutor
 from orchestrator.execution.launch import Launch, Program
 from orchestrator.execution.lease import Lease
 from orchestrator.execution.pool import RELEASE_SECONDS, Device, DevicePool
 from orchestrator.execution.recovery import end_if_abandoned
 from orchestrator.execution.server import EngineError, ForkServer
-
-__all__ = ["EngineError", "InlineExecutor", "LocalExecutor"]
 
 PROBE_SECONDS = 0.25  # how often attempts in flight are looked at without being announced
 START_SECONDS = 60.0  # for a supervisor to appear under a live fork server

@@ -12,6 +12,8 @@ from typing import NoReturn
 from pydantic import BaseModel, ConfigDict, Field
 
 from objectives.programs import kernel
+from objectives.programs.environment import MARK
+from objectives.programs.kernel import LINUX
 from orchestrator.execution import processes
 from orchestrator.execution.attempts import CONFIG, to_json
 from orchestrator.execution.evaluate import Attempt, Launcher
@@ -124,7 +126,7 @@ def _become_trainer() -> NoReturn:
     os.chdir(launch.attempt.directory)
     os.environ.update(launch.environment)
     if launch.launcher == "exec":
-        os.environ[processes.MARK] = launch.attempt.attempt_id
+        os.environ[MARK] = launch.attempt.attempt_id
         argv = [*launch.program.argv, *launch.arguments]
         os.execvpe(argv[0], argv, os.environ)  # noqa: S606 - the very point
     processes.mark_this_process(launch.attempt.attempt_id)
@@ -152,7 +154,7 @@ def _default_signals() -> None:
 
 
 def _close_above(last: int) -> None:
-    listing = "/proc/self/fd" if processes.LINUX else "/dev/fd"
+    listing = "/proc/self/fd" if LINUX else "/dev/fd"
     for name in os.listdir(listing):
         if int(name) > last:
             with suppress(OSError):

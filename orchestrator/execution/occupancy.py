@@ -1,16 +1,14 @@
 """Whether a GPU is really free, as the driver's own program tells; silent where there is none."""
 
-import shutil
-import subprocess
 from dataclasses import dataclass
 
 import psutil
 
+from orchestrator.execution.devices import nvidia_smi
+
 LEFTOVER_MIB = 1024
 """An idle GPU shows up to some 600 MiB that the driver keeps for itself; a dead process's context
 and weights are more."""
-
-QUERY_SECONDS = 20.0
 
 
 @dataclass(frozen=True)
@@ -39,8 +37,8 @@ class Gpu:
 
 def look_at_gpus() -> list[Gpu]:
     """Every GPU of this machine; none when nvidia-smi is absent, fails or cannot say."""
-    memory = _ask("--query-gpu=index,uuid,memory.used")
-    apps = _ask("--query-compute-apps=gpu_uuid,pid,used_memory")
+    memory = nvidia_smi("--query-gpu=index,uuid,memory.used")
+    apps = nvidia_smi("--query-compute-apps=gpu_uuid,pid,used_memory")
     found = []
     for index, uuid, used in (row for row in memory if len(row) == 3):
         users = {
@@ -52,21 +50,6 @@ def look_at_gpus() -> list[Gpu]:
             ordered = sorted(users.items())
             found.append(Gpu(index, uuid, int(used), tuple(pid for pid, _ in ordered), (*ordered,)))
     return found
-
-
-def _ask(query: str) -> list[list[str]]:
-    program = shutil.which("nvidia-smi")
-    if program is None:
-        return []
-    command = [program, query, "--format=csv,noheader,nounits"]
-    try:
-        answer = subprocess.run(
-            command, capture_output=True, text=True, timeout=QUERY_SECONDS, check=True
-        )
-    except (OSError, subprocess.SubprocessError):
-        return []
-    rows = ([part.strip() for part in line.split(",")] for line in answer.stdout.splitlines())
-    return [row for row in rows if len(row) > 1]
 
 
 def process_name(pid: int) -> str:

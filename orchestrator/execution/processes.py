@@ -7,7 +7,6 @@ answers more slowly, and what only Linux can do (subreaper, death signal, marks)
 import ctypes
 import os
 import signal
-import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -16,10 +15,9 @@ from pathlib import Path
 import psutil
 
 from budgets.events import Owner
+from objectives.programs.environment import MARK
+from objectives.programs.kernel import LINUX, libc
 
-LINUX = sys.platform == "linux"
-MARK = "ATTEMPT_ID"
-"""The environment variable that marks every process of an attempt."""
 MARK_LENGTH = 255
 _PR_SET_CHILD_SUBREAPER = 36
 _MADV_COLLAPSE, _HUGE = 25, 2 << 20
@@ -136,7 +134,7 @@ def mark_this_process(attempt_id: str) -> None:
     """
     room = len(os.environ.get(MARK, ""))
     if LINUX and len(attempt_id) <= room:
-        getenv = ctypes.CDLL(None).getenv
+        getenv = libc().getenv
         getenv.restype = ctypes.c_void_p
         if address := getenv(MARK.encode()):
             ctypes.memmove(address, attempt_id.encode().ljust(room, b"\0"), room)
@@ -146,7 +144,7 @@ def mark_this_process(attempt_id: str) -> None:
 def adopt_orphans() -> None:
     """Become the parent of every orphan among one's descendants (Linux)."""
     if LINUX:
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        libc().prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def volunteer_for_the_oom_killer() -> None:
@@ -163,7 +161,7 @@ def gather_into_huge_pages() -> None:
     """
     if not LINUX:
         return
-    madvise = ctypes.CDLL(None).madvise
+    madvise = libc().madvise
     for line in Path("/proc/self/maps").read_text().splitlines():
         span, mode, *rest = line.split()
         if mode == "rw-p" and (len(rest) < 4 or rest[3] == "[heap]"):  # memory of no file

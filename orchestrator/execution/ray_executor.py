@@ -18,7 +18,7 @@ from budgets.words import counted
 from orchestrator.execution.attempts import to_json, write_config
 from orchestrator.execution.devices import Offer, cpu_name
 from orchestrator.execution.evaluate import Attempt, Launcher, Outcome, Slots
-from orchestrator.execution.executors import EXIT_SECONDS, EngineError
+from orchestrator.execution.executors import EXIT_SECONDS
 from orchestrator.execution.launch import Program
 from orchestrator.execution.lease import LeaseTerms
 from orchestrator.execution.pool import RELEASE_SECONDS
@@ -31,6 +31,7 @@ from orchestrator.execution.ray_access import (
 )
 from orchestrator.execution.ray_slots import RaySlot
 from orchestrator.execution.ray_watch import SlotWatch
+from orchestrator.execution.server import EngineError
 from orchestrator.execution.slot_actor import Ready, SlotActor, SlotSettings
 
 START_SECONDS = 240.0  # for all actors and their fork servers

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from objectives.programs.environment import MARK
 from orchestrator.execution import processes
 from orchestrator.execution.attempts import to_json
 from orchestrator.execution.forkserver import READY
@@ -107,7 +108,7 @@ def server_environment(base: Mapping[str, str], threads: int) -> dict[str, str]:
         "OMP_NUM_THREADS": str(threads),
         "OPENBLAS_NUM_THREADS": "1",  # a library with threads must not be forked
         "PYTHONUNBUFFERED": "1",
-        processes.MARK: "-" * processes.MARK_LENGTH,
+        MARK: "-" * processes.MARK_LENGTH,
     }
     root = Path(__file__).parents[2]
     if root.name not in ("site-packages", "dist-packages"):

@@ -6,6 +6,7 @@ from typing import Any
 from budgets.terms import (
     Plan,
 )
+from objectives.settings import cut
 
 INFORMATIVE = ("commit", "dirty")
 """Of the provenance: for the record. To commit a file changes no score, and what decides one is
@@ -41,9 +42,4 @@ def differing(name: str, recorded: Any, wanted: Any) -> Iterator[str]:
             inner = f"{name}.{key}" if name else key
             yield from differing(inner, recorded.get(key), wanted.get(key))
     elif recorded != wanted:
-        yield f"{name}: {_short(recorded)} -> {_short(wanted)}"
-
-
-def _short(value: Any) -> str:
-    text = str(value)
-    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
+        yield f"{name}: {cut(str(recorded), LONGEST_SHOWN)} -> {cut(str(wanted), LONGEST_SHOWN)}"

@@ -26,6 +26,8 @@ def facts_of(  # noqa: PLR0913, PLR0917 - one a thing that is known
     """The facts of one tier's plan; `now` dates the calibration and measures a deadline."""
     measured = basis.calibration
     seconds = [s.seconds for s in measured.samples] if measured is not None else []
+    hours = None if simulated is None else simulated.hours_p90
+    device_hours = None if simulated is None else simulated.device_hours_p90
     age = None if basis.measured_at is None else (now - basis.measured_at).total_seconds() / 86_400
     return Facts(
         smoke=plan.confirmation is None,
@@ -41,12 +43,12 @@ def facts_of(  # noqa: PLR0913, PLR0917 - one a thing that is known
         age_days=age,
         drift=basis.drift,
         drifted="" if basis.latest is None else basis.latest.run_id,
-        hours=None if simulated is None else simulated.hours_p90,
+        hours=hours,
         hours_allowed=hours_allowed(plan, now),
         alive=known.alive,
         dead=known.dead,
         untried=known.neither,
-        needs=tuple(_needs(plan, simulated, now)),
+        needs=tuple(needs(plan, plan.limits.reserve_ms, hours, device_hours, now)),
         disk_needed=space.needed,
         disk_free=space.free,
         disk_measured=space.measured,
@@ -67,18 +69,19 @@ def window_hours(plan: Plan, now: datetime) -> float | None:
     return max(0.0, window.hours_from(now) - window.margin_seconds / 3600)
 
 
-def _needs(plan: Plan, simulated: "Simulated | None", now: datetime) -> Iterator[Need]:
-    """Nine runs in ten need no more: the last attempt must find its whole reservation free."""
-    caps, reserve = plan.caps, plan.limits.reserve_ms / MS_PER_HOUR
-    hours = None if simulated is None else simulated.hours_p90 + reserve
-    device = None if simulated is None else simulated.device_hours_p90 + reserve
+def needs(
+    plan: Plan, reserve_ms: int, hours: float | None, device_hours: float | None, now: datetime
+) -> Iterator[Need]:
+    """What each cap has to hold: the last attempt must find its whole reservation free."""
+    caps, reserve = plan.caps, reserve_ms / MS_PER_HOUR
+    hours = None if hours is None else hours + reserve
+    device = None if device_hours is None else device_hours + reserve
     cost = None if device is None else device * plan.price_per_device_hour
-    asked = (
+    for name, needed, allowed, unit in (
         ("--max-device-hours", device, caps.device_hours, "device-hours"),
         ("--max-hours", hours, caps.hours, "hours"),
         ("--max-cost", cost, caps.cost, ""),
         ("--window", hours, window_hours(plan, now), "hours"),
-    )
-    for name, needed, allowed, unit in asked:
+    ):
         if allowed is not None:
             yield Need(name, needed, allowed, unit)

@@ -1,11 +1,15 @@
 """What fits into a window, as text."""
 
 from collections.abc import Sequence
+from itertools import count
 
 from budgets.plain import plain
+from budgets.table import table
 from budgets.words import duration
 from orchestrator.planning.choice import Choice, Room
 from orchestrator.planning.fit import best, too_short
+
+COLUMNS = (">", "choice", "P x G x S", ">evaluations")
 
 
 def to_markdown(found: Sequence[Choice], room: Room) -> str:
@@ -13,9 +17,7 @@ def to_markdown(found: Sequence[Choice], room: Room) -> str:
     lines = [
         f"# What fits into {duration(3600 * room.hours)} ({room.text})",
         "",
-        "| | choice | P x G x S | evaluations | takes | must be free | fits |",
-        "|--:|---|---|--:|--:|--:|---|",
-        *(_row(number, choice) for number, choice in enumerate(found, 1)),
+        *table((*COLUMNS, ">takes", ">must be free", "fits"), map(_row, count(1), found)),
         "",
         *(_price(number, choice) for number, choice in enumerate(found, 1)),
         "",
@@ -30,14 +32,16 @@ def to_markdown(found: Sequence[Choice], room: Room) -> str:
     return "\n".join(lines)
 
 
-def _row(number: int, choice: Choice) -> str:
+def _row(number: int, choice: Choice) -> tuple[object, ...]:
     shape, hours = choice.plan.resolved, choice.hours
-    size = f"{shape.population} x {shape.generations} x {shape.seeds_per_candidate}"
-    assumed = ", assumed" if choice.is_assumed else ""
     return (
-        f"| {number} | {plain(choice.idea.what)} | {size} | {shape.evaluations} | "
-        f"{duration(3600 * hours.likely)}{assumed} | {duration(3600 * choice.needed_hours)} | "
-        f"{'yes' if choice.fits else 'no'} |"
+        number,
+        plain(choice.idea.what),
+        shape.in_words,
+        shape.evaluations,
+        duration(3600 * hours.likely) + ", assumed" * choice.is_assumed,
+        duration(3600 * choice.needed_hours),
+        "yes" if choice.fits else "no",
     )
 
 

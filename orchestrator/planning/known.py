@@ -1,14 +1,14 @@
 """Settings that a person knows to be good: read from a file, as points of the unit cube."""
 
 import json
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isclose, isfinite
 from pathlib import Path
 from typing import Any
 
-from objectives.settings import unknown
+from objectives.files import read_text, read_toml
+from objectives.settings import TwinKeysError, each_key_once, shown, unknown
 from objectives.space import Knob, SearchSpace
 
 OPTION, TABLES = "--known", "settings"
@@ -62,7 +62,7 @@ def read_known(file: Path, space: SearchSpace) -> KnownSettings:
 
 def _setting(file: str, number: int, entry: Any, space: SearchSpace) -> dict[str, float]:
     if not isinstance(entry, dict) or not entry:
-        raise _error(file, number, f"expected values by the names of knobs, got {_short(entry)}")
+        raise _error(file, number, f"expected values by the names of knobs, got {shown(entry)}")
     knobs = {knob.name: knob for knob in space.knobs}
     for name in entry:
         if name not in knobs:
@@ -82,7 +82,7 @@ def value_of(knob: Knob, given: Any) -> float:
     is_number = isinstance(given, int | float) and not isinstance(given, bool)
     value = _as_float(given) if is_number else None
     if value is None:
-        raise ValueError(f"{knob.name}: expected a number, got {_short(given)}")
+        raise ValueError(f"{knob.name}: expected a number, got {shown(given)}")
     low, high = knob.decode(0.0), knob.decode(1.0)
     if not low <= value <= high and not (isclose(value, low) or isclose(value, high)):
         raise ValueError(f"{knob.name}: expected {low:g} to {high:g}, got {value:g}")
@@ -105,18 +105,13 @@ def _error(file: str, number: int, why: str) -> ValueError:
     return ValueError(f"{OPTION} {file}, entry {number}: {why}")
 
 
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:60]}..."
-
-
 def _entries(file: Path) -> list[Any]:
     content = _parsed(file)
     found = content
     if isinstance(content, dict) and file.suffix == ".toml":
         if others := [name for name in content if name != TABLES]:
             raise ValueError(
-                f"{OPTION} {file}: expected [[{TABLES}]] alone, got {_short(others[0])} beside it"
+                f"{OPTION} {file}: expected [[{TABLES}]] alone, got {shown(others[0])} beside it"
             )
         found = content.get(TABLES, [])
     elif isinstance(content, dict) and "recommendation" in content:
@@ -125,7 +120,7 @@ def _entries(file: Path) -> list[Any]:
             raise ValueError(f"{OPTION} {file} recommends nothing")
         found = [best.get("knobs")]
     if not isinstance(found, list):
-        raise ValueError(f"{OPTION} {file}: expected {_FORMS[file.suffix]}, got {_short(content)}")
+        raise ValueError(f"{OPTION} {file}: expected {_FORMS[file.suffix]}, got {shown(content)}")
     return found
 
 
@@ -138,24 +133,12 @@ _FORMS = {
 def _parsed(file: Path) -> Any:
     if file.suffix not in _FORMS:
         raise ValueError(f"{OPTION} {file}: expected a file that ends in .toml or .json")
-    if not file.is_file():
-        raise ValueError(f"{OPTION} {file}: expected a file, and there is none")
+    place = f"{OPTION} {file}"
+    if file.suffix == ".toml":
+        return read_toml(file, place)
     try:
-        if file.stat().st_size > LARGEST:
-            raise ValueError(f"it has more than {LARGEST} bytes")
-        text = file.read_text(encoding="utf-8")
-        return tomllib.loads(text) if file.suffix == ".toml" else _json(text)
-    except OSError as error:
-        raise ValueError(f"{OPTION} {file}: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:  # no text, or not what it says it is
-        kind = file.suffix[1:].upper()
-        raise ValueError(f"{OPTION} {file} cannot be read as {kind}: {error}") from error
-
-
-def _json(text: str) -> Any:
-    def each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        if len(dict(pairs)) < len(pairs):
-            raise ValueError(f"an object names a key twice: {_short([key for key, _ in pairs])}")
-        return dict(pairs)
-
-    return json.loads(text, object_pairs_hook=each_key_once)
+        return json.loads(read_text(file, place), object_pairs_hook=each_key_once)
+    except TwinKeysError as error:
+        raise ValueError(f"{place}: an object names the key {shown(str(error))} twice") from None
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ValueError(f"{place} is no JSON file: {error}") from error

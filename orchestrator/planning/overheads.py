@@ -72,15 +72,11 @@ def _around(records: Sequence[Record]) -> Iterator[float]:
         if isinstance(event, Opened):
             open_since = {}  # another clock, and nobody waited for what was in flight
         elif isinstance(event, Reserved):
-            open_since[_attempt(event)] = record.elapsed_ms
+            open_since[event.attempt_key] = record.elapsed_ms
         elif isinstance(event, Settled):
-            since = open_since.pop(_attempt(event), None)
+            since = open_since.pop(event.attempt_key, None)
             if since is not None:
                 yield (record.elapsed_ms - since) / 1000 - event.seconds
-
-
-def _attempt(event: Reserved | Settled) -> tuple[object, ...]:
-    return event.panel, event.generation, event.candidate, event.seed, event.attempt
 
 
 def _after(records: Sequence[Record]) -> Iterator[float]:

@@ -5,22 +5,27 @@ from collections.abc import Iterator, Sequence
 from budgets.calibration import Forecast
 from budgets.following import beginning
 from budgets.plain import plain
+from budgets.table import table
 from budgets.terms import Plan
 from budgets.words import duration, in_bytes
-from objectives.api import ObjectiveSpec
 from objectives.registry import kind
+from orchestrator.planning.barrier import Simulated
 from orchestrator.planning.basis_text import basis_lines
 from orchestrator.planning.checklist import Item
 from orchestrator.planning.page import Page, TierPage
 from orchestrator.planning.plan_text import bad_luck, planned, terms
 from orchestrator.planning.power_text import power_lines
 from orchestrator.planning.preview import Preview
+from orchestrator.planning.room import Room
+from orchestrator.records.planned import spec_of
+
+TIMES = (">half end within", ">nine in ten within", ">idle", ">device-hours")
 
 
 def to_markdown(page: Page) -> str:
     """The tiers side by side, with everything that was assumed."""
     plan = page.tiers[0].plan
-    devices, name = plan.devices, kind(ObjectiveSpec.model_validate(plan.objective))
+    devices, name = plan.devices, kind(spec_of(plan))
     parts = (
         [f"# {plan.phase} of {plain(name)} on {devices.count} x {devices.name}"],
         _beginning(plan),
@@ -62,17 +67,13 @@ def _beginning(plan: Plan) -> list[str]:
 
 
 def _costs(tiers: Sequence[TierPage]) -> list[str]:
-    return [
-        "| tier | P x G x S | evaluations | device-hours | ideal | with barrier | cost |",
-        "|---|---|--:|--:|--:|--:|--:|",
-        *(line for tier in tiers for line in _rows(tier.preview)),
-    ]
+    columns = ("tier", "P x G x S", ">evaluations", ">device-hours", ">ideal", ">with barrier")
+    return table((*columns, ">cost"), (row for tier in tiers for row in _rows(tier.preview)))
 
 
-def _rows(preview: Preview) -> list[str]:
+def _rows(preview: Preview) -> list[tuple[object, ...]]:
     plan, e = preview.plan, preview.plan.resolved
-    shape = f"{e.population} x {e.generations} x {e.seeds_per_candidate}"
-    rows = [_row(plan, str(plan.tier), shape, e.evaluations, preview.expected)]
+    rows = [_row(plan, str(plan.tier), e.in_words, e.evaluations, preview.expected)]
     if plan.proxy is not None:
         what = f"and to compare: {plan.proxy.varied.label}"
         rows.append(_row(plan, "", what, preview.compared, preview.comparing))
@@ -86,14 +87,19 @@ def _rows(preview: Preview) -> list[str]:
     return rows
 
 
-def _row(plan: Plan, tier: str, shape: str, count: int, expected: Forecast | None) -> str:
+def _row(
+    plan: Plan, tier: str, shape: str, count: int, expected: Forecast | None
+) -> tuple[object, ...]:
     if expected is None:
-        return f"| {tier} | {shape} | {count} | ? | ? | ? | ? |"
-    cost = f"{expected.cost:.2f}" if plan.price_per_device_hour else "-"
+        return tier, shape, count, *"????"
     return (
-        f"| {tier} | {shape} | {count} | {expected.device_hours:.3g} | "
-        f"{duration(3600 * expected.ideal_hours)} | {duration(3600 * expected.barrier_hours)} | "
-        f"{cost} |"
+        tier,
+        shape,
+        count,
+        f"{expected.device_hours:.3g}",
+        duration(3600 * expected.ideal_hours),
+        duration(3600 * expected.barrier_hours),
+        f"{expected.cost:.2f}" if plan.price_per_device_hour else "-",
     )
 
 
@@ -102,15 +108,9 @@ def _times(page: Page) -> list[str]:
     rows = [_time(tier) for tier in page.tiers if tier.simulated is not None]
     if not rows or page.tiers[0].simulated is None:
         return []
-    return [
-        "## How long it takes, verdict included",
-        "| tier | half end within | nine in ten within | idle | device-hours | nine in ten | cost "
-        "| if Go, longer by |",
-        "|---|--:|--:|--:|--:|--:|--:|--:|",
-        *rows,
-        "",
-        _simulation(page),
-    ]
+    columns = ("tier", *TIMES, ">nine in ten", ">cost", ">if Go, longer by")
+    title = "## How long it takes, verdict included"
+    return [title, *table(columns, rows), "", _simulation(page)]
 
 
 def _simulation(page: Page) -> str:
@@ -130,71 +130,63 @@ def _simulation(page: Page) -> str:
     )
 
 
-def _time(tier: TierPage) -> str:
-    own, price = tier.simulated, tier.plan.price_per_device_hour
+def _time(tier: TierPage) -> tuple[object, ...]:
+    own = tier.simulated
     assert own is not None
-    cost = f"{own.device_hours_p50 * price:.2f}" if price else "-"
     more = duration(3600 * own.rung_hours_p50) if own.rung_hours_p50 else "-"
+    *times, cost = _simulated(tier.plan, own)
+    return tier.plan.tier, *times, f"{own.device_hours_p90:.3g}", cost, more
+
+
+def _simulated(plan: Plan, own: Simulated) -> tuple[str, ...]:
+    price = plan.price_per_device_hour
     return (
-        f"| {tier.plan.tier} | {duration(3600 * own.hours_p50)} | "
-        f"{duration(3600 * own.hours_p90)} | {own.idle_share:.0%} | {own.device_hours_p50:.3g} | "
-        f"{own.device_hours_p90:.3g} | {cost} | {more} |"
+        duration(3600 * own.hours_p50),
+        duration(3600 * own.hours_p90),
+        f"{own.idle_share:.0%}",
+        f"{own.device_hours_p50:.3g}",
+        f"{own.device_hours_p50 * price:.2f}" if price else "-",
     )
 
 
 def _room(tiers: Sequence[TierPage]) -> list[str]:
-    rows = (
-        f"| {tier.plan.tier} | {in_bytes(tier.room.evaluations)} | {in_bytes(tier.room.ledger)} | "
-        f"{in_bytes(tier.room.reports)} | {in_bytes(tier.room.needed)} | "
-        f"{'?' if tier.room.free is None else in_bytes(tier.room.free)} |"
-        for tier in tiers
-    )
     measured = "as the calibration's are" if tiers[0].room.measured else "assumed"
-    return [
-        "## What it takes of the disk",
-        f"| tier | evaluations ({measured}) | ledger | reports | with what is kept free | free |",
-        "|---|--:|--:|--:|--:|--:|",
-        *rows,
-    ]
+    columns = (f">evaluations ({measured})", ">ledger", ">reports", ">with what is kept free")
+    rows = ((tier.plan.tier, *_disk(tier.room)) for tier in tiers)
+    return ["## What it takes of the disk", *table(("tier", *columns, ">free"), rows)]
+
+
+def _disk(room: Room) -> Iterator[str]:
+    for size in (room.evaluations, room.ledger, room.reports, room.needed, room.free):
+        yield "?" if size is None else in_bytes(size)
 
 
 def _elsewhere(page: Page) -> list[str]:
     if not page.elsewhere:
         return []
+    rows = (
+        _elsewhere_row(tier)
+        for name in dict.fromkeys(tier.plan.tier for tier in page.tiers)
+        for tier in page.elsewhere
+        if tier.plan.tier == name
+    )
     return [
         "## On other numbers of devices",
-        "| tier | devices | P x G x S | half end within | nine in ten within | idle | device-hours "
-        "| cost |",
-        "|---|--:|---|--:|--:|--:|--:|--:|",
-        *(
-            _elsewhere_row(tier)
-            for name in dict.fromkeys(tier.plan.tier for tier in page.tiers)
-            for tier in page.elsewhere
-            if tier.plan.tier == name
-        ),
+        *table(("tier", ">devices", "P x G x S", *TIMES, ">cost"), rows),
         "",
         f"Times are those of {page.tiers[0].plan.devices.count} devices: assumed for other "
         "numbers, where evaluations may get in each other's way.",
     ]
 
 
-def _elsewhere_row(tier: TierPage) -> str:
-    plan, e, own = tier.plan, tier.plan.resolved, tier.simulated
-    shape = f"{e.population} x {e.generations} x {e.seeds_per_candidate}"
-    if own is None:
-        return f"| {plan.tier} | {plan.devices.count} | {shape} | ? | ? | ? | ? | ? |"
-    price = plan.price_per_device_hour
-    cost = f"{own.device_hours_p50 * price:.2f}" if price else "-"
-    return (
-        f"| {plan.tier} | {plan.devices.count} | {shape} | {duration(3600 * own.hours_p50)} | "
-        f"{duration(3600 * own.hours_p90)} | {own.idle_share:.0%} | {own.device_hours_p50:.3g} | "
-        f"{cost} |"
-    )
+def _elsewhere_row(tier: TierPage) -> tuple[object, ...]:
+    own = "?????" if tier.simulated is None else _simulated(tier.plan, tier.simulated)
+    return tier.plan.tier, tier.plan.devices.count, tier.plan.resolved.in_words, *own
 
 
 def _checklist(tiers: Sequence[TierPage]) -> list[str]:
     """Tiers with the same answer for the same reason share a row."""
-    rows = ["| | tier | | because |", "|---|---|---|---|"]
+    rows = []
     for answers in zip(*(tier.items for tier in tiers), strict=True):
         by_answer: dict[Item, list[str]] = {}
         for tier, item in zip(tiers, answers, strict=True):
@@ -203,5 +195,5 @@ def _checklist(tiers: Sequence[TierPage]) -> list[str]:
             question = "" if place else item.question
             which = "all" if len(names) == len(tiers) > 1 else ", ".join(names)
             verdict = "**fail**" if item.verdict == "fail" else item.verdict
-            rows.append(f"| {question} | {which} | {verdict} | {plain(item.why)} |")
-    return rows
+            rows.append((question, which, verdict, plain(item.why)))
+    return table(("", "tier", "", "because"), rows)

@@ -11,9 +11,8 @@ from budgets.terms import Arm, Confirmation, PanelName, Plan, Varied
 from budgets.verdict import decision
 from budgets.verdict.finalists import BASELINE, INCUMBENT, finalists, winner
 from objectives import registry
-from objectives.api import ObjectiveSpec
-from objectives.space import SearchSpace
 from orchestrator.planning.seeds import ConfirmationSeeds, confirmation_seeds
+from orchestrator.records.planned import space_of, spec_of
 
 AT_EQUAL_SECONDS = " at equal seconds"
 
@@ -63,7 +62,7 @@ Panels = tuple[tuple[Arm, ...], tuple[tuple[int, ...], ...]]
 
 
 def _baseline(plan: Plan) -> tuple[float, ...]:
-    return SearchSpace.model_validate(plan.space).baseline
+    return space_of(plan).baseline
 
 
 def _reference(plan: Plan, confirmation: Confirmation, seeds: ConfirmationSeeds) -> Panels:
@@ -108,7 +107,7 @@ def _at_equal_seconds(plan: Plan, reference: Panel, place: int) -> Varied | None
     own, baseline = (_seconds(reference, candidate, on_cpu=on_cpu) for candidate in (place, 0))
     if not own or not baseline:
         return None
-    arm, spec = reference.arms[place], ObjectiveSpec.model_validate(plan.objective)
+    arm, spec = reference.arms[place], spec_of(plan)
     control = registry.varied(spec, arm.settings)
     factor = float(f"{baseline / own:.2g}")
     stretched = registry.load(control).rung(factor)

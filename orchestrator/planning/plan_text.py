@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from budgets.calibration import chance_of_pause, failures_to_pause
 from budgets.proxy.certificate import outlook
+from budgets.table import table
 from budgets.terms import Plan, Window
 from budgets.tiers import INTENT
 from budgets.words import duration
@@ -16,9 +17,11 @@ SMALL_FAILURE_RATES = (0.01, 0.03)
 def planned(plan: Plan) -> str:
     """What the tier is for, its shape and why it is that."""
     nominal = plan.nominal
-    written = f"{nominal.population} x {nominal.generations} x {nominal.seeds_per_candidate}"
     assert plan.tier is not None
-    said = [f"{INTENT[plan.phase, plan.tier]}", f"As written {written} = {nominal.evaluations}"]
+    said = [
+        f"{INTENT[plan.phase, plan.tier]}",
+        f"As written {nominal.in_words} = {nominal.evaluations}",
+    ]
     said += plan.reasons
     if plan.proxy is not None:
         said.append(_proxy(plan))
@@ -42,28 +45,25 @@ def _proxy(plan: Plan) -> str:
 
 def bad_luck(tiers: Sequence[TierPage]) -> list[str]:
     """How often the crash rule pauses a run that nothing ails but a small rate of failures."""
-    rates = " | ".join(f"where {rate:.0%} of all fail" for rate in SMALL_FAILURE_RATES)
-    return [
-        "## How often luck alone would pause it",
-        f"| tier | a generation pauses it at | {rates} |",
-        "|---|--:|--:|--:|",
-        *(_bad_luck_row(tier.plan) for tier in tiers),
-    ]
+    rates = (f">where {rate:.0%} of all fail" for rate in SMALL_FAILURE_RATES)
+    columns = ("tier", ">a generation pauses it at", *rates)
+    rows = (_bad_luck_row(tier.plan) for tier in tiers)
+    return ["## How often luck alone would pause it", *table(columns, rows)]
 
 
-def _bad_luck_row(plan: Plan) -> str:
+def _bad_luck_row(plan: Plan) -> tuple[object, ...]:
     rule, each = plan.thresholds, plan.resolved.per_generation
     terms = (rule.crash_rate_pause, rule.crash_count_pause)
     count = failures_to_pause(each, *terms)
     if count is None:
-        return f"| {plan.tier} | no number of failures | never | never |"
+        return plan.tier, "no number of failures", "never", "never"
     generations = plan.resolved.generations
     chances = (
         f"{chance_of_pause(each, rate, *terms, generations):.1%} of runs "
         f"({chance_of_pause(each, rate, *terms):.1%} of generations)"
         for rate in SMALL_FAILURE_RATES
     )
-    return f"| {plan.tier} | {count} of {each} failed | {' | '.join(chances)} |"
+    return plan.tier, f"{count} of {each} failed", *chances
 
 
 def terms(plan: Plan) -> str:

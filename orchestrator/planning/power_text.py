@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from budgets.table import table
 from budgets.terms import Plan
 from budgets.words import percent
 from orchestrator.planning.page import Page, TierPage
@@ -10,29 +11,23 @@ from orchestrator.planning.power import GAINS, Detected, Power
 
 def power_lines(page: Page) -> list[str]:
     """The smallest gain that is seen, and how probably gains of some sizes are."""
-    gains = " | ".join(f"a gain of {percent(gain)}" for gain in GAINS)
-    lines = [
-        "## What it can tell",
-        f"| tier | | smallest seen 8 of 10 times | {gains} |",
-        "|---|---|--:|" + "--:|" * len(GAINS),
-        *(row for tier in page.tiers for row in _rows(tier)),
-    ]
-    return [*lines, "", " ".join(_words(page))]
+    gains = (f">a gain of {percent(gain)}" for gain in GAINS)
+    columns = ("tier", "", ">smallest seen 8 of 10 times", *gains)
+    rows = table(columns, (row for tier in page.tiers for row in _rows(tier)))
+    return ["## What it can tell", *rows, "", " ".join(_words(page))]
 
 
-def _rows(tier: TierPage) -> Iterator[str]:
+def _rows(tier: TierPage) -> Iterator[tuple[object, ...]]:
     name = tier.plan.tier
     if tier.plan.confirmation is None:
-        yield f"| {name} | nothing: it has no verdict | - |" + " - |" * len(GAINS)
+        yield name, "nothing: it has no verdict", "-", *("-" for _ in GAINS)
         return
     least = "?" if tier.smallest is None else f"{tier.smallest.gain:.2%}"
     chances = [f"{one.shown:.0%}, {one.go:.0%}" for one in tier.comparison] or ["?"] * len(GAINS)
-    yield f"| {name} | were its winner so much better | {least} | {' | '.join(chances)} |"
+    yield name, "were its winner so much better", least, *chances
     if tier.power is not None:
-        found = " | ".join(_rate(one) for one in tier.power.detected)
-        yield f"| | were so much to be found | | {found} |"
-        go = " | ".join(_interval(one) for one in tier.power.detected)
-        yield f"| | ... Go, 95% interval | | {go} |"
+        yield "", "were so much to be found", "", *map(_rate, tier.power.detected)
+        yield "", "... Go, 95% interval", "", *map(_interval, tier.power.detected)
 
 
 def _rate(found: Detected) -> str:

@@ -7,13 +7,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
-import orjson
-
 from budgets.events import Settled
-from budgets.ledger.storage import write_aside
+from budgets.ledger.storage import document, write_aside
 from budgets.plain import printable
 from budgets.state import Batch, Generation, Panel, RunState
-from orchestrator.records.attempts import knobs_of
+from orchestrator.records.planned import knobs_of, space_of
 
 Format = Literal["csv", "json", "parquet"]
 Row = dict[str, Any]
@@ -48,11 +46,7 @@ def settlements(state: RunState) -> Iterator[tuple[Batch, Settled]]:
 
     Within each in the order of candidate, seed and attempt.
     """
-    for batch in state.batches():
-        for key in batch.evaluations():
-            for attempt in batch.tries.get(key, ()):
-                if attempt.settled is not None:
-                    yield batch, attempt.settled
+    return ((batch, end) for batch in state.batches() for end in batch.ends())
 
 
 def progress_rows(state: RunState) -> Iterator[Row]:
@@ -79,8 +73,9 @@ def arm_of(batch: Batch, candidate: int) -> str:
 def export_rows(state: RunState) -> list[Row]:
     """The columns of `progress.csv`; what it was charged; `knob.NAME` in units, `metric.NAME`."""
     rows = []
+    space = space_of(state.plan)
     for batch, event in settlements(state):
-        knobs = knobs_of(state.plan, batch, event.candidate)
+        knobs = knobs_of(batch, event.candidate, space)
         rows.append(
             {
                 **_columns(batch, event),
@@ -127,7 +122,7 @@ def export(state: RunState, kind: Format, out: Path | None) -> bytes:
     columns = columns_of(found) or list(COLUMNS)
     rows = [{name: row.get(name) for name in columns} for row in found]  # all of one shape
     if kind == "json":
-        data = orjson.dumps(rows, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+        data = document(rows)
     elif kind == "csv":
         data = to_csv(rows, columns).encode()
     else:

@@ -11,13 +11,12 @@ from os.path import isdir
 from pathlib import Path
 from typing import Any, Literal, Self
 
-import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from budgets.campaign.matrix import Matrix, matrix_of
 from budgets.events import Reserved
 from budgets.ledger.chain import LEDGER
-from budgets.ledger.storage import read_plain, write_aside
+from budgets.ledger.storage import document, read_plain, write_aside
 from budgets.state import RunState
 from budgets.terms import CampaignTerms, Condition, Factor
 from orchestrator.records.attempts import attempt_place
@@ -142,10 +141,7 @@ def campaign_of_runs(run: str, root: Path) -> tuple[Path, Manifest] | None:
 
 def write_manifest(directory: Path, manifest: Manifest) -> None:
     """Replace the manifest in `directory`."""
-    options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
-    write_aside(
-        directory / MANIFEST, orjson.dumps(manifest.model_dump(mode="json"), option=options)
-    )
+    write_aside(directory / MANIFEST, document(manifest.model_dump(mode="json")))
 
 
 def refresh(directory: Path, state: RunState, source: Mapping[str, str] | None = None) -> None:

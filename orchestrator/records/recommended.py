@@ -10,6 +10,7 @@ from budgets.verdict.finalists import stood_for, winner
 from budgets.verdict.findings import findings, title
 from budgets.verdict.gains import winner_means
 from objectives.space import SearchSpace
+from orchestrator.records.planned import space_of
 
 Point = tuple[float, ...]
 
@@ -40,7 +41,7 @@ class Best:
 
     @property
     def space(self) -> SearchSpace:
-        return SearchSpace.model_validate(self.state.plan.space)
+        return space_of(self.state.plan)
 
     @property
     def recommended(self) -> Point:

@@ -12,9 +12,8 @@ from budgets.report.liveness import moved
 from budgets.state import RunState
 from budgets.terms import Caps, Plan
 from objectives import registry
-from objectives.api import ObjectiveSpec, SetupError
+from objectives.api import SetupError
 from objectives.secrets import redacted
-from objectives.space import SearchSpace
 from orchestrator.best.training import training_name
 from orchestrator.checks.space import CHECK_SEEDS
 from orchestrator.config.document import as_assigned
@@ -27,7 +26,8 @@ from orchestrator.planning.request import (
     SIGMA0,
     run_directory,
 )
-from orchestrator.report.terms import flags, terms, text, thresholds, verdict
+from orchestrator.records.planned import objective_of, space_of, spec_of
+from orchestrator.report.terms import flags, keys, terms, text, thresholds, verdict
 
 
 class UntoldError(ValueError):
@@ -67,7 +67,7 @@ def _place(directory: Path, plan: Plan) -> list[str]:
 
 def objective_words(plan: Plan) -> Iterator[str]:
     """Which one, with the settings that it would not have anyway. Raises UntoldError."""
-    spec = ObjectiveSpec.model_validate(plan.objective)
+    spec = spec_of(plan)
     registry.named(spec.name)  # raises ValueError on one that there is no more
     if spec.name != Top().objective:
         yield from ("--objective", spec.name)
@@ -127,7 +127,7 @@ def _fraction(plan: Plan) -> float | None:
         return None
     label = plan.proxy.varied.label
     fraction = float(label.partition(" x ")[0])
-    objective = registry.load(ObjectiveSpec.model_validate(plan.objective))
+    objective = objective_of(plan)
     if proxy_terms(objective, fraction, plan.calibration) == plan.proxy:
         return fraction
     raise UntoldError(f"how short its proxy is cannot be told from its label {label!r}")
@@ -170,7 +170,7 @@ def _of_check(state: RunState, plan: Plan) -> Iterator[str]:
 
 def _knobs(state: RunState, plan: Plan) -> Iterator[str]:
     """Those that it checks, unless it checks all."""
-    names = [knob.name for knob in SearchSpace.model_validate(plan.space).knobs]
+    names = [knob.name for knob in space_of(plan).knobs]
     for generation in state.generations[:1]:
         places = (moved(plan, generation, place) for place in range(len(generation.points)))
         checked = {found[0] for found in places if found is not None}
@@ -191,6 +191,6 @@ def _of_training(plan: Plan) -> Iterator[str]:
     if len(campaign.conditions) > 1:
         yield "--compare"
     caps = plan.caps
-    yield from flags(
-        ("--max-device-hours", caps.device_hours, None), ("--max-hours", caps.hours, None)
+    yield from keys(
+        ("budget.max_device_hours", caps.device_hours), ("budget.max_hours", caps.hours)
     )

@@ -4,13 +4,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from budgets.causes import cause_of
-from budgets.events import Settled
+from budgets.events import AttemptKey, Settled
 from budgets.state import Batch, Generation, RunState, Try
 from objectives.space import SearchSpace
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.export import arm_of
+from orchestrator.records.planned import knobs_of, space_of
 from orchestrator.report.model import Evaluation, InFlight
-from orchestrator.report.times import Noted, Place, RunClock, place_of
+from orchestrator.report.times import Noted, RunClock
 
 UNKNOWN = "unknown device"
 
@@ -27,8 +28,8 @@ class Ended:
     device: str = ""
 
     @property
-    def place(self) -> Place:
-        return place_of(self.end)
+    def place(self) -> AttemptKey:
+        return self.end.attempt_key
 
 
 def ended(state: RunState, noted: Noted, clock: RunClock) -> list[Ended]:
@@ -52,7 +53,7 @@ def _times(attempt: Try, end: Settled, noted: Noted, clock: RunClock) -> tuple[i
     That is so by milliseconds while somebody waits for it; one that is taken up by a later session
     ended in the session that began it.
     """
-    began, settled = noted.reserved[place_of(end)], noted.settled[place_of(end)]
+    began, settled = noted.reserved[end.attempt_key], noted.settled[end.attempt_key]
     began_ms, limit_ms = clock.at(began), clock.ended(attempt.session)
     if settled.session == began.session:
         limit_ms = clock.at(settled)
@@ -67,18 +68,24 @@ def _on_devices(found: list[Ended]) -> list[Ended]:
     slots = _slots(found)
     several = {device for device, slot in slots.values() if slot > 0}
     return [
-        replace(one, device=f"{device}, slot {slot + 1}" if device in several else device)
+        replace(one, device=_numbered(device, slot + 1) if device in several else device)
         for one in found
         for device, slot in (slots[one.place],)
     ]
 
 
-def _slots(found: list[Ended]) -> dict[Place, tuple[str, int]]:
+def _numbered(device: str, number: int) -> str:
+    """`cpu 2 on node-1`."""
+    kind, on, host = device.partition(" on ")
+    return f"{kind} {number}{on}{host}" if kind == "cpu" else f"{device}, slot {number}"
+
+
+def _slots(found: list[Ended]) -> dict[AttemptKey, tuple[str, int]]:
     """Device and slot of each attempt, in the order in which they began."""
     known = {one.end.device for one in found if one.end.device}
     silent = next(iter(known)) if len(known) == 1 else UNKNOWN  # where a lost one says nothing
     free_ms: dict[str, list[int]] = {}
-    slots: dict[Place, tuple[str, int]] = {}
+    slots: dict[AttemptKey, tuple[str, int]] = {}
     for one in sorted(found, key=lambda one: (one.began_ms, one.ended_ms, one.place[1:])):
         device = one.end.device or silent
         ends = free_ms.setdefault(device, [])
@@ -90,7 +97,7 @@ def _slots(found: list[Ended]) -> dict[Place, tuple[str, int]]:
 
 def evaluations(state: RunState, found: list[Ended]) -> tuple[Evaluation, ...]:
     """Everything there is to say of each attempt that is over."""
-    space = SearchSpace.model_validate(state.plan.space)
+    space = space_of(state.plan)
     return tuple(_evaluation(one, space) for one in found)
 
 
@@ -109,7 +116,7 @@ def _evaluation(one: Ended, space: SearchSpace) -> Evaluation:
         status=end.status,
         score=end.score,
         point=batch.points[end.candidate],
-        knobs=_knobs(batch, end.candidate, space),
+        knobs=knobs_of(batch, end.candidate, space),
         session=one.attempt.session,
         device=one.device,
         began=one.began_ms / 1000,
@@ -146,7 +153,7 @@ def _flying(state: RunState, attempt: Try, noted: Noted, clock: RunClock) -> InF
         arm=arm_of(state.batch(reserved), reserved.candidate),
         seed=reserved.seed,
         attempt=reserved.attempt,
-        began=clock.at(noted.reserved[place_of(reserved)]) / 1000,
+        began=clock.at(noted.reserved[reserved.attempt_key]) / 1000,
         reserved_seconds=reserved.reserve_ms / 1000,
     )
 
@@ -156,9 +163,3 @@ def is_short(batch: Batch) -> bool:
     if isinstance(batch, Generation):
         return not batch.is_full
     return batch.panel == "proxy"
-
-
-def _knobs(batch: Batch, candidate: int, space: SearchSpace) -> dict[str, float]:
-    if isinstance(batch, Generation) and batch.conditions:
-        return batch.conditions[candidate].knobs
-    return space.decode(batch.points[candidate])

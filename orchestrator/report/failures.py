@@ -1,13 +1,12 @@
 """Why attempts failed, each kind with the last lines of a log."""
 
 import os
-from itertools import chain
 from pathlib import Path
 
 from budgets.causes import Cause
 from budgets.events import Settled
 from budgets.plain import printable
-from budgets.report.failures import by_cause, ends_by_evaluation
+from budgets.report.failures import by_cause
 from budgets.state import RunState
 from objectives.secrets import redacted, without_values
 from orchestrator.records.attempts import attempt_place
@@ -25,7 +24,7 @@ LONGEST_READ = 2000
 
 def failures(directory: Path, state: RunState) -> tuple[FailureGroup, ...]:
     """Attempts that failed alike, the most frequent kind first."""
-    ends = chain.from_iterable(ends_by_evaluation(state))
+    ends = state.ends()
     return tuple(_group(directory, cause, own) for cause, own in by_cause(ends))
 
 

@@ -7,12 +7,12 @@ from statistics import fmean, stdev
 
 from budgets.accounts import MS_PER_HOUR
 from budgets.calibration import luck
-from budgets.events import Status
+from budgets.events import AttemptKey, Status
 from budgets.report.usage import idle_hours
 from budgets.state import Generation, RunState
 from orchestrator.report.evaluations import Ended, is_short
 from orchestrator.report.model import Beside, GenerationView
-from orchestrator.report.times import Noted, Place, RunClock, place_of
+from orchestrator.report.times import Noted, RunClock
 
 START_UP, COMPARISON, RUNG = "start-up", "comparison", "rung"
 
@@ -44,7 +44,7 @@ def spans(state: RunState, noted: Noted, clock: RunClock, found: Sequence[Ended]
     own = _cut(state, noted, clock)
     for session, opened in enumerate(state.opened):
         _add_slots(own, clock.edges_ms[session], clock.edges_ms[session + 1], opened.workers)
-    late_ms = {place_of(late): late.charged_ms for late in state.late}
+    late_ms = {late.attempt_key: late.charged_ms for late in state.late}
     by_name = {span.what: span for span in own}
     for one in found:
         charged_ms = one.end.charged_ms + late_ms.get(one.place, 0)
@@ -91,7 +91,7 @@ def _add_slots(own: list[Span], began_ms: int, ended_ms: int, workers: int) -> N
         span.slot_ms += shared * workers
 
 
-def _belongs_to(place: Place) -> str | int:
+def _belongs_to(place: AttemptKey) -> str | int:
     """The name of the span that an attempt counts for."""
     panel, number, *_ = place
     return _BESIDE.get(panel or "", number)

@@ -2,13 +2,14 @@
 
 from budgets.report.model import recommendation
 from budgets.state import RunState
-from objectives.space import Knob, SearchSpace
+from objectives.space import Knob
+from orchestrator.records.planned import space_of
 from orchestrator.report.model import KnobView
 
 
 def knobs(state: RunState) -> tuple[KnobView, ...]:
     """Every knob, with the baseline and what is recommended."""
-    space, point = SearchSpace.model_validate(state.plan.space), recommendation(state)
+    space, point = space_of(state.plan), recommendation(state)
     units = [None] * space.dimension if point is None else point
     return tuple(_knob(knob, unit) for knob, unit in zip(space.knobs, units, strict=True))
 

@@ -7,8 +7,8 @@ from statistics import fmean, stdev
 
 from budgets.state import RunState
 from budgets.verdict.finalists import full_ones, mean_score
-from objectives.space import SearchSpace
 from orchestrator.analysis.sensitivity import KnobEstimate, estimate_of
+from orchestrator.records.planned import space_of
 from orchestrator.report.model import Marginal
 
 MOST_BINS = 8
@@ -23,7 +23,7 @@ def marginals(state: RunState) -> tuple[Marginal, ...]:
         return ()
     found = estimate_of(state)
     known = {} if found is None else {one.knob: one for one in found.knobs}
-    names = [knob.name for knob in SearchSpace.model_validate(state.plan.space).knobs]
+    names = [knob.name for knob in space_of(state.plan).knobs]
     return tuple(
         _marginal(name, [(point[place], excess) for point, excess in samples], known.get(name))
         for place, name in enumerate(names)

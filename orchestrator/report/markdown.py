@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
 from budgets.plain import plain, printable
+from budgets.table import table
 from orchestrator.charts.chart import Plot
 from orchestrator.report.contents.blocks import (
     Block,
@@ -104,14 +105,12 @@ def lines_of(block: Block) -> Iterator[str]:
             assert_never(block)
 
 
-def _table(table: Table) -> Iterator[str]:
-    if table.caption:
-        yield f"{table.caption}:"
+def _table(own: Table) -> Iterator[str]:
+    if own.caption:
+        yield f"{own.caption}:"
         yield ""
-    yield f"| {' | '.join(column.title for column in table.columns)} |"
-    yield f"|{'|'.join('--:' if column.is_number else '---' for column in table.columns)}|"
-    for row in table.rows:
-        yield f"| {' | '.join(map(_cell, row))} |"
+    columns = (">" * column.is_number + column.title for column in own.columns)
+    yield from table(columns, (map(_cell, row) for row in own.rows))
 
 
 def _cell(cell: Cell) -> str:

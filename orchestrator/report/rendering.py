@@ -11,6 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from budgets.plain import printable
+from objectives.settings import cut
 from orchestrator.charts.chart import Plot
 from orchestrator.charts.svg import STYLE, svg
 from orchestrator.report.contents.blocks import Cell, Ruler
@@ -39,11 +40,15 @@ def style() -> str:
     return f"{own}{STYLE}"
 
 
+def hash_of(sheet: str) -> str:
+    """As a policy names the only style that a page may have."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(sheet.encode()).digest()).decode()}'"
+
+
 def policy(sheet: str) -> str:
     """What a browser may do with a page of that style: show it, and load nothing at all."""
-    hashed = base64.b64encode(hashlib.sha256(sheet.encode()).digest()).decode()
     return (
-        f"default-src 'none'; style-src 'sha256-{hashed}'; img-src data:; base-uri 'none'; "
+        f"default-src 'none'; style-src {hash_of(sheet)}; img-src data:; base-uri 'none'; "
         "form-action 'none'"
     )
 
@@ -62,15 +67,8 @@ def whole(template: str, title: str, **values: Any) -> str:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("orchestrator.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_shown,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.globals.update(
+    return environment(
+        "orchestrator.report",
         kind=_kind,
         is_long=_is_long,
         place=_place,
@@ -80,21 +78,29 @@ def _environment() -> Environment:
         tall=TALL,
         wide=WIDE,
     )
-    return environment
+
+
+def environment(package: str, **known: Any) -> Environment:
+    """A package's templates: all of it escaped, and nothing unknown left out in silence."""
+    made = Environment(
+        loader=PackageLoader(package),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.globals.update(known)
+    return made
 
 
 def _shown(value: Any) -> Any:
     """Text without characters that steer: a page has no NUL, and nothing turns its text around."""
-    return printable(cut(value)) if type(value) is str else value
-
-
-def cut(text: str) -> str:
-    """Its beginning, where it is too long for a page."""
-    return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}..."
+    return printable(cut(value, MOST_CHARACTERS)) if type(value) is str else value
 
 
 def _spans(text: str) -> list[Span]:
-    return spans(cut(text))
+    return spans(cut(text, MOST_CHARACTERS))
 
 
 def _kind(value: object) -> str:
@@ -102,11 +108,11 @@ def _kind(value: object) -> str:
 
 
 def _is_long(value: Cell) -> bool:
-    return isinstance(value, str) and len(unmarked(cut(value))) > LONG
+    return isinstance(value, str) and len(unmarked(cut(value, MOST_CHARACTERS))) > LONG
 
 
 def _drawn(plot: Plot) -> Markup:
-    described = replace(plot, description=cut(plot.description))
+    described = replace(plot, description=cut(plot.description, MOST_CHARACTERS))
     return Markup(svg(described, ids=f"drawn-{plot.name}"))  # noqa: S704 - its writer escapes every text
 
 

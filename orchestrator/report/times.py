@@ -6,9 +6,9 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from budgets.events import (
+    AttemptKey,
     GenerationAsked,
     GenerationTold,
-    Late,
     Opened,
     PanelAsked,
     Reserved,
@@ -17,14 +17,6 @@ from budgets.events import (
 from budgets.fold import fold
 from budgets.ledger.chain import Record
 from budgets.state import RunState
-
-Place = tuple[str | None, int, int, int, int]
-"""Of an attempt: panel, generation or the panel's number, candidate, seed, attempt."""
-
-
-def place_of(event: Reserved | Settled | Late) -> Place:
-    """Which attempt the record speaks of."""
-    return event.panel, event.generation, event.candidate, event.seed, event.attempt
 
 
 class Moment(NamedTuple):
@@ -43,8 +35,8 @@ class Noted:
     opened_at: list[str] = field(default_factory=list)
     asked: dict[tuple[str | None, int], Moment] = field(default_factory=dict)
     told: dict[int, Moment] = field(default_factory=dict)
-    reserved: dict[Place, Moment] = field(default_factory=dict)
-    settled: dict[Place, Moment] = field(default_factory=dict)
+    reserved: dict[AttemptKey, Moment] = field(default_factory=dict)
+    settled: dict[AttemptKey, Moment] = field(default_factory=dict)
 
     def note(self, record: Record) -> None:
         event = record.event
@@ -53,9 +45,9 @@ class Noted:
             self.opened_at.append(record.at)
         moment = Moment(max(0, len(self.opened_at) - 1), record.elapsed_ms)
         if isinstance(event, Reserved):
-            self.reserved[place_of(event)] = moment
+            self.reserved[event.attempt_key] = moment
         elif isinstance(event, Settled):
-            self.settled[place_of(event)] = moment
+            self.settled[event.attempt_key] = moment
         elif isinstance(event, GenerationAsked):
             self.asked[None, event.generation] = moment
         elif isinstance(event, PanelAsked):
@@ -98,6 +90,4 @@ class RunClock:
 
 def clock_of(state: RunState) -> RunClock:
     """The clock of the run's own sessions, not of what led to it."""
-    sessions = state.accounts.sessions_ms
-    own = sessions[len(sessions) - len(state.opened) :]
-    return RunClock((0, *accumulate(own)))
+    return RunClock((0, *accumulate(state.own_sessions_ms)))

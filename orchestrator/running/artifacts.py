@@ -4,13 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from budgets.campaign.effects import CampaignReport
 from budgets.events import GenerationTold
 from budgets.fold import apply, begin
 from budgets.ledger.chain import LEDGER, read
-from budgets.ledger.storage import write_aside
+from budgets.ledger.storage import document, write_aside
 from budgets.report.liveness import centre_of, moved
 from budgets.report.markdown import to_markdown
 from budgets.report.model import BudgetReport, budget_report, recommendation
@@ -22,12 +20,13 @@ from budgets.verdict.findings import findings as findings_of
 from objectives.space import SearchSpace
 from orchestrator.records import manifest, metrics
 from orchestrator.records.export import COLUMNS, progress_rows, to_csv
+from orchestrator.records.planned import space_of
 
 
 def recommended_knobs(state: RunState) -> dict[str, float] | None:
     """The recommendation in the knobs' own units; None before a generation was told."""
     point = recommendation(state)
-    return None if point is None else SearchSpace.model_validate(state.plan.space).decode(point)
+    return None if point is None else space_of(state.plan).decode(point)
 
 
 def markdown(state: RunState, verdict: Verdict | None = None) -> str:
@@ -46,28 +45,28 @@ def write_generation(directory: Path, state: RunState) -> None:
     reports.mkdir(mode=0o700, exist_ok=True)
     name = f"gen_{state.finished - 1:04d}"
     write_aside(reports / f"{name}.md", markdown(state).encode())
-    write_aside(reports / f"{name}.json", _json(budget_report(state).model_dump()))
+    write_aside(reports / f"{name}.json", document(budget_report(state).model_dump()))
 
 
-def write_run(directory: Path, state: RunState, source: Mapping[str, str] | None = None) -> None:
+def write_run(directory: Path, state: RunState) -> None:
     """`run.json`, `progress.csv` and `summary.md` for the run as it stands; and what it found.
 
-    That is `best.json` of a search, `check.json` of a check, `effects.json` of a campaign, whose
-    `manifest.json` names its `source`. `metrics.jsonl` is there already but for what was missed.
+    That is `best.json` of a search, `check.json` of a check, `effects.json` of a campaign and its
+    `manifest.json`. `metrics.jsonl` is there already but for what was missed.
     """
     metrics.complete(directory, state)
-    write_aside(directory / "run.json", _json(state.plan.model_dump(mode="json")))
+    write_aside(directory / "run.json", document(state.plan.model_dump(mode="json")))
     write_aside(directory / "progress.csv", progress_csv(state).encode())
     report = budget_report(state)
     text = to_markdown(report, recommended_knobs(state))
     write_aside(directory / "summary.md", text.encode())
     if state.plan.search is not None:
-        write_aside(directory / "best.json", _json(best(state)))
+        write_aside(directory / "best.json", document(best(state)))
     if state.plan.phase == "check":
-        write_aside(directory / "check.json", _json(findings(state)))
+        write_aside(directory / "check.json", document(findings(state)))
     if state.plan.campaign is not None:
-        manifest.refresh(directory, state, source)
-        write_aside(directory / "effects.json", _json(effects(report)))
+        manifest.refresh(directory, state)
+        write_aside(directory / "effects.json", document(effects(report)))
 
 
 def write_missing(
@@ -108,7 +107,7 @@ def progress_csv(state: RunState) -> str:
 
 def best(state: RunState) -> dict[str, Any]:
     """The recommendation with its evidence, or that there is none; and the baseline."""
-    space = SearchSpace.model_validate(state.plan.space)
+    space = space_of(state.plan)
     report, found = budget_report(state), findings_of(state)
     point, knobs = report.recommendation, recommended_knobs(state)
     return {
@@ -175,7 +174,7 @@ def findings(state: RunState) -> dict[str, Any]:
 
 def _compared(state: RunState) -> dict[str, dict[str, float]]:
     """Each knob's values: the ends and the baseline, or those around a recommendation."""
-    space, plan = SearchSpace.model_validate(state.plan.space), state.plan
+    space, plan = space_of(state.plan), state.plan
     if plan.proxy is not None:
         return {}
     if centre_of(plan) == "baseline":
@@ -193,7 +192,3 @@ def _compared(state: RunState) -> dict[str, dict[str, float]]:
             knob, end = space.knobs[moving[0]], moving[1]
             values[knob.name][end] = knob.decode(generation.points[candidate][moving[0]])
     return values
-
-
-def _json(content: Any) -> bytes:
-    return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)

@@ -35,7 +35,8 @@ from orchestrator.execution.attempts import (
 from orchestrator.execution.evaluate import Attempt, Outcome
 from orchestrator.execution.recovery import Unknown, Unstarted, recover
 from orchestrator.planning.differences import differences
-from orchestrator.records.attempts import attempt_place, knobs_of
+from orchestrator.records.attempts import attempt_place
+from orchestrator.records.planned import knobs_of, space_of
 from orchestrator.running.settle import attempt_id, late, settled, settles
 from orchestrator.running.tries import avoided, before, form, judged, times_lighter
 
@@ -107,20 +108,9 @@ class Run:
 
     def given_up(self) -> list[Settled]:
         """Settlements of attempts that were lost, and of which nothing was heard since."""
-        heard = {(e.panel, e.generation, e.candidate, e.seed, e.attempt) for e in self.state.late}
-        ends = (
-            attempt.settled
-            for batch in self.state.batches()
-            for tries in batch.tries.values()
-            for attempt in tries
-        )
-        return [
-            end
-            for end in ends
-            if end is not None
-            and end.status is Status.LOST
-            and (end.panel, end.generation, end.candidate, end.seed, end.attempt) not in heard
-        ]
+        heard = {late.attempt_key for late in self.state.late}
+        lost = (end for end in self.state.ends() if end.status is Status.LOST)
+        return [end for end in lost if end.attempt_key not in heard]
 
     def reserve(self, batch: Batch, candidate: int, seed: int) -> Attempt | Refusal:
         """Set an attempt's worst case aside and make its directory; or say why not.
@@ -169,7 +159,7 @@ class Run:
             attempt_id=self._attempt_id(reserved),
             directory=self.directory / "eval" / attempt_place(reserved),
             objective=made.objective,
-            knobs=knobs_of(plan, batch, reserved.candidate),
+            knobs=knobs_of(batch, reserved.candidate, space_of(plan)),
             seed=reserved.seed,
             limits=plan.limits.stretched(made.length),
             owner=self.owner,

@@ -21,7 +21,7 @@ from budgets.rules.triggers import verdict_of
 from budgets.state import Generation, Observer, RunState
 from budgets.terms import Calibration, Plan, Window
 from objectives import registry
-from objectives.api import Objective, ObjectiveSpec
+from objectives.api import Objective
 from orchestrator.capacity.pace import Pace
 from orchestrator.capacity.terms import Pacing
 from orchestrator.checks.space import Check
@@ -42,6 +42,7 @@ from orchestrator.planning.panels import Confirming
 from orchestrator.planning.plan import Succession, calibration_plan, search_plan, why_no_go
 from orchestrator.planning.request import Overrides, Request, run_directory, run_name
 from orchestrator.records import metrics
+from orchestrator.records.planned import objective_of
 from orchestrator.records.recorded import (
     Result,
     recorded_plan,
@@ -225,7 +226,7 @@ class Session:
             source = None if succession is None else succession.source
             # what cannot be planned is not calibrated either
             outline = search_plan(request, devices, None, None, succession)
-            refuse_the_past(request.window, self.clock)
+            refuse_the_past(request.window, self.clock.now())
             for reason in why_no_go(outline.resolved, outline.confirmation, outline.thresholds):
                 self.say(f"Warning: {reason}.")
             if source is None or not source.added:
@@ -320,10 +321,11 @@ class Session:
             self._finish_off(directory, recorded)
             self._track(directory, recorded)
             return self._noted(Result(directory, recorded, verdict_of(recorded)))
-        objective = registry.load(ObjectiveSpec.model_validate(plan.objective))
+        objective = objective_of(plan)
         for warning in preflight(objective, plan):  # before there is anything to clean up
             self.say(f"Warning: {warning}.")
         check_place(directory, allow_network=self.allow_network_fs)
+        self._paces.share()
         make_directory(directory)
         with Ledger(directory, self.clock, self.storage) as ledger:
             observe = metrics.recording(directory, self._followers.looking(self.observe))
@@ -416,11 +418,11 @@ def refuse_late_overrides(state: RunState, overrides: Overrides) -> None:
             )
 
 
-def refuse_the_past(window: Window | None, clock: Clock) -> None:
+def refuse_the_past(window: Window | None, now: datetime) -> None:
     """Raises ValueError where no evaluation could be over in time, however short."""
     if window is None or window.until is None:
         return
-    left = (window.until - clock.now()).total_seconds() - window.margin_seconds
+    left = (window.until - now).total_seconds() - window.margin_seconds
     if left <= 0:
         raise ValueError(
             f"--window: expected a moment more than {window.margin_seconds:g} s ahead (the "

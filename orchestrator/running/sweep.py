@@ -7,7 +7,6 @@ Nor is a calibration taken for a level: all levels are measured in one go, under
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import ceil, fsum, sqrt
 from pathlib import Path
@@ -16,15 +15,15 @@ from typing import TYPE_CHECKING
 
 from budgets.events import Opened, Planned, Reserved, Settled, Status
 from budgets.ledger.chain import LEDGER, Record, read
-from budgets.terms import Devices, Plan
+from budgets.terms import Plan
 from objectives.api import Objective
 from orchestrator.capacity.fitted import Level
 from orchestrator.capacity.pace import AtMost
 from orchestrator.execution.engine import devices_of
 from orchestrator.execution.evaluate import Slots
-from orchestrator.planning.plan import calibration_name, calibration_plan, short_hash
+from orchestrator.planning.plan import calibration_plan, short_hash
 from orchestrator.planning.request import Overrides, run_directory
-from orchestrator.records.recorded import Result, finished_runs, recorded_state
+from orchestrator.records.recorded import Result, recorded_state
 from orchestrator.running.walk import Given
 
 if TYPE_CHECKING:
@@ -163,22 +162,3 @@ def _span_ms(session: Sequence[Record]) -> int:
         r.elapsed_ms for r in session if isinstance(r.event, Settled) and not r.event.recovered
     ]
     return max(heard) - reserved[0] if reserved and heard else 0
-
-
-def measured_levels(root: Path, objective: Objective, devices: Devices) -> list[Swept]:
-    """The newest finished level of each number of workers on such devices, fewest first.
-
-    Without those that measured nothing.
-    """
-    newest: dict[int, tuple[int, Path]] = {}
-    family = f"{SWEEP}-{calibration_name(objective, devices).rpartition('-')[0]}"
-    for found in finished_runs(root, "calibration", family):
-        own = found.state.planned.devices
-        if (own.kind, own.name, own.threads) == (devices.kind, devices.name, devices.threads):
-            made = (found.state.began_ms, found.directory)
-            newest[own.count] = max(newest.get(own.count, made), made)
-    levels = []
-    for _, (_, directory) in sorted(newest.items()):
-        with suppress(ValueError):
-            levels.append(swept(directory))
-    return levels

@@ -3,8 +3,12 @@
 from math import isinf
 from typing import Any
 
+from budgets.table import table
+from budgets.words import figure
 from orchestrator.capacity.fitted import Fit
 from orchestrator.running.sweep import Swept
+
+COLUMNS = (">workers", ">evaluations/hour", ">seconds each", ">efficiency", ">fitted", "regime")
 
 
 def to_markdown(name: str, levels: list[Swept], fit: Fit, devices: int) -> str:
@@ -12,9 +16,7 @@ def to_markdown(name: str, levels: list[Swept], fit: Fit, devices: int) -> str:
     lines = [
         f"# Throughput of {name}",
         "",
-        "| workers | evaluations/hour | seconds each | efficiency | fitted | regime |",
-        "|--:|--:|--:|--:|--:|---|",
-        *(_row(level, levels[0], fit) for level in levels),
+        *table(COLUMNS, (_row(level, levels[0], fit) for level in levels)),
         "",
         *_in_words(fit),
         "",
@@ -23,19 +25,16 @@ def to_markdown(name: str, levels: list[Swept], fit: Fit, devices: int) -> str:
     return "\n".join([*lines, *_warnings(levels, fit), ""])
 
 
-def _row(level: Swept, first: Swept, fit: Fit) -> str:
-    fitted = "" if fit.law is None else _figure(fit.law.throughput(level.workers))
-    noise = _figure(level.level.noise * level.per_hour)
+def _row(level: Swept, first: Swept, fit: Fit) -> tuple[object, ...]:
+    noise = figure(level.level.noise * level.per_hour)
     return (
-        f"| {level.workers} | {_figure(level.per_hour)} ± {noise} | "
-        f"{level.median_seconds:.3g} | {efficiency(level, first, fit):.0%} | {fitted} | "
-        f"{fit.regime(level.workers)} |"
+        level.workers,
+        f"{figure(level.per_hour)} ± {noise}",
+        f"{level.median_seconds:.3g}",
+        f"{efficiency(level, first, fit):.0%}",
+        "" if fit.law is None else figure(fit.law.throughput(level.workers)),
+        fit.regime(level.workers),
     )
-
-
-def _figure(number: float) -> str:
-    """Three digits, and no more than the whole number."""
-    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
 
 
 def efficiency(level: Swept, first: Swept, fit: Fit) -> float:
@@ -53,7 +52,7 @@ def _in_words(fit: Fit) -> list[str]:
         return [f"No law: {'; '.join(fit.untold)}."]
     law = fit.law
     said = (
-        f"X(N) = {_figure(law.one)} N / (1 + {law.contention:.3g} (N-1) + "
+        f"X(N) = {figure(law.one)} N / (1 + {law.contention:.3g} (N-1) + "
         f"{law.coherency:.3g} N (N-1)) an hour: contention sigma = "
         f"{law.contention:.3g}, coherency kappa = {law.coherency:.3g}, residual {fit.residual:.1%}."
     )

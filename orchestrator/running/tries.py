@@ -15,6 +15,7 @@ from budgets.sameness import difference
 from budgets.state import Batch, RunState, Try
 from objectives.api import ObjectiveSpec
 from objectives.registry import load, varied
+from orchestrator.records.planned import spec_of
 
 
 class Form(NamedTuple):
@@ -46,7 +47,7 @@ def times_lighter(earlier: tuple[Settled, ...]) -> int:
 
 def form(state: RunState, batch: Batch, candidate: int, lighter: int = 0) -> Form | None:
     """What is evaluated, so many times lighter; None if it cannot be made so light."""
-    spec = ObjectiveSpec.model_validate(state.plan.objective)
+    spec = spec_of(state.plan)
     if changed := batch.settings(candidate):
         spec = varied(spec, changed)
     length = batch.length(candidate)

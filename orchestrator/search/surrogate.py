@@ -38,6 +38,8 @@ regret of 1.3 in the median instead of 0.04.)"""
 LEVEL = 10.0
 """Variance of the function's level, which nothing is known of: large beside its own of 1."""
 
+DESCENT_STEPS = 60
+
 
 @dataclass(frozen=True)
 class Surrogate:
@@ -173,7 +175,6 @@ def minimum(
     starts: Array,
     allowed: Callable[[Array], Array],
     first_step: float,
-    iterations: int = 60,
 ) -> Array:
     """The lowest point (d,) that descending from the `starts` (m, d) finds.
 
@@ -183,7 +184,7 @@ def minimum(
     points = allowed(starts)
     values, slopes = function(points)
     steps = np.full(len(points), first_step)
-    for _ in range(iterations):
+    for _ in range(DESCENT_STEPS):
         lengths = np.linalg.norm(slopes, axis=1, keepdims=True)
         moved = allowed(points - steps[:, None] * slopes / np.maximum(lengths, 1e-300))
         there, slopes_there = function(moved)

@@ -1,20 +1,18 @@
 """Templates filled in, all of it escaped, and the policy under which a browser shows them."""
 
-import base64
-import hashlib
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
-from budgets.plain import printable
 from budgets.report.pace_text import clock
 from orchestrator.report import page
 from orchestrator.report.collect import report as collected
+from orchestrator.report.rendering import environment, hash_of
 from orchestrator.report.rendering import style as report_style
 from orchestrator.serve import index, watching
 from orchestrator.serve.catalogue import Listing
@@ -25,9 +23,8 @@ from orchestrator.serve.view import View
 @cache
 def policy() -> str:
     """Our script, our style, and this server: nothing else is loaded, run, sent to or framed."""
-    hashed = base64.b64encode(hashlib.sha256(style().encode()).digest()).decode()
     return (
-        f"default-src 'none'; script-src 'self'; style-src 'sha256-{hashed}'; connect-src 'self'; "
+        f"default-src 'none'; script-src 'self'; style-src {hash_of(style())}; connect-src 'self'; "
         "img-src data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
     )
 
@@ -93,21 +90,7 @@ def _filled(name: str, **values: Any) -> bytes:
 
 @cache
 def _templates() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("orchestrator.serve"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_shown,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.globals.update(moment=clock)  # on this machine's clock
-    return environment
-
-
-def _shown(value: Any) -> Any:
-    """Text without characters that steer."""
-    return printable(value) if type(value) is str else value
+    return environment("orchestrator.serve", moment=clock)  # on this machine's clock
 
 
 def _file(name: str) -> str:

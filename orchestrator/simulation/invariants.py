@@ -282,4 +282,4 @@ def _is_setup(event: Settled) -> bool:
 
 
 def _place(event: Reserved | Settled | Late) -> tuple[Evaluation, int]:
-    return (event.panel, event.generation, event.candidate, event.seed), event.attempt
+    return event.key, event.attempt

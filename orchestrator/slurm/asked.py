@@ -1,11 +1,9 @@
 """What `[slurm]` and `[backend]` say together, or why they cannot both be meant."""
 
-from collections.abc import Iterator
-
 from pydantic import ValidationError
 
 from objectives.settings import unknown
-from orchestrator.config.resolve import Resolved
+from orchestrator.config.resolve import Resolved, invalid
 from orchestrator.slurm.options import SlurmOptions
 
 
@@ -18,7 +16,7 @@ def slurm_options(resolved: Resolved) -> SlurmOptions:
     try:
         options = SlurmOptions.model_validate(dict(resolved.slurm))
     except ValidationError as error:
-        raise ValueError("; ".join(_complaints(resolved, error))) from error
+        raise invalid("slurm", error, resolved.sources) from error
     device = resolved.backend.device
     if options.gpus is None:
         options = options.model_copy(update={"gpus": int(device == "cuda")})
@@ -28,14 +26,6 @@ def slurm_options(resolved: Resolved) -> SlurmOptions:
             "an evaluation runs on one GPU (1, cuda) or on none (0, cpu)"
         )
     return options
-
-
-def _complaints(resolved: Resolved, error: ValidationError) -> Iterator[str]:
-    for fault in error.errors():
-        key = ".".join(("slurm", *map(str, fault["loc"])))
-        source = resolved.source(".".join(key.split(".")[:2]))
-        message = fault["msg"].removeprefix("Value error, ")
-        yield f"{source}: {key}: {message}, got {fault['input']!r}"
 
 
 def check_backend(resolved: Resolved, options: SlurmOptions) -> None:

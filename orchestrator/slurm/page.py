@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from budgets.plain import plain
+from budgets.table import table
 from budgets.words import duration
 from orchestrator.slurm.job import Export, Job
 from orchestrator.slurm.options import clock_text
@@ -14,27 +15,13 @@ SHOWN = 3
 """Directories of a tree that are drawn; of more, the rest is counted."""
 
 
-def table(export: Export) -> str:
+def runs_table(export: Export) -> str:
     """All runs as a Markdown table: what differs, run or control, time, GPUs."""
     factors = export.factors or ("condition",)
-    heads = (
-        "#",
-        "run",
-        *map(plain, factors),
-        "seed",
-        "type",
-        "est. time",
-        "limit",
-        "nodes",
-        "GPUs",
-    )
-    return "\n".join(
-        (
-            _row(heads),
-            _row(("--:", *("---",) * (len(heads) - 5), "--:", "--:", "--:", "--:")),
-            *(_row(_cells(export, job, at)) for at, job in enumerate(export.jobs, 1)),
-        )
-    )
+    own = (">#", "run", *map(plain, factors), "seed", "type")
+    columns = (*own, ">est. time", ">limit", ">nodes", ">GPUs")
+    cells = (_cells(export, job, at) for at, job in enumerate(export.jobs, 1))
+    return "\n".join(table(columns, cells))
 
 
 def _cells(export: Export, job: Job, at: int) -> tuple[str, ...]:
@@ -55,10 +42,6 @@ def _cells(export: Export, job: Job, at: int) -> tuple[str, ...]:
         str(nodes),
         str(nodes * export.gpus(job)),
     )
-
-
-def _row(cells: tuple[str, ...]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def hours_in_words(export: Export) -> str:
@@ -147,7 +130,7 @@ def preview(export: Export, found: Sequence[Resource], notes: Sequence[str]) -> 
 
 {len(export.jobs) - controls} to compare, {controls} controls.
 
-{table(export)}
+{runs_table(export)}
 
 {hours_in_words(export)} {_estimates(export)}
 

@@ -5,7 +5,7 @@ from string import Template
 
 from budgets.plain import plain
 from orchestrator.slurm.job import Export, lead_seconds
-from orchestrator.slurm.page import table
+from orchestrator.slurm.page import runs_table
 from orchestrator.slurm.script import template
 
 
@@ -14,7 +14,7 @@ def readme(export: Export) -> str:
     return Template(template("README.md")).substitute(
         name=plain(export.name),
         count=export.jobs_in_words,
-        table=table(export),
+        table=runs_table(export),
         directory=shlex.quote(str(export.directory)),
         first=shlex.quote(export.jobs[0].name),
         lead=max(lead_seconds(export.options, job) for job in export.jobs),

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-import orjson
-
+from budgets.ledger.storage import document
 from orchestrator.slurm.job import Export, Job
 from orchestrator.slurm.readme import readme
 from orchestrator.slurm.script import run_script, submit_script
@@ -39,23 +38,22 @@ def files_of(export: Export) -> dict[PurePosixPath, str]:
         files[PurePosixPath(job.name, SCRIPT)] = run_script(export, job)
     hashes = {str(path): digest(text) for path, text in files.items()}
     files[PurePosixPath(MANIFEST)] = manifest(export)
-    return {**files, PurePosixPath(EXPORT): _json({"kind": "slurm", "files": hashes})}
+    return {**files, PurePosixPath(EXPORT): document({"kind": "slurm", "files": hashes}).decode()}
 
 
 def manifest(export: Export) -> str:
     """What the runs are and where they lie, as JSON; `status DIR` reads it."""
-    return _json(
-        {
-            "name": export.name,
-            "kind": "slurm",
-            "objective": export.objective,
-            "total_runs": len(export.jobs),
-            "conditions": list(dict.fromkeys(job.condition for job in export.jobs)),
-            "seeds": list(dict.fromkeys(job.seed for job in export.jobs if job.seed is not None)),
-            "controls": list(dict.fromkeys(job.condition for job in export.jobs if job.control)),
-            "runs": [described(job) for job in export.jobs],
-        }
-    )
+    content = {
+        "name": export.name,
+        "kind": "slurm",
+        "objective": export.objective,
+        "total_runs": len(export.jobs),
+        "conditions": list(dict.fromkeys(job.condition for job in export.jobs)),
+        "seeds": list(dict.fromkeys(job.seed for job in export.jobs if job.seed is not None)),
+        "controls": list(dict.fromkeys(job.condition for job in export.jobs if job.control)),
+        "runs": [described(job) for job in export.jobs],
+    }
+    return document(content).decode()
 
 
 def described(job: Job) -> dict[str, Any]:
@@ -68,10 +66,6 @@ def described(job: Job) -> dict[str, Any]:
         "control": job.control,
         "levels": dict(job.levels),
     }
-
-
-def _json(document: Any) -> str:
-    return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
 
 
 def digest(text: str) -> str:

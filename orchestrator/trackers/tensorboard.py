@@ -21,6 +21,7 @@ from tensorboard.plugins.text import metadata as texts
 from tensorboard.summary.writer.record_writer import RecordWriter
 
 from budgets.plain import plain
+from budgets.table import table
 from orchestrator.trackers.figures import Figures
 from orchestrator.trackers.place import empty
 from orchestrator.trackers.sink import Beginning
@@ -80,7 +81,7 @@ def _new_file(directory: Path) -> Any:
 
 
 def _text(tag: str, values: Mapping[str, Value]) -> Summary.Value:
-    rows = ("| | |", "|---|---|", *(f"| {plain(k)} | {plain(str(v))} |" for k, v in values.items()))
+    rows = table(("", ""), ((plain(name), plain(str(value))) for name, value in values.items()))
     metadata = texts.create_summary_metadata(display_name=tag, description="")
     return _tensor(f"{tag}/text_summary", "\n".join(rows).encode(), metadata)
 

@@ -3,10 +3,9 @@
 from budgets.state import RunState
 from budgets.terms import CampaignTerms
 from objectives import registry
-from objectives.api import ObjectiveSpec
-from objectives.space import SearchSpace
 from orchestrator.campaign.request import points_of
 from orchestrator.records.diverged import DivergedError
+from orchestrator.records.planned import space_of, spec_of
 
 
 def conditions_as_planned(state: RunState, campaign: CampaignTerms) -> str:
@@ -14,7 +13,7 @@ def conditions_as_planned(state: RunState, campaign: CampaignTerms) -> str:
 
     Raises DivergedError, naming the first that has others.
     """
-    spec = ObjectiveSpec.model_validate(state.plan.objective)
+    spec = spec_of(state.plan)
     for condition in campaign.conditions:
         try:
             space = registry.load(registry.varied(spec, condition.settings)).space
@@ -25,7 +24,7 @@ def conditions_as_planned(state: RunState, campaign: CampaignTerms) -> str:
             raise DivergedError(
                 f"condition {condition.name} is evaluated with other knobs than its settings give"
             )
-    points = points_of(campaign, SearchSpace.model_validate(state.plan.space).baseline)
+    points = points_of(campaign, space_of(state.plan).baseline)
     if any(batch.points != points for batch in state.generations):
         raise DivergedError(
             "a condition stands at another point than the space's baseline, or its own"

@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from budgets.calibration import measure
 from budgets.causes import TRIED_AGAIN_SINCE
-from budgets.events import Late, Opened, Reserved, Settled, Status
-from budgets.fold import ImpossibleEventError, fold, paid_ms
+from budgets.events import AttemptKey, Late, Opened, Reserved, Settled, Status
+from budgets.fold import ImpossibleEventError, fold
 from budgets.ledger.chain import LEDGER, LedgerCorruptError, Record, read
 from budgets.ledger.head import records_lost, rolled_back
 from budgets.plain import PROGRAM
@@ -20,13 +20,13 @@ from budgets.report.liveness import centre_of, moved
 from budgets.report.model import BudgetReport
 from budgets.state import RunState
 from budgets.terms import Inherited, Parent, Plan, SearchTerms, Source
-from objectives.space import SearchSpace
 from orchestrator.execution.attempts import SUMMARY
 from orchestrator.execution.attempts import read as read_file
 from orchestrator.execution.evaluate import Outcome
 from orchestrator.planning.seeds import evaluation_seeds
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.diverged import DivergedError, ReplayError
+from orchestrator.records.planned import space_of
 from orchestrator.records.recommended import best_point
 from orchestrator.records.recorded import as_of, is_there
 from orchestrator.running.settle import attempt_id, settled, settles
@@ -116,14 +116,13 @@ def _accounts(records: Sequence[Record], state: RunState) -> str:
     events = [record.event for record in records]
     reservations = [e for e in events if isinstance(e, Reserved)]
     settlements = [e for e in events if isinstance(e, Settled)]
-    closed = {_place(s) for s in settlements}
-    before = paid_ms(state.planned.calibration) + paid_ms(state.planned.parent)
+    closed = {s.attempt_key for s in settlements}
     late_ms = sum(e.charged_ms for e in events if isinstance(e, Late))
     added = (
         sum(s.final for s in settlements if s.panel is None),
         sum(s.final for s in settlements if s.panel is not None),
-        before + late_ms + sum(s.charged_ms for s in settlements),
-        sum(r.reserve_ms for r in reservations if _place(r) not in closed),
+        state.planned.paid_before_ms + late_ms + sum(s.charged_ms for s in settlements),
+        sum(r.reserve_ms for r in reservations if r.attempt_key not in closed),
     )
     own = state.accounts
     booked = (own.evaluations, own.apart, own.device_ms, own.reserved_device_ms)
@@ -133,14 +132,6 @@ def _accounts(records: Sequence[Record], state: RunState) -> str:
     return (
         f"accounts: {added[0]} evaluations{apart} and {added[2] / 1000:.1f} device-seconds add up"
     )
-
-
-Place = tuple[str | int | None, ...]
-
-
-def _place(event: Reserved | Settled) -> Place:
-    """Which attempt it is about."""
-    return event.panel, event.generation, event.candidate, event.seed, event.attempt
 
 
 def _seeds(state: RunState, seeded: Callable[[int], int]) -> str:
@@ -186,7 +177,7 @@ def _one_knob_each(directory: Path, state: RunState) -> str:
     plan = state.plan
     for generation in state.generations:
         if plan.parent is None:
-            if generation.points[0] != SearchSpace.model_validate(plan.space).baseline:
+            if generation.points[0] != space_of(plan).baseline:
                 raise DivergedError("candidate 0 is not the baseline of the plan's space")
         elif generation.points[0] != _recommended(directory, plan.parent, generation.points[0]):
             raise DivergedError(f"candidate 0 is not the recommendation of {plan.parent.run_id}")
@@ -211,17 +202,17 @@ def _recommended(directory: Path, parent: Parent, otherwise: Point) -> Point | N
 
 def _settlements(directory: Path, records: Sequence[Record], state: RunState) -> str:
     """The evaluations' own files, where they still exist, say what the ledger says."""
-    reserved: dict[Place, Reserved] = {}
+    reserved: dict[AttemptKey, Reserved] = {}
     compared = missing = schema = 0
     for record in records:
         event = record.event
         if isinstance(event, Opened):
             schema = event.schema_version
         if isinstance(event, Reserved):
-            reserved[_place(event)] = event
+            reserved[event.attempt_key] = event
         if not isinstance(event, Settled):
             continue
-        own = reserved[_place(event)]
+        own = reserved[event.attempt_key]
         place = directory / "eval" / attempt_place(own)
         outcome = read_file(Outcome, place / SUMMARY)
         is_own = outcome is not None and outcome.attempt_id == attempt_id(state, own)
@@ -269,7 +260,7 @@ def _source(directory: Path, plan: Plan, source: Source) -> str:
     if found is None:
         return f"source: the ledger of {source.run_id} is not beside this run, or another one"
     path, then = found
-    point = recommended(source.run_id, then, SearchSpace.model_validate(plan.space))
+    point = recommended(source.run_id, then, space_of(plan))
     grade = "" if then.decided is None else then.decided.grade
     if (point, grade) != (source.point, source.grade):
         raise DivergedError(f"the plan's source is not what {path} says")
@@ -282,7 +273,7 @@ def _start(directory: Path, plan: Plan, inherited: Inherited) -> str:
     if found is None:
         return f"start: the ledger of {inherited.run_id} is not beside this run, or another one"
     assert plan.search is not None
-    space = SearchSpace.model_validate(plan.space)
+    space = space_of(plan)
     try:
         stood = carried(inherited.run_id, found[1], space)
     except ValueError as error:

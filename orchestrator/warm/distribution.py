@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from budgets.state import RunState
 from budgets.terms import Plan, SearchTerms
 from budgets.verdict.finalists import standing
-from objectives.space import SearchSpace
 from orchestrator.planning.request import Request, first_step
+from orchestrator.records.planned import space_of
 
 if TYPE_CHECKING:
     from orchestrator.search.landscape import Landscape, Matrix
@@ -64,7 +64,7 @@ def begin(
 
 def names_of(plan: Plan) -> list[str]:
     """The knobs that it searches."""
-    return [knob.name for knob in SearchSpace.model_validate(plan.space).knobs]
+    return [knob.name for knob in space_of(plan).knobs]
 
 
 def foreseen(state: RunState, asked: float | None) -> Beginning:

@@ -8,12 +8,13 @@ from budgets.plain import command
 from budgets.state import RunState
 from budgets.terms import Plan, Source, VariantName
 from objectives import registry
-from objectives.api import Objective, ObjectiveSpec
+from objectives.api import Objective
 from objectives.space import SearchSpace
 from orchestrator.config.document import as_assigned
 from orchestrator.planning.differences import deciding, differing
 from orchestrator.planning.known_knobs import Known, known_knobs
 from orchestrator.planning.request import Follows, Request
+from orchestrator.records.planned import objective_of, space_of
 from orchestrator.records.recommended import Point, best_point
 from orchestrator.records.recorded import find_run, load_state
 from orchestrator.warm.predecessor import Predecessor
@@ -60,7 +61,7 @@ def follow(root: Path, request: Request, follows: Follows, kind: str) -> Predece
 
 def _require_same(run_id: str, plan: Plan, objective: Objective, variant: VariantName) -> None:
     """Raises ValueError, naming what differs, unless the same is tuned on the same data."""
-    earlier = registry.load(ObjectiveSpec.model_validate(plan.objective))
+    earlier = objective_of(plan)
     theirs, ours = _identity(earlier, variant), _identity(objective, variant)
     theirs["provenance"] = deciding(plan.provenance)
     changed = list(differing("", theirs, ours))
@@ -102,7 +103,7 @@ def _added(run_id: str, plan: Plan, objective: Objective, variant: VariantName) 
     if variant == "robust":
         return ()
     ours = {knob.name: knob for knob in objective.space.knobs}
-    theirs = {knob.name: knob for knob in SearchSpace.model_validate(plan.space).knobs}
+    theirs = {knob.name: knob for knob in space_of(plan).knobs}
     for name, knob in theirs.items():
         if name not in ours:
             raise ValueError(
@@ -131,7 +132,7 @@ def recommended(run_id: str, state: RunState, space: SearchSpace) -> Point:
     point = best_point(state)
     if point is None:
         raise ValueError(f"--from: {run_id} has told no generation yet: there is nothing to follow")
-    names = (knob.name for knob in SearchSpace.model_validate(state.plan.space).knobs)
+    names = (knob.name for knob in space_of(state.plan).knobs)
     known = dict(zip(names, point, strict=True))
     return tuple(
         known[knob.name] if knob.name in known else knob.encode(knob.baseline)

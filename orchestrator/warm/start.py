@@ -8,11 +8,11 @@ from pathlib import Path
 
 from budgets.state import RunState
 from budgets.terms import Inherited, Plan
-from objectives.api import ObjectiveSpec
 from objectives.registry import kind
 from objectives.space import Knob, SearchSpace
 from orchestrator.planning.differences import deciding, differing
 from orchestrator.planning.request import Request
+from orchestrator.records.planned import space_of, spec_of
 from orchestrator.records.recommended import Point, best_point
 from orchestrator.records.recorded import find_run, load_state
 from orchestrator.warm.predecessor import Predecessor
@@ -27,10 +27,10 @@ def find_start(root: Path, request: Request, run: str) -> Predecessor:
     plan, objective = state.plan, request.objective
     if plan.search is None:
         raise ValueError(f"{OPTION}: expected a run that searched, {run_id} is a {plan.phase} run")
-    here, there = kind(objective.spec), kind(ObjectiveSpec.model_validate(plan.objective))
+    here, there = kind(objective.spec), kind(spec_of(plan))
     if here != there:
         raise ValueError(f"{OPTION}: expected a search of {here}, {run_id} searched {there}")
-    earlier = SearchSpace.model_validate(plan.space)
+    earlier = space_of(plan)
     inherited, point = carried(run_id, state, objective.space)
     notes = tuple(_notes(run_id, plan, request, inherited, earlier))
     return Predecessor(state, point, inherited.unlearned, inherited=inherited, notes=notes)
@@ -44,7 +44,7 @@ def carried(run_id: str, state: RunState, space: SearchSpace) -> tuple[Inherited
     stands = best_point(state)
     if stands is None:
         raise ValueError(f"{OPTION}: {run_id} has told no generation yet: it stands nowhere")
-    earlier = SearchSpace.model_validate(state.plan.space)
+    earlier = space_of(state.plan)
     known = {knob.name: (knob, u) for knob, u in zip(earlier.knobs, stands, strict=True)}
     inherited = Inherited(
         run_id=run_id,

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from budgets.state import RunState, Try
 from orchestrator.records.attempts import attempt_place
-from orchestrator.watch.noted import Noted, key_of
+from orchestrator.watch.noted import Noted
 from orchestrator.watch.snapshot import DeviceRow
 from orchestrator.watch.words import which
 
@@ -41,7 +41,7 @@ def _by_slot(state: RunState, noted: Noted) -> dict[int, Try]:
     """Attempts in flight; of those on a device whose last one is not settled yet, that one."""
     if not state.opened:
         return {}
-    flying = {noted.slot_of(key_of(attempt.reserved)): attempt for attempt in state.open_tries()}
+    flying = {noted.slot_of(attempt.reserved.key): attempt for attempt in state.open_tries()}
     workers = state.opened[-1].workers
     return {slot: attempt for slot, attempt in flying.items() if slot < workers}
 
@@ -83,7 +83,7 @@ def _seconds(state: RunState, attempt: Try, now: datetime) -> float | None:
     """Since it was reserved; None of an attempt of an earlier session."""
     if attempt.session < len(state.opened) - 1:
         return None
-    hold = state.accounts.holds[key_of(attempt.reserved)]
+    hold = state.accounts.holds[attempt.reserved.key]
     began = datetime.fromtimestamp((state.wall_offset_ms + hold.since_ms) / 1000, UTC)
     return max(0.0, (now - began).total_seconds())
 

@@ -27,7 +27,7 @@ from budgets.report.pace import pace
 from budgets.report.pace_text import pace_line, track
 from budgets.state import RunState
 from budgets.verdict.findings import title
-from budgets.words import duration
+from budgets.words import duration, precise_duration
 
 RETRIED: dict[Again, str] = {"elsewhere": "on another device", "lighter": "lighter"}
 
@@ -105,8 +105,8 @@ def _evaluation(state: RunState, event: Settled) -> str:
     recovered = "  recovered" if event.recovered and event.final else ""
     again = f"  to be retried {RETRIED[event.again]}" if event.again else ""
     return (
-        f"[{done:{len(str(planned))}d}/{planned}]  {where}  {result}  in {event.seconds:.1f} s"
-        f"{recovered}{how}{again}  {_left(state)}"
+        f"[{done:{len(str(planned))}d}/{planned}]  {where}  {result}  in "
+        f"{precise_duration(event.seconds)}{recovered}{how}{again}  {_left(state)}"
     )
 
 
@@ -122,7 +122,7 @@ def _panel(state: RunState, event: PanelAsked) -> str:
             f"Generation {event.number} short as well, to see if both agree: {count} evaluations."
         )
     names = ", ".join(arm.name for arm in event.arms)
-    where = ", in slots that would be idle" if event.panel == "reference" else ""
+    where = ", on workers that would be idle" if event.panel == "reference" else ""
     if event.panel == "rung" and (rung := state.plan.confirmation and state.plan.confirmation.rung):
         where = f", with {rung.varied.label}"
     return f"On fresh seeds{where}: {names} ({count} evaluations)."

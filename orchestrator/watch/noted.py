@@ -43,9 +43,9 @@ class Noted:
         """One record more, which was written at that moment."""
         match event:
             case Reserved():
-                self.idle_since.pop(self.slot_of(key_of(event)), None)
+                self.idle_since.pop(self.slot_of(event.key), None)
             case Settled():
-                if (slot := self.slots.pop(key_of(event), None)) is not None:
+                if (slot := self.slots.pop(event.key, None)) is not None:
                     self._leave(slot, state, at)
                 self.recent.appendleft(event)
             case Opened():
@@ -94,13 +94,8 @@ class Noted:
         return found
 
 
-def key_of(event: Reserved | Settled) -> Key:
-    """As the accounts know the evaluation."""
-    return (event.panel, event.generation, event.candidate, event.seed)
-
-
 def _tally(batch: Batch) -> Tally:
-    ends = [t.settled for tries in batch.tries.values() for t in tries if t.settled is not None]
+    ends = list(batch.ends())
     final = [end for end in ends if end.final]
     scores = tuple(end.score for end in final if end.score is not None)
     return Tally(

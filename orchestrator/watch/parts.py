@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from budgets.report.markdown import amount
 from budgets.report.model import Balance
 from budgets.report.pace_text import clock, per_cent, track
-from budgets.words import duration
+from budgets.words import duration, precise_duration
 from orchestrator.watch.glyphs import (
     BAD,
     FAINT,
@@ -181,5 +181,8 @@ def _ended(one: Ended) -> Line:
     return (
         (f"{one.what}  ", None),
         (result, None if is_well else BAD),
-        (f"  in {one.seconds:.1f} s{again}{', recovered' * one.is_recovered}{why}", FAINT),
+        (
+            f"  in {precise_duration(one.seconds)}{again}{', recovered' * one.is_recovered}{why}",
+            FAINT,
+        ),
     )

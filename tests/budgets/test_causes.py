@@ -14,6 +14,12 @@ SHARED = (
 )
 
 
+def found_in(status: str, text: str) -> tuple[str, str, bool]:
+    found = cause_of(Status(status), text)
+    assert found is not None
+    return found.whose, found.what, found.device_failed
+
+
 @pytest.mark.parametrize(
     ("status", "text", "whose", "what"),
     [
@@ -44,9 +50,7 @@ SHARED = (
 def test_what_would_happen_again_anywhere_is_the_configurations(
     status: str, text: str, whose: str, what: str
 ) -> None:
-    found = cause_of(Status(status), text)
-    assert found is not None
-    assert (found.whose, found.what, found.device_failed) == (whose, what, False)
+    assert found_in(status, text) == (whose, what, False)
 
 
 @pytest.mark.parametrize("status", ["error", "lost"])
@@ -72,9 +76,7 @@ def test_what_would_happen_again_anywhere_is_the_configurations(
 def test_a_device_that_failed_is_the_infrastructures_and_to_be_withdrawn(
     status: str, text: str, what: str
 ) -> None:
-    found = cause_of(Status(status), text)
-    assert found is not None
-    assert (found.whose, found.what, found.device_failed) == ("infrastructure", what, True)
+    assert found_in(status, text) == ("infrastructure", what, True)
 
 
 @pytest.mark.parametrize(
@@ -91,9 +93,7 @@ def test_a_device_that_failed_is_the_infrastructures_and_to_be_withdrawn(
     ],
 )
 def test_what_was_lost_is_the_infrastructures(status: str, text: str, what: str) -> None:
-    found = cause_of(Status(status), text)
-    assert found is not None
-    assert (found.whose, found.what, found.device_failed) == ("infrastructure", what, False)
+    assert found_in(status, text) == ("infrastructure", what, False)
 
 
 @pytest.mark.parametrize(
@@ -138,9 +138,7 @@ def test_what_was_lost_is_the_infrastructures(status: str, text: str, what: str)
     ],
 )
 def test_what_one_case_does_not_show_is_ambiguous(status: str, text: str, what: str) -> None:
-    found = cause_of(Status(status), text)
-    assert found is not None
-    assert (found.whose, found.what, found.device_failed) == ("ambiguous", what, False)
+    assert found_in(status, text) == ("ambiguous", what, False)
 
 
 def test_what_went_well_has_no_cause() -> None:

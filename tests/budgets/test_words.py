@@ -6,6 +6,7 @@ from budgets.words import (
     about,
     counted,
     duration,
+    figure,
     first_few,
     in_bytes,
     listed,
@@ -22,9 +23,11 @@ from budgets.words import (
         (number(0.031249, 3), "0.0312"),
         (number(None), "-"),
         (number(None, none="none"), "none"),
+        (figure(12.345), "12.3"),
+        (figure(1234.5), "1,234"),
     ],
 )
-def test_a_score_has_five_digits_unless_others_are_asked_for(said: str, text: str) -> None:
+def test_numbers_have_the_digits_that_say_something(said: str, text: str) -> None:
     assert said == text
 
 

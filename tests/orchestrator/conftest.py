@@ -17,6 +17,7 @@ from objectives.api import Context, Knobs, Measurement, Objective, SetupError
 from orchestrator.execution.engine import Engine
 from orchestrator.planning.request import Confirm
 from orchestrator.records.recorded import Result
+from tests import ledgers
 
 if TYPE_CHECKING:
     from tests.conftest import Answer, Command
@@ -82,13 +83,17 @@ def run(finished_run: Path, tmp_path: Path) -> Path:
     return tmp_path / "artifacts/cmaes" / finished_run.relative_to(root)
 
 
+class NobodyStops:
+    requested = False
+    now = False
+    signum = 0
+
+    def install(self) -> None: ...
+
+
 def cut_ledger(run: Path, records: int, torn_bytes: int = 0, *, keep_head: bool = False) -> None:
     """Leave so many records of the ledger, and so many bytes of the next."""
-    lines = (run / LEDGER).read_bytes().splitlines(keepends=True)
-    torn = lines[records][:torn_bytes] if torn_bytes else b""
-    (run / LEDGER).write_bytes(b"".join(lines[:records]) + torn)
-    if not keep_head:
-        (run / HEAD).unlink()
+    ledgers.cut(run, records, torn_bytes=torn_bytes, keep_head=keep_head)
     shutil.rmtree(run / "reports")
 
 

@@ -9,7 +9,6 @@ import pytest
 
 from budgets.events import (
     Decided,
-    Event,
     GenerationAsked,
     GenerationTold,
     Late,
@@ -20,15 +19,15 @@ from budgets.events import (
 )
 from budgets.fold import fold
 from budgets.ledger.chain import LEDGER, read
-from budgets.ledger.head import HEAD
 from budgets.terms import PanelName
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.evaluate import Attempt, Outcome, Slots
-from orchestrator.execution.executors import InlineExecutor
+from orchestrator.execution.inline import InlineExecutor
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.recorded import Result
 from orchestrator.running import artifacts
 from orchestrator.verification.verify import verify
+from tests.ledgers import cut, events_of
 
 Found = Callable[[Path], dict[str, Any]]
 Search = Callable[..., Result]
@@ -56,21 +55,11 @@ def run(finished: Path, place: Path) -> Path:
     return Path(shutil.copytree(finished, place / "phase1" / finished.name))
 
 
-def events(run: Path) -> list[Event]:
-    return [record.event for record in read(run / LEDGER).records]
-
-
-def cut(run: Path, records: int, *, half_of_the_next: bool = False) -> None:
-    """Leave what a power failure after so many records leaves of the ledger."""
-    lines = (run / LEDGER).read_bytes().splitlines(keepends=True)
-    torn = lines[records][: len(lines[records]) // 2] if half_of_the_next else b""
-    (run / LEDGER).write_bytes(b"".join(lines[:records]) + torn)
-    (run / HEAD).unlink()
-
-
 def last_reserved(run: Path, panel: PanelName) -> int:
     """The number of the record that reserved the panel's last evaluation."""
-    return max(n for n, e in enumerate(events(run)) if isinstance(e, Reserved) and e.panel == panel)
+    return max(
+        n for n, e in enumerate(events_of(run)) if isinstance(e, Reserved) and e.panel == panel
+    )
 
 
 def test_a_search_of_two_generations_is_compared_in_four_panels(finished: Path) -> None:
@@ -82,11 +71,11 @@ def test_a_search_of_two_generations_is_compared_in_four_panels(finished: Path) 
 
 
 def test_the_reference_fills_slots_that_a_generation_leaves_idle(finished: Path) -> None:
-    told = next(n for n, e in enumerate(events(finished)) if isinstance(e, GenerationTold))
-    before = [e for e in events(finished)[:told] if isinstance(e, Reserved)]
+    told = next(n for n, e in enumerate(events_of(finished)) if isinstance(e, GenerationTold))
+    before = [e for e in events_of(finished)[:told] if isinstance(e, Reserved)]
     assert {e.panel for e in before} == {None, "reference"}
     in_flight = {e.seed for e in before if e.panel} - {
-        e.seed for e in events(finished)[:told] if isinstance(e, Settled) and e.panel
+        e.seed for e in events_of(finished)[:told] if isinstance(e, Settled) and e.panel
     }
     assert in_flight  # when the generation is told, and the next one asked
 
@@ -134,7 +123,7 @@ def test_a_confirmed_run_cut_after_any_record_ends_like_the_one_that_was_never_c
 
     assert found(run) == found(finished)
     assert result.verdict.decision == "done"
-    settled = [e for e in events(run) if isinstance(e, Settled) and e.final]
+    settled = [e for e in events_of(run) if isinstance(e, Settled) and e.final]
     places = {(e.panel, e.generation, e.candidate, e.seed) for e in settled}
     assert len(places) == len(settled) == 8 + 18
 
@@ -160,7 +149,7 @@ def test_an_attempt_of_a_panel_that_finished_unheard_is_adopted_not_paid_again(
     run: Path, search: Search, panel: PanelName
 ) -> None:
     number = last_reserved(run, panel)
-    reserved = events(run)[number]
+    reserved = events_of(run)[number]
     assert isinstance(reserved, Reserved)
     cut(run, number + 1)
 
@@ -177,7 +166,7 @@ def test_an_attempt_of_a_panel_that_vanished_is_charged_in_full_and_run_again(
     run: Path, finished: Path, search: Search, found: Found, panel: PanelName
 ) -> None:
     number = last_reserved(run, panel)
-    reserved = events(run)[number]
+    reserved = events_of(run)[number]
     assert isinstance(reserved, Reserved)
     cut(run, number + 1)
     shutil.rmtree(run / "eval" / attempt_place(reserved))
@@ -246,7 +235,7 @@ def test_a_panels_outcome_that_comes_after_its_attempt_was_given_up_is_charged_a
 
     result = search(place, engine=Deafened(kind="inline", workers=2))
 
-    late = [e for e in events(result.directory) if isinstance(e, Late)]
+    late = [e for e in events_of(result.directory) if isinstance(e, Late)]
     assert {e.panel for e in late} >= {"reference", "finalists", "winner"}
     assert all(93_000 < e.charged_ms < 94_000 for e in late)
     assert found(result.directory) == found(finished)
@@ -263,7 +252,7 @@ def test_a_process_that_died_between_a_stop_rule_and_its_decision_says_neither_t
     assert decided.grade == "no_go"
     assert [fired.rule for fired in result.state.fired] in (["flat"], ["seed_luck"])
     whole = found(result.directory)
-    number = next(n for n, e in enumerate(events(result.directory)) if isinstance(e, Decided))
+    number = next(n for n, e in enumerate(events_of(result.directory)) if isinstance(e, Decided))
     cut(result.directory, number)
 
     search(place, **nothing)
@@ -289,7 +278,7 @@ def test_the_winner_is_not_asked_for_before_the_reference_is_closed_too(
 
     run = search(place, engine=Slowed(kind="inline", workers=2)).directory
     number = max(
-        n for n, e in enumerate(events(run)) if isinstance(e, Settled) and e.panel == "finalists"
+        n for n, e in enumerate(events_of(run)) if isinstance(e, Settled) and e.panel == "finalists"
     )
     cut(run, number + 1)
     reference, finalists = (fold(read(run / LEDGER).records).panel(name) for name in PANELS[:2])
@@ -303,12 +292,12 @@ def test_the_winner_is_not_asked_for_before_the_reference_is_closed_too(
 
     assert found(run) == found(finished)
     assert verify(run).divergence is None
-    told = events(run)
+    told = events_of(run)
     closed = max(n for n, e in enumerate(told) if isinstance(e, Settled) and e.panel == "reference")
     assert isinstance(told[closed + 1], PanelAsked)
 
 
 def test_a_generation_is_never_asked_once_finalists_are(finished: Path) -> None:
-    kinds = [e for e in events(finished) if isinstance(e, GenerationAsked | PanelAsked)]
+    kinds = [e for e in events_of(finished) if isinstance(e, GenerationAsked | PanelAsked)]
     names = [e.panel if isinstance(e, PanelAsked) else None for e in kinds]
     assert names == ["reference", None, None, "finalists", "winner", "rung"]

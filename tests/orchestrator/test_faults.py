@@ -35,7 +35,6 @@ from orchestrator.search import Search
 from orchestrator.verification.verify import verify
 
 RunSearch = Callable[..., Result]
-CliIn = Callable[[Path], Any]
 Answer = Callable[[int, Measurement], Any]
 HERE = Path(__file__).parent
 CPU = Slots(2, "cpu", "some processor", 1)

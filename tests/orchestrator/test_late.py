@@ -8,16 +8,17 @@ from typing import Any
 
 import pytest
 
-from budgets.events import Event, Late, Reserved, Settled, Status
+from budgets.events import Late, Reserved, Settled, Status
 from budgets.fold import fold
 from budgets.ledger.chain import LEDGER, read
 from orchestrator.execution.attempts import write_summary
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.evaluate import Attempt, Outcome, Slots
-from orchestrator.execution.executors import InlineExecutor
+from orchestrator.execution.inline import InlineExecutor
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.recorded import Result
 from orchestrator.verification.verify import verify
+from tests.ledgers import events_of
 
 RunSearch = Callable[..., Result]
 Found = Callable[[Path], dict[str, Any]]
@@ -29,12 +30,8 @@ NOISY: dict[str, Any] = {
 }
 
 
-def events(run: Path) -> list[Event]:
-    return [record.event for record in read(run / LEDGER).records]
-
-
 def late(run: Path) -> list[Late]:
-    return [e for e in events(run) if isinstance(e, Late)]
+    return [e for e in events_of(run) if isinstance(e, Late)]
 
 
 class Echo(InlineExecutor):
@@ -114,7 +111,7 @@ def test_an_outcome_of_an_attempt_given_up_is_charged_and_told_to_nobody(
     assert len({(e.generation, e.candidate, e.attempt) for e in came}) == len(came)
     assert found(run)["generations"] == whole["generations"]
     assert result.state.accounts.evaluations == 16
-    settlements = [e for e in events(run) if isinstance(e, Settled)]
+    settlements = [e for e in events_of(run) if isinstance(e, Settled)]
     assert result.state.accounts.device_ms == sum(e.charged_ms for e in settlements) + sum(
         e.charged_ms for e in came
     )
@@ -124,7 +121,7 @@ def test_an_outcome_of_an_attempt_given_up_is_charged_and_told_to_nobody(
 def lost_on_resume(run: Path, root: Path, run_search: RunSearch, cut: Cut) -> Reserved:
     """Leaves the run as it is when an attempt's files vanished and it was settled as lost."""
     cut(run, 12)
-    reserved = events(run)[-1]
+    reserved = events_of(run)[-1]
     assert isinstance(reserved, Reserved)
     shutil.move(run / "eval" / attempt_place(reserved), run.parent / "kept")
 
@@ -134,7 +131,7 @@ def lost_on_resume(run: Path, root: Path, run_search: RunSearch, cut: Cut) -> Re
 
     with pytest.raises(KeyboardInterrupt):
         run_search(root, **NOISY, engine=Dies(kind="inline", workers=1))
-    last = events(run)[-1]
+    last = events_of(run)[-1]
     assert isinstance(last, Settled)
     assert last.status is Status.LOST
     return reserved
@@ -173,7 +170,7 @@ def test_what_settled_an_attempt_as_lost_is_not_noted_again(
 ) -> None:
     """Its own supervisor, or whoever swept up after it, wrote that it was lost."""
     cut(run, 12)
-    reserved = events(run)[-1]
+    reserved = events_of(run)[-1]
     assert isinstance(reserved, Reserved)
     place = run / "eval" / attempt_place(reserved)
     rewrite(place, status=Status.LOST, seconds=3.0, cause="the supervisor died")
@@ -211,7 +208,7 @@ def test_a_late_result_is_noted_once_however_often_the_run_is_resumed(
 def test_verify_still_finds_a_settlement_that_its_own_file_denies(
     run: Path, run_search: RunSearch, cut: Cut
 ) -> None:
-    place = run / "eval" / attempt_place(next(e for e in events(run) if isinstance(e, Reserved)))
+    place = run / "eval" / attempt_place(next(e for e in events_of(run) if isinstance(e, Reserved)))
     rewrite(place, status=Status.OK, seconds=77.0)
     divergence = verify(run).divergence
     assert divergence is not None

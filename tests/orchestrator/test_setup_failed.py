@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from budgets.events import Event, Fired, Opened, Reserved, Settled, Status
-from budgets.ledger.chain import LEDGER, read
+from budgets.events import Fired, Opened, Reserved, Settled, Status
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.evaluate import Slots
 from orchestrator.execution.executors import LocalExecutor
@@ -20,6 +19,7 @@ from orchestrator.execution.launch import Program
 from orchestrator.planning.calibrations import CALIBRATION_SEEDS
 from orchestrator.records.recorded import Result
 from orchestrator.verification.verify import verify
+from tests.ledgers import events_of
 
 Run = Callable[..., Result]
 Found = Callable[[Path], dict[str, Any]]
@@ -30,10 +30,6 @@ QUICK: dict[str, Any] = {"assumed_seconds": 1.0, "population": 8}
 Lack = Callable[..., list[str]]
 
 
-def events(result: Result) -> list[Event]:
-    return [record.event for record in read(result.directory / LEDGER).records]
-
-
 def assert_held_up(result: Result, starts: int = 1) -> Settled:
     """It is paused by that rule alone, and nothing was started since the evaluation that says so.
 
@@ -42,7 +38,7 @@ def assert_held_up(result: Result, starts: int = 1) -> Settled:
     (trigger,) = result.verdict.triggers
     assert (result.verdict.decision, trigger.rule) == ("pause", "setup_failed")
     assert "Mend it and repeat the command" in result.verdict.reason
-    recorded = events(result)
+    recorded = events_of(result.directory)
     found = [n for n, e in enumerate(recorded) if isinstance(e, Settled) and e.cause == SAID]
     assert len(found) == starts
     assert not any(isinstance(event, Reserved) for event in recorded[found[-1] :])
@@ -86,7 +82,7 @@ def test_it_is_tried_once_a_session_until_it_is_mended(
     resumed = run_search(tmp_path / "run", **QUICK)
 
     assert found(resumed.directory) == found(undisturbed.directory)
-    assert sum(isinstance(event, Opened) for event in events(resumed)) == 6
+    assert sum(isinstance(event, Opened) for event in events_of(resumed.directory)) == 6
 
 
 @pytest.mark.parametrize(
@@ -163,7 +159,7 @@ def test_evaluations_in_processes_of_their_own_hold_a_run_up_once(
     missing.touch()
 
     held_up = run_search(tmp_path / "run", engine=engine, **QUICK)
-    starts = sum(isinstance(event, Reserved) for event in events(held_up))
+    starts = sum(isinstance(event, Reserved) for event in events_of(held_up.directory))
     assert_held_up(held_up, starts)
     assert starts <= 2
     missing.unlink()

@@ -1,12 +1,12 @@
 """From preset, profile, file and `--set` to one configuration, and where each value is from."""
 
 import json
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from objectives.files import read_toml
 from objectives.nanochat.config import LENGTHS, NanochatConfig
 from objectives.nanochat.program.presets import PRESETS, PROFILES, Named
 from objectives.nanochat.program.settings import ProgramConfig
@@ -94,12 +94,7 @@ def _named(kind: str, name: str | None, known: Named) -> Layer:
 
 def _document(path: Path) -> dict[str, Any]:
     """The TOML file at `path`, its top level checked. Raises ValueError."""
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ValueError(f"--config {path} cannot be read: {error.strerror}") from error
-    except ValueError as error:  # neither UTF-8 nor TOML
-        raise ValueError(f"--config {path} is no TOML file: {error}") from error
+    document = read_toml(path, f"--config {path}")
     expected = {"preset": str, "profile": str, TABLE: dict}
     for name, value in document.items():
         if name in SETTINGS:

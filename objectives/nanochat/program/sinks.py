@@ -8,7 +8,8 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from objectives.api import SetupError
-from objectives.nanochat.program.store import METRICS, replace
+from objectives.files import replace
+from objectives.nanochat.program.store import METRICS
 
 Values = Mapping[str, float]
 

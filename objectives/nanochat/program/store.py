@@ -15,6 +15,7 @@ from typing import IO, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from objectives.files import rename, replace
 from objectives.nanochat.program.identity import Identity
 
 MANIFEST, METRICS, SUMMARY = "manifest.json", "metrics.jsonl", "summary.json"
@@ -102,26 +103,6 @@ def _lock(handle: int, directory: Path) -> None:
         ) from error
 
 
-def replace(path: Path, data: bytes) -> None:
-    """The file at `path` becomes `data`, whole or not at all. Raises OSError."""
-    aside = path.with_name(f"{path.name}.partial")
-    with aside.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    _take(aside, path)
-
-
-def _take(aside: Path, path: Path) -> None:
-    """Rename durably."""
-    aside.replace(path)
-    handle = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 class Store:
     """The checkpoints of one run in one directory, which the caller has for itself."""
 
@@ -176,7 +157,7 @@ class Store:
             bytes=partial.stat().st_size,
         )
         self._list((*self.entries, entry))
-        _take(partial, path)
+        rename(partial, path)
         self._drop_old()
         return entry
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from budgets.plain import command, one_line, plain, printable
 from budgets.words import precise_duration
+from objectives.settings import cut
 from orchestrator.report.contents.blocks import (
     Block,
     Column,
@@ -70,7 +71,7 @@ def _place(place: str) -> str:
 
 def _cut(line: str) -> str:
     clean = printable(line[: MOST_CHARACTERS + 1]).replace("\\n", " ")
-    return clean if len(clean) <= MOST_CHARACTERS else f"{clean[:MOST_CHARACTERS]}..."
+    return cut(clean, MOST_CHARACTERS)
 
 
 def rules(report: Report, _: Figures) -> list[Block]:

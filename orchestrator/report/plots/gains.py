@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from budgets.campaign.names import shortened
-from budgets.statistics.comparison import better
+from budgets.statistics.comparison import Gain, better
 from budgets.words import counted, number, percent
 from orchestrator.charts.chart import (
     Axis,
@@ -14,13 +14,10 @@ from orchestrator.charts.chart import (
     Note,
     Plot,
     Points,
-    Role,
     Rule,
 )
 from orchestrator.report.model import ArmScores, Comparison, Report
 from orchestrator.report.plots.words import columns_for, sentences
-
-ROLES: tuple[Role, ...] = ("series1", "series2", "series3", "series4", "series5", "series6")
 
 NAME_WIDTH = 32
 
@@ -103,16 +100,23 @@ def _intervals(
     what = "decisive" if is_decisive else "beside it"
     yield Intervals(
         places,
-        [_percent(own[place].gain.lower) for place in places],
-        [_percent(own[place].gain.mean) for place in places],
-        [_percent(own[place].gain.upper) for place in places],
+        [in_percent(own[place].gain.lower) for place in places],
+        [in_percent(own[place].gain.mean) for place in places],
+        [in_percent(own[place].gain.upper) for place in places],
         "winner" if is_decisive else "series1",
         f"{what}, {'beyond chance' if is_sure else 'may be chance'}",
         is_filled=is_sure,
     )
 
 
-def _percent(share: float | None) -> float | None:
+def in_words(own: Gain) -> str:
+    """`3.1% better (gain +2.2 to +4%)`."""
+    if own.mean is None or own.lower is None or own.upper is None:
+        return better(own.mean or 0.0)
+    return f"{better(own.mean)} (gain {100 * own.lower:+.3g} to {100 * own.upper:+.3g}%)"
+
+
+def in_percent(share: float | None) -> float | None:
     return None if share is None else 100 * share
 
 
@@ -133,12 +137,9 @@ def _said(one: Comparison) -> str:
     own = one.gain
     if own.mean is None:
         return f"{one.name} against {one.against}: no pair with a score."
-    sure = ""
-    if own.lower is not None and own.upper is not None:
-        sure = f" (gain {100 * own.lower:+.3g} to {100 * own.upper:+.3g}%)"
     shown = "beyond chance" if own.is_shown or own.is_loss else "may be chance"
     pairs = counted(own.pairs, "pair")
-    return f"{one.name} against {one.against}: {better(own.mean)}{sure} on {pairs}, {shown}."
+    return f"{one.name} against {one.against}: {in_words(own)} on {pairs}, {shown}."
 
 
 def pairs(report: Report) -> Plot | None:

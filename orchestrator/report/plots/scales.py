@@ -16,9 +16,9 @@ ROOM = 0.03
 """Of the range, beyond its ends: marks at an end are whole."""
 
 
-def axis_of(view: KnobView, label: str = "", most: int = MOST_TICKS) -> Axis:
-    """The whole range, with at most so many values named."""
-    return Axis(label, low=-ROOM, high=1 + ROOM, ticks=ticks_of(view, most))
+def axis_of(view: KnobView) -> Axis:
+    """The whole range, with some of its values named."""
+    return Axis("", low=-ROOM, high=1 + ROOM, ticks=ticks_of(view))
 
 
 def ticks_of(view: KnobView, most: int = MOST_TICKS) -> list[tuple[float, str]]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,20 +16,11 @@ from budgets.rules.failures import (
 )
 from budgets.rules.table import Reading
 from budgets.rules.triggers import judge
-from budgets.terms import Arm, Calibration, Caps, Devices, Envelope, PanelName, Thresholds
+from budgets.terms import Arm, Calibration, Devices, PanelName, Thresholds
+from tests.budgets.rules.small import envelope, rules
 
 if TYPE_CHECKING:
     from tests.budgets.conftest import MakeStory, Story
-
-
-def envelope(population: int, generations: int = 2) -> dict[str, Any]:
-    """Fields of a plan of that size, with its cap on evaluations."""
-    resolved = Envelope(population=population, generations=generations, seeds_per_candidate=1)
-    return {"resolved": resolved, "caps": Caps(evaluations=resolved.evaluations)}
-
-
-def rules(story: "Story") -> list[str]:
-    return [trigger.rule for trigger in judge(story.state).triggers]
 
 
 # crash_rate

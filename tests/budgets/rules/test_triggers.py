@@ -19,19 +19,10 @@ from budgets.rules.triggers import (
 )
 from budgets.terms import Caps, Envelope, Limits, Thresholds
 from tests.budgets.conftest import Story, confirmed_plan
+from tests.budgets.rules.small import envelope, rules
 
 if TYPE_CHECKING:
     from tests.budgets.conftest import MakePlan, MakeStory
-
-
-def envelope(population: int, generations: int = 2) -> dict[str, Any]:
-    """Fields of a plan of that size, with its cap on evaluations."""
-    resolved = Envelope(population=population, generations=generations, seeds_per_candidate=1)
-    return {"resolved": resolved, "caps": Caps(evaluations=resolved.evaluations)}
-
-
-def rules(story: "Story") -> list[str]:
-    return [trigger.rule for trigger in judge(story.state).triggers]
 
 
 # unaffordable: 4 evaluations of 2 s on two devices, of which the last reserves 12 s

@@ -16,7 +16,7 @@ from objectives.api import (
     OutOfMemoryError,
     SetupError,
 )
-from objectives.programs.process import ProgramFailedError
+from objectives.programs.ended import ProgramFailedError
 
 
 def test_an_evaluation_measures_what_the_program_reports(load: Any, attempts: Any) -> None:

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from budgets.events import Status
-from budgets.ledger.chain import LEDGER
-from budgets.ledger.head import HEAD
 from orchestrator.execution.engine import Engine
 from orchestrator.records.recorded import Result
 from orchestrator.running.run import PlanChangedError
+from tests.ledgers import cut
 
 RunSearch = Callable[..., Result]
 Found = Callable[[Path], dict[str, Any]]
@@ -21,13 +20,6 @@ SMALL = {"population": 4, "max_evals": 8, "assumed_seconds": 1.0}
 
 def statuses(result: Result) -> list[Status]:
     return [one.status for batch in result.state.generations for one in batch.results()]
-
-
-def cut(run: Path, records: int) -> None:
-    """What a kill leaves of a ledger."""
-    lines = (run / LEDGER).read_bytes().splitlines(keepends=True)
-    (run / LEDGER).write_bytes(b"".join(lines[:records]))
-    (run / HEAD).unlink()
 
 
 def test_a_search_finds_better_flags_than_nanochats_own(

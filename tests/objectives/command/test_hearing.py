@@ -9,7 +9,7 @@ import pytest
 from objectives.api import DivergedError, ObjectiveError, OutOfMemoryError
 from objectives.command.hearing import MOST_METRICS, Hearing, number
 from objectives.command.objective import CommandObjective
-from objectives.programs.process import ProgramFailedError
+from objectives.programs.ended import ProgramFailedError
 
 Make = Callable[..., CommandObjective]
 

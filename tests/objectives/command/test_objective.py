@@ -22,7 +22,7 @@ from objectives.api import (
 )
 from objectives.command.objective import CommandObjective
 from objectives.command.result_file import ResultRefusedError
-from objectives.programs.process import ProgramFailedError
+from objectives.programs.ended import ProgramFailedError
 
 Make = Callable[..., CommandObjective]
 Measure = Callable[..., Measurement]

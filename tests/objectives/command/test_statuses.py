@@ -6,12 +6,10 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from budgets.events import Status
@@ -21,6 +19,7 @@ from orchestrator.execution import processes
 from orchestrator.execution.attempts import STARTED, Started, read
 from orchestrator.execution.evaluate import Attempt, Outcome, Slots
 from orchestrator.execution.executors import LocalExecutor
+from tests.objectives.processes import is_running
 
 Make = Callable[..., CommandObjective]
 Start = Callable[..., Attempt]
@@ -168,12 +167,6 @@ open("aside", "w").write(str(os.getpid()))
 os.rename("aside", "pid")
 time.sleep(600)
 """
-
-
-def is_running(pid: int) -> bool:
-    with suppress(psutil.NoSuchProcess):
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    return False
 
 
 def until(condition: Callable[[], bool]) -> None:

@@ -15,7 +15,9 @@ import pytest
 
 from objectives.api import CommandLine, DivergedError, OutOfMemoryError, SetupError
 from objectives.programs import kernel, process
-from objectives.programs.process import Ended, ProgramFailedError, run
+from objectives.programs.ended import Ended, ProgramFailedError
+from objectives.programs.process import run
+from tests.objectives.processes import is_running
 
 Run = Callable[..., Ended]
 
@@ -178,13 +180,6 @@ def test_a_program_that_closes_its_streams_is_waited_for(python: Run, tmp_path: 
     )
     ended = python(code, beat=(tmp_path / "seen").touch)
     assert ended == Ended(7, ("last words",))
-
-
-def is_running(pid: int) -> bool:
-    """Whether it does anything yet: a zombie only waits for whoever asks how it ended."""
-    with suppress(psutil.NoSuchProcess):
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    return False
 
 
 DAEMON = """

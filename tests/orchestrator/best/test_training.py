@@ -11,9 +11,9 @@ from budgets.ledger.chain import LEDGER, read
 from budgets.ledger.head import HEAD
 from budgets.state import RunState
 from objectives import registry
-from objectives.api import ObjectiveSpec
 from orchestrator.best.training import training_name
 from orchestrator.planning.seeds import training_seeds
+from orchestrator.records.planned import objective_of
 from orchestrator.records.recorded import load_state
 from orchestrator.verification.verify import verify
 
@@ -56,7 +56,7 @@ def test_it_is_a_run_of_one_condition_at_the_recommendation_on_a_fresh_seed(
     assert condition.point == search.decided.point == state.generations[0].points[0]
     assert not used(state) & used(search)
     (result,) = state.generations[0].results()
-    objective = registry.load(ObjectiveSpec.model_validate(search.plan.objective))
+    objective = objective_of(search.plan)
     assert registry.varied(objective.spec, {"effort": 4.0}).settings["effort"] == 4.0
     assert result.score is not None
     assert f"recommended scores {result.score:.6g} with 4 x effort on fresh seed" in answer.out

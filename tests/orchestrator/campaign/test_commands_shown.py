@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import orjson
 import pytest
 
+from tests.orchestrator.campaign.conftest import SEARCHES
+
 if TYPE_CHECKING:
     from tests.conftest import Command
 
@@ -23,35 +25,6 @@ seeds = [1, 2, 3]
 [factors]
 noise = [0.01, 0.02]
 dimension = [2, 3]
-
-[backend]
-executor = "inline"
-workers = 1
-"""
-
-SEARCHES = """
-objective = "sphere"
-
-[training]
-dimension = 2
-noise = 0.01
-
-[search]
-tier = "min"
-population = 4
-
-[evaluation]
-assume_eval_seconds = 1.0
-
-[campaign]
-name = "searches"
-cell = "search"
-controls = false
-seeds = [1, 2]
-
-[factors.step]
-small = { "search.sigma0" = 0.05 }
-large = { "search.sigma0" = 0.3 }
 
 [backend]
 executor = "inline"

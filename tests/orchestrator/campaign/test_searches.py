@@ -7,13 +7,12 @@ from typing import Any
 import orjson
 import pytest
 
-from budgets.fold import fold
-from budgets.ledger.chain import LEDGER, read
-from budgets.state import RunState
+from budgets.ledger.chain import LEDGER
 from orchestrator.campaign.searches import search_cells
 from orchestrator.config.asked import request_of
 from orchestrator.config.resolve import Given, Resolved, resolve
 from orchestrator.verification.verify import verify
+from tests.ledgers import state_of
 
 Command = Callable[..., Any]
 
@@ -86,10 +85,6 @@ def run(command: Command, write: Callable[..., Path]) -> Command:
         return command("run", "c.toml", *arguments)
 
     return run_file
-
-
-def state_of(directory: Path) -> RunState:
-    return fold(read(directory / LEDGER).records)
 
 
 def ledgers(root: Path) -> dict[str, bytes]:

@@ -9,12 +9,11 @@ import orjson
 import pytest
 
 from budgets.events import Settled, Status
-from budgets.fold import fold
 from budgets.ledger.chain import LEDGER, read
-from budgets.state import RunState
 from objectives import registry
 from objectives.api import Context, ObjectiveSpec
 from orchestrator.verification.verify import verify
+from tests.ledgers import state_of
 
 Command = Callable[..., Any]
 
@@ -65,10 +64,6 @@ def run(command: Command, tmp_path: Path) -> Run:
 def toy(tmp_path: Path) -> Path:
     """Where the campaign lies."""
     return tmp_path / "runs/campaign/toy"
-
-
-def state_of(directory: Path) -> RunState:
-    return fold(read(directory / LEDGER).records)
 
 
 def scores(directory: Path) -> dict[tuple[str, int], float | None]:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from orchestrator.capacity.control import Control, Pressure, begun, decide
+from orchestrator.capacity.control import Control, Pressure, begun
 from orchestrator.capacity.terms import Backpressure
 from orchestrator.capacity.usl import Law
 from orchestrator.capacity.windows import Observation
@@ -108,18 +108,6 @@ def test_it_never_leaves_its_bounds(
     low, high = terms.bounds(devices)
     assert 1 <= low <= high <= devices
     assert {low <= p.allowed <= high for p in pressures} == {True}
-
-
-@given(laws, st.floats(0, 0.3))
-@settings(max_examples=10, derandomize=True)
-def test_the_same_evaluations_decide_the_same(law: Law, spread: float) -> None:
-    seen: list[Observation] = []
-    control = begun(ON, 16)
-    world = Busy(law, spread)
-    for _ in range(200):
-        seen.append(world.next(control.pressure.allowed))
-        control = control.advanced(seen[-1])
-    assert decide(seen, ON, 16) == control.pressure
 
 
 def test_it_begins_with_two_and_decides_after_a_window() -> None:

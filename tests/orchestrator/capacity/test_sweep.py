@@ -25,7 +25,6 @@ from orchestrator.records.recorded import Result
 from orchestrator.running.sweep import (
     Sweep,
     evaluations_at,
-    measured_levels,
     swept,
     worker_counts,
 )
@@ -151,23 +150,17 @@ def test_a_sweep_is_taken_for_no_calibration(make_world: MakeWorld, sphere: Sphe
         assert find_calibration(world.root, objective, devices) is None
 
 
-def test_a_calibration_stays_what_it_was_and_is_no_level(
-    make_world: MakeWorld, sphere: Sphere
-) -> None:
+def test_a_calibration_stays_what_it_was(make_world: MakeWorld, sphere: Sphere) -> None:
     world, objective = make_world(LAW), sphere()
     with world.session() as session:
         calibration = session.calibrate(objective, world.slots)
-    assert measured_levels(world.root, objective, devices_of(world.slots)) == []
-
     measure(world, Sweep(objective, world.slots, COUNTS))
     found = find_calibration(world.root, objective, devices_of(world.slots))
     assert found is not None
     assert found.state.head == calibration.state.head
 
 
-def test_a_reason_sweeps_again_and_the_newest_is_found(
-    make_world: MakeWorld, sphere: Sphere
-) -> None:
+def test_a_reason_sweeps_again(make_world: MakeWorld, sphere: Sphere) -> None:
     world, objective = make_world(LAW), sphere()
     measure(world, Sweep(objective, world.slots, (1, 2)))
     world.law = Law(1800.0, 0.05, 0.02)
@@ -175,10 +168,7 @@ def test_a_reason_sweeps_again_and_the_newest_is_found(
     again = measure(world, Sweep(objective, world.slots, (1, 2), reason="another driver"))
 
     assert again[0].state.planned.reasons == ("swept again: another driver",)
-    newest = measured_levels(world.root, objective, devices_of(world.slots))
-    assert [level.workers for level in newest] == [1, 2]
-    assert newest[0].per_hour == pytest.approx(1800, rel=0.01)
-    assert measured_levels(world.root, sphere(noise=0.05), devices_of(world.slots)) == []
+    assert swept(again[0].directory).per_hour == pytest.approx(1800, rel=0.01)
 
 
 def test_a_retrograde_machine_is_said_to_be_retrograde(

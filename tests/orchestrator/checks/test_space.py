@@ -24,6 +24,7 @@ from orchestrator.planning.request import Request
 from orchestrator.records.recorded import Result
 from orchestrator.running import artifacts
 from orchestrator.verification.verify import verify
+from tests.ledgers import cut
 
 RunCheck = Callable[..., Result]
 RunSearch = Callable[..., Result]
@@ -249,13 +250,6 @@ def test_a_calibration_that_came_later_does_not_change_a_check_begun_without(
     assert second.directory == first.directory
     assert findings(second) == findings(first)
     assert findings(second).noise_from == "check"
-
-
-def cut(run: Path, records: int) -> None:
-    """Leave what a kill after so many records leaves of the ledger."""
-    lines = (run / LEDGER).read_bytes().splitlines(keepends=True)
-    (run / LEDGER).write_bytes(b"".join(lines[:records]))
-    (run / HEAD).unlink()
 
 
 @pytest.mark.parametrize("records", range(RECORDS))

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from objectives.files import LARGEST
 from orchestrator.cli.init import explain_file
-from orchestrator.config.document import LARGEST, as_assigned, assigned, read_document
+from orchestrator.config.document import as_assigned, assigned, read_document
 from orchestrator.config.resolve import Given, resolve
 
 Command = Callable[..., Any]
@@ -71,7 +72,7 @@ KEYS = [
     ("preset='quik'", "unknown preset 'quik'. Did you mean 'quick'?"),
     ("profile='Fast'", "unknown profile 'Fast'. Did you mean 'fast'?"),
     ("preset=3", "unknown preset '3'. Expected one of quick"),
-    ("objective='sphere'\npreset='quick'", "preset 'quick': this objective has none"),
+    ("objective='sphere'\npreset='quick'", "--preset: 'sphere' has no presets, got 'quick'"),
     ("'' = 3", "unknown key (run.toml) ''"),
     ("'a\\nb' = 3", "unknown key (run.toml)"),
     ('"\\u001b[31m" = 3', "unknown key (run.toml)"),
@@ -451,8 +452,8 @@ def make_carriage_returns(file: Path) -> None:
 
 
 NO_FILES = [
-    (no_utf8, "run.toml is no TOML file: 'utf-8' codec can't decode"),
-    (make_binary, "run.toml is no TOML file"),
+    (no_utf8, "run.toml is no text in UTF-8: 'utf-8' codec can't decode"),
+    (make_binary, "run.toml is no text in UTF-8"),
     (make_huge, "run.toml: expected 1048576 bytes at most"),
     (make_deep, "run.toml is no TOML file: maximum recursion depth exceeded"),
     (make_deeply_dotted, "run.toml: search.tier: expected tables and lists of at most 16 levels"),

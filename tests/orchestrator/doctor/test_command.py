@@ -1,8 +1,6 @@
 """`doctor` as people call it, on this very machine."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +9,7 @@ import pytest
 
 from orchestrator.doctor.finding import STATES
 from orchestrator.execution import ray_access
+from tests.imported import MAIN, imported_by
 
 if TYPE_CHECKING:
     from tests.conftest import Answer, Cli, Command
@@ -123,24 +122,9 @@ def test_what_runs_have_left_is_measured(command: "Command", run: Path) -> None:
 
 
 def test_it_imports_neither_torch_nor_ray_nor_cma_nor_numpy(cli: "Cli", tmp_path: Path) -> None:
-    (tmp_path / "look.py").write_text(
-        "import sys\nsys.argv = ['x', 'doctor', '--quick', '--json']\n"
-        "from orchestrator.cli.entry import main\n"
-        "try:\n    main()\nfinally:\n"
-        "    heavy = [m for m in ('torch', 'ray', 'cma', 'numpy') if m in sys.modules]\n"
-        "    print('heavy', heavy, file=sys.stderr)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "look.py"],
-        cwd=tmp_path,
-        env={**cli.environment, "RAY_AUTH_TOKEN": "x"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=100,
-    )
-    assert done.stderr.splitlines()[-1] == "heavy []"
-    assert orjson.loads(done.stdout)["sections"]
+    environment = {**cli.environment, "RAY_AUTH_TOKEN": "x"}
+    found = imported_by(MAIN, "doctor", "--quick", "--json", cwd=tmp_path, env=environment)
+    assert not found & {"torch", "ray", "cma", "numpy"}
 
 
 def test_what_takes_seconds_is_asked_when_there_is_time(command: "Command", tmp_path: Path) -> None:

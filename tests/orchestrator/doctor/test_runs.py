@@ -5,18 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from budgets.ledger.lock import LOCK, take_lock
+from budgets.ledger.lock import LOCK, has_open, take_lock
 from budgets.ledger.writer import BALLAST
 from orchestrator.doctor.disk import ASSUMED
-from orchestrator.doctor.runs import (
-    Holder,
-    footprint,
-    has_open,
-    holder,
-    live,
-    newest_change,
-    run_directories,
-)
+from orchestrator.doctor.runs import Holder, footprint, holder, live, newest_change, run_directories
 
 HOST = os.uname().nodename
 

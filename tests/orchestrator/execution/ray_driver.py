@@ -15,10 +15,10 @@ from typing import Any
 
 from orchestrator.execution import processes
 from orchestrator.execution.evaluate import Attempt, Slots
-from orchestrator.execution.executors import EngineError
 from orchestrator.execution.launch import Program
 from orchestrator.execution.ray_access import prepare_to_join, set_environment
 from orchestrator.execution.ray_executor import RayExecutor
+from orchestrator.execution.server import EngineError
 
 
 def main(draft: Path, where: str) -> None:

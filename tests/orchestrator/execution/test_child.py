@@ -11,7 +11,7 @@ import pytest
 from budgets.events import Status
 from objectives import registry
 from objectives.api import Context, DivergedError, Measurement, OutOfMemoryError, SetupError
-from objectives.programs.process import ProgramFailedError
+from objectives.programs.ended import ProgramFailedError
 from orchestrator.execution import attempts, child
 from orchestrator.execution.evaluate import Attempt
 

@@ -10,8 +10,10 @@ from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.execution import attempts
 from orchestrator.execution.evaluate import Attempt, Executor, Launcher, Outcome, Slots
-from orchestrator.execution.executors import EngineError, InlineExecutor, LocalExecutor
+from orchestrator.execution.executors import LocalExecutor
+from orchestrator.execution.inline import InlineExecutor
 from orchestrator.execution.launch import Program
+from orchestrator.execution.server import EngineError
 
 Make = Callable[..., Attempt]
 Eventually = Callable[..., float]

@@ -12,7 +12,7 @@ from objectives import registry
 from objectives.api import Context, Measurement
 from orchestrator.execution import attempts
 from orchestrator.execution.evaluate import Slots
-from orchestrator.execution.executors import InlineExecutor
+from orchestrator.execution.inline import InlineExecutor
 from orchestrator.execution.recovery import Unknown, recover
 
 

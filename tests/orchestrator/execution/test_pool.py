@@ -7,10 +7,11 @@ import pytest
 
 from budgets.events import Status
 from orchestrator.execution.evaluate import Attempt, Slots
-from orchestrator.execution.executors import EngineError, LocalExecutor
+from orchestrator.execution.executors import LocalExecutor
 from orchestrator.execution.launch import Program
 from orchestrator.execution.occupancy import Gpu, look_at_gpus
 from orchestrator.execution.pool import DevicePool
+from orchestrator.execution.server import EngineError
 
 Make = Callable[..., Attempt]
 GPUS = ["GPU-a", "GPU-b"]

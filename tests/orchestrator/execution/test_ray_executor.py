@@ -16,9 +16,9 @@ import pytest
 from budgets.events import Status
 from orchestrator.execution import attempts, processes
 from orchestrator.execution.evaluate import Attempt, Slots
-from orchestrator.execution.executors import EngineError
 from orchestrator.execution.launch import Program
 from orchestrator.execution.ray_executor import RayExecutor, cluster_offer, connected
+from orchestrator.execution.server import EngineError
 
 Make = Callable[..., Attempt]
 ONE = Slots(1, "cpu", "some processor", 1)

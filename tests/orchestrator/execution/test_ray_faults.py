@@ -18,11 +18,11 @@ import pytest
 from budgets.events import Status
 from orchestrator.execution import attempts
 from orchestrator.execution.evaluate import Attempt, Outcome, Slots
-from orchestrator.execution.executors import EngineError
 from orchestrator.execution.launch import Program
 from orchestrator.execution.lease import LeaseTerms
 from orchestrator.execution.ray_access import prepare_to_join, set_environment
 from orchestrator.execution.ray_executor import RayExecutor
+from orchestrator.execution.server import EngineError
 
 Make = Callable[..., Attempt]
 HERE = Path(__file__).parent

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from budgets.events import Owner, Status
+from objectives.programs.environment import MARK
 from orchestrator.execution import attempts, processes
 from orchestrator.execution.evaluate import Attempt, Outcome
 from orchestrator.execution.recovery import Unknown, Unstarted, end_if_abandoned, recover
@@ -30,7 +31,7 @@ def sleeper() -> Iterator[Callable[[str], subprocess.Popen[bytes]]]:
     started: list[subprocess.Popen[bytes]] = []
 
     def start(attempt_id: str) -> subprocess.Popen[bytes]:
-        environment = {**os.environ, processes.MARK: attempt_id}
+        environment = {**os.environ, MARK: attempt_id}
         command = [sys.executable, "-c", "print(flush=True); import time; time.sleep(600)"]
         process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE)
         assert process.stdout is not None

@@ -1,12 +1,12 @@
 """`plan` on the command line."""
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import orjson
 import pytest
+
+from tests.imported import MAIN, imported_by
 
 if TYPE_CHECKING:
     from tests.conftest import Command
@@ -62,28 +62,7 @@ def test_phase_2_takes_the_same_options(command: "Command") -> None:
 
 
 def test_a_plan_imports_no_engine_and_no_search(tmp_path: Path) -> None:
-    code = (
-        "import sys; from orchestrator.cli.entry import app;"
-        "app(['plan', 'phase1', '--objective', 'sphere', '--assume-eval-seconds', '60',"
-        "     '--gpus', '1,4'], standalone_mode=False);"
-        "print([m for m in ('torch', 'ray', 'cma') if m in sys.modules])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
-    assert done.stdout.strip().splitlines()[-1] == "[]"
+    words = ("--objective", "sphere", "--assume-eval-seconds", "60", "--gpus", "1,4")
+    imported = imported_by(MAIN, "plan", "phase1", *words, cwd=tmp_path)
+    assert not imported & {"torch", "ray", "cma"}
     assert not list(tmp_path.iterdir())
-
-
-def test_the_command_line_itself_imports_no_numpy() -> None:
-    heavy = "print([m for m in ('numpy', 'cma') if m in sys.modules])"
-    code = f"import orchestrator.cli.entry, sys; {heavy}"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
-    )
-    assert done.stdout.strip() == "[]"

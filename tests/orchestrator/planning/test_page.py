@@ -272,7 +272,7 @@ def test_power_is_imagined_where_there_is_a_verdict_and_a_noise(calibrated: Cali
     assert large.power.assumptions.knobs_that_matter == 0.5
     text = to_markdown(found)
     assert "50% of the knobs matter (as checks have shown)" in text
-    assert "| | were so much to be found | |" in text
+    assert "|  | were so much to be found |  |" in text
 
 
 def test_power_needs_a_noise() -> None:

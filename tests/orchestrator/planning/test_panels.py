@@ -27,6 +27,7 @@ from orchestrator.planning.seeds import confirmation_seeds, evaluation_seeds
 from orchestrator.records.recorded import Result
 from orchestrator.running import artifacts
 from orchestrator.watch.live import Live
+from tests.orchestrator.conftest import NobodyStops
 
 RunSearch = Callable[..., Result]
 
@@ -172,14 +173,6 @@ def test_a_go_leaves_with_0_and_a_no_go_with_4(
     found = orjson.loads(capfdbinary.readouterr().out)
     assert result.state.decided is not None
     assert found["findings"]["grade"] == result.state.decided.grade
-
-
-class NobodyStops:
-    requested = False
-    now = False
-    signum = 0
-
-    def install(self) -> None: ...
 
 
 def test_every_prefix_of_its_ledger_has_a_report(go: Result) -> None:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import orjson
 import pytest
 
+from tests.orchestrator.campaign.conftest import SEARCHES
+
 if TYPE_CHECKING:
     from tests.conftest import Command
 
@@ -157,32 +159,8 @@ def test_single_plots_are_drawn(command: "Command", searched: Path, tmp_path: Pa
     assert (tmp_path / "s.png").is_file()
 
 
-CAMPAIGN = """
-objective = "sphere"
-[training]
-dimension = 2
-noise = 0.01
-[search]
-tier = "min"
-population = 4
-[evaluation]
-assume_eval_seconds = 1.0
-[campaign]
-name = "searches"
-cell = "search"
-controls = false
-seeds = [1, 2]
-[factors.step]
-small = { "search.sigma0" = 0.05 }
-large = { "search.sigma0" = 0.3 }
-[backend]
-executor = "inline"
-workers = 1
-"""
-
-
 def test_a_campaign_of_runs_has_a_page_of_its_own(command: "Command", tmp_path: Path) -> None:
-    (tmp_path / "campaign.toml").write_text(CAMPAIGN)
+    (tmp_path / "campaign.toml").write_text(SEARCHES)
     assert command("run", "campaign.toml").code == 0
     page = command("report", "searches", "--html", "--out", "-").out
     assert "All 4 runs are settled" in page

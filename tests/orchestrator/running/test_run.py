@@ -7,20 +7,21 @@ from typing import Any
 
 import pytest
 
-from budgets.events import Event, Reserved, Settled, Status, Withdrawn
+from budgets.events import Reserved, Settled, Status, Withdrawn
 from budgets.fold import fold
 from budgets.ledger.chain import LEDGER, read
-from budgets.ledger.head import HEAD
 from budgets.ledger.writer import Ledger
 from budgets.report.model import budget_report
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.evaluate import Attempt, Outcome, Slots
-from orchestrator.execution.executors import EngineError, InlineExecutor
+from orchestrator.execution.inline import InlineExecutor
+from orchestrator.execution.server import EngineError
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.recorded import Result
 from orchestrator.running import artifacts
 from orchestrator.running.run import PlanChangedError, Run
 from orchestrator.running.session import system_clock
+from tests.ledgers import cut, events_of
 
 RunSearch = Callable[..., Result]
 Found = Callable[[Path], dict[str, Any]]
@@ -49,14 +50,6 @@ def copy_run(run: Path, root: Path) -> Path:
     return root / run.relative_to(run.parent.parent)
 
 
-def cut(run: Path, records: int, half_of_the_next: bool) -> None:
-    """Leave what a power failure after so many records leaves of the ledger."""
-    lines = (run / LEDGER).read_bytes().splitlines(keepends=True)
-    torn = lines[records][: len(lines[records]) // 2] if half_of_the_next else b""
-    (run / LEDGER).write_bytes(b"".join(lines[:records]) + torn)
-    (run / HEAD).unlink()
-
-
 @pytest.mark.parametrize(
     ("half_of_the_next", "evaluations_gone"),
     [(False, False), (False, True), (True, True)],
@@ -73,7 +66,7 @@ def test_a_run_cut_after_any_record_ends_like_the_one_that_was_never_cut(
     found: Found,
 ) -> None:
     run = copy_run(finished, tmp_path)
-    cut(run, records, half_of_the_next)
+    cut(run, records, half_of_the_next=half_of_the_next)
     if evaluations_gone or records == 0:
         shutil.rmtree(run / "eval")
 
@@ -83,12 +76,8 @@ def test_a_run_cut_after_any_record_ends_like_the_one_that_was_never_cut(
     assert result.verdict.decision == "done"
     state = result.state
     assert not state.accounts.holds
-    settled = [e for e in events(run) if isinstance(e, Settled) and e.status.final]
+    settled = [e for e in events_of(run) if isinstance(e, Settled) and e.status.final]
     assert len({(e.generation, e.candidate, e.seed) for e in settled}) == len(settled) == 16
-
-
-def events(run: Path) -> list[Event]:
-    return [record.event for record in read(run / LEDGER).records]
 
 
 def test_a_finished_run_is_only_read_when_the_command_is_repeated(
@@ -126,8 +115,8 @@ def test_an_evaluation_that_finished_unheard_is_adopted_not_paid_again(
     finished: Path, tmp_path: Path, run_search: RunSearch
 ) -> None:
     run = copy_run(finished, tmp_path)
-    last_reservation = max(n for n, e in enumerate(events(run)) if isinstance(e, Reserved))
-    cut(run, last_reservation + 1, half_of_the_next=False)
+    last_reservation = max(n for n, e in enumerate(events_of(run)) if isinstance(e, Reserved))
+    cut(run, last_reservation + 1)
 
     result = run_search(tmp_path, **NOISY)
 
@@ -140,7 +129,7 @@ def test_an_older_copy_of_the_ledger_pays_for_nothing_that_is_still_on_disk(
     finished: Path, tmp_path: Path, run_search: RunSearch, found: Found
 ) -> None:
     run = copy_run(finished, tmp_path)
-    cut(run, 12, half_of_the_next=False)  # four settled, the fifth reserved
+    cut(run, 12)  # four settled, the fifth reserved
     before = {p: p.stat().st_mtime_ns for p in run.glob("eval/*/*/*/summary.json")}
 
     state = run_search(tmp_path, **NOISY).state
@@ -155,10 +144,10 @@ def test_an_evaluation_that_vanished_is_charged_in_full_and_run_again(
     finished: Path, tmp_path: Path, run_search: RunSearch, found: Found
 ) -> None:
     run = copy_run(finished, tmp_path)
-    number = max(n for n, e in enumerate(events(run)) if isinstance(e, Reserved))
-    reserved = events(run)[number]
+    number = max(n for n, e in enumerate(events_of(run)) if isinstance(e, Reserved))
+    reserved = events_of(run)[number]
     assert isinstance(reserved, Reserved)
-    cut(run, number + 1, half_of_the_next=False)
+    cut(run, number + 1)
     shutil.rmtree(run / "eval" / attempt_place(reserved))
 
     state = run_search(tmp_path, **NOISY).state
@@ -264,7 +253,7 @@ def test_a_cap_on_device_time_stops_before_a_generation_it_cannot_pay(
 
     assert result.verdict.decision == "stop"
     assert "generation 0 is expected to need" in result.verdict.reason
-    assert not [e for e in events(result.directory) if isinstance(e, Reserved)]
+    assert not [e for e in events_of(result.directory) if isinstance(e, Reserved)]
 
 
 def test_a_cap_reached_in_mid_generation_stays_reached_and_says_so(
@@ -358,7 +347,7 @@ def test_a_cap_smaller_than_one_reservation_launches_nothing(
 
     assert result.verdict.decision == "stop"
     assert [t.rule for t in result.verdict.triggers] == ["budget"]
-    assert not [e for e in events(result.directory) if isinstance(e, Reserved)]
+    assert not [e for e in events_of(result.directory) if isinstance(e, Reserved)]
 
 
 def test_the_engine_failing_loses_nothing(

@@ -13,25 +13,25 @@ from typing import Any
 import pytest
 
 from budgets.events import SCHEMA, Opened, Reserved, Status
-from budgets.fold import fold
 from budgets.ledger import storage
 from budgets.ledger.chain import LEDGER, read
 from budgets.ledger.head import HEAD
 from budgets.ledger.lock import LOCK
 from budgets.ledger.writer import BALLAST, Clock, LedgerStorageError
 from budgets.report.model import budget_report
-from budgets.state import RunState
 from budgets.terms import Window
 from orchestrator.cli import conducting, terminal
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.evaluate import Outcome, Slots
-from orchestrator.execution.executors import InlineExecutor
+from orchestrator.execution.inline import InlineExecutor
 from orchestrator.planning.request import Confirm
 from orchestrator.records.recorded import Result
 from orchestrator.running.amend import Amendment, amend
 from orchestrator.running.run import PlanChangedError
 from orchestrator.running.session import system_clock
 from orchestrator.verification.verify import verify
+from tests.ledgers import state_of
+from tests.orchestrator.conftest import NobodyStops
 
 RunSearch = Callable[..., Result]
 Found = Callable[[Path], dict[str, Any]]
@@ -42,10 +42,6 @@ NOISY: dict[str, Any] = {
     "settings": {"noise": 0.01, "failure_rate": 0.03},
     "evaluation_seed": 6,
 }
-
-
-def state_of(directory: Path) -> RunState:
-    return fold(read(directory / LEDGER).records)
 
 
 # Forks
@@ -276,14 +272,6 @@ def test_a_pause_for_want_of_room_is_exit_8(run: Path) -> None:
     with pytest.raises(typer.Exit) as leaving:
         conducting.finish(result, NobodyStops(), Live(terminal.console(stderr=True)), as_json=False)
     assert leaving.value.exit_code == conducting.EXIT_STORAGE == 8
-
-
-class NobodyStops:
-    requested = False
-    now = False
-    signum = 0
-
-    def install(self) -> None: ...
 
 
 @pytest.mark.parametrize("records", [2, 5, 20, 38])

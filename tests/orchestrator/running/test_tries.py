@@ -13,19 +13,20 @@ import pytest
 from budgets.events import Event, Reserved, Settled, Status
 from budgets.fold import fold
 from budgets.ledger.chain import LEDGER, read
-from budgets.ledger.head import HEAD
 from budgets.state import RunState, Try
 from orchestrator.execution import processes
 from orchestrator.execution.attempts import CONFIG, STARTED, SUMMARY, Started, write_model
 from orchestrator.execution.attempts import read as read_file
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.evaluate import Attempt, Outcome, Slots
-from orchestrator.execution.executors import InlineExecutor, LocalExecutor
+from orchestrator.execution.executors import LocalExecutor
+from orchestrator.execution.inline import InlineExecutor
 from orchestrator.execution.launch import Program
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.recorded import Result
 from orchestrator.running.tries import Form, avoided, before, form, times_lighter
 from orchestrator.verification.verify import verify
+from tests.ledgers import cut, events_of
 
 RunSearch = Callable[..., Result]
 Found = Callable[[Path], dict[str, Any]]
@@ -199,12 +200,6 @@ def test_out_of_memory_in_a_calibration_is_what_it_measured(
 # Cut anywhere
 
 
-def cut(run: Path, records: int) -> None:
-    lines = (run / LEDGER).read_bytes().splitlines(keepends=True)
-    (run / LEDGER).write_bytes(b"".join(lines[:records]))
-    (run / HEAD).unlink()
-
-
 @pytest.fixture(scope="module")
 def eventful(tmp_path_factory: pytest.TempPathFactory, run_search: RunSearch) -> Path:
     """A run whose every evaluation needs two lighter tries, and one a try elsewhere too."""
@@ -225,7 +220,7 @@ def test_a_run_cut_between_tries_ends_like_the_one_that_was_never_cut(
 ) -> None:
     run = tmp_path / eventful.relative_to(eventful.parent.parent)
     shutil.copytree(eventful.parent.parent, tmp_path, dirs_exist_ok=True)
-    before = events(run)
+    before = events_of(run)
     cut(run, round(share * len(before)))
     if evaluations_gone:
         shutil.rmtree(run / "eval")
@@ -236,11 +231,7 @@ def test_a_run_cut_between_tries_ends_like_the_one_that_was_never_cut(
     assert found(run) == found(eventful)
     assert verify(run).divergence is None
     if not evaluations_gone:  # nothing is paid again: what was tried is taken up as it was
-        assert tried(events(run)) == tried(before)
-
-
-def events(run: Path) -> list[Event]:
-    return [record.event for record in read(run / LEDGER).records]
+        assert tried(events_of(run)) == tried(before)
 
 
 def tried(recorded: list[Event]) -> list[tuple[Any, ...]]:
@@ -250,7 +241,7 @@ def tried(recorded: list[Event]) -> list[tuple[Any, ...]]:
 
 def test_how_light_a_try_is_and_what_it_avoids_follow_from_the_ledger(eventful: Path) -> None:
     state = fold(read(eventful / LEDGER).records)
-    reserved = [event for event in events(eventful) if isinstance(event, Reserved)]
+    reserved = [event for event in events_of(eventful) if isinstance(event, Reserved)]
     assert len(reserved) == 49
     for event in reserved:
         config = read_file(Attempt, eventful / "eval" / attempt_place(event) / CONFIG)

@@ -2,7 +2,6 @@ import json
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
@@ -108,14 +107,3 @@ def test_it_says_in_words_where_it_is_and_how_to_tunnel(cli: "Cli", run: Path) -
     assert (
         second == f"From another machine: ssh -N -L {port}:127.0.0.1:{port} HOST, then the same.\n"
     )
-
-
-def test_other_commands_start_without_a_server() -> None:
-    code = (
-        "import sys; import orchestrator.cli.entry; "
-        "print([m for m in ('http.server', 'jinja2', 'cma', 'numpy') if m in sys.modules])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
-    )
-    assert done.stdout.strip() == "[]"

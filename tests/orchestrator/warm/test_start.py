@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 
 from budgets.events import Planned
-from budgets.fold import fold
 from budgets.ledger.chain import LEDGER, read
 from budgets.ledger.head import HEAD
 from budgets.ledger.writer import Ledger
 from budgets.report.model import recommendation
-from budgets.state import RunState
 from objectives.analytic import AnalyticObjective
 from objectives.space import Knob, SearchSpace
 from orchestrator.planning.known import KnownSettings
@@ -27,6 +25,7 @@ from orchestrator.search import Search
 from orchestrator.verification.verify import verify
 from orchestrator.warm.distribution import LEAST_STEP, MOST_STEP, learned
 from orchestrator.warm.start import carried
+from tests.ledgers import state_of
 
 if TYPE_CHECKING:
     from tests.conftest import Answer, Command
@@ -42,10 +41,6 @@ WARM: dict[str, Any] = {
     "run_id": "warm",
     "warm_start": SOURCE,
 }
-
-
-def state_of(directory: Path) -> RunState:
-    return fold(read(directory / LEDGER).records)
 
 
 @pytest.fixture(scope="session")

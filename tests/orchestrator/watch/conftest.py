@@ -1,7 +1,6 @@
 """Runs told in memory and watched, and a terminal that remembers what is on it."""
 
 import io
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -70,9 +69,6 @@ class Watched(Story):
     def compare_one(self, arm: int, seed: int, outcome: Outcome, name: Any = "finalists") -> None:
         reservation = reserved(arm, panel=name, seed=seed)
         self.say(reservation, settled(reservation, outcome, panel=name))
-
-
-Shown = Callable[..., list[str]]
 
 
 def shown(found: Snapshot, width: int = 100, height: int = 1000, **options: Any) -> list[str]:

@@ -291,11 +291,6 @@ def test_a_text_without_a_window_is_refused(tmp_path: Path) -> None:
     data.require_length(corpus, 5)
 
 
-def test_numpy_is_not_imported_before_it_is_needed() -> None:
-    code = "import sys, objectives.nanochat.text.data; sys.exit('numpy' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
 def test_what_may_not_be_kept_is_the_same_text(cache: Path, text: Path) -> None:
     with keeping(allowed=False):
         found = data.load(str(text))

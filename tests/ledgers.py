@@ -1,0 +1,34 @@
+"""A run's ledger as tests look at it, and as a death leaves it."""
+
+from pathlib import Path
+
+from budgets.events import Event
+from budgets.fold import fold
+from budgets.ledger.chain import LEDGER, read
+from budgets.ledger.head import HEAD
+from budgets.state import RunState
+
+
+def state_of(run: Path) -> RunState:
+    return fold(read(run / LEDGER).records)
+
+
+def events_of(run: Path) -> list[Event]:
+    return [record.event for record in read(run / LEDGER).records]
+
+
+def cut(
+    run: Path,
+    records: int,
+    *,
+    torn_bytes: int = 0,
+    half_of_the_next: bool = False,
+    keep_head: bool = False,
+) -> None:
+    """Leave so many records of the ledger, and so many bytes of the next, or half of it."""
+    lines = (run / LEDGER).read_bytes().splitlines(keepends=True)
+    torn = len(lines[records]) // 2 if half_of_the_next else torn_bytes
+    rest = lines[records][:torn] if torn else b""
+    (run / LEDGER).write_bytes(b"".join(lines[:records]) + rest)
+    if not keep_head:
+        (run / HEAD).unlink()
