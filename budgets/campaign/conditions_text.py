@@ -53,7 +53,7 @@ def _own(row: ConditionRow, seeds: int) -> tuple[str, ...]:
     """`6 of 8 (2 oom)`, mean and sd."""
     others = [f"{count} {status}" for status, count in row.statuses.items() if status != "ok"]
     healthy = f"{row.healthy} of {seeds}" + (f" ({', '.join(others)})" if others else "")
-    return healthy, number(row.mean), "-" if row.sd is None else f"{row.sd:.3g}"
+    return healthy, number(row.mean), number(row.sd, 3)
 
 
 def _against(row: ConditionRow, control: str) -> Comparison | None:

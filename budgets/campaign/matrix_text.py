@@ -5,6 +5,7 @@ from statistics import fmean
 
 from budgets.campaign.matrix import PAUSED, PENDING, RUNNING, Cell, Matrix
 from budgets.campaign.names import shortened
+from budgets.words import number
 
 WIDTH = 110
 """Characters of a line."""
@@ -78,7 +79,7 @@ def _legend(matrix: Matrix) -> Iterator[str]:
 def _text(cell: Cell) -> str:
     """`3.1385`, `oom`, `> 41 s`, `> 7/16`, `.`."""
     if cell.status == "ok":
-        return "ok" if cell.score is None else f"{cell.score:.5g}"
+        return number(cell.score, none="ok")
     if cell.status == RUNNING:
         if cell.planned > 1:
             return f"> {cell.settled}/{cell.planned}"

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from budgets.proxy.certificate import LEAST_CANDIDATES, Certificate
 from budgets.proxy.report import Comparison, ProxyReport
 from budgets.table import table
+from budgets.words import number
 
 
 def proxy_sentence(found: ProxyReport) -> str:
@@ -66,7 +67,7 @@ def _row(one: Comparison) -> tuple[str, ...]:
         "yes" if one.holds else "**no**",
         "-" if own.top_half is None else f"{own.top_half:.0%}",
         "-" if own.top_quarter is None else f"{own.top_quarter:.0%}",
-        "-" if own.error is None else f"{own.error:.3g}",
+        number(own.error, 3),
         f"{own.healthy} of {own.candidates}",
         "-" if own.seconds_ratio is None else f"{own.seconds_ratio:.0%}",
     )

@@ -146,7 +146,7 @@ def rung(state: RunState) -> Condition | None:
     elif found.mean is None or kept is None:
         said = "the gain could not be measured: the baseline has no score there"
     else:
-        held = f"{100 * kept:.3g}%" if kept > 0 else "nothing"
+        held = percent(kept, 3) if kept > 0 else "nothing"
         seeds = "1 seed" if found.pairs == 1 else f"{found.pairs} seeds"
         said = (
             f"the winner is {better(found.mean)} than the baseline on {seeds}: {held} of the gain "

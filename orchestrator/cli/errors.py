@@ -14,6 +14,7 @@ from budgets.ledger.lock import LedgerLockedError
 from budgets.ledger.storage import FULL
 from budgets.ledger.writer import LedgerStorageError
 from objectives.api import SetupError
+from objectives.settings import fault_in_words
 from orchestrator.cli.conducting import EXIT_CORRUPT, EXIT_STORAGE
 from orchestrator.execution.server import EngineError
 from orchestrator.records.diverged import ReplayError
@@ -87,8 +88,5 @@ def _value_of(option: Any) -> str | None:
     return None
 
 
-def _complaint(details: ErrorDetails) -> str:
-    message = details["msg"].removeprefix("Value error, ")
-    if not details["loc"]:
-        return message
-    return f"{details['loc'][-1]}: {message}, got {details['input']!r}"
+def _complaint(fault: ErrorDetails) -> str:
+    return fault_in_words(fault, str(fault["loc"][-1]) if fault["loc"] else "")

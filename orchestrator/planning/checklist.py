@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from budgets.plain import PROGRAM
-from budgets.words import duration, in_bytes
+from budgets.words import duration, in_bytes, number
 from orchestrator.planning.basis import Origin
 
 Answer = Literal["pass", "fail", "unknown"]
@@ -184,7 +184,7 @@ def _caps(facts: Facts) -> Item:
 
 
 def _need(need: Need) -> str:
-    needed = "?" if need.needed is None else f"{need.needed:.3g}"
+    needed = number(need.needed, 3, "?")
     return f"{need.name}: {needed} of {need.allowed:.3g} {need.unit}".rstrip()
 
 

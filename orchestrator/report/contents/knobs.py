@@ -69,5 +69,5 @@ def _marginals(report: Report) -> Iterator[Block]:
 def _marginal(one: Marginal) -> list[Cell]:
     stands = {True: "yes", False: "no", None: "-"}[one.stands]
     assert one.slope is not None, "only these are shown"
-    error = "-" if one.slope_error is None else f"{one.slope_error:.2g}"
+    error = number(one.slope_error, 2)
     return [plain(one.knob), f"{one.slope:+.3g}", error, stands]

@@ -54,13 +54,12 @@ def _table(report: Report) -> Iterator[Block]:
 
 def _row(one: GenerationView) -> list[str]:
     name = f"{one.number}{', short' if one.is_short else ''}{'' if one.is_told else ', unfinished'}"
-    sd = "-" if one.sd is None else f"{one.sd:.3g}"
     so_far = (number(one.best_so_far), number(one.luck_so_far))
     return [
         name,
         number(one.best),
         number(one.mean),
-        sd,
+        number(one.sd, 3),
         *so_far,
         str(one.healthy),
         str(one.failed),
