@@ -44,7 +44,9 @@ def make_directory(directory: Path) -> None:
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise LedgerStorageError(f"cannot make {directory}: {error.strerror}") from error
+        raise LedgerStorageError(
+            f"cannot make {directory}: {error.strerror}. Name another --runs-dir"
+        ) from error
 
 
 def file_system(path: Path, mounts: str | None = None) -> str:
