@@ -57,7 +57,8 @@ def range_of(axis: Axis, values: Iterable[float | None]) -> Range:
         numbers.append(0.0)
     low, high = _limits(axis, numbers, is_log)
     if is_log:
-        ends = _spread((math.log10(low), math.log10(high)), axis, 0.5)
+        first, last = (max(-299.0, min(299.0, math.log10(end))) for end in (low, high))
+        ends = _spread((first, last), axis, 0.5)
         low, high = (10 ** max(-300.0, min(300.0, end)) for end in ends)
         return Range(low, high, is_log=True)
     own = 0.5 if axis.is_whole or low == 0 else abs(low) * 0.05

@@ -4,7 +4,7 @@ import math
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from orchestrator.charts.chart import Axis
@@ -110,6 +110,8 @@ def test_logarithmic_ticks_are_within_the_range_and_told_apart(
 
 
 @given(st.lists(ANY), st.sampled_from(["linear", "log"]), ANY, ANY, st.booleans())
+@example([], "log", 1e300, None, False)
+@example([], "log", None, 7e-301, False)
 def test_every_range_is_finite_and_has_a_width(
     values: list[float | None], scale: str, low: float | None, high: float | None, zero: bool
 ) -> None:
