@@ -39,6 +39,7 @@ from budgets.proxy.certificate import paired_panel
 from budgets.sameness import compared_with, marks
 from budgets.state import Batch, Generation, Panel, RunState, Try
 from budgets.terms import Window
+from budgets.words import counted
 
 CLOCK_JUMP_MS = 5000
 """What two clocks may drift apart within a generation without anybody being told."""
@@ -400,7 +401,8 @@ def _told(state: RunState, event: GenerationTold) -> None:
 
 def _amended(state: RunState, event: Amended, at_ms: int) -> None:
     if event.generations < state.asked:
-        raise ValueError(f"{state.asked} generations are asked, it allows {event.generations}")
+        begun = counted(state.asked, "generation")
+        raise ValueError(f"{begun} are begun, and these caps pay for {event.generations} alone")
     resolved = state.plan.resolved
     if state.panel("finalists") is not None and event.generations != resolved.generations:
         raise ValueError(
@@ -413,10 +415,11 @@ def _amended(state: RunState, event: Amended, at_ms: int) -> None:
     resolved = resolved.model_copy(update={"generations": event.generations})
     if resolved.evaluations > event.caps.evaluations:
         raise ValueError(
-            f"{event.caps.evaluations} evaluations do not pay for {event.generations} generations"
+            f"{counted(event.caps.evaluations, 'evaluation')} cannot pay for "
+            f"{counted(event.generations, 'generation')}"
         )
     if event.caps.cost is not None and state.plan.price_per_device_hour == 0:
-        raise ValueError("a cap on cost needs --price-per-device-hour")
+        raise ValueError("the run began without a price, so no cap on cost can hold it")
     calendar, before = _calendar(event.caps.window, state.began_ms, at_ms), state.accounts.calendar
     if calendar is not None and before is not None:  # a clock set back gains no time here either
         calendar = before._replace(deadline_ms=calendar.deadline_ms)

@@ -75,15 +75,19 @@ class Limits(Terms):
         return self.model_copy(update={"wall_seconds": ceil(length * self.wall_seconds)})
 
 
+MOST_HOURS = 100_000
+"""Of a window: eleven years."""
+
+
 class Window(Terms):
     """When the run must be over, by the calendar: so long after it was planned, or at a moment.
 
     Evaluations must be over `margin_seconds` earlier: that time is for the last report.
     """
 
-    hours: float | None = Field(default=None, gt=0, le=100_000)
+    hours: float | None = Field(default=None, gt=0, le=MOST_HOURS)
     until: AwareDatetime | None = None
-    margin_seconds: float = Field(default=1800.0, ge=0, le=1e8)
+    margin_seconds: float = Field(default=1800.0, ge=0, le=3600 * MOST_HOURS)
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -228,6 +232,11 @@ class Inherited(Terms):
     head: str  # of its ledger, then
     new: tuple[str, ...] = ()  # knobs that it did not search
     moved: tuple[str, ...] = ()  # knobs that had another range: the value is kept, not the step
+
+    @property
+    def unlearned(self) -> tuple[str, ...]:
+        """The knobs that begin with the first step."""
+        return (*self.new, *self.moved)
 
 
 class SearchTerms(Terms):

@@ -15,7 +15,7 @@ from budgets.report.model import budget_report, recommendation
 from budgets.state import RunState
 from objectives.space import SearchSpace
 from orchestrator.records.planned import space_of
-from orchestrator.records.recommended import candidate_of
+from orchestrator.records.recommended import best_point
 from orchestrator.records.recorded import find_run
 from orchestrator.report.answer import answer
 from orchestrator.report.collect import recorded, report_of
@@ -78,7 +78,7 @@ class LoadedRun:
 
         Never those of the best score that was seen: that is luck more than anything.
         """
-        return self._knobs(candidate_of(self.state))
+        return self._knobs(best_point(self.state, compared=True))
 
     def _knobs(self, point: tuple[float, ...] | None) -> dict[str, float] | None:
         if point is None:

@@ -99,9 +99,11 @@ def write_aside(path: Path, data: bytes, *, durable: bool = True, storage: Stora
         finally:
             os.close(handle)
         storage.rename(aside, path)
-    except OSError:
+    except OSError as error:
         with suppress(OSError):
             storage.remove(aside)
+        if error.filename is not None:  # of what was asked for, not of the name in between
+            error.filename = str(path)
         raise
     if durable:
         storage.sync_directory(path.parent)

@@ -12,8 +12,9 @@ from budgets.state import RunState
 from budgets.terms import SearchTerms
 from objectives.space import SearchSpace
 from orchestrator.analysis.sensitivity import Estimate, estimate_of
-from orchestrator.checks.space import Around, stands_for
+from orchestrator.checks.space import Around
 from orchestrator.records.planned import space_of
+from orchestrator.records.recommended import best_point
 from orchestrator.search import Search, landscape_of_noise
 from orchestrator.search.landscape import Landscape, Point
 
@@ -101,7 +102,7 @@ def analyze(state: RunState, *, accept_drift: bool = False) -> Analysis:
     Raises ValueError on a run that searched nothing, or of which no generation is finished;
     ReplayError where the replay diverges.
     """
-    plan, point = state.plan, stands_for(state)
+    plan, point = state.plan, best_point(state)
     if plan.search is None:
         raise ValueError(f"{plan.run_id} is a {plan.phase}: expected a search's run")
     if point is None:

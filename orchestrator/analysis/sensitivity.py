@@ -17,8 +17,8 @@ from budgets.state import Generation, RunState
 from budgets.statistics.paired import discoveries
 from budgets.statistics.students_t import share_within, two_sided_limit
 from budgets.verdict.finalists import full_ones
-from orchestrator.checks.space import stands_for
 from orchestrator.records.planned import space_of
+from orchestrator.records.recommended import best_point
 
 Array = npt.NDArray[np.float64]
 
@@ -114,7 +114,7 @@ def estimate(
 
 def estimate_of(state: RunState) -> Estimate | None:
     """The same for a search, around what it stands for; None also before a generation is told."""
-    point = stands_for(state)
+    point = best_point(state)
     if point is None:
         return None
     names = [knob.name for knob in space_of(state.plan).knobs]

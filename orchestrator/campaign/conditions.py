@@ -160,8 +160,8 @@ def check_names(cells: Sequence[Cell]) -> None:
         other = seen.setdefault(cell.name.lower(), cell.name)
         if other is not cell.name:
             raise ValueError(
-                f"two conditions would be called {cell.name!r} (the other one is {other!r}): give "
-                "one of them another name"
+                f"conditions {other!r} and {cell.name!r} cannot be told apart: give one of them "
+                "another name, or take it away"
             )
     if len(cells) > MOST_CELLS:
         raise ValueError(f"{len(cells)} conditions: expected {MOST_CELLS} at most")

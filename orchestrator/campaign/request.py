@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from budgets.terms import Calibration, CampaignTerms, Devices, Envelope, Plan, Thresholds
-from orchestrator.checks.space import Point
-from orchestrator.planning.plan import caps_for, described, limits_for
+from orchestrator.planning.plan import plan_of
 from orchestrator.planning.request import Request, check_run_id
+from orchestrator.records.recommended import Point
 
 
 @dataclass(frozen=True)
@@ -41,24 +41,14 @@ class CampaignRequest:
                 f"--max-evals {terms.max_evals} does not pay for the campaign's {wanted} "
                 "evaluations: take fewer conditions or seeds"
             )
-        return Plan(
+        return plan_of(
+            terms,
+            devices,
+            calibration,
+            shape,
             run_id=self.name(devices.kind),
-            phase="campaign",
-            tier=None,
-            nominal=shape,
-            resolved=shape,
-            reasons=(),
-            search=None,
-            evaluation_seed=terms.evaluation_seed,
-            limits=limits_for(terms.limit_seconds, terms.stall_seconds, devices, calibration),
-            caps=caps_for(terms, wanted),
-            price_per_device_hour=terms.price_per_device_hour,
-            devices=devices,
-            calibration=calibration,
-            parent=None,
             thresholds=Thresholds.model_validate(terms.thresholds),
             campaign=self.campaign,
-            **described(terms.objective),
         )
 
     def in_words(self, plan: Plan) -> str:

@@ -15,7 +15,7 @@ from orchestrator.records.manifest import Manifest, seed_of
 from orchestrator.records.recorded import runs_of_cell
 from orchestrator.records.standing import Kind, Standing, standing_of
 
-STOPPED, UNREADABLE = "stopped", "unreadable"
+STOPPED, DAMAGED = "stopped", "damaged"
 
 WINNER, LAST_MEAN = "the winner's score on fresh seeds", "mean score of the last generation"
 """What may stand for a search: the first, where every search that is over has it."""
@@ -61,7 +61,7 @@ def known_of(place: Path, now: datetime) -> Known:
     try:
         heard = next(filter(None, map(hear, runs_of_cell(place))), None)
     except (LedgerCorruptError, ImpossibleEventError, ValueError, OSError) as error:
-        return Known(Cell(status=UNREADABLE, note=str(error)), {})
+        return Known(Cell(status=DAMAGED, note=str(error)), {})
     if heard is None:
         return Known(Cell(status=PENDING), {})
     if heard.state.plan.campaign is not None:
@@ -77,7 +77,7 @@ def _of_training(heard: Heard, now: datetime) -> Known:
         cell = cells[0]
         return Known(cell, {} if cell.score is None else {"score": cell.score})
     return Known(
-        Cell(status=UNREADABLE, note=f"a campaign of {len(cells)} cells in the place of one"), {}
+        Cell(status=DAMAGED, note=f"a campaign of {len(cells)} cells in the place of one"), {}
     )
 
 

@@ -6,24 +6,22 @@ from random import Random
 from budgets.proxy.certificate import LEAST_CANDIDATES
 from budgets.report.model import recommendation
 from budgets.state import RunState
-from budgets.terms import Calibration, Caps, Devices, Envelope, Parent, Plan
-from orchestrator.checks.space import Point
+from budgets.terms import Calibration, Devices, Envelope, Plan
+from orchestrator.checks.space import Centre
 from orchestrator.planning.known_knobs import check_family
-from orchestrator.planning.plan import caps_for, described, limits_for, short_hash
+from orchestrator.planning.plan import plan_of, short_hash
 from orchestrator.planning.proxy import check_population, proxy_terms
 from orchestrator.planning.request import Request
+from orchestrator.records.recommended import Point
 
 SIGMA = 0.1
 """Of each knob's range: how far around the baseline candidates lie, where no run says."""
 
 
 @dataclass(frozen=True)
-class Near:
+class Near(Centre):
     """Where a run's search stands: what it recommends, and its last step size."""
 
-    run_id: str
-    head: str  # of that run's ledger
-    centre: Point
     sigma: float
 
 
@@ -56,51 +54,33 @@ class ProxyCheckRequest:
 
     def name(self, kind: str) -> str:
         """The check's id. What was asked decides it, so the same command finds the same check."""
-        terms, around = self.terms, self.near
-        asked = (
-            self.fraction,
-            self.candidates,
-            self.seeds,
-            terms.evaluation_seed,
-            terms.limit_seconds,
-            terms.stall_seconds,
-            terms.max_evals,
-            terms.max_device_hours,
-            terms.max_hours,
-            terms.max_cost,
-            terms.window,
-            terms.price_per_device_hour,
-            None if around is None else (around.run_id, around.centre, around.sigma),
-        )
+        near, terms = self.near, self.terms
+        where = None if near is None else (near.run_id, near.centre, near.sigma)
+        asked = (self.fraction, self.candidates, self.seeds, *terms.within, where)
         return f"proxy-{check_family(terms.objective, kind)}-{short_hash(repr(asked))}"
 
     def plan(self, devices: Devices, calibration: Calibration | None) -> Plan:
-        """The plan of a proxy check: one generation in full, its candidates short beside it.
+        """One generation in full, its candidates short beside it.
 
-        Raises ValueError where a cap on evaluations does not pay for both.
+        Raises ValueError where a cap on evaluations, of which the full ones are half, does not pay
+        for both.
         """
-        terms, around = self.terms, self.near
         check_population(self.candidates)
+        terms = self.terms
         shape = Envelope(population=self.candidates, generations=1, seeds_per_candidate=self.seeds)
-        return Plan(
+        if terms.max_evals is not None and terms.max_evals < 2 * shape.evaluations:
+            raise ValueError(
+                f"--max-evals {terms.max_evals} does not pay for the {2 * shape.evaluations} "
+                "evaluations of a comparison"
+            )
+        return plan_of(
+            terms,
+            devices,
+            calibration,
+            shape,
             run_id=self.name(devices.kind),
-            phase="check",
-            tier=None,
-            nominal=shape,
-            resolved=shape,
-            reasons=(),
-            search=None,
-            evaluation_seed=terms.evaluation_seed,
-            limits=limits_for(terms.limit_seconds, terms.stall_seconds, devices, calibration),
-            caps=_caps(terms, shape.evaluations),
-            price_per_device_hour=terms.price_per_device_hour,
-            devices=devices,
-            calibration=calibration,
-            parent=None
-            if around is None
-            else Parent(run_id=around.run_id, head=around.head, device_ms=0, open_ms=0),
+            parent=None if self.near is None else self.near.parent,
             proxy=proxy_terms(terms.objective, self.fraction, calibration),
-            **described(terms.objective),
         )
 
     def in_words(self, plan: Plan) -> str:
@@ -128,13 +108,3 @@ def near(state: RunState) -> Near:
     if point is None or told is None:
         raise ValueError(f"{plan.run_id} recommends nothing: there is nowhere to look")
     return Near(plan.run_id, state.head, point, told.sigma)
-
-
-def _caps(terms: Request, evaluations: int) -> Caps:
-    """On full evaluations, of which a cap on all of them pays for half."""
-    both, most = 2 * evaluations, terms.max_evals
-    if most is not None and most < both:
-        raise ValueError(
-            f"--max-evals {most} does not pay for the {both} evaluations of a comparison"
-        )
-    return caps_for(terms, evaluations)

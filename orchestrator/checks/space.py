@@ -5,29 +5,36 @@ from dataclasses import dataclass
 from math import copysign
 from typing import Protocol
 
-from budgets.report.model import recommendation
-from budgets.state import RunState
 from budgets.terms import Calibration, Devices, Envelope, Parent, Plan
-from budgets.verdict.finalists import stood_for
 from objectives.space import Knob, SearchSpace
 from orchestrator.planning.known_knobs import check_family
-from orchestrator.planning.plan import caps_for, described, limits_for, short_hash
+from orchestrator.planning.plan import caps_for, plan_of, short_hash
 from orchestrator.planning.request import Request
-
-Point = tuple[float, ...]
+from orchestrator.records.recommended import Point
 
 CHECK_SEEDS = 8
 LEAST_SEEDS = 2  # a spread needs two
 
 
 @dataclass(frozen=True)
-class Around:
-    """What a check compares with instead of the baseline: a run's recommendation."""
+class Centre:
+    """Where a check looks instead of at the baseline: what a run recommends."""
 
     run_id: str
     head: str  # of that run's ledger
     centre: Point
-    steps: tuple[float, ...]  # how far each knob goes to either side, of its range
+
+    @property
+    def parent(self) -> Parent:
+        """That run, of which the check pays nothing."""
+        return Parent(run_id=self.run_id, head=self.head, device_ms=0, open_ms=0)
+
+
+@dataclass(frozen=True)
+class Around(Centre):
+    """What a check compares with: where a run stands, and a step to either side of it."""
+
+    steps: tuple[float, ...]  # how far each knob goes, of its range
 
 
 class Check(Protocol):
@@ -77,54 +84,31 @@ class CheckRequest:
 
     def name(self, kind: str) -> str:
         """The check's id. What was asked decides it, so the same command finds the same check."""
-        terms = self.terms
-        asked = (
-            *self.names(),
-            self.seeds,
-            terms.evaluation_seed,
-            terms.limit_seconds,
-            terms.stall_seconds,
-            terms.max_evals,
-            terms.max_device_hours,
-            terms.max_hours,
-            terms.max_cost,
-            terms.window,
-            terms.price_per_device_hour,
-        )
-        family = check_family(terms.objective, kind)
+        asked = (*self.names(), self.seeds, *self.terms.within)
+        family = check_family(self.terms.objective, kind)
         if (around := self.around) is None:
             return f"{family}-{short_hash(repr(asked))}"
         looked = (*asked, around.run_id, around.centre, around.steps)
         return f"analyze-{family}-{short_hash(repr(looked))}"
 
     def plan(self, devices: Devices, calibration: Calibration | None) -> Plan:
-        """The plan of a check: one generation, every point on the same seeds.
+        """One generation, every point on the same seeds.
 
-        A cap on evaluations leaves it fewer seeds. Raises ValueError where that is too few. The run
-        whose recommendation it looks around is its parent, of which it pays nothing.
+        A cap on evaluations leaves it fewer seeds. Raises ValueError where that is too few.
         """
-        terms, around = self.terms, self.around
-        points = len(self.points())
+        terms, points = self.terms, len(self.points())
         nominal = Envelope(population=points, generations=1, seeds_per_candidate=self.seeds)
         resolved, reasons = _affordable(nominal, terms.max_evals)
-        return Plan(
+        return plan_of(
+            terms,
+            devices,
+            calibration,
+            resolved,
             run_id=self.name(devices.kind),
-            phase="check",
-            tier=None,
             nominal=nominal,
-            resolved=resolved,
             reasons=reasons,
-            search=None,
-            evaluation_seed=terms.evaluation_seed,
-            limits=limits_for(terms.limit_seconds, terms.stall_seconds, devices, calibration),
             caps=caps_for(terms, terms.max_evals or resolved.evaluations),
-            price_per_device_hour=terms.price_per_device_hour,
-            devices=devices,
-            calibration=calibration,
-            parent=None
-            if around is None
-            else Parent(run_id=around.run_id, head=around.head, device_ms=0, open_ms=0),
-            **described(terms.objective),
+            parent=None if self.around is None else self.around.parent,
         )
 
     def in_words(self, plan: Plan) -> str:
@@ -153,14 +137,6 @@ def points_around(space: SearchSpace, names: Sequence[str], around: Around) -> t
         return [side for side in sides if side is not None]
 
     return _one_at_a_time(space, names, centre, either_side)
-
-
-def stands_for(state: RunState) -> Point | None:
-    """The point that a check around a search looks around; None before a generation is told.
-
-    What is recommended; where that is nothing, what the search stood for at last.
-    """
-    return recommendation(state) or stood_for(state)
 
 
 def _one_at_a_time(

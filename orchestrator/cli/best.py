@@ -161,7 +161,7 @@ def carry_out(found: Best, terms: Request, wish: Wish, how: Conduct) -> None:
     recorded = recorded_plan(run_directory(how.root, "campaign", request.campaign.name))
     if recorded is None:
         _refuse_what_is_not_recommended(found, wish)
-        refuse_the_past(terms.window, system_clock())
+        refuse_the_past(terms.window, system_clock().now())
     else:
         request, is_moved = taken_up(request, recorded)
         found = since(found) if is_moved else found

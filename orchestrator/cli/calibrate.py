@@ -18,12 +18,12 @@ from orchestrator.cli.terminal import print_json
 from orchestrator.config.asked import Conduct, conduct_of
 from orchestrator.config.sections import MOST_SEEDS
 from orchestrator.planning.calibrations import CALIBRATION_SEEDS
+from orchestrator.planning.request import Overrides
 from orchestrator.records.recorded import Result
-from orchestrator.running.follow import Overrides
 from orchestrator.running.sweep import LEAST_EVALUATIONS
 
 
-@taking(PLACE, CONFIG, TUNED, MACHINE)
+@taking(CONFIG, PLACE, TUNED, MACHINE)
 def calibrate(
     context: Context,
     seeds: Annotated[

@@ -26,12 +26,11 @@ from orchestrator.execution.engine import devices_of
 from orchestrator.execution.evaluate import Slots
 from orchestrator.planning.calibrations import CALIBRATION_SEEDS
 from orchestrator.planning.plan import calibration_plan, search_plan
-from orchestrator.planning.request import Request, run_directory, run_name
+from orchestrator.planning.request import Overrides, Request, run_directory, run_name
 from orchestrator.records.manifest import source_of
 from orchestrator.records.recorded import Result, recorded_state
 from orchestrator.report.campaign_picture import draw_beside
 from orchestrator.running import artifacts
-from orchestrator.running.follow import Overrides
 from orchestrator.running.session import Session
 from orchestrator.watch.live import Live
 

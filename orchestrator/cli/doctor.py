@@ -16,7 +16,7 @@ from orchestrator.doctor.text import to_markdown
 EXIT_MISSING = 2
 
 
-@taking(keys("search.tier"), PLACE, CONFIG, TUNED, MACHINE)
+@taking(CONFIG, keys("search.tier"), PLACE, TUNED, MACHINE)
 def doctor(
     context: Context,
     quick: Annotated[

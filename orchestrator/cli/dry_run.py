@@ -13,7 +13,7 @@ from orchestrator.dry_run.start import dry_run, imagined, knobs_given
 from orchestrator.dry_run.text import as_dict, to_lines
 
 
-@taking(keys("runs_dir"), CONFIG, TUNED, keys("backend.device", "backend.threads", panel="Machine"))
+@taking(CONFIG, keys("runs_dir"), TUNED, keys("backend.device", "backend.threads", panel="Machine"))
 def show_dry_run(
     context: Context,
     knobs: Annotated[

@@ -5,28 +5,20 @@ import signal
 import sys
 from contextlib import suppress
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
-from budgets.fold import ImpossibleEventError
-from budgets.ledger.chain import LedgerCorruptError
-from budgets.ledger.lock import LedgerLockedError
-from budgets.ledger.storage import FULL
-from budgets.ledger.writer import LedgerStorageError
 from budgets.plain import printable
-from objectives.api import SetupError
 from objectives.keeping import keeping
-from objectives.settings import fault_in_words
 from orchestrator.cli.analyze import analyze
 from orchestrator.cli.best import best
 from orchestrator.cli.calibrate import calibrate
 from orchestrator.cli.compare import compare
-from orchestrator.cli.conducting import EXIT_CORRUPT, EXIT_SIGNAL, EXIT_STORAGE
+from orchestrator.cli.conducting import EXIT_SIGNAL
 from orchestrator.cli.doctor import doctor
 from orchestrator.cli.dry_run import show_dry_run
+from orchestrator.cli.errors import EXIT_BY_ERROR, exit_code, in_words
 from orchestrator.cli.explain import explain
 from orchestrator.cli.given import file_command, search_command
 from orchestrator.cli.history import history
@@ -45,12 +37,7 @@ from orchestrator.cli.space import spaces
 from orchestrator.cli.status import status
 from orchestrator.cli.terminal import print_json
 from orchestrator.cli.track import track
-from orchestrator.execution.server import EngineError
-from orchestrator.records.diverged import ReplayError
 from orchestrator.version import version
-
-EXIT_BAD_INPUT = 2
-EXIT_LOCKED, EXIT_ENGINE = 5, 7
 
 app = Program(
     add_completion=False,
@@ -149,23 +136,6 @@ proving(epilog=examples("verify", "verify min-nanochat-s1"))(verify)
 app.add_typer(ledgers, name="ledger", rich_help_panel="Change and prove")
 
 
-_ParserError: type[Exception] = typer.BadParameter.__mro__[1]
-"""What the parser raises on a command line it does not understand; typer exports subclasses."""
-
-_EXIT_BY_ERROR: dict[type[Exception], int] = {
-    ValueError: EXIT_BAD_INPUT,
-    _ParserError: EXIT_BAD_INPUT,
-    SetupError: EXIT_BAD_INPUT,
-    LedgerLockedError: EXIT_LOCKED,
-    LedgerCorruptError: EXIT_CORRUPT,
-    ImpossibleEventError: EXIT_CORRUPT,
-    ReplayError: EXIT_CORRUPT,
-    EngineError: EXIT_ENGINE,
-    LedgerStorageError: EXIT_STORAGE,
-    OSError: EXIT_STORAGE,
-}
-
-
 def main() -> None:
     """The entry point: one clear line for every error, and its exit code."""
     for stream in (sys.stdout, sys.stderr):
@@ -174,9 +144,9 @@ def main() -> None:
     try:
         with keeping(allowed=False):  # but where something is evaluated
             sys.exit(app(standalone_mode=False) or 0)
-    except tuple(_EXIT_BY_ERROR) as error:
-        code = next(code for kind, code in _EXIT_BY_ERROR.items() if isinstance(error, kind))
-        if message := printable(_in_words(error)):
+    except tuple(EXIT_BY_ERROR) as error:
+        code = exit_code(error)
+        if message := printable(in_words(error)):
             if "--json" in sys.argv:
                 with suppress(OSError):  # a full disk may be the error
                     print_json({"error": message, "exit_code": code})
@@ -185,44 +155,3 @@ def main() -> None:
     except KeyboardInterrupt:
         print("Interrupted.", file=sys.stderr)
         sys.exit(EXIT_SIGNAL + signal.SIGINT)
-
-
-def _in_words(error: Exception) -> str:
-    """One line; of a model's complaints each with its option and what came."""
-    if isinstance(error, OSError) and error.errno in FULL:
-        return f"{error}. Make room and repeat the command; nothing paid is lost"
-    if isinstance(error, _ParserError):
-        return _of_parser(error)
-    if isinstance(error, OSError) and error.filename is not None:
-        path = error.filename2 or error.filename
-        way_on = "Move it away, or name another --runs-dir or --out"
-        return f"cannot use {path}: {error.strerror}. {way_on}"
-    if not isinstance(error, ValidationError):
-        return str(error)
-    return "; ".join(_complaint(details) for details in error.errors())
-
-
-def _of_parser(error: Any) -> str:
-    if type(error).__name__ == "NoArgsIsHelpError":
-        return ""  # the help has been shown: there is no more to say
-    message = " ".join(error.format_message().split()).replace("Value error, ", "").rstrip(".")
-    came = _value_of(getattr(error, "param", None))
-    command = error.ctx.command_path if error.ctx else "orchestrator"
-    got = "" if came is None or repr(came) in message else f", got {came!r}"
-    return f"{message}{got}. See: {command} --help"
-
-
-def _value_of(option: Any) -> str | None:
-    """What the command line gave an option, as far as it can be told."""
-    words = sys.argv[1:]
-    for name in getattr(option, "opts", ()):
-        for word, following in zip(words, [*words[1:], None], strict=True):
-            if word == name:
-                return following
-            if word.startswith(f"{name}="):
-                return word.removeprefix(f"{name}=")
-    return None
-
-
-def _complaint(fault: ErrorDetails) -> str:
-    return fault_in_words(fault, str(fault["loc"][-1]) if fault["loc"] else "")

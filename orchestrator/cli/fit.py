@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from budgets.calibration import measure
 from budgets.plain import printable
@@ -21,12 +21,12 @@ from orchestrator.planning.choice import Choice, Room, Wanted
 from orchestrator.planning.fit import best, choices, too_short
 from orchestrator.planning.fit_text import to_markdown
 from orchestrator.planning.lost import Lost
-from orchestrator.planning.plan import Succession
 from orchestrator.planning.profiles import current_profile, profile_reports
 from orchestrator.planning.request import Request
 from orchestrator.planning.times import Times, times_here
-from orchestrator.running.follow import follow, foreseen
-from orchestrator.warm import start as warm
+from orchestrator.report.written import named_file
+from orchestrator.running.session import refuse_the_past
+from orchestrator.warm.succession import foreseen
 
 
 @dataclass(frozen=True)
@@ -47,16 +47,12 @@ def fitting_of(fit: bool, file: Path | None, number: int | None) -> Fitting | No
 
 
 def room_of(request: Request, now: datetime) -> Room:
-    """The time that a request leaves for evaluations. Raises ValueError where it says none."""
+    """The time that a request leaves for evaluations. Raises ValueError where there is none."""
     window, hours = request.window, request.max_hours
+    refuse_the_past(window, now)
     rooms = []
     if window is not None:
         whole, margin = window.hours_from(now), window.margin_seconds / 3600
-        if whole <= margin:
-            raise ValueError(
-                f"--window: expected more than the --safety-margin of {60 * margin:g} minutes "
-                f"ahead, got {60 * whole:g} minutes"
-            )
         text = f"a window of {duration(3600 * whole)} less {duration(3600 * margin)}"
         rooms.append(Room(whole - margin, "--window", text))
     if hours is not None:
@@ -77,7 +73,7 @@ def fit_phase(asked: Asked, fitting: Fitting) -> None:
         devices,
         times,
         room,
-        _succession(asked, devices.kind),
+        foreseen(root, request, devices.kind),
         calibrated=lambda objective: _calibrated(root, objective, devices),
         spread=_spread,
     )
@@ -100,16 +96,6 @@ def fit_phase(asked: Asked, fitting: Fitting) -> None:
         print_line(printable(f"Note: {note}."))
     if changes is not None:
         print_line(printable(changes) if changes else f"{fitting.file} says so already.")
-
-
-def _succession(asked: Asked, kind: Literal["cpu", "cuda"]) -> Succession | None:
-    """What the run would take over from another one, if it does."""
-    root, request = asked.conduct.root, asked.request
-    if request.follows is not None:
-        return foreseen(follow(root, request, kind), request)
-    if request.warm_start is not None:
-        return warm.foreseen(warm.find_start(root, request), request)
-    return None
 
 
 def _with_gaps(root: Path, asked: Asked, devices: Devices) -> Times:
@@ -152,7 +138,7 @@ def _applied(asked: Asked, fitting: Fitting, found: list[Choice], room: Room) ->
             raise ValueError(f"--choice {fitting.number}: {choice.idea.what} does not fit")
     if choice is None:
         raise ValueError(f"--out: {too_short(found, room)}")
-    before = apply.read(path)
+    before = apply.read(named_file("--out", path))
     if before and asked.resolved.file != path:
         raise ValueError(
             f"--out: {path} is there, and this plan knows nothing of what it says: plan with "

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from typer import Context
 
 from budgets.plain import PROGRAM
+from budgets.rules.triggers import RULES
 from objectives import secrets
 from orchestrator.cli.options import (
     CONFIG,
@@ -129,8 +130,17 @@ def overrides_of(
             "--reason goes on record with --override (which rule may the run pass?) or calibrate "
             "--again"
         )
+    for_record(reason)
+    for rule in rules or ():
+        if rule not in RULES:
+            raise ValueError(f"--override {rule}: expected one of {', '.join(RULES)}")
+    return tuple((rule, reason) for rule in rules or ())
+
+
+def for_record(reason: str) -> str:
+    """The reason as it is. Raises ValueError on what no ledger should keep."""
     if not reason.isprintable() or secrets.redacted(reason, {}) != reason:
         raise ValueError(
             f"--reason goes on record: expected one printable line without secrets, got {reason!r}"
         )
-    return tuple((rule, reason) for rule in rules or ())
+    return reason

@@ -13,6 +13,7 @@ from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.config import explain
 from orchestrator.config.asked import request_of
 from orchestrator.config.resolve import Resolved
+from orchestrator.report.written import named_file
 
 Template = Literal[
     "smoke",
@@ -49,8 +50,7 @@ def init(
         return
     if out.exists() or out.is_symlink():
         raise ValueError(f"--out {out}: there is something already; name another file")
-    if not str(out).isprintable() or not out.parent.is_dir():
-        raise ValueError(f"--out: expected a file's name in a directory there is, got {str(out)!r}")
+    named_file("--out", out)
     text = text.replace("THIS-FILE", str(out))
     write_aside(out, text.encode())
     if as_json:

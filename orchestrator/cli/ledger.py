@@ -12,8 +12,9 @@ from budgets.ledger.head import read_mark, records_lost
 from budgets.ledger.storage import unused
 from budgets.plain import printable
 from budgets.report.model import budget_report
+from budgets.words import counted
 from orchestrator.cli.conducting import EXIT_CORRUPT
-from orchestrator.cli.given import resolved_of
+from orchestrator.cli.given import for_record, resolved_of
 from orchestrator.cli.options import (
     CAPS,
     DEFAULT_ROOT,
@@ -30,6 +31,7 @@ from orchestrator.config.asked import window_of
 from orchestrator.records.export import Format
 from orchestrator.records.export import export as export_run
 from orchestrator.records.recorded import find_run, load_state
+from orchestrator.report.written import named_file
 from orchestrator.running.amend import Amendment
 from orchestrator.running.amend import amend as amend_run
 from orchestrator.running.session import system_clock
@@ -129,6 +131,8 @@ def export(
     """
     if kind == "parquet" and out is None:
         raise ValueError("--format parquet: say which file with --out, it is not for terminals")
+    if out is not None:
+        named_file("--out", out)
     data = export_run(load_state(find_run(run, root)), kind, out)
     if out is None:
         write_bytes(data)
@@ -150,7 +154,7 @@ def amend(
     """
     directory, caps = find_run(run, root), resolved_of(context).budget
     amendment = Amendment(
-        reason=reason,
+        reason=for_record(reason),
         evaluations=caps.max_evals,
         device_hours=caps.max_device_hours,
         hours=caps.max_hours,
@@ -162,6 +166,7 @@ def amend(
     if as_json:
         print_json({"directory": str(directory), **report.model_dump()})
         return
-    print_line(f"{directory}: amended. {state.plan.resolved.generations} generations are planned.")
+    planned = counted(state.plan.resolved.generations, "generation")
+    print_line(f"{directory}: amended. Planned: {planned}.")
     print_line(report.sentence)
     print_line("Repeat the command that began it to go on.")

@@ -7,6 +7,7 @@ from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any
 
+from pydantic import ValidationError
 from typer import Argument, BadParameter, Option
 
 from orchestrator.config.flags import FLAGS
@@ -16,6 +17,11 @@ Command = Callable[..., None]
 Options = tuple[Parameter, ...]
 
 DEFAULT_ROOT = Path(Top().runs_dir)
+
+PANELS = (
+    *(None, "What is tuned", "Search", "Budget", "Verdict", "Rules", "Evaluations", "Machine"),
+)
+"""What `--help` shows together, in this order."""
 
 
 def taking(*groups: Options) -> Callable[[Command], Command]:
@@ -29,12 +35,18 @@ def taking(*groups: Options) -> Callable[[Command], Command]:
             command(**{name: given[name] for name in own})
 
         every = [*own.values(), *(option for group in groups for option in group)]
-        last = [p.replace(kind=Parameter.KEYWORD_ONLY) for p in every]
-        last.sort(key=lambda p: p.name == "as_json")
-        taken.__signature__ = Signature(last)  # type: ignore[attr-defined]  # where typer looks
+        options = [option.replace(kind=Parameter.KEYWORD_ONLY) for option in every]
+        options.sort(key=_place)
+        taken.__signature__ = Signature(options)  # type: ignore[attr-defined]  # where typer looks
         return taken
 
     return of
+
+
+def _place(option: Parameter) -> tuple[int, bool]:
+    """Where `--help` has it, `--json` last of what has no title."""
+    info = getattr(option.annotation, "__metadata__", (None,))[0]
+    return PANELS.index(getattr(info, "rich_help_panel", None)), option.name == "as_json"
 
 
 def named(key: str) -> str:
@@ -64,16 +76,17 @@ def _beside(name: str, annotation: Any, default: Any = None) -> Parameter:
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def _root(path: Path) -> Path:
-    """`--runs-dir`: as a shell gives an unset variable, or unprintable, it is nobody's wish."""
-    if path == Path() or not str(path).isprintable():
-        raise BadParameter(f"expected a directory's name, got {str(path)!r}")
-    return path
+def _root(name: str | Path) -> Path:
+    """`--runs-dir`, checked as the key is."""
+    try:
+        return Path(Top(runs_dir=str(name)).runs_dir)
+    except ValidationError:
+        raise BadParameter(f"expected a directory's name, got {str(name)!r}") from None
 
 
 Root = Annotated[
     Path,
-    Option("--runs-dir", callback=_root, metavar="DIR", help=FLAGS["runs_dir"].flag.help),
+    Option("--runs-dir", parser=_root, metavar="DIR", help=FLAGS["runs_dir"].flag.help),
 ]
 Json = Annotated[bool, Option("--json", help="Print one JSON document instead of text.")]
 RunName = Annotated[

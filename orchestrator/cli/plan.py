@@ -20,10 +20,8 @@ from orchestrator.config.asked import Asked
 from orchestrator.execution.engine import devices_of
 from orchestrator.execution.evaluate import Slots
 from orchestrator.planning.circumstances import circumstances
-from orchestrator.planning.plan import Succession
 from orchestrator.planning.request import Request
-from orchestrator.running.follow import follow, foreseen
-from orchestrator.warm import start as warm
+from orchestrator.warm.succession import predecessor
 
 if TYPE_CHECKING:
     from orchestrator.planning.page import Circumstances, Page
@@ -44,9 +42,8 @@ def plan_phase(asked: Asked, wanted: Wanted) -> None:
     from orchestrator.planning.page import page_of, with_power  # imports numpy
 
     warnings = list(asked.request.objective.preflight())
-    succession, notes, more = _succession(asked)
-    under, unread = _circumstances(asked, succession)
-    warnings += [*more, *unread]
+    under, notes, more = _circumstances(asked)
+    warnings += more
     tiers = (asked.request.tier,) if asked.tier_given else get_args(Tier)
     page = page_of(asked.request, under, tiers, wanted.counts)
     if wanted.power:
@@ -62,25 +59,18 @@ def plan_phase(asked: Asked, wanted: Wanted) -> None:
         print(printable(f"Warning: {warning}."))
 
 
-def _succession(asked: Asked) -> tuple[Succession | None, tuple[str, ...], tuple[str, ...]]:
-    """What the search takes over from another run; notes and warnings about that."""
-    if asked.request.follows is not None:
-        devices = devices_of(asked.conduct.engine.slots())
-        followed = follow(asked.conduct.root, asked.request, devices.kind)
-        return foreseen(followed, asked.request), (), tuple(followed.objections.values())
-    if asked.request.warm_start is not None:
-        start = warm.find_start(asked.conduct.root, asked.request)
-        return warm.foreseen(start, asked.request), start.notes, ()
-    return None, (), ()
-
-
-def _circumstances(
-    asked: Asked, succession: Succession | None
-) -> "tuple[Circumstances, tuple[str, ...]]":
+def _circumstances(asked: Asked) -> "tuple[Circumstances, tuple[str, ...], tuple[str, ...]]":
+    """What the plan is made under; notes and warnings about that."""
+    root, request = asked.conduct.root, asked.request
     devices = devices_of(asked.conduct.engine.slots())
-    return circumstances(
-        asked.conduct.root, asked.request.objective, devices, asked.assumed_seconds, succession
+    earlier = predecessor(root, request, devices.kind)
+    succession = None if earlier is None else earlier.foreseen(request)
+    under, unread = circumstances(
+        root, request.objective, devices, asked.assumed_seconds, succession
     )
+    if earlier is None:
+        return under, (), unread
+    return under, earlier.notes, (*earlier.objections.values(), *unread)
 
 
 def page_of_calibration(root: Path, objective: Objective, slots: Slots) -> "Page":

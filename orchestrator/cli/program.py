@@ -11,11 +11,13 @@ from budgets.plain import PROGRAM
 
 
 class _Command(TyperCommand):
-    """Shows each option by its first spelling: the others are of before, and are read as well."""
+    """Shows what is not hidden, each by its first spelling: the others are of before."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         shown = copy(self)
-        shown.params = [copy(option) for option in self.params]
+        shown.params = [
+            copy(option) for option in self.params if not getattr(option, "hidden", False)
+        ]
         for option in shown.params:
             option.opts = option.opts[:1]
         super(_Command, shown).format_help(ctx, formatter)

@@ -15,7 +15,7 @@ from orchestrator.cli.options import DEFAULT_ROOT, Json, Root, RunName
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.records.recorded import find_run, load_state
 from orchestrator.report.campaign_picture import PICTURE
-from orchestrator.report.written import STDOUT, named_place, own_reports
+from orchestrator.report.written import STDOUT, named_file, named_place, own_reports
 from orchestrator.running import artifacts
 from orchestrator.running.session import system_clock
 
@@ -65,6 +65,7 @@ def report(
         named_place(out, form)  # before the time it takes to fill it
     board = find_board(run, root, system_clock().now())
     if plot is not None:
+        named_file("--plot", plot)
         draw_board(board, plot)
     if board is not None and board.is_of_runs:
         if any(drawn.values()):

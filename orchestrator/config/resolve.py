@@ -144,7 +144,7 @@ def _layered(given: Given) -> tuple[Values, dict[str, str]]:
     for kind, known in (("preset", names.presets), ("profile", names.profiles)):
         if (name := above.get(kind)) is not None:
             if not isinstance(name, str) or name not in known:
-                raise _no_such(kind, name, known)
+                raise _no_such(kind, name, known, objective)
             lay(f"{kind} {name}", {f"{TRAINING}.{key}": v for key, v in known[name].items()})
     lay(f"file {given.file}", document)
     lay("--set", asked)
@@ -155,9 +155,9 @@ def _layered(given: Given) -> tuple[Values, dict[str, str]]:
     return values, sources
 
 
-def _no_such(kind: str, name: Any, known: Mapping[str, Any]) -> ValueError:
+def _no_such(kind: str, name: Any, known: Mapping[str, Any], objective: Any) -> ValueError:
     if not known:
-        return ValueError(f"{kind} {shown(name)}: this objective has none")
+        return ValueError(f"--{kind}: {shown(objective)} has no {kind}s, got {shown(name)}")
     return unknown(kind, name if isinstance(name, str) else shown(name), known)
 
 

@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
@@ -20,6 +21,9 @@ ExecutorKind = Literal["ray", "local", "inline"]
 HOST_MEMORY_SHARE = 0.9  # of the machine's memory, for all evaluations together
 
 
+_ADDRESS = re.compile(r"|local|auto|.+:[0-9]+")
+
+
 @dataclass(frozen=True)
 class Engine:
     """How evaluations are run: which executor, on which devices."""
@@ -34,6 +38,10 @@ class Engine:
     def __post_init__(self) -> None:
         if self.address is not None and self.kind != "ray":
             raise ValueError(f"--address joins a Ray cluster, --executor {self.kind} has none")
+        if self.address is not None and not _ADDRESS.fullmatch(self.address):
+            raise ValueError(
+                f"--address: expected HOST:PORT such as head:6379, or auto, got {self.address!r}"
+            )
 
     def slots(self) -> Slots:
         """What may run at once here. Raises ValueError when more is asked for than there is."""

@@ -75,7 +75,7 @@ def reach(address: str) -> None:
     try:
         with socket.create_connection((host.strip("[]"), int(port)), timeout=3.0):
             return
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, OverflowError) as error:
         raise EngineError(
             f"no Ray control service answers at {address} ({error}): is it running there "
             f"(ray start --head), and is this its HOST:PORT (6379 by default)?"

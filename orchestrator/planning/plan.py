@@ -70,27 +70,58 @@ def search_plan(
     source = None if succession is None else succession.source
     confirmation = confirmation_for(request, source)
     no_go = why_no_go(sizing.resolved, confirmation, thresholds)
-    return Plan(
+    return plan_of(
+        request,
+        devices,
+        calibration,
+        sizing.resolved,
         run_id=run_name(request),
-        phase=request.phase,
         tier=request.tier,
         nominal=sizing.nominal,
-        resolved=sizing.resolved,
         reasons=(*sizing.reasons, *no_proxy, *no_go),
         search=_search_terms(request, sizing.resolved, succession),
-        evaluation_seed=request.evaluation_seed,
-        limits=limits_for(request.limit_seconds, request.stall_seconds, devices, calibration),
         caps=caps_for(request, _most_evaluations(request, sizing)),
-        price_per_device_hour=request.price_per_device_hour,
-        devices=devices,
-        calibration=calibration,
         parent=parent,
         thresholds=thresholds,
         confirmation=confirmation,
         proxy=proxy,
         source=source,
-        **described(request.objective),
     )
+
+
+def plan_of(
+    terms: Request,
+    devices: Devices,
+    calibration: Calibration | None,
+    shape: Envelope,
+    **own: Any,
+) -> Plan:
+    """The plan of a run on these `terms`, with `own` fields.
+
+    Where those do not say else nothing is searched: the run evaluates one generation in this shape
+    beside a search, and may evaluate no more.
+    """
+    objective = terms.objective
+    fields: dict[str, Any] = {
+        "phase": terms.phase,
+        "tier": None,
+        "nominal": shape,
+        "resolved": shape,
+        "reasons": (),
+        "search": None,
+        "evaluation_seed": terms.evaluation_seed,
+        "limits": limits_for(terms.limit_seconds, terms.stall_seconds, devices, calibration),
+        "caps": caps_for(terms, shape.evaluations),
+        "price_per_device_hour": terms.price_per_device_hour,
+        "devices": devices,
+        "calibration": calibration,
+        "parent": None,
+        "objective": objective.spec.model_dump(mode="json"),
+        "objective_fingerprint": objective.fingerprint,
+        "space": objective.space.model_dump(mode="json"),
+        "provenance": dict(objective.provenance),
+    }
+    return Plan(**(fields | own))
 
 
 def why_no_go(
@@ -197,29 +228,11 @@ def calibration_plan(
     Made for a `request`, it keeps within that request's limits and caps.
     """
     asked = request or Request("phase1", "min", objective)
-    envelope = Envelope(population=1, generations=1, seeds_per_candidate=repeats)
-    limits, caps = (
-        limits_for(asked.limit_seconds, asked.stall_seconds, devices, None),
-        caps_for(asked, repeats),
-    )
-    terms = f"{asked.evaluation_seed}/{limits}/{caps}/{asked.price_per_device_hour}"
-    return Plan(
-        run_id=f"{calibration_name(objective, devices)}-{short_hash(terms)}",
-        phase="calibration",
-        tier=None,
-        nominal=envelope,
-        resolved=envelope,
-        reasons=(),
-        search=None,
-        evaluation_seed=asked.evaluation_seed,
-        limits=limits,
-        caps=caps,
-        price_per_device_hour=asked.price_per_device_hour,
-        devices=devices,
-        calibration=None,
-        parent=None,
-        **described(objective),
-    )
+    shape = Envelope(population=1, generations=1, seeds_per_candidate=repeats)
+    family = calibration_name(objective, devices)
+    plan = plan_of(asked, devices, None, shape, run_id=family, phase="calibration")
+    terms = f"{plan.evaluation_seed}/{plan.limits}/{plan.caps}/{plan.price_per_device_hour}"
+    return plan.model_copy(update={"run_id": f"{family}-{short_hash(terms)}"})
 
 
 def caps_for(request: Request, evaluations: int) -> Caps:
@@ -243,16 +256,6 @@ def calibration_name(objective: Objective, devices: Devices) -> str:
 def short_hash(text: str) -> str:
     """Six hex digits that tell runs of one objective apart."""
     return hashlib.sha256(text.encode()).hexdigest()[:6]
-
-
-def described(objective: Objective) -> dict[str, Any]:
-    """A plan's fields that say what is evaluated."""
-    return {
-        "objective": objective.spec.model_dump(mode="json"),
-        "objective_fingerprint": objective.fingerprint,
-        "space": objective.space.model_dump(mode="json"),
-        "provenance": dict(objective.provenance),
-    }
 
 
 def _sizing(request: Request, devices: int) -> Sizing:

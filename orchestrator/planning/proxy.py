@@ -17,9 +17,7 @@ def proxy_terms(
     ValueError on a fraction that is none, and where the objective cannot be scaled.
     """
     if not 0 < fraction < 1:
-        raise ValueError(
-            f"the proxy's fraction: expected a number between 0 and 1, got {fraction:g}"
-        )
+        raise ValueError(f"--fraction: expected a number between 0 and 1, got {fraction:g}")
     shorter = objective.rung(fraction)
     if shorter is None:
         raise ValueError(f"{objective.spec.name} has no shorter evaluation: no proxy is possible")

@@ -1,7 +1,7 @@
 """What a person asked for, and the names that follow from it."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,9 @@ from budgets.terms import (
 from objectives.api import Objective
 from objectives.registry import short_name
 from orchestrator.planning.known import KnownSettings
+
+Overrides = Sequence[tuple[str, str]]
+"""Rules that shall not hold a run up, each with the reason."""
 
 RUN_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
@@ -87,6 +90,21 @@ class Request:
     follows: Follows | None = None  # of a phase 2
     warm_start: str | None = None  # of a phase 1: the run where it starts, by id or directory
     known: KnownSettings | None = None  # the first candidates
+
+    @property
+    def within(self) -> tuple[object, ...]:
+        """What a run beside a search keeps within: part of its name, so never in another order."""
+        return (
+            self.evaluation_seed,
+            self.limit_seconds,
+            self.stall_seconds,
+            self.max_evals,
+            self.max_device_hours,
+            self.max_hours,
+            self.max_cost,
+            self.window,
+            self.price_per_device_hour,
+        )
 
 
 def run_name(request: Request) -> str:

@@ -3,14 +3,15 @@
 import re
 from datetime import datetime
 
-from budgets.terms import Window
+from budgets.terms import MOST_HOURS, Window
 
+_DURATION = r"(\d+(?:\.\d+)?)([smhd])"
 _UNITS = {"s": 1 / 3600, "m": 1 / 60, "h": 1.0, "d": 24.0}
 
 
 def parse_hours(flag: str, text: str) -> float:
     """Hours from `90s`, `45m`, `12h` or `2d`. Raises ValueError, naming the flag."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text.strip(), re.ASCII)
+    found = re.fullmatch(_DURATION, text.strip(), re.ASCII)
     if found is None:
         raise ValueError(f"{flag}: expected a duration such as 45m, 12h or 2d, got {text!r}")
     return float(found[1]) * _UNITS[found[2]]
@@ -21,16 +22,28 @@ def parse_window(text: str, safety_margin: str) -> Window:
 
     Raises ValueError, naming the flag.
     """
-    margin_seconds = 3600 * parse_hours("--safety-margin", safety_margin)
+    margin_seconds = 3600 * _at_most("--safety-margin", safety_margin)
     try:
         until = datetime.fromisoformat(text.strip()).astimezone()
     except ValueError:
-        try:
-            hours = parse_hours("--window", text)
-        except ValueError:
-            raise ValueError(
-                "--window: expected a duration such as 12h, or a moment such as "
-                f"2026-11-27T18:00, got {text!r}"
-            ) from None
-        return Window(hours=hours, margin_seconds=margin_seconds)
+        return Window(hours=_hours_ahead(text), margin_seconds=margin_seconds)
     return Window(until=until, margin_seconds=margin_seconds)
+
+
+def _hours_ahead(text: str) -> float:
+    if re.fullmatch(_DURATION, text.strip(), re.ASCII) is None:
+        raise ValueError(
+            "--window: expected a duration such as 12h, or a moment such as "
+            f"2026-11-27T18:00, got {text!r}"
+        )
+    hours = _at_most("--window", text)
+    if not hours:
+        raise ValueError(f"--window: expected more than no time, got {text!r}")
+    return hours
+
+
+def _at_most(flag: str, text: str) -> float:
+    hours = parse_hours(flag, text)
+    if hours > MOST_HOURS:
+        raise ValueError(f"{flag}: expected at most {MOST_HOURS}h, got {text!r}")
+    return hours

@@ -57,7 +57,7 @@ def best_of(state: RunState) -> Best:
             f"{plan.run_id} is a {plan.phase} run: expected a search, which has something to "
             "recommend"
         )
-    candidate = candidate_of(state)
+    candidate = best_point(state, compared=True)
     if candidate is None:
         raise ValueError(
             f"{plan.run_id} recommends nothing yet: none of its {plan.resolved.generations} "
@@ -79,15 +79,19 @@ def since(found: Best) -> Best:
     return replace(found, standing="unconfirmed", headline=headline, evidence=None)
 
 
-def candidate_of(state: RunState) -> Point | None:
-    """The best that the search has: what is recommended; after a No-Go what was compared.
+def best_point(state: RunState, *, compared: bool = False) -> Point | None:
+    """The best that the search has: what is recommended. None before a generation is told.
 
-    None before a generation is told.
+    After a No-Go nothing is, and "the best" depends on what it is for. To go on searching from
+    there, or to look around it (phase 2, warm start, analyze), it is what the search stood for at
+    last: all its scores put it there, and the comparison says only that this was no sure gain. To
+    train or to show that run's one configuration all the same (`best`) it is the winner among the
+    finalists, which was `compared`: of no other point is a gain known.
     """
     if (point := recommendation(state)) is not None:
         return point
-    compared = winner(state)
-    return stood_for(state) if compared is None else compared.point
+    arm = winner(state) if compared else None
+    return stood_for(state) if arm is None else arm.point
 
 
 def _headline(state: RunState, evidence: Evidence | None) -> str:

@@ -1,5 +1,6 @@
 """Runs on disk, read without disturbing whoever runs them."""
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import suppress
@@ -138,9 +139,10 @@ def finished_runs(root: Path, phase: Phase, family: str) -> Iterator[Result]:
 
 
 def find_run(run: str | None, root: Path, *phases: Phase) -> Path:
-    """The directory of a run by id or path, or of the latest one. Raises ValueError without it.
+    """The directory of a run by id or path, or of the latest one.
 
-    Where phases are given, it is looked for in these alone, unless it is named by its path.
+    Where phases are given, it is looked for in these alone, unless it is named by its path. Raises
+    ValueError without it, PermissionError where this user may not look into it.
     """
     if run is not None and os.path.lexists(Path(run) / LEDGER):  # False on what is no path at all
         return Path(run)
@@ -148,6 +150,9 @@ def find_run(run: str | None, root: Path, *phases: Phase) -> Path:
     if run is not None:
         found = [path for path in found if path.parent.name == run]
     if not found:
+        for directory in root.glob("*/*"):
+            if directory.name == run and not os.access(directory, os.R_OK | os.X_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(directory))
         kind = f"{phases[0]} run" if len(phases) == 1 else "search" if phases else "run"
         wanted = f"no {kind}" if run is None else f"no {kind} {run[:80]!r}"
         raise ValueError(f"{wanted} in {root}: name its directory, or say --runs-dir")

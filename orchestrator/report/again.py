@@ -27,7 +27,7 @@ from orchestrator.planning.request import (
     run_directory,
 )
 from orchestrator.records.planned import objective_of, space_of, spec_of
-from orchestrator.report.terms import flags, terms, text, thresholds, verdict
+from orchestrator.report.terms import flags, keys, terms, text, thresholds, verdict
 
 
 class UntoldError(ValueError):
@@ -191,6 +191,6 @@ def _of_training(plan: Plan) -> Iterator[str]:
     if len(campaign.conditions) > 1:
         yield "--compare"
     caps = plan.caps
-    yield from flags(
-        ("--max-device-hours", caps.device_hours, None), ("--max-hours", caps.hours, None)
+    yield from keys(
+        ("budget.max_device_hours", caps.device_hours), ("budget.max_hours", caps.hours)
     )

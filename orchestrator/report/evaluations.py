@@ -68,10 +68,16 @@ def _on_devices(found: list[Ended]) -> list[Ended]:
     slots = _slots(found)
     several = {device for device, slot in slots.values() if slot > 0}
     return [
-        replace(one, device=f"{device}, slot {slot + 1}" if device in several else device)
+        replace(one, device=_numbered(device, slot + 1) if device in several else device)
         for one in found
         for device, slot in (slots[one.place],)
     ]
+
+
+def _numbered(device: str, number: int) -> str:
+    """`cpu 2 on node-1`."""
+    kind, on, host = device.partition(" on ")
+    return f"{kind} {number}{on}{host}" if kind == "cpu" else f"{device}, slot {number}"
 
 
 def _slots(found: list[Ended]) -> dict[AttemptKey, tuple[str, int]]:

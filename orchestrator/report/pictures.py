@@ -37,9 +37,9 @@ def _chosen(report: Report, names: Sequence[str], form: Form) -> Mapping[str, Pl
     for name in names:
         if name not in PLOTS and name != EVERY:
             near = get_close_matches(name, PLOTS, 1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
+            hint = f". Did you mean {near[0]!r}?" if near else ""
             known = ", ".join(PLOTS)
-            raise ValueError(f"--{form}: expected one of {known}, or {EVERY}; got {name!r}.{hint}")
+            raise ValueError(f"--{form}: expected one of {known}, or {EVERY}, got {name!r}{hint}")
     found: dict[str, Plot] = {}
     for name, draw in PLOTS.items():
         if name not in names and EVERY not in names:

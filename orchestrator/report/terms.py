@@ -5,7 +5,8 @@ from typing import Any
 
 from budgets.terms import Plan, Thresholds
 from orchestrator.config.document import as_assigned
-from orchestrator.config.sections import Budget, Evaluation
+from orchestrator.config.flags import FLAGS
+from orchestrator.config.sections import Budget
 from orchestrator.planning.plan import limits_for
 from orchestrator.planning.request import RUNG_FACTOR, RUNG_SEEDS, VERDICT_SEEDS
 from orchestrator.planning.window import parse_hours
@@ -21,6 +22,11 @@ def flags(*triples: tuple[str, Any, Any]) -> Iterator[str]:
             yield from (option, text(value))
 
 
+def keys(*pairs: tuple[str, Any]) -> Iterator[str]:
+    """The options of these keys, whose value is there, and other than a file's own default."""
+    return flags(*((FLAGS[key].name, value, FLAGS[key].default) for key, value in pairs))
+
+
 def text(value: Any) -> str:
     """As an option takes it, and reads it back exactly."""
     return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
@@ -29,13 +35,13 @@ def text(value: Any) -> str:
 def terms(plan: Plan) -> Iterator[str]:
     """What evaluations are begun with, and what all of them may take."""
     caps, calibration, window = plan.caps, plan.calibration, plan.caps.window
-    yield from flags(
-        ("--eval-seed", plan.evaluation_seed, Evaluation().seed),
-        ("--assume-eval-seconds", calibration.assumed_seconds if calibration else None, None),
-        ("--max-device-hours", caps.device_hours, None),
-        ("--max-hours", caps.hours, None),
-        ("--max-cost", caps.cost, None),
-        ("--price-per-device-hour", plan.price_per_device_hour, 0.0),
+    yield from keys(
+        ("evaluation.seed", plan.evaluation_seed),
+        ("evaluation.assume_eval_seconds", calibration.assumed_seconds if calibration else None),
+        ("budget.max_device_hours", caps.device_hours),
+        ("budget.max_hours", caps.hours),
+        ("budget.max_cost", caps.cost),
+        ("budget.price_per_device_hour", plan.price_per_device_hour),
     )
     yield from _limits(plan)
     if window is not None:

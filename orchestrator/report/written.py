@@ -27,14 +27,20 @@ def own_place(directory: Path, name: str) -> Path:
     return _plain(own_reports(directory) / name)
 
 
+def named_file(flag: str, path: Path) -> Path:
+    """The file that a person names. Raises ValueError where there can be none."""
+    if not str(path).isprintable():
+        raise ValueError(f"{flag}: expected a file's name, got {str(path)!r}")
+    if path.is_dir():
+        raise ValueError(f"{flag}: {path} is a directory: name a file in it")
+    if not path.parent.is_dir():
+        raise ValueError(f"{flag}: {path.parent} is no directory: make it, or name another place")
+    return path
+
+
 def named_place(out: Path, form: str) -> Path:
-    """The file that a person names. Raises ValueError where it cannot be, or must not."""
-    if out.is_dir():
-        raise ValueError(
-            f"--out: {out} is a directory: name a file in it, such as {out / f'report.{form}'}"
-        )
-    if not out.parent.is_dir():
-        raise ValueError(f"--out: {out.parent} is no directory: make it, or name another place")
+    """A file that a report may be written to. Raises ValueError where it cannot be."""
+    named_file("--out", out)
     if out.exists() and out.suffix.lower() not in ENDINGS[form]:
         raise ValueError(
             f"--out: {out} is there already, and its name does not end with "

@@ -11,8 +11,7 @@ from orchestrator.planning.differences import differences
 from orchestrator.planning.plan import search_plan
 from orchestrator.planning.request import Confirm, Request, run_directory, run_name
 from orchestrator.records.recorded import recorded_state
-from orchestrator.running.follow import followed_again
-from orchestrator.warm.start import started_again
+from orchestrator.warm.succession import again
 
 
 def forked(root: Path, request: Request) -> tuple[Request, Parent | None]:
@@ -43,7 +42,7 @@ def planned_again(request: Request, recorded: Plan) -> Plan:
     whatever the defaults have become.
     """
     request = _as_begun(request, recorded)
-    succession = followed_again(request, recorded) or started_again(request, recorded)
+    succession = again(request, recorded)
     plan = search_plan(request, recorded.devices, recorded.calibration, recorded.parent, succession)
     kept: dict[str, Any] = {"thresholds": recorded.thresholds.model_copy(update=request.thresholds)}
     if request.confirm == Confirm():  # whatever that has come to mean since

@@ -26,14 +26,16 @@ class Paces:
         paces = [] if own is None else [own]
         if self._pacing.backpressure.enabled and run.state.plan.phase not in MEASURES:
             paces.append(self._controlled(run, slots))
-        if self._pacing.max_concurrent is not None:
-            paces.append(self._shared(self._pacing.max_concurrent))  # asked last: it takes a slot
+        self.share()
+        if self._slots is not None:
+            paces.append(self._slots)  # asked last: it takes a slot
         return Together(paces)
 
-    def _shared(self, limit: int) -> HostSlots:
-        if self._slots is None:
+    def share(self) -> None:
+        """Share slots, if that was asked for. Raises ValueError where none can be."""
+        limit = self._pacing.max_concurrent
+        if self._slots is None and limit is not None:
             self._slots = HostSlots(limit, self._say, self._pacing.slots_dir)
-        return self._slots
 
     def _controlled(self, run: Run, slots: Slots) -> Pace:
         from orchestrator.capacity.backpressure import Controlled  # imports numpy

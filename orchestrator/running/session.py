@@ -40,7 +40,7 @@ from orchestrator.planning.history import note
 from orchestrator.planning.known_knobs import known_knobs
 from orchestrator.planning.panels import Confirming
 from orchestrator.planning.plan import Succession, calibration_plan, search_plan, why_no_go
-from orchestrator.planning.request import Request, run_directory, run_name
+from orchestrator.planning.request import Overrides, Request, run_directory, run_name
 from orchestrator.records import metrics
 from orchestrator.records.planned import objective_of
 from orchestrator.records.recorded import (
@@ -49,7 +49,6 @@ from orchestrator.records.recorded import (
     recorded_state,
 )
 from orchestrator.running import artifacts
-from orchestrator.running.follow import Overrides, follow, permitted, warm_start
 from orchestrator.running.fork import forked, planned_again
 from orchestrator.running.pacing import MEASURES, Paces
 from orchestrator.running.place import check_place
@@ -66,7 +65,7 @@ from orchestrator.running.walk import (
 )
 from orchestrator.trackers.followers import Followers
 from orchestrator.warm.distribution import learned
-from orchestrator.warm.start import find_start, started
+from orchestrator.warm.succession import predecessor
 
 if TYPE_CHECKING:
     from orchestrator.search import Search
@@ -228,12 +227,12 @@ class Session:
             plan = planned_again(request, recorded)
         else:
             devices = devices_of(slots)
-            begun = self._followed(request, devices.kind, overrides, accept_drift=accept_drift)
+            begun = self._succeeding(request, devices.kind, overrides, accept_drift=accept_drift)
             succession, permits, overrides = begun
             source = None if succession is None else succession.source
             # what cannot be planned is not calibrated either
             outline = search_plan(request, devices, None, None, succession)
-            refuse_the_past(request.window, self.clock)
+            refuse_the_past(request.window, self.clock.now())
             for reason in why_no_go(outline.resolved, outline.confirmation, outline.thresholds):
                 self.say(f"Warning: {reason}.")
             if source is None or not source.added:
@@ -252,25 +251,21 @@ class Session:
         proposer = partial(replayed, accept_drift=accept_drift)
         return self.carry_out(directory, plan, same_bits, proposer, overrides)
 
-    def _followed(
+    def _succeeding(
         self, request: Request, kind: str, overrides: Overrides, *, accept_drift: bool
     ) -> tuple[Succession | None, Overrides, Overrides]:
         """What a new run takes over from the one it follows or starts from, if it does.
 
         Then the overrides that let it begin, and the others. Raises ValueError where it may not.
         """
-        if request.warm_start is not None:
-            start = find_start(self.root, request)
-            for note in start.notes:
-                self.say(f"Note: {note}.")
-            seen = learned(start.state, accept_drift=accept_drift)
-            return started(start, request, seen), (), overrides
-        if request.follows is None:
+        earlier = predecessor(self.root, request, kind)
+        if earlier is None:
             return None, (), overrides
-        followed = follow(self.root, request, kind)
-        permits, others = permitted(followed, overrides)
-        seen = learned(followed.state, accept_drift=accept_drift)
-        return warm_start(followed, request, seen), permits, others
+        for said in earlier.notes:
+            self.say(f"Note: {said}.")
+        permits, others = earlier.permits(overrides)
+        seen = learned(earlier.state, accept_drift=accept_drift)
+        return earlier.succession(request, seen), permits, others
 
     def _say_what_checks_found(self, objective: Objective, kind: str) -> None:
         """What checks have shown or left open: a note, whatever it says and cannot read."""
@@ -339,6 +334,7 @@ class Session:
             for warning in _preflight_of(objective, varied):
                 self.say(f"Warning: {warning}.")
         check_place(directory, allow_network=self.allow_network_fs)
+        self._paces.share()
         make_directory(directory)
         with Ledger(directory, self.clock, self.storage) as ledger:
             observe = metrics.recording(directory, self._followers.looking(self.observe))
@@ -448,11 +444,11 @@ def refuse_late_overrides(state: RunState, overrides: Overrides) -> None:
             )
 
 
-def refuse_the_past(window: Window | None, clock: Clock) -> None:
+def refuse_the_past(window: Window | None, now: datetime) -> None:
     """Raises ValueError where no evaluation could be over in time, however short."""
     if window is None or window.until is None:
         return
-    left = (window.until - clock.now()).total_seconds() - window.margin_seconds
+    left = (window.until - now).total_seconds() - window.margin_seconds
     if left <= 0:
         raise ValueError(
             f"--window: expected a moment more than {window.margin_seconds:g} s ahead (the "
@@ -475,4 +471,6 @@ def make_directory(directory: Path) -> None:
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise LedgerStorageError(f"cannot make {directory}: {error.strerror}") from error
+        raise LedgerStorageError(
+            f"cannot make {directory}: {error.strerror}. Name another --runs-dir"
+        ) from error

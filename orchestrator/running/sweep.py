@@ -22,9 +22,8 @@ from orchestrator.capacity.pace import AtMost
 from orchestrator.execution.engine import devices_of
 from orchestrator.execution.evaluate import Slots
 from orchestrator.planning.plan import calibration_plan, short_hash
-from orchestrator.planning.request import run_directory
+from orchestrator.planning.request import Overrides, run_directory
 from orchestrator.records.recorded import Result, recorded_state
-from orchestrator.running.follow import Overrides
 from orchestrator.running.walk import Given
 
 if TYPE_CHECKING:

@@ -21,6 +21,8 @@ Standing = Kind | Literal["empty", "unread"]
 Mood = Literal["good", "bad", "open", "trouble"]
 """A Go; a No-Go; neither; what a person should look into."""
 
+_UNKNOWN: dict[Standing, str] = {"unread": "Being read.", "empty": "No whole record yet."}
+
 LONGEST = 2000
 """Characters of an error: it says how to go on in its end."""
 
@@ -85,24 +87,10 @@ def entry_of(id_: str, place: Path, state: RunState, now: datetime) -> Entry:
     )
 
 
-def unreadable(id_: str, directory: Path, place: Path, error: Exception) -> Entry:
-    """The entry of a run whose ledger cannot be read, with why and the way on."""
-    return _of_file(id_, directory, place, "damaged", one_line(str(error), LONGEST), "trouble")
-
-
-def unread(id_: str, directory: Path, place: Path) -> Entry:
-    """The entry of a run that has not been looked at yet."""
-    return _of_file(id_, directory, place, "unread", "Being read.", "open")
-
-
-def empty(id_: str, directory: Path, place: Path) -> Entry:
-    """The entry of a run without a whole record."""
-    return _of_file(id_, directory, place, "empty", "No whole record yet.", "open")
-
-
-def _of_file(  # noqa: PLR0913, PLR0917 - an entry's parts
-    id_: str, directory: Path, place: Path, standing: Standing, text: str, mood: Mood
+def entry_without_state(
+    id_: str, directory: Path, place: Path, standing: Standing, error: object = ""
 ) -> Entry:
+    """Of a run that was not read, has no record, or cannot be read: why, and the way on."""
     try:
         moment = datetime.fromtimestamp(directory.lstat().st_mtime, UTC)
     except OSError:  # gone since
@@ -113,8 +101,8 @@ def _of_file(  # noqa: PLR0913, PLR0917 - an entry's parts
         name=printable(directory.name),
         phase=printable(directory.parent.name),
         standing=standing,
-        mood=mood,
-        sentence=text,
+        mood="trouble" if error else "open",
+        sentence=_UNKNOWN.get(standing) or one_line(str(error), LONGEST),
         heard=moment,
         began=moment,
     )

@@ -9,7 +9,7 @@ from budgets.fold import ImpossibleEventError
 from budgets.ledger.chain import LEDGER, LedgerCorruptError
 from budgets.state import RunState
 from orchestrator.records.standing import GOES_ON, WAITS, goes_on
-from orchestrator.serve.entry import Entry, empty, entry_of, unread, unreadable
+from orchestrator.serve.entry import Entry, Standing, entry_of, entry_without_state
 from orchestrator.watch.follow import Follower
 from orchestrator.watch.snapshot import Snapshot
 
@@ -45,7 +45,7 @@ class Followed:
     _lock: Lock = field(default_factory=Lock)
 
     def __post_init__(self) -> None:
-        self.entry = unread(self.id, self.directory, self.place)
+        self.entry = self._without_state("unread")
 
     def is_behind(self) -> bool:
         """Whether there is something to read."""
@@ -85,13 +85,16 @@ class Followed:
             state = self._advance().state
         except UNREADABLE as error:
             self._follower = None
-            self.entry = unreadable(self.id, self.directory, self.place, error)
+            self.entry = self._without_state("damaged", error)
             return
         if state is None:
-            self.entry = empty(self.id, self.directory, self.place)
+            self.entry = self._without_state("empty")
         else:
             self.entry = entry_of(self.id, self.place, state, now)
         self._let_go()
+
+    def _without_state(self, standing: Standing, error: object = "") -> Entry:
+        return entry_without_state(self.id, self.directory, self.place, standing, error)
 
     def _advance(self) -> Follower:
         self._follower = self._follower or Follower(self.directory)

@@ -17,14 +17,11 @@ from orchestrator.config.resolve import Resolved
 from orchestrator.planning.calibrations import CALIBRATION_SEEDS
 from orchestrator.planning.history import read_history
 from orchestrator.planning.overheads import ASSUMED
-from orchestrator.planning.plan import Succession, search_plan
+from orchestrator.planning.plan import search_plan
 from orchestrator.planning.preview import Preview
 from orchestrator.planning.priors import Nearness, Prior, nearest
-from orchestrator.planning.request import Request
 from orchestrator.records.recorded import finished_runs
-from orchestrator.running.follow import follow
-from orchestrator.running.follow import foreseen as following
-from orchestrator.warm import start as warm
+from orchestrator.warm.succession import foreseen
 
 DeviceKind = Literal["cpu", "cuda"]
 
@@ -126,7 +123,7 @@ def of_search(
     if known is None:
         return None
     request = request_of(resolved)
-    succession = _succession(request, devices.kind, root)
+    succession = foreseen(root, request, devices.kind)
     plan = search_plan(request, devices, known.calibration, None, succession)
     found = simulate(plan, known.calibration, ASSUMED, np.random.default_rng(SEED))
     rung = Preview(plan, None).rung
@@ -139,11 +136,3 @@ def of_search(
         known.calibration.p90_seconds,
         known.source,
     )
-
-
-def _succession(request: Request, kind: DeviceKind, root: Path) -> Succession | None:
-    if request.follows is not None:
-        return following(follow(root, request, kind), request)
-    if request.warm_start is not None:
-        return warm.foreseen(warm.find_start(root, request), request)
-    return None

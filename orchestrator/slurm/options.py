@@ -1,6 +1,7 @@
 """What `[slurm]` in a configuration file may say, each value held to a pattern of its own."""
 
 import re
+from contextlib import suppress
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
@@ -35,13 +36,15 @@ Seconds = Annotated[int, Field(ge=30, le=65535)]  # SLURM counts a signal's in 1
 
 def seconds_of(text: str) -> int:
     """Seconds of `HH:MM:SS`, `D-HH:MM:SS`, `90m`, `12h` or `2d`. Raises ValueError."""
+    total = 0
     if found := CLOCK.fullmatch(text):
         days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
         total = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
     else:
-        total = round(3600 * parse_hours("slurm.time", text))
+        with suppress(ValueError):  # then it is nothing of either
+            total = round(3600 * parse_hours("", text))
     if not 60 <= total <= 365 * 86400:
-        raise ValueError(f"expected a minute to a year, got {text!r}")
+        raise ValueError("expected a minute to a year, such as 90m, 12h, 2d or 12:00:00")
     return total
 
 

@@ -3,7 +3,7 @@
 from budgets.state import RunState
 from budgets.terms import Plan
 from orchestrator.records.diverged import DivergedError
-from orchestrator.records.recommended import candidate_of
+from orchestrator.records.recommended import best_point
 
 
 def trained_where_it_stood(plan: Plan, then: RunState | None) -> str:
@@ -17,6 +17,6 @@ def trained_where_it_stood(plan: Plan, then: RunState | None) -> str:
     if then is None:
         return f"training: the ledger of {whose} is not beside this run, or another one"
     points = [c.point for c in plan.campaign.conditions if c.point is not None]
-    if any(point != candidate_of(then) for point in points):
+    if any(point != best_point(then, compared=True) for point in points):
         raise DivergedError(f"what is trained is not what {whose} had found")
     return f"training: {whose} had found the point that is trained"

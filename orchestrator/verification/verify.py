@@ -20,7 +20,6 @@ from budgets.report.liveness import centre_of, moved
 from budgets.report.model import BudgetReport
 from budgets.state import RunState
 from budgets.terms import Inherited, Parent, Plan, SearchTerms, Source
-from orchestrator.checks.space import stands_for
 from orchestrator.execution.attempts import SUMMARY
 from orchestrator.execution.attempts import read as read_file
 from orchestrator.execution.evaluate import Outcome
@@ -28,14 +27,15 @@ from orchestrator.planning.seeds import evaluation_seeds
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.diverged import DivergedError, ReplayError
 from orchestrator.records.planned import space_of
+from orchestrator.records.recommended import best_point
 from orchestrator.records.recorded import as_of, is_there
-from orchestrator.running.follow import recommended
 from orchestrator.running.settle import attempt_id, settled, settles
 from orchestrator.running.tries import judged
 from orchestrator.search import Point, Search
 from orchestrator.verification.campaign import conditions_as_planned
 from orchestrator.verification.panels import at, differing_field, fresh_seeds, panels_and_decision
 from orchestrator.verification.training import trained_where_it_stood
+from orchestrator.warm.follow import recommended
 from orchestrator.warm.start import carried
 
 
@@ -197,7 +197,7 @@ def _one_knob_each(directory: Path, state: RunState) -> str:
 def _recommended(directory: Path, parent: Parent, otherwise: Point) -> Point | None:
     """What the parent stood for when its ledger's head was that; `otherwise` if it is gone."""
     found = as_of(_runs_beside(directory), parent.head, run=parent.run_id)
-    return otherwise if found is None else stands_for(found[1])
+    return otherwise if found is None else best_point(found[1])
 
 
 def _settlements(directory: Path, records: Sequence[Record], state: RunState) -> str:

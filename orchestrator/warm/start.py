@@ -4,51 +4,26 @@ The earlier run may have had another tier, other settings and other knobs: what 
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from budgets.state import RunState
-from budgets.terms import Inherited, Plan, SearchTerms
+from budgets.terms import Inherited, Plan
 from objectives.registry import kind
 from objectives.space import Knob, SearchSpace
-from orchestrator.checks.space import Point, stands_for
 from orchestrator.planning.differences import deciding, differing
-from orchestrator.planning.plan import Succession
-from orchestrator.planning.request import Request, method_of
+from orchestrator.planning.request import Request
 from orchestrator.records.planned import space_of, spec_of
+from orchestrator.records.recommended import Point, best_point
 from orchestrator.records.recorded import find_run, load_state
-from orchestrator.warm import distribution
-
-if TYPE_CHECKING:
-    from orchestrator.search.landscape import Landscape
+from orchestrator.warm.predecessor import Predecessor
 
 OPTION = "--warm-start"
 
 
-@dataclass(frozen=True)
-class Start:
-    """Where a search begins, and which run that is taken from."""
-
-    state: RunState
-    inherited: Inherited
-    point: Point
-    notes: tuple[str, ...]  # what differs between then and now
-
-    @property
-    def unlearned(self) -> tuple[str, ...]:
-        return (*self.inherited.new, *self.inherited.moved)
-
-
-def find_start(root: Path, request: Request) -> Start:
-    """Where the run that `request` names stands. Raises ValueError where it gives nothing."""
-    assert request.warm_start is not None, "somebody asked for a warm start"
-    directory = find_run(request.warm_start, root)
-    return start_at(directory.resolve().name, load_state(directory), request)
-
-
-def start_at(run_id: str, state: RunState, request: Request) -> Start:
-    """The same of a run in hand."""
+def find_start(root: Path, request: Request, run: str) -> Predecessor:
+    """Where that run stood, as the start of a phase 1. Raises ValueError where it gives nothing."""
+    directory = find_run(run, root)
+    run_id, state = directory.resolve().name, load_state(directory)
     plan, objective = state.plan, request.objective
     if plan.search is None:
         raise ValueError(f"{OPTION}: expected a run that searched, {run_id} is a {plan.phase} run")
@@ -57,8 +32,8 @@ def start_at(run_id: str, state: RunState, request: Request) -> Start:
         raise ValueError(f"{OPTION}: expected a search of {here}, {run_id} searched {there}")
     earlier = space_of(plan)
     inherited, point = carried(run_id, state, objective.space)
-    lines = _notes(run_id, plan, request, inherited, earlier)
-    return Start(state, inherited, point, tuple(lines))
+    notes = tuple(_notes(run_id, plan, request, inherited, earlier))
+    return Predecessor(state, point, inherited.unlearned, inherited=inherited, notes=notes)
 
 
 def carried(run_id: str, state: RunState, space: SearchSpace) -> tuple[Inherited, Point]:
@@ -66,7 +41,7 @@ def carried(run_id: str, state: RunState, space: SearchSpace) -> tuple[Inherited
 
     Raises ValueError where it stands for nothing, or shares no knob.
     """
-    stands = stands_for(state)
+    stands = best_point(state)
     if stands is None:
         raise ValueError(f"{OPTION}: {run_id} has told no generation yet: it stands nowhere")
     earlier = space_of(state.plan)
@@ -136,63 +111,3 @@ def _circumstances(of: Plan | Request) -> dict[str, object]:
     else:
         settings, provenance = of.objective.spec.settings, dict(of.objective.provenance)
     return {"phase": of.phase, "tier": of.tier, **settings, "provenance": deciding(provenance)}
-
-
-def started(start: Start, request: Request, seen: "Landscape") -> Succession:
-    """The search that begins where the earlier one, whose landscape is `seen`, stood."""
-    beginning = distribution.begin(seen, start.state.plan, request, start.unlearned)
-    return _succession(start, request, beginning)
-
-
-def foreseen(start: Start, request: Request) -> Succession:
-    """The same as far as the records tell without replaying them: the shape is missing."""
-    return _succession(start, request, distribution.foreseen(start.state, request.sigma0))
-
-
-def _succession(start: Start, request: Request, beginning: distribution.Beginning) -> Succession:
-    terms = SearchTerms(
-        method=method_of(request),
-        seed=request.search_seed,
-        sigma0=beginning.sigma0,
-        start=start.point,
-        shape=beginning.shape,
-        inherited=start.inherited,
-    )
-    return Succession(None, terms)
-
-
-def started_again(request: Request, recorded: Plan) -> Succession | None:
-    """Where the recorded run began, under the names asked for now.
-
-    The run it started from may be gone since, or have gone on.
-    """
-    search = recorded.search
-    if search is None or search.inherited is None:
-        return None if request.warm_start is None else _unrecorded(request, recorded)
-    inherited = search.inherited
-    asked = None
-    if request.warm_start is not None:
-        name = Path(request.warm_start).resolve().name
-        asked = inherited.model_copy(update={"run_id": name})
-    unlearned = (*inherited.new, *inherited.moved)
-    terms = {
-        "method": method_of(request),
-        "seed": request.search_seed,
-        "sigma0": distribution.scale_again(request.sigma0, recorded, search, unlearned),
-        "inherited": asked,
-    }
-    return Succession(None, search.model_copy(update=terms))
-
-
-def _unrecorded(request: Request, recorded: Plan) -> Succession | None:
-    """A warm start of a run that began without: another plan, and that is all there is to say."""
-    assert request.warm_start is not None
-    if recorded.search is None:
-        return None
-    name = Path(request.warm_start).resolve().name
-    terms = {
-        "method": method_of(request),
-        "seed": request.search_seed,
-        "inherited": Inherited(run_id=name, head=""),
-    }
-    return Succession(None, recorded.search.model_copy(update=terms))

@@ -122,7 +122,7 @@ def _panel(state: RunState, event: PanelAsked) -> str:
             f"Generation {event.number} short as well, to see if both agree: {count} evaluations."
         )
     names = ", ".join(arm.name for arm in event.arms)
-    where = ", in slots that would be idle" if event.panel == "reference" else ""
+    where = ", on workers that would be idle" if event.panel == "reference" else ""
     if event.panel == "rung" and (rung := state.plan.confirmation and state.plan.confirmation.rung):
         where = f", with {rung.varied.label}"
     return f"On fresh seeds{where}: {names} ({count} evaluations)."

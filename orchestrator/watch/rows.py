@@ -37,7 +37,7 @@ def told(rows: tuple[DeviceRow, ...], most: int) -> list[str]:
 def name_of(row: DeviceRow, *, with_host: bool = True) -> str:
     """As short as it can be told from the others: CPU slots by their number."""
     device, _, host = row.device.partition(" on ")
-    at = f" {host}" if host and with_host else ""
+    at = f" on {host}" if host and with_host else ""
     if device in ("", "cpu"):
         return f"{device or 'slot'} {row.slot + 1}{at}"
     return f"gpu {device}{at}" if device.isdigit() else f"{device[:SHORT_ID]}{at}"

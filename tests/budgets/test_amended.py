@@ -91,7 +91,7 @@ def test_a_cap_already_exceeded_holds_up_no_change_of_another(make_story: "MakeS
 
 def test_a_cap_on_money_needs_a_price(story: "Story") -> None:
     before = deepcopy(story.state)
-    with pytest.raises(ImpossibleEventError, match="needs --price-per-device-hour"):
+    with pytest.raises(ImpossibleEventError, match="began without a price"):
         story.say(amended(cost=5.0))
     assert story.state == before
 
@@ -108,8 +108,8 @@ def test_generations_follow_evaluations(make_story: "MakeStory") -> None:
 @pytest.mark.parametrize(
     ("event", "why"),
     [
-        (amended(3, **WIDE), "8 evaluations do not pay for 3 generations"),
-        (amended(1, **WIDE), "2 generations are asked, it allows 1"),
+        (amended(3, **WIDE), "8 evaluations cannot pay for 3 generations"),
+        (amended(1, **WIDE), "2 generations are begun, and these caps pay for 1 alone"),
     ],
 )
 def test_generations_that_do_not_fit_are_refused(

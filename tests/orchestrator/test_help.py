@@ -22,7 +22,7 @@ PROGRAMS = {"python -m orchestrator": app, "python -m objectives.nanochat": trai
 COLUMNS = 78
 """Of an example: a narrow terminal's, less what stands beside it. A broken line pastes as two."""
 
-ACTS = {"--evaluate", "--train", "--write"}
+ACTS = {"--evaluate", "--out", "--train", "--write"}
 
 NOT_RUN = {*RUNS_OR_WRITES, *STAYS, "doctor", "plan phase2"}
 """`doctor` looks at this very machine, a phase 2 wants nanochat's Go: elsewhere tested."""

@@ -22,6 +22,9 @@ from objectives.nanochat.program.stop import EXIT_SIGNAL, Stop, StoppedError
 
 EXIT_FAILED, EXIT_BAD_INPUT = 1, 2
 
+_ParserError: Any = typer.BadParameter.__mro__[1]
+"""What the parser raises on a command line it does not understand; typer exports subclasses."""
+
 
 def _examples(*lines: str) -> str:
     """What `--help` ends with: each is a command line, to be pasted."""
@@ -167,7 +170,12 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal's charset stops no run
     try:
-        app()
+        sys.exit(app(standalone_mode=False) or 0)
+    except _ParserError as error:
+        if type(error).__name__ != "NoArgsIsHelpError":  # that has shown the help
+            message = " ".join(error.format_message().split()).rstrip(".")
+            _leave(f"{message}. See: python -m objectives.nanochat --help", EXIT_BAD_INPUT)
+        sys.exit(EXIT_BAD_INPUT)
     except StoppedError as stopped:
         typer.echo("Stopped. Repeat the command to go on.", err=True)
         sys.exit(stopped.exit_code)

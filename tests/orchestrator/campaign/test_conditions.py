@@ -355,7 +355,7 @@ def test_a_factor_or_level_that_makes_no_name_is_refused(text: str, describe: De
 def test_names_that_a_file_system_takes_for_one_are_refused(
     text: str, twins: str, describe: Describe
 ) -> None:
-    with pytest.raises(ValueError, match=f"two conditions would be called {twins}"):
+    with pytest.raises(ValueError, match=f"and {twins} cannot be told apart"):
         cells_of(describe(text))
 
 
@@ -364,7 +364,7 @@ def test_two_factors_whose_names_run_together_are_refused(describe: Describe) ->
         "[factors.a]\n1_b2 = { noise = 0.1 }\n1 = { noise = 0.2 }\n[factors.b]\n2_b2 = {}\n2 = {}\n"
     )
 
-    with pytest.raises(ValueError, match="two conditions would be called"):
+    with pytest.raises(ValueError, match="cannot be told apart"):
         cells_of(describe(text))
 
 

@@ -77,7 +77,7 @@ def test_a_whole_campaign_is_no_cell(train: Train, tmp_path: Path) -> None:
     train(directory / "rank4_s1")
     cell = board_of(directory).matrix.rows[0][0]
     assert (cell.status, cell.note) == (
-        "unreadable",
+        "damaged",
         "a campaign of 15 cells in the place of one",
     )
 
@@ -131,8 +131,8 @@ def test_a_damaged_run_is_said_and_hides_no_other(
     data[len(data) // 2] ^= 1
     ledger.write_bytes(data)
     board = board_of(directory)
-    assert [cell.status for cell in board.matrix.rows[0]] == ["ok", "unreadable"]
-    assert "rank4, seed 2: unreadable: " in "\n".join(board.lines())
+    assert [cell.status for cell in board.matrix.rows[0]] == ["ok", "damaged"]
+    assert "rank4, seed 2: damaged: " in "\n".join(board.lines())
 
 
 def test_a_search_that_stopped_for_its_budget_says_why(

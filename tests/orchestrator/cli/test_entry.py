@@ -433,7 +433,9 @@ def test_space_show_has_a_row_a_knob_in_its_own_unit_and_touches_nothing(
     command: "Command", tmp_path: Path
 ) -> None:
     answer = command("space", "show", *IDLE)
-    rows = [line.split() for line in answer.out.splitlines() if line.startswith((" x0", " x1"))]
+    rows = [
+        line.split() for line in answer.out.splitlines() if line.split()[:1] in (["x0"], ["x1"])
+    ]
 
     assert answer.code == 0
     assert rows == [["x0", "linear", "-1", "1", "0"], ["x1", "linear", "-1", "1", "0"]]

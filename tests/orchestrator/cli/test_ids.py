@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import orjson
 import pytest
 
 if TYPE_CHECKING:
@@ -53,3 +54,46 @@ def test_what_was_asked_decides_the_id(
     assert answer.code in {0, 4}, answer.err
     made = {run.name for run in tmp_path.glob("artifacts/cmaes/*/*") if run != golden}
     assert made == {name}
+
+
+TERMS = """
+[budget]
+max_hours = 4
+max_cost = 100
+price_per_device_hour = 2
+window = "12h"
+[evaluation]
+limit_seconds = 90
+stall_seconds = 45
+[backend]
+executor = "inline"
+workers = 2
+threads = 1
+device = "cpu"
+"""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("space", "check", *SPHERE),
+        ("proxy", "check", *SPHERE),
+        ("proxy", "check", "golden"),
+        ("analyze", "golden", "--evaluate", "--accept-drift"),
+        ("best", "golden", "--train"),
+    ],
+    ids=" ".join,
+)
+def test_terms_in_a_file_are_those_of_the_flags(
+    words: tuple[str, ...], command: "Command", tmp_path: Path
+) -> None:
+    """Whatever is evaluated beside a search: the flags take up what the file began."""
+    shutil.copytree(GOLDEN, tmp_path / "artifacts/cmaes/phase1/golden")
+    (tmp_path / "terms.toml").write_text(TERMS)
+
+    begun = command(*words, "--config", "terms.toml", "--json")
+    again = command(*words, *CAPS, *LIMITS, *INLINE, "--json")
+
+    assert begun.code == again.code in {0, 4}, begun.err + again.err
+    assert orjson.loads(begun.out)["directory"] == orjson.loads(again.out)["directory"]
+    assert len([*tmp_path.glob("artifacts/cmaes/*/*")]) == 2

@@ -72,7 +72,7 @@ KEYS = [
     ("preset='quik'", "unknown preset 'quik'. Did you mean 'quick'?"),
     ("profile='Fast'", "unknown profile 'Fast'. Did you mean 'fast'?"),
     ("preset=3", "unknown preset '3'. Expected one of quick"),
-    ("objective='sphere'\npreset='quick'", "preset 'quick': this objective has none"),
+    ("objective='sphere'\npreset='quick'", "--preset: 'sphere' has no presets, got 'quick'"),
     ("'' = 3", "unknown key (run.toml) ''"),
     ("'a\\nb' = 3", "unknown key (run.toml)"),
     ('"\\u001b[31m" = 3', "unknown key (run.toml)"),

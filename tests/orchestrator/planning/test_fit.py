@@ -312,7 +312,7 @@ def test_the_tighter_of_window_and_cap_counts() -> None:
 
 def test_a_moment_that_is_past_is_refused() -> None:
     until = Window(until=NOW - timedelta(hours=3), margin_seconds=0)
-    with pytest.raises(ValueError, match="--window: expected more than"):
+    with pytest.raises(ValueError, match="--window: expected a moment more than"):
         room_of(asking(window=until), NOW)
 
 

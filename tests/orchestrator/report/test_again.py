@@ -25,9 +25,9 @@ from orchestrator.planning.plan import search_plan
 from orchestrator.planning.request import Confirm, Follows, Request
 from orchestrator.records.recorded import Result, load_state
 from orchestrator.report.again import UntoldError, again
-from orchestrator.running.follow import follow, followed_again, warm_start
 from orchestrator.warm.distribution import learned
-from orchestrator.warm.start import started_again
+from orchestrator.warm.succession import again as taken_over_again
+from orchestrator.warm.succession import predecessor
 
 RunSearch = Callable[..., Result]
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -57,7 +57,7 @@ def planned_again(directory: Path, state: RunState) -> Plan:
     if seconds is not None:
         calibration = Calibration(assumed_seconds=seconds)
     request = asked.request
-    succession = followed_again(request, plan) or started_again(request, plan)
+    succession = taken_over_again(request, plan)
     return search_plan(request, plan.devices, calibration, None, succession)
 
 
@@ -134,8 +134,9 @@ def test_a_phase_2_names_the_run_that_it_follows(confirmed: Path) -> None:
         follows=Follows("confirmed", "robust"),
     )
     root = confirmed.parents[1]
-    followed = follow(root, request, "cpu")
-    succession = warm_start(followed, request, learned(state, accept_drift=False))
+    followed = predecessor(root, request, "cpu")
+    assert followed is not None
+    succession = followed.succession(request, learned(state, accept_drift=False))
     plan = search_plan(
         request, state.plan.devices, Calibration(assumed_seconds=1.0), None, succession
     )

@@ -75,7 +75,7 @@ def test_a_tier_is_not_outgrown(run: Path) -> None:
         (("--max-evals", "0", *WHY), 2, "--max-evals"),
         (("--max-hours", "-1", *WHY), 2, "--max-hours: Input should be greater than 0, got -1.0"),
         (("--max-hours", "nan", *WHY), 2, "--max-hours"),
-        (("--max-cost", "5", *WHY), 2, "--price-per-device-hour"),
+        (("--max-cost", "5", *WHY), 2, "the run began without a price"),
         (("--window", "soon", *WHY), 2, "--window: expected a duration"),
         (("--window", "20m", *WHY), 2, "nothing before its safety margin"),
         (("--window", "2h", "--safety-margin", "x", *WHY), 2, "--safety-margin"),
@@ -108,7 +108,7 @@ def test_less_than_is_spent_is_refused_and_changes_nothing(
     before = (run / LEDGER).read_bytes()
     answer = command("amend", run.name, option, value, *WHY)
     assert answer.code == 2
-    assert "is spent or reserved than it would allow" in answer.err or "are asked" in answer.err
+    assert "is spent or reserved than it would allow" in answer.err or "are begun" in answer.err
     assert (run / LEDGER).read_bytes() == before
 
 
@@ -118,7 +118,7 @@ def test_an_amendment_is_said_in_text_and_recorded_with_its_reason(
     cut(run, 20)
     answer = command("amend", run.name, "--max-hours", "9", "--window", "2d", *WHY)
     assert answer.code == 0
-    assert "amended. 2 generations are planned." in answer.out
+    assert "amended. Planned: 2 generations." in answer.out
     assert "Repeat the command that began it to go on." in answer.out
     (event,) = amendments(run)
     assert event.reason == "the reviewers want it"

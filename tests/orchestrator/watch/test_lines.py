@@ -76,7 +76,7 @@ def test_what_decides_has_a_line_that_lasts(event: Event, said: str, watched: Wa
 @pytest.mark.parametrize(
     ("panel", "where"),
     [
-        ("reference", ", in slots that would be idle"),
+        ("reference", ", on workers that would be idle"),
         ("winner", ""),
         ("rung", ", with 4 x budget"),
     ],

@@ -208,7 +208,7 @@ def test_hosts_are_named_only_where_there_are_several(watched: Watched) -> None:
         return "\n".join(shown(found.model_copy(update={"devices": tuple(rows)})))
 
     assert "cpu 1  candidate 0" in on("one", "one")
-    assert "cpu 1 one  candidate 0" in on("one", "two")
+    assert "cpu 1 on one  candidate 0" in on("one", "two")
 
 
 HOSTILE = "x\x1b[2J\x1b]0;gone\x07\n\u202e[red]</b>日本"

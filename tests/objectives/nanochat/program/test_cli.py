@@ -189,3 +189,15 @@ def test_explaining_does_not_need_the_text_unless_it_says_how_long_to_train(
     code, _, err = in_process(monkeypatch, capsys, "explain", *gone, "--set", "num_epochs=1")
     assert code == 2
     assert "num_epochs" in err
+
+
+@pytest.mark.parametrize("words", [("nope",), ("flops", "extra"), ("train", "--set")])
+def test_a_command_line_that_is_not_understood_is_one_line(
+    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, error = in_process(monkeypatch, capsys, *words)
+
+    assert (code, out) == (2, "")
+    assert error.startswith("error: ")
+    assert error.endswith(". See: python -m objectives.nanochat --help\n")
+    assert error.count("\n") == 1

@@ -24,12 +24,12 @@ from orchestrator.execution.evaluate import Attempt, Outcome, Slots
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.planning.request import Follows, Request
 from orchestrator.records.recorded import Result
-from orchestrator.running.follow import follow
 from orchestrator.running.run import PlanChangedError
 from orchestrator.running.session import system_clock
 from orchestrator.search import Search
 from orchestrator.verification.verify import verify
 from orchestrator.warm.distribution import LEAST_STEP, MOST_STEP
+from orchestrator.warm.succession import predecessor
 from tests.imported import MAIN, imported_by
 from tests.ledgers import state_of
 
@@ -670,7 +670,7 @@ def test_nothing_but_the_space_may_change(
     nanochat: Path, settings: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(ValueError, match="--variant expanded") as refused:
-        follow(nanochat, nanochat_request(**settings), "cpu")
+        predecessor(nanochat, nanochat_request(**settings), "cpu")
     assert said in str(refused.value)
 
 

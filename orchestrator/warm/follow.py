@@ -1,66 +1,46 @@
 """The run that a phase 2 follows: whether it may, and what the new search takes over from it."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from budgets.following import BEGINNING, readings
+from budgets.following import readings
 from budgets.plain import command
 from budgets.state import RunState
-from budgets.terms import Plan, SearchTerms, Source
+from budgets.terms import Plan, Source, VariantName
 from objectives import registry
 from objectives.api import Objective
 from objectives.space import SearchSpace
-from orchestrator.checks.space import stands_for
 from orchestrator.config.document import as_assigned
 from orchestrator.planning.differences import deciding, differing
 from orchestrator.planning.known_knobs import Known, known_knobs
-from orchestrator.planning.plan import Succession
-from orchestrator.planning.request import Request, method_of
+from orchestrator.planning.request import Follows, Request
 from orchestrator.records.planned import objective_of, space_of
+from orchestrator.records.recommended import Point, best_point
 from orchestrator.records.recorded import find_run, load_state
-from orchestrator.warm import distribution
-
-if TYPE_CHECKING:
-    from orchestrator.search.landscape import Landscape
-
-Overrides = Sequence[tuple[str, str]]
-"""Rules that shall not hold the run up, each with the reason."""
-
+from orchestrator.warm.predecessor import Predecessor
 
 DECLARING = ("space", "knobs")
 """Settings that say which knobs are searched: `_added` compares those one by one."""
 
 
-@dataclass(frozen=True)
-class Followed:
-    """A run to follow, and what speaks against that."""
-
-    state: RunState
-    source: Source
-    objections: dict[str, str]  # by rule: what it found, and the ways on
-
-
-def follow(root: Path, request: Request, kind: str) -> Followed:
-    """The run that `request` names, for a search on that kind of device.
+def follow(root: Path, request: Request, follows: Follows, kind: str) -> Predecessor:
+    """The run that the phase 2 of `request` follows, for a search on that kind of device.
 
     Raises ValueError where it cannot be followed at all: it is no phase 1, has found nothing, or
     searched something else.
     """
-    assert request.follows is not None, "a phase 2 names the run that it follows"
-    directory = find_run(request.follows.run, root, "phase1")
+    directory = find_run(follows.run, root, "phase1")
     state = load_state(directory)
     run_id = directory.resolve().name
     if state.plan.phase != "phase1":
         raise ValueError(f"--from: expected a phase 1 run, {run_id} is a {state.plan.phase} run")
-    _require_same(run_id, state.plan, request)
-    added = _added(run_id, state.plan, request)
+    _require_same(run_id, state.plan, request.objective, follows.variant)
+    added = _added(run_id, state.plan, request.objective, follows.variant)
     known = known_knobs(root, request.objective, kind) if added else Known((), (), ())
     source = Source(
         run_id=run_id,
         head=state.head,
-        variant=request.follows.variant,
+        variant=follows.variant,
         grade="" if state.decided is None else state.decided.grade,
         point=recommended(run_id, state, request.objective.space),
         added=added,
@@ -76,13 +56,11 @@ def follow(root: Path, request: Request, kind: str) -> Followed:
         for one in readings(source)
         if one.fires
     }
-    return Followed(state, source, found)
+    return Predecessor(state, source.point, added, source, objections=found)
 
 
-def _require_same(run_id: str, plan: Plan, request: Request) -> None:
+def _require_same(run_id: str, plan: Plan, objective: Objective, variant: VariantName) -> None:
     """Raises ValueError, naming what differs, unless the same is tuned on the same data."""
-    assert request.follows is not None
-    variant, objective = request.follows.variant, request.objective
     earlier = objective_of(plan)
     theirs, ours = _identity(earlier, variant), _identity(objective, variant)
     theirs["provenance"] = deciding(plan.provenance)
@@ -117,15 +95,14 @@ def _identity(objective: Objective, variant: str) -> dict[str, object]:
     }
 
 
-def _added(run_id: str, plan: Plan, request: Request) -> tuple[str, ...]:
+def _added(run_id: str, plan: Plan, objective: Objective, variant: VariantName) -> tuple[str, ...]:
     """The knobs that the followed run did not search. Raises ValueError if it lost one of its own.
 
     A robust search has the same knobs as the run it follows.
     """
-    assert request.follows is not None
-    if request.follows.variant == "robust":
+    if variant == "robust":
         return ()
-    ours = {knob.name: knob for knob in request.objective.space.knobs}
+    ours = {knob.name: knob for knob in objective.space.knobs}
     theirs = {knob.name: knob for knob in space_of(plan).knobs}
     for name, knob in theirs.items():
         if name not in ours:
@@ -147,12 +124,12 @@ def _added(run_id: str, plan: Plan, request: Request) -> tuple[str, ...]:
     return added
 
 
-def recommended(run_id: str, state: RunState, space: SearchSpace) -> tuple[float, ...]:
+def recommended(run_id: str, state: RunState, space: SearchSpace) -> Point:
     """What the run stands for in a space that has its knobs; others are at their baseline.
 
     That is its recommendation; where that is nothing, what its search stood for at last.
     """
-    point = stands_for(state)
+    point = best_point(state)
     if point is None:
         raise ValueError(f"--from: {run_id} has told no generation yet: there is nothing to follow")
     names = (knob.name for knob in space_of(state.plan).knobs)
@@ -191,63 +168,3 @@ def _check_words(
     for key, value in registry.unusual(objective.spec).items():
         yield from ("--set", f"{key}={as_assigned(value)}")
     yield from ("--knobs", ",".join(names), "--device", kind, "--runs-dir", str(root))
-
-
-def permitted(followed: Followed, overrides: Overrides) -> tuple[Overrides, Overrides]:
-    """The overrides that let the new run begin, and the others.
-
-    Raises ValueError where one is missing, with the ways on, or where nothing calls for one.
-    """
-    given = {rule for rule, _ in overrides}
-    if missing := [why for rule, why in followed.objections.items() if rule not in given]:
-        raise ValueError(". ".join(missing))
-    for rule in BEGINNING:
-        if rule in given and rule not in followed.objections:
-            raise ValueError(f"--override {rule}: that rule does not hold this run up")
-    mine = [override for override in overrides if override[0] in followed.objections]
-    return mine, [override for override in overrides if override not in mine]
-
-
-def warm_start(followed: Followed, request: Request, seen: "Landscape") -> Succession:
-    """The search that begins where the followed one, whose landscape is `seen`, stands.
-
-    --sigma0 is the first step of what is new: of the added knobs, or of all where none is.
-    """
-    source = followed.source
-    beginning = distribution.begin(seen, followed.state.plan, request, source.added)
-    return _succession(followed, request, beginning)
-
-
-def foreseen(followed: Followed, request: Request) -> Succession:
-    """The same as far as the records tell without replaying them: the shape is missing."""
-    return _succession(followed, request, distribution.foreseen(followed.state, request.sigma0))
-
-
-def _succession(
-    followed: Followed, request: Request, beginning: distribution.Beginning
-) -> Succession:
-    terms = SearchTerms(
-        method=method_of(request),
-        seed=request.search_seed,
-        sigma0=beginning.sigma0,
-        start=followed.source.point,
-        shape=beginning.shape,
-    )
-    return Succession(followed.source, terms)
-
-
-def followed_again(request: Request, recorded: Plan) -> Succession | None:
-    """What the recorded run took over, under the names asked for now.
-
-    The run it followed may be gone since, or have gone on.
-    """
-    if request.follows is None or recorded.source is None or recorded.search is None:
-        return None
-    asked = {
-        "run_id": Path(request.follows.run).resolve().name,
-        "variant": request.follows.variant,
-    }
-    search, added = recorded.search, recorded.source.added
-    scale = distribution.scale_again(request.sigma0, recorded, search, added)
-    terms = {"method": method_of(request), "seed": request.search_seed, "sigma0": scale}
-    return Succession(recorded.source.model_copy(update=asked), search.model_copy(update=terms))
