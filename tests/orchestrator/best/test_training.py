@@ -59,7 +59,7 @@ def test_it_is_a_run_of_one_condition_at_the_recommendation_on_a_fresh_seed(
     objective = objective_of(search.plan)
     assert registry.varied(objective.spec, {"effort": 4.0}).settings["effort"] == 4.0
     assert result.score is not None
-    assert f"recommended scores {result.score:.6g} with 4 x effort on fresh seed" in answer.out
+    assert f"recommended scores {result.score:.5g} with 4 x effort on fresh seed" in answer.out
     assert "Files of seed" in answer.out
 
 
