@@ -102,7 +102,7 @@ def _linear(data: _Data, free: NDArray[np.bool_]) -> Vector | None:
     solved, *_ = np.linalg.lstsq(columns, data.columns[:, 0], rcond=None)
     parts = np.zeros(3)
     parts[free] = solved
-    if parts[0] <= 0 or parts.min() < -ROUNDING:
+    if parts[0] <= 0:
         return None
     law: Vector = np.array([1.0, *np.maximum(parts[1:], 0.0)]) / parts[0]
     return law

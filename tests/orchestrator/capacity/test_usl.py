@@ -3,7 +3,7 @@
 from math import inf, isinf, sqrt
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from orchestrator.capacity.fitted import Fit, Level
@@ -70,6 +70,7 @@ noises = st.lists(st.floats(0.9, 1.1), min_size=len(WORKERS), max_size=len(WORKE
 
 
 @given(laws, noises)
+@example(Law(1.0, 0.0, 0.1171875), [1.09375, 1.09375, 1.013671875, 1.046875, 1.0, 1.0])
 def test_no_law_nearby_has_smaller_residuals(law: Law, factors: list[float]) -> None:
     levels = measured(law, WORKERS, *factors)
     found = fit(levels).law
