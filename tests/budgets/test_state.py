@@ -632,3 +632,11 @@ def test_distances_are_of_every_point(story: "Story") -> None:
     with pytest.raises(ImpossibleEventError, match="4 points have 3 distances"):
         story.ask(distances=(1.0, 1.0, 1.0))
     assert story.ask(distances=(1.0, 2.0, 3.0, 4.0)).generations[0].distances == (1, 2, 3, 4)
+
+
+def test_healthy_scores_are_those_of_candidates_that_have_one(story: "Story") -> None:
+    story.ask()
+    story.evaluate(0, 1.5)
+    story.evaluate(1, Status.NAN)
+    story.evaluate(2, 0.5)
+    assert story.state.generations[0].healthy == [1.5, 0.5]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from budgets.terms import Condition, Confirmation, SearchTerms
+from budgets.terms import Condition, Confirmation, Envelope, Inherited, SearchTerms
 
 Rows = tuple[tuple[float, ...], ...]
 
@@ -64,3 +64,12 @@ def test_controls_have_no_seeds_beyond_the_verdicts() -> None:
     assert Confirmation.model_validate({**fields, "control_seeds": 5}).control_seeds == 5
     with pytest.raises(ValueError, match="controls have 6 seeds, of only 5"):
         Confirmation.model_validate({**fields, "control_seeds": 6})
+
+
+def test_an_envelope_reads_as_the_product_that_it_is() -> None:
+    assert Envelope(population=12, generations=10, seeds_per_candidate=1).in_words == "12 x 10 x 1"
+
+
+def test_knobs_that_are_new_or_had_another_range_are_unlearned() -> None:
+    inherited = Inherited(run_id="before", head="0", new=("a",), moved=("b",))
+    assert inherited.unlearned == ("a", "b")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from budgets.ledger.lock import LOCK, LedgerLockedError, processes_with, take_lock
+from budgets.ledger.lock import LOCK, LedgerLockedError, has_open, processes_with, take_lock
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -138,3 +138,19 @@ def test_a_lock_is_not_inherited_by_a_program_that_is_started(tmp_path: Path) ->
     lock = take_lock(tmp_path)
     assert not os.get_inheritable(lock)
     os.close(lock)
+
+
+def test_who_has_a_file_open_is_known_as_far_as_may_be_looked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, nobody = tmp_path / "here", 2**22 + 1  # more than a pid can be
+    with here.open("w"):
+        assert has_open(os.getpid(), here) is True
+    assert has_open(os.getpid(), here) is False
+    assert has_open(nobody, here) is False
+
+    def forbidden(_: Path) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "iterdir", forbidden)
+    assert has_open(os.getpid(), here) is None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from budgets.ledger.storage import Disk, read_plain, write_aside
+from budgets.ledger.storage import Disk, document, read_plain, write_aside
 
 
 def test_an_atomic_write_leaves_one_file_with_the_new_bytes(tmp_path: Path) -> None:
@@ -87,3 +87,7 @@ def test_an_atomic_write_is_durable_before_and_after_it_takes_its_name(
     disk = Noted()
     write_aside(tmp_path / "file", b"new", storage=disk, durable=durable)
     assert disk.asked == asked
+
+
+def test_a_document_is_json_that_a_person_can_read() -> None:
+    assert document({"a": [1]}) == b'{\n  "a": [\n    1\n  ]\n}\n'
