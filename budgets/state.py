@@ -156,11 +156,6 @@ class Generation(Batch):
         return not self.changed
 
     @property
-    def healthy(self) -> list[float]:
-        """The scores of candidates that have one."""
-        return [score for score in self.scores() if score is not None]
-
-    @property
     def settled(self) -> int:
         """How many evaluations have their final result: all of them, once it is told."""
         return _count(self.tries) if self.told is None else len(self.points) * len(self.seeds)
