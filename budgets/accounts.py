@@ -1,12 +1,15 @@
-"""Four currencies and a deadline: evaluations, device time, wall clock, money; the calendar.
+"""Five currencies and a deadline: what is reserved, settled and left of each.
+
+The currencies are evaluations of the search, comparison evaluations, device time, wall clock and
+money; the deadline is on the calendar.
 
 `reserve` sets an attempt's worst case aside before it starts, `settle` replaces it by what was
 measured, and `refusal` says what may still start. Device time is whole milliseconds, so sums are
 exact; money is device time times a price, so it needs no book of its own.
 
 Wall clock runs by itself. Each session (one process that had the ledger) is committed to the later
-of the last moment it was seen and the latest moment an attempt of its may end. The calendar is read
-from the clock on the wall, and never runs backwards here, whatever that clock does.
+of the last moment it was seen and the latest moment one of its attempts may end. The calendar is
+read from the clock on the wall, and never runs backwards here, whatever that clock does.
 """
 
 from collections.abc import Mapping

@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,6 +13,10 @@ from orchestrator.cli.entry import app
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
+NAMING = [
+    *(path for path in DOCUMENTS if path.name != "CHANGELOG.md"),  # it also names what is gone
+    ROOT / "pyproject.toml",
+]
 LINK = re.compile(r"\]\(([^)#:\s]+)(#[^)\s]*)?\)")
 
 
@@ -19,6 +24,49 @@ LINK = re.compile(r"\]\(([^)#:\s]+)(#[^)\s]*)?\)")
 def test_every_link_leads_to_a_file(document: Path) -> None:
     links = [link for link, _ in LINK.findall(document.read_text())]
     assert [link for link in links if not (document.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("document", NAMING, ids=lambda path: path.name)
+def test_every_path_of_ours_leads_to_a_file(document: Path) -> None:
+    """A folder, a file, a pattern, or a module without its `.py`."""
+    text = re.sub(r"tests/(?=orchestrator/|objectives/|budgets/)", "", document.read_text())
+    named = re.findall(r"\b(?:budgets|objectives|orchestrator|scripts)/[\w/.*-]*[\w/*]", text)
+    places = [ROOT, ROOT / "tests"]
+    assert [name for name in named if not _found(name, *places)] == []
+
+
+def _found(name: str, *places: Path) -> bool:
+    names = [name, *([] if "*" in name else [f"{name}.py"])]
+    return any(any(place.glob(one)) for place in places for one in names)
+
+
+@pytest.mark.parametrize("document", NAMING, ids=lambda path: path.name)
+def test_every_test_file_named_is_there(document: Path) -> None:
+    """By its path under `tests/`; where it has none, perhaps as a test of that name."""
+    named = re.findall(r"(?:\w+/)*\btest_\w+", document.read_text())
+    assert [name for name in named if not _a_test(name.removeprefix("tests/"))] == []
+
+
+def _a_test(name: str) -> bool:
+    return _found(name, ROOT / "tests") or f"def {name}(" in _tests()
+
+
+@cache
+def _tests() -> str:
+    return "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+
+
+def test_every_case_of_the_reliability_page_is_in_the_file_named_before_it() -> None:
+    text = (ROOT / "docs/reliability.md").read_text()
+    cases = text[text.index("## The forty-eight cases") : text.index("## What could not be run")]
+    file, seen = Path(), 0
+    for name, path in re.findall(r"`(\w+)(?:\.\.\.)?`|((?:\w+/)*\btest_\w+)", cases):
+        if path:
+            file = ROOT / f"tests/{path}.py"
+        elif name.count("_") > 1:
+            seen += 1
+            assert f"def test_{name}" in file.read_text(), f"{name} is not in {file}"
+    assert seen > 25
 
 
 def test_the_readme_leads_to_every_document() -> None:

@@ -211,7 +211,7 @@ def _deadline(accounts: Accounts) -> datetime | None:
 
 
 def balances(state: RunState) -> tuple[Balance, ...]:
-    """The four currencies: spent, reserved, free and the cap."""
+    """Each currency: spent, reserved, free and the cap."""
     accounts, caps = state.accounts, state.accounts.caps
     reserved_hours = accounts.reserved_device_ms / MS_PER_HOUR
     price = accounts.price_per_device_hour

@@ -1,7 +1,7 @@
 """Every rule by name: what it looks at, what it leads to, which thresholds it compares with.
 
 What a rule sees in a run is a `Reading`, whether it fires or not. The rules themselves are in
-`rules_failures`, `rules_nan` and `rules_progress`; `triggers` asks them.
+`failures`, `nan` and `progress`; `triggers` asks them.
 """
 
 from dataclasses import dataclass

@@ -169,7 +169,7 @@ class Watch:
         return True
 
     def outcome(self, device: str) -> Outcome:
-        """How it ended, or has ended as far as it can be: to be asked after `kill_tree`."""
+        """How it ended, or has ended as far as it can be: call it after `kill_tree`."""
         status, cause, report = self._verdict()
         usage = resource.getrusage(resource.RUSAGE_CHILDREN)
         seconds = time.monotonic() - self.began

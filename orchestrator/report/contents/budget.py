@@ -28,7 +28,7 @@ def budget(report: Report, figures: Figures) -> list[Block]:
 def _balances(report: Report) -> Table:
     titles = ("spent", "reserved", "free", "cap")
     rows = [_balance(own) for own in report.budget.balances if own.counts]
-    caption = "Four currencies: what is spent, set aside for what is in flight, and left"
+    caption = "Each currency: what is spent, set aside for what is in flight, and left"
     return Table(caption, [names("currency"), *map(Column, titles)], rows)
 
 

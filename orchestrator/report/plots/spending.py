@@ -1,4 +1,4 @@
-"""What the run took: device-hours by generation, and the four currencies against their caps."""
+"""What the run took: device-hours by generation, and each currency against its cap."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
