@@ -20,6 +20,12 @@ RECALIBRATE = (
 )
 """What mends an estimate."""
 
+BESIDE = (
+    "The evaluations themselves took what was estimated: the difference lies beside them, where "
+    "another calibration does not help."
+)
+"""What is known where only the clock was estimated badly."""
+
 
 def to_markdown(report: BudgetReport, knobs: dict[str, float] | None = None) -> str:
     """The report for a person. `knobs` are the recommendation's decoded values."""
@@ -142,11 +148,8 @@ def timing_lines(found: Timing) -> list[str]:
     if found.is_good:
         return [said]
     low, high = GOOD_ACCURACY
-    said += f" Good is {low:.0f} to {high:.0f}%. {RECALIBRATE}"
-    device_accuracy = found.estimated_device_hours / (found.actual_device_hours or 1.0) * 100
-    if low <= device_accuracy <= high:
-        said += " The evaluations themselves took what was estimated: time was lost beside them."
-    return [said]
+    mend = BESIDE if found.is_good_on_devices else RECALIBRATE
+    return [f"{said} Good is {low:.0f} to {high:.0f}%. {mend}"]
 
 
 def _rate_lines(found: Failures) -> list[str]:

@@ -26,6 +26,11 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+def good_on_devices(estimated: float, actual: float) -> bool:
+    """Whether the evaluations themselves took the device-hours that were estimated."""
+    return GOOD_ACCURACY[0] <= 100 * estimated / (actual or 1.0) <= GOOD_ACCURACY[1]
+
+
 class Timing(_Part):
     """What the plan said for what is done so far, and what that took."""
 
@@ -39,6 +44,10 @@ class Timing(_Part):
     @property
     def is_good(self) -> bool:
         return GOOD_ACCURACY[0] <= self.accuracy <= GOOD_ACCURACY[1]
+
+    @property
+    def is_good_on_devices(self) -> bool:
+        return good_on_devices(self.estimated_device_hours, self.actual_device_hours)
 
     def metrics(self) -> dict[str, float]:
         """By the names under which trackers know them."""

@@ -6,8 +6,8 @@ from typing import Annotated
 from typer import Option
 
 from budgets.plain import plain, printable
-from budgets.report.markdown import RECALIBRATE
-from budgets.report.pace import GOOD_ACCURACY
+from budgets.report.markdown import BESIDE, RECALIBRATE
+from budgets.report.pace import GOOD_ACCURACY, good_on_devices
 from budgets.table import table
 from budgets.words import duration
 from orchestrator.cli.options import DEFAULT_ROOT, Json, Root
@@ -53,9 +53,10 @@ def to_markdown(entries: Sequence[Entry]) -> str:
     """One row a run."""
     columns = ("run", "ended", "objective", ">evaluations", ">median", ">estimated", ">actual")
     lines = table((*columns, ">accuracy"), map(_row, entries))
-    if any(not _is_good(entry) for entry in entries):
+    if marked := [entry for entry in entries if not _is_good(entry)]:
         low, high = GOOD_ACCURACY
-        lines += ["", f"*: not within {low:.0f} to {high:.0f}%. {RECALIBRATE}"]
+        mend = BESIDE if all(map(_is_good_on_devices, marked)) else RECALIBRATE
+        lines += ["", f"*: not within {low:.0f} to {high:.0f}%. {mend}"]
     return "\n".join(lines) if entries else "No run has ended here yet."
 
 
@@ -80,3 +81,8 @@ def _hours(hours: float | None) -> str:
 def _is_good(entry: Entry) -> bool:
     low, high = GOOD_ACCURACY
     return entry.accuracy is None or low <= entry.accuracy <= high
+
+
+def _is_good_on_devices(entry: Entry) -> bool:
+    estimated, actual = entry.estimated_device_hours, entry.actual_device_hours
+    return estimated is not None and actual is not None and good_on_devices(estimated, actual)

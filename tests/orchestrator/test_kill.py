@@ -46,6 +46,7 @@ def wait_for_records(process: "subprocess.Popen[str]", ledger: Path, records: in
         if ledger.exists() and ledger.read_bytes().count(b"\n") >= records:
             return
         time.sleep(0.005)
+    assert process.poll() is not None, f"{records} records never came"
 
 
 def alive_below(directory: Path) -> list[int]:
@@ -74,6 +75,7 @@ def kill_at(cli: Cli, command: tuple[str, ...], run: Path, records: int) -> None
     wait_for_records(process, run / LEDGER, records)
     process.send_signal(signal.SIGKILL)
     process.communicate()
+    assert process.returncode == -signal.SIGKILL, "the run was over before it was killed"
     assert seconds_until_gone(run) < 5
 
 
@@ -104,6 +106,11 @@ def whole(tmp_path_factory: pytest.TempPathFactory, run_search: Callable[..., Re
         return made[objective]
 
     return run
+
+
+def test_a_kill_that_comes_after_the_end_counts_as_none(cli: Cli) -> None:
+    with pytest.raises(AssertionError, match="over before it was killed"):
+        kill_at(cli, ("--version",), cli.cwd / "run", 10**9)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from budgets.events import Decided
-from budgets.statistics.comparison import better
+from budgets.statistics.comparison import Gain, better
 from budgets.verdict.findings import Control, Findings
 from budgets.words import counted, percent
 from orchestrator.report.answers.words import quoted
@@ -26,6 +26,22 @@ def _of_a_go(found: Findings, own: Decided) -> Iterator[str]:
         )
     if own.grade == "go":
         yield _with_more_training(found)
+    elif found.rung is not None and not found.rung.is_shown:
+        yield _may_not_stay(found.rung, found.rung_label)
+
+
+def _may_not_stay(rung: Gain, label: str | None) -> str:
+    """Of a Go that persists by the mean of its few seeds, within what chance does."""
+    between = (
+        ""
+        if rung.lower is None or rung.upper is None
+        else f" {100 * rung.lower:+.3g}% to {100 * rung.upper:+.3g}% "
+        f"({percent(1 - rung.level)} sure of each end),"
+    )
+    return (
+        f"That it stays with {label} rests on {counted(rung.pairs, 'seed')}:{between} which may "
+        "be chance."
+    )
 
 
 def unbeaten(found: Findings) -> list[Control]:

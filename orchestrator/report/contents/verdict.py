@@ -73,21 +73,22 @@ def _evidence(report: Report, found: Findings, figures: Figures) -> Iterator[Blo
     yield from blocks_of(
         control_table(found), ("Controls: with something switched off, at the baseline's knobs",)
     )
-    yield from _scores(report.arms)
+    yield from _scores(report.arms, found.rung_label)
 
 
-def _scores(arms: tuple[ArmScores, ...]) -> Iterator[Block]:
+def _scores(arms: tuple[ArmScores, ...], more: str | None) -> Iterator[Block]:
     """A row a seed: what differs along it is the configuration's doing."""
     own = [arm for arm in arms if arm.panel != "proxy"]
     titles = list(dict.fromkeys(arm.name for arm in own))
     if not titles:
         return
+    why = {**_WHY, "rung": more or _WHY["rung"]}
     yield Table(
         "Scores on fresh seeds, which no candidate of the search was evaluated on",
         [names("seed"), names("there for"), *map(Column, map(plain, titles))],
         [
-            [str(seed), why, *(_score(own, why, name, seed) for name in titles)]
-            for why, seed in _seeds(own)
+            [str(seed), why[panel], *(_score(own, panel, name, seed) for name in titles)]
+            for panel, seed in _seeds(own)
         ],
     )
 
@@ -100,18 +101,18 @@ _WHY: dict[PanelName, str] = {
 }
 
 
-def _seeds(arms: list[ArmScores]) -> Iterator[tuple[str, int]]:
-    """Each seed with what it is there for; the baseline has those of all but the rung."""
+def _seeds(arms: list[ArmScores]) -> Iterator[tuple[PanelName, int]]:
+    """Each seed with the panel that it is there for; the baseline has those of all but the rung."""
     known = set[int]()
-    for panel, why in _WHY.items():
+    for panel in _WHY:
         for arm in arms:
             if arm.panel == panel:
-                yield from ((why, seed) for seed in arm.scores if seed not in known)
+                yield from ((panel, seed) for seed in arm.scores if seed not in known)
                 known |= arm.scores.keys()
 
 
-def _score(arms: list[ArmScores], why: str, name: str, seed: int) -> str:
-    is_rung = why == _WHY["rung"]
+def _score(arms: list[ArmScores], panel: PanelName, name: str, seed: int) -> str:
+    is_rung = panel == "rung"
     for arm in arms:
         if arm.name == name and seed in arm.scores and (arm.panel == "rung") == is_rung:
             return number(arm.scores[seed], none="none")

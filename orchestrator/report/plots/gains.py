@@ -176,7 +176,9 @@ def _families(report: Report) -> Iterator[tuple[str, list[ArmScores]]]:
     yield "Finalists on picking seeds", [*baseline, *finalists]
     if others or winner[1:]:
         yield "Controls and earlier winners", [*baseline, *winner[:1], *others, *winner[1:]]
-    yield "With more FLOPs", rung
+    findings = report.budget.findings
+    more = None if findings is None else findings.rung_label
+    yield f"With {more or 'more training'}", rung
 
 
 def _slopes(report: Report, title: str, arms: Sequence[ArmScores]) -> Chart | None:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
+from budgets.report.markdown import BESIDE, RECALIBRATE
 from budgets.terms import Devices
+from orchestrator.cli.history import to_markdown
 from orchestrator.execution.engine import Engine
 from orchestrator.planning.history import HISTORY, append, read_history, rebuilt
 from orchestrator.planning.lost import lost
@@ -193,6 +195,19 @@ def test_looking_writes_nothing_and_says_what_is_missing(
 def test_nothing_has_ended_where_nothing_was_run(tmp_path: Path, command: "Command") -> None:
     assert "No run has ended here yet." in command("history").out
     assert not (tmp_path / "artifacts").exists()
+
+
+@pytest.mark.parametrize(
+    ("device_hours", "said"),
+    [((1.0, 1.0), BESIDE), ((1.0, 2.5), RECALIBRATE), ((None, None), RECALIBRATE)],
+)
+def test_another_calibration_is_advised_where_evaluations_took_another_time_than_estimated(
+    make_entry: "MakeEntry", device_hours: tuple[float | None, float | None], said: str
+) -> None:
+    estimated, actual = device_hours
+    hours = {"estimated_device_hours": estimated, "actual_device_hours": actual}
+    text = to_markdown([make_entry(accuracy=40.0, **hours)])
+    assert text.endswith(f"*: not within 85 to 115%. {said}")
 
 
 # What runs lose beside their evaluations

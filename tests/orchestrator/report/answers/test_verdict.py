@@ -23,6 +23,7 @@ GAIN = (0.98, 0.978, 0.982, 0.979, 0.981, 0.98, 0.98, 0.98)
 NOISE = (0.02, -0.02, 0.015, -0.015, 0.01, -0.01, 0.0, 0.0)
 AROUND = tuple(0.995 + noise for noise in NOISE)
 KEPT, HALF_LOST = ((1.0, 1.0), (0.98, 0.98)), ((1.0, 1.0), (0.995, 0.994))
+UNSURE = ((1.0, 1.0), (0.96, 0.99))
 FAILED = ((1.0, 1.0), (Status.NAN, Status.NAN))
 
 
@@ -69,6 +70,16 @@ def test_a_go_that_persists_and_beats_its_controls_has_no_but() -> None:
     found = asked(judged(winner=GAIN, rung=KEPT, control=5 * (1.02,), equal=5 * (1.02,)))
     assert found.title == "Go that persists"
     assert found.but == ""
+
+
+def test_a_go_that_persists_on_seeds_too_few_to_tell_says_so_and_is_no_good_news_alone() -> None:
+    found = asked(judged(winner=GAIN, rung=UNSURE, control=5 * (1.02,), equal=5 * (1.02,)))
+    assert found.title == "Go that persists"
+    assert found.mood == "caution"
+    assert found.but == (
+        "that it stays with 4 x FLOPs rests on 2 seeds: -45.2% to +50.2% (99% sure of each end), "
+        "which may be chance."
+    )
 
 
 def test_what_was_found_names_the_score_its_direction_both_means_and_the_moves() -> None:

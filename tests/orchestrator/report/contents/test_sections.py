@@ -63,6 +63,14 @@ def test_scores_on_fresh_seeds_are_a_row_a_seed(confirmed_report: Report) -> Non
             assert cell == ("" if known is None else f"{known:.5g}")
 
 
+def test_seeds_with_more_training_are_called_what_the_rung_is() -> None:
+    own = reported(judged(winner=8 * (0.98,), rung=((1.0, 1.0), (0.98, 0.98))))
+    found = table(own, "verdict", "fresh seeds")
+    assert [row[1] for row in found.rows][-2:] == ["4 x FLOPs"] * 2
+    drawn = next(plot for plot in plots(own) if plot.name == "pairs")
+    assert [chart.title for chart in drawn.charts][-1] == "With 4 x FLOPs"
+
+
 def test_device_time_adds_up_in_the_last_row(confirmed_report: Report) -> None:
     found = table(confirmed_report, "budget", "device-seconds")
     *parts, whole = [[float(str(c).replace("-", "0")) for c in row[2:]] for row in found.rows]
