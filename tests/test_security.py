@@ -156,7 +156,7 @@ def test_rays_dashboard_cannot_be_made_to_delete_jobs_by_a_website() -> None:
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
 
     assert [d for d in project["project"]["dependencies"] if d.startswith("ray")] == [
-        "ray>=2.54,<3"
+        "ray>=2.57,<3"
     ]
 
 

@@ -165,7 +165,7 @@ def test_a_file_names_trackers_and_explain_shows_where_from(
     [
         ('["wandb", "wandb"]', "track.to: expected each tracker once, wandb is there twice"),
         ('["tb"]', "track.to.0: Input should be 'tensorboard', 'wandb' or 'mlflow', got 'tb'"),
-        ('"wandb"', "track.to: Input should be a valid list, got 'wandb'"),
+        ('"wandb"', "track.to: expected a list, such as [\"wandb\"], got 'wandb'"),
     ],
 )
 def test_a_file_that_names_no_tracker_is_refused(
