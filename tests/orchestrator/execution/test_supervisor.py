@@ -131,7 +131,7 @@ def test_a_flooded_log_keeps_its_ends_and_counts_the_rest(
         ('{"attempt_id": "ID", "status": "ok", "measurement": {"score": "low"}}', "score"),
         ('{"attempt_id": "ID", "status": "timeout"}', "claims status 'timeout'"),
         ('{"attempt_id": "another", "status": "nan"}', "is of attempt 'another'"),
-        (" " * 1_000_001, "larger than"),
+        pytest.param(" " * 1_000_001, "larger than", id="a million blanks"),
         (None, "no measurement.json was written"),
     ],
 )
