@@ -89,7 +89,7 @@ class Run:
             if self._attempt_id(attempt.reserved) == outcome.attempt_id:
                 own = judged(self.state, settled(attempt.reserved, outcome, recovered=recovered))
                 return self.record(self._excused(own))
-        lost = self._given_up(outcome.attempt_id)
+        lost = self._lost_of(outcome.attempt_id)
         if lost is not None and not settles(outcome, lost):
             self.record(late(lost, outcome))
         return None
@@ -101,7 +101,7 @@ class Run:
         cause = one_line(f"{why}. Then: {own.cause}")
         return replace(own, status=Status.LOST, again=None, cause=cause)
 
-    def _given_up(self, attempt_id: str) -> Settled | None:
+    def _lost_of(self, attempt_id: str) -> Settled | None:
         """The settlement of that attempt, if it was given up and nothing was heard of it since."""
         lost = (end for end in self.given_up() if self._attempt_id(end) == attempt_id)
         return next(lost, None)

@@ -38,6 +38,9 @@ Owed = tuple[Batch, tuple[int, int]]
 WAIT_SECONDS = 0.5
 """How long one look at the executor takes before signals and budgets are looked at again."""
 
+INTERRUPTED = Verdict("continue", (), "interrupted")
+"""A person stopped the run, which may go on."""
+
 
 class Stop(Protocol):
     """Whether a person, by a signal, wants the run to end."""
@@ -100,7 +103,7 @@ class Panels(Protocol):
 class Course:
     """A run on its way: who proposes, who evaluates, who may end it early or slow it down.
 
-    `closed` is called after each generation that was told, and after panels, then without one;
+    `closed` is called after each generation that was told and, with None, after panels;
     `look` whenever the run waits for what is in flight.
     """
 
@@ -118,7 +121,7 @@ class Course:
         while True:
             if judge(self.run.state).decision != "continue":
                 if not self._drained():  # what fills slots holds more in reserve than it takes
-                    return Verdict("continue", (), "interrupted")
+                    return INTERRUPTED
                 verdict = judge_on_record(self.run)
                 if verdict.decision != "continue":
                     return verdict
@@ -127,7 +130,7 @@ class Course:
                 continue
             if next_step(self.run.state) == "decide":
                 if not self._drained():
-                    return Verdict("continue", (), "interrupted")
+                    return INTERRUPTED
                 self._decide()
                 continue
             if can_ask(self.run.state):
@@ -183,7 +186,7 @@ class Course:
             return None
         if verdict.decision in ("pause", "stop"):
             return verdict
-        return Verdict("continue", (), "interrupted") if stop.requested else None
+        return INTERRUPTED if stop.requested else None
 
     def _is_awaited(self) -> bool:
         return any(not batch.closed for batch in awaited(self.run.state))
@@ -254,7 +257,7 @@ def _asked(state: RunState, proposer: Proposer) -> GenerationAsked:
 
 
 def judge_on_record(run: Run) -> Verdict:
-    """The verdict; what only ends a search goes on record, and what it found is compared yet."""
+    """The verdict; what only ends a search goes on record, and what it found is still compared."""
     verdict = judge(run.state)
     if not only_ends_the_search(run.state, verdict):
         return verdict
@@ -263,7 +266,7 @@ def judge_on_record(run: Run) -> Verdict:
 
 
 def note(run: Run, verdict: Verdict) -> None:
-    """Put the rules that fired on record, each once for a generation and session of caps."""
+    """Put the rules that fired on record, each once a generation; a stop again after new caps."""
     known = {(fired.rule, fired.generation) for fired in run.state.fired}
     for trigger in verdict.triggers:
         is_known = (trigger.rule, trigger.generation) in known
