@@ -116,12 +116,10 @@ def evaluation_lines(report: BudgetReport) -> list[str]:
     if report.lost_attempts:
         lines.append(
             f"{report.lost_attempts} attempts were lost or cancelled and cost "
-            f"{report.lost_device_hours:.4g} device-hours."
+            f"{_device_time(report.lost_device_hours)}."
         )
     if report.overrun_device_hours:
-        lines.append(
-            f"{report.overrun_device_hours:.4g} device-hours went beyond their reservation."
-        )
+        lines.append(f"{_device_time(report.overrun_device_hours)} went beyond their reservation.")
     if report.overrun_hours:
         lines.append(f"The run was open for {report.overrun_hours:.4g} hours beyond its cap.")
     if report.eval_seconds is not None:
@@ -135,6 +133,11 @@ def evaluation_lines(report: BudgetReport) -> list[str]:
             f"({idle / whole:.0%}), {3600 * report.wasted_hours:.1f} gave no score."
         )
     return lines
+
+
+def _device_time(hours: float) -> str:
+    """In seconds where hours would be next to nothing."""
+    return f"{hours:.4g} device-hours" if hours >= 0.001 else f"{3600 * hours:.2g} device-seconds"
 
 
 def timing_lines(found: Timing) -> list[str]:

@@ -1,11 +1,12 @@
 """What a page rests on, in words."""
 
+from collections.abc import Sequence
 from statistics import median
 
-from budgets.calibration import Noise, eval_seconds, noise
+from budgets.calibration import EvalSeconds, Noise, eval_seconds, noise
 from budgets.plain import PROGRAM, plain
-from budgets.terms import Calibration
-from budgets.words import in_bytes
+from budgets.terms import Calibration, Sample
+from budgets.words import counted, in_bytes
 from orchestrator.planning.basis import Basis
 
 
@@ -58,23 +59,44 @@ def calibration_lines(calibration: Calibration) -> list[str]:
     training = median(s.train_seconds for s in samples)
     took = eval_seconds(calibration)
     lines = [
-        f"An evaluation takes {took.median:.1f} s (median of {len(samples)}; {took.min:.1f} to "
-        f"{took.max:.1f} s, nine in ten within {took.p90:.1f} s): start-up {startup:.2f} s, "
-        f"training {training:.1f} s. One device does {3600 / took.median:.0f} an hour."
+        f"An evaluation takes {_seconds(took.median)} s (median of {len(samples)}"
+        f"{_reach(took)}): start-up {startup:.2f} s, training {_seconds(training)} s. "
+        f"One device does {3600 / took.median:.0f} an hour."
     ]
-    steps = median(s.steps for s in samples)
-    if steps:
-        rate = median(s.tokens / s.train_seconds for s in samples if s.train_seconds)
-        flops = median(s.train_flops for s in samples)
-        evaluation = median(s.eval_flops for s in samples)
-        memory = max(s.peak_memory_bytes for s in samples)
-        lines.append(
-            f"It trains {steps:.0f} steps, {rate:,.0f} tokens a second, {flops:.3g} FLOPs "
-            f"(and {evaluation:.3g} to score), in {in_bytes(memory)} at most."
-        )
+    if trained := _trained(samples):
+        lines.append(trained)
     measured = noise(calibration)
     assert measured is not None
     return [*lines, _spread(measured), _failures(measured)]
+
+
+def _reach(took: EvalSeconds) -> str:
+    """Nothing where all took the same, as far as is shown."""
+    low, high = _seconds(took.min), _seconds(took.max)
+    return "" if low == high else f"; {low} to {high} s, nine in ten within {_seconds(took.p90)} s"
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.1f}" if value >= 1 else f"{value:.3g}"
+
+
+def _trained(samples: Sequence[Sample]) -> str:
+    """What an evaluation does of steps, tokens and FLOPs, as far as its objective tells."""
+    steps = round(median(s.steps for s in samples))
+    if not steps:
+        return ""
+    rates = [s.tokens / s.train_seconds for s in samples if s.train_seconds]
+    rate = median(rates) if rates else 0.0
+    flops = median(s.train_flops for s in samples)
+    evaluation = median(s.eval_flops for s in samples)
+    memory = max(s.peak_memory_bytes for s in samples)
+    scored = f" (and {evaluation:.3g} to score)" if evaluation else ""
+    done = (
+        counted(steps, "step"),
+        f"{rate:,.0f} tokens a second" if rate else "",
+        f"{flops:.3g} FLOPs{scored}" if flops else "",
+    )
+    return f"It trains {', '.join(filter(None, done))}, in {in_bytes(memory)} at most."
 
 
 def _spread(of: Noise) -> str:

@@ -409,6 +409,13 @@ def test_losses_and_overruns_are_stated_when_there_are_some(story: "Story") -> N
     assert "0.005 device-hours went beyond their reservation." in text
 
 
+def test_device_hours_next_to_nothing_are_given_in_seconds(story: "Story") -> None:
+    story.ask()
+    story.evaluate(0, Status.LOST, charged_ms=79)
+    text = to_markdown(budget_report(story.state))
+    assert "cost 0.079 device-seconds." in text
+
+
 @pytest.mark.parametrize(("seconds", "is_said"), [(60, False), (96, True)])
 def test_a_run_that_was_open_beyond_its_cap_says_so(
     make_story: "MakeStory", seconds: int, is_said: bool

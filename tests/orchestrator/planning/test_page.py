@@ -88,6 +88,18 @@ def test_a_calibration_is_told_with_how_well_it_is_known(
     assert said in " ".join(calibration_lines(calibrated(scores, failed=failed)))
 
 
+def test_a_fast_evaluation_is_told_to_three_digits_and_without_what_is_nothing(
+    calibrated: Calibrated,
+) -> None:
+    of = calibrated((3.0, 3.1, 3.2), (0.1012, 0.1034, 0.1051))
+    one_step = [s.model_copy(update={"steps": 1, "train_seconds": 0.09}) for s in of.samples]
+    took, trained, *_ = calibration_lines(of.model_copy(update={"samples": tuple(one_step)}))
+    assert "takes 0.103 s (median of 3; 0.101 to 0.105 s, nine in ten within 0.105 s)" in took
+    assert trained == "It trains 1 step, in 1 MiB at most."
+    alike, *_ = calibration_lines(calibrated((3.0, 3.1), (0.6, 0.6)))
+    assert "takes 0.6 s (median of 2): start-up" in alike
+
+
 def test_a_page_begins_with_what_it_rests_on(calibrated: Calibrated) -> None:
     assert "**Measured here:**\n\n- An evaluation takes 3.0 s" in to_markdown(
         page(based_on(calibrated((3.0, 3.1, 3.2))))
