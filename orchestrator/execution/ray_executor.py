@@ -282,14 +282,24 @@ def connected(address: str | None, namespace: str) -> Iterator[None]:
     with own_signal_handlers():
         try:
             ray.init(address=address, logging_level="ERROR", **options)
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            raise EngineError(
-                f"cannot join Ray at {address}: {error}\nCheck it with: ray status"
-            ) from error
+        except Exception as error:
+            is_plain = type(error) is Exception  # that is how Ray says that it took too long
+            if not is_plain and not isinstance(error, (ConnectionError, RuntimeError, ValueError)):
+                raise
+            raise EngineError(_not_there(address, error)) from error
     try:
         yield
     finally:
         ray.shutdown()
+
+
+def _not_there(address: str, error: Exception) -> str:
+    if address == "local":
+        return (
+            f"cannot start Ray here: {error}\nRepeat the command where less else runs, or say "
+            "--executor local, which does without Ray"
+        )
+    return f"cannot join Ray at {address}: {error}\nCheck it with: ray status"
 
 
 def _ray() -> Any:

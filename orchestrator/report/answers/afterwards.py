@@ -53,8 +53,8 @@ def _follow(asked: Asked, found: Findings, _: Step) -> After:
     count = TIERS["phase2", "min"].evaluations
     words = ("phase2", "--variant", "robust", "--tier", "min", "--from", asked.run)
     said = (
-        f"See whether it survives other seeds, and search on from there: {count} evaluations in "
-        "tier min of phase 2, three seeds a candidate."
+        f"See whether it survives other seeds, and search on from there: some {count} evaluations "
+        "in tier min of phase 2, three seeds a candidate."
     )
     use = _taking(found)
     return After(said, (asked.of_objective(*words), _best(asked)), f"Or {use[:1].lower()}{use[1:]}")

@@ -1,4 +1,5 @@
 import os
+import re
 import signal
 import socket
 import stat
@@ -8,13 +9,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
 import pytest
 
 from budgets.events import Status
-from orchestrator.execution import attempts, processes
+from orchestrator.execution import attempts, processes, ray_executor
 from orchestrator.execution.evaluate import Attempt, Slots
 from orchestrator.execution.launch import Program
 from orchestrator.execution.ray_executor import RayExecutor, cluster_offer, connected
@@ -186,3 +188,38 @@ def test_ray_client_addresses_are_refused() -> None:
 def test_handlers_for_signals_survive_the_connection(local_ray: None) -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert processes.start_ticks(os.getpid())
+
+
+@pytest.mark.parametrize(
+    ("address", "error", "said"),
+    [
+        ("local", Exception("timed out during startup"), "cannot start Ray here: timed out"),
+        ("local", RuntimeError("Failed to start GCS"), "--executor local"),
+        ("10.0.0.1:6379", ConnectionError("nobody there"), "cannot join Ray at 10.0.0.1:6379"),
+    ],
+    ids=["took too long", "failed", "nobody there"],
+)
+def test_a_ray_that_cannot_be_had_is_an_engine_error_with_a_way_on(
+    monkeypatch: pytest.MonkeyPatch, address: str, error: Exception, said: str
+) -> None:
+    with pytest.raises(EngineError, match=re.escape(said)):
+        _connect(monkeypatch, address, error)
+
+
+def test_a_mistake_of_ours_is_not_taken_for_rays(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(TypeError):
+        _connect(monkeypatch, "local", TypeError("no such argument"))
+
+
+def _connect(monkeypatch: pytest.MonkeyPatch, address: str, error: Exception) -> None:
+    """Join a Ray that answers with that."""
+
+    def refuse(**_: object) -> None:
+        raise error
+
+    module = SimpleNamespace(is_initialized=lambda: False, init=refuse)
+    monkeypatch.setattr(ray_executor, "_ray", lambda: module)
+    for name in ("set_environment", "prepare_to_join"):
+        monkeypatch.setattr(ray_executor, name, lambda *_: None)
+    with connected(address, "tests"):
+        raise AssertionError("it was refused")
