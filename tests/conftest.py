@@ -40,10 +40,13 @@ def pytest_configure() -> None:
     """Temporary directories are in memory where it has the room: runs sync after every record.
 
     A sync is made all the same, and takes microseconds there instead of milliseconds. What a disk
-    loses when the power fails is simulated (orchestrator/simulation), never left to chance.
+    loses when the power fails is simulated (orchestrator/simulation), never left to chance. Ctrl-C
+    is heard, whoever began the tests.
     """
     settings.register_profile("any machine", deadline=None)  # it may be busy with something else
     settings.load_profile("any machine")
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # begun with `&` in a script
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if MEMORY.is_dir():
         memory = os.statvfs(MEMORY)
         enough = memory.f_bavail * memory.f_frsize > ROOM

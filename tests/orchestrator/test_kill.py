@@ -164,6 +164,7 @@ def test_a_run_on_ray_killed_mid_generation_ends_like_one_that_never_was(
     cli: Cli, found: Found, whole: Whole, objective: tuple[str, ...]
 ) -> None:
     run = cli.cwd / "killed/phase1/run"
+    (cli.cwd / "objectives.py").write_text("raise SystemExit('this is not the package')\n")
     command = phase1(objective, "ray", "killed")
     kill_at(cli, command, run, 10)
 
