@@ -28,6 +28,8 @@ from orchestrator.cli import entry as command_line
 from orchestrator.execution.engine import Engine
 from orchestrator.planning.request import Request
 from orchestrator.records.recorded import Result
+from orchestrator.running.checking import Checking
+from orchestrator.running.searching import Searching
 from orchestrator.running.session import Session, system_clock
 
 REPOSITORY = Path(__file__).parent.parent
@@ -121,13 +123,13 @@ def run_search() -> Callable[..., Result]:
         spec = ObjectiveSpec(name=objective, settings=settings or {})
         request = {"phase": "phase1", "tier": "min", **request}
         with session:
-            return session.search(
+            return Searching(
                 Request(objective=registry.load(spec), **request),
                 session.engine.slots(),
                 assumed_seconds,
                 overrides,
-                accept_drift=accept_drift,
-            )
+                accept_drift,
+            ).carry_out(session)
 
     return run
 
@@ -151,7 +153,7 @@ def run_check() -> Callable[..., Result]:
         request = Request("check", "min", registry.load(spec), **terms)
         asked = CheckRequest(request, seeds, knobs, around)
         with make_session(root, engine) as session:
-            return session.check(asked, session.engine.slots())
+            return Checking(asked, session.engine.slots()).carry_out(session)
 
     return run
 

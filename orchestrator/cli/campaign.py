@@ -31,6 +31,8 @@ from orchestrator.records.manifest import source_of
 from orchestrator.records.recorded import Result, recorded_state
 from orchestrator.report.campaign_picture import draw_beside
 from orchestrator.running import artifacts
+from orchestrator.running.checking import Checking
+from orchestrator.running.searching import Searching
 from orchestrator.running.session import Session
 from orchestrator.watch.live import Live
 
@@ -61,7 +63,7 @@ def run_trainings(asked: Asked) -> None:
         session.source = None if file is None else source_of(file)
         request = CampaignRequest(asked.request, campaign)
         pace = Staggered(campaign.stagger_seconds, session.clock.monotonic)
-        result = session.check(request, slots, asked.assumed_seconds, pace)
+        result = Checking(request, slots, asked.assumed_seconds, pace).carry_out(session)
         report = artifacts.campaign_report(result.state, result.verdict)
         draw_beside(result.directory, report, asked.resolved.top.objective, live.say)
         finish(result, session.stop, live, asked.conduct.as_json)
@@ -145,13 +147,14 @@ def _of_the_search(overrides: Overrides, state: RunState | None) -> Overrides:
 def _searched(
     asked: Asked, cell: SearchCell, session: Session, slots: Slots, overrides: Overrides
 ) -> Result:
-    return session.search(
+    wanted = Searching(
         request_of(cell.resolved),
         slots,
         cell.resolved.evaluation.assume_eval_seconds,
         overrides,
-        accept_drift=asked.accept_drift,
+        asked.accept_drift,
     )
+    return wanted.carry_out(session)
 
 
 def _show(result: Result, live: Live) -> None:

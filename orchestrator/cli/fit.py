@@ -23,7 +23,7 @@ from orchestrator.planning.profiles import current_profile, profile_reports
 from orchestrator.planning.request import Request
 from orchestrator.planning.times import Times, times_here
 from orchestrator.report.written import named_file
-from orchestrator.running.session import refuse_the_past
+from orchestrator.running.searching import refuse_the_past
 from orchestrator.warm.succession import foreseen
 
 
