@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from budgets.following import BEGINNING
 from budgets.rules.triggers import judge
 from budgets.state import RunState
+from budgets.terms import Calibration
 from orchestrator.campaign.cells import campaign_of, terms_of
 from orchestrator.campaign.collected import (
     begin_searches,
@@ -58,12 +59,13 @@ def run_trainings(asked: Asked) -> None:
     slots = asked.conduct.engine.slots()
     slots = replace(slots, count=campaign.workers(slots.count))
     refuse_searches(run_directory(asked.conduct.root, "campaign", campaign.name))
-    file = asked.resolved.file
+    file, assumed = asked.resolved.file, asked.assumed_seconds
+    word = None if assumed is None else Calibration(assumed_seconds=assumed)
     with conducting(asked.conduct) as (session, live):
         session.source = None if file is None else source_of(file)
         request = CampaignRequest(asked.request, campaign)
         pace = Staggered(campaign.stagger_seconds, session.clock.monotonic)
-        result = Checking(request, slots, asked.assumed_seconds, pace).carry_out(session)
+        result = Checking(request, slots, pace, word).carry_out(session)
         report = artifacts.campaign_report(result.state, result.verdict)
         draw_beside(result.directory, report, asked.resolved.top.objective, live.say)
         finish(result, session.stop, live, asked.conduct.as_json)

@@ -18,13 +18,12 @@ from orchestrator.running.walk import Given
 class Checking:
     """What `request` describes, on these slots, at its own `pace`.
 
-    A calibration there is gives it limits and the unit of noise, unless a time is assumed or
-    whoever asks has a `calibration`.
+    A calibration there is gives it limits and the unit of noise, unless whoever asks has a
+    `calibration`, or somebody's word for a time.
     """
 
     request: Check
     slots: Slots
-    assumed_seconds: float | None = None
     pace: Pace | None = None
     calibration: Calibration | None = None
 
@@ -46,7 +45,7 @@ class Checking:
         devices, calibration = devices_of(self.slots), self.calibration
         if calibration is None:
             objective = self.request.terms.objective
-            calibration = calibration_here(session.root, objective, devices, self.assumed_seconds)
+            calibration = calibration_here(session.root, objective, devices)
         return self.request.plan(devices, calibration)
 
 
