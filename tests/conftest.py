@@ -15,8 +15,6 @@ import pytest
 import typer.main
 from hypothesis import settings
 
-from budgets.fold import fold
-from budgets.ledger.chain import LEDGER, read
 from budgets.ledger.storage import DISK, Storage
 from budgets.ledger.writer import Clock
 from budgets.state import RunState
@@ -31,6 +29,7 @@ from orchestrator.records.recorded import Result
 from orchestrator.running.checking import Checking
 from orchestrator.running.searching import Searching
 from orchestrator.running.session import Session, system_clock
+from tests.ledgers import state_of
 
 REPOSITORY = Path(__file__).parent.parent
 MEMORY = Path("/dev/shm")  # noqa: S108 - a file system in memory, not a guessable name in it
@@ -195,7 +194,7 @@ def essence(state: RunState) -> dict[str, Any]:
 @pytest.fixture(scope="session")
 def found() -> Callable[[Path], dict[str, Any]]:
     """The essence of the run in a directory."""
-    return lambda directory: essence(fold(read(directory / LEDGER).records))
+    return lambda directory: essence(state_of(directory))
 
 
 @dataclass(frozen=True)
