@@ -27,14 +27,13 @@ def put_on_record(run: Run, verdict: Verdict) -> None:
             run.record(Fired(**fields))
 
 
-def conclude(run: Run, verdict: Verdict) -> Verdict:
+def conclude(run: Run, verdict: Verdict) -> None:
     """Put the verdict on record, once: the rules that fired, or that the run is done."""
     put_on_record(run, verdict)
     if verdict.decision == "done" and run.state.concluded is None:
         run.record(Concluded(reason=verdict.reason))
         run.ledger.give_up_ballast()
     run.ledger.mark_head()
-    return verdict
 
 
 def override(run: Run, rule: str, reason: str) -> None:
