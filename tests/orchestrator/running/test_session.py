@@ -30,7 +30,7 @@ from orchestrator.running.amend import Amendment, amend
 from orchestrator.running.run import PlanChangedError
 from orchestrator.running.session import system_clock
 from orchestrator.verification.verify import verify
-from tests.ledgers import state_of
+from tests.ledgers import every, state_of
 from tests.orchestrator.conftest import NobodyStops
 
 RunSearch = Callable[..., Result]
@@ -382,7 +382,7 @@ def test_a_run_begun_under_schema_1_goes_on_by_the_same_command_whatever_the_def
 
     assert result.verdict.decision == "done"
     assert (run / LEDGER).read_bytes().startswith(begun)
-    opened = [r.event for r in read(run / LEDGER).records if isinstance(r.event, Opened)]
+    opened = every(Opened, run)
     assert [event.schema_version for event in opened] == [1, SCHEMA]
     assert found(run)["evaluations"] == (16, 0)
     first, recorded = found(run)["generations"][0], found(GOLDEN / "schema_1")["generations"][0]
