@@ -14,7 +14,7 @@ from objectives.api import Objective
 from orchestrator.execution.engine import devices_of
 from orchestrator.execution.evaluate import Slots
 from orchestrator.planning.known_knobs import known_knobs
-from orchestrator.planning.plan import Succession, search_plan, why_no_go
+from orchestrator.planning.plan import Succession, no_share, search_plan, why_no_go
 from orchestrator.planning.request import Overrides, Request, run_directory, run_name
 from orchestrator.records.recorded import Result, recorded_plan
 from orchestrator.running.calibrating import calibrated_for
@@ -75,7 +75,14 @@ class Searching:
         calibration = calibrated_for(session, request, self.slots, self.assumed_seconds, others)
         if isinstance(calibration, Result):
             return calibration
-        return search_plan(request, devices, calibration, parent, succession), permits
+        plan = search_plan(request, devices, calibration, parent, succession)
+        if plan.confirmation is not None and (why := no_share(calibration)):
+            raise ValueError(
+                f"{why}: no verdict can be reached. Let the objective return a score whose 0 is "
+                "out of reach, a loss or that plus a constant, or search without a verdict: "
+                "--confirm-seeds 0"
+            )
+        return plan, permits
 
     def _succeeding(
         self, session: Session, request: Request

@@ -418,3 +418,21 @@ def test_a_calibration_whose_search_died_before_it_began_is_part_of_its_price(
     assert first.state.plan.calibration == again.state.plan.calibration
     assert other.state.plan.calibration is not None
     assert other.state.plan.calibration.charged_ms == 0  # it is borne already
+
+
+def test_nothing_is_searched_for_a_verdict_where_the_baseline_cannot_be_told_from_0(
+    tmp_path: Path, search_confirmed: RunSearch
+) -> None:
+    (tmp_path / "own.py").write_text("def score(knobs, seed, budget): return knobs['x']")
+    knobs = {
+        "x": {"min": -1.0, "max": 1.0, "baseline": 0.0},
+        "y": {"min": 0.0, "max": 1.0, "baseline": 0.5},
+    }
+    settings = {"directory": str(tmp_path), "knobs": knobs}
+    terms = {"objective": "python:own:score", "settings": settings, "assumed_seconds": None}
+
+    with pytest.raises(ValueError, match=r"cannot be told from 0, .* --confirm-seeds 0$"):
+        search_confirmed(tmp_path, **terms)
+    assert not (tmp_path / "phase1").exists()
+    result = search_confirmed(tmp_path, **terms, confirm=Confirm(seeds=0))
+    assert result.verdict.decision == "done"
