@@ -1,5 +1,6 @@
 """A program of commands, as both here are made: what `--help` shows of each."""
 
+from collections.abc import Callable
 from copy import copy
 from typing import Any
 
@@ -40,7 +41,7 @@ class Program(typer.Typer):
     def __init__(self, **given: Any) -> None:
         super().__init__(cls=_Group, **given)
 
-    def command(self, name: str | None = None, **given: Any) -> Any:
+    def command(self, name: str | None = None, **given: Any) -> Callable[..., Any]:
         return super().command(name, **{"cls": _Command, **given})
 
 

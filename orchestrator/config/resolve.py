@@ -49,6 +49,15 @@ class Given:
     flags: Mapping[str, tuple[Any, str]] = field(default_factory=dict)
     cell: tuple[str, Values] | None = None  # of a campaign: its name, and what it changes
 
+    def words(self, *also: str) -> tuple[str, ...]:
+        """Of the command line, what decides what is evaluated; and the flags of these keys."""
+        said: list[tuple[Any, str]] = [] if self.file is None else [(self.file, "--config")]
+        said += [
+            self.flags[k] for k in ("preset", "profile", "objective", *also) if k in self.flags
+        ]
+        said += [(assignment, "--set") for assignment in self.assignments]
+        return tuple(word for value, flag in said for word in (flag, str(value)))
+
 
 @dataclass(frozen=True)
 class Resolved:

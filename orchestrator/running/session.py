@@ -20,6 +20,7 @@ from budgets.ledger.writer import BALLAST, Clock, Ledger
 from budgets.rules.triggers import verdict_of
 from budgets.state import Generation, Observer, RunState
 from budgets.terms import Calibration, Plan, Window
+from budgets.words import counted
 from objectives import registry
 from objectives.api import Objective
 from orchestrator.capacity.pace import Pace
@@ -389,7 +390,8 @@ class Session:
 
     def _started(self, slots: Slots, objective: Objective, name: str) -> Executor:
         if self._executor is None:
-            self.say(f"Starting {slots.count} workers ({self.engine.kind}) ...")
+            workers = f"{counted(slots.count, 'worker')} ({self.engine.kind})"
+            self.say(f"Starting {workers}{self.engine.patience} ...")
             self._executor = self.engine.executor(slots, objective, name).__enter__()
             self.stop.install()  # again: Ray has installed its own
             self._say_new_warnings()
