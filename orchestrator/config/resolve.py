@@ -102,6 +102,16 @@ class Resolved:
     def source(self, key: str) -> str:
         return self.sources.get(key, "default")
 
+    def unused(self, key: str) -> str:
+        """What a key is for that means nothing in this campaign; empty where it does."""
+        if self.campaign is None:
+            return ""
+        if self.campaign.cell == "training":
+            is_idle = key.partition(".")[0] in {"search", "verdict"}
+            return "for a search: this campaign makes none" if is_idle else ""
+        is_named = key in {"search.run_id", "search.seed"}
+        return "for one search: each of this campaign has its own" if is_named else ""
+
 
 def resolve(given: Given) -> Resolved:
     """One value for each key. Raises ValueError, in one line, naming key, origin and what came."""
