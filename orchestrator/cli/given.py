@@ -53,8 +53,8 @@ def file_command(act: Callable[[Asked], None]) -> Command:
 
 def _refuse_unused(resolved: Resolved, *, accept_drift: bool) -> None:
     """Raises ValueError on an option that would do nothing in the campaign of a file."""
-    given = resolved.sources | ({"search.accept_drift": "--accept-drift"} if accept_drift else {})
-    for key, source in given.items():
+    drift = [("search.accept_drift", "--accept-drift")] if accept_drift else []
+    for key, source in (*resolved.sources.items(), *drift):
         if source.startswith("--") and (unused := resolved.unused(key)):
             said = f"{source} {key}" if source == "--set" else source
             raise ValueError(f"{said} is {unused}. Leave it out")

@@ -52,10 +52,9 @@ class Given:
     def words(self, *also: str) -> tuple[str, ...]:
         """Of the command line, what decides what is evaluated; and the flags of these keys."""
         said: list[tuple[Any, str]] = [] if self.file is None else [(self.file, "--config")]
-        said += [
-            self.flags[k] for k in ("preset", "profile", "objective", *also) if k in self.flags
-        ]
+        said += [self.flags[k] for k in ("preset", "profile", "objective") if k in self.flags]
         said += [(assignment, "--set") for assignment in self.assignments]
+        said += [self.flags[k] for k in also if k in self.flags]
         return tuple(word for value, flag in said for word in (flag, str(value)))
 
 
