@@ -23,6 +23,7 @@ from orchestrator.planning.calibrations import CALIBRATION_SEEDS
 from orchestrator.planning.request import Overrides
 from orchestrator.records.planned import spec_of
 from orchestrator.records.recorded import Result
+from orchestrator.running.calibrating import Calibrating
 from orchestrator.running.sweep import LEAST_EVALUATIONS
 
 PLANNED_ALIKE = (
@@ -86,11 +87,9 @@ def _measured(
 ) -> Result:
     """Calibrate, again for a `reason`. Leaves where it is not done."""
     slots = how.engine.slots()
+    wanted = Calibrating(objective, slots, repeats, overrides)
     with conducting(how) as (session, live):
-        if reason is not None:
-            result = session.calibrate_again(objective, slots, repeats, overrides, reason)
-        else:
-            result = session.calibrate(objective, slots, repeats, overrides)
+        result = wanted.carry_out(session) if reason is None else wanted.again(session, reason)
         if result.verdict.decision != "done":
             finish(result, session.stop, live, how.as_json)
     return result
