@@ -2,6 +2,7 @@
 
 from pydantic import BaseModel, ConfigDict
 
+from budgets.calibration import noise
 from budgets.events import Grade, NoGo
 from budgets.state import RunState
 from budgets.statistics.comparison import Gain
@@ -91,6 +92,8 @@ def findings(state: RunState) -> Findings | None:
     if plan.confirmation is None:
         return None
     best, rung = winner(state), plan.confirmation.rung
+    measured = None if plan.calibration is None else noise(plan.calibration)
+    is_share = measured is None or not measured.is_about_zero  # a gain, of the baseline's score
     return Findings(
         grade=None if decided is None else decided.grade,
         no_go=None if decided is None else decided.no_go,
@@ -109,8 +112,8 @@ def findings(state: RunState) -> Findings | None:
         rung=rung_gain(state),
         rung_label=None if rung is None else rung.varied.label,
         conditions=conditions(state),
-        seemed=promise(state),
-        luck=luck(state),
+        seemed=promise(state) if is_share else None,
+        luck=luck(state) if is_share else None,
         advice=advice(state),
         over_incumbent=gain_over_incumbent(state),
     )

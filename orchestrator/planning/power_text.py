@@ -6,6 +6,7 @@ from budgets.table import table
 from budgets.terms import Plan
 from budgets.words import percent
 from orchestrator.planning.page import Page, TierPage
+from orchestrator.planning.plan import no_share
 from orchestrator.planning.power import GAINS, Detected, Power
 
 
@@ -72,6 +73,9 @@ def _verdict(plan: Plan) -> Iterator[str]:
 
 def _noise(tier: TierPage, page: Page) -> Iterator[str]:
     own, calibration = page.basis.own_noise, page.basis.calibration
+    if why := no_share(calibration):
+        yield f"No gain can be told: {why}."
+        return
     if own is None or calibration is None:
         yield "No noise was measured, so nobody knows what gain would be seen."
         return

@@ -253,6 +253,7 @@ def test_other_numbers_of_devices_stand_side_by_side(calibrated: Calibrated) -> 
     [
         ((1.00, 1.01, 0.99), 0.0198, "3 seeds leave 1.03% to 12.44% possible as the smallest."),
         ((1.0, 1.0), 0.0, "The calibrated scores do not differ, so any gain would be seen."),
+        ((0.1, 0.2, -0.3), None, "No gain can be told: the baseline scores"),
         ((1.0,), None, "No noise was measured, so nobody knows what gain would be seen."),
         ((), None, "No noise was measured, so nobody knows what gain would be seen."),
     ],
