@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from budgets.blocks import Column, Heading, Items, Table, Text, names
 from budgets.plain import plain
 from budgets.report.markdown import amount
 from budgets.report.model import Balance
@@ -9,18 +10,7 @@ from budgets.statistics.comparison import Gain, better
 from budgets.words import listed, number, percent, precise_duration
 from orchestrator.compare.model import Compared, Fact, Part, Side
 from orchestrator.compare.plots import plots
-from orchestrator.report.contents.blocks import (
-    Block,
-    Column,
-    Figure,
-    Heading,
-    Items,
-    Lead,
-    Section,
-    Table,
-    Text,
-    names,
-)
+from orchestrator.report.contents.blocks import Block, Figure, Lead, Section
 
 PARTS: dict[Part, str] = {
     "objective": "objective",

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from budgets.plain import plain
+from budgets.blocks import Column, Items, Table, Text, names
 from budgets.report.markdown import amount, evaluation_lines, notes, timing_lines
 from budgets.report.model import Balance
-from orchestrator.report.contents.blocks import Block, Column, Items, Table, Text, names
+from orchestrator.report.contents.blocks import Block
 from orchestrator.report.contents.figures import Figures
 from orchestrator.report.model import Report
 from orchestrator.report.plots.spending import BESIDE
@@ -17,9 +17,10 @@ IN_SECONDS_BELOW = 1.0
 
 def budget(report: Report, figures: Figures) -> list[Block]:
     """The section."""
+    own = report.budget
     return [
         _balances(report),
-        Items(list(_lines(report))),
+        Items([*evaluation_lines(own), *timing_lines(own.timing), *notes(own)]),
         *figures.of("budget"),
         *_by_generation(report),
     ]
@@ -35,13 +36,6 @@ def _balances(report: Report) -> Table:
 def _balance(own: Balance) -> list[str]:
     values = (own.spent, own.reserved, own.free, own.cap)
     return [own.label, *(amount(own, value) for value in values)]
-
-
-def _lines(report: Report) -> Iterator[str]:
-    own = report.budget
-    yield from evaluation_lines(own)
-    yield from (line for line in timing_lines(own.timing)) if own.timing is not None else ()
-    yield from (plain(line) for line in notes(own))
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
+from budgets.blocks import Column, Table, Text, names
 from budgets.events import Status
 from budgets.plain import command, one_line, plain
 from budgets.words import in_bytes, number, precise_duration
-from orchestrator.report.contents.blocks import Block, Column, Table, Text, names
+from orchestrator.report.contents.blocks import Block
 from orchestrator.report.contents.figures import Figures
 from orchestrator.report.model import Evaluation, InFlight, Report
 

@@ -2,22 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from budgets.blocks import Column, Heading, Items, Table, Text, names
 from budgets.plain import command, one_line, plain, printable
 from budgets.words import precise_duration
 from objectives.settings import cut
-from orchestrator.report.contents.blocks import (
-    Block,
-    Column,
-    Commands,
-    Heading,
-    Items,
-    Log,
-    Table,
-    Text,
-    names,
-)
+from orchestrator.report.contents.blocks import Block, Commands, Log, why_none
 from orchestrator.report.contents.figures import Figures
-from orchestrator.report.contents.parsed import why_none
 from orchestrator.report.model import FailureGroup, Report
 
 MOST_GROUPS, MOST_LINES, MOST_CHARACTERS = 20, 40, 300
@@ -27,7 +17,7 @@ MOST_GROUPS, MOST_LINES, MOST_CHARACTERS = 20, 40, 300
 def training(report: Report, figures: Figures) -> list[Block]:
     """Loss curves of the best and the baseline, or why there are none."""
     drawn = figures.of("training")
-    return [*drawn] if drawn else [Text(why_none(report.no_curves or "there are no loss curves"))]
+    return [*drawn] if drawn else [why_none(report.no_curves or "there are no loss curves")]
 
 
 def failures(report: Report, figures: Figures) -> list[Block]:

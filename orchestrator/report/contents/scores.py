@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 
+from budgets.blocks import Column, Table, Text
 from budgets.plain import plain
-from budgets.proxy.text import proxy_lines
+from budgets.proxy.text import proxy_blocks
+from budgets.report.markdown import luckiest
 from budgets.words import number
-from orchestrator.report.contents.blocks import Block, Column, Table, Text
+from orchestrator.report.contents.blocks import Block, without_headings
 from orchestrator.report.contents.figures import Figures
-from orchestrator.report.contents.parsed import blocks_of
 from orchestrator.report.model import GenerationView, Noise, Report
 
 
@@ -68,11 +69,6 @@ def _row(one: GenerationView) -> list[str]:
 
 def _rest(report: Report) -> Iterator[Block]:
     budget = report.budget
-    if budget.findings is None and budget.luckiest_score and budget.luckiest_of_noise:
-        yield Text(
-            f"Luckiest score: {number(budget.luckiest_score)}. Were every candidate just the "
-            f"baseline, the luckiest would be expected near {number(budget.luckiest_of_noise)}: a "
-            "best score is no evidence of an improvement."
-        )
+    yield from luckiest(budget)
     if budget.proxy is not None and budget.phase != "check":
-        yield from blocks_of(proxy_lines(budget.proxy), ("Generations evaluated at both lengths",))
+        yield from without_headings(proxy_blocks(budget.proxy))

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
+from budgets.blocks import Column, Table, Text, names
 from budgets.plain import plain
-from orchestrator.report.contents.blocks import Block, Column, Table, Text, names
+from orchestrator.report.contents.blocks import Block, why_none
 from orchestrator.report.contents.figures import Figures
-from orchestrator.report.contents.parsed import why_none
 from orchestrator.report.model import Distribution, Report
 
 MOST_PAIRS = 5
@@ -16,7 +16,7 @@ def search(report: Report, figures: Figures) -> list[Block]:
     """The section, or why there is none."""
     found = report.distribution
     if found is None:
-        return [Text(why_none(report.no_distribution))]
+        return [why_none(report.no_distribution)]
     return [
         Text(
             "CMA-ES draws candidates from a normal distribution over the knobs, and moves and "

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from budgets.blocks import Table, Text
 from budgets.events import Status
 from orchestrator.report.collect import report
-from orchestrator.report.contents.blocks import Block, Commands, Figure, Log, Ruler, Table, Text
+from orchestrator.report.contents.blocks import Block, Commands, Figure, Log, Ruler
 from orchestrator.report.contents.figures import PLACES
 from orchestrator.report.contents.sections import SECTIONS, sections
 from orchestrator.report.model import FailureGroup, Report
