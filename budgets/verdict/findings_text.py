@@ -7,7 +7,7 @@ from budgets.plain import plain
 from budgets.statistics.comparison import Gain, better
 from budgets.statistics.spread import sd_interval
 from budgets.verdict.finalists import IN_WORDS
-from budgets.verdict.findings import Finalist, Findings
+from budgets.verdict.findings import Finalist, Findings, unbeaten
 from budgets.words import counted, percent
 
 
@@ -153,23 +153,11 @@ def _controls(found: Findings) -> Iterator[Block]:
         gains = (names("its gain over the baseline"), names("the winner's gain over it"))
         caption = "Controls: with something switched off, at the baseline's knobs"
         yield Table(caption, [names("control"), *gains], rows)
-    if said := unbeaten(found):
-        yield Text(plain(said))
-
-
-def unbeaten(found: Findings) -> str:
-    """Controls that the winner is not shown to beat: a gain over a poor baseline is only repair.
-
-    Empty where it beats all of them, or there are none. Not escaped.
-    """
-    compared = [one for one in found.controls if one.winner_gain.mean is not None]
-    equal = ", ".join(one.name for one in compared if not one.winner_gain.is_shown)
-    if not equal:
-        return ""
-    return (
-        f"The winner is not shown to be better than {equal}: what was tuned is not shown to be "
-        "worth having."
-    )
+    if equal := ", ".join(plain(one.name) for one in unbeaten(found)):  # or the gain is only repair
+        yield Text(
+            f"The winner is not shown to be better than {equal}: what was tuned is not shown to be "
+            "worth having."
+        )
 
 
 def luck_lines(found: Findings) -> Iterator[str]:

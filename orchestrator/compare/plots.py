@@ -7,6 +7,7 @@ from statistics import median
 from budgets.statistics.comparison import better
 from budgets.words import counted, percent
 from orchestrator.charts.chart import (
+    SERIES,
     Axis,
     Chart,
     Line,
@@ -19,9 +20,6 @@ from orchestrator.charts.chart import (
 from orchestrator.compare.model import Compared, Side, Step
 from orchestrator.report.plots.gains import SURE, in_percent, in_words, intervals
 from orchestrator.report.plots.words import columns_for, device_hours_unit, sentences
-
-ROLES: tuple[Role, ...] = ("series1", "series2", "series3", "series4", "series5", "series6")
-"""Runs that are told apart within one chart: more have a chart each."""
 
 UNLIKE = 5.0
 """How many times as far as half of the runs one may reach, and not flatten them in one chart."""
@@ -87,7 +85,7 @@ def progress(compared: Compared) -> Plot | None:
     own = [run for run in compared.runs if run.steps]
     if not own:
         return None
-    is_together = len(own) <= len(ROLES) and _are_alike(own)
+    is_together = len(own) <= len(SERIES) and _are_alike(own)
     missing = [run.name for run in compared.runs if not run.steps]
     lacking = (
         f"Not shown, no search, or without a baseline: {', '.join(missing)}." if missing else ""
@@ -136,7 +134,7 @@ def _lines(
     value: Callable[[Step], float | None],
 ) -> Iterator[Mark]:
     yield Rule(0.0, "baseline", "its own baseline", is_dashed=False)
-    for role, run in zip(ROLES, runs, strict=False):
+    for role, run in zip(SERIES, runs, strict=False):
         x = [place(step) for step in run.steps]
         yield Line(x, [value(step) for step in run.steps], role, run.name)
 
@@ -202,12 +200,12 @@ def knobs(compared: Compared) -> Plot | None:
     A knob that a run did not search has no place of that run.
     """
     runs = [run for run in compared.runs if run.recommends]
-    if not runs or len(runs) > len(ROLES):
+    if not runs or len(runs) > len(SERIES):
         return None
     names = list(dict.fromkeys(knob.name for run in runs for knob in run.knobs))
     row = {name: place for place, name in enumerate(names)}
     marks = [_baselines(runs, row)]
-    for number, (role, run) in enumerate(zip(ROLES, runs, strict=False)):
+    for number, (role, run) in enumerate(zip(SERIES, runs, strict=False)):
         offset = (number - (len(runs) - 1) / 2) * APART
         marks.append(_recommended(run, role, row, offset))
     return Plot(

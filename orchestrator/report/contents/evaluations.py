@@ -75,11 +75,7 @@ def _row(one: Evaluation, *, is_caused: bool) -> list[str]:
 
 def which(one: Evaluation | InFlight) -> str:
     """`generation 3, candidate 2`, `winner, average`; of a campaign its condition."""
-    if one.panel is not None:
-        return f"{one.panel}, {plain(one.arm)}"
-    if one.arm:
-        return plain(one.arm)
-    return f"generation {one.generation}, candidate {one.candidate}"
+    return plain(one.arm if one.arm and one.panel is None else one.where)
 
 
 def _flying(report: Report) -> Iterator[Block]:

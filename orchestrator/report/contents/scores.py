@@ -10,6 +10,7 @@ from budgets.words import number
 from orchestrator.report.contents.blocks import Block, without_headings
 from orchestrator.report.contents.figures import Figures
 from orchestrator.report.model import GenerationView, Noise, Report
+from orchestrator.report.plots.candidates import is_search
 
 
 def scores(report: Report, figures: Figures) -> list[Block]:
@@ -43,7 +44,7 @@ def _of_the_baseline(noise: Noise) -> str:
 def _table(report: Report) -> Iterator[Block]:
     if not report.evaluations:
         yield Text("No evaluation has ended yet.")
-    if report.identity.phase not in ("phase1", "phase2") or not report.generations:
+    if not is_search(report) or not report.generations:
         return
     columns = ("best", "mean", "sd", "best so far", "by luck alone", "healthy", "failed")
     yield Table(

@@ -7,6 +7,7 @@ from budgets.plain import plain
 from orchestrator.report.contents.blocks import Block, why_none
 from orchestrator.report.contents.figures import Figures
 from orchestrator.report.model import Distribution, Report
+from orchestrator.report.plots.distribution import pairs_of
 
 MOST_PAIRS = 5
 """Correlations that are named."""
@@ -53,11 +54,7 @@ def _condition(found: Distribution) -> float:
 
 
 def _pairs(report: Report, found: Distribution) -> Iterator[Block]:
-    own = [knob.name for knob in report.knobs]
-    pairs = sorted(
-        ((found.correlations[i][j], own[i], own[j]) for i in range(len(own)) for j in range(i)),
-        key=lambda pair: -abs(pair[0]),
-    )
+    pairs = pairs_of(found, [knob.name for knob in report.knobs])
     if not pairs:
         return
     limit = found.correlation_by_chance
