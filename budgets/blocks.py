@@ -5,6 +5,7 @@ Text is a line of Markdown with code, bold and escapes (`budgets.plain.plain`) a
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import assert_never
 
 from budgets.table import table
 
@@ -92,6 +93,8 @@ def _lines(block: Block) -> Iterator[str]:
             yield from (f"- {entry}" for entry in entries)
         case Table(_, columns, rows):
             yield from table((_marked(column) for column in columns), rows)
+        case _:
+            assert_never(block)
 
 
 def _marked(column: Column) -> str:

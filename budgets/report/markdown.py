@@ -58,18 +58,15 @@ def to_markdown(report: BudgetReport, knobs: dict[str, float] | None = None) -> 
     return "\n".join([*markdown(blocks), ""])
 
 
-def evidence(report: BudgetReport) -> Iterator[Block]:
+def evidence(report: BudgetReport) -> list[Block]:
     """What it found, and what that rests on."""
     if report.campaign is not None:
-        yield from campaign_blocks(report.campaign)
-        return
-    if report.phase != "check":
-        yield from () if report.findings is None else finding_blocks(report.findings)
-        yield from _scores(report)
-    elif report.proxy is None:
-        yield from check_blocks(report.check)
-    if report.proxy is not None:
-        yield from proxy_blocks(report.proxy)
+        return campaign_blocks(report.campaign)
+    proxy = [] if report.proxy is None else list(proxy_blocks(report.proxy))
+    if report.phase == "check":
+        return proxy or check_blocks(report.check)
+    found = () if report.findings is None else finding_blocks(report.findings)
+    return [*found, *_scores(report), *proxy]
 
 
 def _eta(report: BudgetReport) -> str:
