@@ -33,7 +33,9 @@ from orchestrator.execution.engine import devices_of
 from orchestrator.planning.request import Request, check_run_id, run_directory
 from orchestrator.records.recommended import Best, best_of, since
 from orchestrator.records.recorded import find_run, load_state, recorded_plan
-from orchestrator.running.session import refuse_the_past, system_clock
+from orchestrator.running.checking import Checking
+from orchestrator.running.searching import refuse_the_past
+from orchestrator.running.session import system_clock
 
 AsToml = Annotated[bool, Option("--toml", help="Print a configuration file whose baseline it is.")]
 AsFlags = Annotated[
@@ -178,7 +180,7 @@ def carry_out(found: Best, terms: Request, wish: Wish, how: Conduct) -> None:
     slots = replace(slots, count=request.campaign.workers(slots.count))
     with conducting(how) as (session, live):
         times = known_times(found, devices_of(slots))
-        result = session.check(request, slots, calibration=times)
+        result = Checking(request, slots, calibration=times).carry_out(session)
         outcome = outcome_of(found, result, variant)
         also, lines = {"training": outcome.as_dict()}, tuple(outcome.lines())
         finish(result, session.stop, live, how.as_json, also, lines, failed=outcome.failed)

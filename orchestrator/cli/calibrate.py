@@ -20,6 +20,7 @@ from orchestrator.config.sections import MOST_SEEDS
 from orchestrator.planning.calibrations import CALIBRATION_SEEDS
 from orchestrator.planning.request import Overrides
 from orchestrator.records.recorded import Result
+from orchestrator.running.calibrating import Calibrating
 from orchestrator.running.sweep import LEAST_EVALUATIONS
 
 
@@ -72,11 +73,9 @@ def _measured(
 ) -> None:
     """Calibrate, again for a `reason`, and print what each tier would take."""
     slots = how.engine.slots()
+    wanted = Calibrating(objective, slots, repeats, overrides)
     with conducting(how) as (session, live):
-        if reason is not None:
-            result = session.calibrate_again(objective, slots, repeats, overrides, reason)
-        else:
-            result = session.calibrate(objective, slots, repeats, overrides)
+        result = wanted.carry_out(session) if reason is None else wanted.again(session, reason)
         if result.verdict.decision != "done":
             finish(result, session.stop, live, how.as_json)
     page = page_of_calibration(how.root, objective, slots)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from budgets.events import Reserved, Settled, Status
-from budgets.fold import fold
 from budgets.ledger.chain import LEDGER, read
 from budgets.ledger.head import HEAD, LedgerRolledBackError
 from budgets.ledger.writer import BALLAST
@@ -19,6 +18,7 @@ from orchestrator.records.attempts import attempt_place
 from orchestrator.records.recorded import Result, load_state
 from orchestrator.running.settle import attempt_id
 from orchestrator.verification.verify import verify
+from tests.ledgers import every, state_of
 
 if TYPE_CHECKING:
     from tests.conftest import Command
@@ -30,10 +30,6 @@ NOISY: dict[str, Any] = {
     "settings": {"noise": 0.01, "failure_rate": 0.03},
     "evaluation_seed": 6,
 }
-
-
-def settlements(run: Path) -> list[Settled]:
-    return [r.event for r in read(run / LEDGER).records if isinstance(r.event, Settled)]
 
 
 def first_place(run: Path) -> Path:
@@ -76,7 +72,7 @@ def test_attempts_that_a_lost_record_reserved_are_charged_or_adopted_and_never_d
     result = run_search(run.parent.parent, **NOISY)
 
     assert found(run) == whole
-    first, adopted = [e for e in settlements(run) if e.candidate == 0 and e.generation == 0]
+    first, adopted = [e for e in every(Settled, run) if e.candidate == 0 and e.generation == 0]
     assert (first.status, first.charged_ms) == (Status.LOST, reserved.reserve_ms)
     assert (adopted.attempt, adopted.recovered) == (2, True)
     assert result.state.accounts.lost_ms == reserved.reserve_ms
@@ -118,7 +114,7 @@ def test_a_result_without_its_config_is_adopted_all_the_same(
     (place / CONFIG).unlink()
     run_search(run.parent.parent, **NOISY)
     assert found(run) == whole
-    assert [e.attempt for e in settlements(run) if (e.generation, e.candidate) == (0, 0)] == [1]
+    assert [e.attempt for e in every(Settled, run) if (e.generation, e.candidate) == (0, 0)] == [1]
 
 
 @pytest.mark.parametrize("look", ["status", "report", "phase1"])
@@ -161,7 +157,7 @@ def test_a_search_that_vouches_for_its_time_needs_no_calibration_that_is_damaged
 def test_what_a_process_died_before_writing_is_written_when_the_command_is_repeated(
     run: Path, run_search: RunSearch
 ) -> None:
-    state = fold(read(run / LEDGER).records)
+    state = state_of(run)
     shutil.rmtree(run / "reports")
     (run / "summary.md").write_text("of an older record")
     (run / BALLAST).write_bytes(b"left over")

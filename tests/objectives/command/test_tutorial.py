@@ -1,13 +1,14 @@
 """The tutorial's programs and configurations work as they are printed; so does the template."""
 
 import os
-import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
 import pytest
+
+from tests.console import files_of
 
 if TYPE_CHECKING:
     from tests.conftest import Command
@@ -19,18 +20,10 @@ SMALL = (
 )
 
 
-def files() -> dict[str, str]:
-    """Every block of the tutorial that begins with a file's name."""
-    blocks = re.findall(
-        r"^```(?:python|toml)\n# (\S+)\n(.*?)^```", TUTORIAL.read_text(), re.M | re.S
-    )
-    return dict(blocks)
-
-
 @pytest.fixture
 def tutorial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Its files, where `python` is ours."""
-    for name, text in files().items():
+    for name, text in files_of(TUTORIAL).items():
         (tmp_path / name).write_text(text)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     monkeypatch.setenv("PATH", path)
@@ -46,7 +39,7 @@ CONFIGURATIONS = ("search.toml", "block.toml", "result.toml")
 
 
 def test_every_configuration_of_the_tutorial_is_tried() -> None:
-    assert {name for name in files() if name.endswith(".toml")} == set(CONFIGURATIONS)
+    assert {name for name in files_of(TUTORIAL) if name.endswith(".toml")} == set(CONFIGURATIONS)
 
 
 @pytest.mark.usefixtures("tutorial")

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from budgets.events import Reserved, Settled, Status, Withdrawn
-from budgets.fold import fold
-from budgets.ledger.chain import LEDGER, read
+from budgets.ledger.chain import LEDGER
 from budgets.ledger.writer import Ledger
 from budgets.report.model import budget_report
 from orchestrator.execution.engine import Engine
@@ -21,7 +20,7 @@ from orchestrator.records.recorded import Result
 from orchestrator.running import artifacts
 from orchestrator.running.run import PlanChangedError, Run
 from orchestrator.running.session import system_clock
-from tests.ledgers import cut, events_of
+from tests.ledgers import cut, events_of, state_of
 
 RunSearch = Callable[..., Result]
 Found = Callable[[Path], dict[str, Any]]
@@ -372,7 +371,7 @@ def test_the_engine_failing_loses_nothing(
 def test_the_state_in_memory_is_what_the_ledger_says(tmp_path: Path, run_search: RunSearch) -> None:
     result = run_search(tmp_path, **NOISY)
 
-    assert result.state == fold(read(result.directory / LEDGER).records)
+    assert result.state == state_of(result.directory)
 
 
 def test_who_watches_a_run_hears_of_a_record_after_who_did_before() -> None:

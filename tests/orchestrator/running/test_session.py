@@ -30,7 +30,7 @@ from orchestrator.running.amend import Amendment, amend
 from orchestrator.running.run import PlanChangedError
 from orchestrator.running.session import system_clock
 from orchestrator.verification.verify import verify
-from tests.ledgers import state_of
+from tests.ledgers import every, state_of
 from tests.orchestrator.conftest import NobodyStops
 
 RunSearch = Callable[..., Result]
@@ -382,7 +382,7 @@ def test_a_run_begun_under_schema_1_goes_on_by_the_same_command_whatever_the_def
 
     assert result.verdict.decision == "done"
     assert (run / LEDGER).read_bytes().startswith(begun)
-    opened = [r.event for r in read(run / LEDGER).records if isinstance(r.event, Opened)]
+    opened = every(Opened, run)
     assert [event.schema_version for event in opened] == [1, SCHEMA]
     assert found(run)["evaluations"] == (16, 0)
     first, recorded = found(run)["generations"][0], found(GOLDEN / "schema_1")["generations"][0]
@@ -418,3 +418,21 @@ def test_a_calibration_whose_search_died_before_it_began_is_part_of_its_price(
     assert first.state.plan.calibration == again.state.plan.calibration
     assert other.state.plan.calibration is not None
     assert other.state.plan.calibration.charged_ms == 0  # it is borne already
+
+
+def test_nothing_is_searched_for_a_verdict_where_the_baseline_cannot_be_told_from_0(
+    tmp_path: Path, search_confirmed: RunSearch
+) -> None:
+    (tmp_path / "own.py").write_text("def score(knobs, seed, budget): return knobs['x']")
+    knobs = {
+        "x": {"min": -1.0, "max": 1.0, "baseline": 0.0},
+        "y": {"min": 0.0, "max": 1.0, "baseline": 0.5},
+    }
+    settings = {"directory": str(tmp_path), "knobs": knobs}
+    terms = {"objective": "python:own:score", "settings": settings, "assumed_seconds": None}
+
+    with pytest.raises(ValueError, match=r"cannot be told from 0, .* --confirm-seeds 0$"):
+        search_confirmed(tmp_path, **terms)
+    assert not (tmp_path / "phase1").exists()
+    result = search_confirmed(tmp_path, **terms, confirm=Confirm(seeds=0))
+    assert result.verdict.decision == "done"

@@ -11,8 +11,6 @@ from typing import Any
 import pytest
 
 from budgets.events import Event, Reserved, Settled, Status
-from budgets.fold import fold
-from budgets.ledger.chain import LEDGER, read
 from budgets.state import RunState, Try
 from orchestrator.execution import processes
 from orchestrator.execution.attempts import CONFIG, STARTED, SUMMARY, Started, write_model
@@ -26,7 +24,7 @@ from orchestrator.records.attempts import attempt_place
 from orchestrator.records.recorded import Result
 from orchestrator.running.tries import Form, avoided, before, form, times_lighter
 from orchestrator.verification.verify import verify
-from tests.ledgers import cut, events_of
+from tests.ledgers import cut, events_of, state_of
 
 RunSearch = Callable[..., Result]
 Found = Callable[[Path], dict[str, Any]]
@@ -240,7 +238,7 @@ def tried(recorded: list[Event]) -> list[tuple[Any, ...]]:
 
 
 def test_how_light_a_try_is_and_what_it_avoids_follow_from_the_ledger(eventful: Path) -> None:
-    state = fold(read(eventful / LEDGER).records)
+    state = state_of(eventful)
     reserved = [event for event in events_of(eventful) if isinstance(event, Reserved)]
     assert len(reserved) == 49
     for event in reserved:
