@@ -75,6 +75,12 @@ class Findings(_Part):
     over_incumbent: Gain | None = None  # the winner's over that earlier one
 
 
+def unbeaten(found: Findings) -> list[Control]:
+    """Controls that the winner is not shown to be better than."""
+    compared = [one for one in found.controls if one.winner_gain.mean is not None]
+    return [one for one in compared if not one.winner_gain.is_shown]
+
+
 def title(grade: Grade, no_go: NoGo | None) -> str:
     """`Go at this budget`, `No-Go, below noise`."""
     return TITLES[grade] if no_go is None else f"{TITLES[grade]}, {NAMES[no_go]}"

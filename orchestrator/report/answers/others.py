@@ -26,7 +26,6 @@ def calibrated(asked: Asked) -> Answer:
         title="Baseline measured" if scores else "Baseline not measured",
         sentence=_baseline(asked, scores),
         meaning="The baseline was evaluated, for searches to be compared with.",
-        luck="",
         found=_noise(asked, scores),
         sure=_spread(asked, scores),
         cost=cost(asked),
@@ -92,7 +91,6 @@ def checked(asked: Asked) -> Answer:
             if proxy is None
             else "Candidates were evaluated short and in full, on the same seeds."
         ),
-        luck="",
         found=_sizes(found) if proxy is None else asked.report.sentence,
         sure=_sure(asked, found),
         cost=cost(asked),
