@@ -93,7 +93,7 @@ def spent(balances: Iterable[Balance]) -> str:
 
 def _budget_table(report: BudgetReport) -> Table:
     rows = [
-        (b.currency, *(amount(b, value) for value in (b.spent, b.reserved, b.free, b.cap)))
+        (b.label, *(amount(b, value) for value in (b.spent, b.reserved, b.free, b.cap)))
         for b in report.balances
         if b.counts
     ]
@@ -225,7 +225,8 @@ def luckiest(report: BudgetReport) -> Iterator[Text]:
     if report.findings is None and own is not None and noise is not None:
         yield Text(
             f"Luckiest score: {own:.5g}. Were every candidate just the baseline, the luckiest "
-            f"would be expected near {noise:.5g}: a best score is no evidence of an improvement."
+            f"would be expected near {noise:.5g}: how much of the rest is true, only fresh seeds "
+            "tell."
         )
 
 
