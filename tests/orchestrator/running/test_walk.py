@@ -1,0 +1,184 @@
+"""A walk as others meet it: signals, what stays in flight, devices given up, overrides."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from budgets.events import Event, PanelAsked, Reserved, Settled, Status, Withdrawn
+from budgets.state import RunState
+from objectives import registry
+from objectives.api import Objective, ObjectiveSpec
+from orchestrator.execution.engine import Engine
+from orchestrator.execution.evaluate import Slots
+from orchestrator.execution.inline import InlineExecutor
+from orchestrator.planning.request import Request
+from orchestrator.records.recorded import Result
+from orchestrator.running.run import Run
+from orchestrator.running.session import Session
+from orchestrator.simulation.session import Person
+from orchestrator.verification.verify import verify
+from tests.ledgers import events_of
+from tests.orchestrator.conftest import CONFIRMED
+
+Found = Callable[[Path], dict[str, Any]]
+Watch = Callable[[RunState, Event], None]
+
+TWO = Engine(kind="inline", workers=2)
+"""Two evaluations in flight; each look at the executor ends one of them."""
+
+
+@dataclass
+class Interrupting(Person):
+    """Interrupts, once or at once twice, when so many evaluations are settled."""
+
+    after: int = 1
+    insists: bool = False
+    settled: int = 0
+
+    def watch(self, state: RunState, event: Event) -> None:
+        self.settled += isinstance(event, Settled)
+        if self.settled == self.after:
+            self.requested, self.now = True, self.insists
+
+
+def search(
+    root: Path,
+    engine: Engine = TWO,
+    stop: Person | None = None,
+    observe: Watch = lambda state, event: None,
+    look: Callable[[Run], None] = lambda run: None,
+    overrides: Sequence[tuple[str, str]] = (),
+    settings: dict[str, Any] | None = None,
+    **request: Any,
+) -> Result:
+    """Runs, or resumes, a search of two generations of eight, or what is requested."""
+    objective = registry.load(ObjectiveSpec(name="sphere", settings=settings or {"noise": 0.01}))
+    request = {"phase": "phase1", "tier": "min", "population": 8, **request}
+    seconds = request.pop("assumed_seconds", 1.0)
+    stops = stop or Person()
+    session = Session(root, engine, observe, lambda text: None, stop=stops, look=look)
+    with session:
+        return session.search(
+            Request(objective=objective, **request), engine.slots(), seconds, overrides
+        )
+
+
+# Signals
+
+
+def test_the_first_signal_starts_nothing_more_and_lets_what_is_in_flight_end(
+    tmp_path: Path, found: Found
+) -> None:
+    whole = search(tmp_path / "whole")
+    stop = Interrupting(after=3)
+
+    result = search(tmp_path / "run", stop=stop, observe=stop.watch)
+
+    assert (result.verdict.decision, result.verdict.reason) == ("continue", "interrupted")
+    events = events_of(result.directory)
+    assert sum(isinstance(event, Reserved) for event in events) == 4
+    assert [e.status for e in events if isinstance(e, Settled)] == [Status.OK] * 4
+    search(tmp_path / "run")
+    assert found(result.directory) == found(whole.directory)
+
+
+def test_the_second_signal_ends_what_is_in_flight_and_settles_it_at_once(
+    tmp_path: Path, found: Found
+) -> None:
+    whole = search(tmp_path / "whole")
+    stop = Interrupting(after=3, insists=True)
+
+    result = search(tmp_path / "run", stop=stop, observe=stop.watch)
+
+    assert (result.verdict.decision, result.verdict.reason) == ("continue", "interrupted")
+    ends = [event for event in events_of(result.directory) if isinstance(event, Settled)]
+    assert [end.status for end in ends] == [Status.OK] * 3 + [Status.CANCELLED]
+    assert ends[-1].recovered
+    assert not result.state.accounts.holds
+    search(tmp_path / "run")
+    assert found(result.directory)["generations"] == found(whole.directory)["generations"]
+    assert verify(result.directory).divergence is None
+
+
+# While it waits
+
+
+def test_whoever_looks_is_asked_whenever_the_run_waits(tmp_path: Path) -> None:
+    in_flight: list[int] = []
+
+    search(tmp_path, look=lambda run: in_flight.append(len(run.state.accounts.holds)))
+
+    assert len(in_flight) == 16
+    assert set(in_flight) == {1, 2}
+
+
+def test_what_a_panel_found_is_in_the_files_before_the_next_one_is_asked_for(
+    tmp_path: Path,
+) -> None:
+    behind: dict[str, bool] = {}
+    heads = [""]
+
+    def watch(state: RunState, event: Event) -> None:
+        if isinstance(event, PanelAsked) and event.panel in ("winner", "rung"):
+            summary = tmp_path / "phase1/confirmed/summary.md"
+            behind[event.panel] = heads[-1] not in summary.read_text()
+        heads.append(state.head)
+
+    search(tmp_path, observe=watch, **CONFIRMED)
+
+    assert behind == {"winner": False, "rung": False}
+
+
+# Devices
+
+
+class GivesUp(InlineExecutor):
+    """Gives a device up with the second outcome, and says so ever after."""
+
+    heard: int = 0
+
+    def wait(self, timeout_seconds: float) -> list[Any]:
+        self.heard += 1
+        if self.heard == 2:
+            self.withdrawn = (Withdrawn(device="gpu 1", why="it is used"),)
+        return super().wait(timeout_seconds)
+
+
+@dataclass(frozen=True)
+class GivesUpEngine(Engine):
+    """An engine whose executor is `GivesUp`."""
+
+    def executor(self, slots: Slots, objective: Objective, name: str) -> GivesUp:
+        return GivesUp(slots)
+
+
+def test_a_device_given_up_is_on_record_once(tmp_path: Path) -> None:
+    result = search(tmp_path, GivesUpEngine(kind="inline", workers=2))
+
+    given_up = [event for event in events_of(result.directory) if isinstance(event, Withdrawn)]
+    assert given_up == [Withdrawn(device="gpu 1", why="it is used")]
+    assert result.verdict.decision == "done"
+
+
+# Overrides
+
+
+def test_a_rule_that_fires_in_a_later_generation_wants_another_reason(tmp_path: Path) -> None:
+    fragile: dict[str, Any] = {"settings": {"failure_rate": 0.4}, "evaluation_seed": 1}
+    for reasons in ([], ["known"], ["known", "known too"]):
+        overrides = [("crash_rate", reason) for reason in reasons]
+        result = search(tmp_path, overrides=overrides, **fragile)
+
+    overridden = [(one.generation, one.reason) for one in result.state.overridden]
+    assert overridden == [(0, "known"), (1, "known too")]
+
+
+def test_a_cap_cannot_be_overridden(tmp_path: Path) -> None:
+    capped: dict[str, Any] = {"max_device_hours": 1 / 3600}
+    assert search(tmp_path, **capped).verdict.decision == "stop"
+
+    with pytest.raises(ValueError, match="--override budget: this rule cannot be overridden"):
+        search(tmp_path, **capped, overrides=[("budget", "but it must")])
