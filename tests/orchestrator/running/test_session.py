@@ -521,3 +521,49 @@ def test_a_run_taken_up_evaluates_on_as_many_threads_as_it_was_planned_with(
 ) -> None:
     assert "1 threads" in talking(tmp_path, threads=1, dies_after=3)
     assert "1 threads" in talking(tmp_path, threads=2)
+
+
+@dataclass(frozen=True)
+class Gpu(Engine):
+    """As if this machine had one."""
+
+    def slots(self) -> Slots:
+        return Slots(1, "cuda", "a GPU", 1)
+
+
+def test_a_run_is_not_taken_up_on_another_kind_of_device(
+    run: Path, root: Path, run_search: RunSearch, cut: Cut
+) -> None:
+    cut(run, 12)
+    before = (run / LEDGER).read_bytes()
+    with pytest.raises(
+        ValueError, match=r"planned for cpu, this machine offers cuda.*--device cpu"
+    ):
+        run_search(root, **NOISY, engine=Gpu("inline"))
+    assert (run / LEDGER).read_bytes() == before
+
+
+def test_a_search_that_cannot_come_to_a_go_says_so_before_it_begins(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    said: list[str] = []
+    terms: dict[str, Any] = {"tier": "target", "max_evals": 8, "confirm": Confirm(seeds=3)}
+    run_search(tmp_path, **terms, assumed_seconds=1.0, say=said.append)
+    warned = [line for line in said if "no Go is possible" in line]
+    assert len(warned) == 2
+    assert warned[0].startswith("Warning: no Go is possible: it needs 5 fresh seeds")
+    assert said.index(warned[1]) < said.index("Starting 1 workers (inline) ...")
+
+
+@pytest.mark.parametrize("records", [12, 39], ids=["begun", "concluded"])
+def test_what_was_mended_in_a_ledger_is_said(
+    run: Path, root: Path, run_search: RunSearch, records: int
+) -> None:
+    lines = (run / LEDGER).read_bytes().splitlines(keepends=True)
+    (run / LEDGER).write_bytes(b"".join(lines[:records]) + b'{"seq":')
+    (run / HEAD).unlink()
+    said: list[str] = []
+
+    run_search(root, **NOISY, say=said.append)
+
+    assert len([line for line in said if line.startswith(f"{run / LEDGER}: ")]) == 1
