@@ -14,6 +14,8 @@ from budgets.events import Event, Reserved, Settled, Status
 from budgets.fold import fold
 from budgets.ledger.chain import LEDGER, read
 from budgets.state import RunState, Try
+from objectives import registry
+from objectives.api import Objective, Variant
 from orchestrator.execution import processes
 from orchestrator.execution.attempts import CONFIG, STARTED, SUMMARY, Started, write_model
 from orchestrator.execution.attempts import read as read_file
@@ -185,6 +187,38 @@ def test_a_try_out_of_memory_is_charged_and_uses_up_no_evaluation(
     assert accounts.evaluations == 16
     assert accounts.device_ms >= 160 + 16  # each first try takes a millisecond at least
     assert accounts.lost_ms >= 16
+
+
+@dataclass
+class Slower:
+    """An objective whose lighter forms take four times as long."""
+
+    whole: Objective
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.whole, name)
+
+    def lighter(self) -> Variant | None:
+        variant = self.whole.lighter()
+        return variant and variant.model_copy(update={"length": 4.0})
+
+
+def test_a_lighter_try_that_is_slower_starts_only_where_its_own_limit_fits_under_the_cap(
+    tmp_path: Path, run_search: RunSearch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build = registry._analytic("sphere")
+    monkeypatch.setitem(registry._BUILDERS, "sphere", lambda settings: Slower(build(settings)))
+    quick = {**MEMORY, "assumed_seconds": 0.001, "limit_seconds": 10.0}  # 20 s are reserved
+
+    ample = run_search(tmp_path / "ample", **quick, max_device_hours=60 / 3600)
+    short = run_search(tmp_path / "short", **quick, max_device_hours=40 / 3600)
+
+    reserved = [e for e in events_of(ample.directory) if isinstance(e, Reserved)]
+    assert {(e.attempt, e.reserve_ms) for e in reserved} == {(1, 20_000), (2, 50_000)}
+    assert ample.verdict.decision == "done"
+    assert short.verdict.decision == "stop"
+    assert "generation 0 cannot be finished: device time" in short.verdict.reason
+    assert [e.attempt for e in events_of(short.directory) if isinstance(e, Reserved)] == [1]
 
 
 def test_out_of_memory_in_a_calibration_is_what_it_measured(

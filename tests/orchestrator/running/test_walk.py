@@ -7,7 +7,16 @@ from typing import Any
 
 import pytest
 
-from budgets.events import Event, PanelAsked, Reserved, Settled, Status, Withdrawn
+from budgets.events import (
+    Decided,
+    Event,
+    Fired,
+    PanelAsked,
+    Reserved,
+    Settled,
+    Status,
+    Withdrawn,
+)
 from budgets.state import RunState
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
@@ -20,7 +29,7 @@ from orchestrator.running.run import Run
 from orchestrator.running.session import Session
 from orchestrator.simulation.session import Person
 from orchestrator.verification.verify import verify
-from tests.ledgers import events_of
+from tests.ledgers import cut, events_of
 from tests.orchestrator.conftest import CONFIRMED
 
 Found = Callable[[Path], dict[str, Any]]
@@ -101,6 +110,25 @@ def test_the_second_signal_ends_what_is_in_flight_and_settles_it_at_once(
     search(tmp_path / "run")
     assert found(result.directory)["generations"] == found(whole.directory)["generations"]
     assert verify(result.directory).divergence is None
+
+
+# What is on record
+
+
+def test_the_rule_that_a_decision_names_is_on_record_once_though_its_process_died_between(
+    tmp_path: Path, search_confirmed: Callable[..., Result], found: Found
+) -> None:
+    nothing = {"objective": "noise", "settings": {"dimension": 2}, "search_seed": 3}
+    run = search_confirmed(tmp_path, **nothing).directory
+    whole, events = found(run), events_of(run)
+    (fired,) = (n for n, event in enumerate(events) if isinstance(event, Fired))
+    assert isinstance(events[fired + 1], Decided)
+    cut(run, fired + 1)
+
+    search_confirmed(tmp_path, **nothing)
+
+    assert found(run) == whole
+    assert sum(isinstance(event, Fired) for event in events_of(run)) == 1
 
 
 # While it waits
