@@ -86,6 +86,17 @@ def resist(config: dict[str, Any]) -> None:
     hang(config)
 
 
+def tidy(config: dict[str, Any]) -> None:
+    """Leaves when it is asked to, and says so."""
+
+    def leave(*_: object) -> None:
+        Path("tidied").touch()
+        sys.exit(0)
+
+    signal.signal(signal.SIGTERM, leave)
+    hang(config)
+
+
 def finish_then_hang(config: dict[str, Any]) -> None:
     finish(config)
     hang(config)

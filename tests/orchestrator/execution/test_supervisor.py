@@ -4,16 +4,17 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from budgets.events import Status
-from orchestrator.execution import attempts, processes
-from orchestrator.execution.evaluate import Attempt, Launcher, Slots
+from orchestrator.execution import attempts, processes, supervisor
+from orchestrator.execution.evaluate import Attempt, Launcher, Outcome, Slots
 from orchestrator.execution.executors import LocalExecutor
-from orchestrator.execution.launch import Program
+from orchestrator.execution.launch import Launch, Program
 from orchestrator.execution.logs import CappedLog
 
 Make = Callable[..., Attempt]
@@ -186,6 +187,41 @@ def test_nothing_is_launched_for_an_owner_that_is_dead(make_attempt: Make, run: 
     assert not (attempt.directory / "stdout.txt").exists()
 
 
+@pytest.mark.parametrize("somebody", ["has ended it", "supervises it"])
+def test_an_attempt_that_is_somebodys_already_is_not_begun(
+    somebody: str, make_attempt: Make, nasty: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "LOCK_WAIT_SECONDS", 0.0)
+    attempt = make_attempt("finish")
+    attempts.write_config(attempt)
+    launch = Launch(attempt=attempt, launcher="fork", program=nasty, gpu_id=None, threads=1)
+    if somebody == "has ended it":
+        lost = Outcome(attempt_id=attempt.attempt_id, status=Status.LOST, seconds=1.0)
+        attempts.write_summary(attempt.directory, lost)
+        supervised(launch)
+        assert attempts.read_summary(attempt.directory, attempt.attempt_id) == lost
+    else:
+        with attempts.locked(attempt.directory):
+            supervised(launch)
+    assert not (attempt.directory / attempts.STARTED).exists()
+
+
+def supervised(launch: Launch) -> None:
+    """Hand it to a supervisor of our own, and wait for its end."""
+    (inbox, handed), (heard, notify), (lifeline, alive) = os.pipe(), os.pipe(), os.pipe()
+    if (pid := os.fork()) == 0:
+        for descriptor in (handed, heard, alive):
+            os.close(descriptor)
+        with suppress(BaseException):
+            supervisor.supervise(inbox, notify, lifeline, None)
+        os._exit(0)
+    os.write(handed, launch.model_dump_json().encode())
+    os.close(handed)
+    os.waitpid(pid, 0)
+    for descriptor in (inbox, heard, notify, lifeline, alive):
+        os.close(descriptor)
+
+
 def dead_owner() -> Any:
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     ticks = processes.start_ticks(process.pid)
@@ -203,6 +239,19 @@ def test_a_cancelled_attempt_ends_as_cancelled(
         executor.cancel()
         (outcome,) = executor.wait(20.0)
     assert outcome.status is Status.CANCELLED
+
+
+def test_a_cancelled_attempt_is_asked_to_leave_before_it_is_killed(
+    make_attempt: Make, slots: Slots, nasty: Program, family: Any
+) -> None:
+    attempt = make_attempt("tidy", grace_seconds=30.0)
+    with LocalExecutor(slots, program=nasty) as executor:
+        executor.submit(attempt)
+        family.assemble(attempt, 1)
+        executor.cancel()
+        (outcome,) = executor.wait(20.0)
+    assert outcome.status is Status.CANCELLED
+    assert (attempt.directory / "tidied").exists()
 
 
 def test_a_finished_measurement_wins_over_a_simultaneous_cancellation(
