@@ -102,6 +102,12 @@ def finish_then_hang(config: dict[str, Any]) -> None:
     hang(config)
 
 
+def burn(config: dict[str, Any]) -> None:
+    while time.process_time() < 0.5:
+        pass
+    finish(config)
+
+
 def leave_children(config: dict[str, Any]) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     _family()
@@ -119,10 +125,10 @@ def flood(config: dict[str, Any]) -> None:
 
 
 def chatter(config: dict[str, Any]) -> None:
-    """Silent for longer in all than the stall limit, never at once: by output and heartbeat."""
-    for turn in range(12):
+    """Shows for longer than the stall limit that it is there: by output, or else by heartbeats."""
+    for _ in range(12):
         time.sleep(0.15)
-        if turn % 2:
+        if config["objective"]["settings"].get("by", "output") == "output":
             print("still there", flush=True)
         else:
             with Path("metrics.jsonl").open("a") as file:

@@ -68,8 +68,11 @@ def test_silence_is_a_stall(make_attempt: Make, run: Run) -> None:
     assert outcome.seconds < 5.0
 
 
-def test_output_and_heartbeats_hold_off_the_stall_limit(make_attempt: Make, run: Run) -> None:
-    outcome = run(make_attempt("chatter", stall_seconds=1.2))
+@pytest.mark.parametrize("by", ["output", "heartbeats"])
+def test_output_and_heartbeats_hold_off_the_stall_limit(
+    by: str, make_attempt: Make, run: Run
+) -> None:
+    outcome = run(make_attempt("chatter", by=by, stall_seconds=1.2))
     assert outcome.status is Status.OK
     assert outcome.seconds > 1.2
 
@@ -78,6 +81,10 @@ def test_a_tree_over_its_memory_is_out_of_memory(make_attempt: Make, run: Run) -
     outcome = run(make_attempt("eat", memory_bytes=300 << 20))
     assert outcome.status is Status.OOM
     assert 300 << 20 < outcome.peak_memory_bytes < 900 << 20
+
+
+def test_the_cpu_time_is_the_evaluations_own(make_attempt: Make, run: Run) -> None:
+    assert 0.5 <= run(make_attempt("burn")).cpu_seconds < 5.0
 
 
 @pytest.mark.parametrize(
@@ -130,6 +137,7 @@ def test_a_flooded_log_keeps_its_ends_and_counts_the_rest(
         ('{"attempt_id": "cut', "is not valid"),
         ('{"attempt_id": "ID", "status": "ok"}', "holds no measurement"),
         ('{"attempt_id": "ID", "status": "ok", "measurement": {"score": "low"}}', "score"),
+        ('{"attempt_id": "ID", "status": "nan", "called_at": Infinity}', "called_at"),
         ('{"attempt_id": "ID", "status": "timeout"}', "claims status 'timeout'"),
         ('{"attempt_id": "another", "status": "nan"}', "is of attempt 'another'"),
         pytest.param(" " * 1_000_001, "larger than", id="a million blanks"),

@@ -4,7 +4,7 @@ import os
 import shutil
 import signal
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from orchestrator.execution.inline import InlineExecutor
 from orchestrator.execution.launch import Program
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.recorded import Result
+from orchestrator.running.settle import attempt_id
 from orchestrator.running.tries import Form, avoided, before, form, times_lighter
 from orchestrator.verification.verify import verify
 from tests.ledgers import cut, events_of
@@ -120,6 +121,18 @@ def test_a_failure_is_tried_again_once_if_it_may_have_been_the_machines(
     assert told(result.state) == expected
     assert result.state.accounts.evaluations == 16
     assert verify(result.directory).divergence is None
+
+
+def test_a_failure_that_was_excused_is_not_noted_again_as_late(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    run = run_search(tmp_path, engine=scripted([BROKEN]), **QUICK).directory
+    cut(run, len(events_of(run)) - 1)  # all but its conclusion
+
+    state = run_search(tmp_path, engine=scripted([BROKEN]), **QUICK).state
+
+    assert told(state) == [LOST, OK]
+    assert state.late == []
 
 
 MEMORY: dict[str, Any] = {"settings": {"memory_steps": 1}, **QUICK}
@@ -285,6 +298,20 @@ def test_how_light_a_try_is_and_what_it_avoids_follow_from_the_ledger(eventful: 
         made = form(state, batch, event.candidate, times_lighter(earlier))
         assert made == Form(config.objective, 1.0)
         assert config.avoid == avoided(earlier)
+
+
+def test_a_result_belongs_to_a_try_as_light_as_the_one_before_it_made_it(eventful: Path) -> None:
+    state = fold(read(eventful / LEDGER).records)
+    generation = state.generations[0]
+    key = (3, generation.seeds[0])
+    first, second, *_ = generation.tries[key]
+    assert first.settled is not None
+    own = attempt_id(state, second.reserved)
+
+    elsewhere = first._replace(settled=replace(first.settled, again="elsewhere"))
+    generation.tries[key] = (elsewhere, second)
+
+    assert attempt_id(state, second.reserved) != own
 
 
 # Devices

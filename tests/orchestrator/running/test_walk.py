@@ -20,13 +20,15 @@ from budgets.events import (
 from budgets.state import RunState
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
+from orchestrator.execution.attempts import write_summary
 from orchestrator.execution.engine import Engine
-from orchestrator.execution.evaluate import Slots
+from orchestrator.execution.evaluate import Attempt, Outcome, Slots
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.planning.request import Request
 from orchestrator.records.recorded import Result
+from orchestrator.running.amend import Amendment, amend
 from orchestrator.running.run import Run
-from orchestrator.running.session import Session
+from orchestrator.running.session import Session, system_clock
 from orchestrator.simulation.session import Person
 from orchestrator.verification.verify import verify
 from tests.ledgers import cut, events_of
@@ -131,6 +133,40 @@ def test_the_rule_that_a_decision_names_is_on_record_once_though_its_process_die
     assert sum(isinstance(event, Fired) for event in events_of(run)) == 1
 
 
+class FailsTwice(InlineExecutor):
+    """Fails candidates 3 and 7 of generation 0: one more than a generation may."""
+
+    def _evaluate(self, attempt: Attempt) -> Outcome:
+        outcome = super()._evaluate(attempt)
+        candidate = attempt.directory.parent
+        if candidate.parent.name != "gen_0000" or candidate.name[-1] not in "37":
+            return outcome
+        failed = {"status": Status.ERROR, "cause": "ValueError: no", "measurement": None}
+        return write_summary(attempt.directory, outcome.model_copy(update=failed))
+
+
+@dataclass(frozen=True)
+class FailsTwiceEngine(Engine):
+    """An engine whose executor is `FailsTwice`."""
+
+    def executor(self, slots: Slots, objective: Objective, name: str) -> FailsTwice:
+        return FailsTwice(slots)
+
+
+def test_a_generation_that_a_result_taken_up_has_paused_is_not_told(tmp_path: Path) -> None:
+    engine = FailsTwiceEngine("inline", workers=1)
+    run = search(tmp_path, engine).directory
+    last = max(n for n, event in enumerate(events_of(run)) if isinstance(event, Reserved))
+    cut(run, last)  # its reservation is lost, its result is not
+
+    result = search(tmp_path, engine)
+
+    assert [trigger.rule for trigger in result.verdict.triggers] == ["crash_rate"]
+    (generation,) = result.state.generations
+    assert generation.closed
+    assert generation.told is None
+
+
 # While it waits
 
 
@@ -210,3 +246,16 @@ def test_a_cap_cannot_be_overridden(tmp_path: Path) -> None:
 
     with pytest.raises(ValueError, match="--override budget: this rule cannot be overridden"):
         search(tmp_path, **capped, overrides=[("budget", "but it must")])
+
+
+def test_a_stop_under_caps_that_were_raised_too_little_is_on_record_again(tmp_path: Path) -> None:
+    capped: dict[str, Any] = {"max_device_hours": 1 / 3600}
+    run = search(tmp_path, **capped).directory
+    search(tmp_path, **capped)
+    assert sum(isinstance(event, Fired) for event in events_of(run)) == 1
+
+    amend(run, Amendment("a bit more", device_hours=2 / 3600), system_clock())
+    again = search(tmp_path, **capped)
+
+    assert again.verdict.decision == "stop"
+    assert sum(isinstance(event, Fired) for event in events_of(run)) == 2
