@@ -131,7 +131,20 @@ def test_a_result_without_its_config_is_adopted_all_the_same(
     (place / CONFIG).unlink()
     run_search(run.parent.parent, **NOISY)
     assert found(run) == whole
-    assert [e.attempt for e in settlements(run) if (e.generation, e.candidate) == (0, 0)] == [1]
+    (adopted,) = [e for e in settlements(run) if (e.generation, e.candidate) == (0, 0)]
+    assert (adopted.attempt, adopted.recovered) == (1, True)
+
+
+def test_a_link_to_nowhere_in_an_attempts_place_is_moved_beside(
+    run: Path, run_search: RunSearch, found: Found, cut: Cut
+) -> None:
+    whole, place = found(run), first_place(run)
+    shutil.rmtree(place)
+    place.symlink_to("nowhere")
+    cut(run, 3)
+    run_search(run.parent.parent, **NOISY)
+    assert found(run) == whole
+    assert place.with_name(f"{place.name}.other").is_symlink()
 
 
 def test_what_was_reserved_and_never_started_costs_nothing(
