@@ -1,7 +1,7 @@
 """A walk as others meet it: signals, what stays in flight, devices given up, overrides."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,8 @@ from budgets.events import (
 from budgets.state import RunState
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
+from orchestrator.capacity.pace import Freely
+from orchestrator.checks.space import CheckRequest
 from orchestrator.execution.attempts import write_summary
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.evaluate import Attempt, Outcome, Slots
@@ -92,6 +94,7 @@ def test_the_first_signal_starts_nothing_more_and_lets_what_is_in_flight_end(
     events = events_of(result.directory)
     assert sum(isinstance(event, Reserved) for event in events) == 4
     assert [e.status for e in events if isinstance(e, Settled)] == [Status.OK] * 4
+    assert result.state.head in (result.directory / "summary.md").read_text()
     search(tmp_path / "run")
     assert found(result.directory) == found(whole.directory)
 
@@ -179,6 +182,29 @@ def test_whoever_looks_is_asked_whenever_the_run_waits(tmp_path: Path) -> None:
     assert set(in_flight) == {1, 2}
 
 
+@dataclass
+class Counts(Freely):
+    """A pace that slows nothing down."""
+
+    looks: list[int] = field(default_factory=list)
+
+    def look(self, state: RunState) -> None:
+        self.looks.append(state.accounts.evaluations)
+
+
+def test_a_runs_own_pace_sees_every_settlement_and_its_end(tmp_path: Path) -> None:
+    objective = registry.load(ObjectiveSpec(name="sphere", settings={"dimension": 2}))
+    pace, engine = Counts(), Engine(kind="inline", workers=1)
+    with Session(
+        tmp_path, engine, lambda state, event: None, lambda text: None, stop=Person()
+    ) as session:
+        session.check(
+            CheckRequest(Request("check", "min", objective), 2), engine.slots(), pace=pace
+        )
+
+    assert pace.looks == [*range(1, 11), 10]
+
+
 def test_what_a_panel_found_is_in_the_files_before_the_next_one_is_asked_for(
     tmp_path: Path,
 ) -> None:
@@ -246,6 +272,18 @@ def test_a_cap_cannot_be_overridden(tmp_path: Path) -> None:
 
     with pytest.raises(ValueError, match="--override budget: this rule cannot be overridden"):
         search(tmp_path, **capped, overrides=[("budget", "but it must")])
+
+
+def test_nothing_of_a_run_that_is_over_is_overridden(tmp_path: Path) -> None:
+    fragile: dict[str, Any] = {"settings": {"failure_rate": 0.2}, "evaluation_seed": 1}
+    search(tmp_path, **fragile)
+    known = [("crash_rate", "known")]
+    over = search(tmp_path, overrides=known, **fragile)
+
+    with pytest.raises(ValueError, match="is over, and no rule holds it up"):
+        search(tmp_path, overrides=[("crash_rate", "another reason")], **fragile)
+    again = search(tmp_path, overrides=known, **fragile)
+    assert again.verdict.decision == over.verdict.decision == "done"
 
 
 def test_a_stop_under_caps_that_were_raised_too_little_is_on_record_again(tmp_path: Path) -> None:
