@@ -28,6 +28,10 @@ def _sample(result: Settled) -> Sample:
     return Sample(**{name: getattr(result, name) for name in Sample.model_fields})
 
 
+ROUNDING = 1e-12
+"""A score no larger than this is 0, and what an addition has lost."""
+
+
 @dataclass(frozen=True, slots=True)
 class Noise:
     """How the baseline's scores differ from seed to seed, and how often it fails.
@@ -45,6 +49,12 @@ class Noise:
     failure_rate: float  # of all evaluations, healthy and failed
     failure_low: float
     failure_high: float
+
+    @property
+    def is_about_zero(self) -> bool:
+        """Whether the mean cannot be told from 0: then nothing is a share of it."""
+        chance = 0.0 if self.sd is None else 3 * self.sd / sqrt(self.seeds)
+        return abs(self.mean) <= max(chance, ROUNDING)
 
 
 def noise(calibration: Calibration) -> Noise | None:

@@ -151,7 +151,7 @@ def still_apart(state: RunState) -> Needs:
     verdict = still_for_the_verdict(state)
     if pairs is None or calibration is None:
         return verdict
-    own = expected(*_left(pairs), calibration, state.plan.devices.count)
+    own = expected(*left(pairs), calibration, state.plan.devices.count)
     return Needs(
         own.evaluations + verdict.evaluations,
         own.device_hours + verdict.device_hours,
@@ -173,11 +173,11 @@ def length_apart(state: RunState) -> float:
     return sum(length for _, length in _for_the_verdict(state))
 
 
-def _needs(state: RunState, left: list[tuple[int, float]]) -> Needs:
+def _needs(state: RunState, panels: list[tuple[int, float]]) -> Needs:
     plan, calibration = state.plan, state.plan.calibration
-    if calibration is None or not left:
+    if calibration is None or not panels:
         return NOTHING
-    parts = [expected(*panel, calibration, plan.devices.count) for panel in left]
+    parts = [expected(*panel, calibration, plan.devices.count) for panel in panels]
     last = plan.limits.reserve_ms / MS_PER_HOUR
     return Needs(
         sum(part.evaluations for part in parts),
@@ -192,7 +192,7 @@ def _for_the_verdict(state: RunState) -> list[tuple[int, float]]:
     if confirmation is None or state.decided is not None:
         return []
     sizes = confirmation.sizes().items()
-    parts = [whole if (p := state.panel(name)) is None else _left(p) for name, whole in sizes]
+    parts = [whole if (p := state.panel(name)) is None else left(p) for name, whole in sizes]
     return [part for part in parts if part[0]]
 
 
@@ -203,6 +203,7 @@ def expected(count: int, length: float, calibration: Calibration, devices: int) 
     return Needs(count, device_hours, rounds * calibration.median_seconds / 3600)
 
 
-def _left(panel: Panel) -> tuple[int, float]:
-    owed = [c for c, seed in panel.evaluations() if panel.result(c, seed) is None]
-    return len(owed), sum(panel.length(candidate) for candidate in owed)
+def left(batch: Batch) -> tuple[int, float]:
+    """How many of its evaluations are not settled, and their length together."""
+    owed = [c for c, seed in batch.evaluations() if batch.result(c, seed) is None]
+    return len(owed), sum(batch.length(candidate) for candidate in owed)

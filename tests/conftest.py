@@ -15,8 +15,6 @@ import pytest
 import typer.main
 from hypothesis import settings
 
-from budgets.fold import fold
-from budgets.ledger.chain import LEDGER, read
 from budgets.ledger.storage import DISK, Storage
 from budgets.ledger.writer import Clock
 from budgets.state import RunState
@@ -28,7 +26,10 @@ from orchestrator.cli import entry as command_line
 from orchestrator.execution.engine import Engine
 from orchestrator.planning.request import Request
 from orchestrator.records.recorded import Result
+from orchestrator.running.checking import Checking
+from orchestrator.running.searching import Searching
 from orchestrator.running.session import Session, system_clock
+from tests.ledgers import state_of
 
 REPOSITORY = Path(__file__).parent.parent
 MEMORY = Path("/dev/shm")  # noqa: S108 - a file system in memory, not a guessable name in it
@@ -40,10 +41,13 @@ def pytest_configure() -> None:
     """Temporary directories are in memory where it has the room: runs sync after every record.
 
     A sync is made all the same, and takes microseconds there instead of milliseconds. What a disk
-    loses when the power fails is simulated (orchestrator/simulation), never left to chance.
+    loses when the power fails is simulated (orchestrator/simulation), never left to chance. Ctrl-C
+    is heard, whoever began the tests.
     """
     settings.register_profile("any machine", deadline=None)  # it may be busy with something else
     settings.load_profile("any machine")
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # begun with `&` in a script
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if MEMORY.is_dir():
         memory = os.statvfs(MEMORY)
         enough = memory.f_bavail * memory.f_frsize > ROOM
@@ -121,13 +125,13 @@ def run_search() -> Callable[..., Result]:
         spec = ObjectiveSpec(name=objective, settings=settings or {})
         request = {"phase": "phase1", "tier": "min", **request}
         with session:
-            return session.search(
+            return Searching(
                 Request(objective=registry.load(spec), **request),
                 session.engine.slots(),
                 assumed_seconds,
                 overrides,
-                accept_drift=accept_drift,
-            )
+                accept_drift,
+            ).carry_out(session)
 
     return run
 
@@ -151,7 +155,7 @@ def run_check() -> Callable[..., Result]:
         request = Request("check", "min", registry.load(spec), **terms)
         asked = CheckRequest(request, seeds, knobs, around)
         with make_session(root, engine) as session:
-            return session.check(asked, session.engine.slots())
+            return Checking(asked, session.engine.slots()).carry_out(session)
 
     return run
 
@@ -193,7 +197,7 @@ def essence(state: RunState) -> dict[str, Any]:
 @pytest.fixture(scope="session")
 def found() -> Callable[[Path], dict[str, Any]]:
     """The essence of the run in a directory."""
-    return lambda directory: essence(fold(read(directory / LEDGER).records))
+    return lambda directory: essence(state_of(directory))
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,15 @@
 """A run's ledger as tests look at it, and as a death leaves it."""
 
 from pathlib import Path
+from typing import TypeVar
 
 from budgets.events import Event
 from budgets.fold import fold
 from budgets.ledger.chain import LEDGER, read
 from budgets.ledger.head import HEAD
 from budgets.state import RunState
+
+E = TypeVar("E", bound=Event)
 
 
 def state_of(run: Path) -> RunState:
@@ -15,6 +18,11 @@ def state_of(run: Path) -> RunState:
 
 def events_of(run: Path) -> list[Event]:
     return [record.event for record in read(run / LEDGER).records]
+
+
+def every(kind: type[E], run: Path) -> list[E]:
+    """The events of that kind, in their order."""
+    return [event for event in events_of(run) if isinstance(event, kind)]
 
 
 def cut(

@@ -12,7 +12,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from budgets.accounts import MS_PER_HOUR
-from budgets.course import length_apart, search_is_over
+from budgets.course import left, length_apart, search_is_over
 from budgets.state import Batch, Generation, RunState
 
 GOOD_ACCURACY = (85.0, 115.0)
@@ -106,7 +106,7 @@ def pace(state: RunState, now: datetime | None = None) -> Pace:
     own_ms, startup_ms = _own_ms(state)
     elapsed, remaining = own_ms / MS_PER_HOUR, remaining_hours(state)
     at_work_hours = (own_ms - startup_ms) / MS_PER_HOUR
-    done, left = _done_length(state), _left_length(state)
+    done, to_do = _done_length(state), _left_length(state)
     count = sum(batch.settled for batch in state.batches())
     planned = _planned_hours(state)
     slacks = dict(_slacks(state, now_ms, elapsed, remaining, planned))
@@ -115,7 +115,7 @@ def pace(state: RunState, now: datetime | None = None) -> Pace:
     return Pace(
         elapsed_hours=elapsed,
         remaining_hours=remaining,
-        progress=done / (done + left) if done + left else 1.0,
+        progress=done / (done + to_do) if done + to_do else 1.0,
         evals_per_hour=count / at_work_hours if count and at_work_hours > 0 else None,
         eta=None if remaining is None else _moment(now_ms + remaining * MS_PER_HOUR),
         planned_hours=planned,
@@ -138,9 +138,9 @@ def expected_seconds(state: RunState) -> float | None:
     """Of a full evaluation: the median seen of late, else as calibrated; None: nothing says."""
     recent = (*state.told[-3:], *filter(None, (state.current,)))
     seconds = [
-        end.seconds / g.stretch
+        end.seconds / g.length(candidate)
         for g in recent
-        for tries in g.tries.values()
+        for (candidate, _), tries in g.tries.items()
         if (end := tries[-1].settled) is not None and end.final
     ]
     if seconds:
@@ -197,12 +197,11 @@ def _planned_hours(state: RunState) -> float | None:
 def _rounds_left(state: RunState) -> float:
     """Evaluations one after the other that the run still needs, on the devices of its session."""
     plan, workers = state.plan, _workers(state)
-    owed, length = 0, 1.0
-    if (current := state.current) is not None:
-        owed, length = _owed(current), current.stretch
+    owed, length = (0, 0.0) if state.current is None else left(state.current)
     generations = 0 if search_is_over(state) else plan.resolved.generations - state.asked
     later = generations * ceil(plan.resolved.per_generation / workers)
-    return length * ceil(owed / workers) + later + length_apart(state) / workers
+    now = _in_a_row(owed, length, workers)
+    return now + later + length_apart(state) / workers
 
 
 def _lengths_in_a_row(state: RunState) -> float:
@@ -213,15 +212,21 @@ def _lengths_in_a_row(state: RunState) -> float:
     """
     workers, rounds, idle = state.plan.devices.count, 0.0, 0.0
     for generation in state.generations:
-        done = generation.settled
-        rounds += generation.stretch * ceil(done / workers)
-        idle += generation.stretch * (-done % workers)
+        done, length = generation.settled, _length_done(generation)
+        in_a_row = _in_a_row(done, length, workers)
+        rounds += in_a_row
+        idle += workers * in_a_row - length
     for panel in state.panels.values():
         length = sum(panel.length(result.candidate) for result in panel.results())
         filling = min(idle, length) if panel.name in ("reference", "proxy") else 0.0
         idle -= filling
         rounds += (length - filling) / workers
     return rounds
+
+
+def _in_a_row(count: int, length: float, workers: int) -> float:
+    """So many evaluations, so long together, as evaluations of the search one after the other."""
+    return ceil(count / workers) * length / count if count else 0.0
 
 
 def _done_length(state: RunState) -> float:
@@ -235,14 +240,9 @@ def _length_done(batch: Batch) -> float:
 
 
 def _left_length(state: RunState) -> float:
-    current, plan = state.current, state.plan
-    owed = 0.0 if current is None else current.stretch * _owed(current)
+    plan, owed = state.plan, 0.0 if state.current is None else left(state.current)[1]
     generations = 0 if search_is_over(state) else plan.resolved.generations - state.asked
     return owed + generations * plan.resolved.per_generation + length_apart(state)
-
-
-def _owed(generation: Generation) -> int:
-    return len(generation.points) * len(generation.seeds) - generation.settled
 
 
 def _workers(state: RunState) -> int:

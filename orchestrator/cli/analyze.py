@@ -15,6 +15,7 @@ from orchestrator.config.asked import conduct_of, terms_of
 from orchestrator.config.sections import MOST_SEEDS
 from orchestrator.records.planned import objective_of
 from orchestrator.records.recorded import find_run, load_state
+from orchestrator.running.checking import Checking
 
 ANALYZE_SEEDS = 4
 """Fewer than a check's: the knobs are those that a search has moved for a while."""
@@ -67,7 +68,7 @@ def analyze(
     terms = terms_of(resolved, same_objective(state))
     request = CheckRequest(terms, seeds or ANALYZE_SEEDS, names_of(knobs), found.around())
     with conducting(how) as (session, live):
-        result = session.check(request, how.engine.slots())
+        result = Checking(request, how.engine.slots()).carry_out(session)
         finish(result, session.stop, live, as_json, {"analysis": found.as_dict()})
 
 

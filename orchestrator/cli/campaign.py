@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from budgets.following import BEGINNING
 from budgets.rules.triggers import judge
 from budgets.state import RunState
+from budgets.terms import Calibration
 from orchestrator.campaign.cells import campaign_of, terms_of
 from orchestrator.campaign.collected import (
     begin_searches,
@@ -31,6 +32,8 @@ from orchestrator.records.manifest import source_of
 from orchestrator.records.recorded import Result, recorded_state
 from orchestrator.report.campaign_picture import draw_beside
 from orchestrator.running import artifacts
+from orchestrator.running.checking import Checking
+from orchestrator.running.searching import Searching
 from orchestrator.running.session import Session
 from orchestrator.watch.live import Live
 
@@ -56,12 +59,13 @@ def run_trainings(asked: Asked) -> None:
     slots = asked.conduct.engine.slots()
     slots = replace(slots, count=campaign.workers(slots.count))
     refuse_searches(run_directory(asked.conduct.root, "campaign", campaign.name))
-    file = asked.resolved.file
+    file, assumed = asked.resolved.file, asked.assumed_seconds
+    word = None if assumed is None else Calibration(assumed_seconds=assumed)
     with conducting(asked.conduct) as (session, live):
         session.source = None if file is None else source_of(file)
         request = CampaignRequest(asked.request, campaign)
         pace = Staggered(campaign.stagger_seconds, session.clock.monotonic)
-        result = session.check(request, slots, asked.assumed_seconds, pace)
+        result = Checking(request, slots, pace, word).carry_out(session)
         report = artifacts.campaign_report(result.state, result.verdict)
         draw_beside(result.directory, report, asked.resolved.top.objective, live.say)
         finish(result, session.stop, live, asked.conduct.as_json)
@@ -145,13 +149,14 @@ def _of_the_search(overrides: Overrides, state: RunState | None) -> Overrides:
 def _searched(
     asked: Asked, cell: SearchCell, session: Session, slots: Slots, overrides: Overrides
 ) -> Result:
-    return session.search(
+    wanted = Searching(
         request_of(cell.resolved),
         slots,
         cell.resolved.evaluation.assume_eval_seconds,
         overrides,
-        accept_drift=asked.accept_drift,
+        asked.accept_drift,
     )
+    return wanted.carry_out(session)
 
 
 def _show(result: Result, live: Live) -> None:

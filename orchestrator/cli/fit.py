@@ -1,29 +1,27 @@
 """`plan --fit`: what fits into a window, and the choice that is written into a configuration."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from budgets.plain import printable
-from budgets.terms import Devices, Plan
+from budgets.terms import Plan
 from budgets.words import duration
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.config.asked import Asked
 from orchestrator.config.resolve import all_keys
 from orchestrator.execution.engine import devices_of
-from orchestrator.planning.basis import basis_of
 from orchestrator.planning.calibrations import calibration_here
 from orchestrator.planning.choice import Choice, Room, Wanted
 from orchestrator.planning.fit import best, choices, too_short
 from orchestrator.planning.fit_text import to_markdown
-from orchestrator.planning.lost import Lost
 from orchestrator.planning.profiles import current_profile, profile_reports
 from orchestrator.planning.request import Request
-from orchestrator.planning.times import Times, times_here
+from orchestrator.planning.times import times_with_gaps
 from orchestrator.report.written import named_file
-from orchestrator.running.session import refuse_the_past
+from orchestrator.running.searching import refuse_the_past
 from orchestrator.warm.succession import foreseen
 
 
@@ -65,7 +63,7 @@ def fit_phase(asked: Asked, fitting: Fitting) -> None:
     now = datetime.now(UTC)
     request, root = asked.request, asked.conduct.root
     devices, room = devices_of(asked.conduct.engine.slots()), room_of(request, now)
-    times = _with_gaps(root, asked, devices)
+    times = times_with_gaps(root, request.objective, devices, asked.assumed_seconds)
     wanted = Wanted(
         request,
         devices,
@@ -94,19 +92,6 @@ def fit_phase(asked: Asked, fitting: Fitting) -> None:
         print_line(printable(f"Note: {note}."))
     if changes is not None:
         print_line(printable(changes) if changes else f"{fitting.file} says so already.")
-
-
-def _with_gaps(root: Path, asked: Asked, devices: Devices) -> Times:
-    """The times; where no run of this objective says what is lost beside evaluations, with the
-    start-up and the gaps that its calibration measured, or what is assumed of them."""
-    objective, assumed = asked.request.objective, asked.assumed_seconds
-    times = times_here(root, objective, devices, assumed)
-    if times.lost.runs or times.calibration is None:
-        return times
-    beside = basis_of(root, objective, devices, assumed).overheads
-    startup_hours = max(times.lost.startup_hours, beside.startup_seconds / 3600)
-    slowdown = 1 + beside.gap_seconds / times.calibration.median_seconds
-    return replace(times, lost=Lost(startup_hours, slowdown))
 
 
 def _spread(plan: Plan) -> float:

@@ -22,6 +22,7 @@ from orchestrator.planning.memory import (
     memory_line,
     with_micro_batch,
 )
+from orchestrator.running.calibrating import Calibrating
 
 MOST_REPEATS = 2
 """Seeds of each size: a peak of memory hardly differs between them."""
@@ -57,7 +58,7 @@ def measure_micro_batches(how: Conduct, objective: Objective, text: str, repeats
     seconds: dict[int, float] = {}
     with conducting(how) as (session, live):
         for size, one in sized.items():
-            result = session.calibrate_aside(one, slots, min(repeats, MOST_REPEATS))
+            result = Calibrating(one, slots, min(repeats, MOST_REPEATS)).aside(session)
             if result.verdict.decision != "done":
                 finish(result, session.stop, live, how.as_json)
             seconds[size] = measure(result.state).median_seconds

@@ -18,6 +18,7 @@ from orchestrator.config.resolve import Resolved
 from orchestrator.config.sections import MOST_SEEDS
 from orchestrator.records.planned import objective_of
 from orchestrator.records.recorded import find_run, load_state
+from orchestrator.running.checking import Checking
 
 proxies = group("A shorter evaluation in place of the full one.", "proxy check")
 
@@ -65,7 +66,7 @@ def check(
     around = None if state is None else near(state)
     request = ProxyCheckRequest(terms, candidates, seeds, around)
     with conducting(how) as (session, live):
-        result = session.check(request, how.engine.slots())
+        result = Checking(request, how.engine.slots()).carry_out(session)
         finish(result, session.stop, live, as_json)
 
 

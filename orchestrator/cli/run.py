@@ -4,6 +4,7 @@ from budgets.plain import PROGRAM
 from orchestrator.cli.campaign import run_campaign
 from orchestrator.cli.conducting import conducting, finish
 from orchestrator.config.asked import Asked
+from orchestrator.running.searching import Searching
 
 
 def run_search(asked: Asked) -> None:
@@ -14,13 +15,11 @@ def run_search(asked: Asked) -> None:
             f"See what each costs with: {PROGRAM} plan {asked.request.phase}"
         )
     with conducting(asked.conduct) as (session, live):
-        result = session.search(
-            asked.request,
-            asked.conduct.engine.slots(),
-            asked.assumed_seconds,
-            asked.overrides,
-            accept_drift=asked.accept_drift,
+        slots = asked.conduct.engine.slots()
+        wanted = Searching(
+            asked.request, slots, asked.assumed_seconds, asked.overrides, asked.accept_drift
         )
+        result = wanted.carry_out(session)
         finish(result, session.stop, live, asked.conduct.as_json)
 
 

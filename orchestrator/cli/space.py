@@ -18,6 +18,7 @@ from orchestrator.cli.program import examples, group
 from orchestrator.cli.terminal import print_json, print_markdown
 from orchestrator.config.asked import Conduct, conduct_of, terms_of
 from orchestrator.config.sections import MOST_SEEDS
+from orchestrator.running.checking import Checking
 
 spaces = group("The knobs, and whether they matter.", "space show")
 
@@ -25,7 +26,7 @@ spaces = group("The knobs, and whether they matter.", "space show")
 def run_check(request: CheckRequest, how: Conduct) -> None:
     """Evaluate every knob at the ends of its range; go on if that was begun."""
     with conducting(how) as (session, live):
-        result = session.check(request, how.engine.slots())
+        result = Checking(request, how.engine.slots()).carry_out(session)
         finish(result, session.stop, live, how.as_json)
 
 

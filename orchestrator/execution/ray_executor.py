@@ -10,7 +10,8 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import chdir, contextmanager, suppress
+from pathlib import Path
 from typing import Any, Self
 
 from budgets.events import Withdrawn
@@ -36,6 +37,7 @@ from orchestrator.execution.slot_actor import Ready, SlotActor, SlotSettings
 
 START_SECONDS = 240.0  # for all actors and their fork servers
 LOOK_SECONDS = 0.25  # how often slots are looked at without being announced
+ROOT = Path(__file__).resolve().parents[2]  # where this package lies
 OBJECT_STORE_BYTES = 80 * 2**20  # hardly more than Ray's minimum: nothing large goes through it
 
 
@@ -281,7 +283,8 @@ def connected(address: str | None, namespace: str) -> Iterator[None]:
         options |= {"include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
     with own_signal_handlers():
         try:
-            ray.init(address=address, logging_level="ERROR", **options)
+            with chdir(ROOT):  # workers look for modules in the driver's directory first
+                ray.init(address=address, logging_level="ERROR", **options)
         except Exception as error:
             is_plain = type(error) is Exception  # that is how Ray says that it took too long
             if not is_plain and not isinstance(error, (ConnectionError, RuntimeError, ValueError)):

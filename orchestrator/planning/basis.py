@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import median
 from typing import Literal
 
-from budgets.calibration import measure
+from budgets.calibration import measure, noise
 from budgets.events import Settled, Status
 from budgets.fold import ImpossibleEventError, fold
 from budgets.ledger.chain import LEDGER, LedgerCorruptError, Record, read
@@ -17,15 +17,41 @@ from objectives.api import Objective
 from orchestrator.planning.calibrations import find_calibration
 from orchestrator.planning.history import read_history
 from orchestrator.planning.overheads import ASSUMED, Overheads, overheads
-from orchestrator.planning.priors import nearest
+from orchestrator.planning.priors import Prior, nearest
 from orchestrator.planning.room import bytes_of_evaluations
-from orchestrator.records.recorded import first_plan, last_changed, ledgers
+from orchestrator.records.recorded import Result, first_plan, last_changed, ledgers
 
 Origin = Literal["measured", "prior", "assumed", "none"]
 """Measured here on such devices; estimated from another measurement; a person's word; nothing."""
 
 LOOKED_AT = 50
 """Runs of the same objective are looked for among so many, the latest first."""
+
+
+@dataclass(frozen=True)
+class KnownTime:
+    """What says how long an evaluation takes on such devices, and the calibration it amounts to."""
+
+    origin: Origin = "none"
+    calibration: Calibration | None = None
+    measured: Result | None = None  # that calibration's run
+    prior: Prior | None = None  # an earlier run that it is scaled from
+
+
+def known_time(
+    root: Path, objective: Objective, devices: Devices, assumed_seconds: float | None = None
+) -> KnownTime:
+    """The best there is: somebody's word, else a calibration, else the nearest earlier run.
+
+    Raises as reading a damaged calibration does.
+    """
+    if assumed_seconds is not None:
+        return KnownTime("assumed", Calibration(assumed_seconds=assumed_seconds))
+    if (found := find_calibration(root, objective, devices)) is not None:
+        return KnownTime("measured", measure(found.state), measured=found)
+    if (prior := nearest(read_history(root).entries, objective, devices)) is not None:
+        return KnownTime("prior", prior.calibration(), prior=prior)
+    return KnownTime()
 
 
 @dataclass(frozen=True)
@@ -66,15 +92,13 @@ class Basis:
         """Of one evaluation, relative to the baseline's score, what no seed adds to all alike.
 
         Measured where points met on the same seeds; else all of the calibration's. None unless
-        that has two healthy seeds and a score other than 0.
+        that has two healthy seeds and a score that can be told from 0.
         """
-        if self.calibration is None or self.calibration.sd_score is None:
-            return None
-        mean = abs(self.calibration.mean_score or 0.0)
-        if not mean:
+        whole = None if self.calibration is None else noise(self.calibration)
+        if whole is None or whole.sd is None or whole.is_about_zero:
             return None
         measured = None if self.latest is None else self.latest.own_noise
-        return (self.calibration.sd_score if measured is None else measured) / mean
+        return (whole.sd if measured is None else measured) / abs(whole.mean)
 
     @property
     def shared_noise(self) -> float | None:
@@ -89,39 +113,32 @@ class Basis:
 def basis_of(
     root: Path, objective: Objective, devices: Devices, assumed_seconds: float | None = None
 ) -> Basis:
-    """The best there is for an objective on such devices: somebody's word comes first.
+    """What `known_time` says, and what its calibration and the latest run add to that.
 
-    Raises as reading a damaged calibration does; other runs that cannot be read are noted.
+    Raises as it does; other runs that cannot be read are noted.
     """
     latest, records, notes = _latest(root, objective, devices)
-    if assumed_seconds is not None:
+    known = known_time(root, objective, devices, assumed_seconds)
+    if known.origin == "assumed":
         own = ASSUMED if latest is None else latest.overheads
-        calibration = Calibration(assumed_seconds=assumed_seconds)
-        return Basis("assumed", calibration, overheads=own, latest=latest, notes=notes)
-    found = find_calibration(root, objective, devices)
-    if found is None:
-        return _elsewhere(root, objective, devices, notes)
-    own_records = read(found.directory / LEDGER).records
+        return Basis("assumed", known.calibration, overheads=own, latest=latest, notes=notes)
+    if known.measured is None:
+        source = "" if known.prior is None else known.prior.sentence()
+        return Basis(known.origin, known.calibration, source, notes=notes)
+    directory = known.measured.directory
+    own_records = read(directory / LEDGER).records
     ends = [r.event for r in (*own_records, *records) if isinstance(r.event, Settled)]
     return Basis(
         "measured",
-        measure(found.state),
+        known.calibration,
         overheads=_together(overheads(own_records), latest),
         measured_at=datetime.fromisoformat(own_records[-1].at),
         attempts=len(ends),
         timeouts=sum(end.status is Status.TIMEOUT for end in ends),
-        evaluation_bytes=bytes_of_evaluations(found.directory),
+        evaluation_bytes=bytes_of_evaluations(directory),
         latest=latest,
         notes=notes,
     )
-
-
-def _elsewhere(root: Path, objective: Objective, devices: Devices, notes: tuple[str, ...]) -> Basis:
-    """What an earlier run says of evaluations here; nothing where there is none."""
-    prior = nearest(read_history(root).entries, objective, devices)
-    if prior is None:
-        return Basis(notes=notes)
-    return Basis("prior", prior.calibration(), prior.sentence(), notes=notes)
 
 
 def _together(own: Overheads, latest: Latest | None) -> Overheads:

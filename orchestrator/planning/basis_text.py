@@ -102,9 +102,14 @@ def _trained(samples: Sequence[Sample]) -> str:
 def _spread(of: Noise) -> str:
     if of.sd is None or of.sd_low is None or of.sd_high is None:
         return f"The baseline scores {of.mean:.5g}, on one seed."
+    if of.is_about_zero:
+        return (
+            f"The baseline scores {of.mean:.3g}, sd {of.sd:.3g} over {of.seeds} seeds. That cannot "
+            "be told from 0, and a gain is a share of it: no search of it can end in a verdict."
+        )
     if of.sd == 0:
         return f"The baseline scores {of.mean:.5g} on each of {of.seeds} seeds."
-    share, low, high = (sd / abs(of.mean or 1) for sd in (of.sd, of.sd_low, of.sd_high))
+    share, low, high = (sd / abs(of.mean) for sd in (of.sd, of.sd_low, of.sd_high))
     return (
         f"The baseline scores {of.mean:.5g}, sd {of.sd:.3g} over {of.seeds} seeds ({share:.2%}; "
         f"95% interval {low:.2%} to {high:.2%}). So far the seed alone moves a score: two "

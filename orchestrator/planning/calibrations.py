@@ -26,12 +26,8 @@ def find_calibration(root: Path, objective: Objective, devices: Devices) -> Resu
     return max(finished, key=lambda found: _number(found.directory, family), default=None)
 
 
-def calibration_here(
-    root: Path, objective: Objective, devices: Devices, assumed_seconds: float | None = None
-) -> Calibration | None:
-    """What is known of an evaluation on such devices: somebody's word, or what was measured."""
-    if assumed_seconds is not None:
-        return Calibration(assumed_seconds=assumed_seconds)
+def calibration_here(root: Path, objective: Objective, devices: Devices) -> Calibration | None:
+    """What was measured of an evaluation on such devices."""
     found = find_calibration(root, objective, devices)
     return None if found is None else measure(found.state)
 

@@ -141,7 +141,7 @@ def weighed(
     known = wanted.times.calibration
     is_scaled = known is not None and bool(known.samples) and is_assumed
     to_calibrate = wanted.times.to_calibrate or is_scaled
-    hours = hours_of(plan, to_calibrate=to_calibrate, beside=wanted.times.lost)
+    hours = hours_of(plan, to_calibrate=to_calibrate, beside=wanted.times.delays)
     if hours is None:
         raise NoTimeError
     needed, seen = hours.needed + wanted.spread(plan), smallest_gain(plan)
@@ -155,7 +155,7 @@ def weighed(
         fewer=0 if asked is None else asked.resolved.evaluations - plan.resolved.evaluations,
         smallest_gain=None if seen is None else seen.gain,
         no_go=why_no_go(plan.resolved, plan.confirmation, plan.thresholds),
-        slowdown=wanted.times.lost.slowdown,
+        slowdown=wanted.times.delays.slowdown,
     )
 
 

@@ -204,7 +204,7 @@ def append(root: Path, entries: Sequence[Entry]) -> None:
                 raise OSError(f"{path} takes no more: a line was cut short")
 
 
-def note(root: Path, state: RunState, verdict: Verdict, say: Callable[[str], None]) -> None:
+def keep(root: Path, state: RunState, verdict: Verdict, say: Callable[[str], None]) -> None:
     """Keep what the run took, unless that is known; what goes wrong is said and stops nothing."""
     try:
         if not _knows(root, state.head):

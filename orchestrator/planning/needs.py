@@ -8,7 +8,7 @@ from budgets.course import expected
 from budgets.proxy.certificate import outlook
 from budgets.terms import Plan
 from orchestrator.planning.calibrations import CALIBRATION_SEEDS
-from orchestrator.planning.lost import NOTHING_LOST, Lost
+from orchestrator.planning.times import NO_DELAYS, Delays
 
 
 @dataclass(frozen=True)
@@ -20,12 +20,12 @@ class Hours:
     rung: float  # set aside, and used after a Go only
     limits: float  # that must be free beyond these: last attempts' whole limits
     calibrating: float  # before all this, where nothing is calibrated yet
-    lost: float = 0.0  # beside evaluations, as earlier runs did
+    delays: float = 0.0  # beside evaluations, as earlier runs did
 
     @property
     def likely(self) -> float:
         """What the run is expected to take."""
-        return self.calibrating + self.search + self.verdict + self.lost
+        return self.calibrating + self.search + self.verdict + self.delays
 
     @property
     def needed(self) -> float:
@@ -33,8 +33,8 @@ class Hours:
         return self.likely + self.rung + self.limits
 
 
-def hours_of(plan: Plan, *, to_calibrate: bool, beside: Lost = NOTHING_LOST) -> Hours | None:
-    """By the forecast with barriers, and what is lost beside; None where no time is known."""
+def hours_of(plan: Plan, *, to_calibrate: bool, beside: Delays = NO_DELAYS) -> Hours | None:
+    """By the forecast with barriers, and what delays it; None where no time is known."""
     calibration, devices = plan.calibration, plan.devices.count
     if calibration is None:
         return None
@@ -58,5 +58,5 @@ def hours_of(plan: Plan, *, to_calibrate: bool, beside: Lost = NOTHING_LOST) -> 
         rung=rung,
         limits=max(0.0, whole - typical) + (whole if parts else 0.0),
         calibrating=rounds * typical,
-        lost=beside.startup_hours + (beside.slowdown - 1) * (search + verdict),
+        delays=beside.startup_hours + (beside.slowdown - 1) * (search + verdict),
     )

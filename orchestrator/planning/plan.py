@@ -5,6 +5,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from budgets.calibration import noise
 from budgets.terms import (
     Calibration,
     Caps,
@@ -21,6 +22,7 @@ from budgets.terms import (
     Thresholds,
     Varied,
 )
+from budgets.words import counted
 from objectives.api import Objective
 from orchestrator.planning.proxy import check_population, proxy_terms, what_leaves_it_out
 from orchestrator.planning.request import (
@@ -141,6 +143,18 @@ def why_no_go(
             "no Go is possible: one generation says nothing of what persists, a Go needs two"
         )
     return tuple(reasons)
+
+
+def no_share(calibration: Calibration | None) -> str:
+    """Why a gain is no share of the baseline's score; "" where it is one, for all that is known."""
+    measured = None if calibration is None else noise(calibration)
+    if measured is None or not measured.is_about_zero:
+        return ""
+    spread = "" if measured.sd is None else f", sd {measured.sd:.3g}"
+    return (
+        f"the baseline scores {measured.mean:.3g} on {counted(measured.seeds, 'seed')}{spread}: "
+        "that cannot be told from 0, and a gain is a share of it"
+    )
 
 
 def _search_terms(

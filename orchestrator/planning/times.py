@@ -1,15 +1,41 @@
-"""What an evaluation is expected to take here: measured, vouched for, from a prior, or unknown."""
+"""What an evaluation is expected to take here, and what delays a run beside its evaluations."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
 from budgets.terms import Calibration, Devices
 from objectives.api import Objective
-from orchestrator.planning.calibrations import calibration_here
-from orchestrator.planning.history import read_history
-from orchestrator.planning.lost import NOTHING_LOST, Lost, lost
-from orchestrator.planning.priors import Prior, nearest, scaled_seconds
+from orchestrator.planning.basis import basis_of, known_time
+from orchestrator.planning.history import Entry, on_such, read_history
+from orchestrator.planning.priors import Prior, scaled_seconds
+
+RECENT = 5
+"""Runs that are asked what beside evaluations takes time."""
+
+
+@dataclass(frozen=True)
+class Delays:
+    """How much longer runs take than their evaluations."""
+
+    startup_hours: float = 0.0  # of a session, until its first evaluation
+    slowdown: float = 1.0  # actual over estimated wall clock, 1 at least
+    runs: tuple[str, ...] = ()  # that say so
+
+
+NO_DELAYS = Delays()
+
+
+def delays(history: Sequence[Entry], fingerprint: str, devices: Devices) -> Delays:
+    """Medians over the last five runs on as many of these devices: start-up of any objective,
+    slowdown of this one. None where there is no such run."""
+    alike = [e for e in history if on_such(e, devices) and e.devices == devices.count]
+    own = [e for e in alike if e.fingerprint == fingerprint and e.accuracy][-RECENT:]
+    starts = [e.startup_seconds for e in alike if e.evaluations][-RECENT:]
+    slowdown = max(1.0, median(100 / (e.accuracy or 100) for e in own)) if own else 1.0
+    startup_hours = median(starts) / 3600 if starts else 0.0
+    return Delays(startup_hours, slowdown, tuple(e.run_id for e in own))
 
 
 @dataclass(frozen=True)
@@ -18,7 +44,7 @@ class Times:
 
     calibration: Calibration | None = None
     prior: Prior | None = None  # where the calibration is taken from an earlier run
-    lost: Lost = NOTHING_LOST  # beside evaluations
+    delays: Delays = NO_DELAYS
 
     @property
     def to_calibrate(self) -> bool:
@@ -36,9 +62,9 @@ class Times:
     def notes(self) -> tuple[str, ...]:
         """Where the times come from, if not from a calibration here."""
         notes = [] if self.prior is None else [self.prior.sentence()]
-        if self.lost.runs and self.lost.slowdown > 1:
-            runs = ", ".join(self.lost.runs)
-            notes.append(f"x {self.lost.slowdown:.3g}, as much longer than forecast took: {runs}")
+        if self.delays.runs and self.delays.slowdown > 1:
+            runs = ", ".join(self.delays.runs)
+            notes.append(f"x {self.delays.slowdown:.3g}, as much longer than forecast took: {runs}")
         return tuple(notes)
 
     def for_work(self, factor: float) -> Calibration | None:
@@ -55,10 +81,20 @@ def times_here(
     root: Path, objective: Objective, devices: Devices, assumed_seconds: float | None = None
 ) -> Times:
     """What is known of an evaluation of `objective` on such devices."""
+    known = known_time(root, objective, devices, assumed_seconds)
     history = read_history(root).entries
-    beside = lost(history, objective.fingerprint, devices)
-    known = calibration_here(root, objective, devices, assumed_seconds)
-    if known is not None:
-        return Times(known, lost=beside)
-    prior = nearest(history, objective, devices)
-    return Times() if prior is None else Times(prior.calibration(), prior, beside)
+    return Times(known.calibration, known.prior, delays(history, objective.fingerprint, devices))
+
+
+def times_with_gaps(
+    root: Path, objective: Objective, devices: Devices, assumed_seconds: float | None = None
+) -> Times:
+    """The same; where no run of this objective says what delays it, with the start-up and the gaps
+    that its calibration measured, or what is assumed of them."""
+    times = times_here(root, objective, devices, assumed_seconds)
+    if times.delays.runs or times.calibration is None:
+        return times
+    beside = basis_of(root, objective, devices, assumed_seconds).overheads
+    startup_hours = max(times.delays.startup_hours, beside.startup_seconds / 3600)
+    slowdown = 1 + beside.gap_seconds / times.calibration.median_seconds
+    return replace(times, delays=Delays(startup_hours, slowdown))

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from math import ceil, fsum, sqrt
 from pathlib import Path
 from statistics import median, stdev
-from typing import TYPE_CHECKING
 
 from budgets.events import Opened, Planned, Reserved, Settled, Status
 from budgets.ledger.chain import LEDGER, Record, read
@@ -24,10 +23,8 @@ from orchestrator.execution.evaluate import Slots
 from orchestrator.planning.plan import calibration_plan, short_hash
 from orchestrator.planning.request import Overrides, run_directory
 from orchestrator.records.recorded import Result, recorded_state
+from orchestrator.running.session import Session
 from orchestrator.running.walk import Given
-
-if TYPE_CHECKING:
-    from orchestrator.running.session import Session
 
 SWEEP = "sweep"
 LEAST_EVALUATIONS, LEAST_ROUNDS = 4, 2
@@ -77,7 +74,7 @@ class Sweep:
     reason: str = ""  # to sweep again, although that was done
     overrides: Overrides = ()  # of the level that a rule holds up
 
-    def carry_out(self, session: "Session") -> Iterator[Result]:
+    def carry_out(self, session: Session) -> Iterator[Result]:
         """How each level ended, fewest workers first: measured, or what was begun taken up.
 
         Every level has the threads that all slots together have: they would decide the score.

@@ -1,18 +1,16 @@
 """The walk of a run, readable aloud: ask, reserve, evaluate, settle, tell, judge."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from budgets.accounts import Refusal
 from budgets.course import at_work, awaited, can_ask, next_step, search_is_over
 from budgets.events import (
-    Concluded,
     Decided,
     Fired,
     GenerationAsked,
     GenerationTold,
-    Overridden,
     PanelAsked,
 )
 from budgets.proxy.certificate import length_of_next
@@ -29,6 +27,7 @@ from budgets.state import Batch, Generation, RunState
 from orchestrator.capacity.pace import Freely, Pace
 from orchestrator.execution.evaluate import Executor
 from orchestrator.planning.seeds import evaluation_seeds
+from orchestrator.running.rulings import judge_on_record, put_on_record
 from orchestrator.running.run import Run, has_begun, settle_one_abandoned
 from orchestrator.running.tries import avoided, ends
 
@@ -100,7 +99,7 @@ class Panels(Protocol):
 
 
 @dataclass
-class Course:
+class Walk:
     """A run on its way: who proposes, who evaluates, who may end it early or slow it down.
 
     `closed` is called after each generation that was told and, with None, after panels;
@@ -116,7 +115,7 @@ class Course:
     pace: Pace = field(default_factory=Freely)
     look: Callable[[Run], None] = lambda run: None  # noqa: ARG005 - nobody looks
 
-    def conduct(self) -> Verdict:
+    def to_its_end(self) -> Verdict:
         """Propose, evaluate and learn until a rule, a budget, a signal or the plan ends it."""
         while True:
             if judge(self.run.state).decision != "continue":
@@ -182,7 +181,7 @@ class Course:
         if held_up is not None and not run.state.accounts.holds:
             verdict = Verdict(held_up.decision, (held_up,), held_up.evidence)
         if only_ends_the_search(run.state, verdict):
-            note(run, verdict)
+            put_on_record(run, verdict)
             return None
         if verdict.decision in ("pause", "stop"):
             return verdict
@@ -254,49 +253,3 @@ def _asked(state: RunState, proposer: Proposer) -> GenerationAsked:
         settings=changed,
         length=length,
     )
-
-
-def judge_on_record(run: Run) -> Verdict:
-    """The verdict; what only ends a search goes on record, and what it found is still compared."""
-    verdict = judge(run.state)
-    if not only_ends_the_search(run.state, verdict):
-        return verdict
-    note(run, verdict)
-    return judge(run.state)
-
-
-def note(run: Run, verdict: Verdict) -> None:
-    """Put the rules that fired on record, each once a generation; a stop again after new caps."""
-    known = {(fired.rule, fired.generation) for fired in run.state.fired}
-    for trigger in verdict.triggers:
-        is_known = (trigger.rule, trigger.generation) in known
-        if not is_known or (trigger.decision == "stop" and run.state.ended is None):
-            fields = asdict(trigger)
-            del fields["overridable"]
-            run.record(Fired(**fields))
-
-
-def conclude(run: Run, verdict: Verdict) -> Verdict:
-    """Put the verdict on record: the rules that fired, or that the run is done."""
-    note(run, verdict)
-    if verdict.decision == "done":
-        run.record(Concluded(reason=verdict.reason))
-        run.ledger.give_up_ballast()
-    run.ledger.mark_head()
-    return verdict
-
-
-def override(run: Run, rule: str, reason: str) -> None:
-    """Let the run go on although `rule` fired; once for each reason, so repeating is harmless.
-
-    Raises ValueError unless that rule is what holds the run up.
-    """
-    if any(o.rule == rule and o.reason == reason for o in run.state.overridden):
-        return
-    triggers = [t for t in judge(run.state).triggers if t.rule == rule]
-    if not triggers:
-        raise ValueError(f"--override {rule}: that rule does not hold this run up")
-    for trigger in triggers:
-        if not trigger.overridable:
-            raise ValueError(f"--override {rule}: this rule cannot be overridden")
-        run.record(Overridden(rule=rule, generation=trigger.generation, reason=reason))

@@ -1,17 +1,15 @@
 """One connection: requests one after the other, each within its size and time."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from email.message import Message
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
 from time import monotonic
-from typing import TYPE_CHECKING
 
 from orchestrator.serve import callers
 from orchestrator.serve.answers import Answer, Request, said, unless_known
-
-if TYPE_CHECKING:
-    from orchestrator.serve.server import Server
 
 NAMES = ("127.0.0.1", "localhost")
 """By which a browser may know us. A page of somebody else's whose name leads here has its own."""
@@ -21,10 +19,28 @@ METHODS = "GET, HEAD"
 _END = b"\r\n\r\n"
 
 
+@dataclass(frozen=True)
+class Limits:
+    """What one client may take."""
+
+    connections: int = 128
+    head_bytes: int = 16 << 10
+    head_seconds: float = 5.0  # from a request's first byte to its last
+    idle_seconds: float = 15.0  # without a request; and for an answer to be taken
+
+
+class Answering(ThreadingHTTPServer):
+    """A server as its handlers know it."""
+
+    answer: Callable[[Request], Answer]
+    limits: Limits
+    knows_callers: bool
+
+
 class Handler(BaseHTTPRequestHandler):
     """Reads requests, asks the server's `answer`, writes what it says."""
 
-    server: "Server"
+    server: Answering
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "orchestrator", ""
     disable_nagle_algorithm = True

@@ -4,14 +4,12 @@ import socketserver
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from http.server import ThreadingHTTPServer
 from threading import BoundedSemaphore
 from typing import Any
 
 from orchestrator.serve import callers
 from orchestrator.serve.answers import Answer, Request
-from orchestrator.serve.handler import Handler
+from orchestrator.serve.handler import Answering, Handler, Limits
 
 HOST = "127.0.0.1"
 """And no other: what is shown is for whoever has the run."""
@@ -23,17 +21,7 @@ _FULL = (
 )
 
 
-@dataclass(frozen=True)
-class Limits:
-    """What one client may take."""
-
-    connections: int = 128
-    head_bytes: int = 16 << 10
-    head_seconds: float = 5.0  # from a request's first byte to its last
-    idle_seconds: float = 15.0  # without a request; and for an answer to be taken
-
-
-class Server(ThreadingHTTPServer):
+class Server(Answering):
     """Answers GET and HEAD on loopback: `serve_forever`, then `server_close`.
 
     Raises OSError where the port cannot be had.

@@ -24,7 +24,9 @@ from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.planning.request import Request
 from orchestrator.records.recorded import Result
+from orchestrator.running.calibrating import Calibrating
 from orchestrator.running.run import Run
+from orchestrator.running.searching import Searching
 from orchestrator.running.session import Session
 from orchestrator.simulation.clock import SimulatedClock
 from orchestrator.simulation.instant import InstantExecutor, Machine
@@ -92,12 +94,12 @@ class _QuietSession(Session):
 def ending(trial: Trial, seed: int, root: Path) -> Ending:
     """How that run ends. `root` is made for it, and removed."""
     clock, rng = SimulatedClock(), np.random.default_rng([*trial.name.encode(), seed])
-    request = trial.request(rng)
+    request, slots = trial.request(rng), trial.machine.slots
     try:
         with _session(root, clock, rng, trial.calibrated_on or trial.machine) as session:
-            session.calibrate(request.objective, trial.machine.slots, request=request)
+            Calibrating(request.objective, slots, request=request).carry_out(session)
         with _session(root, clock, rng, trial.machine) as session:
-            result = session.search(request, trial.machine.slots)
+            result = Searching(request, slots).carry_out(session)
     finally:
         shutil.rmtree(root, ignore_errors=True)
     return _ending(seed, result)

@@ -23,6 +23,7 @@ from orchestrator.execution.server import EngineError
 from orchestrator.planning.request import Request, run_directory
 from orchestrator.records.recorded import Result
 from orchestrator.running.amend import Amendment, amend
+from orchestrator.running.searching import Searching
 from orchestrator.running.session import Session
 from orchestrator.simulation import beside
 from orchestrator.simulation.clock import SimulatedClock
@@ -96,7 +97,7 @@ class Story:
         try:
             with self._opened() as session:
                 slots, seconds = self.scenario.slots, self.scenario.assumed_seconds
-                result = session.search(self.request, slots, seconds, self._overrides)
+                result = Searching(self.request, slots, seconds, self._overrides).carry_out(session)
         except (PowerCut, Killed):
             self._bury()
         except LedgerStorageError:

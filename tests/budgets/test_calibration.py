@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from budgets.calibration import (
     EvalSeconds,
+    Noise,
     best_of_noise,
     chance_of_pause,
     eval_seconds,
@@ -227,6 +228,25 @@ def test_one_seed_has_noise_of_unknown_size_and_an_assumed_time_none() -> None:
     assert single is not None
     assert single.sd is single.sd_low is single.sd_high is None
     assert noise(Calibration(assumed_seconds=2.0)) is None
+
+
+@pytest.mark.parametrize(
+    ("mean", "sd", "seeds", "is_so"),
+    [
+        (0.0, None, 1, True),
+        (7e-18, 0.0, 8, True),
+        (-0.01, 0.0, 8, False),
+        (0.29, 0.2, 4, True),  # three standard errors are 0.3
+        (-0.29, 0.2, 4, True),
+        (0.31, 0.2, 4, False),
+        (-0.31, 0.2, 4, False),
+    ],
+)
+def test_a_baseline_within_three_standard_errors_of_0_is_about_0(
+    mean: float, sd: float | None, seeds: int, is_so: bool
+) -> None:
+    found = Noise(mean, sd, None, None, seeds, 0, 0.0, 0.0, 0.0)
+    assert found.is_about_zero is is_so
 
 
 def test_the_times_of_evaluations_are_told_from_the_shortest_to_the_longest() -> None:

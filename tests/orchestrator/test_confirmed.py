@@ -17,8 +17,6 @@ from budgets.events import (
     Settled,
     Status,
 )
-from budgets.fold import fold
-from budgets.ledger.chain import LEDGER, read
 from budgets.terms import PanelName
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.evaluate import Attempt, Outcome, Slots
@@ -27,7 +25,7 @@ from orchestrator.records.attempts import attempt_place
 from orchestrator.records.recorded import Result
 from orchestrator.running import artifacts
 from orchestrator.verification.verify import verify
-from tests.ledgers import cut, events_of
+from tests.ledgers import cut, events_of, state_of
 
 Found = Callable[[Path], dict[str, Any]]
 Search = Callable[..., Result]
@@ -63,7 +61,7 @@ def last_reserved(run: Path, panel: PanelName) -> int:
 
 
 def test_a_search_of_two_generations_is_compared_in_four_panels(finished: Path) -> None:
-    state = fold(read(finished / LEDGER).records)
+    state = state_of(finished)
     assert state.records == RECORDS
     assert state.decided is not None
     assert state.decided.grade == "go_persists"
@@ -83,7 +81,7 @@ def test_the_reference_fills_slots_that_a_generation_leaves_idle(finished: Path)
 def test_evaluations_beside_the_search_are_counted_apart_and_on_seeds_of_their_own(
     finished: Path,
 ) -> None:
-    state = fold(read(finished / LEDGER).records)
+    state = state_of(finished)
     assert (state.accounts.evaluations, state.accounts.apart) == (8, 5 + 9 + 2 + 2)
     assert state.plan.apart == 5 + 12 + 2 + 2  # two finalists may be one
     searched = {seed for g in state.generations for seed in g.seeds}
@@ -239,7 +237,7 @@ def test_a_panels_outcome_that_comes_after_its_attempt_was_given_up_is_charged_a
     assert {e.panel for e in late} >= {"reference", "finalists", "winner"}
     assert all(93_000 < e.charged_ms < 94_000 for e in late)
     assert found(result.directory) == found(finished)
-    assert fold(read(result.directory / LEDGER).records) == result.state
+    assert state_of(result.directory) == result.state
 
 
 def test_a_process_that_died_between_a_stop_rule_and_its_decision_says_neither_twice(
@@ -281,7 +279,7 @@ def test_the_winner_is_not_asked_for_before_the_reference_is_closed_too(
         n for n, e in enumerate(events_of(run)) if isinstance(e, Settled) and e.panel == "finalists"
     )
     cut(run, number + 1)
-    reference, finalists = (fold(read(run / LEDGER).records).panel(name) for name in PANELS[:2])
+    reference, finalists = (state_of(run).panel(name) for name in PANELS[:2])
     assert reference is not None
     assert finalists is not None
     assert finalists.closed

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from budgets.events import Reserved, Settled
-from budgets.ledger.chain import LEDGER, read
+from budgets.ledger.chain import LEDGER
 from orchestrator.execution.engine import Engine
 from orchestrator.records.recorded import Result
+from tests.ledgers import events_of, every
 
 Found = Callable[[Path], dict[str, Any]]
 REPOSITORY = Path(__file__).parents[2]
@@ -119,7 +120,7 @@ def test_a_disk_that_fills_up_in_mid_run_is_exit_8_and_the_same_command_finishes
     assert process.returncode == 8, out + err
     assert "make room and repeat the command" in (out + err).lower()
     assert "Traceback" not in err
-    cut_short = [r.event for r in read(seen / LEDGER).records]
+    cut_short = events_of(seen)
     assert sum(isinstance(e, Reserved) for e in cut_short) < 16
 
     namespace.sh("rm disk/filler")
@@ -132,7 +133,7 @@ def test_a_disk_that_fills_up_in_mid_run_is_exit_8_and_the_same_command_finishes
         assumed_seconds=5.0,
     )
     assert found(seen)["generations"] == found(undisturbed.directory)["generations"]
-    final = [r.event for r in read(seen / LEDGER).records if isinstance(r.event, Settled)]
+    final = every(Settled, seen)
     assert sum(event.status.final for event in final) == 16
 
 

@@ -12,9 +12,10 @@ import orjson
 import pytest
 
 from budgets.events import Settled
-from budgets.ledger.chain import LEDGER, read
+from budgets.ledger.chain import LEDGER
 from orchestrator.execution.engine import Engine
 from orchestrator.records.recorded import Result
+from tests.ledgers import events_of, every
 
 Found = Callable[[Path], dict[str, Any]]
 SPHERE = ("--objective", "sphere", "--set", "noise=0.01", "--set", "seconds=0.1")
@@ -80,7 +81,7 @@ def kill_at(cli: Cli, command: tuple[str, ...], run: Path, records: int) -> None
 
 
 def assert_nothing_was_settled_twice(run: Path) -> None:
-    events = [record.event for record in read(run / LEDGER).records]
+    events = events_of(run)
     final = [e for e in events if isinstance(e, Settled) and e.status.final]
     attempts = [e for e in events if isinstance(e, Settled)]
     assert len({(e.generation, e.candidate, e.seed) for e in final}) == len(final) == 16
@@ -164,6 +165,7 @@ def test_a_run_on_ray_killed_mid_generation_ends_like_one_that_never_was(
     cli: Cli, found: Found, whole: Whole, objective: tuple[str, ...]
 ) -> None:
     run = cli.cwd / "killed/phase1/run"
+    (cli.cwd / "objectives.py").write_text("raise SystemExit('this is not the package')\n")
     command = phase1(objective, "ray", "killed")
     kill_at(cli, command, run, 10)
 
@@ -202,7 +204,7 @@ def test_the_first_interrupt_lets_running_evaluations_finish(cli: Cli, found: Fo
 
     assert process.returncode == 130
     assert "Repeat the command to go on" in output
-    settled = [r.event for r in read(run / LEDGER).records if isinstance(r.event, Settled)]
+    settled = every(Settled, run)
     assert {str(event.status) for event in settled} == {"ok"}
     assert found(run)["open"] == 0
     assert cli.run(*command).returncode == 0
@@ -220,7 +222,7 @@ def test_the_second_interrupt_kills_them_and_charges_what_they_used(cli: Cli, fo
     process.communicate(timeout=30)
 
     assert process.returncode == 128 + signal.SIGTERM
-    settled = [r.event for r in read(run / LEDGER).records if isinstance(r.event, Settled)]
+    settled = every(Settled, run)
     assert {str(event.status) for event in settled} == {"cancelled"}
     assert all(0 < event.charged_ms < 30_000 for event in settled)
     assert found(run)["open"] == 0
@@ -240,7 +242,7 @@ def test_a_drain_that_takes_too_long_is_ended_by_its_limit(cli: Cli, found: Foun
     assert process.returncode == 128 + signal.SIGTERM
     assert 1.0 < time.monotonic() - began < 20
     assert "Repeat the command to go on" in output
-    settled = [r.event for r in read(run / LEDGER).records if isinstance(r.event, Settled)]
+    settled = every(Settled, run)
     assert [str(event.status) for event in settled] == ["cancelled"] * 2
     assert all(0 < event.charged_ms < 30_000 for event in settled)
     assert found(run)["open"] == 0
@@ -251,7 +253,7 @@ def test_a_drain_that_takes_too_long_is_ended_by_its_limit(cli: Cli, found: Foun
     resumed.send_signal(signal.SIGTERM)
     resumed.communicate(timeout=30)
     assert found(run)["evaluations"] == (0, 0)
-    attempts = [r.event for r in read(run / LEDGER).records if isinstance(r.event, Settled)]
+    attempts = every(Settled, run)
     assert sorted(event.attempt for event in attempts) == [1, 1, 2, 2]
 
 

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from budgets.events import Late, Reserved, Settled, Status
-from budgets.fold import fold
-from budgets.ledger.chain import LEDGER, read
+from budgets.ledger.chain import LEDGER
 from orchestrator.execution.attempts import write_summary
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.evaluate import Attempt, Outcome, Slots
@@ -18,7 +17,7 @@ from orchestrator.execution.inline import InlineExecutor
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.recorded import Result
 from orchestrator.verification.verify import verify
-from tests.ledgers import events_of
+from tests.ledgers import events_of, state_of
 
 RunSearch = Callable[..., Result]
 Found = Callable[[Path], dict[str, Any]]
@@ -135,7 +134,7 @@ def test_an_outcome_of_an_attempt_given_up_is_charged_and_told_to_nobody(
     assert result.state.accounts.device_ms == sum(e.charged_ms for e in settlements) + sum(
         e.charged_ms for e in came
     )
-    assert fold(read(run / LEDGER).records) == result.state
+    assert state_of(run) == result.state
 
 
 def lost_on_resume(run: Path, root: Path, run_search: RunSearch, cut: Cut) -> Reserved:
@@ -197,9 +196,7 @@ def test_what_settled_an_attempt_as_lost_is_not_noted_again(
     for _ in range(2):
         cut_and_run(run, run_search, 20)
     assert late(run) == []
-    settled = (
-        fold(read(run / LEDGER).records).generations[0].tries[reserved.candidate, reserved.seed]
-    )
+    settled = state_of(run).generations[0].tries[reserved.candidate, reserved.seed]
     assert next(t.settled.status for t in settled if t.settled) is Status.LOST
     assert verify(run).divergence is None
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from budgets.events import Settled, Status
-from budgets.fold import fold
-from budgets.ledger.chain import LEDGER, read
+from budgets.ledger.chain import LEDGER
 from budgets.ledger.head import HEAD
 from orchestrator.records.recorded import Result
 from orchestrator.verification.verify import verify
+from tests.ledgers import every, state_of
 
 Run = Callable[..., Result]
 Found = Callable[[Path], dict[str, Any]]
@@ -31,18 +31,14 @@ def odd(*places: str, value: float = 0.0) -> Callable[[str], dict[str, float]]:
     return marks
 
 
-def ends(directory: Path) -> list[Settled]:
-    recorded = (record.event for record in read(directory / LEDGER).records)
-    return [event for event in recorded if isinstance(event, Settled)]
-
-
 def failed(directory: Path) -> list[Settled]:
-    return [end for end in ends(directory) if end.status is not Status.OK]
+    return [end for end in every(Settled, directory) if end.status is not Status.OK]
 
 
 def told(directory: Path) -> list[tuple[Any, ...]]:
     return [
-        (e.generation, e.candidate, e.attempt, e.status, e.again, e.cause) for e in ends(directory)
+        (e.generation, e.candidate, e.attempt, e.status, e.again, e.cause)
+        for e in every(Settled, directory)
     ]
 
 
@@ -142,5 +138,5 @@ def test_a_run_cut_anywhere_is_told_the_same(
     assert verify(run).divergence is None
     if not evaluations_gone:  # what was in flight is lost then, and tried again
         assert told(run) == before
-    state = fold(read(run / LEDGER).records)
+    state = state_of(run)
     assert state.marks == {None: {"same.fast": 1.0}}

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from budgets.events import Reserved, Settled, Status
-from budgets.fold import fold
 from budgets.ledger.chain import LEDGER, read
 from budgets.ledger.head import HEAD, LedgerRolledBackError
 from budgets.ledger.writer import BALLAST
@@ -20,6 +19,7 @@ from orchestrator.records.attempts import attempt_place
 from orchestrator.records.recorded import Result, load_state
 from orchestrator.running.settle import attempt_id
 from orchestrator.verification.verify import verify
+from tests.ledgers import every, state_of
 
 if TYPE_CHECKING:
     from tests.conftest import Command
@@ -31,10 +31,6 @@ NOISY: dict[str, Any] = {
     "settings": {"noise": 0.01, "failure_rate": 0.03},
     "evaluation_seed": 6,
 }
-
-
-def settlements(run: Path) -> list[Settled]:
-    return [r.event for r in read(run / LEDGER).records if isinstance(r.event, Settled)]
 
 
 def first_place(run: Path) -> Path:
@@ -88,7 +84,7 @@ def test_attempts_that_a_lost_record_reserved_are_charged_or_adopted_and_never_d
     result = run_search(run.parent.parent, **NOISY)
 
     assert found(run) == whole
-    first, adopted = [e for e in settlements(run) if e.candidate == 0 and e.generation == 0]
+    first, adopted = [e for e in every(Settled, run) if e.candidate == 0 and e.generation == 0]
     assert (first.status, first.charged_ms) == (Status.LOST, reserved.reserve_ms)
     assert (adopted.attempt, adopted.recovered) == (2, True)
     assert result.state.accounts.lost_ms == reserved.reserve_ms
@@ -131,7 +127,7 @@ def test_a_result_without_its_config_is_adopted_all_the_same(
     (place / CONFIG).unlink()
     run_search(run.parent.parent, **NOISY)
     assert found(run) == whole
-    (adopted,) = [e for e in settlements(run) if (e.generation, e.candidate) == (0, 0)]
+    (adopted,) = [e for e in every(Settled, run) if (e.generation, e.candidate) == (0, 0)]
     assert (adopted.attempt, adopted.recovered) == (1, True)
 
 
@@ -156,7 +152,7 @@ def test_what_was_reserved_and_never_started_costs_nothing(
     place.mkdir(parents=True)
     run_search(run.parent.parent, **NOISY)
     assert found(run) == whole
-    unstarted = settlements(run)[0]
+    unstarted = every(Settled, run)[0]
     assert (unstarted.status, unstarted.charged_ms) == (Status.LOST, 0)
     assert unstarted.cause == "it was never started"
 
@@ -214,7 +210,7 @@ def test_a_search_that_vouches_for_its_time_needs_no_calibration_that_is_damaged
 def test_what_a_process_died_before_writing_is_written_when_the_command_is_repeated(
     run: Path, run_search: RunSearch
 ) -> None:
-    state = fold(read(run / LEDGER).records)
+    state = state_of(run)
     shutil.rmtree(run / "reports")
     (run / "summary.md").write_text("of an older record")
     (run / BALLAST).write_bytes(b"left over")

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
-from budgets.fold import fold
-from budgets.ledger.chain import LEDGER, read
 from orchestrator.records.recorded import Result
 from orchestrator.version import version
+from tests.ledgers import state_of
 
 if TYPE_CHECKING:
     from tests.conftest import Command
@@ -31,7 +30,7 @@ def test_a_ledger_keeps_the_version_that_wrote_it(
 ) -> None:
     result = run_search(tmp_path)
 
-    state = fold(read(result.directory / LEDGER).records)
+    state = state_of(result.directory)
     assert state.opened[-1].versions["orchestrator"] == OURS
 
 

@@ -27,6 +27,7 @@ from orchestrator.planning.request import Confirm, Request
 from orchestrator.planning.times import Times, times_here
 from orchestrator.records.recorded import Result, load_state
 from orchestrator.running.amend import Amendment, amend
+from orchestrator.running.searching import Searching
 from orchestrator.running.session import Session
 from orchestrator.simulation.clock import BEGAN, SimulatedClock
 from orchestrator.simulation.instant import InstantExecutor, Machine
@@ -76,7 +77,7 @@ def search(tmp_path: Path, clock: SimulatedClock) -> Search:
             tmp_path, engine, lambda *_: None, lambda _: None, clock.clock, stop=Person()
         )
         with session:
-            return session.search(asked, MACHINE.slots, assumed_seconds=SECONDS)
+            return Searching(asked, MACHINE.slots, assumed_seconds=SECONDS).carry_out(session)
 
     return run
 

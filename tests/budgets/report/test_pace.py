@@ -289,23 +289,48 @@ def test_what_is_compared_beside_the_search_fills_slots_before_it_takes_rounds(
     assert pace(story.state).evals_per_hour == pytest.approx((13 * 3 + 11 + 6) / 100 * HOUR)
 
 
-def test_a_condition_counts_by_its_length(make_story: "MakeStory") -> None:
+def campaign_of(make_story: "MakeStory", **lengths: float) -> "Story":
+    """A condition of each length on one seed, asked."""
     conditions = tuple(
         Condition(name=name, settings={}, knobs={}, length=length)
-        for name, length in (("long", 3.0), ("short", 1.0))
+        for name, length in lengths.items()
     )
-    shape = Envelope(population=2, generations=1, seeds_per_candidate=1)
+    shape = Envelope(population=len(lengths), generations=1, seeds_per_candidate=1)
     story = make_story(
         phase="campaign",
         tier=None,
         search=None,
         resolved=shape,
-        caps=Caps(evaluations=2),
+        caps=Caps(evaluations=len(lengths)),
         campaign=CampaignTerms(name="toy", conditions=conditions, seeds=(5,)),
     )
     story.ask()
-    story.evaluate(0)
-    assert pace(story.state).progress == 0.75
+    return story
+
+
+@pytest.mark.parametrize(("first", "progress"), [(0, 0.75), (1, 0.25)])
+def test_a_condition_counts_by_its_length(
+    make_story: "MakeStory", first: int, progress: float
+) -> None:
+    story = campaign_of(make_story, long=3.0, short=1.0)
+    story.evaluate(first)
+    assert pace(story.state).progress == progress
+
+
+@pytest.mark.parametrize(("first", "seconds", "left"), [(0, 6.0, 2.0), (1, 2.0, 6.0)])
+def test_a_condition_takes_time_by_its_length(
+    make_story: "MakeStory", first: int, seconds: float, left: float
+) -> None:
+    """A whole evaluation takes 2 s, as calibrated."""
+    story = campaign_of(make_story, long=3.0, short=1.0)
+    reservation = story.reserve(first)
+    story.elapsed_ms = round(1000 * seconds)
+    story.say(_settled(reservation, seconds))
+    found, remaining = timing(story.state), pace(story.state).remaining_hours
+    assert found is not None
+    assert found.estimated_hours * HOUR == pytest.approx(seconds)
+    assert remaining is not None
+    assert remaining * HOUR == pytest.approx(left)
 
 
 def test_a_run_was_last_seen_at_its_last_record_and_planned_before_it_was_opened(

@@ -20,14 +20,6 @@ Make = Callable[..., CommandObjective]
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
-    """Where the program is started: an empty directory."""
-    directory = tmp_path / "place"
-    directory.mkdir()
-    return directory
-
-
-@pytest.fixture
 def make(place: Path) -> Make:
     """An objective that runs `program`, or `argv`, with one knob `lr` unless others are given."""
 

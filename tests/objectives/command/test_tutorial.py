@@ -1,13 +1,14 @@
 """The tutorial's programs and configurations work as they are printed; so does the template."""
 
 import os
-import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
 import pytest
+
+from tests.console import files_of
 
 if TYPE_CHECKING:
     from tests.conftest import Command
@@ -19,18 +20,10 @@ SMALL = (
 )
 
 
-def files() -> dict[str, str]:
-    """Every block of the tutorial that begins with a file's name."""
-    blocks = re.findall(
-        r"^```(?:python|toml)\n# (\S+)\n(.*?)^```", TUTORIAL.read_text(), re.M | re.S
-    )
-    return dict(blocks)
-
-
 @pytest.fixture
 def tutorial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Its files, where `python` is ours."""
-    for name, text in files().items():
+    for name, text in files_of(TUTORIAL).items():
         (tmp_path / name).write_text(text)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     monkeypatch.setenv("PATH", path)
@@ -46,7 +39,7 @@ CONFIGURATIONS = ("search.toml", "block.toml", "result.toml")
 
 
 def test_every_configuration_of_the_tutorial_is_tried() -> None:
-    assert {name for name in files() if name.endswith(".toml")} == set(CONFIGURATIONS)
+    assert {name for name in files_of(TUTORIAL) if name.endswith(".toml")} == set(CONFIGURATIONS)
 
 
 @pytest.mark.usefixtures("tutorial")
@@ -86,6 +79,27 @@ def test_a_resume_after_an_edit_is_refused(command: "Command", tmp_path: Path) -
 
     assert answer.code == 2
     assert "holds another plan (recorded -> asked): objective.settings.code: " in answer.err
+
+
+@pytest.mark.usefixtures("tutorial")
+def test_another_program_under_the_same_name_is_refused_in_one_short_line(
+    command: "Command", tmp_path: Path
+) -> None:
+    assert command("phase1", "--config", "search.toml", *SMALL).code == 0
+    text = (tmp_path / "search.toml").read_text()
+    (tmp_path / "search.toml").write_text(text.replace("train.py", "other.py"))
+    (tmp_path / "other.py").write_text("print('val_loss: 1')\n")
+
+    answer = command("phase1", "--config", "search.toml", *SMALL)
+
+    assert answer.code == 2
+    assert answer.err == (
+        "error: artifacts/cmaes/phase1/min-command-s1 holds another plan (recorded -> asked): "
+        "objective.settings.argv[1]: train.py -> other.py. Repeat the recorded options, give the "
+        "new run its own name with --run-id NAME, or begin one that names this as its parent with "
+        "--fork-run.\n"
+    )
+    assert command("phase1", "--config", "search.toml", *SMALL, "--run-id", "other").code == 0
 
 
 def test_the_template_describes_a_search_that_runs(

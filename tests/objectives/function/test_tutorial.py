@@ -1,12 +1,13 @@
 """The tutorial's functions and configurations work as they are printed; so does the template."""
 
-import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
 import pytest
+
+from tests.console import files_of
 
 if TYPE_CHECKING:
     from tests.conftest import Command
@@ -19,18 +20,10 @@ SMALL = (
 CONFIGURATIONS = ("search.toml", "measured.toml")
 
 
-def files() -> dict[str, str]:
-    """Every block of the tutorial that begins with a file's name."""
-    blocks = re.findall(
-        r"^```(?:python|toml)\n# (\S+)\n(.*?)^```", TUTORIAL.read_text(), re.M | re.S
-    )
-    return dict(blocks)
-
-
 @pytest.fixture(autouse=True)
 def tutorial(tmp_path: Path) -> Path:
     """Its files."""
-    for name, text in files().items():
+    for name, text in files_of(TUTORIAL).items():
         (tmp_path / name).write_text(text)
     return tmp_path
 
@@ -43,7 +36,7 @@ def measurements(tmp_path: Path) -> list[dict[str, Any]]:
 
 
 def test_every_configuration_of_the_tutorial_is_tried() -> None:
-    assert {name for name in files() if name.endswith(".toml")} == set(CONFIGURATIONS)
+    assert {name for name in files_of(TUTORIAL) if name.endswith(".toml")} == set(CONFIGURATIONS)
 
 
 @pytest.mark.parametrize("name", CONFIGURATIONS)
@@ -77,7 +70,7 @@ def test_a_factor_of_a_campaign_may_be_fixed_in_each_condition(
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)  # a picture takes longer than all this
     campaign = '[campaign]\nseeds = [1]\n[factors]\n"fixed.batch_size" = [8, 32]\n'
-    (tutorial / "sizes.toml").write_text(files()["search.toml"] + campaign)
+    (tutorial / "sizes.toml").write_text(files_of(TUTORIAL)["search.toml"] + campaign)
 
     answer = command("run", "sizes.toml", *SMALL[6:], "--json")
 

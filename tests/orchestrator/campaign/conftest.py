@@ -26,6 +26,7 @@ from orchestrator.campaign.request import CampaignRequest
 from orchestrator.execution.engine import Engine
 from orchestrator.planning.request import Request
 from orchestrator.records.recorded import Result
+from orchestrator.running.checking import Checking
 from orchestrator.running.session import Session
 from orchestrator.running.signals import SignalStop
 
@@ -105,7 +106,7 @@ def trained(
         session.owner = lambda: owner
     request = CampaignRequest(Request("campaign", "min", objective), terms)
     with session:
-        return session.check(request, session.engine.slots())
+        return Checking(request, session.engine.slots()).carry_out(session)
 
 
 @pytest.fixture

@@ -8,9 +8,8 @@ from typing import Any
 import orjson
 import pytest
 
-from budgets.fold import fold
-from budgets.ledger.chain import LEDGER, read
 from orchestrator.verification.verify import verify
+from tests.ledgers import state_of
 
 Command = Callable[..., Any]
 
@@ -66,7 +65,7 @@ def test_the_2x2_factorial_runs_and_says_what_each_factor_does(
 
     assert answer.code == 0, answer.err
     directory = tmp_path / "runs/campaign/cap-8l-80p"
-    plan = fold(read(directory / LEDGER).records).plan
+    plan = state_of(directory).plan
     assert plan.campaign is not None
     assert [condition.name for condition in plan.campaign.conditions] == CELLS + CONTROLS
     assert verify(directory).divergence is None
@@ -79,7 +78,7 @@ def test_the_2x2_factorial_runs_and_says_what_each_factor_does(
     for name in (*CELLS, *CONTROLS):
         assert name in answer.out
     assert command("run", file).code == 0
-    assert fold(read(directory / LEDGER).records).accounts.evaluations == 6
+    assert state_of(directory).accounts.evaluations == 6
 
 
 def test_a_campaign_of_several_workers_is_explained_and_priced(
@@ -105,7 +104,7 @@ def test_the_campaign_of_several_workers_runs(
     answer = command("run", file)
 
     assert answer.code == 0, answer.err
-    state = fold(read(tmp_path / "runs/campaign/campaign" / LEDGER).records)
+    state = state_of(tmp_path / "runs/campaign/campaign")
     assert state.accounts.evaluations == 9
     campaign = state.plan.campaign
     assert campaign is not None

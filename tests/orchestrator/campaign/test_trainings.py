@@ -9,11 +9,11 @@ import orjson
 import pytest
 
 from budgets.events import Settled, Status
-from budgets.ledger.chain import LEDGER, read
+from budgets.ledger.chain import LEDGER
 from objectives import registry
 from objectives.api import Context, ObjectiveSpec
 from orchestrator.verification.verify import verify
-from tests.ledgers import state_of
+from tests.ledgers import events_of, every, state_of
 
 Command = Callable[..., Any]
 
@@ -438,7 +438,7 @@ def test_a_campaign_of_searches_and_one_of_trainings_do_not_share_a_directory(
 
 def test_what_was_settled_is_never_settled_again(run: Run, toy: Path) -> None:
     run()
-    events = [record.event for record in read(toy / LEDGER).records]
+    events = events_of(toy)
     ends = [(e.candidate, e.seed) for e in events if isinstance(e, Settled)]
 
     assert len(ends) == len(set(ends)) == 6
@@ -455,7 +455,7 @@ def test_one_that_finds_nothing_to_evaluate_holds_the_campaign_up_until_it_is_me
     held_up = run()
     assert held_up.code == 3
     assert "setup_failed" in {fired.rule for fired in state_of(toy).fired}
-    lost = [e for e in settlements(toy) if e.status is Status.LOST]
+    lost = [e for e in every(Settled, toy) if e.status is Status.LOST]
     assert [(e.candidate, e.seed, e.cause) for e in lost] == [
         (1, 3, "SetupError: the text is gone: put it back")
     ]
@@ -477,12 +477,7 @@ def test_conditions_may_compute_otherwise_but_not_on_one_seed_only(
     mark(marks)
 
     assert run().code == 0
-    failed = [e for e in settlements(toy) if e.status is not Status.OK]
+    failed = [e for e in every(Settled, toy) if e.status is not Status.OK]
     assert [(e.candidate, e.seed, e.again) for e in failed] == [(2, 5, "elsewhere"), (2, 5, None)]
     assert failed[-1].cause.startswith("same.eager is 1 here, 0 in the run so far")
     assert verify(toy).divergence is None
-
-
-def settlements(directory: Path) -> list[Settled]:
-    recorded = (record.event for record in read(directory / LEDGER).records)
-    return [event for event in recorded if isinstance(event, Settled)]

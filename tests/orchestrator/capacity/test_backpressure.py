@@ -20,6 +20,8 @@ from orchestrator.capacity.usl import Law
 from orchestrator.capacity.windows import Observation
 from orchestrator.planning.request import Request
 from orchestrator.records.recorded import Result
+from orchestrator.running.calibrating import Calibrating
+from orchestrator.running.searching import Searching
 from orchestrator.verification.verify import verify
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ class KilledError(Exception):
 def search(world: "World", objective: Objective, pacing: Pacing = ON, **more: Any) -> Result:
     request = Request("phase1", "target", objective, population=16, max_evals=96)
     with world.session(pacing=pacing, **more) as session:
-        return session.search(request, world.slots, assumed_seconds=30.0)
+        return Searching(request, world.slots, assumed_seconds=30.0).carry_out(session)
 
 
 def signals(directory: Path) -> list[dict[str, Any]]:
@@ -150,7 +152,7 @@ def test_a_change_is_said_and_a_hold_is_not(make_world: MakeWorld, sphere: Spher
 def test_a_calibration_is_timed_with_every_device(make_world: MakeWorld, sphere: Sphere) -> None:
     world = make_world(LAW)
     with world.session(pacing=ON) as session:
-        session.calibrate(sphere(), world.slots)
+        Calibrating(sphere(), world.slots).carry_out(session)
     assert world.machines[0].most == 8
 
 
@@ -167,7 +169,7 @@ def test_the_gauge_knows_how_many_ran_beside_an_evaluation(
     world = make_world(Law(3600, 0, 0), devices=3)
     request = Request("phase1", "min", sphere(), population=4, max_evals=8)
     with world.session() as session:
-        result = session.search(request, world.slots, assumed_seconds=30.0)
+        result = Searching(request, world.slots, assumed_seconds=30.0).carry_out(session)
     seen = observed(result.directory)
     assert [round(one.workers, 2) for one in seen] == [3, 3, 3, 1, 3, 3, 3, 1]
     assert [round(one.seconds, 2) for one in seen] == [1.0] * 8

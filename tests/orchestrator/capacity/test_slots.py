@@ -27,6 +27,7 @@ from orchestrator.capacity.terms import Pacing
 from orchestrator.capacity.usl import Law
 from orchestrator.execution.server import EngineError
 from orchestrator.planning.request import Request
+from orchestrator.running.searching import Searching
 from orchestrator.simulation.clock import SimulatedClock
 
 if TYPE_CHECKING:
@@ -342,7 +343,7 @@ def test_a_run_takes_a_slot_before_it_reserves_and_waits_uncharged(
 
     request = Request("phase1", "min", sphere(), population=4, max_evals=8)
     with world.session(observe=watch, pacing=pacing) as session:
-        result = session.search(request, world.slots, assumed_seconds=1.0)
+        result = Searching(request, world.slots, assumed_seconds=1.0).carry_out(session)
 
     assert result.verdict.decision == "done"
     assert world.machines[0].most == 2
@@ -367,7 +368,7 @@ def test_a_session_that_dies_in_mid_evaluation_gives_its_slots_back(
         pytest.raises(EngineError),
         world.session(observe=die, pacing=pacing) as session,
     ):
-        session.search(request, world.slots, assumed_seconds=1.0)
+        Searching(request, world.slots, assumed_seconds=1.0).carry_out(session)
 
     assert len(held) == 1
     assert not is_held(held[0])
@@ -395,7 +396,7 @@ def test_a_run_that_finds_no_slot_says_so_and_goes_on_when_there_is_one(
 
     request = Request("phase1", "min", sphere(), population=4, max_evals=8)
     with world.session(pacing=pacing, say=say) as session:
-        result = session.search(request, world.slots, assumed_seconds=1.0)
+        result = Searching(request, world.slots, assumed_seconds=1.0).carry_out(session)
 
     assert result.verdict.decision == "done"
     assert sum(text.startswith("Waiting for a slot") for text in world.said) == 1
@@ -417,7 +418,7 @@ def test_a_run_that_waits_keeps_to_its_deadline(
 
     request = Request("phase1", "min", sphere(), population=4, max_evals=8, max_hours=1.0)
     with world.session(pacing=pacing, say=say) as session:
-        result = session.search(request, world.slots, assumed_seconds=1.0)
+        result = Searching(request, world.slots, assumed_seconds=1.0).carry_out(session)
     assert result.verdict.decision == "stop"
     assert "--max-hours" in result.verdict.reason
     assert result.state.accounts.device_ms == 0

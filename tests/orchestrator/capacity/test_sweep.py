@@ -22,6 +22,7 @@ from orchestrator.execution.engine import Engine, devices_of
 from orchestrator.execution.evaluate import Slots
 from orchestrator.planning.calibrations import find_calibration
 from orchestrator.records.recorded import Result
+from orchestrator.running.calibrating import Calibrating
 from orchestrator.running.sweep import (
     Sweep,
     evaluations_at,
@@ -153,7 +154,7 @@ def test_a_sweep_is_taken_for_no_calibration(make_world: MakeWorld, sphere: Sphe
 def test_a_calibration_stays_what_it_was(make_world: MakeWorld, sphere: Sphere) -> None:
     world, objective = make_world(LAW), sphere()
     with world.session() as session:
-        calibration = session.calibrate(objective, world.slots)
+        calibration = Calibrating(objective, world.slots).carry_out(session)
     measure(world, Sweep(objective, world.slots, COUNTS))
     found = find_calibration(world.root, objective, devices_of(world.slots))
     assert found is not None

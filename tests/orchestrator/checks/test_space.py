@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from budgets.events import Settled
-from budgets.ledger.chain import LEDGER, read
+from budgets.ledger.chain import LEDGER
 from budgets.report.liveness import KnobFinding, KnobVerdict, Liveness, liveness
 from budgets.report.model import budget_report
 from budgets.terms import Calibration, Devices
@@ -23,7 +23,7 @@ from orchestrator.planning.request import Request
 from orchestrator.records.recorded import Result
 from orchestrator.running import artifacts
 from orchestrator.verification.verify import verify
-from tests.ledgers import cut
+from tests.ledgers import cut, every
 
 RunCheck = Callable[..., Result]
 RunSearch = Callable[..., Result]
@@ -269,7 +269,7 @@ def test_a_check_cut_after_any_record_finds_the_same(
         **whole,
         "ledger": 0,
     }
-    settled = [r.event for r in read(run / LEDGER).records if isinstance(r.event, Settled)]
+    settled = every(Settled, run)
     assert sum(s.status.final for s in settled) == 15
 
 

@@ -1,6 +1,7 @@
 """Attempts, programs that misbehave, and ways to wait for what other processes do."""
 
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -31,6 +32,15 @@ class MakeAttempt(Protocol):
 
 class Run(Protocol):
     def __call__(self, attempt: Attempt, launcher: Launcher = "fork") -> Outcome: ...
+
+
+@pytest.fixture
+def dead() -> Owner:
+    """A process that was here, and ended."""
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    ticks = processes.start_ticks(process.pid)
+    process.communicate()
+    return processes.this_owner().model_copy(update={"pid": process.pid, "start_ticks": ticks})
 
 
 @pytest.fixture(autouse=True, scope="session")

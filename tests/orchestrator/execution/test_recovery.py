@@ -18,14 +18,6 @@ Make = Callable[..., Attempt]
 
 
 @pytest.fixture
-def dead() -> Owner:
-    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    ticks = processes.start_ticks(process.pid)
-    process.communicate()
-    return processes.this_owner().model_copy(update={"pid": process.pid, "start_ticks": ticks})
-
-
-@pytest.fixture
 def sleeper() -> Iterator[Callable[[str], subprocess.Popen[bytes]]]:
     """A process that carries an attempt's mark and would live on."""
     started: list[subprocess.Popen[bytes]] = []

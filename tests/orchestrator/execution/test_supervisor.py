@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from budgets.events import Status
-from orchestrator.execution import attempts, processes, supervisor
+from budgets.events import Owner, Status
+from orchestrator.execution import attempts, supervisor
 from orchestrator.execution.evaluate import Attempt, Launcher, Outcome, Slots
 from orchestrator.execution.executors import LocalExecutor
 from orchestrator.execution.launch import Launch, Program
@@ -184,8 +184,10 @@ def test_the_evaluation_inherits_nothing_but_what_it_needs(
     assert facts["ignored"] == []
 
 
-def test_nothing_is_launched_for_an_owner_that_is_dead(make_attempt: Make, run: Run) -> None:
-    attempt = make_attempt("finish", owner=dead_owner())
+def test_nothing_is_launched_for_an_owner_that_is_dead(
+    make_attempt: Make, run: Run, dead: Owner
+) -> None:
+    attempt = make_attempt("finish", owner=dead)
     outcome = run(attempt)
     assert (outcome.status, outcome.cause) == (
         Status.LOST,
@@ -228,13 +230,6 @@ def supervised(launch: Launch) -> None:
     os.waitpid(pid, 0)
     for descriptor in (inbox, heard, notify, lifeline, alive):
         os.close(descriptor)
-
-
-def dead_owner() -> Any:
-    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    ticks = processes.start_ticks(process.pid)
-    process.communicate()
-    return processes.this_owner().model_copy(update={"pid": process.pid, "start_ticks": ticks})
 
 
 def test_a_cancelled_attempt_ends_as_cancelled(

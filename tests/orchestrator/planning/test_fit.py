@@ -18,11 +18,10 @@ from orchestrator.cli.fit import room_of
 from orchestrator.planning.choice import Choice, NoTimeError, Room, Wanted
 from orchestrator.planning.fit import best, choices, too_short
 from orchestrator.planning.fit_text import to_markdown
-from orchestrator.planning.lost import Lost
 from orchestrator.planning.plan import search_plan
 from orchestrator.planning.profiles import profile_reports
 from orchestrator.planning.request import Confirm, Follows, Request
-from orchestrator.planning.times import Times
+from orchestrator.planning.times import Delays, Times
 from orchestrator.records.recorded import Result, load_state
 
 if TYPE_CHECKING:
@@ -103,8 +102,8 @@ def test_what_is_not_calibrated_is_calibrated_first(make_prior: Any) -> None:
     assert asked.hours.calibrating == pytest.approx(2 * MINUTE)  # 8 on 4 devices
 
 
-def test_what_earlier_runs_lost_beside_their_evaluations_is_reckoned_with() -> None:
-    times = Times(calibrated(), lost=Lost(0.5 * MINUTE, 1.2, ("earlier",)))
+def test_what_delayed_earlier_runs_is_reckoned_with() -> None:
+    times = Times(calibrated(), delays=Delays(0.5 * MINUTE, 1.2, ("earlier",)))
     asked = choices(wanted(1e4, times))[0]
     assert asked.hours.likely == pytest.approx(36.5 * MINUTE)
     found = choices(wanted(34.01, times))

@@ -13,7 +13,7 @@ from budgets.terms import Devices
 from orchestrator.cli.history import to_markdown
 from orchestrator.execution.engine import Engine
 from orchestrator.planning.history import HISTORY, append, read_history, rebuilt
-from orchestrator.planning.lost import lost
+from orchestrator.planning.times import delays
 from orchestrator.records.recorded import Result
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def test_another_calibration_is_advised_where_evaluations_took_another_time_than
 # What runs lose beside their evaluations
 
 
-def test_what_runs_lost_is_learned_from_those_alike(make_entry: "MakeEntry") -> None:
+def test_what_delays_runs_is_learned_from_those_alike(make_entry: "MakeEntry") -> None:
     history = [
         make_entry(accuracy=80.0, startup_seconds=3.6),
         make_entry(accuracy=50.0, startup_seconds=7.2),
@@ -222,15 +222,15 @@ def test_what_runs_lost_is_learned_from_those_alike(make_entry: "MakeEntry") -> 
         make_entry(accuracy=10.0, devices=4),
         make_entry(accuracy=10.0, fingerprint="e" * 64, startup_seconds=7.2),
     ]
-    found = lost(history, "f" * 64, DEVICES)
+    found = delays(history, "f" * 64, DEVICES)
     assert found.slowdown == pytest.approx(1.25)
     assert found.startup_hours == pytest.approx(7.2 / 3600)
 
 
 def test_a_run_that_was_faster_than_planned_promises_nothing(make_entry: "MakeEntry") -> None:
-    assert lost([make_entry(accuracy=130.0)], "f" * 64, DEVICES).slowdown == 1.0
+    assert delays([make_entry(accuracy=130.0)], "f" * 64, DEVICES).slowdown == 1.0
 
 
-def test_without_a_run_nothing_is_known_to_be_lost() -> None:
-    found = lost([], "f" * 64, DEVICES)
+def test_without_a_run_no_delay_is_known() -> None:
+    found = delays([], "f" * 64, DEVICES)
     assert (found.startup_hours, found.slowdown, found.runs) == (0.0, 1.0, ())

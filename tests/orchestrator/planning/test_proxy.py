@@ -10,8 +10,7 @@ import orjson
 import pytest
 
 from budgets.events import Reserved, Settled
-from budgets.fold import fold
-from budgets.ledger.chain import LEDGER, read
+from budgets.ledger.chain import LEDGER
 from budgets.ledger.head import HEAD
 from budgets.proxy.report import ProxyReport, proxy_report
 from budgets.state import RunState
@@ -31,6 +30,7 @@ from orchestrator.records.recorded import Result, load_state
 from orchestrator.running import artifacts
 from orchestrator.running.run import PlanChangedError
 from orchestrator.verification.verify import verify
+from tests.ledgers import events_of, every, state_of
 
 if TYPE_CHECKING:
     from tests.conftest import Command
@@ -220,8 +220,8 @@ def test_a_search_cut_after_any_record_ends_like_the_one_that_was_never_cut(
     assert [g.changed for g in result.state.generations] == [
         g.changed for g in load_state(finished).generations
     ]
-    assert result.state == fold(read(run / LEDGER).records)
-    settled = [r.event for r in read(run / LEDGER).records if isinstance(r.event, Settled)]
+    assert result.state == state_of(run)
+    settled = every(Settled, run)
     final = [(e.panel, e.generation, e.candidate, e.seed) for e in settled if e.final]
     assert len(set(final)) == len(final) == 32
     assert verify(run).divergence is None
@@ -230,7 +230,7 @@ def test_a_search_cut_after_any_record_ends_like_the_one_that_was_never_cut(
 def test_a_short_evaluation_that_finished_unheard_is_adopted(
     finished: Path, tmp_path: Path, search: Search
 ) -> None:
-    events = [record.event for record in read(finished / LEDGER).records]
+    events = events_of(finished)
     reserved = [
         (n, e) for n, e in enumerate(events) if isinstance(e, Reserved) and e.panel == "proxy"
     ]

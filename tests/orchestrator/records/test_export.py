@@ -11,8 +11,6 @@ import orjson
 import pytest
 
 from budgets.events import Settled
-from budgets.fold import fold
-from budgets.ledger.chain import LEDGER, read
 from budgets.state import RunState
 from orchestrator.records import export as exports
 from orchestrator.records.export import (
@@ -23,6 +21,7 @@ from orchestrator.records.export import (
     progress_rows,
     to_csv,
 )
+from tests.ledgers import state_of
 
 if TYPE_CHECKING:
     from tests.conftest import Command
@@ -30,13 +29,13 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def state(run: Path) -> RunState:
-    return fold(read(run / LEDGER).records)
+    return state_of(run)
 
 
 @pytest.fixture
 def confirmed(confirmed_run: Path) -> RunState:
     """A search whose finds were compared."""
-    return fold(read(confirmed_run / LEDGER).records)
+    return state_of(confirmed_run)
 
 
 def as_text(row: dict[str, Any]) -> dict[str, str]:
@@ -166,7 +165,7 @@ def test_a_run_without_a_settlement_is_a_table_without_rows(
 ) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     cut(run, 3)
-    state = fold(read(run / LEDGER).records)
+    state = state_of(run)
     assert export(state, "csv", None).decode().splitlines() == [",".join(COLUMNS)]
     assert orjson.loads(export(state, "json", None)) == []
     export(state, "parquet", tmp_path / "table")

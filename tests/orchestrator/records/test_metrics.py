@@ -15,6 +15,7 @@ from budgets.ledger.chain import LEDGER, read
 from budgets.ledger.head import HEAD
 from orchestrator.records import metrics
 from orchestrator.records.recorded import Result, load_state
+from tests.ledgers import events_of
 
 
 def lines_of(directory: Path) -> list[dict[str, Any]]:
@@ -131,7 +132,7 @@ def test_an_attempt_that_was_lost_has_no_line_and_is_made_up_for(
     (result.directory / HEAD).unlink()
     shutil.rmtree(result.directory / "eval")
     run_search(tmp_path, assumed_seconds=1.0)
-    events = [record.event for record in read(result.directory / LEDGER).records]
+    events = events_of(result.directory)
     lost = [e for e in events if isinstance(e, Settled) and e.status is Status.LOST]
     assert len(lost) == 1
     assert len(lines_of(result.directory)) == 16

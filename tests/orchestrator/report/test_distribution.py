@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 
-from budgets.fold import fold
-from budgets.ledger.chain import LEDGER, read
 from budgets.terms import SearchTerms
 from orchestrator.analysis.analyze import analyze
 from orchestrator.planning.request import Confirm
 from orchestrator.records.recorded import Result, load_state
 from orchestrator.report.collect import report
 from orchestrator.report.distribution import distribution
+from tests.ledgers import state_of
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 
@@ -90,7 +89,7 @@ def test_a_replay_that_diverges_breaks_nothing(run: Path, tamper: Callable[..., 
 
 
 def test_terms_that_no_search_can_have_break_nothing(finished_run: Path) -> None:
-    state = fold(read(finished_run / LEDGER).records)
+    state = state_of(finished_run)
     assert state.plan.search is not None
     shape = tuple(tuple(1.0 for _ in range(10)) for _ in range(10))  # of rank one
     search = SearchTerms.model_validate({**state.plan.search.model_dump(), "shape": shape})

@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from budgets.fold import fold
 from budgets.ledger.chain import LEDGER, read
 from orchestrator.report.collect import report, report_of
+from tests.ledgers import state_of
 
 
 def test_the_noise_is_the_calibrations_with_the_interval_of_its_sd(finished_run: Path) -> None:
     noise = report(finished_run).noise
-    state = fold(read(finished_run / LEDGER).records)
+    state = state_of(finished_run)
 
     assert noise is not None
     assert state.plan.calibration is not None
@@ -25,7 +25,7 @@ def test_an_assumed_time_says_nothing_of_noise(confirmed_run: Path) -> None:
 
 
 def test_every_arm_has_a_score_or_none_on_each_of_its_seeds(confirmed_run: Path) -> None:
-    state = fold(read(confirmed_run / LEDGER).records)
+    state = state_of(confirmed_run)
     found = report(confirmed_run)
 
     assert len(found.arms) == sum(len(panel.arms) for panel in state.panels.values())

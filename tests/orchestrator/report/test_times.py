@@ -9,6 +9,7 @@ from budgets.events import Reserved
 from budgets.ledger.chain import LEDGER, read
 from orchestrator.report.collect import report
 from orchestrator.report.times import Moment, RunClock, clock_of, folded
+from tests.ledgers import events_of
 
 
 def test_sessions_follow_each_other_without_a_break() -> None:
@@ -46,7 +47,7 @@ def test_the_moment_of_every_record_is_noted_that_a_state_forgets(finished_run: 
 @pytest.fixture
 def taken_up(run: Path, cut: Callable[..., None], resume: Callable[..., object]) -> Path:
     """A run whose process died with an evaluation in flight, and which was then finished."""
-    events = [record.event for record in read(run / LEDGER).records]
+    events = events_of(run)
     in_flight = [place for place, event in enumerate(events) if isinstance(event, Reserved)][6]
     cut(run, in_flight + 1)
     resume()

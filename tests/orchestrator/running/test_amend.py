@@ -8,12 +8,12 @@ import orjson
 import pytest
 
 from budgets.events import Amended, PanelAsked
-from budgets.fold import fold
 from budgets.ledger.chain import LEDGER, read
 from budgets.ledger.writer import BALLAST, Ledger
 from budgets.terms import Caps, Window
 from orchestrator.running.amend import Amendment, affordable_generations
 from orchestrator.running.session import system_clock
+from tests.ledgers import every, state_of
 
 if TYPE_CHECKING:
     from tests.conftest import Answer, Command
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
 Resume = Callable[..., "Answer"]
 Found = Callable[[Path], dict[str, Any]]
 WHY = ("--reason", "the reviewers want it")
-
-
-def amendments(run: Path) -> list[Amended]:
-    return [r.event for r in read(run / LEDGER).records if isinstance(r.event, Amended)]
 
 
 # What is asked for
@@ -51,12 +47,12 @@ def test_a_cap_that_is_none_is_refused(wrong: float) -> None:
 def test_generations_are_as_many_whole_ones_as_are_paid_for(
     run: Path, evaluations: int, generations: int
 ) -> None:
-    plan = fold(read(run / LEDGER).records).plan
+    plan = state_of(run).plan
     assert affordable_generations(plan, Caps(evaluations=evaluations)) == generations
 
 
 def test_a_tier_is_not_outgrown(run: Path) -> None:
-    plan = fold(read(run / LEDGER).records).plan
+    plan = state_of(run).plan
     with pytest.raises(ValueError, match="at most the 16 evaluations of tier min, got 17"):
         affordable_generations(plan, Caps(evaluations=17))
 
@@ -120,7 +116,7 @@ def test_an_amendment_is_said_in_text_and_recorded_with_its_reason(
     assert answer.code == 0
     assert "amended. Planned: 2 generations." in answer.out
     assert "Repeat the command that began it to go on." in answer.out
-    (event,) = amendments(run)
+    (event,) = every(Amended, run)
     assert event.reason == "the reviewers want it"
     assert event.caps == Caps(evaluations=16, hours=9.0, window=Window(hours=48))
     assert command("verify", run.name).code == 0
@@ -188,7 +184,7 @@ def test_the_same_command_goes_on_after_an_amendment(
     assert command("amend", run.name, *amended, *WHY).code == 0
     answer = resume(*(amended if repeat_it else ()))
     assert answer.code == 0, answer.err
-    state = fold(read(run / LEDGER).records)
+    state = state_of(run)
     assert state.concluded is not None
     assert state.finished == (1 if "8" in amended else 2)
     assert command("verify", run.name).code == 0
@@ -225,7 +221,7 @@ def test_a_run_cut_short_and_given_back_ends_like_one_that_never_was(
     cut(run, 19)
     command("amend", run.name, "--max-evals", "8", *WHY)
     assert resume().code == 0
-    assert fold(read(run / LEDGER).records).accounts.evaluations == 8
+    assert state_of(run).accounts.evaluations == 8
     command("amend", run.name, "--max-evals", "16", "--reason", "more after all")
     assert resume().code == 0
     assert found(run)["generations"] == found(finished_run)["generations"]
@@ -276,14 +272,14 @@ def test_caps_too_small_for_the_verdict_start_nothing_and_an_amendment_helps(
     answer = command(*CONFIRMED, "--max-device-hours", "1")
 
     assert answer.code == 0, answer.out
-    assert fold(read(run / LEDGER).records).decided is not None
+    assert state_of(run).decided is not None
     assert command("verify", "confirmed").code == 0
 
 
 def test_a_search_that_is_being_compared_gets_no_more_generations(
     confirmed: Path, command: "Command", cut: Callable[..., None]
 ) -> None:
-    whole = fold(read(confirmed / LEDGER).records)
+    whole = state_of(confirmed)
     cut(confirmed, after(confirmed, "finalists"))
     before = (confirmed / LEDGER).read_bytes()
 
@@ -296,7 +292,7 @@ def test_a_search_that_is_being_compared_gets_no_more_generations(
 
     assert command("amend", "confirmed", "--max-hours", "9", *WHY).code == 0
     assert command(*CONFIRMED).code == 0
-    assert fold(read(confirmed / LEDGER).records).decided == whole.decided
+    assert state_of(confirmed).decided == whole.decided
     assert command("verify", "confirmed").code == 0
 
 
@@ -307,7 +303,7 @@ def test_a_search_that_is_not_compared_yet_gets_more_generations(
     assert command("amend", "confirmed", "--max-evals", "12", *WHY).code == 0
     answer = command(*CONFIRMED)
     assert answer.code == 0, answer.err
-    state = fold(read(confirmed / LEDGER).records)
+    state = state_of(confirmed)
     assert (state.finished, state.decided is not None) == (3, True)
     assert command("verify", "confirmed").code == 0
 

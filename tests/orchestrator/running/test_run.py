@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from budgets.events import Concluded, Reserved, Settled, Status, Withdrawn
-from budgets.fold import ImpossibleEventError, fold
-from budgets.ledger.chain import LEDGER, read
+from budgets.fold import ImpossibleEventError
+from budgets.ledger.chain import LEDGER
 from budgets.ledger.writer import Ledger
 from budgets.report.model import budget_report
 from orchestrator.execution.engine import Engine
@@ -385,7 +385,7 @@ def test_the_engine_failing_loses_nothing(
 def test_the_state_in_memory_is_what_the_ledger_says(tmp_path: Path, run_search: RunSearch) -> None:
     result = run_search(tmp_path, **NOISY)
 
-    assert result.state == fold(read(result.directory / LEDGER).records)
+    assert result.state == state_of(result.directory)
 
 
 def test_who_watches_a_run_hears_of_a_record_after_who_did_before() -> None:

@@ -19,6 +19,7 @@ from orchestrator.records.attempts import attempt_place
 from orchestrator.running.salvage import salvage
 from orchestrator.running.session import system_clock
 from orchestrator.verification.verify import verify
+from tests.ledgers import state_of
 
 if TYPE_CHECKING:
     from tests.conftest import Answer, Command
@@ -125,7 +126,7 @@ def test_a_damaged_run_is_salvaged_and_ends_like_one_that_nobody_harmed(
     assert {p: p.read_bytes() for p in before} == before  # the source is left as it is
     assert (out / LEDGER).read_bytes().startswith(b"".join(lines(run)[:kept]))
     assert salvaged(out).lost_records == lost
-    assert not fold(read(out / LEDGER).records).open_tries()
+    assert not state_of(out).open_tries()
 
     (move,) = (line for line in answer.out.splitlines() if line.startswith("  mv "))
     subprocess.run(["/bin/sh", "-c", move], check=True)
@@ -277,7 +278,7 @@ def test_open_reservations_of_a_panel_are_adopted_or_charged_and_the_run_ends_as
 
     count = len(open_tries)
     assert (saved.adopted, saved.charged) == ((count, 0) if on_disk else (0, count))
-    assert not fold(read(out / LEDGER).records).open_tries()
+    assert not state_of(out).open_tries()
     assert panel in (out / "progress.csv").read_text()
     run.rename(f"{run}.damaged")
     out.rename(run)

@@ -32,9 +32,10 @@ from orchestrator.planning.request import Confirm, Request
 from orchestrator.records.recorded import Result
 from orchestrator.running.amend import Amendment, amend
 from orchestrator.running.run import PlanChangedError
+from orchestrator.running.searching import Searching
 from orchestrator.running.session import Session, system_clock
 from orchestrator.verification.verify import verify
-from tests.ledgers import state_of
+from tests.ledgers import every, state_of
 from tests.orchestrator.conftest import NobodyStops
 
 RunSearch = Callable[..., Result]
@@ -386,7 +387,7 @@ def test_a_run_begun_under_schema_1_goes_on_by_the_same_command_whatever_the_def
 
     assert result.verdict.decision == "done"
     assert (run / LEDGER).read_bytes().startswith(begun)
-    opened = [r.event for r in read(run / LEDGER).records if isinstance(r.event, Opened)]
+    opened = every(Opened, run)
     assert [event.schema_version for event in opened] == [1, SCHEMA]
     assert found(run)["evaluations"] == (16, 0)
     first, recorded = found(run)["generations"][0], found(GOLDEN / "schema_1")["generations"][0]
@@ -422,6 +423,24 @@ def test_a_calibration_whose_search_died_before_it_began_is_part_of_its_price(
     assert first.state.plan.calibration == again.state.plan.calibration
     assert other.state.plan.calibration is not None
     assert other.state.plan.calibration.charged_ms == 0  # it is borne already
+
+
+def test_nothing_is_searched_for_a_verdict_where_the_baseline_cannot_be_told_from_0(
+    tmp_path: Path, search_confirmed: RunSearch
+) -> None:
+    (tmp_path / "own.py").write_text("def score(knobs, seed, budget): return knobs['x']")
+    knobs = {
+        "x": {"min": -1.0, "max": 1.0, "baseline": 0.0},
+        "y": {"min": 0.0, "max": 1.0, "baseline": 0.5},
+    }
+    settings = {"directory": str(tmp_path), "knobs": knobs}
+    terms = {"objective": "python:own:score", "settings": settings, "assumed_seconds": None}
+
+    with pytest.raises(ValueError, match=r"cannot be told from 0, .* --confirm-seeds 0$"):
+        search_confirmed(tmp_path, **terms)
+    assert not (tmp_path / "phase1").exists()
+    result = search_confirmed(tmp_path, **terms, confirm=Confirm(seeds=0))
+    assert result.verdict.decision == "done"
 
 
 # What a session says and keeps to
@@ -485,7 +504,7 @@ def talking(root: Path, threads: int = 1, dies_after: int = 99) -> list[str]:
     session = Session(root, engine, watch, noted.append, stop=Listens(noted))
     objective = registry.load(ObjectiveSpec(name="sphere"))
     with suppress(KilledError), session:
-        session.search(Request("phase1", "min", objective), engine.slots(), 1.0)
+        Searching(Request("phase1", "min", objective), engine.slots(), 1.0).carry_out(session)
     return [line for line in noted if not line.startswith("Note")]
 
 
@@ -498,7 +517,7 @@ def test_what_an_executor_warns_of_is_said_once_and_before_the_next_generation(
 ) -> None:
     assert talking(tmp_path) == [
         "listens",
-        "Starting 1 workers (inline) ...",
+        "Starting 1 worker (inline) ...",
         "1 threads",
         "starts",
         "listens",  # again: an executor may have taken the signals for itself
@@ -552,7 +571,7 @@ def test_a_search_that_cannot_come_to_a_go_says_so_before_it_begins(
     warned = [line for line in said if "no Go is possible" in line]
     assert len(warned) == 2
     assert warned[0].startswith("Warning: no Go is possible: it needs 5 fresh seeds")
-    assert said.index(warned[1]) < said.index("Starting 1 workers (inline) ...")
+    assert said.index(warned[1]) < said.index("Starting 1 worker (inline) ...")
 
 
 @pytest.mark.parametrize("records", [12, 39], ids=["begun", "concluded"])

@@ -11,8 +11,6 @@ from typing import Any
 import pytest
 
 from budgets.events import Event, Reserved, Settled, Status
-from budgets.fold import fold
-from budgets.ledger.chain import LEDGER, read
 from budgets.state import RunState, Try
 from objectives import registry
 from objectives.api import Objective, Variant
@@ -29,7 +27,7 @@ from orchestrator.records.recorded import Result
 from orchestrator.running.settle import attempt_id
 from orchestrator.running.tries import Form, avoided, before, form, times_lighter
 from orchestrator.verification.verify import verify
-from tests.ledgers import cut, events_of
+from tests.ledgers import cut, events_of, every, state_of
 
 RunSearch = Callable[..., Result]
 Found = Callable[[Path], dict[str, Any]]
@@ -226,12 +224,12 @@ def test_a_lighter_try_that_is_slower_starts_only_where_its_own_limit_fits_under
     ample = run_search(tmp_path / "ample", **quick, max_device_hours=60 / 3600)
     short = run_search(tmp_path / "short", **quick, max_device_hours=40 / 3600)
 
-    reserved = [e for e in events_of(ample.directory) if isinstance(e, Reserved)]
+    reserved = every(Reserved, ample.directory)
     assert {(e.attempt, e.reserve_ms) for e in reserved} == {(1, 20_000), (2, 50_000)}
     assert ample.verdict.decision == "done"
     assert short.verdict.decision == "stop"
     assert "generation 0 cannot be finished: device time" in short.verdict.reason
-    assert [e.attempt for e in events_of(short.directory) if isinstance(e, Reserved)] == [1]
+    assert [e.attempt for e in every(Reserved, short.directory)] == [1]
 
 
 def test_out_of_memory_in_a_calibration_is_what_it_measured(
@@ -287,7 +285,7 @@ def tried(recorded: list[Event]) -> list[tuple[Any, ...]]:
 
 
 def test_how_light_a_try_is_and_what_it_avoids_follow_from_the_ledger(eventful: Path) -> None:
-    state = fold(read(eventful / LEDGER).records)
+    state = state_of(eventful)
     reserved = [event for event in events_of(eventful) if isinstance(event, Reserved)]
     assert len(reserved) == 49
     for event in reserved:
@@ -301,7 +299,7 @@ def test_how_light_a_try_is_and_what_it_avoids_follow_from_the_ledger(eventful: 
 
 
 def test_a_result_belongs_to_a_try_as_light_as_the_one_before_it_made_it(eventful: Path) -> None:
-    state = fold(read(eventful / LEDGER).records)
+    state = state_of(eventful)
     generation = state.generations[0]
     key = (3, generation.seeds[0])
     first, second, *_ = generation.tries[key]

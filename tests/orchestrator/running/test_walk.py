@@ -29,11 +29,13 @@ from orchestrator.execution.inline import InlineExecutor
 from orchestrator.planning.request import Request
 from orchestrator.records.recorded import Result
 from orchestrator.running.amend import Amendment, amend
+from orchestrator.running.checking import Checking
 from orchestrator.running.run import Run
+from orchestrator.running.searching import Searching
 from orchestrator.running.session import Session, system_clock
 from orchestrator.simulation.session import Person
 from orchestrator.verification.verify import verify
-from tests.ledgers import cut, events_of
+from tests.ledgers import cut, events_of, every
 from tests.orchestrator.conftest import CONFIRMED
 
 Found = Callable[[Path], dict[str, Any]]
@@ -74,9 +76,8 @@ def search(
     stops = stop or Person()
     session = Session(root, engine, observe, lambda text: None, stop=stops, look=look)
     with session:
-        return session.search(
-            Request(objective=objective, **request), engine.slots(), seconds, overrides
-        )
+        asked = Request(objective=objective, **request)
+        return Searching(asked, engine.slots(), seconds, overrides).carry_out(session)
 
 
 # Signals
@@ -108,7 +109,7 @@ def test_the_second_signal_ends_what_is_in_flight_and_settles_it_at_once(
     result = search(tmp_path / "run", stop=stop, observe=stop.watch)
 
     assert (result.verdict.decision, result.verdict.reason) == ("continue", "interrupted")
-    ends = [event for event in events_of(result.directory) if isinstance(event, Settled)]
+    ends = every(Settled, result.directory)
     assert [end.status for end in ends] == [Status.OK] * 3 + [Status.CANCELLED]
     assert ends[-1].recovered
     assert not result.state.accounts.holds
@@ -133,7 +134,7 @@ def test_the_rule_that_a_decision_names_is_on_record_once_though_its_process_die
     search_confirmed(tmp_path, **nothing)
 
     assert found(run) == whole
-    assert sum(isinstance(event, Fired) for event in events_of(run)) == 1
+    assert len(every(Fired, run)) == 1
 
 
 class FailsTwice(InlineExecutor):
@@ -198,9 +199,8 @@ def test_a_runs_own_pace_sees_every_settlement_and_its_end(tmp_path: Path) -> No
     with Session(
         tmp_path, engine, lambda state, event: None, lambda text: None, stop=Person()
     ) as session:
-        session.check(
-            CheckRequest(Request("check", "min", objective), 2), engine.slots(), pace=pace
-        )
+        asked = CheckRequest(Request("check", "min", objective), 2)
+        Checking(asked, engine.slots(), pace).carry_out(session)
 
     assert pace.looks == [*range(1, 11), 10]
 
@@ -248,7 +248,7 @@ class GivesUpEngine(Engine):
 def test_a_device_given_up_is_on_record_once(tmp_path: Path) -> None:
     result = search(tmp_path, GivesUpEngine(kind="inline", workers=2))
 
-    given_up = [event for event in events_of(result.directory) if isinstance(event, Withdrawn)]
+    given_up = every(Withdrawn, result.directory)
     assert given_up == [Withdrawn(device="gpu 1", why="it is used")]
     assert result.verdict.decision == "done"
 
@@ -290,10 +290,10 @@ def test_a_stop_under_caps_that_were_raised_too_little_is_on_record_again(tmp_pa
     capped: dict[str, Any] = {"max_device_hours": 1 / 3600}
     run = search(tmp_path, **capped).directory
     search(tmp_path, **capped)
-    assert sum(isinstance(event, Fired) for event in events_of(run)) == 1
+    assert len(every(Fired, run)) == 1
 
     amend(run, Amendment("a bit more", device_hours=2 / 3600), system_clock())
     again = search(tmp_path, **capped)
 
     assert again.verdict.decision == "stop"
-    assert sum(isinstance(event, Fired) for event in events_of(run)) == 2
+    assert len(every(Fired, run)) == 2

@@ -14,8 +14,9 @@ import pytest
 
 from budgets.ledger.chain import LEDGER
 from orchestrator.serve.catalogue import Catalogue
+from orchestrator.serve.handler import Limits
 from orchestrator.serve.routes import Rhythm, Routes
-from orchestrator.serve.server import Limits, Server
+from orchestrator.serve.server import Server
 
 AT_ONCE = Rhythm(fresh_seconds=0.0, rest_seconds=0.0)
 """Nothing is remembered: a test need not wait for anything."""

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_play
 
 from orchestrator.report import page as report_page
 from orchestrator.report.collect import report
-from orchestrator.serve.server import Limits
+from orchestrator.serve.handler import Limits
 
 if TYPE_CHECKING:
     from tests.conftest import Cli

@@ -14,8 +14,9 @@ from budgets.ledger.chain import LEDGER
 from orchestrator.records.recorded import Result
 from orchestrator.serve import callers
 from orchestrator.serve.answers import HTML, Answer, Request
+from orchestrator.serve.handler import Limits
 from orchestrator.serve.routes import Rhythm
-from orchestrator.serve.server import Limits, Server
+from orchestrator.serve.server import Server
 
 if TYPE_CHECKING:
     from tests.orchestrator.serve.conftest import Growing, Site

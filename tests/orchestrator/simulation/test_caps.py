@@ -21,6 +21,7 @@ from orchestrator.planning.request import Confirm
 from orchestrator.simulation.disturbance import Disturbance
 from orchestrator.simulation.scenarios import CONFIRMED, Scenario
 from orchestrator.simulation.world import Story
+from tests.ledgers import events_of
 
 Tell = Callable[..., RunState]
 Least = Callable[[str], float]
@@ -175,7 +176,7 @@ def test_a_run_that_a_cap_has_shortened_is_decided_wherever_it_is_cut(
         state = tell(GENEROUS, name=f"cut-{count}", **ENDED_EARLY)
 
         assert state.decided is not None, f"cut after {count} records"
-        kept = [r.event for r in read(run / LEDGER).records]
+        kept = events_of(run)
         ends = [e for e in kept if isinstance(e, Fired) and e.rule == "budget"]
         assert len(ends) == 1
 

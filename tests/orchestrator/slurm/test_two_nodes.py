@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from budgets.events import Settled
-from budgets.ledger.chain import LEDGER, read
+from tests.ledgers import every
 
 if TYPE_CHECKING:
     from tests.conftest import Command
@@ -79,8 +79,7 @@ def test_a_search_over_two_nodes_drains_is_requeued_and_finishes(
     assert "Got SIGUSR1" in said["slurm-1.out"]
     assert "Done (exit code 0)" in said["slurm-1.out"]
     assert "Resuming phase1 run" in said["run.out"]
-    events = [record.event for record in read(run / "phase1" / "run" / LEDGER).records]
-    settled = [event for event in events if isinstance(event, Settled)]
+    settled = every(Settled, run / "phase1" / "run")
     assert len(settled) == 16
     assert {event.device for event in settled} == {"cpu on node1", "cpu on node2"}
     assert not (run / "ray_token").exists()

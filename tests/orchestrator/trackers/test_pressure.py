@@ -8,19 +8,18 @@ import orjson
 import pytest
 
 from budgets.events import Settled
-from budgets.ledger.chain import LEDGER, read
 from orchestrator.capacity.backpressure import SIGNALS as WRITTEN
 from orchestrator.capacity.control import Action
 from orchestrator.capacity.usl import Regime
 from orchestrator.trackers.pressure import ACTIONS, REGIMES, SIGNALS, Signals
+from tests.ledgers import every
 
 SAID = {"bp_action": "throttle", "bp_regime": "retrograde", "bp_p_star": 3.5, "bp_throughput": 90.0}
 
 
 @pytest.fixture(scope="module")
 def settled(finished_run: Path) -> list[Settled]:
-    events = [record.event for record in read(finished_run / LEDGER).records]
-    return [event for event in events if isinstance(event, Settled)]
+    return every(Settled, finished_run)
 
 
 def line(event: Settled, **said: Any) -> bytes:

@@ -20,6 +20,7 @@ from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.execution.engine import Engine
 from orchestrator.planning.request import Request
+from orchestrator.running.searching import Searching
 from orchestrator.running.session import Session
 from orchestrator.watch import live as watched_live
 from orchestrator.watch.live import MOST_UNNOTED, Live
@@ -238,7 +239,7 @@ def searched(root: Path, console: Console, **settings: Any) -> Any:
         ) as session,
     ):
         request = Request("phase1", "min", registry.load(spec))
-        return session.search(request, session.engine.slots()).state
+        return Searching(request, session.engine.slots()).carry_out(session).state
 
 
 def test_a_session_of_two_runs_is_watched_to_its_end(terminal: Terminal, tmp_path: Path) -> None:

@@ -1,0 +1,52 @@
+"""What rules decide, put on record: that they fired, were overridden, that the run is done."""
+
+from dataclasses import asdict
+
+from budgets.events import Concluded, Fired, Overridden
+from budgets.rules.triggers import Verdict, judge, only_ends_the_search
+from orchestrator.running.run import Run
+
+
+def judge_on_record(run: Run) -> Verdict:
+    """The verdict; what only ends a search goes on record, and what it found is still compared."""
+    verdict = judge(run.state)
+    if not only_ends_the_search(run.state, verdict):
+        return verdict
+    put_on_record(run, verdict)
+    return judge(run.state)
+
+
+def put_on_record(run: Run, verdict: Verdict) -> None:
+    """Put the rules that fired on record, each once a generation; a stop again after new caps."""
+    known = {(fired.rule, fired.generation) for fired in run.state.fired}
+    for trigger in verdict.triggers:
+        is_known = (trigger.rule, trigger.generation) in known
+        if not is_known or (trigger.decision == "stop" and run.state.ended is None):
+            fields = asdict(trigger)
+            del fields["overridable"]
+            run.record(Fired(**fields))
+
+
+def conclude(run: Run, verdict: Verdict) -> None:
+    """Put the verdict on record: the rules that fired, or that the run is done."""
+    put_on_record(run, verdict)
+    if verdict.decision == "done":
+        run.record(Concluded(reason=verdict.reason))
+        run.ledger.give_up_ballast()
+    run.ledger.mark_head()
+
+
+def override(run: Run, rule: str, reason: str) -> None:
+    """Let the run go on although `rule` fired; once for each reason, so repeating is harmless.
+
+    Raises ValueError unless that rule is what holds the run up.
+    """
+    if any(o.rule == rule and o.reason == reason for o in run.state.overridden):
+        return
+    triggers = [t for t in judge(run.state).triggers if t.rule == rule]
+    if not triggers:
+        raise ValueError(f"--override {rule}: that rule does not hold this run up")
+    for trigger in triggers:
+        if not trigger.overridable:
+            raise ValueError(f"--override {rule}: this rule cannot be overridden")
+        run.record(Overridden(rule=rule, generation=trigger.generation, reason=reason))
