@@ -28,9 +28,9 @@ def put_on_record(run: Run, verdict: Verdict) -> None:
 
 
 def conclude(run: Run, verdict: Verdict) -> None:
-    """Put the verdict on record, once: the rules that fired, or that the run is done."""
+    """Put the verdict on record: the rules that fired, or that the run is done."""
     put_on_record(run, verdict)
-    if verdict.decision == "done" and run.state.concluded is None:
+    if verdict.decision == "done":
         run.record(Concluded(reason=verdict.reason))
         run.ledger.give_up_ballast()
     run.ledger.mark_head()

@@ -47,6 +47,17 @@ class Echo(InlineExecutor):
         return [*heard, *heard, *again]
 
 
+class EchoOfLosses(Echo):
+    """Loses first attempts at candidate 2, and says that as often as everything else."""
+
+    def _evaluate(self, attempt: Attempt) -> Outcome:
+        outcome = super()._evaluate(attempt)
+        if attempt.directory.parent.name != "cand_0002" or "." in attempt.directory.name:
+            return outcome
+        lost = {"status": Status.LOST, "cause": "its node died", "measurement": None}
+        return outcome.model_copy(update=lost)
+
+
 class Slow(InlineExecutor):
     """Gives first attempts at candidates 1 and 5 up, and hears of them two outcomes later."""
 
@@ -93,6 +104,15 @@ def test_an_outcome_heard_again_is_heard_once(
     assert result.verdict.decision == "done"
     assert found(run) == whole
     assert result.state.records == 39
+    assert late(run) == []
+
+
+def test_a_loss_heard_again_is_heard_once(run: Path, run_search: RunSearch, found: Found) -> None:
+    whole = found(run)
+    shutil.rmtree(run)
+    result = run_search(run.parent.parent, **NOISY, engine=engine_of(EchoOfLosses))
+    assert found(run) == whole
+    assert sum(end.status is Status.LOST for end in result.state.ends()) == 2
     assert late(run) == []
 
 

@@ -12,6 +12,7 @@ from budgets.events import Reserved, Settled, Status
 from budgets.ledger.chain import LEDGER, read
 from budgets.ledger.head import HEAD, LedgerRolledBackError
 from budgets.ledger.writer import BALLAST
+from budgets.state import Generation
 from orchestrator.execution.attempts import CONFIG, STARTED, SUMMARY, read_summary
 from orchestrator.execution.evaluate import Attempt
 from orchestrator.records.attempts import attempt_place
@@ -37,15 +38,26 @@ def first_place(run: Path) -> Path:
     return run / "eval" / attempt_place(reserved)
 
 
-def test_no_result_is_taken_for_that_of_another_point(run: Path) -> None:
-    """A rerun whose ranks differ asks for other points in the places where results lie."""
+def elsewhere(generation: Generation) -> None:
+    generation.points = tuple(tuple(1.0 - u for u in point) for point in generation.points)
+
+
+def otherwise(generation: Generation) -> None:
+    generation.changed = {"noise": 0.02}
+
+
+@pytest.mark.parametrize("ask", [elsewhere, otherwise])
+def test_no_result_is_taken_for_that_of_another_point_or_of_other_settings(
+    run: Path, ask: Callable[[Generation], None]
+) -> None:
+    """A rerun whose ranks differ asks for others in the places where results lie."""
     state = load_state(run)
     generation = state.generations[1]
     reserved = generation.tries[0, generation.seeds[0]][0].reserved
     directory = run / "eval" / attempt_place(reserved)
     assert read_summary(directory, attempt_id(state, reserved)) is not None
 
-    generation.points = tuple(tuple(1.0 - u for u in point) for point in generation.points)
+    ask(generation)
 
     assert read_summary(directory, attempt_id(state, reserved)) is None
 
@@ -106,15 +118,56 @@ def test_files_of_another_attempt_are_moved_beside_and_kept(
     assert read_summary(kept, "0" * 32) is not None
 
 
+@pytest.mark.parametrize("records", [3, 4], ids=["asked", "the first one reserved"])
 def test_a_result_without_its_config_is_adopted_all_the_same(
-    run: Path, run_search: RunSearch, found: Found, cut: Cut
+    run: Path, run_search: RunSearch, found: Found, cut: Cut, records: int
 ) -> None:
     whole, place = found(run), first_place(run)
-    cut(run, 4)  # asked, and the first one reserved
+    cut(run, records)
     (place / CONFIG).unlink()
     run_search(run.parent.parent, **NOISY)
     assert found(run) == whole
-    assert [e.attempt for e in every(Settled, run) if (e.generation, e.candidate) == (0, 0)] == [1]
+    (adopted,) = [e for e in every(Settled, run) if (e.generation, e.candidate) == (0, 0)]
+    assert (adopted.attempt, adopted.recovered) == (1, True)
+
+
+def test_a_link_to_nowhere_in_an_attempts_place_is_moved_beside(
+    run: Path, run_search: RunSearch, found: Found, cut: Cut
+) -> None:
+    whole, place = found(run), first_place(run)
+    shutil.rmtree(place)
+    place.symlink_to("nowhere")
+    cut(run, 3)
+    run_search(run.parent.parent, **NOISY)
+    assert found(run) == whole
+    assert place.with_name(f"{place.name}.other").is_symlink()
+
+
+def test_what_was_reserved_and_never_started_costs_nothing(
+    run: Path, run_search: RunSearch, found: Found, cut: Cut
+) -> None:
+    whole, place = found(run), first_place(run)
+    shutil.rmtree(run / "eval")
+    cut(run, 4)
+    place.mkdir(parents=True)
+    run_search(run.parent.parent, **NOISY)
+    assert found(run) == whole
+    unstarted = every(Settled, run)[0]
+    assert (unstarted.status, unstarted.charged_ms) == (Status.LOST, 0)
+    assert unstarted.cause == "it was never started"
+
+
+@pytest.mark.parametrize("part", ["gen_0000", "gen_0000/cand_0000"])
+def test_no_attempt_is_made_through_a_link(
+    run: Path, run_search: RunSearch, cut: Cut, tmp_path: Path, part: str
+) -> None:
+    shutil.rmtree(run / "eval" / part)
+    (tmp_path / "elsewhere").mkdir()
+    (run / "eval" / part).symlink_to(tmp_path / "elsewhere")
+    cut(run, 3)
+    with pytest.raises(ValueError, match=f"{part} is a symbolic link"):
+        run_search(run.parent.parent, **NOISY)
+    assert not list((tmp_path / "elsewhere").iterdir())
 
 
 @pytest.mark.parametrize("look", ["status", "report", "phase1"])

@@ -1,6 +1,5 @@
 """An analysis reads what is there, and moves each knob around the recommendation when asked."""
 
-import hashlib
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -343,20 +342,14 @@ def test_it_holds_without_the_search_it_is_of(evaluated: Path, tmp_path: Path) -
     ],
 )
 def test_verify_finds_points_that_are_not_around_the_recommendation(
-    evaluated: Path, tmp_path: Path, candidate: int, divergence: str
+    evaluated: Path, tmp_path: Path, tamper: Callable[..., None], candidate: int, divergence: str
 ) -> None:
     run = copied(evaluated, tmp_path)
-    lines = [orjson.loads(line) for line in (run / LEDGER).read_bytes().splitlines()]
-    asking = next(line for line in lines if line["event"]["kind"] == "generation_asked")
-    points = asking["event"]["points"]
-    changed = {0: [0.4, 0.5, 0.5], 1: [0.1, 0.2, 0.3], 2: points[0]}
-    points[candidate] = changed[candidate]
-    previous, out = "", b""
-    for fields in lines:
-        body = orjson.dumps({k: v for k, v in fields.items() if k != "h"})[:-1]
-        previous = hashlib.sha256(previous.encode() + body).hexdigest()[:32]
-        out += body + b',"h":"' + previous.encode() + b'"}\n'
-    (run / LEDGER).write_bytes(out)
-    (run / HEAD).unlink()
 
+    def change(lines: list[dict[str, Any]]) -> None:
+        asking = next(line for line in lines if line["event"]["kind"] == "generation_asked")
+        points = asking["event"]["points"]
+        points[candidate] = {0: [0.4, 0.5, 0.5], 1: [0.1, 0.2, 0.3], 2: points[0]}[candidate]
+
+    tamper(run, change)
     assert verify(run).divergence == divergence

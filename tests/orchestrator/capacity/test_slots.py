@@ -352,6 +352,28 @@ def test_a_run_takes_a_slot_before_it_reserves_and_waits_uncharged(
     assert all(end.status == "ok" for g in result.state.generations for end in g.results())
 
 
+def test_a_session_that_dies_in_mid_evaluation_gives_its_slots_back(
+    make_world: MakeWorld, sphere: Sphere, host: Host
+) -> None:
+    world, held = make_world(Law(3600, 0, 0), devices=4), list[Path]()
+
+    def die(state: RunState, event: Event) -> None:
+        if isinstance(event, Reserved):
+            held.extend(filter(is_held, host.directory.glob("slot-*")))
+            raise EngineError("the cluster is gone")
+
+    pacing = Pacing(max_concurrent=2, slots_dir=host.directory)
+    request = Request("phase1", "min", sphere(), population=4, max_evals=8)
+    with (
+        pytest.raises(EngineError),
+        world.session(observe=die, pacing=pacing) as session,
+    ):
+        Searching(request, world.slots, assumed_seconds=1.0).carry_out(session)
+
+    assert len(held) == 1
+    assert not is_held(held[0])
+
+
 def is_held(path: Path) -> bool:
     found = locked(path, fcntl.LOCK_EX)
     if found is not None:

@@ -10,7 +10,6 @@ import pytest
 
 from budgets.events import Settled
 from budgets.ledger.chain import LEDGER
-from budgets.ledger.head import HEAD
 from budgets.report.liveness import KnobFinding, KnobVerdict, Liveness, liveness
 from budgets.report.model import budget_report
 from budgets.terms import Calibration, Devices
@@ -274,6 +273,23 @@ def test_a_check_cut_after_any_record_finds_the_same(
     assert sum(s.status.final for s in settled) == 15
 
 
+def test_a_check_keeps_the_thresholds_that_it_was_begun_with_whatever_the_defaults_have_become(
+    finished: Path, tmp_path: Path, run_check: RunCheck, tamper: Callable[..., None]
+) -> None:
+    run = tmp_path / "check" / finished.name
+    shutil.copytree(finished, run)
+
+    def begun_with_another_default(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        lines[0]["event"]["plan"]["thresholds"]["crash_rate_pause"] = 0.2
+        return lines[:2]
+
+    tamper(run, begun_with_another_default)
+    shutil.rmtree(run / "eval")
+    result = run_check(tmp_path, settings=NOISY)
+    assert result.verdict.decision == "done"
+    assert result.state.plan.thresholds.crash_rate_pause == 0.2
+
+
 def test_a_finished_check_is_only_read_when_the_command_is_repeated(
     finished: Path, tmp_path: Path, run_check: RunCheck
 ) -> None:
@@ -349,22 +365,20 @@ def test_an_untouched_check_holds(finished: Path) -> None:
     ],
 )
 def test_verify_finds_points_that_are_no_ends(
-    finished: Path, tmp_path: Path, candidate: int, point: list[float], divergence: str
+    finished: Path,
+    tmp_path: Path,
+    tamper: Callable[..., None],
+    candidate: int,
+    point: list[float],
+    divergence: str,
 ) -> None:
-    import hashlib
-
     run = Path(shutil.copytree(finished, tmp_path / finished.name))
-    lines = [orjson.loads(line) for line in (run / LEDGER).read_bytes().splitlines()]
-    asking = next(line for line in lines if line["event"]["kind"] == "generation_asked")
-    asking["event"]["points"][candidate] = point
-    previous, out = "", b""
-    for fields in lines:
-        body = orjson.dumps({k: v for k, v in fields.items() if k != "h"})[:-1]
-        previous = hashlib.sha256(previous.encode() + body).hexdigest()[:32]
-        out += body + b',"h":"' + previous.encode() + b'"}\n'
-    (run / LEDGER).write_bytes(out)
-    (run / HEAD).unlink()
 
+    def change(lines: list[dict[str, Any]]) -> None:
+        asking = next(line for line in lines if line["event"]["kind"] == "generation_asked")
+        asking["event"]["points"][candidate] = point
+
+    tamper(run, change)
     assert verify(run).divergence == divergence
 
 

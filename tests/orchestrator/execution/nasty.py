@@ -86,9 +86,26 @@ def resist(config: dict[str, Any]) -> None:
     hang(config)
 
 
+def tidy(config: dict[str, Any]) -> None:
+    """Leaves when it is asked to, and says so."""
+
+    def leave(*_: object) -> None:
+        Path("tidied").touch()
+        sys.exit(0)
+
+    signal.signal(signal.SIGTERM, leave)
+    hang(config)
+
+
 def finish_then_hang(config: dict[str, Any]) -> None:
     finish(config)
     hang(config)
+
+
+def burn(config: dict[str, Any]) -> None:
+    while time.process_time() < 0.5:
+        pass
+    finish(config)
 
 
 def leave_children(config: dict[str, Any]) -> None:
@@ -108,10 +125,10 @@ def flood(config: dict[str, Any]) -> None:
 
 
 def chatter(config: dict[str, Any]) -> None:
-    """Silent for longer in all than the stall limit, never at once: by output and heartbeat."""
-    for turn in range(12):
+    """Shows for longer than the stall limit that it is there: by output, or else by heartbeats."""
+    for _ in range(12):
         time.sleep(0.15)
-        if turn % 2:
+        if config["objective"]["settings"].get("by", "output") == "output":
             print("still there", flush=True)
         else:
             with Path("metrics.jsonl").open("a") as file:

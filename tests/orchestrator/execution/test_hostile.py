@@ -6,7 +6,9 @@ Some need root and say so where they may not be run.
 import os
 import signal
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -163,6 +165,34 @@ def test_an_attempt_without_room_even_for_its_summary_comes_back_all_the_same(
     outcome = run(attempt)
     assert outcome.status is Status.LOST
     assert outcome.cause.endswith("the disk is full")
+
+
+@pytest.fixture
+def summary_room(small_disk: Path) -> Iterator[attempts.SummaryRoom]:
+    """Room that was set aside there and that something has taken away."""
+    room = attempts.SummaryRoom(small_disk)
+    (small_disk / attempts.SUMMARY_ROOM).write_bytes(b"")
+    yield room
+    os.close(room._file)  # as the supervisor's end does
+
+
+def test_a_summary_that_finds_the_disk_full_is_written_once_there_is_room(
+    small_disk: Path, summary_room: attempts.SummaryRoom
+) -> None:
+    filler = small_disk / "filler"
+    with suppress(OSError), filler.open("wb", buffering=0) as file:
+        while file.write(b"x" * 4096):
+            pass
+    outcome = Outcome(attempt_id="a", status=Status.LOST, seconds=1.0)
+    with pytest.raises(OSError, match="No space left"):
+        summary_room.write(outcome, patience_seconds=0.0)
+
+    somebody = threading.Timer(0.05, filler.unlink)
+    somebody.start()
+    summary_room.write(outcome, patience_seconds=30.0)
+    somebody.join()
+
+    assert attempts.read_summary(small_disk, "a") == outcome
 
 
 @pytest.mark.parametrize(

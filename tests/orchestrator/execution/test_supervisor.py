@@ -4,16 +4,17 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from budgets.events import Owner, Status
-from orchestrator.execution import attempts
-from orchestrator.execution.evaluate import Attempt, Launcher, Slots
+from orchestrator.execution import attempts, supervisor
+from orchestrator.execution.evaluate import Attempt, Launcher, Outcome, Slots
 from orchestrator.execution.executors import LocalExecutor
-from orchestrator.execution.launch import Program
+from orchestrator.execution.launch import Launch, Program
 from orchestrator.execution.logs import CappedLog
 
 Make = Callable[..., Attempt]
@@ -67,8 +68,11 @@ def test_silence_is_a_stall(make_attempt: Make, run: Run) -> None:
     assert outcome.seconds < 5.0
 
 
-def test_output_and_heartbeats_hold_off_the_stall_limit(make_attempt: Make, run: Run) -> None:
-    outcome = run(make_attempt("chatter", stall_seconds=1.2))
+@pytest.mark.parametrize("by", ["output", "heartbeats"])
+def test_output_and_heartbeats_hold_off_the_stall_limit(
+    by: str, make_attempt: Make, run: Run
+) -> None:
+    outcome = run(make_attempt("chatter", by=by, stall_seconds=1.2))
     assert outcome.status is Status.OK
     assert outcome.seconds > 1.2
 
@@ -77,6 +81,10 @@ def test_a_tree_over_its_memory_is_out_of_memory(make_attempt: Make, run: Run) -
     outcome = run(make_attempt("eat", memory_bytes=300 << 20))
     assert outcome.status is Status.OOM
     assert 300 << 20 < outcome.peak_memory_bytes < 900 << 20
+
+
+def test_the_cpu_time_is_the_evaluations_own(make_attempt: Make, run: Run) -> None:
+    assert 0.5 <= run(make_attempt("burn")).cpu_seconds < 5.0
 
 
 @pytest.mark.parametrize(
@@ -129,6 +137,7 @@ def test_a_flooded_log_keeps_its_ends_and_counts_the_rest(
         ('{"attempt_id": "cut', "is not valid"),
         ('{"attempt_id": "ID", "status": "ok"}', "holds no measurement"),
         ('{"attempt_id": "ID", "status": "ok", "measurement": {"score": "low"}}', "score"),
+        ('{"attempt_id": "ID", "status": "nan", "called_at": Infinity}', "called_at"),
         ('{"attempt_id": "ID", "status": "timeout"}', "claims status 'timeout'"),
         ('{"attempt_id": "another", "status": "nan"}', "is of attempt 'another'"),
         pytest.param(" " * 1_000_001, "larger than", id="a million blanks"),
@@ -188,6 +197,41 @@ def test_nothing_is_launched_for_an_owner_that_is_dead(
     assert not (attempt.directory / "stdout.txt").exists()
 
 
+@pytest.mark.parametrize("somebody", ["has ended it", "supervises it"])
+def test_an_attempt_that_is_somebodys_already_is_not_begun(
+    somebody: str, make_attempt: Make, nasty: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "LOCK_WAIT_SECONDS", 0.0)
+    attempt = make_attempt("finish")
+    attempts.write_config(attempt)
+    launch = Launch(attempt=attempt, launcher="fork", program=nasty, gpu_id=None, threads=1)
+    if somebody == "has ended it":
+        lost = Outcome(attempt_id=attempt.attempt_id, status=Status.LOST, seconds=1.0)
+        attempts.write_summary(attempt.directory, lost)
+        supervised(launch)
+        assert attempts.read_summary(attempt.directory, attempt.attempt_id) == lost
+    else:
+        with attempts.locked(attempt.directory):
+            supervised(launch)
+    assert not (attempt.directory / attempts.STARTED).exists()
+
+
+def supervised(launch: Launch) -> None:
+    """Hand it to a supervisor of our own, and wait for its end."""
+    (inbox, handed), (heard, notify), (lifeline, alive) = os.pipe(), os.pipe(), os.pipe()
+    if (pid := os.fork()) == 0:
+        for descriptor in (handed, heard, alive):
+            os.close(descriptor)
+        with suppress(BaseException):
+            supervisor.supervise(inbox, notify, lifeline, None)
+        os._exit(0)
+    os.write(handed, launch.model_dump_json().encode())
+    os.close(handed)
+    os.waitpid(pid, 0)
+    for descriptor in (inbox, heard, notify, lifeline, alive):
+        os.close(descriptor)
+
+
 def test_a_cancelled_attempt_ends_as_cancelled(
     make_attempt: Make, slots: Slots, nasty: Program, family: Any
 ) -> None:
@@ -198,6 +242,19 @@ def test_a_cancelled_attempt_ends_as_cancelled(
         executor.cancel()
         (outcome,) = executor.wait(20.0)
     assert outcome.status is Status.CANCELLED
+
+
+def test_a_cancelled_attempt_is_asked_to_leave_before_it_is_killed(
+    make_attempt: Make, slots: Slots, nasty: Program, family: Any
+) -> None:
+    attempt = make_attempt("tidy", grace_seconds=30.0)
+    with LocalExecutor(slots, program=nasty) as executor:
+        executor.submit(attempt)
+        family.assemble(attempt, 1)
+        executor.cancel()
+        (outcome,) = executor.wait(20.0)
+    assert outcome.status is Status.CANCELLED
+    assert (attempt.directory / "tidied").exists()
 
 
 def test_a_finished_measurement_wins_over_a_simultaneous_cancellation(

@@ -154,6 +154,21 @@ def test_verify_recomputes_what_every_comparison_allows(tmp_path: Path, search: 
     assert "proxy: 2 generations are short, as 1 comparisons allow" in found.held
 
 
+def test_verify_finds_a_generation_of_another_length_than_its_comparison_allows(
+    finished: Path, tmp_path: Path, tamper: Callable[..., None]
+) -> None:
+    run = Path(shutil.copytree(finished, tmp_path / finished.name))
+
+    def change(lines: list[dict[str, Any]]) -> None:
+        asked = [line["event"] for line in lines if line["event"]["kind"] == "generation_asked"]
+        asked[1]["length"] *= 2
+
+    tamper(run, change)
+    divergence = verify(run).divergence
+    assert divergence is not None
+    assert "generation 1 was evaluated with" in divergence
+
+
 def test_a_cap_holds_with_a_proxy_too(tmp_path: Path, search: Search) -> None:
     capped = {"settings": {"seconds": 0.2}, "limit_seconds": 1.0, "assumed_seconds": 0.02}
     hours = (11 + 1.9) / 3600  # a reservation of 11 s, 8 of 0.2 s, and 6 of a quarter of that

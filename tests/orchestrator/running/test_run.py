@@ -7,18 +7,20 @@ from typing import Any
 
 import pytest
 
-from budgets.events import Reserved, Settled, Status, Withdrawn
+from budgets.events import Concluded, Reserved, Settled, Status, Withdrawn
+from budgets.fold import ImpossibleEventError
 from budgets.ledger.chain import LEDGER
 from budgets.ledger.writer import Ledger
 from budgets.report.model import budget_report
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.evaluate import Attempt, Outcome, Slots
 from orchestrator.execution.inline import InlineExecutor
+from orchestrator.execution.processes import this_owner
 from orchestrator.execution.server import EngineError
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.recorded import Result
 from orchestrator.running import artifacts
-from orchestrator.running.run import PlanChangedError, Run
+from orchestrator.running.run import PlanChangedError, Run, open_run
 from orchestrator.running.session import system_clock
 from tests.ledgers import cut, events_of, state_of
 
@@ -157,16 +159,28 @@ def test_an_evaluation_that_vanished_is_charged_in_full_and_run_again(
     assert found(run) == found(finished)
 
 
+@pytest.mark.parametrize("records", [12, RECORDS], ids=["begun", "concluded"])
 def test_another_plan_in_a_used_directory_is_refused_and_says_what_differs(
-    finished: Path, tmp_path: Path, run_search: RunSearch
+    finished: Path, tmp_path: Path, run_search: RunSearch, records: int
 ) -> None:
     run = copy_run(finished, tmp_path)
+    cut(run, records)
     before = (run / LEDGER).read_bytes()
 
     with pytest.raises(PlanChangedError, match=r"search\.sigma0: 0\.15 -> 0\.1.*--run-id"):
         run_search(tmp_path, **NOISY, sigma0=0.1)
 
     assert (run / LEDGER).read_bytes() == before
+
+
+def test_an_event_that_cannot_follow_is_not_written(finished: Path, tmp_path: Path) -> None:
+    directory = copy_run(finished, tmp_path)
+    before, plan = (directory / LEDGER).read_bytes(), state_of(directory).plan
+    with Ledger(directory, system_clock()) as ledger:
+        run = open_run(ledger, plan, this_owner(), lambda state, event: None)
+        with pytest.raises(ImpossibleEventError):
+            run.record(Concluded(reason="once more"))
+    assert (directory / LEDGER).read_bytes() == before
 
 
 class Flaky(InlineExecutor):

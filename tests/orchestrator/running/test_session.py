@@ -5,30 +5,35 @@ import os
 import shutil
 import stat
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
-from budgets.events import SCHEMA, Opened, Reserved, Status
+from budgets.events import SCHEMA, Event, GenerationAsked, Opened, Reserved, Status
 from budgets.ledger import storage
 from budgets.ledger.chain import LEDGER, read
 from budgets.ledger.head import HEAD
 from budgets.ledger.lock import LOCK
 from budgets.ledger.writer import BALLAST, Clock, LedgerStorageError
 from budgets.report.model import budget_report
+from budgets.state import RunState
 from budgets.terms import Window
+from objectives import registry
+from objectives.api import Objective, ObjectiveSpec
 from orchestrator.cli import conducting, terminal
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.evaluate import Outcome, Slots
 from orchestrator.execution.inline import InlineExecutor
-from orchestrator.planning.request import Confirm
+from orchestrator.planning.request import Confirm, Request
 from orchestrator.records.recorded import Result
 from orchestrator.running.amend import Amendment, amend
 from orchestrator.running.run import PlanChangedError
-from orchestrator.running.session import system_clock
+from orchestrator.running.searching import Searching
+from orchestrator.running.session import Session, system_clock
 from orchestrator.verification.verify import verify
 from tests.ledgers import every, state_of
 from tests.orchestrator.conftest import NobodyStops
@@ -436,3 +441,148 @@ def test_nothing_is_searched_for_a_verdict_where_the_baseline_cannot_be_told_fro
     assert not (tmp_path / "phase1").exists()
     result = search_confirmed(tmp_path, **terms, confirm=Confirm(seeds=0))
     assert result.verdict.decision == "done"
+
+
+# What a session says and keeps to
+
+
+class Listens(NobodyStops):
+    """Notes when it takes the signals over."""
+
+    def __init__(self, noted: list[str]) -> None:
+        self._noted = noted
+
+    def install(self) -> None:
+        self._noted.append("listens")
+
+
+class Talks(InlineExecutor):
+    """Warns of one thing when it starts and of another with its second outcome."""
+
+    def __init__(self, slots: Slots, noted: list[str]) -> None:
+        super().__init__(slots)
+        self._noted, self._heard = noted, 0
+
+    def __enter__(self) -> Self:
+        self._noted.append("starts")
+        self.warnings = ("it is cold",)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._noted.append("ends")
+        super().__exit__()
+
+    def wait(self, timeout_seconds: float) -> list[Outcome]:
+        self._heard += 1
+        if self._heard == 2:
+            self.warnings += ("it is slow",)
+        return super().wait(timeout_seconds)
+
+
+@dataclass(frozen=True)
+class TalksEngine(Engine):
+    """An engine whose executor is `Talks`; `noted` has the threads it was given too."""
+
+    noted: list[str] = field(default_factory=list)
+
+    def executor(self, slots: Slots, objective: Objective, name: str) -> Talks:
+        self.noted.append(f"{slots.threads} threads")
+        return Talks(slots, self.noted)
+
+
+def talking(root: Path, threads: int = 1, dies_after: int = 99) -> list[str]:
+    """What is done and said in the session of a search, of which nobody hears more than that."""
+    noted: list[str] = []
+
+    def watch(state: RunState, event: Event) -> None:
+        if isinstance(event, GenerationAsked):
+            noted.append(f"asks {event.generation}")
+        if state.accounts.evaluations == dies_after:
+            raise KilledError
+
+    engine = TalksEngine("inline", workers=1, threads=threads, noted=noted)
+    session = Session(root, engine, watch, noted.append, stop=Listens(noted))
+    objective = registry.load(ObjectiveSpec(name="sphere"))
+    with suppress(KilledError), session:
+        Searching(Request("phase1", "min", objective), engine.slots(), 1.0).carry_out(session)
+    return [line for line in noted if not line.startswith("Note")]
+
+
+class KilledError(Exception):
+    """The session ends here."""
+
+
+def test_what_an_executor_warns_of_is_said_once_and_before_the_next_generation(
+    tmp_path: Path,
+) -> None:
+    assert talking(tmp_path) == [
+        "listens",
+        "Starting 1 worker (inline) ...",
+        "1 threads",
+        "starts",
+        "listens",  # again: an executor may have taken the signals for itself
+        "Warning: it is cold.",
+        "asks 0",
+        "Warning: it is slow.",
+        "asks 1",
+        "ends",
+    ]
+
+
+def test_a_session_that_ends_in_mid_generation_says_what_was_warned_of_and_ends_its_executor(
+    tmp_path: Path,
+) -> None:
+    assert talking(tmp_path, dies_after=3)[-3:] == ["asks 0", "Warning: it is slow.", "ends"]
+
+
+def test_a_run_taken_up_evaluates_on_as_many_threads_as_it_was_planned_with(
+    tmp_path: Path,
+) -> None:
+    assert "1 threads" in talking(tmp_path, threads=1, dies_after=3)
+    assert "1 threads" in talking(tmp_path, threads=2)
+
+
+@dataclass(frozen=True)
+class Gpu(Engine):
+    """As if this machine had one."""
+
+    def slots(self) -> Slots:
+        return Slots(1, "cuda", "a GPU", 1)
+
+
+def test_a_run_is_not_taken_up_on_another_kind_of_device(
+    run: Path, root: Path, run_search: RunSearch, cut: Cut
+) -> None:
+    cut(run, 12)
+    before = (run / LEDGER).read_bytes()
+    with pytest.raises(
+        ValueError, match=r"planned for cpu, this machine offers cuda.*--device cpu"
+    ):
+        run_search(root, **NOISY, engine=Gpu("inline"))
+    assert (run / LEDGER).read_bytes() == before
+
+
+def test_a_search_that_cannot_come_to_a_go_says_so_before_it_begins(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    said: list[str] = []
+    terms: dict[str, Any] = {"tier": "target", "max_evals": 8, "confirm": Confirm(seeds=3)}
+    run_search(tmp_path, **terms, assumed_seconds=1.0, say=said.append)
+    warned = [line for line in said if "no Go is possible" in line]
+    assert len(warned) == 2
+    assert warned[0].startswith("Warning: no Go is possible: it needs 5 fresh seeds")
+    assert said.index(warned[1]) < said.index("Starting 1 worker (inline) ...")
+
+
+@pytest.mark.parametrize("records", [12, 39], ids=["begun", "concluded"])
+def test_what_was_mended_in_a_ledger_is_said(
+    run: Path, root: Path, run_search: RunSearch, records: int
+) -> None:
+    lines = (run / LEDGER).read_bytes().splitlines(keepends=True)
+    (run / LEDGER).write_bytes(b"".join(lines[:records]) + b'{"seq":')
+    (run / HEAD).unlink()
+    said: list[str] = []
+
+    run_search(root, **NOISY, say=said.append)
+
+    assert len([line for line in said if line.startswith(f"{run / LEDGER}: ")]) == 1

@@ -4,7 +4,7 @@ import os
 import shutil
 import signal
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,8 @@ import pytest
 
 from budgets.events import Event, Reserved, Settled, Status
 from budgets.state import RunState, Try
+from objectives import registry
+from objectives.api import Objective, Variant
 from orchestrator.execution import processes
 from orchestrator.execution.attempts import CONFIG, STARTED, SUMMARY, Started, write_model
 from orchestrator.execution.attempts import read as read_file
@@ -22,9 +24,10 @@ from orchestrator.execution.inline import InlineExecutor
 from orchestrator.execution.launch import Program
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.recorded import Result
+from orchestrator.running.settle import attempt_id
 from orchestrator.running.tries import Form, avoided, before, form, times_lighter
 from orchestrator.verification.verify import verify
-from tests.ledgers import cut, events_of, state_of
+from tests.ledgers import cut, events_of, every, state_of
 
 RunSearch = Callable[..., Result]
 Found = Callable[[Path], dict[str, Any]]
@@ -118,6 +121,18 @@ def test_a_failure_is_tried_again_once_if_it_may_have_been_the_machines(
     assert verify(result.directory).divergence is None
 
 
+def test_a_failure_that_was_excused_is_not_noted_again_as_late(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    run = run_search(tmp_path, engine=scripted([BROKEN]), **QUICK).directory
+    cut(run, len(events_of(run)) - 1)  # all but its conclusion
+
+    state = run_search(tmp_path, engine=scripted([BROKEN]), **QUICK).state
+
+    assert told(state) == [LOST, OK]
+    assert state.late == []
+
+
 MEMORY: dict[str, Any] = {"settings": {"memory_steps": 1}, **QUICK}
 LIGHTER = (Status.OOM, "lighter")
 
@@ -185,6 +200,38 @@ def test_a_try_out_of_memory_is_charged_and_uses_up_no_evaluation(
     assert accounts.lost_ms >= 16
 
 
+@dataclass
+class Slower:
+    """An objective whose lighter forms take four times as long."""
+
+    whole: Objective
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.whole, name)
+
+    def lighter(self) -> Variant | None:
+        variant = self.whole.lighter()
+        return variant and variant.model_copy(update={"length": 4.0})
+
+
+def test_a_lighter_try_that_is_slower_starts_only_where_its_own_limit_fits_under_the_cap(
+    tmp_path: Path, run_search: RunSearch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build = registry._analytic("sphere")
+    monkeypatch.setitem(registry._BUILDERS, "sphere", lambda settings: Slower(build(settings)))
+    quick = {**MEMORY, "assumed_seconds": 0.001, "limit_seconds": 10.0}  # 20 s are reserved
+
+    ample = run_search(tmp_path / "ample", **quick, max_device_hours=60 / 3600)
+    short = run_search(tmp_path / "short", **quick, max_device_hours=40 / 3600)
+
+    reserved = every(Reserved, ample.directory)
+    assert {(e.attempt, e.reserve_ms) for e in reserved} == {(1, 20_000), (2, 50_000)}
+    assert ample.verdict.decision == "done"
+    assert short.verdict.decision == "stop"
+    assert "generation 0 cannot be finished: device time" in short.verdict.reason
+    assert [e.attempt for e in every(Reserved, short.directory)] == [1]
+
+
 def test_out_of_memory_in_a_calibration_is_what_it_measured(
     tmp_path: Path, run_search: RunSearch
 ) -> None:
@@ -249,6 +296,20 @@ def test_how_light_a_try_is_and_what_it_avoids_follow_from_the_ledger(eventful: 
         made = form(state, batch, event.candidate, times_lighter(earlier))
         assert made == Form(config.objective, 1.0)
         assert config.avoid == avoided(earlier)
+
+
+def test_a_result_belongs_to_a_try_as_light_as_the_one_before_it_made_it(eventful: Path) -> None:
+    state = state_of(eventful)
+    generation = state.generations[0]
+    key = (3, generation.seeds[0])
+    first, second, *_ = generation.tries[key]
+    assert first.settled is not None
+    own = attempt_id(state, second.reserved)
+
+    elsewhere = first._replace(settled=replace(first.settled, again="elsewhere"))
+    generation.tries[key] = (elsewhere, second)
+
+    assert attempt_id(state, second.reserved) != own
 
 
 # Devices

@@ -9,6 +9,7 @@ import pytest
 
 from budgets.events import Decided, PanelAsked
 from budgets.ledger.chain import LEDGER, read
+from budgets.terms import Sample
 from orchestrator.records.recorded import Result
 from orchestrator.verification.verify import verify
 
@@ -94,6 +95,16 @@ def test_a_panel_on_a_seed_that_the_search_has_seen_is_found(
 
     tamper(run, change)
     assert f"of the {panel} panel is not fresh" in divergence(run)
+
+
+def test_a_panel_on_a_seed_of_the_calibration_is_found(run: Path, tamper: Tamper) -> None:
+    def change(lines: Lines) -> None:
+        seed = lines[asked(lines, "winner")]["event"]["seeds"][0][0]
+        sample = dict.fromkeys(Sample.model_fields, 1) | {"seed": seed}
+        lines[0]["event"]["plan"]["calibration"] = {"samples": [sample]}
+
+    tamper(run, change)
+    assert "panel is not fresh" in divergence(run)
 
 
 def test_a_winner_judged_where_it_was_picked_is_found(run: Path, tamper: Tamper) -> None:

@@ -2,14 +2,21 @@
 
 import shutil
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 
+from budgets.events import Status
 from budgets.ledger.chain import LEDGER, read
 from budgets.ledger.head import HEAD
+from objectives.api import Objective
+from orchestrator.execution.attempts import write_summary
+from orchestrator.execution.engine import Engine
+from orchestrator.execution.evaluate import Attempt, Outcome, Slots
+from orchestrator.execution.inline import InlineExecutor
 from orchestrator.records.recorded import Result
 from orchestrator.verification import panels as verify_panels
 from orchestrator.verification.verify import verify
@@ -205,12 +212,90 @@ def test_a_forged_calibration_is_found_by_its_own_ledger(run: Path, finished: Pa
     lines = lines_of(moved)
     lines[0]["event"]["plan"]["calibration"]["samples"][0]["score"] += 0.1
     seal_again(moved, lines)
+    shutil.rmtree(moved / "eval")  # whose files know the plan that they were made for
 
     forged = verify(moved)
 
     assert honest.divergence is None
     assert any("8 samples agree" in line for line in honest.held)
     assert forged.divergence is not None
+    assert "the plan's calibration is not the one in" in forged.divergence
+
+
+def test_a_plan_that_its_evaluations_were_not_made_for_is_found(run: Path) -> None:
+    lines = lines_of(run)
+    lines[0]["event"]["plan"]["caps"]["device_hours"] = 1000.0
+    seal_again(run, lines)
+
+    divergence = verify(run).divergence
+
+    assert divergence is not None
+    assert f"record {numbers(lines, 'settled')[0]} at byte" in divergence
+    assert divergence.endswith("summary.json is of another attempt")
+
+
+def test_a_report_written_at_another_head_is_found(run: Path) -> None:
+    path = run / "reports/gen_0000.json"
+    report = orjson.loads(path.read_bytes())
+    path.write_bytes(orjson.dumps({**report, "head": "0" * 32}))
+
+    divergence = verify(run).divergence
+
+    assert divergence == f"{path} was written at record {report['records'] - 1}, which is not there"
+
+
+def test_what_a_model_is_said_to_have_advised_is_made_again(
+    confirmed_run: Path, place: Path
+) -> None:
+    run = Path(shutil.copytree(confirmed_run, place / confirmed_run.name))
+    assert any("the advice of 1 models" in line for line in verify(run).held)
+    lines = lines_of(run)
+    event = lines[numbers(lines, "generation_told")[1]]["event"]
+    event["guided"]["noise"] *= 2
+    seal_again(run, lines)
+
+    divergence = verify(run).divergence
+
+    assert divergence is not None
+    assert "diverges at generation 1" in divergence
+
+
+class Loses(InlineExecutor):
+    """Its first attempt ends as its supervisor says: lost."""
+
+    def _evaluate(self, attempt: Attempt) -> Outcome:
+        outcome = super()._evaluate(attempt)
+        if attempt.directory.parent.name != "cand_0000" or "." in attempt.directory.name:
+            return outcome
+        lost = {"status": Status.LOST, "cause": "its node died", "measurement": None}
+        return write_summary(attempt.directory, outcome.model_copy(update=lost))
+
+
+@dataclass(frozen=True)
+class LosesEngine(Engine):
+    """An engine whose executor is `Loses`."""
+
+    def executor(self, slots: Slots, objective: Objective, name: str) -> Loses:
+        return Loses(slots)
+
+
+def test_a_loss_that_its_own_file_tells_otherwise_is_found(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    engine = LosesEngine(kind="inline", workers=1)
+    run = run_search(tmp_path, engine=engine, assumed_seconds=1.0).directory
+    assert verify(run).divergence is None
+    lines = lines_of(run)
+    number = numbers(lines, "settled")[0]
+    assert lines[number]["event"]["status"] == "lost"
+    lines[number]["event"]["cause"] = "somebody killed it"
+    seal_again(run, lines)
+
+    divergence = verify(run).divergence
+
+    assert divergence is not None
+    assert f"record {number} at byte" in divergence
+    assert "says cause somebody killed it instead of its node died" in divergence
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[]", "no json"])

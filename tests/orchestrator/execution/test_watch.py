@@ -1,0 +1,86 @@
+"""What a watch makes of an attempt's end: which cause counts, and whether a result does."""
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from budgets.events import Status
+from objectives.api import Measurement
+from orchestrator.execution import processes
+from orchestrator.execution.attempts import MEASUREMENT, Report, write_model
+from orchestrator.execution.evaluate import Attempt
+from orchestrator.execution.lease import Lease, Ties
+from orchestrator.execution.watch import Watch
+
+Make = Callable[..., Attempt]
+
+
+@pytest.fixture
+def lease() -> Iterator[Lease]:
+    """One that was never extended: it has run out."""
+    lease = Lease(60.0)
+    yield lease
+    lease.close()
+
+
+@pytest.fixture
+def watch(make_attempt: Make, lease: Lease) -> Watch:
+    """Of an attempt that began five seconds ago, whose result nobody waits for any more."""
+    attempt, owner = make_attempt(), processes.this_owner()
+    ties = Ties(owner, lifeline=-1, lease=lease.descriptor)
+    return Watch(attempt.limits, attempt, ties, time.monotonic() - 5.0)
+
+
+def test_the_first_cause_of_an_end_is_the_one_that_counts(watch: Watch) -> None:
+    watch.cancel()
+    watch.check_ties()
+    assert watch.violation == (Status.CANCELLED, "cancelled by the orchestrator")
+
+
+def test_what_has_ended_by_itself_is_not_cancelled(watch: Watch) -> None:
+    watch.exit_code = 0
+    watch.cancel()
+    assert watch.violation is None
+
+
+def says(watch: Watch, called_at: float | None = None) -> None:
+    """The evaluation's own word: it is done."""
+    report = Report(
+        attempt_id=watch.attempt.attempt_id,
+        status=Status.OK,
+        measurement=Measurement(score=1.5),
+        called_at=called_at,
+    )
+    write_model(watch.attempt.directory / MEASUREMENT, report)
+    watch.trainer = 1
+
+
+@pytest.mark.parametrize(
+    ("violation", "counts"),
+    [
+        (Status.LOST, True),  # a result that was there when its reader vanished is paid for
+        (Status.CANCELLED, True),
+        (Status.TIMEOUT, False),
+        (Status.OOM, False),
+    ],
+)
+def test_a_result_counts_unless_its_evaluation_broke_a_limit(
+    watch: Watch, violation: Status, counts: bool
+) -> None:
+    says(watch)
+    watch.violation = (violation, "why")
+    outcome = watch.outcome("cpu")
+    assert outcome.status is (Status.OK if counts else violation)
+    assert outcome.measurement == (Measurement(score=1.5) if counts else None)
+
+
+@pytest.mark.parametrize(("called_after", "startup"), [(2.0, 2.0), (-1.0, 0.0), (1e6, 5.0)])
+def test_the_start_up_ends_where_the_objective_was_called_within_the_attempts_time(
+    watch: Watch, called_after: float, startup: float
+) -> None:
+    says(watch, watch.began + called_after)
+    watch.exit_code = 0
+    outcome = watch.outcome("cpu")
+    assert outcome.startup_seconds == pytest.approx(startup, abs=1.0)
+    assert outcome.startup_seconds <= outcome.seconds

@@ -1,0 +1,299 @@
+"""A walk as others meet it: signals, what stays in flight, devices given up, overrides."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from budgets.events import (
+    Decided,
+    Event,
+    Fired,
+    PanelAsked,
+    Reserved,
+    Settled,
+    Status,
+    Withdrawn,
+)
+from budgets.state import RunState
+from objectives import registry
+from objectives.api import Objective, ObjectiveSpec
+from orchestrator.capacity.pace import Freely
+from orchestrator.checks.space import CheckRequest
+from orchestrator.execution.attempts import write_summary
+from orchestrator.execution.engine import Engine
+from orchestrator.execution.evaluate import Attempt, Outcome, Slots
+from orchestrator.execution.inline import InlineExecutor
+from orchestrator.planning.request import Request
+from orchestrator.records.recorded import Result
+from orchestrator.running.amend import Amendment, amend
+from orchestrator.running.checking import Checking
+from orchestrator.running.run import Run
+from orchestrator.running.searching import Searching
+from orchestrator.running.session import Session, system_clock
+from orchestrator.simulation.session import Person
+from orchestrator.verification.verify import verify
+from tests.ledgers import cut, events_of, every
+from tests.orchestrator.conftest import CONFIRMED
+
+Found = Callable[[Path], dict[str, Any]]
+Watch = Callable[[RunState, Event], None]
+
+TWO = Engine(kind="inline", workers=2)
+"""Two evaluations in flight; each look at the executor ends one of them."""
+
+
+@dataclass
+class Interrupting(Person):
+    """Interrupts, once or at once twice, when so many evaluations are settled."""
+
+    after: int = 1
+    insists: bool = False
+    settled: int = 0
+
+    def watch(self, state: RunState, event: Event) -> None:
+        self.settled += isinstance(event, Settled)
+        if self.settled == self.after:
+            self.requested, self.now = True, self.insists
+
+
+def search(
+    root: Path,
+    engine: Engine = TWO,
+    stop: Person | None = None,
+    observe: Watch = lambda state, event: None,
+    look: Callable[[Run], None] = lambda run: None,
+    overrides: Sequence[tuple[str, str]] = (),
+    settings: dict[str, Any] | None = None,
+    **request: Any,
+) -> Result:
+    """Runs, or resumes, a search of two generations of eight, or what is requested."""
+    objective = registry.load(ObjectiveSpec(name="sphere", settings=settings or {"noise": 0.01}))
+    request = {"phase": "phase1", "tier": "min", "population": 8, **request}
+    seconds = request.pop("assumed_seconds", 1.0)
+    stops = stop or Person()
+    session = Session(root, engine, observe, lambda text: None, stop=stops, look=look)
+    with session:
+        asked = Request(objective=objective, **request)
+        return Searching(asked, engine.slots(), seconds, overrides).carry_out(session)
+
+
+# Signals
+
+
+def test_the_first_signal_starts_nothing_more_and_lets_what_is_in_flight_end(
+    tmp_path: Path, found: Found
+) -> None:
+    whole = search(tmp_path / "whole")
+    stop = Interrupting(after=3)
+
+    result = search(tmp_path / "run", stop=stop, observe=stop.watch)
+
+    assert (result.verdict.decision, result.verdict.reason) == ("continue", "interrupted")
+    events = events_of(result.directory)
+    assert sum(isinstance(event, Reserved) for event in events) == 4
+    assert [e.status for e in events if isinstance(e, Settled)] == [Status.OK] * 4
+    assert result.state.head in (result.directory / "summary.md").read_text()
+    search(tmp_path / "run")
+    assert found(result.directory) == found(whole.directory)
+
+
+def test_the_second_signal_ends_what_is_in_flight_and_settles_it_at_once(
+    tmp_path: Path, found: Found
+) -> None:
+    whole = search(tmp_path / "whole")
+    stop = Interrupting(after=3, insists=True)
+
+    result = search(tmp_path / "run", stop=stop, observe=stop.watch)
+
+    assert (result.verdict.decision, result.verdict.reason) == ("continue", "interrupted")
+    ends = every(Settled, result.directory)
+    assert [end.status for end in ends] == [Status.OK] * 3 + [Status.CANCELLED]
+    assert ends[-1].recovered
+    assert not result.state.accounts.holds
+    search(tmp_path / "run")
+    assert found(result.directory)["generations"] == found(whole.directory)["generations"]
+    assert verify(result.directory).divergence is None
+
+
+# What is on record
+
+
+def test_the_rule_that_a_decision_names_is_on_record_once_though_its_process_died_between(
+    tmp_path: Path, search_confirmed: Callable[..., Result], found: Found
+) -> None:
+    nothing = {"objective": "noise", "settings": {"dimension": 2}, "search_seed": 3}
+    run = search_confirmed(tmp_path, **nothing).directory
+    whole, events = found(run), events_of(run)
+    (fired,) = (n for n, event in enumerate(events) if isinstance(event, Fired))
+    assert isinstance(events[fired + 1], Decided)
+    cut(run, fired + 1)
+
+    search_confirmed(tmp_path, **nothing)
+
+    assert found(run) == whole
+    assert len(every(Fired, run)) == 1
+
+
+class FailsTwice(InlineExecutor):
+    """Fails candidates 3 and 7 of generation 0: one more than a generation may."""
+
+    def _evaluate(self, attempt: Attempt) -> Outcome:
+        outcome = super()._evaluate(attempt)
+        candidate = attempt.directory.parent
+        if candidate.parent.name != "gen_0000" or candidate.name[-1] not in "37":
+            return outcome
+        failed = {"status": Status.ERROR, "cause": "ValueError: no", "measurement": None}
+        return write_summary(attempt.directory, outcome.model_copy(update=failed))
+
+
+@dataclass(frozen=True)
+class FailsTwiceEngine(Engine):
+    """An engine whose executor is `FailsTwice`."""
+
+    def executor(self, slots: Slots, objective: Objective, name: str) -> FailsTwice:
+        return FailsTwice(slots)
+
+
+def test_a_generation_that_a_result_taken_up_has_paused_is_not_told(tmp_path: Path) -> None:
+    engine = FailsTwiceEngine("inline", workers=1)
+    run = search(tmp_path, engine).directory
+    last = max(n for n, event in enumerate(events_of(run)) if isinstance(event, Reserved))
+    cut(run, last)  # its reservation is lost, its result is not
+
+    result = search(tmp_path, engine)
+
+    assert [trigger.rule for trigger in result.verdict.triggers] == ["crash_rate"]
+    (generation,) = result.state.generations
+    assert generation.closed
+    assert generation.told is None
+
+
+# While it waits
+
+
+def test_whoever_looks_is_asked_whenever_the_run_waits(tmp_path: Path) -> None:
+    in_flight: list[int] = []
+
+    search(tmp_path, look=lambda run: in_flight.append(len(run.state.accounts.holds)))
+
+    assert len(in_flight) == 16
+    assert set(in_flight) == {1, 2}
+
+
+@dataclass
+class Counts(Freely):
+    """A pace that slows nothing down."""
+
+    looks: list[int] = field(default_factory=list)
+
+    def look(self, state: RunState) -> None:
+        self.looks.append(state.accounts.evaluations)
+
+
+def test_a_runs_own_pace_sees_every_settlement_and_its_end(tmp_path: Path) -> None:
+    objective = registry.load(ObjectiveSpec(name="sphere", settings={"dimension": 2}))
+    pace, engine = Counts(), Engine(kind="inline", workers=1)
+    with Session(
+        tmp_path, engine, lambda state, event: None, lambda text: None, stop=Person()
+    ) as session:
+        asked = CheckRequest(Request("check", "min", objective), 2)
+        Checking(asked, engine.slots(), pace).carry_out(session)
+
+    assert pace.looks == [*range(1, 11), 10]
+
+
+def test_what_a_panel_found_is_in_the_files_before_the_next_one_is_asked_for(
+    tmp_path: Path,
+) -> None:
+    behind: dict[str, bool] = {}
+    heads = [""]
+
+    def watch(state: RunState, event: Event) -> None:
+        if isinstance(event, PanelAsked) and event.panel in ("winner", "rung"):
+            summary = tmp_path / "phase1/confirmed/summary.md"
+            behind[event.panel] = heads[-1] not in summary.read_text()
+        heads.append(state.head)
+
+    search(tmp_path, observe=watch, **CONFIRMED)
+
+    assert behind == {"winner": False, "rung": False}
+
+
+# Devices
+
+
+class GivesUp(InlineExecutor):
+    """Gives a device up with the second outcome, and says so ever after."""
+
+    heard: int = 0
+
+    def wait(self, timeout_seconds: float) -> list[Any]:
+        self.heard += 1
+        if self.heard == 2:
+            self.withdrawn = (Withdrawn(device="gpu 1", why="it is used"),)
+        return super().wait(timeout_seconds)
+
+
+@dataclass(frozen=True)
+class GivesUpEngine(Engine):
+    """An engine whose executor is `GivesUp`."""
+
+    def executor(self, slots: Slots, objective: Objective, name: str) -> GivesUp:
+        return GivesUp(slots)
+
+
+def test_a_device_given_up_is_on_record_once(tmp_path: Path) -> None:
+    result = search(tmp_path, GivesUpEngine(kind="inline", workers=2))
+
+    given_up = every(Withdrawn, result.directory)
+    assert given_up == [Withdrawn(device="gpu 1", why="it is used")]
+    assert result.verdict.decision == "done"
+
+
+# Overrides
+
+
+def test_a_rule_that_fires_in_a_later_generation_wants_another_reason(tmp_path: Path) -> None:
+    fragile: dict[str, Any] = {"settings": {"failure_rate": 0.4}, "evaluation_seed": 1}
+    for reasons in ([], ["known"], ["known", "known too"]):
+        overrides = [("crash_rate", reason) for reason in reasons]
+        result = search(tmp_path, overrides=overrides, **fragile)
+
+    overridden = [(one.generation, one.reason) for one in result.state.overridden]
+    assert overridden == [(0, "known"), (1, "known too")]
+
+
+def test_a_cap_cannot_be_overridden(tmp_path: Path) -> None:
+    capped: dict[str, Any] = {"max_device_hours": 1 / 3600}
+    assert search(tmp_path, **capped).verdict.decision == "stop"
+
+    with pytest.raises(ValueError, match="--override budget: this rule cannot be overridden"):
+        search(tmp_path, **capped, overrides=[("budget", "but it must")])
+
+
+def test_nothing_of_a_run_that_is_over_is_overridden(tmp_path: Path) -> None:
+    fragile: dict[str, Any] = {"settings": {"failure_rate": 0.2}, "evaluation_seed": 1}
+    search(tmp_path, **fragile)
+    known = [("crash_rate", "known")]
+    over = search(tmp_path, overrides=known, **fragile)
+
+    with pytest.raises(ValueError, match="is over, and no rule holds it up"):
+        search(tmp_path, overrides=[("crash_rate", "another reason")], **fragile)
+    again = search(tmp_path, overrides=known, **fragile)
+    assert again.verdict.decision == over.verdict.decision == "done"
+
+
+def test_a_stop_under_caps_that_were_raised_too_little_is_on_record_again(tmp_path: Path) -> None:
+    capped: dict[str, Any] = {"max_device_hours": 1 / 3600}
+    run = search(tmp_path, **capped).directory
+    search(tmp_path, **capped)
+    assert len(every(Fired, run)) == 1
+
+    amend(run, Amendment("a bit more", device_hours=2 / 3600), system_clock())
+    again = search(tmp_path, **capped)
+
+    assert again.verdict.decision == "stop"
+    assert len(every(Fired, run)) == 2
