@@ -134,7 +134,11 @@ def test_a_run_that_is_interrupted_while_an_attempt_waits_for_room_under_a_cap_i
         if isinstance(event, Reserved):
             stop.requested = stop.now = True
 
-    room_for_one = {"limit_seconds": 10.0, "max_device_hours": 30 / 3600, "assumed_seconds": 0.001}
+    room_for_one: dict[str, Any] = {
+        "limit_seconds": 10.0,
+        "max_device_hours": 30 / 3600,
+        "assumed_seconds": 0.001,
+    }
     result = search(tmp_path, stop=stop, observe=insist, **room_for_one)
 
     assert (result.verdict.decision, result.verdict.reason) == ("continue", "interrupted")
