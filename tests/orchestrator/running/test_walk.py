@@ -11,13 +11,17 @@ from budgets.events import (
     Decided,
     Event,
     Fired,
+    GenerationTold,
     PanelAsked,
     Reserved,
     Settled,
     Status,
     Withdrawn,
 )
+from budgets.ledger.writer import Clock
+from budgets.rules.triggers import judge
 from budgets.state import RunState
+from budgets.terms import Window
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from orchestrator.capacity.pace import Freely
@@ -33,6 +37,7 @@ from orchestrator.running.checking import Checking
 from orchestrator.running.run import Run
 from orchestrator.running.searching import Searching
 from orchestrator.running.session import Session, system_clock
+from orchestrator.simulation.clock import SimulatedClock
 from orchestrator.simulation.session import Person
 from orchestrator.verification.verify import verify
 from tests.ledgers import cut, events_of, every
@@ -66,6 +71,7 @@ def search(
     observe: Watch = lambda state, event: None,
     look: Callable[[Run], None] = lambda run: None,
     overrides: Sequence[tuple[str, str]] = (),
+    clock: Clock | None = None,
     settings: dict[str, Any] | None = None,
     **request: Any,
 ) -> Result:
@@ -74,7 +80,8 @@ def search(
     request = {"phase": "phase1", "tier": "min", "population": 8, **request}
     seconds = request.pop("assumed_seconds", 1.0)
     stops = stop or Person()
-    session = Session(root, engine, observe, lambda text: None, stop=stops, look=look)
+    own = clock or system_clock()
+    session = Session(root, engine, observe, lambda text: None, own, stop=stops, look=look)
     with session:
         asked = Request(objective=objective, **request)
         return Searching(asked, engine.slots(), seconds, overrides).carry_out(session)
@@ -116,6 +123,50 @@ def test_the_second_signal_ends_what_is_in_flight_and_settles_it_at_once(
     search(tmp_path / "run")
     assert found(result.directory)["generations"] == found(whole.directory)["generations"]
     assert verify(result.directory).divergence is None
+
+
+def test_a_run_that_is_interrupted_while_an_attempt_waits_for_room_under_a_cap_is_not_over(
+    tmp_path: Path,
+) -> None:
+    stop = Person()
+
+    def insist(state: RunState, event: Event) -> None:
+        if isinstance(event, Reserved):
+            stop.requested = stop.now = True
+
+    room_for_one: dict[str, Any] = {
+        "limit_seconds": 10.0,
+        "max_device_hours": 30 / 3600,
+        "assumed_seconds": 0.001,
+    }
+    result = search(tmp_path, stop=stop, observe=insist, **room_for_one)
+
+    assert (result.verdict.decision, result.verdict.reason) == ("continue", "interrupted")
+    assert not every(Fired, result.directory)
+
+
+def test_the_second_signal_ends_what_fills_slots_while_a_stop_waits_for_it(tmp_path: Path) -> None:
+    stop = Person()
+
+    def insist(state: RunState, event: Event) -> None:
+        if isinstance(event, GenerationTold) and event.generation == 1:
+            stop.requested = stop.now = True
+
+    impatient = {
+        **CONFIRMED,
+        "thresholds": {
+            **CONFIRMED["thresholds"],
+            "patience_generations": 1,
+            "patience_improve": 0.99,
+        },
+        "max_evals": 12,
+    }
+    result = search(tmp_path, stop=stop, observe=insist, **impatient)
+
+    assert (result.verdict.decision, result.verdict.reason) == ("continue", "interrupted")
+    ends = every(Settled, result.directory)
+    assert (ends[-1].panel, ends[-1].status) == ("reference", Status.CANCELLED)
+    assert [t.rule for t in judge(result.state).triggers] == ["patience"]
 
 
 # What is on record
@@ -284,6 +335,23 @@ def test_nothing_of_a_run_that_is_over_is_overridden(tmp_path: Path) -> None:
         search(tmp_path, overrides=[("crash_rate", "another reason")], **fragile)
     again = search(tmp_path, overrides=known, **fragile)
     assert again.verdict.decision == over.verdict.decision == "done"
+
+
+def test_a_deadline_that_passes_in_mid_generation_ends_a_search_that_found_something(
+    tmp_path: Path,
+) -> None:
+    clock, one = SimulatedClock(), Engine(kind="inline", workers=1)
+
+    def pass_it(state: RunState, event: Event) -> None:
+        if isinstance(event, Settled) and len(state.told) == 1 and event.panel is None:
+            clock.advance_to(7200.0)
+
+    window = Window(hours=1.0, margin_seconds=30.0)
+    result = search(tmp_path, one, observe=pass_it, clock=clock.clock, window=window, **CONFIRMED)
+
+    assert result.verdict.decision == "stop"
+    assert len(result.state.told) == 1
+    assert {fired.rule for fired in every(Fired, result.directory)} == {"budget"}
 
 
 def test_a_stop_under_caps_that_were_raised_too_little_is_on_record_again(tmp_path: Path) -> None:
