@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -111,24 +112,39 @@ class Session:
         self._prepare(directory, objective, plan)
         with Ledger(directory, self.clock, self.storage) as ledger:
             run = self._opened(directory, ledger, plan)
-            proposes = proposer(run.state)  # a search that diverges is refused before it writes
-            self._take_up(directory, run, slots, overrides)
-            verdict, paces = judge_on_record(run), self._paces.of(run, slots, pace)
-            if verdict.decision == "continue":
-                executor = self._started(slots, objective, plan.run_id)
-                is_beside = plan.search is not None or plan.proxy is not None
-                panels = Confirming(plan) if is_beside else None
-                verdict = Walk(
-                    run, proposes, panels, executor, self.stop, self._closed, paces, self.look
-                ).to_its_end()
-            if self.stop.now:  # what was in flight is killed here, so it can be settled
-                self._end_executor()
-                settle_abandoned(run)
-            paces.look(run.state)
-            conclude(run, verdict)
-            artifacts.write_run(directory, run.state)
-            self._followers.release()
-            return self._kept(Result(directory, run.state, verdict))
+            if run.state.concluded is None:
+                proposes = proposer(run.state)  # a search that diverges is refused before it writes
+                self._take_up(directory, run, slots, overrides)
+                start = partial(self._started, slots, objective, plan.run_id)
+                paced = self._paces.of(run, slots, pace)
+                return self._kept(self._walked(run, plan, start, proposes, paced))
+        # another process has concluded it since
+        return self.carry_out(directory, plan, slots, proposer, overrides, pace=pace)
+
+    def _walked(
+        self,
+        run: Run,
+        plan: Plan,
+        start: Callable[[], Executor],
+        proposes: Proposer,
+        pace: Pace,
+    ) -> Result:
+        """What came of the run, as far as it goes now."""
+        verdict = judge_on_record(run)
+        if verdict.decision == "continue":
+            is_beside = plan.search is not None or plan.proxy is not None
+            panels = Confirming(plan) if is_beside else None
+            verdict = Walk(
+                run, proposes, panels, start(), self.stop, self._closed, pace, self.look
+            ).to_its_end()
+        if self.stop.now:  # what was in flight is killed here, so it can be settled
+            self._end_executor()
+            settle_abandoned(run)
+        pace.look(run.state)
+        conclude(run, verdict)
+        artifacts.write_run(run.directory, run.state)
+        self._followers.release()
+        return Result(run.directory, run.state, verdict)
 
     def _finish_off(self, directory: Path, state: RunState) -> None:
         """Do what the process that concluded the run may have died before."""

@@ -586,3 +586,20 @@ def test_what_was_mended_in_a_ledger_is_said(
     run_search(root, **NOISY, say=said.append)
 
     assert len([line for line in said if line.startswith(f"{run / LEDGER}: ")]) == 1
+
+
+def test_a_run_that_another_process_concluded_meanwhile_is_over_and_no_error(
+    tmp_path: Path, run_search: RunSearch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare, results = Session._prepare, list[Result]()
+
+    def overtaken(self: Session, *what: Any) -> None:
+        monkeypatch.undo()
+        results.append(run_search(tmp_path, assumed_seconds=1.0))
+        prepare(self, *what)
+
+    monkeypatch.setattr(Session, "_prepare", overtaken)  # between its look and its lock
+    late = run_search(tmp_path, assumed_seconds=1.0)
+
+    assert late.verdict == results[0].verdict
+    assert late.state.head == results[0].state.head
