@@ -5,6 +5,7 @@ from statistics import median
 from budgets.causes import is_lost
 from budgets.events import Settled, Status
 from budgets.proxy.certificate import seconds, seconds_when_short
+from budgets.rules.apart import beyond, luck, remedy, told_apart
 from budgets.rules.nan import nan_candidates, sustained_nan
 from budgets.rules.table import (
     BASELINE_FAILED,
@@ -14,6 +15,7 @@ from budgets.rules.table import (
     SETUP_FAILED,
     TOO_FEW_HEALTHY,
     Reading,
+    counted_in,
     name_of,
     place_of,
 )
@@ -29,20 +31,33 @@ def crash_rate(state: RunState, generation: Generation) -> Reading:
     """
     limits = state.plan.thresholds
     counted = _failures(state, generation)
-    failed, planned = len(counted), len(generation.points) * len(generation.seeds)
-    rate = failed / planned
+    failed = len(counted)
+    said, share, rate = counted_in(generation, failed)
     fires = rate > limits.crash_rate_pause and failed >= limits.crash_count_pause
     least = "" if fires else f", {limits.crash_count_pause} at least"
-    evidence = (
-        f"{failed} of {planned} evaluations of generation {generation.number} failed "
-        f"({rate:.1%}, limit {limits.crash_rate_pause:.0%}{least})"
-    )
+    evidence = f"{said} failed ({share}, limit {limits.crash_rate_pause:.0%}{least})"
     if causes := sorted({f"{r.status} ({r.cause})" for r in counted}):
         evidence += f": {'; '.join(causes[:3])}"
+    if fires:
+        evidence += _where(state, generation, counted)
     if spared := len(generation.failed) - failed:
         evidence += f"; {spared} more that are NaN do not count here"
     limit = limits.crash_rate_pause
     return CRASH_RATE.reads(generation.number, rate, limit, evidence, fires=fires)
+
+
+def _where(state: RunState, generation: Generation, failed: list[Settled]) -> str:
+    """Beyond which value of one knob all of them lie, and nothing that is healthy."""
+    plan, failing = state.plan, {r.candidate for r in failed}
+    healthy = {r.candidate for r in generation.results()} - {r.candidate for r in generation.failed}
+    points = ([generation.points[c] for c in some] for some in (failing, healthy))
+    found = told_apart(*points)
+    if found is None or found.distance < 1:
+        return ""
+    return (
+        f"; all of them lie {beyond(plan, found)}, nothing healthy does"
+        f"{luck(found, len(generation.points[0]))}{remedy(plan, found)}"
+    )
 
 
 def _failures(state: RunState, generation: Generation) -> list[Settled]:
