@@ -74,10 +74,10 @@ def luck(found: Apart, knobs: int) -> str:
 
 def beyond(plan: Plan, found: Apart) -> str:
     """`above rate = 0.03 (0.71 of its range)`."""
-    share, value = f"{found.cut:.2f} of its range", value_at(_knob(plan, found.place), found.cut)
+    name, value = knob_name(plan, found.place), value_at(_knob(plan, found.place), found.cut)
     if value is None:
-        return f"{found.side} {share}"
-    return f"{found.side} {knob_name(plan, found.place)} = {number(value, 3)} ({share})"
+        return f"{found.side} {found.cut:.2f} of {name}'s range"
+    return f"{found.side} {name} = {number(value, 3)} ({found.cut:.2f} of its range)"
 
 
 def remedy(plan: Plan, found: Apart) -> str:

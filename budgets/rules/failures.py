@@ -47,16 +47,19 @@ def crash_rate(state: RunState, generation: Generation) -> Reading:
 
 
 def _where(state: RunState, generation: Generation, failed: list[Settled]) -> str:
-    """Beyond which value of one knob all of them lie, and nothing that is healthy."""
+    """Beyond which value of one knob all of them lie, and nothing healthy.
+
+    Empty where luck alone would show as much every other time.
+    """
     plan, failing = state.plan, {r.candidate for r in failed}
     healthy = {r.candidate for r in generation.results()} - {r.candidate for r in generation.failed}
     points = ([generation.points[c] for c in some] for some in (failing, healthy))
-    found = told_apart(*points)
-    if found is None or found.distance < 1:
+    found, knobs = told_apart(*points), len(generation.points[0])
+    if found is None or found.distance < 1 or found.chance(knobs) > 0.5:
         return ""
     return (
         f"; all of them lie {beyond(plan, found)}, nothing healthy does"
-        f"{luck(found, len(generation.points[0]))}{remedy(plan, found)}"
+        f"{luck(found, knobs)}{remedy(plan, found)}"
     )
 
 

@@ -92,10 +92,49 @@ def test_a_stop_gives_its_reason(make_story: "MakeStory") -> None:
     report = budget_report(story.state)
     assert report.decision == "stop"
     assert report.sentence == (
-        "Stopped: generation 0 is expected to need 0.005 device-hours (its last attempt's whole "
-        "limit included), 0.001 are free (--max-device-hours). To allow more: python -m "
-        "orchestrator amend small, with the cap and a --reason; then repeat the command."
+        "Stopped: generation 0 is expected to need 18 s of device time (its last attempt's whole "
+        "limit included), 3.6 s are free (--max-device-hours). To allow more: python -m "
+        'orchestrator amend small --max-device-hours 0.005 --reason "..." (that much at least); '
+        "then repeat the command."
     )
+
+
+SCRIPT = {"name": "python:train:f", "settings": {"code": "0" * 64}}
+
+
+def test_a_pause_of_a_script_says_that_a_corrected_one_is_another_plan(
+    make_story: "MakeStory",
+) -> None:
+    story = make_story(objective=SCRIPT)
+    story.score(Status.ERROR, Status.ERROR, 1.0, 1.0)
+    assert budget_report(story.state).sentence.endswith(
+        ". Look into it. A corrected script is another plan: begin it with --fork-run, or --run-id "
+        "NAME. To go on all the same, repeat the command with --override crash_rate "
+        '--reason "..."'
+    )
+
+
+@pytest.mark.parametrize("status", [Status.ERROR, Status.NAN])
+def test_a_calibration_of_failures_alone_offers_no_override(
+    make_story: "MakeStory", status: Status
+) -> None:
+    story = calibrating(make_story, 3)
+    story.evaluate(0, status, seed=1)
+    story.evaluate(0, status, seed=2)
+    sentence = budget_report(story.state).sentence
+    assert sentence.startswith("Paused: ")
+    assert "--override" not in sentence
+    assert sentence.endswith(
+        ". Look into it. Mend it and repeat the command: what is changed is calibrated anew; after "
+        'a change outside it: python -m orchestrator calibrate --again --reason "...".'
+    )
+
+
+def test_a_calibration_with_a_score_may_go_on(make_story: "MakeStory") -> None:
+    story = calibrating(make_story, 3)
+    for seed, score in enumerate((Status.ERROR, Status.ERROR, 1.0), start=1):
+        story.evaluate(0, score, seed=seed)
+    assert "--override crash_rate" in budget_report(story.state).sentence
 
 
 def test_a_calibration_counts_its_healthy_evaluations_only(make_story: "MakeStory") -> None:

@@ -226,7 +226,7 @@ def test_the_evidence_names_candidates_places_and_what_they_share(make_story: "M
         "limit 10%): candidates 0 (1.0 from the mean), 1 (1.2 from the mean), 2 (1.5 from the "
         "mean) and 3 (1.8 from the mean); explained: 4 (3.0 from the mean, tau near its high "
         "end). rate tells them from the healthy ones best (so few that it may be luck): 5 of 5 NaN "
-        "candidates and 0 of 3 healthy ones lie above 0.71 of its range"
+        "candidates and 0 of 3 healthy ones lie above 0.71 of rate's range"
     )
 
 

@@ -165,7 +165,7 @@ def test_a_paused_run_names_the_rule_and_the_way_on() -> None:
     assert found.title == "Paused by rule crash_rate"
     assert found.mood == "trouble"
     assert found.sentence.startswith("All 3 evaluations that ran failed (8 planned), for example: ")
-    assert "3 of 4 evaluations of generation 0 failed" in found.meaning
+    assert "3 of 3 evaluations of generation 0 so far failed" in found.meaning
     assert "rule crash_rate looks at how many evaluations of a generation fail" in found.meaning
     assert found.found == "Nothing: none of 3 evaluations has a score."
     assert found.sure.startswith("There is nothing to be sure of")
@@ -200,7 +200,7 @@ def test_a_run_that_its_window_or_a_cap_stops_is_told_which_to_raise() -> None:
     assert found.title == "Stopped by rule budget"
     assert "--max-device-hours" in found.sentence
     assert found.commands[0] == (
-        'python -m orchestrator amend small --max-device-hours MORE --reason "WHY"'
+        'python -m orchestrator amend small --max-device-hours 0.00723 --reason "WHY"'
     )
 
 
