@@ -64,8 +64,8 @@ def corrected(state: RunState, verdict: Verdict) -> str:
         return ""
     if is_baseline_broken(state):
         return (
-            "Mend it and repeat the command: what is changed is calibrated anew; after a change "
-            f'outside it: {PROGRAM} calibrate --again --reason "..."'
+            "Mend it and repeat the command: a changed script or setting is calibrated anew; if "
+            f'something else was wrong: {PROGRAM} calibrate --again --reason "..."'
         )
     if "code" not in state.plan.objective.get("settings", {}):
         return ""
@@ -83,9 +83,11 @@ def is_baseline_broken(state: RunState) -> bool:
 
 def _way_on(state: RunState, verdict: Verdict) -> str:
     anew = corrected(state, verdict)
+    if anew and is_baseline_broken(state):
+        return f" {anew}."
     said = f" Look into it. {anew}." if anew else ""
     rules = [t.rule for t in verdict.triggers if t.overridable]
-    if not rules or (anew and is_baseline_broken(state)):
+    if not rules:
         return said
     options = " ".join(f"--override {rule}" for rule in rules)
     way = f'o go on all the same, repeat the command with {options} --reason "..."'

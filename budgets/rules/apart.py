@@ -1,10 +1,12 @@
 """What tells points that fail from healthy ones: one cut through the range of one knob."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from itertools import groupby, pairwise
 from math import exp, tanh
 from typing import Any, NamedTuple
 
+from budgets.events import Status
+from budgets.state import Generation, RunState
 from budgets.terms import Plan
 from budgets.words import number
 
@@ -59,6 +61,26 @@ def _cuts(place: int, nans: Sequence[Point], healthy: Sequence[Point]) -> Iterat
             cut = (value + following) / 2
             yield Apart(place, "below", cut, nans_below, n, healthy_below, m)
             yield Apart(place, "above", cut, n - nans_below, n, m - healthy_below, m)
+
+
+def latest_points(
+    state: RunState, generation: Generation, failing: Container[Status]
+) -> tuple[list[Point], list[Point]]:
+    """Of candidates with such a result, and of those with nothing but healthy ones so far.
+
+    In that generation and those before it that `nan_generations_pause` looks at.
+    """
+    bad, good = [], []
+    first = generation.number + 1 - state.plan.thresholds.nan_generations_pause
+    for each in range(max(0, first), generation.number + 1):
+        own = state.generation(each)
+        for candidate, results in groupby(own.results(), key=lambda r: r.candidate):
+            statuses = {r.status for r in results}
+            if any(status in failing for status in statuses):
+                bad.append(own.points[candidate])
+            elif statuses == {Status.OK}:
+                good.append(own.points[candidate])
+    return bad, good
 
 
 def knob_name(plan: Plan, place: int) -> str:

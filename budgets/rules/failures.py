@@ -5,7 +5,7 @@ from statistics import median
 from budgets.causes import is_lost
 from budgets.events import Settled, Status
 from budgets.proxy.certificate import seconds, seconds_when_short
-from budgets.rules.apart import beyond, luck, remedy, told_apart
+from budgets.rules.apart import beyond, latest_points, luck, remedy, told_apart
 from budgets.rules.nan import nan_candidates, sustained_nan
 from budgets.rules.table import (
     BASELINE_FAILED,
@@ -39,27 +39,25 @@ def crash_rate(state: RunState, generation: Generation) -> Reading:
     if causes := sorted({f"{r.status} ({r.cause})" for r in counted}):
         evidence += f": {'; '.join(causes[:3])}"
     if fires:
-        evidence += _where(state, generation, counted)
+        evidence += _where(state, generation)
     if spared := len(generation.failed) - failed:
         evidence += f"; {spared} more that are NaN do not count here"
     limit = limits.crash_rate_pause
     return CRASH_RATE.reads(generation.number, rate, limit, evidence, fires=fires)
 
 
-def _where(state: RunState, generation: Generation, failed: list[Settled]) -> str:
-    """Beyond which value of one knob all of them lie, and nothing healthy.
+def _where(state: RunState, generation: Generation) -> str:
+    """Beyond which value of one knob all lie that failed lately, and nothing healthy.
 
     Empty where luck alone would show as much every other time.
     """
-    plan, failing = state.plan, {r.candidate for r in failed}
-    healthy = {r.candidate for r in generation.results()} - {r.candidate for r in generation.failed}
-    points = ([generation.points[c] for c in some] for some in (failing, healthy))
-    found, knobs = told_apart(*points), len(generation.points[0])
+    found = told_apart(*latest_points(state, generation, set(Status) - {Status.OK}))
+    knobs = len(generation.points[0])
     if found is None or found.distance < 1 or found.chance(knobs) > 0.5:
         return ""
     return (
-        f"; all of them lie {beyond(plan, found)}, nothing healthy does"
-        f"{luck(found, knobs)}{remedy(plan, found)}"
+        f"; all that fail lie {beyond(state.plan, found)}, nothing healthy does"
+        f"{luck(found, knobs)}{remedy(state.plan, found)}"
     )
 
 

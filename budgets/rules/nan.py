@@ -5,13 +5,13 @@ or where it is an outlier of the distribution it was drawn from. NaNs there are 
 the search learns to avoid them. NaNs elsewhere are a defect, or a region that nobody knew of.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from math import sqrt
 
 from budgets.events import Status
-from budgets.rules.apart import Point, beyond, knob_name, luck, remedy, told_apart
+from budgets.rules.apart import Point, beyond, knob_name, latest_points, luck, remedy, told_apart
 from budgets.rules.table import SUSTAINED_NAN, Reading, counted_in
 from budgets.state import Generation, RunState
 from budgets.terms import Plan
@@ -129,9 +129,7 @@ def _details(state: RunState, generation: Generation, nans: Sequence[NanCandidat
     text = f": candidates {listed((n for n in nans if not n.is_explained), NAMED + 1)}"
     if explained := [n for n in nans if n.is_explained]:
         text += f"; explained: {listed(explained, NAMED + 1)}"
-    limit = state.plan.thresholds.nan_generations_pause
-    latest = range(max(0, generation.number + 1 - limit), generation.number + 1)
-    found = told_apart(*_points(state.generation(number) for number in latest))
+    found = told_apart(*latest_points(state, generation, {Status.NAN}))
     if found is None:
         return text
     return (
@@ -140,17 +138,3 @@ def _details(state: RunState, generation: Generation, nans: Sequence[NanCandidat
         f"candidates and {found.healthy} of {found.all_healthy} healthy ones lie "
         f"{beyond(state.plan, found)}{remedy(state.plan, found)}"
     )
-
-
-def _points(generations: Iterable[Generation]) -> tuple[list[Point], list[Point]]:
-    """Of candidates with a NaN, and of those with nothing but healthy results so far."""
-    nans, healthy = [], []
-    for generation in generations:
-        by_candidate = groupby(generation.results(), key=lambda r: r.candidate)
-        for candidate, results in by_candidate:
-            statuses = {r.status for r in results}
-            if Status.NAN in statuses:
-                nans.append(generation.points[candidate])
-            elif statuses == {Status.OK}:
-                healthy.append(generation.points[candidate])
-    return nans, healthy

@@ -125,8 +125,8 @@ def test_a_calibration_of_failures_alone_offers_no_override(
     assert sentence.startswith("Paused: ")
     assert "--override" not in sentence
     assert sentence.endswith(
-        ". Look into it. Mend it and repeat the command: what is changed is calibrated anew; after "
-        'a change outside it: python -m orchestrator calibrate --again --reason "...".'
+        ". Mend it and repeat the command: a changed script or setting is calibrated anew; if "
+        'something else was wrong: python -m orchestrator calibrate --again --reason "...".'
     )
 
 
