@@ -175,6 +175,25 @@ def test_a_paused_run_names_the_rule_and_the_way_on() -> None:
     assert "--override crash_rate --reason" in found.commands[1]
 
 
+def test_a_paused_script_is_told_that_a_corrected_one_is_another_plan() -> None:
+    script = {"name": "python:train:f", "settings": {"code": "0" * 64}}
+    story = Story(small_plan(space={"knobs": KNOBS}, objective=script))
+    story.score(Status.ERROR, Status.ERROR, 1.0, 1.1)
+    assert "A corrected script is another plan: begin it with --fork-run" in asked(story).otherwise
+
+
+def test_a_calibration_of_failures_alone_is_to_be_mended() -> None:
+    shape = Envelope(population=1, generations=1, seeds_per_candidate=3)
+    alone = {"phase": "calibration", "tier": None, "search": None, "calibration": None}
+    story = Story(small_plan(space={"knobs": KNOBS}, resolved=shape, **alone))
+    story.ask(seeds=(1, 2, 3))
+    for seed in (1, 2, 3):
+        story.evaluate(0, Status.ERROR, seed=seed)
+    found = asked(story)
+    assert "Mend it and repeat the command" in found.next
+    assert not any("--override" in line for line in found.commands)
+
+
 def test_a_run_that_cannot_go_on_says_so() -> None:
     story = Story(small_plan(space={"knobs": KNOBS}))
     story.ask()
