@@ -85,8 +85,7 @@ def latest_points(
 
 def knob_name(plan: Plan, place: int) -> str:
     """What people call it."""
-    knobs = plan.space.get("knobs", ())
-    return str(knobs[place]["name"]) if place < len(knobs) else f"knob {place}"
+    return str(_knob(plan, place).get("name", f"knob {place}"))
 
 
 def luck(found: Apart, knobs: int) -> str:
