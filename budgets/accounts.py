@@ -17,6 +17,7 @@ from math import floor, inf
 from typing import NamedTuple
 
 from budgets.terms import Caps
+from budgets.words import against
 
 MS_PER_HOUR = 3_600_000
 
@@ -43,9 +44,10 @@ class Refusal(NamedTuple):
     flag: str
 
     def __str__(self) -> str:
+        needed, free = against(self.needed, max(self.free, 0), self.unit)
         return (
-            f"{self.currency}: an attempt must be able to use {self.needed:.4g} {self.unit}, "
-            f"{max(self.free, 0):.4g} {self.unit} are free ({self.flag})"
+            f"{self.currency}: an attempt must be able to use {needed}, {free} are free "
+            f"({self.flag})"
         )
 
 

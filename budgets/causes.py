@@ -39,6 +39,7 @@ _MEMORY = Cause("configuration", "out of memory")
 _SHARED_MEMORY = Cause("ambiguous", "out of memory that others use too")
 _ASSERTION = Cause("configuration", "an assertion failed on the device")
 _RAISED = Cause("configuration", "an exception")
+_USAGE = Cause("configuration", "the program does not take these arguments")
 _NO_ANSWER = Cause("configuration", "no result was left")
 _FAULT = Cause("ambiguous", "a fault on the device")
 _NCCL = Cause("ambiguous", "devices could not talk to each other")
@@ -50,6 +51,15 @@ _EXIT = Cause("ambiguous", "ended without a word")
 
 _SAYS_SETUP = (r"^setuperror\b", _SETUP)
 """First of all, whatever else it says: it names what it found missing, a device perhaps."""
+
+_SAYS_USAGE = (
+    r"^exited with status \d+: .*(unrecognized arguments|arguments are required|invalid choice"
+    r"|error: (ambiguous option|argument )|no such (option|command)|missing (option|argument)"
+    r"|invalid value for|requires an argument|unexpected extra argument"
+    r"|flags parsing error|unknown command line flag)",
+    _USAGE,
+)
+"""As argparse, click and absl refuse a command line: on every device alike."""
 
 _MACHINE: tuple[tuple[str, Cause], ...] = (
     (r"uncorrectable (ecc|nvlink)|\becc error|\bxid\b|fallen off the bus", _DEVICE),
@@ -84,7 +94,7 @@ _RULES: dict[Status, tuple[tuple[str, Cause], ...]] = {
     Status.NAN: (("", _NAN),),
     Status.OOM: ((_OTHERS_USE, _SHARED_MEMORY), ("", _MEMORY)),
     Status.TIMEOUT: ((r"^stalled", _STALLED), ("", _SLOW)),
-    Status.ERROR: (_SAYS_SETUP, *_MACHINE, *_NOT_DECIDED, ("", _RAISED)),
+    Status.ERROR: (_SAYS_SETUP, _SAYS_USAGE, *_MACHINE, *_NOT_DECIDED, ("", _RAISED)),
     Status.LOST: (_SAYS_SETUP, *_MACHINE, (r"disk is full", _NO_ROOM), ("", _LOST)),
     Status.CANCELLED: (("", _CANCELLED),),
 }

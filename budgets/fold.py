@@ -403,15 +403,15 @@ def _amended(state: RunState, event: Amended, at_ms: int) -> None:
     if event.generations < state.asked:
         begun = counted(state.asked, "generation")
         raise ValueError(f"{begun} are begun, and these caps pay for {event.generations} alone")
+    is_over = state.concluded is not None or state.decided is not None
+    if is_over and (state.panel("finalists") or event.generations <= state.finished):
+        raise ValueError("the run is concluded, and this gives it nothing more to do")
     resolved = state.plan.resolved
     if state.panel("finalists") is not None and event.generations != resolved.generations:
         raise ValueError(
             "the search is over, what it found is being compared with the baseline: its "
             f"{resolved.generations} generations stay, the other caps can change"
         )
-    is_over = state.concluded is not None or state.decided is not None
-    if is_over and (state.panel("finalists") or event.generations <= state.finished):
-        raise ValueError("the run is concluded, and this gives it nothing more to do")
     resolved = resolved.model_copy(update={"generations": event.generations})
     if resolved.evaluations > event.caps.evaluations:
         raise ValueError(

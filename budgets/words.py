@@ -1,11 +1,18 @@
 """Numbers, times, sizes and lists as people read them."""
 
 from collections.abc import Iterable, Sequence
+from math import ceil, floor, log10
 
 
 def number(value: float | None, digits: int = 5, none: str = "-") -> str:
     """`3.1385`: a score's five digits unless others are asked for."""
     return none if value is None else f"{value:.{digits}g}"
+
+
+def rounded_up(value: float, digits: int = 3) -> str:
+    """`0.0485` of 0.04841: never less than it is."""
+    step = 10.0 ** (floor(log10(value)) + 1 - digits)
+    return f"{ceil(value / step - 1e-9) * step:.{max(digits, 1 + floor(log10(value)))}g}"
 
 
 def figure(value: float) -> str:
@@ -33,6 +40,16 @@ def precise_duration(seconds: float) -> str:
     if 0 < seconds < 0.1:
         return f"{seconds:.2g} s"
     return f"{seconds:.1f} s" if 0 < seconds < 9.95 else duration(seconds)
+
+
+def against(need: float, free: float, unit: str) -> tuple[str, str]:
+    """What is needed and what is free, told apart: `18 s of device time`, `3.6 s`."""
+    if unit not in ("hours", "device-hours"):
+        return f"{need:.4g} {unit}", f"{free:.4g} {unit}"
+    words = [precise_duration(3600 * hours) for hours in (need, free)]
+    if words[0] == words[1]:
+        words = [f"{3600 * hours:.6g} s" for hours in (need, free)]
+    return words[0] + " of device time" * (unit == "device-hours"), words[1]
 
 
 def about(seconds: float) -> str:

@@ -20,6 +20,7 @@ from budgets.report.usage import idle_hours, slot_hours, wasted_hours
 from budgets.rules.triggers import Verdict, verdict_of
 from budgets.state import Generation, RunState
 from budgets.statistics.totals import total
+from budgets.terms import Caps
 from budgets.verdict.finalists import stood_for
 from budgets.verdict.findings import Findings, findings
 
@@ -197,11 +198,24 @@ def budget_report(state: RunState, verdict: Verdict | None = None) -> BudgetRepo
 
 def in_words(event: Amended) -> str:
     """The caps that an amendment leaves in force."""
-    caps = event.caps.model_dump(mode="json", exclude={"window"}, exclude_none=True)
-    said = [f"{name.replace('_', ' ')} {value:g}" for name, value in caps.items()]
-    if (window := event.caps.window) is not None:
-        said.append(f"window {window.until or f'{window.hours} hours'}")
+    said = [f"{name} {value}" for name, value in _caps(event.caps).items()]
     return f"{event.generations} generations, {', '.join(said)}"
+
+
+def changed(before: Caps, after: Caps) -> str:
+    """`evaluations 120 -> 60, hours no cap -> 9`."""
+    old, new = _caps(before), _caps(after)
+    named = [name for name in new if old.get(name) != new[name]]
+    return ", ".join(f"{name} {old.get(name, 'no cap')} -> {new[name]}" for name in named)
+
+
+def _caps(caps: Caps) -> dict[str, str]:
+    """Those there are, by name."""
+    values = caps.model_dump(mode="json", exclude={"window"}, exclude_none=True)
+    said = {name.replace("_", " "): f"{value:g}" for name, value in values.items()}
+    if (window := caps.window) is not None:
+        said["window"] = f"{window.until or f'{window.hours} hours'}"
+    return said
 
 
 def _deadline(accounts: Accounts) -> datetime | None:

@@ -1,5 +1,6 @@
 """Where a run stands, in one sentence that claims no more than was measured."""
 
+import re
 from typing import assert_never
 
 from budgets.campaign.effects import CampaignReport, campaign_of
@@ -9,10 +10,11 @@ from budgets.plain import PROGRAM
 from budgets.proxy.report import proxy_report
 from budgets.proxy.text import proxy_sentence
 from budgets.report.liveness import liveness
-from budgets.rules.triggers import Verdict
+from budgets.rules.triggers import Trigger, Verdict
 from budgets.state import RunState
 from budgets.verdict.findings import title
 from budgets.verdict.gains import incumbent_gain
+from budgets.words import rounded_up
 
 
 def sentence(state: RunState, verdict: Verdict, campaign: CampaignReport | None = None) -> str:
@@ -24,9 +26,10 @@ def sentence(state: RunState, verdict: Verdict, campaign: CampaignReport | None 
         case "continue":
             return _so_far(state)
         case "pause":
-            return f"Paused: {verdict.reason}.{_way_on(verdict)}"
+            return f"Paused: {verdict.reason}.{_way_on(state, verdict)}"
         case "stop":
-            return f"Stopped: {verdict.reason}.{_way_on(verdict)}{_way_to_more(state, verdict)}"
+            more = _way_to_more(state, verdict)
+            return f"Stopped: {verdict.reason}.{_way_on(state, verdict)}{more}"
         case "done":
             campaign = campaign or campaign_of(state, is_over=True)
             return _finished(state) if campaign is None else campaign_sentence(campaign)
@@ -55,21 +58,69 @@ def _so_far(state: RunState) -> str:
     return f"{done} of {planned} generations finished{ended}, {comparing}."
 
 
-def _way_on(verdict: Verdict) -> str:
+def corrected(state: RunState, verdict: Verdict) -> str:
+    """What becomes of a mended script, where that is what failures ask for."""
+    if all(trigger.rule not in _OF_FAILURES for trigger in verdict.triggers):
+        return ""
+    if is_baseline_broken(state):
+        return (
+            "Mend it and repeat the command: a changed script or setting is calibrated anew; if "
+            f'something else was wrong: {PROGRAM} calibrate --again --reason "..."'
+        )
+    if "code" not in state.plan.objective.get("settings", {}):
+        return ""
+    return "A corrected script is another plan: begin it with --fork-run, or --run-id NAME"
+
+
+_OF_FAILURES = ("crash_rate", "sustained_nan", "too_few_healthy")
+
+
+def is_baseline_broken(state: RunState) -> bool:
+    """Whether a calibration has no score at all: there is nothing to let through."""
+    results = (result for generation in state.generations for result in generation.results())
+    return state.plan.phase == "calibration" and all(result.score is None for result in results)
+
+
+def _way_on(state: RunState, verdict: Verdict) -> str:
+    anew = corrected(state, verdict)
+    if anew and is_baseline_broken(state):
+        return f" {anew}."
+    said = f" Look into it. {anew}." if anew else ""
     rules = [t.rule for t in verdict.triggers if t.overridable]
     if not rules:
-        return ""
+        return said
     options = " ".join(f"--override {rule}" for rule in rules)
-    return f' Look into it; to go on all the same, repeat the command with {options} --reason "..."'
+    way = f'o go on all the same, repeat the command with {options} --reason "..."'
+    return f"{said} T{way}" if said else f" Look into it; t{way}"
 
 
 def _way_to_more(state: RunState, verdict: Verdict) -> str:
-    if all(trigger.rule != "budget" for trigger in verdict.triggers):
+    budget = next((trigger for trigger in verdict.triggers if trigger.rule == "budget"), None)
+    if budget is None:
         return ""
+    more = more_of(state, budget)
+    least = "" if more.endswith("MORE") else " (that much at least)"
     return (
-        f" To allow more: {PROGRAM} amend {state.plan.run_id}, with the cap and a "
-        "--reason; then repeat the command."
+        f' To allow more: {PROGRAM} amend {state.plan.run_id} {more} --reason "..."{least}; then '
+        "repeat the command."
     )
+
+
+_FLAG = re.compile(r"\((--(?:max-[a-z-]+|window))\)")
+
+
+def more_of(state: RunState, trigger: Trigger) -> str:
+    """`--max-hours 0.0485`: the cap that was in the way, and the least that would do."""
+    caps, found = state.plan.caps, _FLAG.search(trigger.evidence)
+    flag = "--max-evals" if found is None else found[1]
+    cap = {
+        "--max-device-hours": caps.device_hours,
+        "--max-hours": caps.hours,
+        "--max-cost": caps.cost,
+    }.get(flag)
+    if cap is None:
+        return f"{flag} MORE"
+    return f"{flag} {rounded_up(cap + trigger.observed - trigger.limit)}"
 
 
 def _finished(state: RunState) -> str:

@@ -5,6 +5,7 @@ from statistics import median
 from budgets.causes import is_lost
 from budgets.events import Settled, Status
 from budgets.proxy.certificate import seconds, seconds_when_short
+from budgets.rules.apart import beyond, latest_points, luck, remedy, told_apart
 from budgets.rules.nan import nan_candidates, sustained_nan
 from budgets.rules.table import (
     BASELINE_FAILED,
@@ -14,6 +15,7 @@ from budgets.rules.table import (
     SETUP_FAILED,
     TOO_FEW_HEALTHY,
     Reading,
+    counted_in,
     name_of,
     place_of,
 )
@@ -29,20 +31,34 @@ def crash_rate(state: RunState, generation: Generation) -> Reading:
     """
     limits = state.plan.thresholds
     counted = _failures(state, generation)
-    failed, planned = len(counted), len(generation.points) * len(generation.seeds)
-    rate = failed / planned
+    failed = len(counted)
+    said, share, rate = counted_in(generation, failed)
     fires = rate > limits.crash_rate_pause and failed >= limits.crash_count_pause
     least = "" if fires else f", {limits.crash_count_pause} at least"
-    evidence = (
-        f"{failed} of {planned} evaluations of generation {generation.number} failed "
-        f"({rate:.1%}, limit {limits.crash_rate_pause:.0%}{least})"
-    )
+    evidence = f"{said} failed ({share}, limit {limits.crash_rate_pause:.0%}{least})"
     if causes := sorted({f"{r.status} ({r.cause})" for r in counted}):
         evidence += f": {'; '.join(causes[:3])}"
+    if fires:
+        evidence += _where(state, generation)
     if spared := len(generation.failed) - failed:
         evidence += f"; {spared} more that are NaN do not count here"
     limit = limits.crash_rate_pause
     return CRASH_RATE.reads(generation.number, rate, limit, evidence, fires=fires)
+
+
+def _where(state: RunState, generation: Generation) -> str:
+    """Beyond which value of one knob all lie that failed lately, and nothing healthy.
+
+    Empty where luck alone would show as much every other time.
+    """
+    found = told_apart(*latest_points(state, generation, set(Status) - {Status.OK}))
+    knobs = len(generation.points[0])
+    if found is None or found.distance < 1 or found.chance(knobs) > 0.5:
+        return ""
+    return (
+        f"; all that fail lie {beyond(state.plan, found)}, nothing healthy does"
+        f"{luck(found, knobs)}{remedy(state.plan, found)}"
+    )
 
 
 def _failures(state: RunState, generation: Generation) -> list[Settled]:

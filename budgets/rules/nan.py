@@ -5,19 +5,17 @@ or where it is an outlier of the distribution it was drawn from. NaNs there are 
 the search learns to avoid them. NaNs elsewhere are a defect, or a region that nobody knew of.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
-from math import exp, sqrt
-from typing import NamedTuple
+from itertools import groupby
+from math import sqrt
 
 from budgets.events import Status
-from budgets.rules.table import SUSTAINED_NAN, Reading
+from budgets.rules.apart import Point, beyond, knob_name, latest_points, luck, remedy, told_apart
+from budgets.rules.table import SUSTAINED_NAN, Reading, counted_in
 from budgets.state import Generation, RunState
 from budgets.terms import Plan
 from budgets.words import listed
-
-Point = tuple[float, ...]
 
 NAMED = 3
 """Candidates that evidence names one by one."""
@@ -61,8 +59,8 @@ def _placed(plan: Plan, generation: Generation, candidate: int, evaluations: int
         candidate,
         evaluations,
         distance,
-        tuple(f"{_knob(plan, i)} near its {end}" for i, end in ends if (i, end) not in common),
-        tuple(f"{_knob(plan, i)} near its {end}" for i, end in ends if (i, end) in common),
+        tuple(f"{knob_name(plan, i)} near its {end}" for i, end in ends if (i, end) not in common),
+        tuple(f"{knob_name(plan, i)} near its {end}" for i, end in ends if (i, end) in common),
         distance is not None and distance > sqrt(len(point)) + limits.far,
     )
 
@@ -71,11 +69,6 @@ def _ends(point: Point, edge: float) -> list[tuple[int, str]]:
     """Which coordinates of a point lie within `edge` of an end, and of which."""
     low = [(i, "low") for i, unit in enumerate(point) if unit <= edge]
     return low + [(i, "high") for i, unit in enumerate(point) if unit >= 1 - edge]
-
-
-def _knob(plan: Plan, place: int) -> str:
-    knobs = plan.space.get("knobs", ())
-    return str(knobs[place]["name"]) if place < len(knobs) else f"knob {place}"
 
 
 def sustained_nan(state: RunState, generation: Generation) -> Reading:
@@ -87,39 +80,31 @@ def sustained_nan(state: RunState, generation: Generation) -> Reading:
     limits, number = state.plan.thresholds, generation.number
     nans = nan_candidates(state.plan, generation)
     unexplained = [n for n in nans if not n.is_explained]
-    count, planned = sum(n.evaluations for n in unexplained), _planned(generation)
-    rate = count / planned
+    count = sum(n.evaluations for n in unexplained)
+    counted, share, rate = counted_in(generation, count)
     running = _running(state, generation)
+    said = f"{counted} are NaN where no extreme region explains it"
     if rate > limits.nan_rate_pause and count >= limits.nan_count_pause:
-        evidence = f"{_counted(count, planned, number)} ({rate:.1%}, limit "
-        evidence += f"{limits.nan_rate_pause:.0%}){_details(state, generation, nans)}"
+        evidence = f"{said} ({share}, limit {limits.nan_rate_pause:.0%})"
+        evidence += _details(state, generation, nans)
+        if state.plan.search is None:
+            seeds = f"{count} of {len(generation.results())} seeds"
+            evidence = f"the baseline itself scores NaN ({seeds}): nothing can be compared with it"
         return SUSTAINED_NAN.reads(number, rate, limits.nan_rate_pause, evidence, fires=True)
     if running >= limits.nan_generations_pause:
         evidence = (
             f"each of the last {running} generations (limit {limits.nan_generations_pause}) has "
-            f"NaNs that no extreme region explains; {_counted(count, planned, number)}"
-            f"{_details(state, generation, nans)}"
+            f"NaNs that no extreme region explains; {said}{_details(state, generation, nans)}"
         )
         limit = limits.nan_generations_pause
         return SUSTAINED_NAN.reads(number, running, limit, evidence, fires=True)
     explained = sum(n.evaluations for n in nans) - count
     evidence = (
-        f"{_counted(count, planned, number)} ({rate:.1%}, limit {limits.nan_rate_pause:.0%}, "
+        f"{said} ({share}, limit {limits.nan_rate_pause:.0%}, "
         f"{limits.nan_count_pause} at least), in {running} of as many generations running (limit "
         f"{limits.nan_generations_pause}); {explained} more NaNs lie in an extreme region"
     )
     return SUSTAINED_NAN.reads(number, rate, limits.nan_rate_pause, evidence, fires=False)
-
-
-def _planned(generation: Generation) -> int:
-    return len(generation.points) * len(generation.seeds)
-
-
-def _counted(count: int, planned: int, number: int) -> str:
-    return (
-        f"{count} of {planned} evaluations of generation {number} are NaN where no extreme region "
-        "explains it"
-    )
 
 
 def _running(state: RunState, generation: Generation) -> int:
@@ -144,78 +129,12 @@ def _details(state: RunState, generation: Generation, nans: Sequence[NanCandidat
     text = f": candidates {listed((n for n in nans if not n.is_explained), NAMED + 1)}"
     if explained := [n for n in nans if n.is_explained]:
         text += f"; explained: {listed(explained, NAMED + 1)}"
-    limit = state.plan.thresholds.nan_generations_pause
-    latest = range(max(0, generation.number + 1 - limit), generation.number + 1)
-    found = told_apart(*_points(state.generation(number) for number in latest))
+    found = told_apart(*latest_points(state, generation, {Status.NAN}))
     if found is None:
         return text
-    luck = " (so few that it may be luck)" if found.chance(len(generation.points[0])) > 0.05 else ""
     return (
-        f"{text}. {_knob(state.plan, found.place)} tells them from the healthy ones best{luck}: "
-        f"{found.nans} of {found.all_nans} NaN candidates and {found.healthy} of "
-        f"{found.all_healthy} healthy ones lie {found.side} {found.cut:.2f} of its range"
+        f"{text}. {knob_name(state.plan, found.place)} tells them from the healthy ones best"
+        f"{luck(found, len(generation.points[0]))}: {found.nans} of {found.all_nans} NaN "
+        f"candidates and {found.healthy} of {found.all_healthy} healthy ones lie "
+        f"{beyond(state.plan, found)}{remedy(state.plan, found)}"
     )
-
-
-def _points(generations: Iterable[Generation]) -> tuple[list[Point], list[Point]]:
-    """Of candidates with a NaN, and of those with nothing but healthy results so far."""
-    nans, healthy = [], []
-    for generation in generations:
-        by_candidate = groupby(generation.results(), key=lambda r: r.candidate)
-        for candidate, results in by_candidate:
-            statuses = {r.status for r in results}
-            if Status.NAN in statuses:
-                nans.append(generation.points[candidate])
-            elif statuses == {Status.OK}:
-                healthy.append(generation.points[candidate])
-    return nans, healthy
-
-
-class Apart(NamedTuple):
-    """A cut through one knob's range, and how many of either kind lie on its side."""
-
-    place: int
-    side: str  # "above" or "below"
-    cut: float
-    nans: int
-    all_nans: int
-    healthy: int
-    all_healthy: int
-
-    @property
-    def distance(self) -> float:
-        """By how much the shares differ, 1 at most."""
-        return self.nans / self.all_nans - self.healthy / self.all_healthy
-
-    def chance(self, knobs: int) -> float:
-        """How often luck alone shows so large a distance in one of so many knobs, at most.
-
-        exp(-2 D^2 n m / (n + m)) for a knob and a side, rather too often for small n and m: N.
-        Smirnov, "On the estimation of the discrepancy between empirical curves of distribution for
-        two independent samples", Bull. Math. Univ. Moscou 2 (1939) 3-14.
-        """
-        size = self.all_nans * self.all_healthy / (self.all_nans + self.all_healthy)
-        return min(1.0, 2 * knobs * exp(-2 * self.distance**2 * size))
-
-
-def told_apart(nans: Sequence[Point], healthy: Sequence[Point]) -> Apart | None:
-    """The cut through a knob that has most of the one and least of the other on its side.
-
-    None without points of both kinds, or where no knob has two values.
-    """
-    if not nans or not healthy:
-        return None
-    cuts = (cut for place in range(len(nans[0])) for cut in _cuts(place, nans, healthy))
-    return max(cuts, key=lambda cut: cut.distance, default=None)
-
-
-def _cuts(place: int, nans: Sequence[Point], healthy: Sequence[Point]) -> Iterator[Apart]:
-    """Every cut between two neighbouring values of a knob, from both sides."""
-    values = sorted([(p[place], True) for p in nans] + [(p[place], False) for p in healthy])
-    n, m, nans_below, healthy_below = len(nans), len(healthy), 0, 0
-    for (value, is_nan), (following, _) in pairwise(values):
-        nans_below, healthy_below = nans_below + is_nan, healthy_below + (not is_nan)
-        if value < following:
-            cut = (value + following) / 2
-            yield Apart(place, "below", cut, nans_below, n, healthy_below, m)
-            yield Apart(place, "above", cut, n - nans_below, n, m - healthy_below, m)

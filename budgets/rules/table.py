@@ -7,7 +7,7 @@ What a rule sees in a run is a `Reading`, whether it fires or not. The rules the
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from budgets.state import Batch, RunState
+from budgets.state import Batch, Generation, RunState
 from budgets.terms import Thresholds
 
 
@@ -225,3 +225,17 @@ def place_of(state: RunState, batch: Batch) -> int:
 def name_of(batch: Batch) -> str:
     """As people read it."""
     return f"generation {batch.number}" if batch.panel is None else f"the {batch.panel} panel"
+
+
+def counted_in(generation: Generation, count: int) -> tuple[str, str, float]:
+    """So many of a generation's evaluations, their share of all it will have, and as a number.
+
+    `2 of 8 evaluations of generation 0`, `25.0%`; before all are over `2 of 3 evaluations of
+    generation 0 so far`, `25.0% of its 8`.
+    """
+    planned, over = len(generation.points) * len(generation.seeds), len(generation.results())
+    share, so_far = f"{count / planned:.1%}", ""
+    if over < planned:
+        share, so_far = f"{share} of its {planned}", " so far"
+    said = f"{count} of {over} evaluations of generation {generation.number}{so_far}"
+    return said, share, count / planned

@@ -37,6 +37,7 @@ from budgets.rules.progress import patience
 from budgets.rules.table import BUDGET, HOLDING_UP, Reading, name_of, place_of
 from budgets.state import Batch, RunState
 from budgets.terms import Calibration
+from budgets.words import against, precise_duration
 
 Decision = Literal["continue", "pause", "stop", "done"]
 
@@ -182,9 +183,10 @@ def unaffordable(state: RunState) -> Trigger | None:
     )
     for unit, need, free, flag in checks:
         if free is not None and need > free:
+            needs, left = against(need, max(free, 0.0), unit)
             evidence = (
-                f"generation {state.asked} is expected to need {need:.4g} {unit} "
-                f"({_included(apart)}), {max(free, 0.0):.4g} are free ({flag})"
+                f"generation {state.asked} is expected to need {needs} ({_included(apart)}), "
+                f"{left} are free ({flag})"
             )
             return Trigger("budget", state.asked, "stop", need, free, evidence, overridable=False)
     return None
@@ -247,7 +249,8 @@ def refused(state: RunState, batch: Batch, refusal: Refusal) -> Trigger:
     """The stop that a refused reservation amounts to."""
     evidence, place = f"{name_of(batch)} cannot be finished: {refusal}", place_of(state, batch)
     if batch.panel is None and (verdict := still_for_the_verdict(state)).evaluations:
-        evidence += f", when {verdict.device_hours:.4g} device-hours are left to the verdict"
+        left = precise_duration(3600 * verdict.device_hours)
+        evidence += f", when {left} of device time are left to the verdict"
     return Trigger(
         "budget", place, "stop", refusal.needed, refusal.free, evidence, overridable=False
     )

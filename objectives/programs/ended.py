@@ -15,6 +15,10 @@ OUT_OF_MEMORY = re.compile(
 """As torch, JAX, CUDA, C++, Python and the system say it."""
 
 
+_SAYS_LITTLE = re.compile(r"\W*(?:Pass --helpshort or --helpfull .*)?")
+"""A frame's edge, as rich draws it, and absl's advice: what is wrong stands before them."""
+
+
 class ProgramFailedError(ObjectiveError):
     """The program ended otherwise than with 0."""
 
@@ -29,8 +33,9 @@ class Ended:
 
     @property
     def last_line(self) -> str:
-        """The last line with something on it."""
-        return next((line.strip() for line in reversed(self.tail) if line.strip()), "")
+        """The last line that says something."""
+        said = (line for line in reversed(self.tail) if not _SAYS_LITTLE.fullmatch(line))
+        return next((line.strip(" \t\r\n│") for line in said), "")
 
     def require_success(self) -> None:
         """Raises OutOfMemoryError or ProgramFailedError unless it exited with 0.

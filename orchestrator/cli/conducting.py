@@ -10,9 +10,9 @@ from budgets.plain import command
 from budgets.report.model import budget_report
 from objectives.keeping import keeping
 from orchestrator.cli.terminal import console, print_json
+from orchestrator.cli.told import tell
 from orchestrator.config.asked import Conduct
 from orchestrator.records.recorded import Result
-from orchestrator.running import artifacts
 from orchestrator.running.session import Session
 from orchestrator.running.signals import SignalStop
 from orchestrator.running.walk import Stop
@@ -70,7 +70,7 @@ def finish(
         for line in lines:
             live.say(line)
         if not lines:
-            live.markdown(artifacts.markdown(result.state, result.verdict))
+            tell(result, live.markdown, live.say)
         live.say(f"Files: {result.directory}")
         live.say(f"See it: {command('report', str(result.directory), '--html')}")
     if stop.requested and result.verdict.decision == "continue":

@@ -11,7 +11,7 @@ from budgets.ledger.chain import LEDGER, read
 from budgets.ledger.head import read_mark, records_lost
 from budgets.ledger.storage import unused
 from budgets.plain import printable
-from budgets.report.model import budget_report
+from budgets.report.model import budget_report, changed
 from budgets.words import counted
 from orchestrator.cli.conducting import EXIT_CORRUPT
 from orchestrator.cli.given import for_record, resolved_of
@@ -166,6 +166,8 @@ def amend(
     if as_json:
         print_json({"directory": str(directory), **report.model_dump()})
         return
+    earlier = state.amended[-2] if len(state.amended) > 1 else state.planned
+    print_line(f"{changed(earlier.caps, state.plan.caps)}.")
     planned = counted(state.plan.resolved.generations, "generation")
     print_line(f"{directory}: amended. Planned: {planned}.")
     print_line(report.sentence)

@@ -7,13 +7,15 @@ from typing import Annotated
 from typer import Option
 
 from budgets.plain import printable
+from budgets.rules.triggers import verdict_of
 from orchestrator.campaign.status import Board, find_board
 from orchestrator.charts.forms import Form, can_draw
 from orchestrator.cli.board import collected, draw_board, show_result
 from orchestrator.cli.delivered import deliver
 from orchestrator.cli.options import DEFAULT_ROOT, Json, Root, RunName
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
-from orchestrator.records.recorded import find_run, load_state
+from orchestrator.cli.told import tell
+from orchestrator.records.recorded import Result, find_run, load_state
 from orchestrator.report.campaign_picture import PICTURE
 from orchestrator.report.written import STDOUT, named_file, named_place, own_reports
 from orchestrator.running import artifacts
@@ -87,7 +89,9 @@ def report(
 
         print_json(document(collect(directory)))
     else:
-        print_markdown(artifacts.markdown(load_state(directory)))
+        state = load_state(directory)
+        result = Result(directory, state, verdict_of(state))
+        tell(result, print_markdown, lambda line: print_line(printable(line)))
 
 
 def _form(out: Path | None, *, html: bool, md: bool, is_drawn: bool) -> str | None:

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import sys
+import sysconfig
 import time
 import traceback
 from collections.abc import Callable, Mapping
@@ -22,6 +23,7 @@ from objectives.api import (
     OutOfMemoryError,
     SetupError,
 )
+from objectives.programs.ended import ProgramFailedError
 from objectives.secrets import redacted
 from orchestrator.execution.attempts import MEASUREMENT, METRICS, Report, write_model
 from orchestrator.execution.evaluate import Attempt
@@ -57,7 +59,8 @@ def evaluate(attempt: Attempt, device: str, threads: int) -> Report:
         status, cause = judge(measurement)
         kept = measurement if status is not Status.ERROR else None
     except BaseException as error:  # see the module's first lines
-        traceback.print_exc()
+        if not isinstance(error, ProgramFailedError):  # its own last words are what helps
+            traceback.print_exc()
         status, cause, kept = classify(error), in_one_line(error), None
     return Report(
         attempt_id=attempt.attempt_id,
@@ -93,7 +96,7 @@ def classify(error: BaseException) -> Status:
 
 
 def in_one_line(error: BaseException) -> str:
-    """`Kind: message`, the first line of the message alone, secrets left out.
+    """`Kind: message at train.py:12`, the first line of the message alone, secrets left out.
 
     It is cut where the ledger would grow by it; less of what pauses a run, for it says how to mend.
     CUDA says there what went wrong, and goes on with several lines of advice. Our own kinds go
@@ -106,7 +109,29 @@ def in_one_line(error: BaseException) -> str:
         known = "SetupError" if isinstance(error, SetupError) else name
         said = known + "".join(said.partition(": ")[1:])
     most = MOST_SETUP_CHARACTERS if isinstance(error, SetupError) else MOST_CHARACTERS
-    return redacted(said, os.environ)[:most]
+    where = "" if isinstance(error, ObjectiveError) else _where_raised(error)
+    return redacted(said, os.environ)[: most - len(where)] + where
+
+
+def _where_raised(error: BaseException) -> str:
+    """The innermost line that is the user's: neither ours nor a library's; empty without one."""
+    frames = traceback.walk_tb(error.__traceback__)
+    lines = [(Path(frame.f_code.co_filename), number) for frame, number in frames]
+    own = [(file, number) for file, number in lines if _is_the_users(file)]
+    return f" at {own[-1][0].name}:{own[-1][1]}" if own else ""
+
+
+def _is_the_users(file: Path) -> bool:
+    if not file.is_absolute() or {"site-packages", "dist-packages"} & set(file.parts):
+        return False  # such as <frozen importlib._bootstrap>
+    return not any(map(file.is_relative_to, _NOT_THE_USERS))
+
+
+_HERE = Path(__file__).parents[2]
+_NOT_THE_USERS = (
+    *(_HERE / package for package in ("budgets", "objectives", "orchestrator")),
+    Path(sysconfig.get_path("stdlib")),
+)
 
 
 def heartbeat_into(path: Path) -> Callable[[Mapping[str, float]], None]:

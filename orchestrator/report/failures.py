@@ -17,6 +17,9 @@ LOGS = ("stderr.txt", "stdout.txt")
 MOST_PLACES = 5
 """Directories that a group names; a log is looked for in these."""
 
+MOST_SHOWN = 3
+"""Lines of it on a terminal: what was raised, and where."""
+
 MOST_LINES, MOST_CHARACTERS, MOST_BYTES = 12, 240, 64 << 10
 LONGEST_READ = 2000
 """Characters of a line that are looked at."""
@@ -26,6 +29,22 @@ def failures(directory: Path, state: RunState) -> tuple[FailureGroup, ...]:
     """Attempts that failed alike, the most frequent kind first."""
     ends = state.ends()
     return tuple(_group(directory, cause, own) for cause, own in by_cause(ends))
+
+
+def look_into(directory: Path, state: RunState, *, is_held_up: bool) -> tuple[str, ...]:
+    """Where the output of one that failed lies, and how it ends; nothing where none has.
+
+    Of what holds a run up before others; what was lost or tried again counts only there.
+    """
+    failed = [end for _, own in by_cause(state.ends()) for end in own if end.final or is_held_up]
+    if not failed:
+        return ()
+    failed.sort(key=lambda end: (end == state.setup_failed, end.final, end.generation))
+    places = [f"eval/{attempt_place(end)}" for end in reversed(failed[-MOST_PLACES:])]
+    logs = (_log(directory, place) for place in places)
+    lines, where = next((found for found in logs if found[0]), ((), places[0]))
+    said = [f"  {line}" for line in lines if any(map(str.isalnum, line))]  # no ~~~^^^
+    return (f"Look into it: {directory / where}", *said[-MOST_SHOWN:])
 
 
 def _group(directory: Path, cause: Cause, own: list[Settled]) -> FailureGroup:

@@ -37,16 +37,22 @@ def conclude(run: Run, verdict: Verdict) -> None:
 
 
 def override(run: Run, rule: str, reason: str) -> None:
-    """Let the run go on although `rule` fired; once for each reason, so repeating is harmless.
+    """Let the run go on although `rule` fired; where it fires no longer, repeating is harmless.
 
-    Raises ValueError unless that rule is what holds the run up.
+    Raises ValueError unless that rule is what holds the run up, and where the reason was given for
+    an earlier generation: it lets through only what somebody had looked at.
     """
-    if any(o.rule == rule and o.reason == reason for o in run.state.overridden):
-        return
+    passed = [o for o in run.state.overridden if (o.rule, o.reason) == (rule, reason)]
     triggers = [t for t in judge(run.state).triggers if t.rule == rule]
-    if not triggers:
+    if not triggers and not passed:
         raise ValueError(f"--override {rule}: that rule does not hold this run up")
     for trigger in triggers:
         if not trigger.overridable:
             raise ValueError(f"--override {rule}: this rule cannot be overridden")
+        if passed:
+            raise ValueError(
+                f"--override {rule}: this reason let generation {passed[-1].generation} through; "
+                f"the rule fires again in generation {trigger.generation}: look, and give another "
+                "--reason"
+            )
         run.record(Overridden(rule=rule, generation=trigger.generation, reason=reason))

@@ -105,6 +105,9 @@ class Story:
             self._bury()
         except EngineError:
             self.faults["no slot left"] += 1
+        except ValueError as error:  # it died after it was let through, and where it came to
+            must("give another --reason" in str(error), str(error))
+            self._overrides = ()
         else:
             self.judge.closes(result.state)
             return result

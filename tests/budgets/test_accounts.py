@@ -214,8 +214,8 @@ def test_a_refusal_of_device_time_says_what_is_needed_and_free() -> None:
     hour = MS_PER_HOUR
     refusal = opened(device_hours=2 * hour).reserve(FIRST, hour // 2).refusal(3 * hour)
     assert str(refusal) == (
-        "device time: an attempt must be able to use 3 device-hours, 1.5 device-hours are free "
-        "(--max-device-hours)"
+        "device time: an attempt must be able to use 3 h 00 min of device time, 1 h 30 min are "
+        "free (--max-device-hours)"
     )
 
 
@@ -319,7 +319,7 @@ def test_what_goes_beyond_a_reservation_is_paid_and_counted() -> None:
     assert (accounts.device_ms, accounts.overrun_ms) == (130, 90)
     refusal = accounts.refusal(0)
     assert refusal is not None
-    assert "0 device-hours are free" in str(refusal)
+    assert "0 s are free" in str(refusal)
     assert accounts.device_hours_free == 0.0
 
 

@@ -33,6 +33,17 @@ def found_in(status: str, text: str) -> tuple[str, str, bool]:
         ("error", "SystemExit: 3", "configuration", "an exception"),
         ("error", "exited with status 1: ValueError: no", "configuration", "an exception"),
         ("error", "exited with status 1: a.b.OddError", "configuration", "an exception"),
+        *(
+            ("error", said, "configuration", "the program does not take these arguments")
+            for said in (
+                "exited with status 2: train.py: error: unrecognized arguments: --momentun=0.0",
+                "exited with status 2: train.py: error: the following arguments are required: --lr",
+                "exited with status 2: train.py: error: argument --act: invalid choice: 'x'",
+                "exited with status 2: Error: No such option: --momentun Did you mean --momentum?",
+                "exited with status 2: Error: Missing option '--lr'.",
+                "exited with status 1: FATAL Flags parsing error: Unknown command line flag 'lrr'",
+            )
+        ),
         (
             "error",
             "exited with 0, but no measurement.json was written",

@@ -83,7 +83,7 @@ def test_an_attempt_whose_worst_case_ends_beyond_the_deadline_is_refused(
 def test_after_the_deadline_nothing_is_free_and_never_less() -> None:
     accounts = accounts_until(100_000, now_ms=150_000)
     assert accounts.window_hours_free == 0.0
-    assert str(accounts.refusal(1)).endswith("0 hours are free (--window)")
+    assert str(accounts.refusal(1)).endswith("0 s are free (--window)")
 
 
 @pytest.mark.parametrize("of", [window, until], ids=["hours", "moment"])

@@ -4,6 +4,7 @@ import pytest
 
 from budgets.words import (
     about,
+    against,
     counted,
     duration,
     figure,
@@ -13,6 +14,7 @@ from budgets.words import (
     number,
     percent,
     precise_duration,
+    rounded_up,
 )
 
 
@@ -115,3 +117,17 @@ def test_a_list_ends_with_how_many_more_there_are(most: int | None, text: str) -
 def test_of_many_clauses_the_first_few_are_said() -> None:
     assert first_few(["a", "b"], 2) == "a; b"
     assert first_few(["a", "b", "c", "d"], 2) == "a; b; and 2 more"
+
+
+def test_what_is_needed_and_what_is_free_are_told_apart() -> None:
+    assert against(0.04396, 0.004495, "hours") == ("2 min 38 s", "16 s")
+    assert against(0.005, 0.001, "device-hours") == ("18 s of device time", "3.6 s")
+    assert against(0.005, 0.00499, "hours") == ("18 s", "17.964 s")
+    assert against(9.0, 5.0, "of money") == ("9 of money", "5 of money")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.048411, "0.0485"), (0.005, "0.005"), (12.34, "12.4"), (1234.0, "1240")]
+)
+def test_what_is_needed_at_least_is_never_rounded_down(value: float, text: str) -> None:
+    assert rounded_up(value) == text

@@ -1,6 +1,5 @@
 """What a person's questions are answered from, and the commands that the answers name."""
 
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any
 
 from budgets.plain import command
 from budgets.report.model import BudgetReport
+from budgets.report.sentence import more_of
 from budgets.rules.triggers import Trigger
 from budgets.state import RunState
 from budgets.terms import Plan
@@ -24,8 +24,6 @@ MOST_OPTIONS = 240
 """Characters: what takes more options than that came from a file, and is named by it."""
 
 BEGAN = "the command that began it"
-
-_FLAG = re.compile(r"\((--(?:max-[a-z-]+|window))\)")
 
 
 @dataclass(frozen=True)
@@ -103,9 +101,7 @@ class Asked:
 
     def amending(self, trigger: Trigger) -> str:
         """The command that allows more, with the cap that was in the way."""
-        found = _FLAG.search(trigger.evidence)
-        flag = "--max-evals" if found is None else found[1]
-        return f'{command("amend", self.run)} {flag} MORE --reason "WHY"'
+        return f'{command("amend", self.run)} {more_of(self.state, trigger)} --reason "WHY"'
 
 
 def _assigned(key: str, value: Any) -> str:

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 from budgets.course import next_step
 from budgets.plain import command, one_line
+from budgets.report.sentence import corrected, is_baseline_broken
 from budgets.rules.table import HOLDING_UP
 from budgets.rules.triggers import Trigger, verdict_of
 from budgets.verdict.luck import promise
@@ -188,15 +189,19 @@ def _way_on(asked: Asked, triggers: tuple[Trigger, ...]) -> After:
         said = "Allow more, for a reason that goes on record, if it is worth more:"
         return After(said, (asked.amending(budget), *asked.beginning), "Then take it up:")
     rules = list(dict.fromkeys(trigger.rule for trigger in triggers))
-    look = command("explain", asked.run)
+    look, anew = command("explain", asked.run), corrected(asked.state, verdict_of(asked.state))
     if any(rule in FOR_GOOD for rule in rules):
         said = "This run cannot go on: look into Failures, fix what leads there, start another."
         return After(said, (look,))
+    if anew and is_baseline_broken(asked.state):
+        return After(f"Find out why, under Failures below. {anew}.", (look, *asked.beginning))
     if not all(trigger.overridable for trigger in triggers):
         said = "Mend what is named above."
         return After(said, (look, *asked.beginning), "Then take it up:")
     return After(
         "Find out why, under Failures below and with:",
         (look, *asked.overriding(rules)),
-        "When it is fixed, or if it does no harm, go on (the reason goes on record):",
+        f"{anew}. If it does no harm, go on (the reason goes on record):"
+        if anew
+        else "When it is fixed, or if it does no harm, go on (the reason goes on record):",
     )

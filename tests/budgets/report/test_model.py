@@ -18,10 +18,10 @@ from budgets.events import (
 from budgets.fold import fold
 from budgets.ledger.chain import read
 from budgets.report.markdown import amount, spent, to_markdown
-from budgets.report.model import BudgetReport, balances, budget_report, recommendation
+from budgets.report.model import BudgetReport, balances, budget_report, changed, recommendation
 from budgets.report.pace import remaining_hours
 from budgets.rules.triggers import Verdict, disk_full
-from budgets.terms import Arm, Calibration, Caps, Envelope
+from budgets.terms import Arm, Calibration, Caps, Envelope, Thresholds, Window
 from budgets.verdict.decision import decide
 
 if TYPE_CHECKING:
@@ -92,10 +92,75 @@ def test_a_stop_gives_its_reason(make_story: "MakeStory") -> None:
     report = budget_report(story.state)
     assert report.decision == "stop"
     assert report.sentence == (
-        "Stopped: generation 0 is expected to need 0.005 device-hours (its last attempt's whole "
-        "limit included), 0.001 are free (--max-device-hours). To allow more: python -m "
-        "orchestrator amend small, with the cap and a --reason; then repeat the command."
+        "Stopped: generation 0 is expected to need 18 s of device time (its last attempt's whole "
+        "limit included), 3.6 s are free (--max-device-hours). To allow more: python -m "
+        'orchestrator amend small --max-device-hours 0.005 --reason "..." (that much at least); '
+        "then repeat the command."
     )
+
+
+def test_a_deadline_in_the_way_is_to_be_put_off(make_story: "MakeStory") -> None:
+    window = Window(hours=0.001, margin_seconds=0.0)
+    story = make_story(caps=Caps(evaluations=8, window=window))
+    assert budget_report(story.state).sentence.endswith(
+        'amend small --window MORE --reason "..."; then repeat the command.'
+    )
+
+
+def test_an_amendment_says_what_it_changed() -> None:
+    before = Caps(evaluations=120, device_hours=2.0)
+    after = Caps(evaluations=60, device_hours=2.0, window=Window(hours=5))
+    assert changed(before, after) == "evaluations 120 -> 60, window no cap -> 5.0 hours"
+
+
+def test_a_search_that_cannot_go_on_is_told_what_a_corrected_script_is(
+    make_story: "MakeStory",
+) -> None:
+    story = make_story(objective=SCRIPT, thresholds=Thresholds(crash_count_pause=9))
+    story.score(*4 * [Status.ERROR])
+    assert budget_report(story.state).sentence.endswith(
+        "the search needs 2. Look into it. A corrected script is another plan: begin it with "
+        "--fork-run, or --run-id NAME."
+    )
+
+
+SCRIPT = {"name": "python:train:f", "settings": {"code": "0" * 64}}
+
+
+def test_a_pause_of_a_script_says_that_a_corrected_one_is_another_plan(
+    make_story: "MakeStory",
+) -> None:
+    story = make_story(objective=SCRIPT)
+    story.score(Status.ERROR, Status.ERROR, 1.0, 1.0)
+    assert budget_report(story.state).sentence.endswith(
+        ". Look into it. A corrected script is another plan: begin it with --fork-run, or --run-id "
+        "NAME. To go on all the same, repeat the command with --override crash_rate "
+        '--reason "..."'
+    )
+
+
+@pytest.mark.parametrize("status", [Status.ERROR, Status.NAN])
+def test_a_calibration_of_failures_alone_offers_no_override(
+    make_story: "MakeStory", status: Status
+) -> None:
+    story = calibrating(make_story, 3)
+    story.evaluate(0, status, seed=1)
+    story.evaluate(0, status, seed=2)
+    sentence = budget_report(story.state).sentence
+    assert sentence.startswith("Paused: ")
+    assert "--override" not in sentence
+    assert sentence.endswith(
+        ". Mend it and repeat the command: a changed script or setting is calibrated anew; if "
+        'something else was wrong: python -m orchestrator calibrate --again --reason "...".'
+    )
+
+
+def test_a_calibration_with_a_score_may_go_on(make_story: "MakeStory") -> None:
+    story = calibrating(make_story, 3)
+    story.evaluate(0, Status.ERROR, seed=1)
+    story.evaluate(0, Status.ERROR, seed=2)
+    story.evaluate(0, 1.0, seed=3)
+    assert "--override crash_rate" in budget_report(story.state).sentence
 
 
 def test_a_calibration_counts_its_healthy_evaluations_only(make_story: "MakeStory") -> None:

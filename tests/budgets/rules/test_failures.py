@@ -64,7 +64,8 @@ def test_the_crash_rate_is_told_with_its_numbers_and_causes(make_story: "MakeSto
         0,
         0.25,
         0.10,
-        "2 of 8 evaluations of generation 0 failed (25.0%, limit 10%): oom (it was oom)",
+        "2 of 2 evaluations of generation 0 so far failed (25.0% of its 8, limit 10%): oom (it was "
+        "oom)",
         fires=True,
     )
 
@@ -73,8 +74,49 @@ def test_a_quiet_crash_rate_says_what_it_observes_and_would_take(make_story: "Ma
     reading = fail(make_story(**envelope(8)), 1, Status.OOM)
     assert (reading.observed, reading.limit) == (0.125, 0.10)
     assert reading.evidence == (
-        "1 of 8 evaluations of generation 0 failed (12.5%, limit 10%, 2 at least): oom (it was oom)"
+        "1 of 1 evaluations of generation 0 so far failed (12.5% of its 8, limit 10%, 2 at least): "
+        "oom (it was oom)"
     )
+
+
+def test_a_crash_rate_of_all_evaluations_is_told_as_that(make_story: "MakeStory") -> None:
+    story = make_story(**envelope(4))
+    fail(story, 2)
+    story.evaluate(2)
+    story.evaluate(3)
+    evidence = crash_rate(story.state, story.current).evidence
+    assert evidence.startswith("2 of 4 evaluations of generation 0 failed (50.0%, limit 10%)")
+
+
+LR = {"name": "lr", "kind": "log10", "low": -4.0, "high": 0.0, "baseline": 1e-3}
+DECLARED = {"name": "python:t:f", "settings": {"knobs": {"lr": {}}}}
+
+
+@pytest.mark.parametrize(
+    ("failing", "where"),
+    [
+        (
+            (0.9, 0.8),
+            "above lr = 0.1 (0.75 of its range), nothing healthy does (so few that it may "
+            "be luck); to keep out of there lower lr's max",
+        ),
+        (
+            (0.1, 0.2),
+            "below lr = 0.00251 (0.35 of its range), nothing healthy does (so few that it "
+            "may be luck); to keep out of there raise lr's min",
+        ),
+        ((0.1, 0.9), ""),
+    ],
+)
+def test_crashes_beyond_one_value_of_a_knob_say_which_and_the_remedy(
+    make_story: "MakeStory", failing: tuple[float, float], where: str
+) -> None:
+    story = make_story(**envelope(4), space={"knobs": [LR]}, objective=DECLARED)
+    story.ask(points=tuple((x,) for x in (*failing, 0.5, 0.7)))
+    for candidate in range(4):
+        story.evaluate(candidate, Status.ERROR if candidate < 2 else 1.0)
+    said = crash_rate(story.state, story.current).evidence.partition("; all that fail lie ")[2]
+    assert said == where
 
 
 def test_every_status_that_is_final_and_not_ok_counts_as_a_failure(make_story: "MakeStory") -> None:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from budgets.events import Overridden, Status
-from budgets.rules.nan import Point, nan_candidates, sustained_nan, told_apart
+from budgets.rules.apart import Point, told_apart
+from budgets.rules.nan import nan_candidates, sustained_nan
 from budgets.rules.table import Reading
 from budgets.rules.triggers import judge
 from budgets.terms import Caps, Envelope, SearchTerms, Thresholds
@@ -188,10 +189,29 @@ def test_a_calibration_has_no_extreme_region(make_story: "MakeStory") -> None:
     story.ask(seeds=(1, 2, 3, 4, 5), points=((0.0, 1.0),))
     story.evaluate(0, NAN, seed=1)
     story.evaluate(0, NAN, seed=2)
-    assert names(story) == ["sustained_nan"]
+    (trigger,) = judge(story.state).triggers
+    assert (trigger.rule, trigger.evidence) == (
+        "sustained_nan",
+        "the baseline itself scores NaN (2 of 2 seeds): nothing can be compared with it",
+    )
 
 
 # What it says
+
+
+def test_nans_beyond_one_value_of_a_knob_say_it_in_its_unit_and_the_remedy(
+    make_story: "MakeStory",
+) -> None:
+    knobs = [{"name": "lr", "kind": "log10", "low": -4.0, "high": 0.0}, {"name": "mom"}]
+    own = {"name": "python:t:f", "settings": {"knobs": {"lr": {}, "mom": {}}}}
+    story = make_story(**plan(space={"knobs": knobs}, objective=own))
+    story.ask(points=tuple((0.1 * c, 0.5) for c in range(1, 9)))
+    for candidate in range(8):
+        story.evaluate(candidate, NAN if candidate > 4 else 1.0)
+    assert sustained_nan(story.state, story.current).evidence.endswith(
+        "3 of 3 NaN candidates and 0 of 5 healthy ones lie above lr = 0.0158 (0.55 of its range); "
+        "to keep out of there lower lr's max"
+    )
 
 
 def test_the_evidence_names_candidates_places_and_what_they_share(make_story: "MakeStory") -> None:
@@ -206,7 +226,7 @@ def test_the_evidence_names_candidates_places_and_what_they_share(make_story: "M
         "limit 10%): candidates 0 (1.0 from the mean), 1 (1.2 from the mean), 2 (1.5 from the "
         "mean) and 3 (1.8 from the mean); explained: 4 (3.0 from the mean, tau near its high "
         "end). rate tells them from the healthy ones best (so few that it may be luck): 5 of 5 NaN "
-        "candidates and 0 of 3 healthy ones lie above 0.71 of its range"
+        "candidates and 0 of 3 healthy ones lie above 0.71 of rate's range"
     )
 
 
@@ -223,9 +243,9 @@ def test_a_quiet_reading_says_what_it_would_take(make_story: "MakeStory") -> Non
     tell_nans(story, 1, others=3)
     reading = sustained_nan(story.state, story.current)
     assert reading.evidence == (
-        "1 of 8 evaluations of generation 0 are NaN where no extreme region explains it (12.5%, "
-        "limit 10%, 2 at least), in 1 of as many generations running (limit 3); 0 more NaNs lie "
-        "in an extreme region"
+        "1 of 4 evaluations of generation 0 so far are NaN where no extreme region explains it "
+        "(12.5% of its 8, limit 10%, 2 at least), in 1 of as many generations running (limit 3); 0 "
+        "more NaNs lie in an extreme region"
     )
 
 

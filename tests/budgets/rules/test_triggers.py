@@ -46,7 +46,7 @@ def test_a_generation_that_device_time_cannot_pay_is_not_begun(
         assert (trigger.rule, trigger.generation, trigger.decision) == ("budget", 0, "stop")
         assert trigger.observed == pytest.approx(18 / 3600)
         assert trigger.limit == pytest.approx(seconds / 3600)
-        assert "need 0.005 device-hours" in trigger.evidence
+        assert "need 18 s of device time (" in trigger.evidence
         assert "(--max-device-hours)" in trigger.evidence
 
 
@@ -66,7 +66,7 @@ def test_an_overdrawn_budget_has_nothing_free(make_story: "MakeStory") -> None:
     trigger = unaffordable(story.state)
     assert trigger is not None
     assert trigger.limit == 0
-    assert ", 0 are free" in trigger.evidence
+    assert ", 0 s are free" in trigger.evidence
 
 
 def test_a_generation_just_affordable_can_be_finished_under_its_cap(
@@ -460,5 +460,5 @@ def test_an_attempt_that_is_refused_ends_the_search_and_says_what_the_verdict_is
     assert (trigger.rule, trigger.generation, trigger.decision) == ("budget", 0, "stop")
     assert (trigger.observed, trigger.limit) == (refusal.needed, refusal.free)
     assert trigger.evidence.startswith(f"generation 0 cannot be finished: {refusal}")
-    due = "when 0.03500 device-hours are left to the verdict".replace("0.03500", "0.035")
+    due = "when 2 min 06 s of device time are left to the verdict"
     assert (due in trigger.evidence) == is_compared

@@ -11,6 +11,20 @@ from objectives.programs.ended import OUT_OF_MEMORY, Ended, ProgramFailedError
     [
         (Ended(1, ("Traceback", "KeyError: 'x'", "  ")), "exited with status 1: KeyError: 'x'"),
         (Ended(2, ()), "exited with status 2"),
+        (
+            Ended(2, ("╭─ Error ─╮", "│ No such option: --x │", "╰───╯")),
+            "exited with status 2: No such option: --x",
+        ),
+        (
+            Ended(
+                1,
+                (
+                    "Unknown command line flag 'x'",
+                    "Pass --helpshort or --helpfull to see help on flags.",
+                ),
+            ),
+            "exited with status 1: Unknown command line flag 'x'",
+        ),
         (Ended(-11, ("now",)), "killed by signal 11 SIGSEGV: now"),
         (Ended(-35, ()), "killed by signal 35"),
     ],

@@ -1,3 +1,4 @@
+import importlib
 import json
 import math
 import subprocess
@@ -73,9 +74,11 @@ def test_what_an_objective_raises_becomes_a_status_and_a_traceback(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     report = reported(monkeypatch, make_attempt(), raising(error))
-    assert f"{report.status.value} {report.cause}" == expected
+    cause = report.cause.partition(" at test_child.py:")[0]
+    assert f"{report.status.value} {cause}" == expected
     assert report.measurement is None
-    assert "Traceback" in capsys.readouterr().err
+    is_a_programs = isinstance(error, ProgramFailedError)  # whose own last words end the log
+    assert ("Traceback" in capsys.readouterr().err) != is_a_programs
 
 
 @pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])
@@ -140,3 +143,18 @@ def test_what_pauses_a_run_is_told_to_its_end(
     assert pausing.cause.endswith("mend it so")
     failing = reported(monkeypatch, make_attempt(), raising(ValueError(advice)))
     assert len(failing.cause) == child.MOST_CHARACTERS
+
+
+def test_an_exception_says_the_innermost_line_that_is_the_users(
+    monkeypatch: pytest.MonkeyPatch, make_attempt: Make, tmp_path: Path
+) -> None:
+    (tmp_path / "own_train.py").write_text("import json\n\ndef f():\n    json.loads('{')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def evaluate(context: Context) -> None:
+        importlib.import_module("own_train").f()
+
+    cause = reported(monkeypatch, make_attempt(), evaluate).cause
+
+    assert cause.startswith("json.decoder.JSONDecodeError: Expecting property name")
+    assert cause.endswith(" at own_train.py:4")

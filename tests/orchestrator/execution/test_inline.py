@@ -69,7 +69,8 @@ def test_what_an_objective_does_to_the_process_is_undone_and_its_copy_ended(
         executor.submit(attempt)
         (outcome,) = executor.wait(1.0)
     assert os.getpid() == here
-    assert (outcome.status, outcome.cause) == (Status.ERROR, "SystemExit: 3")
+    assert outcome.status is Status.ERROR
+    assert outcome.cause.startswith("SystemExit: 3")
     after = (os.getcwd(), signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT))
     assert after == before
     ended, status = os.waitpid(-1, 0)  # the copy

@@ -166,13 +166,32 @@ def test_a_paused_run_names_the_rule_and_the_way_on() -> None:
     assert found.title == "Paused by rule crash_rate"
     assert found.mood == "trouble"
     assert found.sentence.startswith("All 3 evaluations that ran failed (8 planned), for example: ")
-    assert "3 of 4 evaluations of generation 0 failed" in found.meaning
+    assert "3 of 3 evaluations of generation 0 so far failed" in found.meaning
     assert "rule crash_rate looks at how many evaluations of a generation fail" in found.meaning
     assert found.found == "Nothing: none of 3 evaluations has a score."
     assert found.sure.startswith("There is nothing to be sure of")
     assert found.commands[0] == "python -m orchestrator explain small"
     assert "fixed" in found.otherwise
     assert "--override crash_rate --reason" in found.commands[1]
+
+
+def test_a_paused_script_is_told_that_a_corrected_one_is_another_plan() -> None:
+    script = {"name": "python:train:f", "settings": {"code": "0" * 64}}
+    story = Story(small_plan(space={"knobs": KNOBS}, objective=script))
+    story.score(Status.ERROR, Status.ERROR, 1.0, 1.1)
+    assert "A corrected script is another plan: begin it with --fork-run" in asked(story).otherwise
+
+
+def test_a_calibration_of_failures_alone_is_to_be_mended() -> None:
+    shape = Envelope(population=1, generations=1, seeds_per_candidate=3)
+    alone = {"phase": "calibration", "tier": None, "search": None, "calibration": None}
+    story = Story(small_plan(space={"knobs": KNOBS}, resolved=shape, **alone))
+    story.ask(seeds=(1, 2, 3))
+    for seed in (1, 2, 3):
+        story.evaluate(0, Status.ERROR, seed=seed)
+    found = asked(story)
+    assert "Mend it and repeat the command" in found.next
+    assert not any("--override" in line for line in found.commands)
 
 
 def test_a_run_that_cannot_go_on_says_so() -> None:
@@ -201,7 +220,7 @@ def test_a_run_that_its_window_or_a_cap_stops_is_told_which_to_raise() -> None:
     assert found.title == "Stopped by rule budget"
     assert "--max-device-hours" in found.sentence
     assert found.commands[0] == (
-        'python -m orchestrator amend small --max-device-hours MORE --reason "WHY"'
+        'python -m orchestrator amend small --max-device-hours 0.00723 --reason "WHY"'
     )
 
 

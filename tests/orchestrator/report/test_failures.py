@@ -6,7 +6,13 @@ from pathlib import Path
 import pytest
 
 from orchestrator.records.recorded import load_state
-from orchestrator.report.failures import MOST_CHARACTERS, MOST_LINES, failures, last_lines
+from orchestrator.report.failures import (
+    MOST_CHARACTERS,
+    MOST_LINES,
+    failures,
+    last_lines,
+    look_into,
+)
 
 
 def test_failures_are_grouped_as_the_budget_report_groups_them(run: Path) -> None:
@@ -33,6 +39,20 @@ def test_the_log_is_the_end_of_what_went_to_stderr(run: Path) -> None:
 
     assert group.log == ("first", "last")
     assert group.log_from == f"{place}/stderr.txt"
+
+
+def test_where_to_look_is_a_path_and_how_its_log_ends(run: Path) -> None:
+    state = load_state(run)
+    (place,) = failures(run, state)[0].places
+    said = '  File "train.py", line 4, in f\n    x = knobs["lr"]\n  ~~~^^^\nKeyError: \'lr\'\n'
+    (run / place / "stderr.txt").write_text("Traceback\n  x\n" + said)
+
+    assert look_into(run, state, is_held_up=False) == (
+        f"Look into it: {run / place}/stderr.txt",
+        '    File "train.py", line 4, in f',
+        '      x = knobs["lr"]',
+        "  KeyError: 'lr'",
+    )
 
 
 def test_where_stderr_is_silent_stdout_is_shown(run: Path) -> None:

@@ -345,6 +345,23 @@ def test_an_override_repeated_with_the_command_is_no_second_override(
     assert [o.reason for o in result.state.overridden] == ["known"]
 
 
+def test_a_reason_lets_through_only_the_generation_it_was_given_for(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    fragile = {"settings": {"failure_rate": 0.3}, "assumed_seconds": 1.0, "tier": "target"}
+    run_search(tmp_path, **fragile)
+    again = run_search(tmp_path, **fragile, overrides=[("crash_rate", "known")])
+    (trigger,) = again.verdict.triggers
+    assert (trigger.rule, trigger.generation > 0) == ("crash_rate", True)
+
+    refusal = (
+        "--override crash_rate: this reason let generation 0 through; the rule fires again in "
+        f"generation {trigger.generation}: look, and give another --reason"
+    )
+    with pytest.raises(ValueError, match=f"^{refusal}$"):
+        run_search(tmp_path, **fragile, overrides=[("crash_rate", "known")])
+
+
 def test_the_time_left_is_that_of_the_workers_in_use(tmp_path: Path, run_search: RunSearch) -> None:
     paused = {"settings": {"failure_rate": 0.2}, "assumed_seconds": 10.0}
     run_search(tmp_path, **paused, engine=Engine(kind="inline", workers=2))
