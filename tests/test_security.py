@@ -248,7 +248,7 @@ def complaining(tmp_path_factory: pytest.TempPathFactory, run_search: RunSearch)
     for time in range(5):
         reason = f"{HOSTILE[3]} for the {time}th time"
         result = run_search(root, **search, overrides=[("crash_rate", reason)])
-    assert result.verdict.decision == "pause"
+    assert result.ruling.decision == "pause"
     return result.directory
 
 
@@ -661,7 +661,7 @@ def test_a_forged_summary_is_not_adopted(
 
     resumed = run_search(tmp_path, assumed_seconds=1.0)
 
-    assert resumed.verdict.decision == "done"
+    assert resumed.ruling.decision == "done"
     tries = resumed.state.generations[-1].tries[reserved.candidate, reserved.seed]
     assert [t.settled.status for t in tries if t.settled] == [Status.LOST, Status.OK]
     assert resumed.state.generations[-1].scores() == whole.state.generations[-1].scores()

@@ -17,7 +17,7 @@ from budgets.report.liveness import Liveness, liveness
 from budgets.report.pace import Timing, remaining_hours, timing
 from budgets.report.sentence import sentence
 from budgets.report.usage import idle_hours, slot_hours, wasted_hours
-from budgets.rules.triggers import Verdict, verdict_of
+from budgets.rules.triggers import Ruling, ruling_of
 from budgets.state import Generation, RunState
 from budgets.statistics.totals import total
 from budgets.terms import Caps
@@ -130,14 +130,14 @@ def recommendation(state: RunState) -> tuple[float, ...] | None:
     return stood_for(state)
 
 
-def budget_report(state: RunState, verdict: Verdict | None = None) -> BudgetReport:
-    """The report of a run as it stands: with this verdict, or the one that its records allow.
+def budget_report(state: RunState, ruling: Ruling | None = None) -> BudgetReport:
+    """The report of a run as it stands: with this ruling, or the one that its records allow.
 
-    Only a full disk gives a verdict that the records do not.
+    Only a full disk gives a ruling that the records do not.
     """
-    plan, accounts, verdict = state.plan, state.accounts, verdict or verdict_of(state)
+    plan, accounts, ruling = state.plan, state.accounts, ruling or ruling_of(state)
     results = [r for g in state.generations for r in g.results()]
-    campaign = campaign_of(state, is_over=verdict.decision in ("done", "stop"))
+    campaign = campaign_of(state, is_over=ruling.decision in ("done", "stop"))
     calibration = plan.calibration
     mean = calibration.mean_score if calibration else None
     sd = calibration.sd_score if calibration else None
@@ -150,8 +150,8 @@ def budget_report(state: RunState, verdict: Verdict | None = None) -> BudgetRepo
         tier=plan.tier,
         objective=plan.objective["name"],
         devices=f"{plan.devices.count} x {plan.devices.name}",
-        decision=verdict.decision,
-        sentence=sentence(state, verdict, campaign),
+        decision=ruling.decision,
+        sentence=sentence(state, ruling, campaign),
         generations_finished=state.finished,
         generations_planned=plan.resolved.generations,
         evaluations_by_status=dict(Counter(str(r.status) for r in results)),

@@ -10,31 +10,31 @@ from budgets.plain import PROGRAM
 from budgets.proxy.report import proxy_report
 from budgets.proxy.text import proxy_sentence
 from budgets.report.liveness import liveness
-from budgets.rules.triggers import Trigger, Verdict
+from budgets.rules.triggers import Ruling, Trigger
 from budgets.state import RunState
 from budgets.verdict.findings import title
 from budgets.verdict.gains import incumbent_gain
 from budgets.words import rounded_up
 
 
-def sentence(state: RunState, verdict: Verdict, campaign: CampaignReport | None = None) -> str:
-    """The verdict in words; of one that goes on how far it is: no ledger says if somebody has it.
+def sentence(state: RunState, ruling: Ruling, campaign: CampaignReport | None = None) -> str:
+    """The ruling in words; of one that goes on how far it is: no ledger says if somebody has it.
 
     `campaign` is the state's, where it is known already.
     """
-    match verdict.decision:
+    match ruling.decision:
         case "continue":
             return _so_far(state)
         case "pause":
-            return f"Paused: {verdict.reason}.{_way_on(state, verdict)}"
+            return f"Paused: {ruling.reason}.{_way_on(state, ruling)}"
         case "stop":
-            more = _way_to_more(state, verdict)
-            return f"Stopped: {verdict.reason}.{_way_on(state, verdict)}{more}"
+            more = _way_to_more(state, ruling)
+            return f"Stopped: {ruling.reason}.{_way_on(state, ruling)}{more}"
         case "done":
             campaign = campaign or campaign_of(state, is_over=True)
             return _finished(state) if campaign is None else campaign_sentence(campaign)
         case _:
-            assert_never(verdict.decision)
+            assert_never(ruling.decision)
 
 
 _COMPARING = {
@@ -58,9 +58,9 @@ def _so_far(state: RunState) -> str:
     return f"{done} of {planned} generations finished{ended}, {comparing}."
 
 
-def corrected(state: RunState, verdict: Verdict) -> str:
+def corrected(state: RunState, ruling: Ruling) -> str:
     """What becomes of a mended script, where that is what failures ask for."""
-    if all(trigger.rule not in _OF_FAILURES for trigger in verdict.triggers):
+    if all(trigger.rule not in _OF_FAILURES for trigger in ruling.triggers):
         return ""
     if is_baseline_broken(state):
         return (
@@ -81,12 +81,12 @@ def is_baseline_broken(state: RunState) -> bool:
     return state.plan.phase == "calibration" and all(result.score is None for result in results)
 
 
-def _way_on(state: RunState, verdict: Verdict) -> str:
-    anew = corrected(state, verdict)
+def _way_on(state: RunState, ruling: Ruling) -> str:
+    anew = corrected(state, ruling)
     if anew and is_baseline_broken(state):
         return f" {anew}."
     said = f" Look into it. {anew}." if anew else ""
-    rules = [t.rule for t in verdict.triggers if t.overridable]
+    rules = [t.rule for t in ruling.triggers if t.overridable]
     if not rules:
         return said
     options = " ".join(f"--override {rule}" for rule in rules)
@@ -94,8 +94,8 @@ def _way_on(state: RunState, verdict: Verdict) -> str:
     return f"{said} T{way}" if said else f" Look into it; t{way}"
 
 
-def _way_to_more(state: RunState, verdict: Verdict) -> str:
-    budget = next((trigger for trigger in verdict.triggers if trigger.rule == "budget"), None)
+def _way_to_more(state: RunState, ruling: Ruling) -> str:
+    budget = next((trigger for trigger in ruling.triggers if trigger.rule == "budget"), None)
     if budget is None:
         return ""
     more = more_of(state, budget)

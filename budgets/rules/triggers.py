@@ -1,7 +1,7 @@
 """Every rule that pauses or ends a run, as a pure function of its state.
 
 A rule returns a `Reading` with what it observes and its limit; one that fires is a `Trigger`.
-`judge` asks them all, `verdict_of` says what that means for the run. `budgets.rules.table` has the
+`judge` asks them all, `ruling_of` says what that means for the run. `budgets.rules.table` has the
 table, `budgets.terms.Thresholds` the numbers.
 """
 
@@ -59,7 +59,7 @@ class Trigger:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Ruling:
     """What happens next, and why."""
 
     decision: Decision
@@ -67,33 +67,33 @@ class Verdict:
     reason: str = ""
 
 
-def judge(state: RunState) -> Verdict:
-    """What the recorded facts allow next. The same ledger always gets the same verdict."""
+def judge(state: RunState) -> Ruling:
+    """What the recorded facts allow next. The same ledger always gets the same ruling."""
     if state.concluded is not None:
-        return Verdict("done", (), state.concluded.reason)
+        return Ruling("done", (), state.concluded.reason)
     triggers = tuple(t for t in _triggers(state) if not _waived(state, t))
     for decision in ("pause", "stop"):
         if fired := tuple(t for t in triggers if t.decision == decision):
-            return Verdict(decision, fired, "; ".join(t.evidence for t in fired))
+            return Ruling(decision, fired, "; ".join(t.evidence for t in fired))
     if next_step(state) != "over":
-        return Verdict("continue")
+        return Ruling("continue")
     if state.decided is not None:
-        return Verdict("done", (), state.decided.evidence)
+        return Ruling("done", (), state.decided.evidence)
     evaluations = state.accounts.evaluations
-    return Verdict("done", (), f"all {evaluations} planned evaluations are settled")
+    return Ruling("done", (), f"all {evaluations} planned evaluations are settled")
 
 
-def verdict_of(state: RunState) -> Verdict:
+def ruling_of(state: RunState) -> Ruling:
     """How the run stands: what only ends its search does not end it."""
-    verdict = judge(state)
-    goes_on = only_ends_the_search(state, verdict)
-    return Verdict("continue", (), verdict.reason) if goes_on else verdict
+    ruling = judge(state)
+    goes_on = only_ends_the_search(state, ruling)
+    return Ruling("continue", (), ruling.reason) if goes_on else ruling
 
 
-def only_ends_the_search(state: RunState, verdict: Verdict) -> bool:
+def only_ends_the_search(state: RunState, ruling: Ruling) -> bool:
     """Whether the run goes on after this stop: the search has found something to compare."""
-    rules = {trigger.rule for trigger in verdict.triggers}
-    if verdict.decision != "stop" or not rules <= set(ENDS_THE_SEARCH):
+    rules = {trigger.rule for trigger in ruling.triggers}
+    if ruling.decision != "stop" or not rules <= set(ENDS_THE_SEARCH):
         return False
     return state.plan.confirmation is not None and bool(state.told) and not search_is_over(state)
 

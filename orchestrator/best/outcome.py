@@ -36,7 +36,7 @@ class Outcome:
     @property
     def failed(self) -> bool:
         """Whether all that was to be trained was, and has no score."""
-        return self.result.verdict.decision == "done" and not self.own.healthy
+        return self.result.ruling.decision == "done" and not self.own.healthy
 
     def places(self) -> dict[int, str]:
         """By seed, where the files of what was trained lie."""
@@ -64,8 +64,8 @@ class Outcome:
 
     def lines(self) -> Iterator[str]:
         """For a terminal: the score, what it compares with, what it took, where it lies."""
-        if self.result.verdict.decision != "done":
-            yield sentence(self.result.state, self.result.verdict)
+        if self.result.ruling.decision != "done":
+            yield sentence(self.result.state, self.result.ruling)
         yield self.best.headline
         yield from self._score()
         yield from self._known_before()
@@ -113,7 +113,7 @@ class Outcome:
 
 def outcome_of(best: Best, result: Result, variant: Variant) -> Outcome:
     """The outcome as far as it is known."""
-    return Outcome(best, result, variant, campaign_report(result.state, result.verdict))
+    return Outcome(best, result, variant, campaign_report(result.state, result.ruling))
 
 
 def _rung_scores(search: RunState, factor: float) -> list[float]:

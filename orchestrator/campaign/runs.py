@@ -133,7 +133,7 @@ def _of_search(heard: Heard, now: datetime) -> Known:
 
 def _note(standing: Standing) -> str:
     if standing.kind in ("paused", "stopped"):
-        return standing.verdict.reason
+        return standing.ruling.reason
     if standing.kind == "interrupted":
         return "interrupted"
     return f"on {standing.host}" if standing.host else ""

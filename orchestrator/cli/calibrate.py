@@ -90,7 +90,7 @@ def _measured(
     wanted = Calibrating(objective, slots, repeats, overrides)
     with conducting(how) as (session, live):
         result = wanted.carry_out(session) if reason is None else wanted.again(session, reason)
-        if result.verdict.decision != "done":
+        if result.ruling.decision != "done":
             finish(result, session.stop, live, how.as_json)
     return result
 

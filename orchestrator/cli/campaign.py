@@ -66,7 +66,7 @@ def run_trainings(asked: Asked) -> None:
         request = CampaignRequest(asked.request, campaign)
         pace = Staggered(campaign.stagger_seconds, session.clock.monotonic)
         result = Checking(request, slots, pace, word).carry_out(session)
-        report = artifacts.campaign_report(result.state, result.verdict)
+        report = artifacts.campaign_report(result.state, result.ruling)
         draw_beside(result.directory, report, asked.resolved.top.objective, live.say)
         finish(result, session.stop, live, asked.conduct.as_json)
 
@@ -96,7 +96,7 @@ def run_searches(asked: Asked) -> None:
         print_json({**board.as_dict(), "runs": [_as_dict(result) for result in results]})
     else:
         live.markdown(board.markdown())
-    codes = {EXIT_BY_DECISION.get(result.verdict.decision, 0) for result in results}
+    codes = {EXIT_BY_DECISION.get(result.ruling.decision, 0) for result in results}
     raise typer.Exit(next((code for code in (3, 4) if code in codes), 0))
 
 
@@ -160,13 +160,13 @@ def _searched(
 
 
 def _show(result: Result, live: Live) -> None:
-    live.say(artifacts.sentence(result.state, result.verdict))
+    live.say(artifacts.sentence(result.state, result.ruling))
     live.say(f"Files: {result.directory}")
 
 
 def _as_dict(result: Result) -> dict[str, str]:
     return {
         "directory": str(result.directory),
-        "decision": result.verdict.decision,
-        "sentence": artifacts.sentence(result.state, result.verdict),
+        "decision": result.ruling.decision,
+        "sentence": artifacts.sentence(result.state, result.ruling),
     }

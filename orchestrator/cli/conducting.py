@@ -63,7 +63,7 @@ def finish(
     run that is done has `failed` if what it was made for is not there.
     """
     live.rest()
-    report = budget_report(result.state, result.verdict)
+    report = budget_report(result.state, result.ruling)
     if as_json:
         print_json({"directory": str(result.directory), **report.model_dump(), **(also or {})})
     else:
@@ -73,10 +73,10 @@ def finish(
             tell(result, live.markdown, live.say)
         live.say(f"Files: {result.directory}")
         live.say(f"See it: {command('report', str(result.directory), '--html')}")
-    if stop.requested and result.verdict.decision == "continue":
+    if stop.requested and result.ruling.decision == "continue":
         live.say("Interrupted; nothing paid is lost. Repeat the command to go on.")
         raise typer.Exit(EXIT_SIGNAL + stop.signum)
-    if any(trigger.rule == "storage" for trigger in result.verdict.triggers):
+    if any(trigger.rule == "storage" for trigger in result.ruling.triggers):
         raise typer.Exit(EXIT_STORAGE)
     code = _exit_code(result)
     raise typer.Exit(EXIT_BY_DECISION["stop"] if failed and not code else code)
@@ -84,6 +84,6 @@ def finish(
 
 def _exit_code(result: Result) -> int:
     decided = result.state.decided
-    if result.verdict.decision == "done" and decided is not None and decided.grade == "no_go":
+    if result.ruling.decision == "done" and decided is not None and decided.grade == "no_go":
         return EXIT_BY_DECISION["stop"]
-    return EXIT_BY_DECISION[result.verdict.decision]
+    return EXIT_BY_DECISION[result.ruling.decision]

@@ -59,7 +59,7 @@ def measure_micro_batches(how: Conduct, objective: Objective, text: str, repeats
     with conducting(how) as (session, live):
         for size, one in sized.items():
             result = Calibrating(one, slots, min(repeats, MOST_REPEATS)).aside(session)
-            if result.verdict.decision != "done":
+            if result.ruling.decision != "done":
                 finish(result, session.stop, live, how.as_json)
             seconds[size] = measure(result.state).median_seconds
             entries.append(entry_of(result.state))

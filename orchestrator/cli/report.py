@@ -7,7 +7,7 @@ from typing import Annotated
 from typer import Option
 
 from budgets.plain import printable
-from budgets.rules.triggers import verdict_of
+from budgets.rules.triggers import ruling_of
 from orchestrator.campaign.status import Board, find_board
 from orchestrator.charts.forms import Form, can_draw
 from orchestrator.cli.board import collected, draw_board, show_result
@@ -90,7 +90,7 @@ def report(
         print_json(document(collect(directory)))
     else:
         state = load_state(directory)
-        result = Result(directory, state, verdict_of(state))
+        result = Result(directory, state, ruling_of(state))
         tell(result, print_markdown, lambda line: print_line(printable(line)))
 
 

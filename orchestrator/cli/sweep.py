@@ -46,7 +46,7 @@ def sweep_workers(how: Conduct, wanted: Sweep) -> None:
     objective, slots, found = wanted.objective, wanted.slots, []
     with conducting(how) as (session, live):
         for result in wanted.carry_out(session):
-            if result.verdict.decision != "done":
+            if result.ruling.decision != "done":
                 finish(result, session.stop, live, how.as_json)
             found.append(swept(result.directory))
     from orchestrator.capacity.least_squares import fit  # imports numpy

@@ -23,7 +23,7 @@ from budgets.ledger.chain import LedgerCorruptError
 from budgets.ledger.storage import DISK, read_plain
 from budgets.plain import PROGRAM
 from budgets.report.pace import last_seen, timing
-from budgets.rules.triggers import Decision, Verdict, verdict_of
+from budgets.rules.triggers import Decision, Ruling, ruling_of
 from budgets.state import RunState
 from budgets.terms import Devices, Phase, Tier
 from orchestrator.records.recorded import ledgers, recorded_state
@@ -97,8 +97,8 @@ class History:
     left_out: int = 0  # lines that are torn, or somebody else's
 
 
-def entry_of(state: RunState, verdict: Verdict | None = None) -> Entry:
-    """The run as it stands, with this verdict or the one that its records allow."""
+def entry_of(state: RunState, ruling: Ruling | None = None) -> Entry:
+    """The run as it stands, with this ruling or the one that its records allow."""
     from budgets.report.usage import idle_hours
 
     plan, took = state.plan, timing(state)
@@ -112,7 +112,7 @@ def entry_of(state: RunState, verdict: Verdict | None = None) -> Entry:
         genesis=state.genesis,
         head=state.head,
         ended_at=last_seen(state),
-        decision=(verdict or verdict_of(state)).decision,
+        decision=(ruling or ruling_of(state)).decision,
         objective=plan.objective["name"],
         fingerprint=plan.objective_fingerprint,
         settings=settings,
@@ -204,11 +204,11 @@ def append(root: Path, entries: Sequence[Entry]) -> None:
                 raise OSError(f"{path} takes no more: a line was cut short")
 
 
-def keep(root: Path, state: RunState, verdict: Verdict, say: Callable[[str], None]) -> None:
+def keep(root: Path, state: RunState, ruling: Ruling, say: Callable[[str], None]) -> None:
     """Keep what the run took, unless that is known; what goes wrong is said and stops nothing."""
     try:
         if not _knows(root, state.head):
-            append(root, [entry_of(state, verdict)])
+            append(root, [entry_of(state, ruling)])
     except (OSError, ValueError) as error:
         say(
             f"Warning: {root / HISTORY} does not have this run: {error}. Mend it with: "

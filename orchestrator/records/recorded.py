@@ -13,7 +13,7 @@ from budgets.fold import fold
 from budgets.ledger.chain import LEDGER, LedgerCorruptError, Reader, read
 from budgets.ledger.head import Marked
 from budgets.ledger.storage import read_plain
-from budgets.rules.triggers import Verdict, verdict_of
+from budgets.rules.triggers import Ruling, ruling_of
 from budgets.state import RunState
 from budgets.terms import Phase, Plan
 
@@ -30,7 +30,7 @@ class Result:
 
     directory: Path
     state: RunState
-    verdict: Verdict
+    ruling: Ruling
 
 
 def recorded_state(directory: Path) -> RunState | None:
@@ -135,7 +135,7 @@ def finished_runs(root: Path, phase: Phase, family: str) -> Iterator[Result]:
     """The concluded ones of `recorded_runs`."""
     for directory, state in recorded_runs(root, phase, family):
         if state.concluded is not None:
-            yield Result(directory, state, verdict_of(state))
+            yield Result(directory, state, ruling_of(state))
 
 
 def find_run(run: str | None, root: Path, *phases: Phase) -> Path:

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Literal
 
 from budgets.report.pace import last_seen
-from budgets.rules.triggers import Decision, Verdict, verdict_of
+from budgets.rules.triggers import Decision, Ruling, ruling_of
 from budgets.state import RunState
 from budgets.words import duration
 from orchestrator.execution.processes import boot_id, owner_is_gone
@@ -36,7 +36,7 @@ class Standing:
     kind: Kind
     whose: str  # the same, and who has it: `running (pid 7)`
     host: str  # the machine that has it, where it is another one
-    verdict: Verdict
+    ruling: Ruling
 
     @property
     def goes_on(self) -> bool:
@@ -51,15 +51,15 @@ class Standing:
 
 def standing_of(state: RunState, now: datetime) -> Standing:
     """As its records say, and its process."""
-    verdict, opened = verdict_of(state), state.opened
-    kind = _kind(state, verdict, now)
+    ruling, opened = ruling_of(state), state.opened
+    kind = _kind(state, ruling, now)
     if kind == "running":
-        return Standing(kind, f"running (pid {opened[-1].owner.pid})", "", verdict)
+        return Standing(kind, f"running (pid {opened[-1].owner.pid})", "", ruling)
     if kind in OVER or _is_here(state):
-        return Standing(kind, kind, "", verdict)
+        return Standing(kind, kind, "", ruling)
     host, ago = opened[-1].host, duration(_silent_seconds(state, now))
     word = "running" if kind == "elsewhere" else kind
-    return Standing(kind, f"{word} on {host}, last record {ago} ago", host, verdict)
+    return Standing(kind, f"{word} on {host}, last record {ago} ago", host, ruling)
 
 
 def goes_on(state: RunState, now: datetime) -> bool:
@@ -81,19 +81,19 @@ def _silent_seconds(state: RunState, now: datetime) -> float:
     return max(0.0, (now - last_seen(state)).total_seconds())
 
 
-def _kind(state: RunState, verdict: Verdict, now: datetime) -> Kind:
+def _kind(state: RunState, ruling: Ruling, now: datetime) -> Kind:
     is_carried_out = goes_on(state, now)
     if state.concluded is not None:
         return "finished"
-    if verdict.decision != "continue" and (not is_carried_out or _is_at_rest(state, verdict)):
-        return _ENDS[verdict.decision]
+    if ruling.decision != "continue" and (not is_carried_out or _is_at_rest(state, ruling)):
+        return _ENDS[ruling.decision]
     if is_carried_out:
         return "running" if _is_here(state) else "elsewhere"
     return "interrupted" if state.opened else "planned"
 
 
-def _is_at_rest(state: RunState, verdict: Verdict) -> bool:
+def _is_at_rest(state: RunState, ruling: Ruling) -> bool:
     """Whether its process leaves it at that: all in flight has ended, and what fired is noted."""
     fired = {(one.rule, one.generation) for one in state.fired}
-    is_noted = all((one.rule, one.generation) in fired for one in verdict.triggers)
-    return is_noted and verdict.decision != "done" and not state.accounts.holds
+    is_noted = all((one.rule, one.generation) in fired for one in ruling.triggers)
+    return is_noted and ruling.decision != "done" and not state.accounts.holds

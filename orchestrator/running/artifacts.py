@@ -12,7 +12,7 @@ from budgets.ledger.storage import document, write_aside
 from budgets.report.liveness import centre_of, moved
 from budgets.report.markdown import to_markdown
 from budgets.report.model import BudgetReport, budget_report, recommendation
-from budgets.rules.triggers import Verdict
+from budgets.rules.triggers import Ruling
 from budgets.state import RunState
 from budgets.verdict.finalists import winner
 from budgets.verdict.findings import Findings
@@ -29,14 +29,14 @@ def recommended_knobs(state: RunState) -> dict[str, float] | None:
     return None if point is None else space_of(state.plan).decode(point)
 
 
-def markdown(state: RunState, verdict: Verdict | None = None) -> str:
-    """The budget report for a person (see `budget_report` for the verdict)."""
-    return to_markdown(budget_report(state, verdict), recommended_knobs(state))
+def markdown(state: RunState, ruling: Ruling | None = None) -> str:
+    """The budget report for a person (see `budget_report` for the ruling)."""
+    return to_markdown(budget_report(state, ruling), recommended_knobs(state))
 
 
-def sentence(state: RunState, verdict: Verdict | None = None) -> str:
+def sentence(state: RunState, ruling: Ruling | None = None) -> str:
     """What the run came to, in a sentence."""
-    return budget_report(state, verdict).sentence
+    return budget_report(state, ruling).sentence
 
 
 def write_generation(directory: Path, state: RunState) -> None:
@@ -143,9 +143,9 @@ def _winner(state: RunState, space: SearchSpace, found: Findings | None) -> dict
     }
 
 
-def campaign_report(state: RunState, verdict: Verdict | None = None) -> CampaignReport:
+def campaign_report(state: RunState, ruling: Ruling | None = None) -> CampaignReport:
     """What a campaign has to say. Raises ValueError on any other run."""
-    report = budget_report(state, verdict).campaign
+    report = budget_report(state, ruling).campaign
     if report is None:
         raise ValueError(f"{state.plan.run_id} is no campaign: it is a {state.plan.phase}")
     return report

@@ -99,4 +99,4 @@ def calibrated_for(
     )
     wanted = Calibrating(objective, slots, overrides=overrides, request=request)
     result = wanted.carry_out(session)
-    return with_its_cost(result.state) if result.verdict.decision == "done" else result
+    return with_its_cost(result.state) if result.ruling.decision == "done" else result

@@ -3,23 +3,23 @@
 from dataclasses import asdict
 
 from budgets.events import Concluded, Fired, Overridden
-from budgets.rules.triggers import Verdict, judge, only_ends_the_search
+from budgets.rules.triggers import Ruling, judge, only_ends_the_search
 from orchestrator.running.run import Run
 
 
-def judge_on_record(run: Run) -> Verdict:
-    """The verdict; what only ends a search goes on record, and what it found is still compared."""
-    verdict = judge(run.state)
-    if not only_ends_the_search(run.state, verdict):
-        return verdict
-    put_on_record(run, verdict)
+def judge_on_record(run: Run) -> Ruling:
+    """The ruling; what only ends a search goes on record, and what it found is still compared."""
+    ruling = judge(run.state)
+    if not only_ends_the_search(run.state, ruling):
+        return ruling
+    put_on_record(run, ruling)
     return judge(run.state)
 
 
-def put_on_record(run: Run, verdict: Verdict) -> None:
+def put_on_record(run: Run, ruling: Ruling) -> None:
     """Put the rules that fired on record, each once a generation; a stop again after new caps."""
     known = {(fired.rule, fired.generation) for fired in run.state.fired}
-    for trigger in verdict.triggers:
+    for trigger in ruling.triggers:
         is_known = (trigger.rule, trigger.generation) in known
         if not is_known or (trigger.decision == "stop" and run.state.ended is None):
             fields = asdict(trigger)
@@ -27,11 +27,11 @@ def put_on_record(run: Run, verdict: Verdict) -> None:
             run.record(Fired(**fields))
 
 
-def conclude(run: Run, verdict: Verdict) -> None:
-    """Put the verdict on record: the rules that fired, or that the run is done."""
-    put_on_record(run, verdict)
-    if verdict.decision == "done":
-        run.record(Concluded(reason=verdict.reason))
+def conclude(run: Run, ruling: Ruling) -> None:
+    """Put the ruling on record: the rules that fired, or that the run is done."""
+    put_on_record(run, ruling)
+    if ruling.decision == "done":
+        run.record(Concluded(reason=ruling.reason))
         run.ledger.give_up_ballast()
     run.ledger.mark_head()
 

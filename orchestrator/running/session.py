@@ -16,7 +16,7 @@ from budgets.events import Owner
 from budgets.ledger.chain import LEDGER
 from budgets.ledger.storage import DISK, Storage, read_plain
 from budgets.ledger.writer import BALLAST, Clock, Ledger
-from budgets.rules.triggers import verdict_of
+from budgets.rules.triggers import ruling_of
 from budgets.state import Generation, Observer, RunState
 from budgets.terms import Plan
 from budgets.words import counted
@@ -107,7 +107,7 @@ class Session:
             check_same_plan(directory, recorded, plan)
             refuse_late_overrides(recorded, overrides)
             self._finish_off(directory, recorded)
-            return self._kept(Result(directory, recorded, verdict_of(recorded)))
+            return self._kept(Result(directory, recorded, ruling_of(recorded)))
         objective = objective_of(plan)
         self._prepare(directory, objective, plan)
         with Ledger(directory, self.clock, self.storage) as ledger:
@@ -130,21 +130,21 @@ class Session:
         pace: Pace,
     ) -> Result:
         """What came of the run, as far as it goes now."""
-        verdict = judge_on_record(run)
-        if verdict.decision == "continue":
+        ruling = judge_on_record(run)
+        if ruling.decision == "continue":
             is_beside = plan.search is not None or plan.proxy is not None
             panels = Confirming(plan) if is_beside else None
-            verdict = Walk(
+            ruling = Walk(
                 run, proposes, panels, start(), self.stop, self._closed, pace, self.look
             ).to_its_end()
         if self.stop.now:  # what was in flight is killed here, so it can be settled
             self._end_executor()
             settle_abandoned(run)
         pace.look(run.state)
-        conclude(run, verdict)
+        conclude(run, ruling)
         artifacts.write_run(run.directory, run.state)
         self._followers.release()
-        return Result(run.directory, run.state, verdict)
+        return Result(run.directory, run.state, ruling)
 
     def _finish_off(self, directory: Path, state: RunState) -> None:
         """Do what the process that concluded the run may have died before."""
@@ -193,7 +193,7 @@ class Session:
 
     def _kept(self, result: Result) -> Result:
         """The result, once the history has what the run took."""
-        keep(self.root, result.state, result.verdict, self.say)
+        keep(self.root, result.state, result.ruling, self.say)
         return result
 
     def _closed(self, run: Run, generation: Generation | None) -> None:

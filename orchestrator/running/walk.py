@@ -16,8 +16,8 @@ from budgets.events import (
 from budgets.proxy.certificate import length_of_next
 from budgets.rules.table import place_of
 from budgets.rules.triggers import (
+    Ruling,
     Trigger,
-    Verdict,
     disk_full,
     judge,
     only_ends_the_search,
@@ -37,7 +37,7 @@ Owed = tuple[Batch, tuple[int, int]]
 WAIT_SECONDS = 0.5
 """How long one look at the executor takes before signals and budgets are looked at again."""
 
-INTERRUPTED = Verdict("continue", (), "interrupted")
+INTERRUPTED = Ruling("continue", (), "interrupted")
 """A person stopped the run, which may go on."""
 
 
@@ -115,15 +115,15 @@ class Walk:
     pace: Pace = field(default_factory=Freely)
     look: Callable[[Run], None] = lambda run: None  # noqa: ARG005 - nobody looks
 
-    def to_its_end(self) -> Verdict:
+    def to_its_end(self) -> Ruling:
         """Propose, evaluate and learn until a rule, a budget, a signal or the plan ends it."""
         while True:
             if judge(self.run.state).decision != "continue":
                 if not self._drained():  # what fills slots holds more in reserve than it takes
                     return INTERRUPTED
-                verdict = judge_on_record(self.run)
-                if verdict.decision != "continue":
-                    return verdict
+                ruling = judge_on_record(self.run)
+                if ruling.decision != "continue":
+                    return ruling
             if (panel := self._panel_due()) is not None:
                 self.run.record(panel)
                 continue
@@ -162,7 +162,7 @@ class Walk:
             run.ledger.mark_head()
             self.closed(run, generation)
 
-    def evaluate(self) -> Verdict | None:
+    def evaluate(self) -> Ruling | None:
         """Bring every evaluation that the run waits for to its final result.
 
         Slots that it leaves idle do what else is planned. Returns None when that is done, or else
@@ -171,20 +171,20 @@ class Walk:
         """
         run, stop = self.run, self.stop
         while True:
-            verdict = judge(run.state)
-            halted = stop.requested or verdict.decision in ("pause", "stop")
+            ruling = judge(run.state)
+            halted = stop.requested or ruling.decision in ("pause", "stop")
             held_up = None if halted else self._dispatch()
             goes_on = not halted and held_up is None
             if stop.now or not (self._is_awaited() if goes_on else run.state.accounts.holds):
                 break
             self._hear()
         if held_up is not None and not run.state.accounts.holds:
-            verdict = Verdict(held_up.decision, (held_up,), held_up.evidence)
-        if only_ends_the_search(run.state, verdict):
-            put_on_record(run, verdict)
+            ruling = Ruling(held_up.decision, (held_up,), held_up.evidence)
+        if only_ends_the_search(run.state, ruling):
+            put_on_record(run, ruling)
             return None
-        if verdict.decision in ("pause", "stop"):
-            return verdict
+        if ruling.decision in ("pause", "stop"):
+            return ruling
         return INTERRUPTED if stop.requested else None
 
     def _is_awaited(self) -> bool:

@@ -67,7 +67,7 @@ def entry_of(id_: str, place: Path, state: RunState, now: datetime) -> Entry:
     """The entry of a run that can be read."""
     standing, found = standing_of(state, now), pace(state)
     left = found.remaining_hours if standing.goes_on else None
-    said = f"{sentence(state, standing.verdict)} {standing.way_on}".rstrip()
+    said = f"{sentence(state, standing.ruling)} {standing.way_on}".rstrip()
     return Entry(
         id=id_,
         place=_place(place),

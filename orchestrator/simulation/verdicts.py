@@ -124,7 +124,7 @@ def _ending(seed: int, result: Result) -> Ending:
     best, measured = winner(state), winner_gain(state)
     return Ending(
         seed=seed,
-        decision=result.verdict.decision,
+        decision=result.ruling.decision,
         rules=tuple(dict.fromkeys(rules)),
         grade=None if decided is None else decided.grade,
         no_go=None if decided is None else decided.no_go,

@@ -187,7 +187,7 @@ class Story:
     def _is_over(self, result: Result) -> bool:
         """Whether a person would leave it at that; or what they do about it."""
         self._overrides = ()
-        verdict = result.verdict
+        verdict = result.ruling
         if verdict.decision == "continue":  # it was interrupted
             return False
         if verdict.decision == "stop":

@@ -120,7 +120,7 @@ def test_a_confirmed_run_cut_after_any_record_ends_like_the_one_that_was_never_c
     result = search(run.parent.parent)
 
     assert found(run) == found(finished)
-    assert result.verdict.decision == "done"
+    assert result.ruling.decision == "done"
     settled = [e for e in events_of(run) if isinstance(e, Settled) and e.final]
     places = {(e.panel, e.generation, e.candidate, e.seed) for e in settled}
     assert len(places) == len(settled) == 8 + 18

@@ -138,7 +138,7 @@ def test_an_answer_that_is_no_score_is_told_as_the_worst_and_never_as_it_came(
 ) -> None:
     result = search_with(answer)
 
-    assert result.verdict.decision == "done"
+    assert result.ruling.decision == "done"
     for generation in result.state.generations:
         fitness, scores = generation.fitness(), generation.scores()
         healthy = sorted(s for s in scores if s is not None)
@@ -153,7 +153,7 @@ def test_an_answer_that_is_no_score_is_told_as_the_worst_and_never_as_it_came(
 def test_a_score_at_the_end_of_the_numbers_stays_one(search_with: SearchWith) -> None:
     result = search_with(score(sys.float_info.max))
 
-    assert result.verdict.decision == "done"
+    assert result.ruling.decision == "done"
     assert result.state.generations[0].score(3) == sys.float_info.max
     assert verify(result.directory).divergence is None
 
@@ -190,9 +190,9 @@ def test_a_generation_that_fails_altogether_is_not_told_and_asked_again_as_it_wa
     last = run_search(tmp_path, **broken)
 
     results = (paused, again, overridden, last)
-    assert [r.verdict.decision for r in results] == ["pause"] * 4
+    assert [r.ruling.decision for r in results] == ["pause"] * 4
     assert [r.state.accounts.evaluations for r in results] == [2, 2, 8, 8]  # the rest is not paid
-    assert [t.rule for t in last.verdict.triggers] == ["too_few_healthy"]
+    assert [t.rule for t in last.ruling.triggers] == ["too_few_healthy"]
     for result in results:
         (generation,) = result.state.generations
         assert generation.told is None
@@ -218,7 +218,7 @@ def test_a_wall_clock_that_jumps_changes_no_duration_and_no_charge(
 
     accounts, records = result.state.accounts, read(result.directory / LEDGER).records
     assert len(calls) >= len(records)
-    assert result.verdict.decision == "done"
+    assert result.ruling.decision == "done"
     assert 160 <= accounts.device_ms < 10_000
     assert sum(accounts.sessions_ms) < 60_000
     elapsed = [record.elapsed_ms for record in records]

@@ -101,7 +101,7 @@ def test_an_outcome_heard_again_is_heard_once(
     whole = found(run)
     shutil.rmtree(run)
     result = run_search(run.parent.parent, **NOISY, engine=engine_of(Echo))
-    assert result.verdict.decision == "done"
+    assert result.ruling.decision == "done"
     assert found(run) == whole
     assert result.state.records == 39
     assert late(run) == []

@@ -78,7 +78,7 @@ def test_what_differs_twice_has_failed(tmp_path: Path, run_search: Run, mark: Ma
     ]
     scores = result.state.generations[1].scores()
     assert [n for n, score in enumerate(scores) if score is None] == [2]
-    assert result.verdict.decision == "done"
+    assert result.ruling.decision == "done"
     assert verify(result.directory).divergence is None
 
 
@@ -89,8 +89,8 @@ def test_where_the_first_was_the_odd_one_the_run_is_soon_held_up(
 
     result = run_search(tmp_path, **QUICK)
 
-    assert [trigger.rule for trigger in result.verdict.triggers] == ["crash_rate"]
-    assert "same.fast is 1 here, 2 in the run so far" in result.verdict.reason
+    assert [trigger.rule for trigger in result.ruling.triggers] == ["crash_rate"]
+    assert "same.fast is 1 here, 2 in the run so far" in result.ruling.reason
 
 
 @pytest.mark.parametrize("panel", ["reference", "finalists", "winner", "rung"])

@@ -35,9 +35,9 @@ def assert_held_up(result: Result, starts: int = 1) -> Settled:
 
     Gives how that one was settled, of so many that found it.
     """
-    (trigger,) = result.verdict.triggers
-    assert (result.verdict.decision, trigger.rule) == ("pause", "setup_failed")
-    assert "Mend it and repeat the command" in result.verdict.reason
+    (trigger,) = result.ruling.triggers
+    assert (result.ruling.decision, trigger.rule) == ("pause", "setup_failed")
+    assert "Mend it and repeat the command" in result.ruling.reason
     recorded = events_of(result.directory)
     found = [n for n, e in enumerate(recorded) if isinstance(e, Settled) and e.cause == SAID]
     assert len(found) == starts
@@ -64,7 +64,7 @@ def test_a_search_held_up_goes_on_as_if_it_had_never_been(
     assert place in f"gen_{end.generation:04d}/cand_{end.candidate:04d}"
     resumed = run_search(tmp_path / "run", **QUICK)
 
-    assert resumed.verdict.decision == "done"
+    assert resumed.ruling.decision == "done"
     assert found(resumed.directory) == found(undisturbed.directory)
     assert resumed.state.accounts.evaluations == 16
     assert verify(resumed.directory).divergence is None
@@ -122,7 +122,7 @@ def test_a_calibration_is_held_up_before_its_search_is_planned(
     assert held_up.state.plan.phase == "calibration"
     resumed = run_search(tmp_path)
 
-    assert (resumed.state.plan.phase, resumed.verdict.decision) == ("phase1", "done")
+    assert (resumed.state.plan.phase, resumed.ruling.decision) == ("phase1", "done")
     assert resumed.state.plan.calibration is not None
     assert len(resumed.state.plan.calibration.samples) == CALIBRATION_SEEDS
 
@@ -136,7 +136,7 @@ def test_a_check_is_held_up_at_any_of_its_points(
     assert_held_up(run_check(tmp_path / "run"))
     resumed = run_check(tmp_path / "run")
 
-    assert resumed.verdict.decision == "done"
+    assert resumed.ruling.decision == "done"
     assert found(resumed.directory) == found(undisturbed.directory)
 
 

@@ -203,7 +203,7 @@ def test_a_search_that_vouches_for_its_time_needs_no_calibration_that_is_damaged
     (calibration,) = (run.parent.parent / "calibration").iterdir()
     (calibration / LEDGER).write_bytes(b"junk\n")
     result = run_search(run.parent.parent, **NOISY, run_id="other", assumed_seconds=1.0)
-    assert result.verdict.decision == "done"
+    assert result.ruling.decision == "done"
     assert verify(run).divergence is None  # its own calibration is not readable any more
 
 

@@ -7,7 +7,7 @@ from budgets.course import next_step
 from budgets.plain import command, one_line
 from budgets.report.sentence import corrected, is_baseline_broken
 from budgets.rules.table import HOLDING_UP
-from budgets.rules.triggers import Trigger, verdict_of
+from budgets.rules.triggers import Trigger, ruling_of
 from budgets.verdict.luck import promise
 from budgets.words import about
 from orchestrator.report.answers.afterwards import After
@@ -127,7 +127,7 @@ def _sure_so_far(asked: Asked) -> str:
 def held_up(asked: Asked) -> Answer:
     """Paused by a rule until a person has looked; or stopped by one, and there is no verdict."""
     what = "Paused" if asked.report.decision == "pause" else "Stopped"
-    triggers = verdict_of(asked.state).triggers
+    triggers = ruling_of(asked.state).triggers
     way = _way_on(asked, triggers)
     rules = list(dict.fromkeys(trigger.rule for trigger in triggers))
     by = f" by rule{'s' * (len(rules) > 1)} {' and '.join(rules)}" if rules else ""
@@ -189,7 +189,7 @@ def _way_on(asked: Asked, triggers: tuple[Trigger, ...]) -> After:
         said = "Allow more, for a reason that goes on record, if it is worth more:"
         return After(said, (asked.amending(budget), *asked.beginning), "Then take it up:")
     rules = list(dict.fromkeys(trigger.rule for trigger in triggers))
-    look, anew = command("explain", asked.run), corrected(asked.state, verdict_of(asked.state))
+    look, anew = command("explain", asked.run), corrected(asked.state, ruling_of(asked.state))
     if any(rule in FOR_GOOD for rule in rules):
         said = "This run cannot go on: look into Failures, fix what leads there, start another."
         return After(said, (look,))

@@ -20,7 +20,7 @@ from budgets.ledger.chain import read
 from budgets.report.markdown import amount, spent, to_markdown
 from budgets.report.model import BudgetReport, balances, budget_report, changed, recommendation
 from budgets.report.pace import remaining_hours
-from budgets.rules.triggers import Verdict, disk_full
+from budgets.rules.triggers import Ruling, disk_full
 from budgets.terms import Arm, Calibration, Caps, Envelope, Thresholds, Window
 from budgets.verdict.decision import decide
 
@@ -81,7 +81,7 @@ def test_a_pause_gives_its_reason(story: "Story") -> None:
 
 
 def test_what_the_records_do_not_know_is_given(story: "Story") -> None:
-    verdict = Verdict("pause", (disk_full(0, "no space is left"),), "no space is left")
+    verdict = Ruling("pause", (disk_full(0, "no space is left"),), "no space is left")
     assert budget_report(story.state).decision == "continue"
     report = budget_report(story.state, verdict)
     assert (report.decision, report.sentence) == ("pause", "Paused: no space is left.")

@@ -14,8 +14,8 @@ from budgets.rules.triggers import (
     readings,
     refusal_of,
     refused,
+    ruling_of,
     unaffordable,
-    verdict_of,
 )
 from budgets.terms import Caps, Envelope, Limits, Thresholds
 from tests.budgets.conftest import Story, confirmed_plan
@@ -434,7 +434,7 @@ def test_what_only_ends_the_search_is_no_end_of_a_run_that_still_compares(
     )
     for plan, decision in ((compared, "continue"), (plain, "stop")):
         state = ended_by_patience(Story(plan)).state
-        assert (judge(state).decision, verdict_of(state).decision) == ("stop", decision)
+        assert (judge(state).decision, ruling_of(state).decision) == ("stop", decision)
 
 
 # What the walk runs into

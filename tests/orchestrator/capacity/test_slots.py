@@ -345,7 +345,7 @@ def test_a_run_takes_a_slot_before_it_reserves_and_waits_uncharged(
     with world.session(observe=watch, pacing=pacing) as session:
         result = Searching(request, world.slots, assumed_seconds=1.0).carry_out(session)
 
-    assert result.verdict.decision == "done"
+    assert result.ruling.decision == "done"
     assert world.machines[0].most == 2
     assert all(in_flight <= slots <= 2 for in_flight, slots in held)
     assert result.state.accounts.device_ms == 8 * 1000
@@ -398,7 +398,7 @@ def test_a_run_that_finds_no_slot_says_so_and_goes_on_when_there_is_one(
     with world.session(pacing=pacing, say=say) as session:
         result = Searching(request, world.slots, assumed_seconds=1.0).carry_out(session)
 
-    assert result.verdict.decision == "done"
+    assert result.ruling.decision == "done"
     assert sum(text.startswith("Waiting for a slot") for text in world.said) == 1
     records = read(result.directory / LEDGER).records
     assert sum(isinstance(record.event, Reserved) for record in records) == 8
@@ -419,8 +419,8 @@ def test_a_run_that_waits_keeps_to_its_deadline(
     request = Request("phase1", "min", sphere(), population=4, max_evals=8, max_hours=1.0)
     with world.session(pacing=pacing, say=say) as session:
         result = Searching(request, world.slots, assumed_seconds=1.0).carry_out(session)
-    assert result.verdict.decision == "stop"
-    assert "--max-hours" in result.verdict.reason
+    assert result.ruling.decision == "stop"
+    assert "--max-hours" in result.ruling.reason
     assert result.state.accounts.device_ms == 0
 
 

@@ -248,8 +248,8 @@ def test_an_override_is_of_the_level_that_a_rule_holds_up(
     world = make_world(LAW)
     failing = sphere(failure_rate=1.0)
     [first] = measure(world, Sweep(failing, world.slots, (1,)))
-    assert first.verdict.decision == "pause"
-    rules = tuple((t.rule, "let it fail") for t in first.verdict.triggers)
+    assert first.ruling.decision == "pause"
+    rules = tuple((t.rule, "let it fail") for t in first.ruling.triggers)
     again = measure(world, Sweep(failing, world.slots, (1,), overrides=rules))
     assert {o.rule for o in again[0].state.overridden} == {rule for rule, _ in rules}
 

@@ -167,7 +167,7 @@ def test_a_live_knob_is_found_alive_and_an_idle_one_dead_through_real_processes(
     result = run_check(tmp_path, settings={"dimension": 3, **NOISY}, seeds=4, engine=engine)
 
     found = findings(result)
-    assert result.verdict.decision == "done"
+    assert result.ruling.decision == "done"
     assert (found.names("alive"), found.names("dead")) == (("x0", "x1"), ("x2",))
     assert {f.knob: f.better for f in found.knobs} == {"x0": "high", "x1": "low", "x2": None}
     assert 0 < found.noise < 0.03
@@ -190,7 +190,7 @@ def test_a_cliff_at_the_end_of_a_range_is_a_finding_and_no_pause(
     tmp_path: Path, run_check: RunCheck
 ) -> None:
     result = run_check(tmp_path, objective="cliff")
-    assert result.verdict.decision == "done"
+    assert result.ruling.decision == "done"
     assert findings(result).unstable_ends == ("x0 high",)
     assert budget_report(result.state).evaluations_by_status == {"ok": 12, "nan": 3}
 
@@ -203,7 +203,7 @@ def test_a_failing_baseline_pauses_before_anything_else_is_paid(
     again = run_check(tmp_path, settings=broken)
 
     for result in (paused, again):
-        assert [t.rule for t in result.verdict.triggers] == ["baseline_failed"]
+        assert [t.rule for t in result.ruling.triggers] == ["baseline_failed"]
         assert result.state.accounts.evaluations == 1
     assert len(again.state.fired) == 1
 
@@ -286,7 +286,7 @@ def test_a_check_keeps_the_thresholds_that_it_was_begun_with_whatever_the_defaul
     tamper(run, begun_with_another_default)
     shutil.rmtree(run / "eval")
     result = run_check(tmp_path, settings=NOISY)
-    assert result.verdict.decision == "done"
+    assert result.ruling.decision == "done"
     assert result.state.plan.thresholds.crash_rate_pause == 0.2
 
 
@@ -296,7 +296,7 @@ def test_a_finished_check_is_only_read_when_the_command_is_repeated(
     run = tmp_path / "check" / finished.name
     shutil.copytree(finished, run)
     before = (run / LEDGER).read_bytes()
-    assert run_check(tmp_path, settings=NOISY).verdict.decision == "done"
+    assert run_check(tmp_path, settings=NOISY).ruling.decision == "done"
     assert (run / LEDGER).read_bytes() == before
 
 
@@ -320,7 +320,7 @@ def test_a_cap_on_device_time_stops_a_check_that_says_what_it_found_so_far(
         "seeds": 2,
     }
     for result in (run_check(tmp_path, **capped), run_check(tmp_path, **capped)):
-        assert result.verdict.decision == "stop"
+        assert result.ruling.decision == "stop"
         assert result.state.accounts.device_ms <= 12_300
         assert 2 < result.state.accounts.evaluations < 10
         assert "x1" in findings(result).pending
@@ -396,7 +396,7 @@ def test_a_search_without_a_check_is_told_that_no_knob_is_proven(
     tmp_path: Path, run_search: RunSearch
 ) -> None:
     result, said = hearing(tmp_path, run_search)
-    assert result.verdict.decision == "done"
+    assert result.ruling.decision == "done"
     assert len(said) == 1
     assert said[0].startswith("Note: no knob has been shown to move the score yet")
     assert "orchestrator space check" in said[0]
@@ -496,7 +496,7 @@ def test_a_damaged_check_is_named_and_stops_no_search(
 
     result, said = hearing(tmp_path, run_search)
 
-    assert result.verdict.decision == "done"
+    assert result.ruling.decision == "done"
     assert len(said) == 1
     assert str(check) in said[0]
 

@@ -68,7 +68,7 @@ def test_other_data_is_another_plan(
     with pytest.raises(PlanChangedError, match="data_sha256") as refused:
         run_search(tmp_path, **QUICK)
     assert "commit" not in str(refused.value)
-    assert begun.verdict.decision == "done"
+    assert begun.ruling.decision == "done"
 
 
 def test_a_list_of_the_same_length_shows_which_of_it_differs(begun: Result) -> None:

@@ -129,7 +129,7 @@ def test_where_no_line_can_be_written_the_run_says_so_and_ends_well(
         (tmp_path / HISTORY).symlink_to(tmp_path / "elsewhere")
     said: list[str] = []
     result = run_search(tmp_path, assumed_seconds=1.0, say=said.append)
-    assert result.verdict.decision == "done"
+    assert result.ruling.decision == "done"
     assert any("history.jsonl does not have this run" in text for text in said)
     assert not (tmp_path / "elsewhere").exists()
 
@@ -143,7 +143,7 @@ def test_a_full_disk_costs_no_run(
     monkeypatch.setattr("orchestrator.planning.history.append", full)
     said: list[str] = []
     result = run_search(tmp_path, assumed_seconds=1.0, say=said.append)
-    assert result.verdict.decision == "done"
+    assert result.ruling.decision == "done"
     assert any("No space left on device" in text for text in said)
 
 

@@ -82,7 +82,7 @@ def test_a_gain_that_is_there_is_a_go_that_persists(go: Result) -> None:
     assert decided.gain is not None
     assert decided.gain > 0.05
     assert all(c.met for c in conditions(go.state))
-    assert (go.verdict.decision, go.state.fired) == ("done", [])
+    assert (go.ruling.decision, go.state.fired) == ("done", [])
     assert [name for name, _ in go.state.panels] == ["reference", "finalists", "winner", "rung"]
 
 

@@ -173,7 +173,7 @@ def test_a_cap_holds_with_a_proxy_too(tmp_path: Path, search: Search) -> None:
     capped = {"settings": {"seconds": 0.2}, "limit_seconds": 1.0, "assumed_seconds": 0.02}
     hours = (11 + 1.9) / 3600  # a reservation of 11 s, 8 of 0.2 s, and 6 of a quarter of that
     result = search(tmp_path, max_device_hours=hours, **capped)
-    assert result.verdict.decision == "stop"
+    assert result.ruling.decision == "stop"
     assert result.state.accounts.device_ms <= hours * 3_600_000
     assert result.state.accounts.evaluations == 8
     assert 0 < result.state.accounts.apart < 8

@@ -113,7 +113,7 @@ def test_a_file_that_cannot_be_written_stops_no_run(
 
     monkeypatch.setattr("os.open", full)
     result = run_search(tmp_path, assumed_seconds=1.0)
-    assert result.verdict.decision == "done"
+    assert result.ruling.decision == "done"
     assert len(lines_of(result.directory)) == 16
 
 

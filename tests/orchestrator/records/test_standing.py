@@ -85,7 +85,7 @@ def test_one_that_a_rule_holds_is_paused_when_its_process_leaves_it_at_that(
 ) -> None:
     found = stands(run)
     assert (found.kind, found.way_on) == (kind, "")
-    assert found.verdict.decision == "pause"
+    assert found.ruling.decision == "pause"
 
 
 def test_one_whose_process_is_killed_with_a_pause_to_come_is_paused() -> None:

@@ -130,7 +130,7 @@ def test_of_several_attempts_the_one_that_decided_is_final(
     """One that could not be evaluated for want of its data is owed again."""
     lack("gen_0000/cand_0003/")
     result = run_search(tmp_path, assumed_seconds=1.0)
-    assert result.verdict.decision == "pause"
+    assert result.ruling.decision == "pause"
     directory = run_search(tmp_path, assumed_seconds=1.0).directory
 
     tries = [

@@ -74,7 +74,7 @@ def test_a_run_cut_after_any_record_ends_like_the_one_that_was_never_cut(
     result = run_search(tmp_path, **NOISY)
 
     assert found(run) == found(finished)
-    assert result.verdict.decision == "done"
+    assert result.ruling.decision == "done"
     state = result.state
     assert not state.accounts.holds
     settled = [e for e in events_of(run) if isinstance(e, Settled) and e.status.final]
@@ -89,7 +89,7 @@ def test_a_finished_run_is_only_read_when_the_command_is_repeated(
 
     result = run_search(tmp_path, **NOISY)
 
-    assert result.verdict.decision == "done"
+    assert result.ruling.decision == "done"
     assert (run / LEDGER).read_bytes() == before
 
 
@@ -240,9 +240,9 @@ def test_an_evaluation_lost_three_times_pauses_and_a_resume_tries_again(
     paused = run_search(tmp_path, engine=Hopeless(kind="inline", workers=1), population=8)
     resumed = run_search(tmp_path, population=8)
 
-    assert paused.verdict.decision == "pause"
-    assert [t.rule for t in paused.verdict.triggers] == ["infrastructure"]
-    assert resumed.verdict.decision == "done"
+    assert paused.ruling.decision == "pause"
+    assert [t.rule for t in paused.ruling.triggers] == ["infrastructure"]
+    assert resumed.ruling.decision == "done"
 
 
 def test_too_many_failures_pause_the_run_until_somebody_takes_the_blame(
@@ -252,8 +252,8 @@ def test_too_many_failures_pause_the_run_until_somebody_takes_the_blame(
     paused = run_search(tmp_path, settings=fragile)
     again = run_search(tmp_path, settings=fragile)
 
-    assert paused.verdict.decision == again.verdict.decision == "pause"
-    assert [t.rule for t in again.verdict.triggers] == ["crash_rate"]
+    assert paused.ruling.decision == again.ruling.decision == "pause"
+    assert [t.rule for t in again.ruling.triggers] == ["crash_rate"]
     assert len(again.state.fired) == 1
     assert again.state.accounts.evaluations < 16
 
@@ -264,8 +264,8 @@ def test_a_cap_on_device_time_stops_before_a_generation_it_cannot_pay(
     hours = 144 / 3600  # room for a reservation of 20 s, not for 8 evaluations of 20 s
     result = run_search(tmp_path, assumed_seconds=20.0, limit_seconds=10.0, max_device_hours=hours)
 
-    assert result.verdict.decision == "stop"
-    assert "generation 0 is expected to need" in result.verdict.reason
+    assert result.ruling.decision == "stop"
+    assert "generation 0 is expected to need" in result.ruling.reason
     assert not [e for e in events_of(result.directory) if isinstance(e, Reserved)]
 
 
@@ -282,7 +282,7 @@ def test_a_cap_reached_in_mid_generation_stays_reached_and_says_so(
     again = run_search(tmp_path, **capped)
 
     for result in (stopped, again):
-        assert result.verdict.decision == "stop"
+        assert result.ruling.decision == "stop"
         report = budget_report(result.state)
         assert report.sentence.startswith("Stopped: generation 0 cannot be finished: device time")
     assert 0 < again.state.accounts.evaluations == stopped.state.accounts.evaluations < 8
@@ -309,7 +309,7 @@ def test_a_calibration_made_for_a_run_keeps_within_its_caps(
     result = run_search(tmp_path, max_device_hours=1 / 60)
 
     assert result.state.plan.phase == "calibration"
-    assert result.verdict.decision == "stop"
+    assert result.ruling.decision == "stop"
     assert result.state.accounts.device_ms == 0
 
 
@@ -320,7 +320,7 @@ def test_a_calibration_that_a_cap_stopped_does_not_stop_the_next_one(
     again = run_search(tmp_path, max_device_hours=1.0)
 
     assert stopped.state.plan.phase == "calibration"
-    assert (again.state.plan.phase, again.verdict.decision) == ("phase1", "done")
+    assert (again.state.plan.phase, again.ruling.decision) == ("phase1", "done")
 
 
 def test_searches_can_share_a_calibration_that_somebody_is_reading(
@@ -331,7 +331,7 @@ def test_searches_can_share_a_calibration_that_somebody_is_reading(
     with Ledger(calibration, system_clock()):
         result = run_search(tmp_path, **NOISY, run_id="other")
 
-    assert result.verdict.decision == "done"
+    assert result.ruling.decision == "done"
 
 
 def test_an_override_repeated_with_the_command_is_no_second_override(
@@ -351,7 +351,7 @@ def test_a_reason_lets_through_only_the_generation_it_was_given_for(
     fragile = {"settings": {"failure_rate": 0.3}, "assumed_seconds": 1.0, "tier": "target"}
     run_search(tmp_path, **fragile)
     again = run_search(tmp_path, **fragile, overrides=[("crash_rate", "known")])
-    (trigger,) = again.verdict.triggers
+    (trigger,) = again.ruling.triggers
     assert (trigger.rule, trigger.generation > 0) == ("crash_rate", True)
 
     refusal = (
@@ -375,8 +375,8 @@ def test_a_cap_smaller_than_one_reservation_launches_nothing(
 ) -> None:
     result = run_search(tmp_path, max_device_hours=1 / 3600)
 
-    assert result.verdict.decision == "stop"
-    assert [t.rule for t in result.verdict.triggers] == ["budget"]
+    assert result.ruling.decision == "stop"
+    assert [t.rule for t in result.ruling.triggers] == ["budget"]
     assert not [e for e in events_of(result.directory) if isinstance(e, Reserved)]
 
 

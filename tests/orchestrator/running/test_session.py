@@ -104,7 +104,7 @@ def test_another_plan_begins_a_child_that_names_its_parent(
     child = run_search(root, **{**NOISY, **other}, fork=True)
 
     assert child.directory.name == f"{run.name}-fork1"
-    assert child.verdict.decision == "done"
+    assert child.ruling.decision == "done"
     named = child.state.plan.parent
     assert named is not None
     assert (named.run_id, named.head) == (run.name, parent.head)
@@ -141,7 +141,7 @@ def test_a_child_is_not_begun_on_what_its_parent_has_used_up(
     used = 70.0 / 3600
     result = run_search(root, **NOISY, fork=True, **{cap: used})
     assert result.directory.name == f"{run.name}-fork1"
-    assert result.verdict.decision == "stop"
+    assert result.ruling.decision == "stop"
     assert not [r for r in read(result.directory / LEDGER).records if isinstance(r.event, Reserved)]
 
 
@@ -214,16 +214,16 @@ def test_a_disk_that_fills_up_pauses_the_run_which_then_ends_like_any_other(
 
     paused = run_search(root, **NOISY, storage=tight)
 
-    assert paused.verdict.decision == "pause"
-    assert [t.rule for t in paused.verdict.triggers] == ["storage"]
-    assert "make room and repeat the command" in paused.verdict.reason
+    assert paused.ruling.decision == "pause"
+    assert [t.rule for t in paused.ruling.triggers] == ["storage"]
+    assert "make room and repeat the command" in paused.ruling.reason
     assert [f.rule for f in paused.state.fired] == ["storage"]
     assert not paused.state.accounts.holds
     assert paused.state == state_of(run)
     assert not (run / BALLAST).exists()
 
     tight.full, tight.full_after, tight.ballast_there = False, 1 << 60, True
-    assert run_search(root, **NOISY, storage=tight).verdict.decision == "done"
+    assert run_search(root, **NOISY, storage=tight).ruling.decision == "done"
     assert found(run) == whole
     assert verify(run).divergence is None
 
@@ -248,7 +248,7 @@ def test_what_fails_for_want_of_room_is_nobodys_fault_and_owed_again(
             return NoRoom(slots)
 
     paused = run_search(root, **NOISY, storage=tight, engine=Full("inline", workers=1))
-    assert [t.rule for t in paused.verdict.triggers] == ["storage"]
+    assert [t.rule for t in paused.ruling.triggers] == ["storage"]
     (tries,) = (
         ts
         for ts in paused.state.generations[0].tries.values()
@@ -257,7 +257,7 @@ def test_what_fails_for_want_of_room_is_nobodys_fault_and_owed_again(
     assert tries[-1].settled is not None
     assert "make room" in tries[-1].settled.cause
     tight.full, tight.ballast_there = False, True
-    assert run_search(root, **NOISY, storage=tight).verdict.decision == "done"
+    assert run_search(root, **NOISY, storage=tight).ruling.decision == "done"
     assert found(run)["generations"] == whole["generations"]
     assert not [
         r for r in read(run / LEDGER).records if r.event.kind == "late" and r.event.charged_ms
@@ -268,12 +268,12 @@ def test_what_fails_for_want_of_room_is_nobodys_fault_and_owed_again(
 def test_a_pause_for_want_of_room_is_exit_8(run: Path) -> None:
     import typer
 
-    from budgets.rules.triggers import Verdict, disk_full
+    from budgets.rules.triggers import Ruling, disk_full
     from orchestrator.watch.live import Live
 
     state = state_of(run)
     trigger = disk_full(0, "the disk is full; make room and repeat the command")
-    result = Result(run, state, Verdict("pause", (trigger,), trigger.evidence))
+    result = Result(run, state, Ruling("pause", (trigger,), trigger.evidence))
     with pytest.raises(typer.Exit) as leaving:
         conducting.finish(result, NobodyStops(), Live(terminal.console(stderr=True)), as_json=False)
     assert leaving.value.exit_code == conducting.EXIT_STORAGE == 8
@@ -356,11 +356,11 @@ def test_a_deadline_that_passes_in_mid_generation_is_a_stop(
     began = datetime.fromisoformat(records[0].at)
     starts = [datetime.fromisoformat(r.at) for r in records if isinstance(r.event, Reserved)]
     assert all((start - began).total_seconds() <= 50.001 for start in starts)
-    if result.verdict.decision == "stop":
-        assert [t.rule for t in result.verdict.triggers] == ["budget"]
-        assert "--window" in result.verdict.reason
+    if result.ruling.decision == "stop":
+        assert [t.rule for t in result.ruling.triggers] == ["budget"]
+        assert "--window" in result.ruling.reason
         assert "--window" in budget_report(result.state).sentence
-    assert result.verdict.decision == ("done" if step < 2.0 else "stop")
+    assert result.ruling.decision == ("done" if step < 2.0 else "stop")
 
 
 # An older schema
@@ -385,7 +385,7 @@ def test_a_run_begun_under_schema_1_goes_on_by_the_same_command_whatever_the_def
         accept_drift=True,
     )
 
-    assert result.verdict.decision == "done"
+    assert result.ruling.decision == "done"
     assert (run / LEDGER).read_bytes().startswith(begun)
     opened = every(Opened, run)
     assert [event.schema_version for event in opened] == [1, SCHEMA]
@@ -408,7 +408,7 @@ def test_a_window_that_is_over_is_refused_before_anything_is_made(
         run_search(tmp_path, clock=clock, window=just_over, assumed_seconds=1.0)
     assert list(tmp_path.iterdir()) == []
     result = run_search(tmp_path, clock=clock, window=just_enough, assumed_seconds=1.0)
-    assert result.verdict.decision == "done"
+    assert result.ruling.decision == "done"
 
 
 def test_a_calibration_whose_search_died_before_it_began_is_part_of_its_price(
@@ -440,7 +440,7 @@ def test_nothing_is_searched_for_a_verdict_where_the_baseline_cannot_be_told_fro
         search_confirmed(tmp_path, **terms)
     assert not (tmp_path / "phase1").exists()
     result = search_confirmed(tmp_path, **terms, confirm=Confirm(seeds=0))
-    assert result.verdict.decision == "done"
+    assert result.ruling.decision == "done"
 
 
 # What a session says and keeps to
@@ -601,5 +601,5 @@ def test_a_run_that_another_process_concluded_meanwhile_is_over_and_no_error(
     monkeypatch.setattr(Session, "_prepare", overtaken)  # between its look and its lock
     late = run_search(tmp_path, assumed_seconds=1.0)
 
-    assert late.verdict == results[0].verdict
+    assert late.ruling == results[0].ruling
     assert late.state.head == results[0].state.head

@@ -226,9 +226,9 @@ def test_a_lighter_try_that_is_slower_starts_only_where_its_own_limit_fits_under
 
     reserved = every(Reserved, ample.directory)
     assert {(e.attempt, e.reserve_ms) for e in reserved} == {(1, 20_000), (2, 50_000)}
-    assert ample.verdict.decision == "done"
-    assert short.verdict.decision == "stop"
-    assert "generation 0 cannot be finished: device time" in short.verdict.reason
+    assert ample.ruling.decision == "done"
+    assert short.ruling.decision == "stop"
+    assert "generation 0 cannot be finished: device time" in short.ruling.reason
     assert [e.attempt for e in every(Reserved, short.directory)] == [1]
 
 

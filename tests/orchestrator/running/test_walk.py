@@ -98,7 +98,7 @@ def test_the_first_signal_starts_nothing_more_and_lets_what_is_in_flight_end(
 
     result = search(tmp_path / "run", stop=stop, observe=stop.watch)
 
-    assert (result.verdict.decision, result.verdict.reason) == ("continue", "interrupted")
+    assert (result.ruling.decision, result.ruling.reason) == ("continue", "interrupted")
     events = events_of(result.directory)
     assert sum(isinstance(event, Reserved) for event in events) == 4
     assert [e.status for e in events if isinstance(e, Settled)] == [Status.OK] * 4
@@ -115,7 +115,7 @@ def test_the_second_signal_ends_what_is_in_flight_and_settles_it_at_once(
 
     result = search(tmp_path / "run", stop=stop, observe=stop.watch)
 
-    assert (result.verdict.decision, result.verdict.reason) == ("continue", "interrupted")
+    assert (result.ruling.decision, result.ruling.reason) == ("continue", "interrupted")
     ends = every(Settled, result.directory)
     assert [end.status for end in ends] == [Status.OK] * 3 + [Status.CANCELLED]
     assert ends[-1].recovered
@@ -141,7 +141,7 @@ def test_a_run_that_is_interrupted_while_an_attempt_waits_for_room_under_a_cap_i
     }
     result = search(tmp_path, stop=stop, observe=insist, **room_for_one)
 
-    assert (result.verdict.decision, result.verdict.reason) == ("continue", "interrupted")
+    assert (result.ruling.decision, result.ruling.reason) == ("continue", "interrupted")
     assert not every(Fired, result.directory)
 
 
@@ -163,7 +163,7 @@ def test_the_second_signal_ends_what_fills_slots_while_a_stop_waits_for_it(tmp_p
     }
     result = search(tmp_path, stop=stop, observe=insist, **impatient)
 
-    assert (result.verdict.decision, result.verdict.reason) == ("continue", "interrupted")
+    assert (result.ruling.decision, result.ruling.reason) == ("continue", "interrupted")
     ends = every(Settled, result.directory)
     assert (ends[-1].panel, ends[-1].status) == ("reference", Status.CANCELLED)
     assert [t.rule for t in judge(result.state).triggers] == ["patience"]
@@ -216,7 +216,7 @@ def test_a_generation_that_a_result_taken_up_has_paused_is_not_told(tmp_path: Pa
 
     result = search(tmp_path, engine)
 
-    assert [trigger.rule for trigger in result.verdict.triggers] == ["crash_rate"]
+    assert [trigger.rule for trigger in result.ruling.triggers] == ["crash_rate"]
     (generation,) = result.state.generations
     assert generation.closed
     assert generation.told is None
@@ -301,7 +301,7 @@ def test_a_device_given_up_is_on_record_once(tmp_path: Path) -> None:
 
     given_up = every(Withdrawn, result.directory)
     assert given_up == [Withdrawn(device="gpu 1", why="it is used")]
-    assert result.verdict.decision == "done"
+    assert result.ruling.decision == "done"
 
 
 # Overrides
@@ -319,7 +319,7 @@ def test_a_rule_that_fires_in_a_later_generation_wants_another_reason(tmp_path: 
 
 def test_a_cap_cannot_be_overridden(tmp_path: Path) -> None:
     capped: dict[str, Any] = {"max_device_hours": 1 / 3600}
-    assert search(tmp_path, **capped).verdict.decision == "stop"
+    assert search(tmp_path, **capped).ruling.decision == "stop"
 
     with pytest.raises(ValueError, match="--override budget: this rule cannot be overridden"):
         search(tmp_path, **capped, overrides=[("budget", "but it must")])
@@ -334,7 +334,7 @@ def test_nothing_of_a_run_that_is_over_is_overridden(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="is over, and no rule holds it up"):
         search(tmp_path, overrides=[("crash_rate", "another reason")], **fragile)
     again = search(tmp_path, overrides=known, **fragile)
-    assert again.verdict.decision == over.verdict.decision == "done"
+    assert again.ruling.decision == over.ruling.decision == "done"
 
 
 def test_a_deadline_that_passes_in_mid_generation_ends_a_search_that_found_something(
@@ -349,7 +349,7 @@ def test_a_deadline_that_passes_in_mid_generation_ends_a_search_that_found_somet
     window = Window(hours=1.0, margin_seconds=30.0)
     result = search(tmp_path, one, observe=pass_it, clock=clock.clock, window=window, **CONFIRMED)
 
-    assert result.verdict.decision == "stop"
+    assert result.ruling.decision == "stop"
     assert len(result.state.told) == 1
     assert {fired.rule for fired in every(Fired, result.directory)} == {"budget"}
 
@@ -363,5 +363,5 @@ def test_a_stop_under_caps_that_were_raised_too_little_is_on_record_again(tmp_pa
     amend(run, Amendment("a bit more", device_hours=2 / 3600), system_clock())
     again = search(tmp_path, **capped)
 
-    assert again.verdict.decision == "stop"
+    assert again.ruling.decision == "stop"
     assert len(every(Fired, run)) == 2

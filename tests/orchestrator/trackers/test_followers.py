@@ -301,7 +301,7 @@ def test_a_run_is_the_same_whatever_becomes_of_its_tracker(
         tmp_path / "beside", settings=settings, assumed_seconds=1.0, say=said.append
     )
     assert said_by(beside.directory) == said_by(alone.directory)
-    assert beside.verdict == alone.verdict
+    assert beside.ruling == alone.ruling
     assert verify(beside.directory).divergence is None
     (line,) = [text for text in said if "racker" in text]
     assert line.startswith("Tracker wandb failed: ")

@@ -115,7 +115,7 @@ def test_a_robust_search_begins_where_phase_1_stood(
     result = run_phase2(root)
 
     plan = result.state.plan
-    assert result.verdict.decision == "done"
+    assert result.ruling.decision == "done"
     assert result.directory == root / "phase2" / FOLLOWER
     assert plan.source is not None
     assert plan.search is not None
@@ -170,7 +170,7 @@ def test_the_decisions_point_outweighs_the_searchs_own(root: Path, run_phase2: R
     result = run_phase2(root)
     assert result.state.plan.search is not None
     assert result.state.plan.search.start == corner
-    assert result.verdict.decision == "done"
+    assert result.ruling.decision == "done"
 
 
 def test_a_run_is_found_by_its_directory_too(root: Path, run_phase2: RunSearch) -> None:
@@ -263,7 +263,7 @@ def test_a_phase_2_cut_after_any_record_ends_like_one_that_was_not_without_its_p
     shutil.rmtree(run / "eval")
     shutil.rmtree(root / "phase1")
 
-    assert run_phase2(root).verdict.decision == "done"
+    assert run_phase2(root).ruling.decision == "done"
 
     assert found(run) == found(whole)
     held = verify(run)
@@ -338,7 +338,7 @@ def test_an_override_is_on_record_before_anything_else_and_once(
     again = run_phase2(root, overrides=OVERRIDE)
     resumed = run_phase2(root)
 
-    assert first.verdict.decision == "done"
+    assert first.ruling.decision == "done"
     records = read(first.directory / LEDGER).records
     assert records[2].event == Overridden(rule="go", generation=0, reason="the deadline is near")
     assert sum(isinstance(r.event, Overridden) for r in records) == 1
@@ -364,10 +364,10 @@ def test_cut_anywhere_it_goes_on_by_the_same_command_and_once_on_record_without_
 
     without = run_phase2(root)
     if records < 3:  # the override is not on record yet
-        assert without.verdict.decision == "pause"
-        assert "phase 2 follows a Go" in without.verdict.reason
+        assert without.ruling.decision == "pause"
+        assert "phase 2 follows a Go" in without.ruling.reason
         assert not without.state.generations
-        assert run_phase2(root, overrides=OVERRIDE).verdict.decision == "done"
+        assert run_phase2(root, overrides=OVERRIDE).ruling.decision == "done"
     assert found(run) == whole
     assert sum(isinstance(r.event, Overridden) for r in read(run / LEDGER).records) == 1
 
@@ -404,7 +404,7 @@ def test_a_run_without_a_verdict_says_how_it_stands(root: Path, run_phase2: RunS
         ValueError, match=r"no verdict\. Let it come to its end with its own command"
     ):
         run_phase2(root)
-    assert run_phase2(root, overrides=OVERRIDE).verdict.decision == "done"
+    assert run_phase2(root, overrides=OVERRIDE).ruling.decision == "done"
 
 
 def test_a_run_that_was_decided_and_died_before_it_concluded_is_followed(
@@ -414,7 +414,7 @@ def test_a_run_that_was_decided_and_died_before_it_concluded_is_followed(
     decided = state_of(run).decided
     assert decided is not None
     conclude_with(run, decided)
-    assert run_phase2(root).verdict.decision == "done"
+    assert run_phase2(root).ruling.decision == "done"
 
 
 # What cannot be followed
@@ -489,7 +489,7 @@ def test_a_run_is_followed_whatever_has_been_committed_since(
     root: Path, run_phase2: RunSearch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(AnalyticObjective, "provenance", {"commit": "a" * 40, "dirty": 1})
-    assert run_phase2(root).verdict.decision == "done"
+    assert run_phase2(root).ruling.decision == "done"
     monkeypatch.setattr(AnalyticObjective, "provenance", {"commit": "a" * 40, "data_sha256": "d"})
     with pytest.raises(ValueError, match=r"provenance\.data_sha256: None -> d\. Repeat"):
         run_phase2(root, run_id="other")
@@ -574,7 +574,7 @@ def test_more_knobs_begin_at_their_baseline_and_the_known_ones_where_they_stood(
 
     plan = result.state.plan
     assert result.directory.name == f"expanded-{NANOCHAT}"
-    assert result.verdict.decision == "done"
+    assert result.ruling.decision == "done"
     assert result.state.overridden == [
         Overridden(rule="unproven_knobs", generation=0, reason="they matter elsewhere")
     ]

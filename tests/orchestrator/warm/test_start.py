@@ -222,7 +222,7 @@ def test_it_goes_on_without_the_run_that_it_started_from(
     whole = found(run)
     cut(run, records)
     shutil.rmtree(root / "phase1" / SOURCE)
-    assert run_search(root, **WARM).verdict.decision == "done"
+    assert run_search(root, **WARM).ruling.decision == "done"
     assert found(run) == whole
     held = verify(run)
     assert held.divergence is None
@@ -239,7 +239,7 @@ def test_it_goes_on_when_that_run_has_gone_on_since(
     run_search(root, settings=SMALL, assumed_seconds=1.0)
     whole = found(first.directory)
     cut(first.directory, 4)
-    assert run_search(root, **begun).verdict.decision == "done"
+    assert run_search(root, **begun).ruling.decision == "done"
     assert found(first.directory) == whole
     assert verify(first.directory).divergence is None
 
