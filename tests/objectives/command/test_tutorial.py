@@ -61,7 +61,9 @@ def test_a_search_of_the_tutorial_runs(name: str, command: "Command", tmp_path: 
 
 @pytest.mark.usefixtures("tutorial")
 def test_the_commands_of_its_first_example_run_as_printed(command: "Command") -> None:
-    printed = re.findall(r"^python -m orchestrator (\S+) (.*?)  ", TUTORIAL.read_text(), re.MULTILINE)
+    printed = re.findall(
+        r"^python -m orchestrator (\S+) (.*?)  ", TUTORIAL.read_text(), re.MULTILINE
+    )
     assert [verb for verb, _ in printed] == ["dry-run", "run"]
     for verb, words in printed:
         small = SMALL[2:] if verb == "run" else ()
