@@ -7,7 +7,6 @@ from typer import Context, Option
 
 from budgets.calibration import eval_seconds, measure, noise
 from budgets.terms import Calibration
-from objectives.api import Objective
 from orchestrator.cli.conducting import conducting, finish
 from orchestrator.cli.given import overrides_of, resolved_of
 from orchestrator.cli.memory import MicroBatches, measure_micro_batches
@@ -15,10 +14,10 @@ from orchestrator.cli.options import CONFIG, MACHINE, PLACE, TUNED, Json, Overri
 from orchestrator.cli.plan import page_of_calibration, show
 from orchestrator.cli.sweep import SweepWorkers, WorkerCounts, sweep_of, sweep_workers
 from orchestrator.cli.terminal import print_json
-from orchestrator.config.asked import Conduct, conduct_of
+from orchestrator.config.asked import Conduct, conduct_of, limits_of
 from orchestrator.config.sections import MOST_SEEDS
 from orchestrator.planning.calibrations import CALIBRATION_SEEDS
-from orchestrator.planning.request import Overrides
+from orchestrator.planning.request import Overrides, Request
 from orchestrator.records.recorded import Result
 from orchestrator.running.calibrating import Calibrating
 from orchestrator.running.sweep import LEAST_EVALUATIONS
@@ -53,27 +52,28 @@ def calibrate(
     Writes a run, RUNS_DIR/calibration/ID.
     """
     resolved = resolved_of(context)
-    chosen, how = resolved.objective, conduct_of(resolved, as_json=as_json)
+    limits, how = limits_of(resolved), conduct_of(resolved, as_json=as_json)
+    chosen = limits.objective
     overrides = overrides_of(override, reason, again=again)
     if counts is not None and not sweep:
         raise ValueError("--worker-counts: expected --sweep-workers beside it, got it alone")
     if sweep and micro_batches is not None:
         raise ValueError("--sweep-workers and --micro-batches: expected one, got both")
     if sweep:
-        wanted = sweep_of(how, chosen, counts, seeds)
+        wanted = replace(sweep_of(how, chosen, counts, seeds), request=limits)
         sweep_workers(how, replace(wanted, reason=reason if again else "", overrides=overrides))
     elif micro_batches is not None:
-        measure_micro_batches(how, chosen, micro_batches, seeds or CALIBRATION_SEEDS)
+        measure_micro_batches(how, limits, micro_batches, seeds or CALIBRATION_SEEDS)
     else:
-        _measured(how, chosen, seeds or CALIBRATION_SEEDS, overrides, reason if again else None)
+        _measured(how, limits, seeds or CALIBRATION_SEEDS, overrides, reason if again else None)
 
 
 def _measured(
-    how: Conduct, objective: Objective, repeats: int, overrides: Overrides, reason: str | None
+    how: Conduct, limits: Request, repeats: int, overrides: Overrides, reason: str | None
 ) -> None:
     """Calibrate, again for a `reason`, and print what each tier would take."""
-    slots = how.engine.slots()
-    wanted = Calibrating(objective, slots, repeats, overrides)
+    objective, slots = limits.objective, how.engine.slots()
+    wanted = Calibrating(objective, slots, repeats, overrides, limits)
     with conducting(how) as (session, live):
         result = wanted.carry_out(session) if reason is None else wanted.again(session, reason)
         if result.verdict.decision != "done":

@@ -45,7 +45,8 @@ class Calibrating:
         From then on new runs are planned with it; those there are keep theirs.
         """
         devices = devices_of(self.slots)
-        plan = calibration_again(session.root, self.objective, devices, self.repeats, reason)
+        asked = self.request or Request("phase1", "min", self.objective)
+        plan = calibration_again(session.root, asked, devices, self.repeats, reason)
         recorded = recorded_state(run_directory(session.root, "calibration", plan.run_id))
         if recorded is None and self.overrides:
             raise ValueError(
@@ -63,7 +64,8 @@ class Calibrating:
         """
         if known := self._known(session):
             return known
-        plan = calibration_plan(self.objective, devices_of(self.slots), self.repeats)
+        devices = devices_of(self.slots)
+        plan = calibration_plan(self.objective, devices, self.repeats, self.request)
         return self._measured(session, plan.model_copy(update={"run_id": f"memory-{plan.run_id}"}))
 
     def _known(self, session: Session) -> Result | None:
