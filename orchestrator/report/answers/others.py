@@ -3,6 +3,7 @@
 from math import sqrt
 from statistics import fmean, stdev
 
+from budgets.calibration import ONE_SCORE
 from budgets.report.liveness import EndEffect, KnobFinding, Liveness
 from budgets.statistics.detectable import detectable
 from budgets.statistics.spread import sd_interval
@@ -63,8 +64,10 @@ def _spread(asked: Asked, scores: list[float]) -> str:
     if len(scores) < 2:
         return "One seed says nothing of how far scores differ from seed to seed."
     mean, sd = abs(fmean(scores)), stdev(scores)
-    if not mean or not sd:
-        return "These seeds do not differ, so any gain would show."
+    if not sd:
+        return f"All {len(scores)} seeds gave one score: {ONE_SCORE}."
+    if not mean:
+        return "The mean score is 0, and a gain is a share of it."
     low, high = (percent(bound / mean, 3) for bound in sd_interval(sd, len(scores)))
     limits = asked.state.plan.thresholds
     seen = percent(detectable(sqrt(2) * sd / mean, VERDICT_SEEDS, limits.go_level), 3)
