@@ -209,6 +209,14 @@ class TellsItsSources(Protocol):
 
 
 @runtime_checkable
+class NeedsAProgram(Protocol):
+    """An objective that starts a program by the name that somebody gave."""
+
+    def require_program(self) -> None:
+        """Raises SetupError where it, or what it is to run, is not there. Starts nothing."""
+
+
+@runtime_checkable
 class TellsItsReading(Protocol):
     """An objective whose program is another's, and which can say how its score is found."""
 

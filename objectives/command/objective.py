@@ -110,7 +110,7 @@ class CommandObjective:
         config = self.config
         if not config.directory.is_dir():
             raise SetupError(f"there is no directory {config.directory}: mend setting directory")
-        self._require_program()
+        self.require_program()
         self._versions()
         self._require_same_code()
         return tuple(self._doubts())
@@ -164,7 +164,7 @@ class CommandObjective:
             name = str(self.config.directory / Path(name))
         return shutil.which(name, path=cleaned(self.config.pass_environment, {}).get("PATH"))
 
-    def _require_program(self) -> None:
+    def require_program(self) -> None:
         config = self.config
         if self._program() is None:
             raise SetupError(
