@@ -1,44 +1,45 @@
-"""A campaign's conditions against its controls, as Markdown tables."""
+"""A campaign's conditions against its controls, as tables."""
 
 from collections.abc import Iterator, Sequence
 
+from budgets.blocks import Column, Table, names
 from budgets.campaign.effects import CampaignReport, Comparison, ConditionRow
 from budgets.campaign.names import shortened
 from budgets.campaign.words import in_words
 from budgets.plain import plain
-from budgets.table import table
 from budgets.words import number
 
 MOST_NAME = 24
 """Characters: with longer names a line has room for one control."""
 
+CAPTION = "Conditions"
+
 NAME_WIDTH = 50
 """Characters that a line has for a name beside one control."""
 
 
-def condition_tables(report: CampaignReport) -> Iterator[list[str]]:
+def condition_tables(report: CampaignReport) -> Iterator[Table]:
     """One, or as many as it takes to have the controls fit on the lines."""
     found = _with_short_names(report)
     per_table = 2 if max(len(row.name) for row in found.rows) <= MOST_NAME else 1
     named = [c for c in found.controls if any(_against(row, c) for row in found.rows)]
-    yield _condition_table(found, named[:per_table])
+    columns = [names("condition"), *map(Column, ("healthy", "mean", "sd"))]
+    own = named[:per_table]
+    rows = [_line(row, _own(row, len(found.seeds)), own) for row in found.rows]
+    yield Table(CAPTION, [*columns, *_heads(own)], rows)
     for start in range(per_table, len(named), per_table):
         yield _further_table(found, named[start : start + per_table])
 
 
-def _condition_table(found: CampaignReport, controls: Sequence[str]) -> list[str]:
-    rows = (_line(row, _own(row, len(found.seeds)), controls) for row in found.rows)
-    return table(("condition", ">healthy", ">mean", ">sd", *_heads(controls)), rows)
-
-
-def _further_table(found: CampaignReport, controls: Sequence[str]) -> list[str]:
+def _further_table(found: CampaignReport, controls: Sequence[str]) -> Table:
     """Of the conditions that are compared with any of these controls."""
     rows = [row for row in found.rows if any(_against(row, control) for control in controls)]
-    return table(("condition", *_heads(controls)), (_line(row, (), controls) for row in rows))
+    columns = [names("condition"), *_heads(controls)]
+    return Table(CAPTION, columns, [_line(row, (), controls) for row in rows])
 
 
-def _heads(controls: Sequence[str]) -> Iterator[str]:
-    return (f">against {plain(control)}" for control in controls)
+def _heads(controls: Sequence[str]) -> Iterator[Column]:
+    return (Column(f"against {plain(control)}") for control in controls)
 
 
 def _line(row: ConditionRow, own: Sequence[str], controls: Sequence[str]) -> list[str]:

@@ -1,12 +1,12 @@
-"""What a campaign found, as Markdown for a person."""
+"""What a campaign found, for a person."""
 
 from collections.abc import Iterator, Sequence
 
-from budgets.campaign.conditions_text import condition_tables
+from budgets.blocks import Block, Column, Heading, Items, Table, Text, names
+from budgets.campaign.conditions_text import CAPTION, condition_tables
 from budgets.campaign.effects import CampaignReport, Effect, telling
 from budgets.campaign.words import chance_in_words, in_words, moves, name_of, with_level
 from budgets.plain import plain
-from budgets.table import table
 from budgets.words import first_few, number
 
 MOST_INTERACTIONS = 20
@@ -59,20 +59,13 @@ def _nothing(found: CampaignReport) -> str:
     return f"No difference is beyond chance{power}."
 
 
-def campaign_lines(found: CampaignReport) -> list[str]:
+def campaign_blocks(found: CampaignReport) -> list[Block]:
     """The conditions against the controls, the effects of the factors, and what they rest on."""
-    is_any = any(row.healthy for row in found.rows)
-    parts = (
-        ["## Conditions"],
-        [_basis(found)],
-        *condition_tables(found),
-        ["## Effects", "", *_effect_lines(found)] if found.effects and is_any else [],
-        [f"- {line}" for line in _notes(found)],
-    )
-    lines: list[str] = []
-    for part in parts:
-        lines += [*([""] if lines and part else []), *part]
-    return lines
+    blocks: list[Block] = [Heading(CAPTION), Text(_basis(found)), *condition_tables(found)]
+    if found.effects and any(row.healthy for row in found.rows):
+        blocks += [Heading("Effects"), *_effects(found)]
+    notes = list(_notes(found))
+    return [*blocks, Items(notes)] if notes else blocks
 
 
 def _basis(found: CampaignReport) -> str:
@@ -95,31 +88,25 @@ def _basis(found: CampaignReport) -> str:
     )
 
 
-def _effect_lines(found: CampaignReport) -> list[str]:
+def _effects(found: CampaignReport) -> Iterator[Block]:
     mains = [effect for effect in found.effects if not effect.is_interaction]
     others = [effect for effect in found.effects if effect.is_interaction]
     shown = telling(others, MOST_INTERACTIONS)
-    lines = [
+    yield Text(
         f"Of moving a factor from its first level, averaged over all others; in percent of "
-        f"{number(found.reference)}, the mean of {plain(found.reference_of)}.",
-        "",
-        *_table("effect", mains, found),
-    ]
+        f"{number(found.reference)}, the mean of {plain(found.reference_of)}."
+    )
+    yield _table("effect", mains, found)
     if shown:
-        lines += [
-            "",
-            "Together: how much better or worse than what both moves add up to.",
-            "",
-            *_table("two factors", shown, found),
-        ]
+        yield Text("Together: how much better or worse than what both moves add up to.")
+        yield _table("two factors", shown, found)
     if len(shown) < len(others):
-        lines += ["", f"{len(others) - len(shown)} more of two factors are in effects.json."]
-    return lines
+        yield Text(f"{len(others) - len(shown)} more of two factors are in effects.json.")
 
 
-def _table(what: str, effects: Sequence[Effect], found: CampaignReport) -> list[str]:
-    rows = (_effect_row(effect, found) for effect in effects)
-    return table((what, ">on the score", ">seeds", ">chance"), rows)
+def _table(what: str, effects: Sequence[Effect], found: CampaignReport) -> Table:
+    columns = [names(what), *map(Column, ("on the score", "seeds", "chance"))]
+    return Table("Effects", columns, [_effect_row(effect, found) for effect in effects])
 
 
 def _effect_row(effect: Effect, found: CampaignReport) -> tuple[object, ...]:
@@ -147,10 +134,10 @@ def _notes(found: CampaignReport) -> Iterator[str]:
         )
     partial = [e for e in found.effects if 0 < e.averaged < e.combinations]
     if partial:
-        names = [f"{plain(name_of(e))} over {e.averaged} of {e.combinations}" for e in partial]
+        few = [f"{plain(name_of(e))} over {e.averaged} of {e.combinations}" for e in partial]
         yield (
             f"Averaged over fewer combinations of the other factors than there are, as a condition "
-            f"is missing or mostly failed: {first_few(names, 4)}."
+            f"is missing or mostly failed: {first_few(few, 4)}."
         )
     if found.is_over and len(found.seeds) > 1 and found.detectable_percent is not None:
         yield (

@@ -1,10 +1,10 @@
-"""What a shorter evaluation is worth, as Markdown for a person."""
+"""What a shorter evaluation is worth, for a person."""
 
 from collections.abc import Iterator
 
+from budgets.blocks import Block, Column, Heading, Items, Met, Table, Text, names
 from budgets.proxy.certificate import LEAST_CANDIDATES, Certificate
 from budgets.proxy.report import Comparison, ProxyReport
-from budgets.table import table
 from budgets.words import number
 
 
@@ -29,14 +29,14 @@ def in_words(own: Certificate) -> str:
     return f"{own.tau:.2f}, {sure}"
 
 
-def proxy_lines(found: ProxyReport) -> list[str]:
+def proxy_blocks(found: ProxyReport) -> Iterator[Block]:
     """The section on a plan's proxy."""
-    lines = ["## Proxy", "", _basis(found)]
+    yield Heading("Proxy")
+    yield Text(_basis(found))
     if found.comparisons:
-        lines += ["", *_table(found.comparisons)]
+        yield _table(found)
     if not found.is_check:
-        lines += ["", *_use(found)]
-    return lines
+        yield Items(list(_use(found)))
 
 
 def _basis(found: ProxyReport) -> str:
@@ -52,19 +52,23 @@ def _basis(found: ProxyReport) -> str:
     )
 
 
-def _table(comparisons: tuple[Comparison, ...]) -> list[str]:
-    columns = (">generation", ">tau-b", "interval", "agree", ">top half", ">top quarter")
-    return table((*columns, ">mean error", ">healthy", ">time"), map(_row, comparisons))
+def _table(found: ProxyReport) -> Table:
+    caption = "Generations evaluated at both lengths"
+    if found.is_check:
+        caption = "Short and full evaluations of the same candidates"
+    ranks = [Column("generation"), Column("tau-b"), names("interval"), names("agree")]
+    shares = map(Column, ("top half", "top quarter", "mean error", "healthy", "time"))
+    return Table(caption, [*ranks, *shares], list(map(_row, found.comparisons)))
 
 
-def _row(one: Comparison) -> tuple[str, ...]:
+def _row(one: Comparison) -> tuple[object, ...]:
     own = one.certificate
     interval = "-" if own.lower is None else f"{own.lower:.2f} to {own.upper:.2f}"
     return (
         str(own.generation),
         "-" if own.tau is None else f"{own.tau:.2f}",
         interval,
-        "yes" if one.holds else "**no**",
+        Met(one.holds),
         "-" if own.top_half is None else f"{own.top_half:.0%}",
         "-" if own.top_quarter is None else f"{own.top_quarter:.0%}",
         number(own.error, 3),
@@ -74,13 +78,13 @@ def _row(one: Comparison) -> tuple[str, ...]:
 
 
 def _use(found: ProxyReport) -> Iterator[str]:
-    """Which generations were short and why no more of them, one comparison a line."""
+    """Which generations were short and why no more of them, one comparison a point."""
     for one in found.comparisons:
         number = one.certificate.generation
         if not one.holds:
-            yield f"- Generation {number} did not show agreement: full evaluations."
+            yield f"Generation {number} did not show agreement: full evaluations."
             continue
-        said = f"- Generation {number} showed agreement: {_listed(one.short)} short"
+        said = f"Generation {number} showed agreement: {_listed(one.short)} short"
         yield f"{said}." if one.over is None else f"{said}; then {one.over}."
     yield _savings(found)
 
@@ -96,9 +100,9 @@ def _listed(numbers: tuple[int, ...]) -> str:
 def _savings(found: ProxyReport) -> str:
     spent = f"Comparing took {found.comparing_seconds:,.1f} device-seconds"
     if found.saved_seconds is None:
-        return f"- {spent}; nothing is saved yet."
+        return f"{spent}; nothing is saved yet."
     what = "saved" if found.saved_seconds >= 0 else "lost"
     return (
-        f"- {spent}. In all {abs(found.saved_seconds):,.1f} device-seconds are {what} against full "
+        f"{spent}. In all {abs(found.saved_seconds):,.1f} device-seconds are {what} against full "
         "evaluations of the same candidates."
     )

@@ -1,19 +1,20 @@
-"""What a check found, as Markdown for a person."""
+"""What a check found, for a person."""
 
 from collections.abc import Iterator
 
+from budgets.blocks import Block, Column, Heading, Items, Table, Text, bars, names
 from budgets.report.liveness import MOST_SEEDS, Centre, EndEffect, KnobFinding, Liveness
-from budgets.table import table
 
 _BAR = 16
 """Characters of the longest bar."""
 
 
-def check_lines(found: Liveness | None) -> list[str]:
+def check_blocks(found: Liveness | None) -> list[Block]:
     """The section on knobs; `found` is None before the baseline is measured."""
+    title = Heading("Knobs")
     if found is None:
-        return ["## Knobs", "", "The baseline is not measured yet."]
-    return ["## Knobs", "", _basis(found), "", *_table(found), "", *_advice(found)]
+        return [title, Text("The baseline is not measured yet.")]
+    return [title, Text(_basis(found)), _table(found), Items(list(_advice(found)))]
 
 
 def _basis(found: Liveness) -> str:
@@ -34,14 +35,16 @@ def _basis(found: Liveness) -> str:
     )
 
 
-def _table(found: Liveness) -> list[str]:
+def _table(found: Liveness) -> Block:
     if not found.knobs:
-        return ["No knob has all its evaluations yet."]
+        return Text("No knob has all its evaluations yet.")
     largest = max((f.size for f in found.knobs if f.size < float("inf")), default=0.0)
     better = "better end" if found.centre == "baseline" else "better side"
-    return table(
-        ("knob", "verdict", ">low", ">t", ">high", ">t", better, "<effect"),
-        (_row(finding, largest, found.centre) for finding in found.knobs),
+    ends = map(Column, ("low", "t", "high", "t"))
+    return Table(
+        "What each knob does to the score",
+        [names("knob"), names("verdict"), *ends, names(better), bars("effect")],
+        [_row(finding, largest, found.centre) for finding in found.knobs],
     )
 
 
@@ -75,22 +78,22 @@ def _failures(end: EndEffect) -> str:
 
 
 def _advice(found: Liveness) -> Iterator[str]:
-    """What it comes to and what to do about it, one point a line."""
+    """What it comes to and what to do about it, point by point."""
     if alive := found.names("alive"):
-        yield f"- Alive, {len(alive)} of {len(found.knobs)}: {', '.join(alive)}."
+        yield f"Alive, {len(alive)} of {len(found.knobs)}: {', '.join(alive)}."
     if dead := found.names("dead"):
         same = "at both ends: a search wastes budget on them"
         if found.centre == "recommendation":
             same = "on both sides"
-        yield f"- Dead: {', '.join(dead)}. The score stays the same {same}."
+        yield f"Dead: {', '.join(dead)}. The score stays the same {same}."
     for finding in found.knobs:
         if finding.verdict == "unproven":
-            yield f"- {_unproven(finding)}"
+            yield _unproven(finding)
         for end in finding.ends:
             if failures := _failures(end):
-                yield f"- {finding.knob} fails at {end.end}: {failures} of {end.evaluations}."
+                yield f"{finding.knob} fails at {end.end}: {failures} of {end.evaluations}."
     if found.pending:
-        yield f"- Not evaluated to the end: {', '.join(found.pending)}."
+        yield f"Not evaluated to the end: {', '.join(found.pending)}."
 
 
 def _unproven(finding: KnobFinding) -> str:

@@ -1,17 +1,17 @@
 """The budget report as Markdown for a person. No disk."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from budgets.campaign.text import campaign_lines
+from budgets.blocks import Block, Column, Heading, Items, Table, Text, bars, markdown, names
+from budgets.campaign.text import campaign_blocks
 from budgets.plain import PROGRAM, plain
-from budgets.proxy.text import proxy_lines
+from budgets.proxy.text import proxy_blocks
 from budgets.report.failures import Failures
-from budgets.report.liveness_text import check_lines
+from budgets.report.liveness_text import check_blocks
 from budgets.report.model import Balance, BudgetReport, GenerationRow
 from budgets.report.pace import GOOD_ACCURACY, Timing
-from budgets.table import table
 from budgets.verdict.finalists import IN_WORDS
-from budgets.verdict.findings_text import finding_lines
+from budgets.verdict.findings_text import finding_blocks
 from budgets.words import duration, number
 
 RECALIBRATE = (
@@ -30,28 +30,22 @@ BESIDE = (
 def to_markdown(report: BudgetReport, knobs: dict[str, float] | None = None) -> str:
     """The report for a person. `knobs` are the recommendation's decoded values."""
     phase = report.phase if report.tier is None else f"{report.phase}, tier {report.tier}"
-    lines = [
-        f"# {plain(report.run_id)}: {plain(report.objective)}, {phase}",
-        "",
-        f"**{plain(report.sentence)}**",
-        "",
-        *([] if report.follows is None else [plain(report.follows), ""]),
-        f"Generation {report.generations_finished} of {report.generations_planned} on "
-        f"{plain(report.devices)}. {_eta(report)}",
-        "",
-        *_budget_table(report),
-        "",
-        *evaluation_lines(report),
-        *([] if report.timing is None else timing_lines(report.timing)),
-        *notes(report),
-        *_failure_table(report),
-        "",
-        *_evidence_lines(report),
+    happened = [*evaluation_lines(report), *timing_lines(report.timing), *notes(report)]
+    blocks: list[Block] = [
+        Text(f"# {plain(report.run_id)}: {plain(report.objective)}, {phase}"),
+        Text(f"**{plain(report.sentence)}**"),
+        *([] if report.follows is None else [Text(plain(report.follows))]),
+        Text(
+            f"Generation {report.generations_finished} of {report.generations_planned} on "
+            f"{plain(report.devices)}. {_eta(report)}"
+        ),
+        Heading("Budget"),
+        _budget_table(report),
+        Text("\n".join(happened)),
+        *_failures(report),
+        *evidence(report),
+        *_recommendation(report, knobs),
     ]
-    if knobs is not None:
-        lines += ["", *_recommendation_lines(report, knobs)]
-    elif report.findings is not None and report.findings.grade == "no_go":
-        lines += ["", "## Recommendation", "", "Nothing is recommended: keep the baseline."]
     for title, entries in (
         ("Rules that fired", report.triggers),
         ("Overrides", report.overrides),
@@ -59,21 +53,20 @@ def to_markdown(report: BudgetReport, knobs: dict[str, float] | None = None) -> 
         ("Salvaged", report.salvaged),
     ):
         if entries:
-            lines += ["", f"## {title}", "", *(f"- {plain(entry)}" for entry in entries)]
-    lines += ["", f"Ledger: {report.records} records, head `{report.head}`.", ""]
-    return "\n".join(lines)
+            blocks += [Heading(title), Items([plain(entry) for entry in entries])]
+    blocks.append(Text(f"Ledger: {report.records} records, head `{report.head}`."))
+    return "\n".join([*markdown(blocks), ""])
 
 
-def _evidence_lines(report: BudgetReport) -> list[str]:
-    proxy = [] if report.proxy is None else proxy_lines(report.proxy)
+def evidence(report: BudgetReport) -> list[Block]:
+    """What it found, and what that rests on."""
     if report.campaign is not None:
-        return campaign_lines(report.campaign)
+        return campaign_blocks(report.campaign)
+    proxy = [] if report.proxy is None else list(proxy_blocks(report.proxy))
     if report.phase == "check":
-        return proxy or check_lines(report.check)
-    scores = _score_table(report)
-    if proxy:
-        scores += ["", *proxy]
-    return scores if report.findings is None else [*finding_lines(report.findings), "", *scores]
+        return proxy or check_blocks(report.check)
+    found = () if report.findings is None else finding_blocks(report.findings)
+    return [*found, *_scores(report), *proxy]
 
 
 def _eta(report: BudgetReport) -> str:
@@ -98,13 +91,14 @@ def spent(balances: Iterable[Balance]) -> str:
     )
 
 
-def _budget_table(report: BudgetReport) -> list[str]:
-    rows = (
-        (b.currency, *(amount(b, value) for value in (b.spent, b.reserved, b.free, b.cap)))
+def _budget_table(report: BudgetReport) -> Table:
+    rows = [
+        (b.label, *(amount(b, value) for value in (b.spent, b.reserved, b.free, b.cap)))
         for b in report.balances
         if b.counts
-    )
-    return ["## Budget", "", *table(("", ">spent", ">reserved", ">free", ">cap"), rows)]
+    ]
+    columns = [names(""), *map(Column, ("spent", "reserved", "free", "cap"))]
+    return Table("", columns, rows)
 
 
 def evaluation_lines(report: BudgetReport) -> list[str]:
@@ -140,8 +134,10 @@ def _device_time(hours: float) -> str:
     return f"{hours:.4g} device-hours" if hours >= 0.001 else f"{3600 * hours:.2g} device-seconds"
 
 
-def timing_lines(found: Timing) -> list[str]:
+def timing_lines(found: Timing | None) -> list[str]:
     """Estimated, actual and accuracy; and what to do where the accuracy is out of bounds."""
+    if found is None:
+        return []
     said = (
         f"Estimated {duration(3600 * found.estimated_hours)} for what is done, it took "
         f"{duration(3600 * found.actual_hours)} (and {duration(3600 * found.startup_hours)} to "
@@ -171,15 +167,17 @@ def _rate_lines(found: Failures) -> list[str]:
     return lines
 
 
-def _failure_table(report: BudgetReport) -> list[str]:
+def _failures(report: BudgetReport) -> Iterator[Block]:
     if report.failures is None or not report.failures.kinds:
-        return []
-    rows = (
+        return
+    rows = [
         (kind.whose, kind.what, kind.attempts, kind.final, plain(kind.example))
         for kind in report.failures.kinds
-    )
-    columns = ("whose", "what", ">attempts", ">final", "for example")
-    return ["", "## Failures", "", *table(columns, rows)]
+    ]
+    kinds = (names("whose"), names("what"))
+    counts = (Column("attempts"), Column("final"))
+    yield Heading("Failures")
+    yield Table("", [*kinds, *counts, names("for example")], rows)
 
 
 def notes(report: BudgetReport) -> list[str]:
@@ -196,7 +194,7 @@ def notes(report: BudgetReport) -> list[str]:
             f"{report.late_attempts} attempts that were given up as lost came late: charged, and "
             "told to nobody."
         )
-    lines += [f"Device withdrawn: {entry}." for entry in report.withdrawn]
+    lines += [f"Device withdrawn: {plain(entry)}." for entry in report.withdrawn]
     if report.clock_jumps_seconds:
         jumps = ", ".join(f"{seconds:+.0f} s" for seconds in report.clock_jumps_seconds)
         lines.append(
@@ -206,25 +204,30 @@ def notes(report: BudgetReport) -> list[str]:
     return lines
 
 
-def _score_table(report: BudgetReport) -> list[str]:
-    lines = ["## Scores", "", "Lower is better."]
+def _scores(report: BudgetReport) -> Iterator[Block]:
+    basis = "Lower is better."
     if report.baseline is not None:
         spread = "" if report.baseline.sd is None else f", sd {report.baseline.sd:.4g}"
-        lines.append(
-            f"Baseline: {report.baseline.mean:.5g} over {report.baseline.seeds} seeds{spread}."
+        basis += (
+            f"\nBaseline: {report.baseline.mean:.5g} over {report.baseline.seeds} seeds{spread}."
         )
-    columns = (">generation", ">best", ">mean", ">healthy", ">failed", ">step size")
-    rows = (_score_row(row, bar) for row, bar in zip(report.rows, _bars(report), strict=True))
-    lines += ["", *table((*columns, ">eval seconds", "<mean"), rows)]
-    is_said = report.findings is not None
-    if not is_said and report.luckiest_score is not None and report.luckiest_of_noise is not None:
-        lines += [
-            "",
-            f"Luckiest score: {report.luckiest_score:.5g}. Were every candidate just the baseline, "
-            f"the luckiest would be expected near {report.luckiest_of_noise:.5g}: a best score is "
-            "no evidence of an improvement.",
-        ]
-    return lines
+    yield Heading("Scores")
+    yield Text(basis)
+    titles = ("generation", "best", "mean", "healthy", "failed", "step size", "eval seconds")
+    rows = [_score_row(row, bar) for row, bar in zip(report.rows, _bars(report), strict=True)]
+    yield Table("", [*map(Column, titles), bars("mean")], rows)
+    yield from luckiest(report)
+
+
+def luckiest(report: BudgetReport) -> Iterator[Text]:
+    """What the best score is worth as evidence, where no findings say it."""
+    own, noise = report.luckiest_score, report.luckiest_of_noise
+    if report.findings is None and own is not None and noise is not None:
+        yield Text(
+            f"Luckiest score: {own:.5g}. Were every candidate just the baseline, the luckiest "
+            f"would be expected near {noise:.5g}: how much of the rest is true, only fresh seeds "
+            "tell."
+        )
 
 
 def _score_row(row: GenerationRow, bar: str) -> tuple[str, ...]:
@@ -248,14 +251,22 @@ def _bars(report: BudgetReport) -> list[str]:
     return ["█" * width for width in widths]
 
 
-def _recommendation_lines(report: BudgetReport, knobs: dict[str, float]) -> list[str]:
+def _recommendation(report: BudgetReport, knobs: dict[str, float] | None) -> Iterator[Block]:
+    is_no_go = report.findings is not None and report.findings.grade == "no_go"
+    if knobs is None and not is_no_go:
+        return
+    yield Heading("Recommendation")
+    if knobs is None:
+        yield Text("Nothing is recommended: keep the baseline.")
+        return
     point: Sequence[float] = report.recommendation or ()
-    rows = (
+    rows = [
         (plain(name), f"{value:.4g}", f"{_ruler(unit)} {unit:.2f}")
         for (name, value), unit in zip(knobs.items(), point, strict=True)
-    )
-    knob_table = table(("knob", ">value", "place in its range"), rows)
-    return ["## Recommendation", "", *where_from(report), "", *knob_table]
+    ]
+    yield Text("\n".join(where_from(report)))
+    columns = [names("knob"), Column("value"), names("place in its range")]
+    yield Table("", columns, rows)
 
 
 def where_from(report: BudgetReport) -> list[str]:

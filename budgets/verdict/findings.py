@@ -2,6 +2,7 @@
 
 from pydantic import BaseModel, ConfigDict
 
+from budgets.calibration import noise
 from budgets.events import Grade, NoGo
 from budgets.state import RunState
 from budgets.statistics.comparison import Gain
@@ -74,6 +75,12 @@ class Findings(_Part):
     over_incumbent: Gain | None = None  # the winner's over that earlier one
 
 
+def unbeaten(found: Findings) -> list[Control]:
+    """Controls that the winner is not shown to be better than."""
+    compared = [one for one in found.controls if one.winner_gain.mean is not None]
+    return [one for one in compared if not one.winner_gain.is_shown]
+
+
 def title(grade: Grade, no_go: NoGo | None) -> str:
     """`Go at this budget`, `No-Go, below noise`."""
     return TITLES[grade] if no_go is None else f"{TITLES[grade]}, {NAMES[no_go]}"
@@ -91,6 +98,8 @@ def findings(state: RunState) -> Findings | None:
     if plan.confirmation is None:
         return None
     best, rung = winner(state), plan.confirmation.rung
+    measured = None if plan.calibration is None else noise(plan.calibration)
+    is_share = measured is None or not measured.is_about_zero  # a gain, of the baseline's score
     return Findings(
         grade=None if decided is None else decided.grade,
         no_go=None if decided is None else decided.no_go,
@@ -109,8 +118,8 @@ def findings(state: RunState) -> Findings | None:
         rung=rung_gain(state),
         rung_label=None if rung is None else rung.varied.label,
         conditions=conditions(state),
-        seemed=promise(state),
-        luck=luck(state),
+        seemed=promise(state) if is_share else None,
+        luck=luck(state) if is_share else None,
         advice=advice(state),
         over_incumbent=gain_over_incumbent(state),
     )

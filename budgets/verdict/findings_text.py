@@ -1,29 +1,30 @@
-"""What a search found, as Markdown for a person."""
+"""What a search found, for a person."""
 
 from collections.abc import Iterator
 
+from budgets.blocks import Block, Column, Heading, Items, Met, Table, Text, names
 from budgets.plain import plain
 from budgets.statistics.comparison import Gain, better
 from budgets.statistics.spread import sd_interval
-from budgets.table import table
 from budgets.verdict.finalists import IN_WORDS
-from budgets.verdict.findings import Findings
+from budgets.verdict.findings import Finalist, Findings, unbeaten
 from budgets.words import counted, percent
 
 
-def finding_lines(found: Findings) -> list[str]:
+def finding_blocks(found: Findings) -> Iterator[Block]:
     """The verdict's evidence: gains on fresh seeds, luck, conditions, controls, what to do next."""
-    parts = (
-        [f"- {line}" for line in gain_lines(found)],
-        condition_table(found),
-        finalist_table(found),
-        control_table(found),
-        [] if found.advice is None else [found.advice],
-    )
-    lines = ["## Verdict"]
-    for part in parts:
-        lines += ["", *part] if part else []
-    return lines
+    yield Heading("Verdict")
+    yield Items(list(gain_lines(found)))
+    yield from judged(found)
+    if found.advice is not None:
+        yield Text(found.advice)
+
+
+def judged(found: Findings) -> Iterator[Block]:
+    """What a Go needs, who was compared, and the controls: of each what there is yet."""
+    yield from _conditions(found)
+    yield from _finalists(found)
+    yield from _controls(found)
 
 
 def gain_lines(found: Findings, *, is_drawn: bool = True) -> Iterator[str]:
@@ -108,69 +109,55 @@ def bar(gain: Gain, width: int = 25) -> Iterator[str]:
     yield f"worse `{''.join(cells)}` better"
 
 
-def condition_table(found: Findings) -> list[str]:
-    """What a Go needs, and what was observed; empty before anything is judged."""
-    if not found.conditions:
-        return []
-    rows = (
-        (
-            "rung, to persist" if one.rule == "rung" else one.rule,
-            "yes" if one.met else "**no**",
-            plain(one.evidence),
+def _conditions(found: Findings) -> Iterator[Block]:
+    if found.conditions:
+        rows = [
+            (
+                "rung, to persist" if one.rule == "rung" else one.rule,
+                Met(one.met),
+                plain(one.evidence),
+            )
+            for one in found.conditions
+        ]
+        columns = [names("a Go needs"), names("met"), names("observed")]
+        yield Table("What a Go needs, and what was observed", columns, rows)
+
+
+def _finalists(found: Findings) -> Iterator[Block]:
+    if found.finalists:
+        gained = Column("gain on the picking seeds")
+        yield Table(
+            "Who was compared to become the winner",
+            [names("finalist"), names("what it is"), gained, names("goes on")],
+            list(map(_finalist, found.finalists)),
         )
-        for one in found.conditions
-    )
-    return table(("a Go needs", "met", "observed"), rows)
 
 
-def finalist_table(found: Findings) -> list[str]:
-    """Who was compared to become the winner; empty before anybody was."""
-    if not found.finalists:
-        return []
-    rows = []
-    for one in found.finalists:
-        mean = "-" if one.gain.mean is None else f"{one.gain.mean:+.2%}"
-        what = IN_WORDS.get(one.name.split()[0], "")
-        seen = f"{mean} ({counted(one.gain.pairs, 'seed')})"
-        rows.append((plain(one.name), what, seen, "yes" * one.is_winner))
-    return table(("finalist", "what it is", ">gain on the picking seeds", "goes on"), rows)
+def _finalist(one: Finalist) -> tuple[object, ...]:
+    mean = "-" if one.gain.mean is None else f"{one.gain.mean:+.2%}"
+    what = IN_WORDS.get(one.name.split()[0], "")
+    seen = f"{mean} ({counted(one.gain.pairs, 'seed')})"
+    return plain(one.name), what, seen, Met(is_met=True) if one.is_winner else ""
 
 
-def control_table(found: Findings) -> list[str]:
-    """The objective with something switched off; empty where it has no such controls."""
-    if not found.controls:
-        return []
-    rows = (
-        (
-            plain(one.name),
-            in_words(one.gain),
-            "-" if one.winner_gain.mean is None else in_words(one.winner_gain),
+def _controls(found: Findings) -> Iterator[Block]:
+    if found.controls:
+        rows = [
+            (
+                plain(one.name),
+                in_words(one.gain),
+                "-" if one.winner_gain.mean is None else in_words(one.winner_gain),
+            )
+            for one in found.controls
+        ]
+        gains = (names("its gain over the baseline"), names("the winner's gain over it"))
+        caption = "Controls: with something switched off, at the baseline's knobs"
+        yield Table(caption, [names("control"), *gains], rows)
+    if equal := ", ".join(plain(one.name) for one in unbeaten(found)):  # or the gain is only repair
+        yield Text(
+            f"The winner is not shown to be better than {equal}: what was tuned is not shown to be "
+            "worth having."
         )
-        for one in found.controls
-    )
-    columns = ("control", "its gain over the baseline", "the winner's gain over it")
-    return [*table(columns, rows), *_beaten_by(found)]
-
-
-def _beaten_by(found: Findings) -> Iterator[str]:
-    if said := unbeaten(found):
-        yield ""
-        yield plain(said)
-
-
-def unbeaten(found: Findings) -> str:
-    """Controls that the winner is not shown to beat: a gain over a poor baseline is only repair.
-
-    Empty where it beats all of them, or there are none. Not escaped.
-    """
-    compared = [one for one in found.controls if one.winner_gain.mean is not None]
-    names = ", ".join(one.name for one in compared if not one.winner_gain.is_shown)
-    if not names:
-        return ""
-    return (
-        f"The winner is not shown to be better than {names}: what was tuned is not shown to be "
-        "worth having."
-    )
 
 
 def luck_lines(found: Findings) -> Iterator[str]:

@@ -6,10 +6,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from budgets.blocks import markdown
 from budgets.campaign.effects import CampaignReport, campaign_report
 from budgets.campaign.matrix import Matrix, matrix_of
 from budgets.campaign.matrix_text import WIDTH, matrix_lines
-from budgets.campaign.text import campaign_lines, campaign_sentence
+from budgets.campaign.text import campaign_blocks, campaign_sentence
 from budgets.ledger.chain import LEDGER
 from budgets.plain import plain
 from budgets.report.markdown import spent
@@ -63,7 +64,7 @@ class Board:
     def markdown(self) -> str:
         """The result as a report of its own, of a campaign whose cells are runs."""
         lines = [f"# {plain(self.report.name)}: campaign", "", f"**{plain(self.sentence)}**", ""]
-        return "\n".join([*lines, *campaign_lines(self.report), ""])
+        return "\n".join([*lines, *markdown(campaign_blocks(self.report)), ""])
 
 
 def find_board(run: str | None, root: Path, now: datetime) -> Board | None:

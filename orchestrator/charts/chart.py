@@ -33,6 +33,9 @@ Role = Literal[
 ]
 """What a mark stands for. Its colour, and where colour is not enough its dash or shape, follow."""
 
+SERIES: tuple[Role, ...] = ("series1", "series2", "series3", "series4", "series5", "series6")
+"""As many as can be told apart in one chart."""
+
 Shape = Literal["dot", "cross", "diamond", "square", "triangle"]
 
 Numbers = Sequence[float | None]

@@ -1,6 +1,7 @@
 """`best`: what a search recommends; with --train one longer training of it."""
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -36,6 +37,42 @@ from orchestrator.running.checking import Checking
 from orchestrator.running.searching import refuse_the_past
 from orchestrator.running.session import system_clock
 
+AsToml = Annotated[bool, Option("--toml", help="Print a configuration file whose baseline it is.")]
+AsFlags = Annotated[
+    bool, Option("--flags", help="Print it as arguments of what is tuned, for a shell.")
+]
+Anyway = Annotated[
+    bool, Option("--anyway", help="The best candidate, even where it is not recommended.")
+]
+Train = Annotated[
+    bool, Option("--train", help="Train it once more, longer; the same command resumes.")
+]
+Times = Annotated[
+    float | None,
+    Option("--times", metavar="TIMES", help="With --train: times the training budget; default: 4."),
+]
+TargetFlops = Annotated[
+    float | None,
+    Option("--target-flops", metavar="FLOPS", help="With --train: for that many FLOPs instead."),
+]
+Seeds = Annotated[
+    int | None,
+    Option(
+        "--seeds",
+        metavar="N",
+        min=1,
+        max=MOST_SEEDS,
+        help="With --train: fresh seeds; default: 1.",
+    ),
+]
+Compare = Annotated[
+    bool, Option("--compare", help="With --train: the baseline too, on the same seeds.")
+]
+TrainingId = Annotated[
+    str | None,
+    Option("--run-id", metavar="ID", help="With --train: its name; default: best-RUN-x4."),
+]
+
 
 @dataclass(frozen=True)
 class Wish:
@@ -53,63 +90,24 @@ class Wish:
 def best(
     context: Context,
     run: RunName = None,
-    as_toml: Annotated[
-        bool, Option("--toml", help="Print a configuration file whose baseline it is.")
-    ] = False,
-    as_flags: Annotated[
-        bool, Option("--flags", help="Print it as arguments of what is tuned, for a shell.")
-    ] = False,
-    anyway: Annotated[
-        bool, Option("--anyway", help="The best candidate, even where it is not recommended.")
-    ] = False,
-    train: Annotated[
-        bool, Option("--train", help="Train it once more, longer; the same command resumes.")
-    ] = False,
-    times: Annotated[
-        float | None,
-        Option(
-            "--times",
-            metavar="TIMES",
-            help="With --train: times the training budget; default: 4.",
-        ),
-    ] = None,
-    target_flops: Annotated[
-        float | None,
-        Option(
-            "--target-flops", metavar="FLOPS", help="With --train: for that many FLOPs instead."
-        ),
-    ] = None,
-    seeds: Annotated[
-        int | None,
-        Option(
-            "--seeds",
-            metavar="N",
-            min=1,
-            max=MOST_SEEDS,
-            help="With --train: fresh seeds; default: 1.",
-        ),
-    ] = None,
-    compare: Annotated[
-        bool, Option("--compare", help="With --train: the baseline too, on the same seeds.")
-    ] = False,
-    run_id: Annotated[
-        str | None,
-        Option("--run-id", metavar="ID", help="With --train: its name; default: best-RUN-x4."),
-    ] = None,
+    as_toml: AsToml = False,
+    as_flags: AsFlags = False,
+    anyway: Anyway = False,
+    train: Train = False,
+    times: Times = None,
+    target_flops: TargetFlops = None,
+    seeds: Seeds = None,
+    compare: Compare = False,
+    run_id: TrainingId = None,
     as_json: Json = False,
 ) -> None:
     """The configuration that a search recommends, and how far that is confirmed.
 
     Writes nothing; with --train a run, RUNS_DIR/campaign/ID.
     """
-    asked = (times, target_flops, seeds, run_id)
-    if context.params["track_to"] and not train:
-        raise ValueError("--track: a training is logged to trackers, so expected --train too")
-    if not train and (compare or any(value is not None for value in asked)):
-        raise ValueError(
-            "--times, --target-flops, --seeds, --compare and --run-id say what to train: add "
-            "--train"
-        )
+    if not train:
+        asked = (times, target_flops, seeds, run_id, compare or None)
+        _refuse_terms(asked, is_tracked=bool(context.params["track_to"]))
     if as_json + as_toml + as_flags > 1 or (train and (as_toml or as_flags)):
         raise ValueError(
             "--json, --toml, --flags, --train: one at a time; --json goes with --train"
@@ -126,6 +124,17 @@ def best(
     terms = replace(terms_of(resolved, same_objective(found.state), price), phase="campaign")
     wish = Wish(times, target_flops, seeds or 1, compare, run_id, anyway)
     carry_out(found, terms, wish, how)
+
+
+def _refuse_terms(asked: Sequence[object | None], *, is_tracked: bool) -> None:
+    """Raises ValueError where something is said of a training that is not asked for."""
+    if is_tracked:
+        raise ValueError("--track: a training is logged to trackers, so expected --train too")
+    if any(value is not None for value in asked):
+        raise ValueError(
+            "--times, --target-flops, --seeds, --compare and --run-id say what to train: add "
+            "--train"
+        )
 
 
 def show(

@@ -6,21 +6,30 @@ from typing import Annotated, Any
 from typer import Context, Option
 
 from budgets.calibration import eval_seconds, measure, noise
+from budgets.plain import command, plain, printable
 from budgets.terms import Calibration
+from objectives.registry import kind
 from orchestrator.cli.conducting import conducting, finish
 from orchestrator.cli.given import overrides_of, resolved_of
 from orchestrator.cli.memory import MicroBatches, measure_micro_batches
 from orchestrator.cli.options import CONFIG, MACHINE, PLACE, TUNED, Json, Override, Reason, taking
-from orchestrator.cli.plan import page_of_calibration, show
 from orchestrator.cli.sweep import SweepWorkers, WorkerCounts, sweep_of, sweep_workers
-from orchestrator.cli.terminal import print_json
+from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.config.asked import Conduct, conduct_of, limits_of
 from orchestrator.config.sections import MOST_SEEDS
+from orchestrator.planning.basis_text import calibration_lines
 from orchestrator.planning.calibrations import CALIBRATION_SEEDS
 from orchestrator.planning.request import Overrides, Request
+from orchestrator.records.planned import spec_of
 from orchestrator.records.recorded import Result
 from orchestrator.running.calibrating import Calibrating
 from orchestrator.running.sweep import LEAST_EVALUATIONS
+
+PLANNED_ALIKE = (
+    "runs_dir",
+    *(f"backend.{name}" for name in ("executor", "address", "device", "workers", "threads")),
+)
+"""Options without which a plan would not find the calibration."""
 
 
 @taking(CONFIG, PLACE, TUNED, MACHINE)
@@ -65,25 +74,34 @@ def calibrate(
     elif micro_batches is not None:
         measure_micro_batches(how, limits, micro_batches, seeds or CALIBRATION_SEEDS)
     else:
-        _measured(how, limits, seeds or CALIBRATION_SEEDS, overrides, reason if again else None)
+        why, repeats = reason if again else None, seeds or CALIBRATION_SEEDS
+        done = _measured(how, limits, repeats, overrides, why)
+        if as_json:
+            print_json(_as_dict(done))
+        else:
+            _show(done, resolved.given.words(*PLANNED_ALIKE))
 
 
 def _measured(
     how: Conduct, limits: Request, repeats: int, overrides: Overrides, reason: str | None
-) -> None:
-    """Calibrate, again for a `reason`, and print what each tier would take."""
-    objective, slots = limits.objective, how.engine.slots()
-    wanted = Calibrating(objective, slots, repeats, overrides, limits)
+) -> Result:
+    """Calibrate, again for a `reason`. Leaves where it is not done."""
+    wanted = Calibrating(limits.objective, how.engine.slots(), repeats, overrides, limits)
     with conducting(how) as (session, live):
         result = wanted.carry_out(session) if reason is None else wanted.again(session, reason)
         if result.verdict.decision != "done":
             finish(result, session.stop, live, how.as_json)
-    page = page_of_calibration(how.root, objective, slots)
-    if how.as_json:
-        tiers = [tier.as_dict() for tier in page.tiers]
-        print_json({**_as_dict(result), "tiers": tiers})
-    else:
-        show(page)
+    return result
+
+
+def _show(result: Result, words: tuple[str, ...]) -> None:
+    """What was measured, and the next command, about the same with these words."""
+    plan = result.state.plan
+    name, on = kind(spec_of(plan)), f"{plan.devices.count} x {plan.devices.name}"
+    measured = (f"- {line}" for line in calibration_lines(measure(result.state)))
+    print_markdown("\n".join((f"# The baseline of {plain(name)} on {plain(on)}", "", *measured)))
+    print_line(printable(f"\nFiles: {result.directory}"))
+    print_line(f"Next: {command('plan', 'phase1', '--tier', 'target', *words)}")
 
 
 def _as_dict(result: Result) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from budgets.plain import printable
+from objectives.commands import Program
 from objectives.keeping import keeping
 from orchestrator.cli.analyze import analyze
 from orchestrator.cli.best import best
@@ -26,7 +27,7 @@ from orchestrator.cli.init import init
 from orchestrator.cli.ledger import amend, ledgers, verify
 from orchestrator.cli.plan import plans
 from orchestrator.cli.plan_campaign import plan_campaign
-from orchestrator.cli.program import Program, examples
+from orchestrator.cli.program import examples
 from orchestrator.cli.proxy import proxies
 from orchestrator.cli.report import report
 from orchestrator.cli.run import run_file, run_search

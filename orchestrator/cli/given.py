@@ -44,9 +44,20 @@ def file_command(act: Callable[[Asked], None]) -> Command:
     """A command about what a file describes, whichever phase or campaign it is."""
 
     def command(context: Context, file: ConfigurationFile, as_json: Json = False) -> None:
-        act(_asked(context, resolved_of(context, file), as_json=as_json))
+        resolved = resolved_of(context, file)
+        _refuse_unused(resolved, accept_drift=context.params["accept_drift"])
+        act(_asked(context, resolved, as_json=as_json))
 
     return taking(FOLLOWING, SEARCH)(command)
+
+
+def _refuse_unused(resolved: Resolved, *, accept_drift: bool) -> None:
+    """Raises ValueError on an option that would do nothing in the campaign of a file."""
+    drift = [("search.accept_drift", "--accept-drift")] if accept_drift else []
+    for key, source in (*resolved.sources.items(), *drift):
+        if source.startswith("--") and (unused := resolved.unused(key)):
+            said = f"{source} {key}" if source == "--set" else source
+            raise ValueError(f"{said} is {unused}. Leave it out")
 
 
 def asked_for(context: Context, phase: PhaseName, *, as_json: bool) -> Asked:

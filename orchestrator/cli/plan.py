@@ -10,7 +10,6 @@ from typer import Context, Option
 
 from budgets.plain import printable
 from budgets.terms import Tier
-from objectives.api import Objective
 from orchestrator.cli.fit import fit_phase, fitting_of
 from orchestrator.cli.given import PhaseName, asked_for, numbers_of
 from orchestrator.cli.options import CONFIG, FOLLOWING, SEARCH, Command, Json, taking
@@ -18,13 +17,11 @@ from orchestrator.cli.program import examples, group
 from orchestrator.cli.terminal import print_json, print_markdown
 from orchestrator.config.asked import Asked
 from orchestrator.execution.engine import devices_of
-from orchestrator.execution.evaluate import Slots
 from orchestrator.planning.circumstances import circumstances
-from orchestrator.planning.request import Request
 from orchestrator.warm.succession import predecessor
 
 if TYPE_CHECKING:
-    from orchestrator.planning.page import Circumstances, Page
+    from orchestrator.planning.page import Circumstances
 
 plans = group("What would be spent, without spending it.", "plan phase1")
 
@@ -40,6 +37,7 @@ class Wanted:
 def plan_phase(asked: Asked, wanted: Wanted) -> None:
     """Print what would be spent. Touches nothing."""
     from orchestrator.planning.page import page_of, with_power  # imports numpy
+    from orchestrator.planning.page_text import to_markdown
 
     warnings = list(asked.request.objective.preflight())
     under, notes, more = _circumstances(asked)
@@ -52,7 +50,7 @@ def plan_phase(asked: Asked, wanted: Wanted) -> None:
     if asked.conduct.as_json:
         print_json({**page.as_dict(), "notes": notes, "warnings": warnings})
         return
-    show(page)
+    print_markdown(to_markdown(page))
     for note in notes:
         print(printable(f"Note: {note}."))
     for warning in warnings:
@@ -71,21 +69,6 @@ def _circumstances(asked: Asked) -> "tuple[Circumstances, tuple[str, ...], tuple
     if earlier is None:
         return under, (), unread
     return under, earlier.notes, (*earlier.objections.values(), *unread)
-
-
-def page_of_calibration(root: Path, objective: Objective, slots: Slots) -> "Page":
-    """What a phase 1 would take, once its objective is calibrated."""
-    from orchestrator.planning.page import page_of
-
-    under, _ = circumstances(root, objective, devices_of(slots))
-    return page_of(Request("phase1", "target", objective), under)
-
-
-def show(page: "Page") -> None:
-    """Print it."""
-    from orchestrator.planning.page_text import to_markdown
-
-    print_markdown(to_markdown(page))
 
 
 def _progress(tier: Tier, done: int, of: int) -> None:

@@ -139,14 +139,8 @@ def _draw(
 
     if out == STDOUT:
         raise ValueError("--out -: a picture is not for a terminal: name a file or a folder")
-    found = collect(directory)
     where = own_reports(directory) if out is None else out
-    written = [
-        path
-        for form, names in drawn.items()
-        if names
-        for path in write_pictures(found, names, form, where)
-    ]
+    written = write_pictures(collect(directory), drawn, where)
     if as_json:
         print_json({"files": [str(path) for path in written]})
         return

@@ -8,18 +8,19 @@ from statistics import fmean
 
 from budgets.campaign.names import shortened
 from budgets.statistics.comparison import Gain, gain
-from orchestrator.compare.facts import FINGERPRINT, facts
+from budgets.verdict.finalists import BASELINE
+from orchestrator.compare.facts import facts
 from orchestrator.compare.model import Compared, Duel, Side, Step
 from orchestrator.compare.scores import scores
 from orchestrator.report.collect import report
 from orchestrator.report.model import Report
+from orchestrator.report.plots.candidates import is_search
+from orchestrator.report.provenance import FINGERPRINT
 
 NAME_WIDTH = 28
 
 MOST_ALL_PAIRS = 6
 """Runs of which each is compared with each."""
-
-SEARCHES = ("phase1", "phase2")
 
 
 def compare(directories: Sequence[Path]) -> Compared:
@@ -68,9 +69,8 @@ def _baseline(own: Report) -> float | None:
     """Its score as calibrated; where nothing was, on the fresh seeds of the comparison."""
     if own.noise is not None:
         return own.noise.mean
-    arms = (arm for arm in own.arms if arm.panel == "reference" and arm.name == "baseline")
-    known = [score for arm in arms for score in arm.scores.values() if score is not None]
-    return fmean(known) if known else None
+    known = own.fresh_scores("reference", BASELINE)
+    return fmean(known.values()) if known else None
 
 
 def _decisive(own: Report) -> Gain | None:
@@ -80,7 +80,7 @@ def _decisive(own: Report) -> Gain | None:
 def _steps(own: Report) -> Iterator[Step]:
     """Generation by generation; nothing where there is no baseline to be better than."""
     baseline = _baseline(own)
-    if not baseline or own.identity.phase not in SEARCHES:
+    if not baseline or not is_search(own):
         return
     final = Counter(e.generation for e in own.evaluations if e.is_final and e.panel is None)
     settled, hours = 0, 0.0
@@ -106,7 +106,7 @@ def _duels(reports: Sequence[Report], groups: Sequence[Sequence[int]]) -> Iterat
     """
     for group in groups:
         for one, other in _pairs(group):
-            own, others = _winner_scores(reports[one]), _winner_scores(reports[other])
+            own, others = (reports[n].fresh_scores("winner") for n in (one, other))
             level = next((_decisive(reports[n]) for n in (one, other)), None)
             found = gain(own, others, 0.01 if level is None else level.level)
             if found.mean is not None:
@@ -118,10 +118,3 @@ def _pairs(group: Sequence[int]) -> Iterable[tuple[int, int]]:
     if len(group) <= MOST_ALL_PAIRS:
         return combinations(group, 2)
     return ((group[0], other) for other in group[1:])
-
-
-def _winner_scores(own: Report) -> dict[int, float]:
-    """Of the winner, by fresh seed."""
-    arm = next((arm for arm in own.arms if arm.panel == "winner"), None)
-    known = {} if arm is None else arm.scores
-    return {seed: score for seed, score in known.items() if score is not None}

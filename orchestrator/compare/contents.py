@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from budgets.blocks import Column, Heading, Items, Table, Text, names
 from budgets.plain import plain
 from budgets.report.markdown import amount
 from budgets.report.model import Balance
@@ -9,18 +10,7 @@ from budgets.statistics.comparison import Gain, better
 from budgets.words import listed, number, percent, precise_duration
 from orchestrator.compare.model import Compared, Fact, Part, Side
 from orchestrator.compare.plots import plots
-from orchestrator.report.contents.blocks import (
-    Block,
-    Column,
-    Figure,
-    Heading,
-    Items,
-    Lead,
-    Section,
-    Table,
-    Text,
-    names,
-)
+from orchestrator.report.contents.blocks import Block, Figure, Lead, Section
 
 PARTS: dict[Part, str] = {
     "objective": "objective",
@@ -76,20 +66,17 @@ def _found(runs: Sequence[Side]) -> str:
 def sections(compared: Compared, *, has_plots: bool = True) -> list[Section]:
     """All of them; without plots for a terminal."""
     runs = compared.runs
-    drawn = {plot.name: Figure(plot) for plot in plots(compared)} if has_plots else {}
-
-    def figure(name: str) -> list[Block]:
-        return [drawn[name]] if name in drawn else []
-
+    drawn = {plot.name: [Figure(plot)] for plot in plots(compared)} if has_plots else {}
+    gains, knobs = drawn.get("gains", []), drawn.get("knobs", [])
     return [
         Section("scores", "Can the scores be compared?", list(_scores(compared))),
-        Section("runs", "What each run found", [_runs(runs), *figure("gains"), _places(runs)]),
+        Section("runs", "What each run found", [_runs(runs), *gains, _places(runs)]),
         *_duel_section(compared),
         Section("cost", "What each run cost", list(_cost(runs))),
-        *([Section("progress", "How each search went", figure("progress"))]
+        *([Section("progress", "How each search went", drawn["progress"])]
           if "progress" in drawn else []),
         Section("differences", "What was asked for", list(_differences(compared))),
-        Section("knobs", "What each run recommends", [*figure("knobs"), *_knobs(runs)]),
+        Section("knobs", "What each run recommends", [*knobs, *_knobs(runs)]),
     ]  # fmt: skip
 
 
@@ -220,12 +207,7 @@ def _cost(runs: Sequence[Side]) -> Iterator[Block]:
         for balance in run.balances
         if balance.counts
     }
-    titles = [
-        *currencies.values(),
-        "estimated time",
-        "actual time",
-        "time accuracy",
-    ]
+    titles = [*currencies.values(), "estimated time", "actual time", "time accuracy"]
     yield Table(
         "Spent, and of how much; time accuracy is estimated / actual, good from 85 to 115%",
         [names("run"), *map(Column, titles)],
@@ -279,15 +261,8 @@ def _same(facts: Sequence[Fact]) -> Iterator[str]:
     for part, title in PARTS.items():
         own = [fact for fact in facts if fact.part == part]
         if own:
-            yield f"**{title}**: {_knobs_alike(own) if part == 'space' else _listed(own)}"
-
-
-def _knobs_alike(own: Sequence[Fact]) -> str:
-    return f"range and baseline of {', '.join(plain(fact.name) for fact in own)}"
-
-
-def _listed(own: Sequence[Fact]) -> str:
-    return ", ".join(map(_same_fact, own))
+            said = ", ".join(plain(one.name) if part == "space" else _same_fact(one) for one in own)
+            yield f"**{title}**: {'range and baseline of ' * (part == 'space')}{said}"
 
 
 def _same_fact(fact: Fact) -> str:
@@ -296,7 +271,7 @@ def _same_fact(fact: Fact) -> str:
 
 
 def _knobs(runs: Sequence[Side]) -> Iterator[Block]:
-    own = [run for run in runs if any(knob.recommended is not None for knob in run.knobs)]
+    own = [run for run in runs if run.recommends]
     if not own:
         yield Text("None of these runs recommends anything: the baselines stay.")
         return

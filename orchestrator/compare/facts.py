@@ -5,9 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from budgets.words import number
 from orchestrator.compare.model import Fact, Part
 from orchestrator.report.model import KnobView, Report
-
-FINGERPRINT = "objective's fingerprint"
-"""What decides all scores, by one name: see `scores`."""
+from orchestrator.report.provenance import FINGERPRINT
 
 
 def facts(reports: Sequence[Report]) -> tuple[Fact, ...]:

@@ -45,6 +45,11 @@ class Side(_Part):
     steps: tuple[Step, ...]  # of a search whose baseline is known
     knobs: tuple[KnobView, ...]
 
+    @property
+    def recommends(self) -> bool:
+        """Whether it has a value for any knob."""
+        return any(knob.recommended is not None for knob in self.knobs)
+
 
 Part = Literal["objective", "data", "space", "search", "budget", "machine"]
 """What a fact is of."""

@@ -7,9 +7,9 @@ from statistics import median
 from budgets.statistics.comparison import better
 from budgets.words import counted, percent
 from orchestrator.charts.chart import (
+    SERIES,
     Axis,
     Chart,
-    Intervals,
     Line,
     Mark,
     Plot,
@@ -18,11 +18,8 @@ from orchestrator.charts.chart import (
     Rule,
 )
 from orchestrator.compare.model import Compared, Side, Step
-from orchestrator.report.plots.gains import in_percent, in_words
+from orchestrator.report.plots.gains import SURE, in_percent, in_words, intervals
 from orchestrator.report.plots.words import columns_for, device_hours_unit, sentences
-
-ROLES: tuple[Role, ...] = ("series1", "series2", "series3", "series4", "series5", "series6")
-"""Runs that are told apart within one chart: more have a chart each."""
 
 UNLIKE = 5.0
 """How many times as far as half of the runs one may reach, and not flatten them in one chart."""
@@ -54,8 +51,9 @@ def gains(compared: Compared) -> Plot | None:
     if len(asked) == 1:
         least = asked.pop()
         marks.append(Rule(100 * least, "limit", f"asked of a Go: {percent(least)}", axis="x"))
-    for is_sure in (True, False):
-        marks += _intervals(runs, is_sure=is_sure)
+    own = [run.gain for run in runs]
+    marks += intervals(own, "winner", SURE[True], is_sure=True)
+    marks += intervals(own, "series1", SURE[False], is_sure=False)
     rows = Axis("", categories=[_row_name(run) for run in runs])
     return Plot(
         name="gains",
@@ -75,26 +73,6 @@ def _row_name(run: Side) -> str:
     return f"{run.name}, n = {run.gain.pairs}"
 
 
-def _intervals(runs: Sequence[Side], *, is_sure: bool) -> Iterator[Mark]:
-    own = [
-        (float(place), run.gain)
-        for place, run in enumerate(runs)
-        if run.gain is not None
-        and run.gain.mean is not None
-        and (run.gain.is_shown or run.gain.is_loss) == is_sure
-    ]
-    if own:
-        yield Intervals(
-            [place for place, _ in own],
-            [in_percent(gain.lower) for _, gain in own],
-            [in_percent(gain.mean) for _, gain in own],
-            [in_percent(gain.upper) for _, gain in own],
-            "winner" if is_sure else "series1",
-            "beyond chance" if is_sure else "may be chance",
-            is_filled=is_sure,
-        )
-
-
 def _gain_said(run: Side) -> str:
     own = run.gain
     if own is None or own.mean is None:
@@ -107,7 +85,7 @@ def progress(compared: Compared) -> Plot | None:
     own = [run for run in compared.runs if run.steps]
     if not own:
         return None
-    is_together = len(own) <= len(ROLES) and _are_alike(own)
+    is_together = len(own) <= len(SERIES) and _are_alike(own)
     missing = [run.name for run in compared.runs if not run.steps]
     lacking = (
         f"Not shown, no search, or without a baseline: {', '.join(missing)}." if missing else ""
@@ -156,7 +134,7 @@ def _lines(
     value: Callable[[Step], float | None],
 ) -> Iterator[Mark]:
     yield Rule(0.0, "baseline", "its own baseline", is_dashed=False)
-    for role, run in zip(ROLES, runs, strict=False):
+    for role, run in zip(SERIES, runs, strict=False):
         x = [place(step) for step in run.steps]
         yield Line(x, [value(step) for step in run.steps], role, run.name)
 
@@ -221,13 +199,13 @@ def knobs(compared: Compared) -> Plot | None:
 
     A knob that a run did not search has no place of that run.
     """
-    runs = [run for run in compared.runs if _recommends(run)]
-    if not runs or len(runs) > len(ROLES):
+    runs = [run for run in compared.runs if run.recommends]
+    if not runs or len(runs) > len(SERIES):
         return None
     names = list(dict.fromkeys(knob.name for run in runs for knob in run.knobs))
     row = {name: place for place, name in enumerate(names)}
     marks = [_baselines(runs, row)]
-    for number, (role, run) in enumerate(zip(ROLES, runs, strict=False)):
+    for number, (role, run) in enumerate(zip(SERIES, runs, strict=False)):
         offset = (number - (len(runs) - 1) / 2) * APART
         marks.append(_recommended(run, role, row, offset))
     return Plot(
@@ -238,10 +216,6 @@ def knobs(compared: Compared) -> Plot | None:
         charts=(Chart(_RANGE, Axis("", categories=names), marks),),
         aspect=max(LEAST_ASPECT, 0.05 + ROW_ASPECT * len(names)),
     )
-
-
-def _recommends(run: Side) -> bool:
-    return any(knob.recommended_unit is not None for knob in run.knobs)
 
 
 def _baselines(runs: Sequence[Side], row: dict[str, int]) -> Points:

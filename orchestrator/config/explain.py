@@ -61,10 +61,8 @@ def _note(resolved: Resolved, key: str) -> str:
     table, _, name = key.partition(".")
     if table == "training" and name in resolved.aside:
         return ", for a training by itself"
-    is_trained = resolved.campaign is not None and resolved.campaign.cell == "training"
-    if is_trained and table in ("search", "verdict") and resolved.source(key) != "default":
-        return ", for a search: this campaign makes none"
-    return ""
+    unused = resolved.unused(key)
+    return f", {unused}" if unused and resolved.source(key) != "default" else ""
 
 
 def shown(value: Any) -> str:

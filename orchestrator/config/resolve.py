@@ -50,6 +50,14 @@ class Given:
     flags: Mapping[str, tuple[Any, str]] = field(default_factory=dict)
     cell: tuple[str, Values] | None = None  # of a campaign: its name, and what it changes
 
+    def words(self, *also: str) -> tuple[str, ...]:
+        """Of the command line, what decides what is evaluated; and the flags of these keys."""
+        said: list[tuple[Any, str]] = [] if self.file is None else [(self.file, "--config")]
+        said += [self.flags[k] for k in ("preset", "profile", "objective") if k in self.flags]
+        said += [(assignment, "--set") for assignment in self.assignments]
+        said += [self.flags[k] for k in also if k in self.flags]
+        return tuple(word for value, flag in said for word in (flag, str(value)))
+
 
 @dataclass(frozen=True)
 class Resolved:
@@ -102,6 +110,16 @@ class Resolved:
 
     def source(self, key: str) -> str:
         return self.sources.get(key, "default")
+
+    def unused(self, key: str) -> str:
+        """What a key is for that means nothing in this campaign; empty where it does."""
+        if self.campaign is None:
+            return ""
+        if self.campaign.cell == "training":
+            is_idle = key.partition(".")[0] in {"search", "verdict"}
+            return "for a search: this campaign makes none" if is_idle else ""
+        is_named = key in {"search.run_id", "search.seed"}
+        return "for one search: each of this campaign has its own" if is_named else ""
 
 
 def resolve(given: Given) -> Resolved:

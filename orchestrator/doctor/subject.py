@@ -1,15 +1,14 @@
 """What is looked at: the run or the campaign that a configuration describes."""
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
+from budgets.plain import shell_word
 from budgets.tiers import TIERS
 from objectives.api import Objective
 from orchestrator.campaign.cells import campaign_name, campaign_of, cells_of
 from orchestrator.config.asked import Conduct, conduct_of
-from orchestrator.config.resolve import Given, Resolved, resolve
+from orchestrator.config.resolve import Resolved, resolve
 
 EVERY_TIER = {f"{phase} {tier}": sized.evaluations for (phase, tier), sized in TIERS.items()}
 
@@ -38,7 +37,7 @@ def subject_of(resolved: Resolved, *, as_json: bool, quick: bool) -> Subject:
         conduct=conduct_of(resolved, as_json=as_json),
         evaluations=_evaluations(resolved),
         conditions={} if resolved.campaign is None else _conditions(resolved),
-        options=_options(resolved.given),
+        options="".join(f" {shell_word(word)}" for word in resolved.given.words()),
         quick=quick,
     )
 
@@ -61,11 +60,3 @@ def _conditions(resolved: Resolved) -> dict[str, Objective]:
     return {
         name: resolve(replace(resolved.given, cell=cell)).objective for name, cell in cells.items()
     }
-
-
-def _options(given: Given) -> str:
-    """Whatever of the command line decides what is evaluated."""
-    words: list[tuple[Any, str]] = [] if given.file is None else [(given.file, "--config")]
-    words += [given.flags[k] for k in ("preset", "profile", "objective") if k in given.flags]
-    words += [(assignment, "--set") for assignment in given.assignments]
-    return "".join(f" {flag} {shlex.quote(str(said))}" for said, flag in words)

@@ -43,6 +43,13 @@ class Engine:
                 f"--address: expected HOST:PORT such as head:6379, or auto, got {self.address!r}"
             )
 
+    @property
+    def patience(self) -> str:
+        """What its start asks of whoever waits; empty where that is nothing."""
+        place = self.address or os.environ.get("RAY_ADDRESS") or "local"
+        is_own = self.kind == "ray" and place == "local"
+        return ", some 10 s; --executor local starts at once" if is_own else ""
+
     def slots(self) -> Slots:
         """What may run at once here. Raises ValueError when more is asked for than there is."""
         return self._offer().slots(self.device, self.workers, self.threads)

@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import median
 from typing import Literal
 
-from budgets.calibration import measure
+from budgets.calibration import measure, noise
 from budgets.events import Settled, Status
 from budgets.fold import ImpossibleEventError, fold
 from budgets.ledger.chain import LEDGER, LedgerCorruptError, Record, read
@@ -92,15 +92,13 @@ class Basis:
         """Of one evaluation, relative to the baseline's score, what no seed adds to all alike.
 
         Measured where points met on the same seeds; else all of the calibration's. None unless
-        that has two healthy seeds and a score other than 0.
+        that has two healthy seeds and a score that can be told from 0.
         """
-        if self.calibration is None or self.calibration.sd_score is None:
-            return None
-        mean = abs(self.calibration.mean_score or 0.0)
-        if not mean:
+        whole = None if self.calibration is None else noise(self.calibration)
+        if whole is None or whole.sd is None or whole.is_about_zero:
             return None
         measured = None if self.latest is None else self.latest.own_noise
-        return (self.calibration.sd_score if measured is None else measured) / mean
+        return (whole.sd if measured is None else measured) / abs(whole.mean)
 
     @property
     def shared_noise(self) -> float | None:

@@ -90,7 +90,7 @@ def _limit(facts: Facts) -> Item:
     question = "Is the limit of an evaluation intentional?"
     limit = f"{facts.limit_seconds:g} s"
     if facts.longest_seconds is None or not facts.attempts:
-        return Item(question, "unknown", f"{limit}; no evaluation was measured to hold it against")
+        return Item(question, "unknown", f"{limit}; nothing was measured: {PROGRAM} calibrate")
     said = f"{limit}, {facts.limit_seconds / facts.longest_seconds:.1f} x the longest measured; "
     hits = f"{facts.timeouts} of {facts.attempts} ended there"
     if facts.limit_seconds <= facts.longest_seconds:
@@ -150,10 +150,11 @@ def _ago(days: float) -> str:
 def _wall(facts: Facts) -> Item:
     question = "Is the wall clock acceptable?"
     if facts.hours is None:
-        return Item(question, "unknown", "no times")
+        return Item(question, "unknown", f"nothing was measured: {PROGRAM} calibrate")
     needed = f"{facts.hours_are} within {duration(3600 * facts.hours)}"
     if facts.hours_allowed is None:
-        return Item(question, "unknown", f"{needed}; say --window or --max-hours")
+        why = f"{needed}; say how long it may take: --window or --max-hours"
+        return Item(question, "unknown", why)
     there = f"{needed}, {duration(3600 * facts.hours_allowed)} are there"
     return Item(question, "pass" if facts.hours <= facts.hours_allowed else "fail", there)
 

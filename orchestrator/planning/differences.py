@@ -1,6 +1,7 @@
 """Where two plans differ."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from budgets.terms import (
@@ -12,8 +13,21 @@ INFORMATIVE = ("commit", "dirty")
 """Of the provenance: for the record. To commit a file changes no score, and what decides one is
 compared by its own hash."""
 
-LONGEST_SHOWN = 120
+LONGEST_SHOWN, SHORTEST_HASH = 60, 12
 """Of a value that differs: a matrix of a hundred numbers tells nobody anything."""
+
+MOST_SHOWN = 4
+
+WORKED_OUT = ("nominal.", "resolved.")
+"""Of a plan: from what was asked for, which is said first."""
+
+FOLLOWS = (
+    ("objective.", ("objective_fingerprint:", "space.", "search.start")),
+    ("objective.settings.argv", ("objective.settings.code:",)),
+)
+"""Where the first differs the others do too, which says nothing more."""
+
+_HASH = re.compile("[0-9a-f]{32,}")
 
 
 def differences(recorded: Plan, wanted: Plan) -> list[str]:
@@ -41,5 +55,23 @@ def differing(name: str, recorded: Any, wanted: Any) -> Iterator[str]:
         for key in {**recorded, **wanted}:
             inner = f"{name}.{key}" if name else key
             yield from differing(inner, recorded.get(key), wanted.get(key))
+    elif isinstance(recorded, list) and isinstance(wanted, list) and len(recorded) == len(wanted):
+        for place, (one, other) in enumerate(zip(recorded, wanted, strict=True)):
+            yield from differing(f"{name}[{place}]", one, other)
     elif recorded != wanted:
-        yield f"{name}: {cut(str(recorded), LONGEST_SHOWN)} -> {cut(str(wanted), LONGEST_SHOWN)}"
+        yield f"{name}: {_shown(recorded)} -> {_shown(wanted)}"
+
+
+def _shown(value: Any) -> str:
+    text = str(value)
+    return cut(text, SHORTEST_HASH if _HASH.fullmatch(text) else LONGEST_SHOWN)
+
+
+def in_short(changed: Sequence[str]) -> str:
+    """The first few differences, without those that only follow from others."""
+    for cause, effects in FOLLOWS:
+        if any(one.startswith(cause) for one in changed):
+            changed = [one for one in changed if not one.startswith(effects)]
+    changed = sorted(changed, key=lambda one: one.startswith(WORKED_OUT))
+    rest = len(changed) - MOST_SHOWN
+    return "; ".join([*changed[:MOST_SHOWN], *([f"and {rest} more"] if rest > 0 else [])])

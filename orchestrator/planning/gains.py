@@ -25,7 +25,7 @@ def smallest_gain(plan: Plan) -> Smallest | None:
     """
     confirmation, calibration = plan.confirmation, plan.calibration
     measured = None if calibration is None else noise(calibration)
-    if confirmation is None or measured is None or measured.sd is None or not measured.mean:
+    if confirmation is None or measured is None or measured.sd is None or measured.is_about_zero:
         return None
     sds = (measured.sd, measured.sd_low or 0.0, measured.sd_high or 0.0)
     paired = (sqrt(2) * sd / abs(measured.mean) for sd in sds)

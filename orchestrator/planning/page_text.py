@@ -7,7 +7,7 @@ from budgets.following import beginning
 from budgets.plain import plain
 from budgets.table import table
 from budgets.terms import Plan
-from budgets.words import duration, in_bytes
+from budgets.words import counted, duration, in_bytes
 from objectives.registry import kind
 from orchestrator.planning.barrier import Simulated
 from orchestrator.planning.basis_text import basis_lines
@@ -28,6 +28,7 @@ def to_markdown(page: Page) -> str:
     devices, name = plan.devices, kind(spec_of(plan))
     parts = (
         [f"# {plan.phase} of {plain(name)} on {devices.count} x {devices.name}"],
+        [f"- **{tier.plan.tier}**: {'; '.join(_in_short(tier))}." for tier in page.tiers],
         _beginning(plan),
         basis_lines(page.basis),
         ["## What it takes", *_costs(page.tiers)],
@@ -49,6 +50,27 @@ def _spaced(lines: list[str]) -> Iterator[str]:
         yield line
         if line.startswith("#"):
             yield ""
+
+
+def _in_short(tier: TierPage) -> Iterator[str]:
+    """What most people want to know of it."""
+    plan, times, smallest = tier.plan, tier.simulated, tier.smallest
+    confirmation, price = plan.confirmation, plan.price_per_device_hour
+    compared = f" and up to {confirmation.evaluations} for the verdict" if confirmation else ""
+    yield counted(plan.resolved.evaluations, "evaluation") + compared
+    if times is None:
+        yield "nobody knows yet how long they take"
+    else:
+        half, most = duration(3600 * times.hours_p50), duration(3600 * times.hours_p90)
+        yield f"half end within {half}, nine in ten within {most}" if most != half else half
+        cost = f" for {times.device_hours_p50 * price:.2f}" if price else ""
+        yield f"{times.device_hours_p50:.3g} device-hours{cost}"
+    if confirmation is None:
+        yield "a smoke test without a verdict"
+    elif smallest is not None:
+        yield f"shows a gain of {smallest.gain:.2%} 8 times of 10"
+    if failed := sum(item.verdict == "fail" for item in tier.items):
+        yield f"**fails {counted(failed, 'check')} below**"
 
 
 def _beginning(plan: Plan) -> list[str]:

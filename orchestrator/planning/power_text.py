@@ -6,6 +6,7 @@ from budgets.table import table
 from budgets.terms import Plan
 from budgets.words import percent
 from orchestrator.planning.page import Page, TierPage
+from orchestrator.planning.plan import no_share
 from orchestrator.planning.power import GAINS, Detected, Power
 
 
@@ -13,8 +14,10 @@ def power_lines(page: Page) -> list[str]:
     """The smallest gain that is seen, and how probably gains of some sizes are."""
     gains = (f">a gain of {percent(gain)}" for gain in GAINS)
     columns = ("tier", "", ">smallest seen 8 of 10 times", *gains)
-    rows = table(columns, (row for tier in page.tiers for row in _rows(tier)))
-    return ["## What it can tell", *rows, "", " ".join(_words(page))]
+    rows = [row for tier in page.tiers for row in _rows(tier)]
+    known = any(tier.comparison or tier.power for tier in page.tiers)
+    figures = [*table(columns, rows), ""] if known else []
+    return ["## What it can tell", *figures, " ".join(_words(page))]
 
 
 def _rows(tier: TierPage) -> Iterator[tuple[object, ...]]:
@@ -44,6 +47,8 @@ def _words(page: Page) -> Iterator[str]:
     if not compared:
         yield "Without a comparison on fresh seeds it can say that the plumbing works, and no more."
         return
+    if compared[0].comparison:
+        yield "With what probability a gain is shown, then that it is a Go."
     yield from _verdict(compared[0].plan)
     yield from _noise(compared[0], page)
     powers = [tier.power for tier in compared if tier.power is not None]
@@ -60,7 +65,6 @@ def _verdict(plan: Plan) -> Iterator[str]:
     confirmation, limits = plan.confirmation, plan.thresholds
     assert confirmation is not None
     yield (
-        "With what probability a gain is shown, then that it is a Go. "
         f"The best of {2 + confirmation.luckiest} finalists meets the baseline on "
         f"{confirmation.seeds} fresh seeds; a Go asks for a gain of {percent(limits.go_gain)}, "
         f"and that luck alone does that once in {1 / limits.go_level:.0f}."
@@ -69,6 +73,9 @@ def _verdict(plan: Plan) -> Iterator[str]:
 
 def _noise(tier: TierPage, page: Page) -> Iterator[str]:
     own, calibration = page.basis.own_noise, page.basis.calibration
+    if why := no_share(calibration):
+        yield f"No gain can be told: {why}."
+        return
     if own is None or calibration is None:
         yield "No noise was measured, so nobody knows what gain would be seen."
         return

@@ -26,10 +26,8 @@ def answer(
         return standing.planned(asked)
     if report.decision == "continue":
         return standing.running(asked)
-    if report.decision == "pause":
-        return standing.paused(asked)
-    if report.decision == "stop":
-        return standing.stopped(asked)
+    if report.decision in ("pause", "stop"):
+        return standing.held_up(asked)
     return _over(asked)
 
 

@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 
+from budgets.blocks import Column, Table, names
 from budgets.campaign.matrix import Cell
-from budgets.campaign.text import campaign_lines
+from budgets.campaign.text import campaign_blocks
 from budgets.plain import plain
 from budgets.words import number
 from orchestrator.campaign.status import Board
 from orchestrator.report.bars import bars_of
 from orchestrator.report.campaign_picture import unit_of
-from orchestrator.report.contents.blocks import Block, Column, Figure, Lead, Section, Table, names
-from orchestrator.report.contents.parsed import blocks_of
+from orchestrator.report.contents.blocks import Block, Figure, Lead, Section, without_headings
 from orchestrator.report.markdown import of_sections as as_markdown
 from orchestrator.report.page import of_sections as as_page
 from orchestrator.report.plots.campaigns import conditions_of, effects_of
@@ -44,7 +44,11 @@ def _lead(board: Board) -> Lead:
 def sections(board: Board) -> tuple[Section, ...]:
     """What it found, and every run of it."""
     return (
-        Section("effects", "Effects", [*_figures(board), *blocks_of(campaign_lines(board.report))]),
+        Section(
+            "effects",
+            "Effects",
+            [*_figures(board), *without_headings(campaign_blocks(board.report))],
+        ),
         Section("runs", "Runs", [_runs(board)]),
     )
 

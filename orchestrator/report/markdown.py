@@ -3,29 +3,20 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
+from budgets.blocks import Heading, Items, Table, Text
 from budgets.plain import plain, printable
 from budgets.table import table
 from orchestrator.charts.chart import Plot
 from orchestrator.report.contents.blocks import (
     Block,
-    Cell,
     Commands,
     Figure,
-    Heading,
-    Items,
     Lead,
     Log,
-    Met,
-    Ruler,
     Section,
-    Table,
-    Text,
 )
 from orchestrator.report.contents.sections import sections
 from orchestrator.report.model import Answer, Report
-
-RULER = 11
-"""Characters of a knob's range."""
 
 
 def markdown(report: Report, plots: Iterable[Plot]) -> str:
@@ -89,8 +80,10 @@ def lines_of(block: Block) -> Iterator[str]:
             yield from (f"- {entry}" for entry in entries)
         case Heading(text):
             yield f"### {text}"
-        case Table():
-            yield from _table(block)
+        case Table(caption, columns, rows):
+            if caption:
+                yield from (f"{caption}:", "")
+            yield from table((">" * column.is_number + column.title for column in columns), rows)
         case Figure(plot):
             yield f"*{plain(plot.title)}.* {plain(plot.caption)}"
             yield ""
@@ -103,37 +96,6 @@ def lines_of(block: Block) -> Iterator[str]:
             yield from _fenced(lines)
         case _:
             assert_never(block)
-
-
-def _table(own: Table) -> Iterator[str]:
-    if own.caption:
-        yield f"{own.caption}:"
-        yield ""
-    columns = (">" * column.is_number + column.title for column in own.columns)
-    yield from table(columns, (map(_cell, row) for row in own.rows))
-
-
-def _cell(cell: Cell) -> str:
-    match cell:
-        case Ruler():
-            return _ruler(cell)
-        case Met(is_met):
-            return "yes" if is_met else "**no**"
-        case _:
-            return cell
-
-
-def _ruler(cell: Ruler) -> str:
-    """`···○··●····`: where it was, and where it is to go."""
-    marks = ["·"] * RULER
-    marks[_place(cell.baseline)] = "○"
-    if cell.recommended is not None:
-        marks[_place(cell.recommended)] = "●"
-    return "".join(marks)
-
-
-def _place(unit: float) -> int:
-    return min(max(int(unit * RULER), 0), RULER - 1)
 
 
 def _fenced(lines: Sequence[str]) -> Iterator[str]:

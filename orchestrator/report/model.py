@@ -69,7 +69,7 @@ class Answer(_Part):
     sentence: str  # the verdict in a plain sentence, with its evidence
     but: str = ""  # what to know before relying on that, to stand behind `But`; empty: nothing
     meaning: str  # what the title means, for who never heard it
-    luck: str  # what luck alone would have shown; empty where nobody is tempted
+    luck: str = ""  # what luck alone would have shown; empty where nobody is tempted
     found: str  # did it find something
     sure: str  # how sure is that
     cost: str  # what did it cost, of what was allowed
@@ -93,8 +93,8 @@ class KnobView(_Part):
     step: int = 1  # of an int knob: it takes every `step`-th number from `low` on
 
 
-class Evaluation(_Part):
-    """One attempt that is over; the one that decided its evaluation has `is_final`."""
+class _Attempt(_Part):
+    """What is evaluated, and for the how many-th time."""
 
     panel: PanelName | None  # None: of the search, a check, a campaign
     generation: int  # or the panel's number
@@ -102,6 +102,18 @@ class Evaluation(_Part):
     arm: str  # of a panel; a campaign's condition; empty otherwise
     seed: int
     attempt: int
+
+    @property
+    def where(self) -> str:
+        """`generation 3, candidate 2`, `winner, average`."""
+        if self.panel is not None:
+            return f"{self.panel}, {self.arm}"
+        return f"generation {self.generation}, candidate {self.candidate}"
+
+
+class Evaluation(_Attempt):
+    """One attempt that is over; the one that decided its evaluation has `is_final`."""
+
     is_final: bool
     is_short: bool  # evaluated by a proxy: comparable with its like only
     status: Status
@@ -130,15 +142,9 @@ class Evaluation(_Part):
     metrics: dict[str, float]
 
 
-class InFlight(_Part):
+class InFlight(_Attempt):
     """An attempt that is reserved and not settled."""
 
-    panel: PanelName | None
-    generation: int
-    candidate: int
-    arm: str
-    seed: int
-    attempt: int
     began: float
     reserved_seconds: float
 
@@ -318,3 +324,8 @@ class Report(_Part):
     limits: Limits | None = None  # of one attempt: what times and memory are drawn against
     failures: tuple[FailureGroup, ...]
     provenance: Provenance
+
+    def fresh_scores(self, panel: PanelName, name: str | None = None) -> dict[int, float]:
+        """Of the arm of that name, or the panel's first, by seed; empty where there is none."""
+        arms = (arm.scores for arm in self.arms if arm.panel == panel and name in (None, arm.name))
+        return {s: score for s, score in next(arms, {}).items() if score is not None}

@@ -1,13 +1,13 @@
 """Single plots of a run as files for a paper."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
 from budgets.ledger.storage import write_aside
 from orchestrator.charts.chart import Plot
 from orchestrator.charts.figure import picture
-from orchestrator.charts.forms import MISSING, Form, can_draw
+from orchestrator.charts.forms import FORMS, MISSING, Form, can_draw
 from orchestrator.report.model import Report
 from orchestrator.report.plots import PLOTS
 from orchestrator.report.plots.reasons import why_not
@@ -15,21 +15,33 @@ from orchestrator.report.plots.reasons import why_not
 EVERY = "all"
 
 
-def write_pictures(report: Report, names: Sequence[str], form: Form, out: Path) -> list[Path]:
-    """The files written: the plots of these names, or of `all` those that the run has.
+def write_pictures(report: Report, wanted: Mapping[Form, Sequence[str]], out: Path) -> list[Path]:
+    """The files written: in each form the plots of these names, or of `all` those that the run has.
 
     Into the folder `out`, each by its name; one plot into the file `out` where that ends with
-    `.png` or whatever the form is. Raises ValueError on a name that is no plot's, on a plot that
-    this run has nothing to show in, with its reason, and without matplotlib; OSError.
+    `.png` or whatever the form is. Raises ValueError before anything is written on a name that is
+    no plot's, on a plot that this run has nothing to show in, with its reason, and without
+    matplotlib; OSError.
     """
+    drawn = {
+        path: (plot, form)
+        for form, names in wanted.items()
+        if names
+        for path, plot in _planned(report, names, form, out)
+    }
+    for path, (plot, form) in drawn.items():
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        write_aside(path, picture(plot, form))
+    return list(drawn)
+
+
+def _planned(
+    report: Report, names: Sequence[str], form: Form, out: Path
+) -> Iterable[tuple[Path, Plot]]:
     chosen = _chosen(report, names, form)
     if not can_draw():
         raise ValueError(f"--{form}: {MISSING}")
-    paths = _paths(list(chosen), form, out)
-    for path, plot in zip(paths, chosen.values(), strict=True):
-        path.parent.mkdir(exist_ok=True)
-        write_aside(path, picture(plot, form))
-    return paths
+    return zip(_paths(list(chosen), form, out), chosen.values(), strict=True)
 
 
 def _chosen(report: Report, names: Sequence[str], form: Form) -> Mapping[str, Plot]:
@@ -62,7 +74,8 @@ def _paths(names: Sequence[str], form: Form, out: Path) -> list[Path]:
         raise ValueError(f"--out {out}: {len(names)} plots go into a folder, not into one file")
     if not out.parent.is_dir():
         raise ValueError(f"--out: {out.parent} is no directory: make it, or name another place")
-    if not is_file and out.exists() and not out.is_dir():
+    is_folder = out.is_dir() if out.exists() else out.suffix.lower().lstrip(".") not in FORMS
+    if not is_file and not is_folder:
         raise ValueError(f"--out: expected a folder or a name that ends with .{form}, got {out}")
     paths = [out] if is_file else [out / f"{name}.{form}" for name in names]
     for path in paths:

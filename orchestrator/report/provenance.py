@@ -18,6 +18,9 @@ from orchestrator.records.recommended import best_of
 from orchestrator.report.again import UntoldError, again
 from orchestrator.report.model import Provenance
 
+FINGERPRINT = "objective's fingerprint"
+"""What decides all scores, by one name."""
+
 
 def provenance(directory: Path, state: RunState) -> Provenance:
     """Everything that the scores rest on, as far as it is recorded; secrets are left out."""
@@ -66,7 +69,7 @@ def _changed(state: RunState) -> Iterator[str]:
 
 def _devices(plan: Plan) -> str:
     own = plan.devices
-    threads = f"{counted(own.threads, 'thread')}"
+    threads = counted(own.threads, "thread")
     return f"{own.count} x {own.name}, {threads} and {in_bytes(own.memory_bytes)} each"
 
 
@@ -111,7 +114,7 @@ def _search(plan: Plan) -> Iterator[tuple[str, str]]:
     yield "evaluation seed", str(plan.evaluation_seed)
     if plan.proxy is not None:
         yield "proxy", plan.proxy.varied.label
-    yield "objective's fingerprint", plan.objective_fingerprint
+    yield FINGERPRINT, plan.objective_fingerprint
 
 
 def _calibration(plan: Plan) -> str | None:
@@ -120,9 +123,8 @@ def _calibration(plan: Plan) -> str | None:
         return None
     if calibration.assumed_seconds is not None:
         return f"none: {calibration.assumed_seconds:g} s an evaluation were assumed"
-    healthy = len(calibration.samples)
+    seeds = counted(len(calibration.samples), "seed")
     failed = f", {calibration.failed} failed" if calibration.failed else ""
-    seeds = f"{counted(healthy, 'seed')}"
     return f"the baseline on {seeds}{failed}; head of its ledger {calibration.ledger}"
 
 

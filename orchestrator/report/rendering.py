@@ -14,7 +14,7 @@ from budgets.plain import printable
 from objectives.settings import cut
 from orchestrator.charts.chart import Plot
 from orchestrator.charts.svg import STYLE, svg
-from orchestrator.report.contents.blocks import Cell, Ruler
+from orchestrator.report.contents.blocks import Ruler
 from orchestrator.report.prose import Span, spans, unmarked
 
 MOST_CHARACTERS = 4000
@@ -99,15 +99,15 @@ def _shown(value: Any) -> Any:
     return printable(cut(value, MOST_CHARACTERS)) if type(value) is str else value
 
 
-def _spans(text: str) -> list[Span]:
-    return spans(cut(text, MOST_CHARACTERS))
+def _spans(text: object) -> list[Span]:
+    return spans(cut(str(text), MOST_CHARACTERS))
 
 
 def _kind(value: object) -> str:
     return type(value).__name__
 
 
-def _is_long(value: Cell) -> bool:
+def _is_long(value: object) -> bool:
     return isinstance(value, str) and len(unmarked(cut(value, MOST_CHARACTERS))) > LONG
 
 

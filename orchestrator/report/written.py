@@ -8,23 +8,24 @@ from orchestrator.running.place import make_directory
 STDOUT = Path("-")
 
 ENDINGS = {"html": (".html", ".htm"), "md": (".md", ".markdown", ".txt")}
-"""A file that is there is replaced only if its name says that it may be such a one."""
+"""How the name of a file ends that a report may be written to, or replace."""
 
 
 def own_reports(directory: Path) -> Path:
-    """The run's own `reports/`, which is made. Raises ValueError where it is a link."""
+    """The run's own `reports/`, there or not. Raises ValueError where it is a link."""
     reports = directory / "reports"
     if reports.is_symlink():
         raise ValueError(
             f"{reports} is a symbolic link: expected a run's own directory. Name a file with --out"
         )
-    make_directory(reports)
     return reports
 
 
 def own_place(directory: Path, name: str) -> Path:
-    """A file in there. Raises ValueError where something else is in its place."""
-    return _plain(own_reports(directory) / name)
+    """A file in there, which is made. Raises ValueError where something else is in its place."""
+    path = _plain(own_reports(directory) / name)
+    make_directory(path.parent)
+    return path
 
 
 def named_file(flag: str, path: Path) -> Path:
@@ -41,10 +42,10 @@ def named_file(flag: str, path: Path) -> Path:
 def named_place(out: Path, form: str) -> Path:
     """A file that a report may be written to. Raises ValueError where it cannot be."""
     named_file("--out", out)
-    if out.exists() and out.suffix.lower() not in ENDINGS[form]:
+    if out.suffix.lower() not in ENDINGS[form]:
         raise ValueError(
-            f"--out: {out} is there already, and its name does not end with "
-            f"{' or '.join(ENDINGS[form])}: name another file, or move that one away"
+            f"--out: with --{form} expected a name that ends with {' or '.join(ENDINGS[form])}, "
+            f"got {out}: name another file"
         )
     return _plain(out)
 

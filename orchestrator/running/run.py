@@ -39,7 +39,7 @@ from orchestrator.execution.attempts import (
 )
 from orchestrator.execution.evaluate import Attempt, Outcome
 from orchestrator.execution.recovery import Unknown, Unstarted, recover
-from orchestrator.planning.differences import differences
+from orchestrator.planning.differences import differences, in_short
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.planned import knobs_of, objective_of, space_of
 from orchestrator.running.settle import attempt_id, late, settled, settles
@@ -216,7 +216,7 @@ def check_same_plan(directory: Path, recorded: RunState, asked: Plan) -> None:
     changed = differences(recorded.planned, asked)
     if not changed or not differences(recorded.plan, asked):
         return
-    ways = ["Repeat the recorded options", "give the new run its own name with --run-id"]
+    ways = ["Repeat the recorded options", "give the new run its own name with --run-id NAME"]
     ways.append("or begin one that names this as its parent with --fork-run")
     if all(name.startswith(OF_THE_CODE) for name in changed):
         ways[0] = "The sources have changed since it was planned: put them back as they were"
@@ -224,11 +224,14 @@ def check_same_plan(directory: Path, recorded: RunState, asked: Plan) -> None:
     if asked.campaign is not None:
         ways = ["Put the file back as it was", "or give the campaign a [campaign] name of its own"]
     if asked.campaign is not None and asked.parent is not None:  # it was asked for without a file
-        ways = ["Repeat the recorded options", "or give this training its own name with --run-id"]
+        ways = [
+            "Repeat the recorded options",
+            "or give this training its own name with --run-id NAME",
+        ]
     if all(name.startswith(("caps.", "resolved.generations")) for name in changed):
         ways = [f"Caps change by: {PROGRAM} amend {directory} ... --reason WHY"]
     raise PlanChangedError(
-        f"{directory} holds another plan (recorded -> asked): {'; '.join(changed[:5])}. "
+        f"{directory} holds another plan (recorded -> asked): {in_short(changed)}. "
         f"{', '.join(ways)}."
     )
 

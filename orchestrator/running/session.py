@@ -18,6 +18,7 @@ from budgets.ledger.writer import BALLAST, Clock, Ledger
 from budgets.rules.triggers import verdict_of
 from budgets.state import Generation, Observer, RunState
 from budgets.terms import Plan
+from budgets.words import counted
 from objectives.api import Objective
 from orchestrator.capacity.pace import Pace
 from orchestrator.capacity.terms import Pacing
@@ -190,7 +191,8 @@ class Session:
 
     def _started(self, slots: Slots, objective: Objective, name: str) -> Executor:
         if self._executor is None:
-            self.say(f"Starting {slots.count} workers ({self.engine.kind}) ...")
+            workers = f"{counted(slots.count, 'worker')} ({self.engine.kind})"
+            self.say(f"Starting {workers}{self.engine.patience} ...")
             self._executor = self.engine.executor(slots, objective, name).__enter__()
             self.stop.install()  # again: Ray has installed its own
             self._say_new_warnings()

@@ -12,6 +12,7 @@ from budgets.ledger.chain import Record
 from budgets.state import RunState
 from budgets.terms import VERDICT_VERSION
 from budgets.verdict.decision import decide
+from budgets.verdict.findings import title
 from orchestrator.planning.panels import Confirming
 from orchestrator.records.diverged import DivergedError
 
@@ -60,8 +61,10 @@ def panels_and_decision(records: Sequence[Record]) -> str:
             _compare_decisions(record, event, state)
         apply(state, record)
     panels = sum(name != "proxy" for name, _ in state.panels)
-    decided = "nothing is decided yet" if state.decided is None else f"so is {state.decided.grade}"
-    return f"decision: {panels} panels are what the plan and the records before give, {decided}"
+    verdict = "; nothing is decided yet"
+    if (own := state.decided) is not None:
+        verdict = f", and so is the verdict: {title(own.grade, own.no_go)}"
+    return f"decision: {panels} panels are what the plan and the records before give{verdict}"
 
 
 def _compare_panels(record: Record, asked: PanelAsked, due: PanelAsked | None) -> None:

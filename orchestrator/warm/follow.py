@@ -11,7 +11,7 @@ from objectives import registry
 from objectives.api import Objective
 from objectives.space import SearchSpace
 from orchestrator.config.document import as_assigned
-from orchestrator.planning.differences import deciding, differing
+from orchestrator.planning.differences import deciding, differing, in_short
 from orchestrator.planning.known_knobs import Known, known_knobs
 from orchestrator.planning.request import Follows, Request
 from orchestrator.records.planned import objective_of, space_of
@@ -72,7 +72,7 @@ def _require_same(run_id: str, plan: Plan, objective: Objective, variant: Varian
         may = "nothing" if variant == "robust" else f"nothing but {declared}"
         raise ValueError(
             f"--variant {variant} changes {may} of what {run_id} tuned (there -> asked): "
-            f"{'; '.join(changed[:5])}. {_way_back(changed)}"
+            f"{in_short(changed)}. {_way_back(changed)}"
         )
 
 

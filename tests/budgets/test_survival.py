@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from budgets.blocks import markdown
 from budgets.events import Decided, PanelAsked, Reserved, Settled, Status
 from budgets.report.sentence import sentence
 from budgets.rules.triggers import judge
@@ -11,7 +12,7 @@ from budgets.state import RunState
 from budgets.terms import Arm, Confirmation, Source
 from budgets.verdict.finalists import BASELINE, INCUMBENT
 from budgets.verdict.findings import findings
-from budgets.verdict.findings_text import finding_lines
+from budgets.verdict.findings_text import finding_blocks
 from budgets.verdict.gains import gain_over_incumbent, incumbent_gain
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def said(state: RunState) -> tuple[str, str]:
     """The sentence, and the verdict's lines."""
     found = findings(state)
     assert found is not None
-    return sentence(state, judge(state)), "\n".join(finding_lines(found))
+    return sentence(state, judge(state)), "\n".join(markdown(finding_blocks(found)))
 
 
 def test_a_winner_whose_gain_is_more_than_chance_survives(story: "Story") -> None:

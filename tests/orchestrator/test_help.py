@@ -1,5 +1,6 @@
 """Every `--help`: what a command does, what it writes, and examples that work when pasted."""
 
+import re
 import shlex
 import shutil
 from collections.abc import Callable, Iterator
@@ -42,7 +43,7 @@ EVERY = dict(
 
 
 def examples_of(command: Any) -> list[str]:
-    title, *lines = (command.epilog or "").split("\n\n")
+    title, *lines = (command.epilog or "").split("\n")
     assert title == "Examples:"
     return lines
 
@@ -68,23 +69,31 @@ def test_help_shows_its_words_as_they_are_written(path: str) -> None:
         assert "\n" not in text.replace("\n\n", "")  # broken by the terminal alone
 
 
-@pytest.mark.parametrize("path", EVERY)
-def test_a_narrow_terminal_shows_every_option_and_example_whole(
-    path: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture
+def shown(path: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
+    """A command's help on a narrow terminal."""
     monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", COLUMNS + 2)
     program = next(name for name in PROGRAMS if path.startswith(name))
     words = [*path.removeprefix(program).split(), "--help"]
 
     command: Any = typer.main.get_command(PROGRAMS[program])
     command.main(words, standalone_mode=False)
-    shown = capsys.readouterr().out
+    return capsys.readouterr().out
 
-    lines = [line.strip() for line in shown.splitlines() if line.strip()]
+
+@pytest.mark.parametrize("path", EVERY)
+def test_a_narrow_terminal_shows_every_option_and_example_whole(path: str, shown: str) -> None:
+    lines = [line.strip() for line in shown.rstrip().splitlines()]
     examples = examples_of(EVERY[path])
-    assert lines[-len(examples) :] == examples
+    assert lines[-len(examples) - 1 :] == ["Examples:", *examples]
     names = [p.opts[0] for p in EVERY[path].params if p.param_type_name == "option"]
     assert [name for name in names if name not in shown] == []
+
+
+@pytest.mark.parametrize("path", EVERY)
+def test_an_option_shows_what_it_takes_in_words_of_ours_or_its_choices(shown: str) -> None:
+    types = re.findall(r"<([^>]*)>", shown)
+    assert [one for one in types if "|" not in one] == []
 
 
 def parsed(program: typer.Typer, words: list[str]) -> None:

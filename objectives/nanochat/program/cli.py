@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Iterable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -14,6 +15,7 @@ from rich.console import Console
 from typer import Option
 
 from objectives.api import ObjectiveError, SetupError
+from objectives.commands import Program, examples
 from objectives.nanochat.program import count as flop_count
 from objectives.nanochat.program import explain as explanation
 from objectives.nanochat.program.options import Asked, Resolved, resolve
@@ -26,12 +28,9 @@ _ParserError: Any = typer.BadParameter.__mro__[1]
 """What the parser raises on a command line it does not understand; typer exports subclasses."""
 
 
-def _examples(*lines: str) -> str:
-    """What `--help` ends with: each is a command line, to be pasted."""
-    return "\n\n".join(("Examples:", *(f"python -m objectives.nanochat {line}" for line in lines)))
+_examples = partial(examples, "python -m objectives.nanochat")
 
-
-app = typer.Typer(
+app = Program(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -43,8 +42,12 @@ File = Annotated[
     Path | None,
     Option("--config", metavar="FILE", help="TOML: preset, profile, and a table of settings."),
 ]
-Preset = Annotated[str | None, Option("--preset", help=f"One of {', '.join(PRESETS)}.")]
-Profile = Annotated[str | None, Option("--profile", help=f"One of {', '.join(PROFILES)}.")]
+Preset = Annotated[
+    str | None, Option("--preset", metavar="NAME", help=f"One of {', '.join(PRESETS)}.")
+]
+Profile = Annotated[
+    str | None, Option("--profile", metavar="NAME", help=f"One of {', '.join(PROFILES)}.")
+]
 Settings = Annotated[
     list[str] | None, Option("--set", metavar="KEY=VALUE", help="A setting; see explain.")
 ]

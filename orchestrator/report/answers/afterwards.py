@@ -8,12 +8,11 @@ from budgets.state import RunState
 from budgets.statistics.detectable import detectable
 from budgets.tiers import TIERS
 from budgets.verdict.advice import MOST_SEEDS, Step, StepKind, advised, enough_seeds
-from budgets.verdict.findings import Findings
+from budgets.verdict.findings import Findings, unbeaten
 from budgets.words import percent
 from orchestrator.config.document import as_assigned
 from orchestrator.report.answers.asked import Asked
-from orchestrator.report.answers.cautions import unbeaten
-from orchestrator.report.answers.words import sentence_case
+from orchestrator.report.answers.words import sentence_case, uncapitalized
 
 NAME_CHARACTERS = 48
 """Of a run's id that the id of another begins with."""
@@ -56,8 +55,8 @@ def _follow(asked: Asked, found: Findings, _: Step) -> After:
         f"See whether it survives other seeds, and search on from there: some {count} evaluations "
         "in tier min of phase 2, three seeds a candidate."
     )
-    use = _taking(found)
-    return After(said, (asked.of_objective(*words), _best(asked)), f"Or {use[:1].lower()}{use[1:]}")
+    otherwise = f"Or {uncapitalized(_taking(found))}"
+    return After(said, (asked.of_objective(*words), _best(asked)), otherwise)
 
 
 def _longer_evaluations(asked: Asked, found: Findings, step: Step) -> After:
@@ -125,7 +124,7 @@ def _other_knobs(asked: Asked, _: Findings, step: Step) -> After:
     more = None if step.why else _confirmed_on_more(asked)
     if more is None:
         return After(said, (check,))
-    return After(said, (check, more.commands[0]), f"Or {more.said[:1].lower()}{more.said[1:]}")
+    return After(said, (check, more.commands[0]), f"Or {uncapitalized(more.said)}")
 
 
 def _more_seeds(asked: Asked, found: Findings, step: Step) -> After:

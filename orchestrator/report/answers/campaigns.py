@@ -21,7 +21,6 @@ def compared(asked: Asked, found: CampaignReport) -> Answer:
         title=_title(found, is_any=is_any),
         sentence=_sentence(asked, found),
         meaning="Conditions were evaluated on the same seeds and compared seed by seed.",
-        luck="",
         found=_effects(found, is_any=is_any),
         sure=_certainty(found),
         cost=cost(asked),

@@ -4,16 +4,15 @@ from collections.abc import Iterator
 
 from budgets.events import Decided
 from budgets.statistics.comparison import Gain, better
-from budgets.verdict.findings import Control, Findings
+from budgets.verdict.findings import Control, Findings, unbeaten
 from budgets.words import counted, percent
-from orchestrator.report.answers.words import quoted
+from orchestrator.report.answers.words import quoted, uncapitalized
 
 
 def cautions(found: Findings, own: Decided) -> str:
     """In a sentence each, to stand behind `But`; empty where there is nothing to be careful of."""
     own_kind = _of_a_no_go if own.grade == "no_go" else _of_a_go
-    said = " ".join(own_kind(found, own))
-    return said[:1].lower() + said[1:]
+    return uncapitalized(" ".join(own_kind(found, own)))
 
 
 def _of_a_go(found: Findings, own: Decided) -> Iterator[str]:
@@ -42,12 +41,6 @@ def _may_not_stay(rung: Gain, label: str | None) -> str:
         f"That it stays with {label} rests on {counted(rung.pairs, 'seed')}:{between} which may "
         "be chance."
     )
-
-
-def unbeaten(found: Findings) -> list[Control]:
-    """Controls that the winner is not shown to be better than."""
-    compared = [one for one in found.controls if one.winner_gain.mean is not None]
-    return [one for one in compared if not one.winner_gain.is_shown]
 
 
 def _unbeaten(control: Control) -> str:

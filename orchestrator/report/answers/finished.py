@@ -24,7 +24,6 @@ def over(asked: Asked) -> Answer:
             if is_smoke
             else "No comparison with the baseline on fresh seeds was planned."
         ),
-        luck="",
         found=_works(asked) if healthy else f"Nothing: all {count} evaluations failed.",
         sure=(
             "Of better settings not at all: nothing was compared with the baseline on fresh seeds, "

@@ -3,11 +3,12 @@
 from math import sqrt
 from statistics import fmean, stdev
 
-from budgets.calibration import ONE_SCORE
+from budgets.calibration import ONE_SCORE, measure
 from budgets.report.liveness import EndEffect, KnobFinding, Liveness
 from budgets.statistics.detectable import detectable
 from budgets.statistics.spread import sd_interval
 from budgets.words import about, counted, first_few, listed, percent
+from orchestrator.planning.plan import no_share
 from orchestrator.planning.request import VERDICT_SEEDS
 from orchestrator.report.answers.afterwards import After
 from orchestrator.report.answers.asked import Asked
@@ -25,7 +26,6 @@ def calibrated(asked: Asked) -> Answer:
         title="Baseline measured" if scores else "Baseline not measured",
         sentence=_baseline(asked, scores),
         meaning="The baseline was evaluated, for searches to be compared with.",
-        luck="",
         found=_noise(asked, scores),
         sure=_spread(asked, scores),
         cost=cost(asked),
@@ -50,7 +50,7 @@ def _noise(asked: Asked, scores: list[float]) -> str:
         return "Nothing: no evaluation has a score."
     seconds = asked.report.eval_seconds
     took = "" if seconds is None else f" One evaluation takes {about(seconds)}."
-    if len(scores) < 2 or not fmean(scores):
+    if len(scores) < 2 or no_share(measure(asked.state)):
         return f"The baseline's score.{took}"
     noise, sd = abs(stdev(scores) / fmean(scores)), stdev(scores)
     return (
@@ -64,10 +64,10 @@ def _spread(asked: Asked, scores: list[float]) -> str:
     if len(scores) < 2:
         return "One seed says nothing of how far scores differ from seed to seed."
     mean, sd = abs(fmean(scores)), stdev(scores)
+    if why := no_share(measure(asked.state)):
+        return f"No gain can be told: {why}."
     if not sd:
         return f"All {len(scores)} seeds gave one score: {ONE_SCORE}."
-    if not mean:
-        return "The mean score is 0, and a gain is a share of it."
     low, high = (percent(bound / mean, 3) for bound in sd_interval(sd, len(scores)))
     limits = asked.state.plan.thresholds
     seen = percent(detectable(sqrt(2) * sd / mean, VERDICT_SEEDS, limits.go_level), 3)
@@ -91,7 +91,6 @@ def checked(asked: Asked) -> Answer:
             if proxy is None
             else "Candidates were evaluated short and in full, on the same seeds."
         ),
-        luck="",
         found=_sizes(found) if proxy is None else asked.report.sentence,
         sure=_sure(asked, found),
         cost=cost(asked),

@@ -27,7 +27,6 @@ def planned(asked: Asked) -> Answer:
         title="Planned, not begun",
         sentence=f"The terms are on record; none of {asked.planned} evaluations has started.",
         meaning="",
-        luck="",
         found="Nothing yet.",
         sure="There is nothing to be sure of yet.",
         cost=cost(asked),
@@ -124,19 +123,10 @@ def _sure_so_far(asked: Asked) -> str:
     )
 
 
-def paused(asked: Asked) -> Answer:
-    """A rule holds it up until a person has looked."""
+def held_up(asked: Asked) -> Answer:
+    """Paused by a rule until a person has looked; or stopped by one, and there is no verdict."""
+    what = "Paused" if asked.report.decision == "pause" else "Stopped"
     triggers = verdict_of(asked.state).triggers
-    return _held_up(asked, "Paused", triggers)
-
-
-def stopped(asked: Asked) -> Answer:
-    """A rule has ended it, and there is no verdict."""
-    triggers = verdict_of(asked.state).triggers
-    return _held_up(asked, "Stopped", triggers)
-
-
-def _held_up(asked: Asked, what: str, triggers: tuple[Trigger, ...]) -> Answer:
     way = _way_on(asked, triggers)
     rules = list(dict.fromkeys(trigger.rule for trigger in triggers))
     by = f" by rule{'s' * (len(rules) > 1)} {' and '.join(rules)}" if rules else ""
@@ -147,7 +137,6 @@ def _held_up(asked: Asked, what: str, triggers: tuple[Trigger, ...]) -> Answer:
         title=f"{what}{by}",
         sentence=f"{sentence_case(_none_healthy(asked))}{_example(asked)}." if is_all else why,
         meaning=_means(what, triggers, is_all=is_all),
-        luck="",
         found=_nothing_yet(asked).replace("Not known yet", "Not known"),
         sure=_sure_of_what_is_held_up(asked),
         cost=cost(asked),

@@ -14,6 +14,11 @@ def sentence_case(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def uncapitalized(text: str) -> str:
+    """To stand behind other words."""
+    return text[:1].lower() + text[1:]
+
+
 def quoted(text: str) -> str:
     """As somebody else's words."""
     return f"\N{LEFT DOUBLE QUOTATION MARK}{text}\N{RIGHT DOUBLE QUOTATION MARK}"

@@ -1,31 +1,17 @@
-"""The blocks that a report consists of. Text is a line of the Markdown that `prose` knows."""
+"""The blocks that a report consists of: `budgets.blocks`, and what a budget report has none of."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from budgets import blocks
+from budgets.blocks import Heading, Items, Table, Text
+from budgets.plain import plain
 from orchestrator.charts.chart import Plot
+from orchestrator.report.answers.words import sentence_case
 from orchestrator.report.model import Mood
 
-
-@dataclass(frozen=True)
-class Text:
-    """A paragraph."""
-
-    text: str
-
-
-@dataclass(frozen=True)
-class Items:
-    """A list of points."""
-
-    entries: Sequence[str]
-
-
-@dataclass(frozen=True)
-class Heading:
-    """What a part of a section is called."""
-
-    text: str
+RULER = 11
+"""Characters of a knob's range."""
 
 
 @dataclass(frozen=True)
@@ -35,32 +21,17 @@ class Ruler:
     baseline: float
     recommended: float | None
 
-
-@dataclass(frozen=True)
-class Met:
-    """Whether something is there that is asked for."""
-
-    is_met: bool
-
-
-Cell = str | Ruler | Met
+    def __str__(self) -> str:
+        """`···○··●····`."""
+        marks = ["·"] * RULER
+        marks[_place(self.baseline)] = "○"
+        if self.recommended is not None:
+            marks[_place(self.recommended)] = "●"
+        return "".join(marks)
 
 
-@dataclass(frozen=True)
-class Column:
-    """One column. Of numbers: to be read from the right."""
-
-    title: str
-    is_number: bool = True
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows of as many cells as there are columns; the first names its row."""
-
-    caption: str
-    columns: Sequence[Column]
-    rows: Sequence[Sequence[Cell]]
+def _place(unit: float) -> int:
+    return min(max(int(unit * RULER), 0), RULER - 1)
 
 
 @dataclass(frozen=True)
@@ -108,6 +79,11 @@ class Lead:
     mood: Mood = "open"
 
 
-def names(title: str) -> Column:
-    """A column of text."""
-    return Column(title, is_number=False)
+def without_headings(own: Iterable[blocks.Block]) -> Iterator[Block]:
+    """Those of a budget report that stand in a section, which has a title, and in captions."""
+    return (block for block in own if not isinstance(block, Heading))
+
+
+def why_none(reason: str) -> Text:
+    """A reason from elsewhere as a sentence of its own."""
+    return Text(f"{sentence_case(plain(reason)).rstrip('.')}.")

@@ -1,15 +1,15 @@
 """What was planned, reserved, spent, wasted and idle, in all and by generation."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 
-from budgets.plain import plain
+from budgets.blocks import Column, Items, Table, Text, names
 from budgets.report.markdown import amount, evaluation_lines, notes, timing_lines
 from budgets.report.model import Balance
-from orchestrator.report.contents.blocks import Block, Column, Items, Table, Text, names
+from orchestrator.report.contents.blocks import Block
 from orchestrator.report.contents.figures import Figures
+from orchestrator.report.generations import START_UP
 from orchestrator.report.model import Report
-from orchestrator.report.plots.spending import BESIDE
+from orchestrator.report.plots.spending import BESIDE, bars_of
 
 IN_SECONDS_BELOW = 1.0
 """Device-hours in all: less is told in device-seconds."""
@@ -17,9 +17,10 @@ IN_SECONDS_BELOW = 1.0
 
 def budget(report: Report, figures: Figures) -> list[Block]:
     """The section."""
+    own = report.budget
     return [
         _balances(report),
-        Items(list(_lines(report))),
+        Items([*evaluation_lines(own), *timing_lines(own.timing), *notes(own)]),
         *figures.of("budget"),
         *_by_generation(report),
     ]
@@ -37,76 +38,30 @@ def _balance(own: Balance) -> list[str]:
     return [own.label, *(amount(own, value) for value in values)]
 
 
-def _lines(report: Report) -> Iterator[str]:
-    own = report.budget
-    yield from evaluation_lines(own)
-    yield from (line for line in timing_lines(own.timing)) if own.timing is not None else ()
-    yield from (plain(line) for line in notes(own))
-
-
-@dataclass(frozen=True)
-class _Row:
-    """Device-hours of a part of the run."""
-
-    name: str
-    planned: float | None
-    useful: float
-    wasted: float
-    idle: float
-    reserved: float = 0.0
-
-    @property
-    def all(self) -> float:
-        return self.useful + self.wasted + self.idle
-
-
 def _by_generation(report: Report) -> Iterator[Block]:
-    rows = list(_rows(report))
-    if not rows:
+    bars = sorted(bars_of(report), key=lambda bar: bar.name != START_UP)
+    if not bars:
         yield Text("No slot has been there yet: the run was not begun.")
         return
-    is_short = sum(row.all for row in rows) < IN_SECONDS_BELOW
+    rows = [(bar.planned, bar.useful, bar.wasted, bar.idle, bar.reserved) for bar in bars]
+    whole = [_sum(column) for column in zip(*rows, strict=True)]
+    is_short = sum(bar.whole - bar.reserved for bar in bars) < IN_SECONDS_BELOW
     scale, unit = (3600.0, "device-seconds") if is_short else (1.0, "device-hours")
     titles = ("planned", "useful", "wasted", "idle", "reserved")
+    own = [(bar.name, row) for bar, row in zip(bars, rows, strict=True)]
     yield Table(
         f"Where {unit} went: useful gave a score, wasted gave none, idle is what nothing ran in",
         [names("part"), *map(Column, titles)],
-        [_cells(row, scale) for row in [*rows, _sum(rows)]],
+        [[name, *_cells(row, scale)] for name, row in [*own, ("**in all**", whole)]],
     )
-    if report.arms and any(row.planned is not None for row in rows):
+    if report.arms and any(bar.planned is not None for bar in bars):
         yield Text(BESIDE)
 
 
-def _rows(report: Report) -> Iterator[_Row]:
-    beside = [
-        _Row(b.name, None, b.useful_device_hours, b.wasted_device_hours, b.idle_device_hours)
-        for b in report.beside
-    ]
-    yield from (row for row in beside if row.name == "start-up")
-    for one in report.generations:
-        yield _Row(
-            f"generation {one.number}",
-            one.planned_device_hours,
-            one.useful_device_hours,
-            one.wasted_device_hours,
-            one.idle_device_hours,
-            one.reserved_device_hours,
-        )
-    yield from (row for row in beside if row.name != "start-up")
+def _sum(hours: Iterable[float | None]) -> float | None:
+    known = [own for own in hours if own is not None]
+    return sum(known) if known else None
 
 
-def _sum(rows: Sequence[_Row]) -> _Row:
-    planned = [row.planned for row in rows if row.planned is not None]
-    return _Row(
-        "**in all**",
-        sum(planned) if planned else None,
-        sum(row.useful for row in rows),
-        sum(row.wasted for row in rows),
-        sum(row.idle for row in rows),
-        sum(row.reserved for row in rows),
-    )
-
-
-def _cells(row: _Row, scale: float) -> list[str]:
-    values = (row.planned, row.useful, row.wasted, row.idle, row.reserved)
-    return [row.name, *("-" if v is None else f"{scale * v:.4g}" for v in values)]
+def _cells(hours: Iterable[float | None], scale: float) -> Iterator[str]:
+    return ("-" if own is None else f"{scale * own:.4g}" for own in hours)

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
+from budgets.blocks import Column, Table, Text, names
 from budgets.events import Status
 from budgets.plain import command, one_line, plain
 from budgets.words import in_bytes, number, precise_duration
-from orchestrator.report.contents.blocks import Block, Column, Table, Text, names
+from orchestrator.report.contents.blocks import Block
 from orchestrator.report.contents.figures import Figures
 from orchestrator.report.model import Evaluation, InFlight, Report
 
@@ -74,11 +75,7 @@ def _row(one: Evaluation, *, is_caused: bool) -> list[str]:
 
 def which(one: Evaluation | InFlight) -> str:
     """`generation 3, candidate 2`, `winner, average`; of a campaign its condition."""
-    if one.panel is not None:
-        return f"{one.panel}, {plain(one.arm)}"
-    if one.arm:
-        return plain(one.arm)
-    return f"generation {one.generation}, candidate {one.candidate}"
+    return plain(one.arm if one.arm and one.panel is None else one.where)
 
 
 def _flying(report: Report) -> Iterator[Block]:

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 
+from budgets.blocks import Column, Table, Text, names
 from budgets.plain import command, plain
 from budgets.report.markdown import where_from
 from budgets.words import number
-from orchestrator.report.contents.blocks import Block, Cell, Column, Ruler, Table, Text, names
+from orchestrator.report.contents.blocks import Block, Ruler
 from orchestrator.report.contents.figures import Figures
 from orchestrator.report.model import KnobView, Marginal, Report
 
@@ -37,9 +38,9 @@ def _table(report: Report) -> Table:
     return Table(caption, columns, [_row(knob, is_any=is_any) for knob in report.knobs])
 
 
-def _row(knob: KnobView, *, is_any: bool) -> list[Cell]:
+def _row(knob: KnobView, *, is_any: bool) -> list[object]:
     values = [knob.low, knob.high, knob.baseline]
-    cells: list[Cell] = [plain(knob.name), knob.kind, *map(number, values)]
+    cells: list[object] = [plain(knob.name), knob.kind, *map(number, values)]
     if is_any:
         cells += [number(knob.recommended, 4), _moved(knob)]
     return [*cells, Ruler(knob.baseline_unit, knob.recommended_unit)]
@@ -66,7 +67,7 @@ def _marginals(report: Report) -> Iterator[Block]:
     yield Text(f"`{line}` measures each knob on its own.")
 
 
-def _marginal(one: Marginal) -> list[Cell]:
+def _marginal(one: Marginal) -> list[str]:
     stands = {True: "yes", False: "no", None: "-"}[one.stands]
     assert one.slope is not None, "only these are shown"
     error = number(one.slope_error, 2)

@@ -2,32 +2,21 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from budgets.blocks import Column, Heading, Items, Table, Text, names
 from budgets.plain import command, one_line, plain, printable
 from budgets.words import precise_duration
-from objectives.settings import cut
-from orchestrator.report.contents.blocks import (
-    Block,
-    Column,
-    Commands,
-    Heading,
-    Items,
-    Log,
-    Table,
-    Text,
-    names,
-)
+from orchestrator.report.contents.blocks import Block, Commands, Log, why_none
 from orchestrator.report.contents.figures import Figures
-from orchestrator.report.contents.parsed import why_none
 from orchestrator.report.model import FailureGroup, Report
 
-MOST_GROUPS, MOST_LINES, MOST_CHARACTERS = 20, 40, 300
-"""Of failures; of a log; of a line of it."""
+MOST_GROUPS = 20
+"""Of failures."""
 
 
 def training(report: Report, figures: Figures) -> list[Block]:
     """Loss curves of the best and the baseline, or why there are none."""
     drawn = figures.of("training")
-    return [*drawn] if drawn else [Text(why_none(report.no_curves or "there are no loss curves"))]
+    return [*drawn] if drawn else [why_none(report.no_curves or "there are no loss curves")]
 
 
 def failures(report: Report, figures: Figures) -> list[Block]:
@@ -62,16 +51,11 @@ def _group(group: FailureGroup) -> Iterator[Block]:
     if not group.log:
         yield Text("None of them left a log.")
         return
-    yield Log(printable(group.log_from), [_cut(line) for line in group.log[-MOST_LINES:]])
+    yield Log(group.log_from, group.log)
 
 
 def _place(place: str) -> str:
     return printable(place).replace("`", "'")
-
-
-def _cut(line: str) -> str:
-    clean = printable(line[: MOST_CHARACTERS + 1]).replace("\\n", " ")
-    return cut(clean, MOST_CHARACTERS)
 
 
 def rules(report: Report, _: Figures) -> list[Block]:

@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator
 
+from budgets.blocks import Column, Table, Text
 from budgets.plain import plain
-from budgets.proxy.text import proxy_lines
+from budgets.proxy.text import proxy_blocks
+from budgets.report.markdown import luckiest
 from budgets.words import number
-from orchestrator.report.contents.blocks import Block, Column, Table, Text
+from orchestrator.report.contents.blocks import Block, without_headings
 from orchestrator.report.contents.figures import Figures
-from orchestrator.report.contents.parsed import blocks_of
 from orchestrator.report.model import GenerationView, Noise, Report
+from orchestrator.report.plots.candidates import is_search
 
 
 def scores(report: Report, figures: Figures) -> list[Block]:
@@ -42,7 +44,7 @@ def _of_the_baseline(noise: Noise) -> str:
 def _table(report: Report) -> Iterator[Block]:
     if not report.evaluations:
         yield Text("No evaluation has ended yet.")
-    if report.identity.phase not in ("phase1", "phase2") or not report.generations:
+    if not is_search(report) or not report.generations:
         return
     columns = ("best", "mean", "sd", "best so far", "by luck alone", "healthy", "failed")
     yield Table(
@@ -68,11 +70,6 @@ def _row(one: GenerationView) -> list[str]:
 
 def _rest(report: Report) -> Iterator[Block]:
     budget = report.budget
-    if budget.findings is None and budget.luckiest_score and budget.luckiest_of_noise:
-        yield Text(
-            f"Luckiest score: {number(budget.luckiest_score)}. Were every candidate just the "
-            f"baseline, the luckiest would be expected near {number(budget.luckiest_of_noise)}: a "
-            "best score is no evidence of an improvement."
-        )
+    yield from luckiest(budget)
     if budget.proxy is not None and budget.phase != "check":
-        yield from blocks_of(proxy_lines(budget.proxy), ("Generations evaluated at both lengths",))
+        yield from without_headings(proxy_blocks(budget.proxy))

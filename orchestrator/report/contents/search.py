@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 
+from budgets.blocks import Column, Table, Text, names
 from budgets.plain import plain
-from orchestrator.report.contents.blocks import Block, Column, Table, Text, names
+from orchestrator.report.contents.blocks import Block, why_none
 from orchestrator.report.contents.figures import Figures
-from orchestrator.report.contents.parsed import why_none
 from orchestrator.report.model import Distribution, Report
+from orchestrator.report.plots.distribution import pairs_of
 
 MOST_PAIRS = 5
 """Correlations that are named."""
@@ -16,7 +17,7 @@ def search(report: Report, figures: Figures) -> list[Block]:
     """The section, or why there is none."""
     found = report.distribution
     if found is None:
-        return [Text(why_none(report.no_distribution))]
+        return [why_none(report.no_distribution)]
     return [
         Text(
             "CMA-ES draws candidates from a normal distribution over the knobs, and moves and "
@@ -53,11 +54,7 @@ def _condition(found: Distribution) -> float:
 
 
 def _pairs(report: Report, found: Distribution) -> Iterator[Block]:
-    own = [knob.name for knob in report.knobs]
-    pairs = sorted(
-        ((found.correlations[i][j], own[i], own[j]) for i in range(len(own)) for j in range(i)),
-        key=lambda pair: -abs(pair[0]),
-    )
+    pairs = pairs_of(found, [knob.name for knob in report.knobs])
     if not pairs:
         return
     limit = found.correlation_by_chance

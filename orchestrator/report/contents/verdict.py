@@ -2,22 +2,15 @@
 
 from collections.abc import Iterator
 
-from budgets.campaign.text import campaign_lines
+from budgets.blocks import Column, Items, Table, Text, names
 from budgets.plain import plain
-from budgets.proxy.text import proxy_lines
-from budgets.report.liveness_text import check_lines
+from budgets.report.markdown import evidence
 from budgets.terms import PanelName
 from budgets.verdict.findings import Findings
-from budgets.verdict.findings_text import (
-    condition_table,
-    control_table,
-    finalist_table,
-    gain_lines,
-)
+from budgets.verdict.findings_text import gain_lines, judged
 from budgets.words import number
-from orchestrator.report.contents.blocks import Block, Column, Items, Table, Text, names
+from orchestrator.report.contents.blocks import Block, without_headings
 from orchestrator.report.contents.figures import Figures
-from orchestrator.report.contents.parsed import blocks_of
 from orchestrator.report.model import ArmScores, Report
 
 
@@ -38,22 +31,12 @@ def _beginning(report: Report) -> Iterator[Block]:
 
 
 def _found(report: Report, figures: Figures) -> list[Block]:
-    budget, drawn = report.budget, figures.of("verdict")
-    if budget.campaign is not None:
-        return [*drawn, *blocks_of(campaign_lines(budget.campaign))]
-    if budget.phase == "check":
-        if budget.proxy is not None:
-            return [*drawn, *blocks_of(proxy_lines(budget.proxy), (_PROXY,))]
-        return [
-            *drawn,
-            *blocks_of(check_lines(budget.check), ("What each knob does to the score",)),
-        ]
+    budget = report.budget
+    if budget.campaign is not None or budget.phase == "check":
+        return [*figures.of("verdict"), *without_headings(evidence(budget))]
     if budget.findings is None:
         return [Text(_no_comparison(report))]
     return list(_evidence(report, budget.findings, figures))
-
-
-_PROXY = "Short and full evaluations of the same candidates"
 
 
 def _no_comparison(report: Report) -> str:
@@ -68,11 +51,7 @@ def _no_comparison(report: Report) -> str:
 def _evidence(report: Report, found: Findings, figures: Figures) -> Iterator[Block]:
     yield Items(list(gain_lines(found, is_drawn=False)))
     yield from figures.of("verdict")
-    yield from blocks_of(condition_table(found), ("What a Go needs, and what was observed",))
-    yield from blocks_of(finalist_table(found), ("Who was compared to become the winner",))
-    yield from blocks_of(
-        control_table(found), ("Controls: with something switched off, at the baseline's knobs",)
-    )
+    yield from judged(found)
     yield from _scores(report.arms, found.rung_label)
 
 

@@ -11,6 +11,9 @@ from orchestrator.report.model import Evaluation, Point, Report
 WIDTH = 0.5
 """Of a generation's axis, over which its candidates lie side by side in their order."""
 
+FEW = 60
+"""Candidates that are seen each by itself: of more they are faint."""
+
 MOST_TICKS = 11
 
 

@@ -7,9 +7,8 @@ from budgets.report.liveness import EndEffect, Liveness
 from budgets.words import counted, listed, number
 from orchestrator.charts.chart import Axis, Chart, Intervals, Mark, Note, Plot, Points, Rule, Stripe
 from orchestrator.report.model import Evaluation, Report
+from orchestrator.report.plots.fresh import NOISE_SDS
 from orchestrator.report.plots.words import sentences
-
-NOISE_SDS = 2.0
 
 
 def liveness(report: Report) -> Plot | None:

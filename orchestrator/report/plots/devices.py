@@ -52,7 +52,7 @@ def timeline(report: Report) -> Plot | None:
     unit, edge = seconds_unit(max(last, 1.0)), last * (1.0 + AHEAD * bool(flying))
     names = [
         *shortened(without_domain(shown), NAME_WIDTH),
-        *(_flight_name(f) for f in flying[:MOST_FLIGHTS]),
+        *(shortened([f.where], NAME_WIDTH)[0] for f in flying[:MOST_FLIGHTS]),
     ]
     slow = stragglers(own)
     marks = [
@@ -143,18 +143,9 @@ def _spans(own: Sequence[Evaluation], shown: Sequence[str], unit: Unit) -> Itera
 
 def named(evaluation: Evaluation) -> str:
     """`generation 3, candidate 2, seed 7: ok in 5.9 s`."""
-    where = f"generation {evaluation.generation}, candidate {evaluation.candidate}"
-    if evaluation.panel is not None:
-        where = f"{evaluation.panel}, {evaluation.arm}"
     again = f", attempt {evaluation.attempt}" if evaluation.attempt > 1 else ""
     took = seconds_unit(evaluation.seconds).said(evaluation.seconds)
-    return f"{where}, seed {evaluation.seed}{again}: {evaluation.status} in {took}"
-
-
-def _flight_name(flight: InFlight) -> str:
-    if flight.panel is not None:
-        return shortened([f"{flight.panel}, {flight.arm}"], NAME_WIDTH)[0]
-    return f"generation {flight.generation}, candidate {flight.candidate}"
+    return f"{evaluation.where}, seed {evaluation.seed}{again}: {evaluation.status} in {took}"
 
 
 def _flights(flying: Sequence[InFlight], row: int, edge: float, unit: Unit) -> Iterator[Spans]:

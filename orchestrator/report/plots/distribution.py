@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from budgets.words import counted, listed
 from orchestrator.charts.chart import (
+    SERIES,
     Axis,
     Bars,
     Cells,
@@ -18,11 +19,6 @@ from orchestrator.charts.chart import (
 from orchestrator.report.model import Distribution, Report
 from orchestrator.report.plots.candidates import generation_axis
 from orchestrator.report.plots.words import sentences
-
-MOST_LINES = 6
-"""Of knobs in one chart: as many as can be told apart; more have a chart each."""
-
-SERIES: tuple[Role, ...] = ("series1", "series2", "series3", "series4", "series5", "series6")
 
 MOST_NAMED = 8
 """Pairs of knobs that a description names."""
@@ -78,7 +74,7 @@ def _deviations(report: Report, own: Distribution, names: Sequence[str]) -> Iter
     every = [value for course in courses for value in course]
     first = own.first_deviations
     axis = _log([*every, *first])
-    if len(names) <= MOST_LINES:
+    if len(names) <= len(SERIES):
         marks = [
             mark
             for role, name, course in zip(SERIES, names, courses, strict=False)
@@ -139,15 +135,18 @@ def _chance_said(own: Distribution) -> str:
     )
 
 
+def pairs_of(own: Distribution, names: Sequence[str]) -> list[tuple[float, str, str]]:
+    """Any two knobs with their correlation, the strongest first."""
+    found = [
+        (own.correlations[row][column], names[row], names[column])
+        for row in range(len(names))
+        for column in range(row)
+    ]
+    return sorted(found, key=lambda pair: -abs(pair[0]))
+
+
 def _pairs_said(own: Distribution, names: Sequence[str]) -> str:
-    found = sorted(
-        (
-            (own.correlations[row][column], names[row], names[column])
-            for row in range(len(names))
-            for column in range(row)
-        ),
-        key=lambda pair: -abs(pair[0]),
-    )
+    found = pairs_of(own, names)
     limit = own.correlation_by_chance
     beyond = "" if limit is None else f"{sum(abs(r) > limit for r, _, _ in found) or 'None'}"
     strongest = listed(f"{one} with {other} {r:.2f}" for r, one, other in found[:MOST_NAMED])

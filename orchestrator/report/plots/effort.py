@@ -7,6 +7,7 @@ from statistics import median
 
 from budgets.words import counted
 from orchestrator.charts.chart import Axis, Chart, Mark, Plot, Points, Rule
+from orchestrator.report.answers.words import sentence_case
 from orchestrator.report.model import Evaluation, Report
 from orchestrator.report.plots.devices import MOST_TIPS, like, named
 from orchestrator.report.plots.words import Unit, bytes_unit, seconds_unit, sentences
@@ -176,15 +177,12 @@ def _description(effort: Effort) -> str:
     for name, found in effort.kinds().items():
         values, label = [value for _, value in found], KINDS[name].label
         what = counted(len(found), "evaluation")
-        who = what if name == "search" else f"{label[0].upper()}{label[1:]}: {what}"
+        who = what if name == "search" else f"{sentence_case(label)}: {what}"
         said.append(
             f"{who}, median {unit.said(median(values))}, {unit.said(min(values))} to "
             f"{unit.said(max(values))}."
         )
-    said += [
-        f"{rule.label[0].upper()}{rule.label[1:]}: {unit.said(rule.value)}."
-        for rule in effort.expected
-    ]
+    said += [f"{sentence_case(rule.label)}: {unit.said(rule.value)}." for rule in effort.expected]
     if effort.limit is not None:
         said.append(f"An attempt is ended at {effort.unit_of(effort.limit).said(effort.limit)}.")
     return sentences(*said)

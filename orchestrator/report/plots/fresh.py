@@ -5,9 +5,13 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from budgets.statistics.paired import interval
+from budgets.verdict.finalists import BASELINE
 from budgets.words import number
 from orchestrator.charts.chart import Role
 from orchestrator.report.model import Report
+
+NOISE_SDS = 2.0
+"""Half the height of the band in which the baseline's scores lie."""
 
 LEVEL = 0.05
 """How often the interval of a mean misses it."""
@@ -30,18 +34,14 @@ class Fresh:
 
 def fresh_of(report: Report) -> dict[Role, Fresh]:
     """Of the winner and of the baseline, on the seeds that both have scores on."""
-    baseline = next(
-        (a.scores for a in report.arms if a.panel == "reference" and a.name == "baseline"), {}
-    )
-    winner = next((a.scores for a in report.arms if a.panel == "winner"), {})
-    both = {s for s in set(baseline) & set(winner) if None not in (baseline[s], winner[s])}
-    if not both:
-        return {}
-    arms: dict[Role, dict[int, float | None]] = {"baseline": baseline, "winner": winner}
-    return {role: _mean_of([own[s] for s in sorted(both)]) for role, own in arms.items()}
+    arms: dict[Role, dict[int, float]] = {
+        "baseline": report.fresh_scores("reference", BASELINE),
+        "winner": report.fresh_scores("winner"),
+    }
+    both = sorted(set.intersection(*map(set, arms.values())))
+    return {role: _mean_of([own[s] for s in both]) for role, own in arms.items() if both}
 
 
-def _mean_of(values: Sequence[float | None]) -> Fresh:
-    known = [value for value in values if value is not None]
-    low, high = interval(known, LEVEL) or (None, None)
-    return Fresh(fmean(known), low, high, len(known))
+def _mean_of(scores: Sequence[float]) -> Fresh:
+    low, high = interval(scores, LEVEL) or (None, None)
+    return Fresh(fmean(scores), low, high, len(scores))

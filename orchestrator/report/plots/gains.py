@@ -14,6 +14,7 @@ from orchestrator.charts.chart import (
     Note,
     Plot,
     Points,
+    Role,
     Rule,
 )
 from orchestrator.report.model import ArmScores, Comparison, Report
@@ -23,6 +24,9 @@ NAME_WIDTH = 32
 
 FEWEST = 2
 """Pairs, whose interval may be cut by the edge where others have more."""
+
+SURE = {True: "beyond chance", False: "may be chance"}
+"""Of a gain, or a loss."""
 
 LEAST_ASPECT, ROW_ASPECT = 0.15, 0.042
 
@@ -49,7 +53,10 @@ def _forest(report: Report, own: Sequence[Comparison]) -> Chart:
         asked = f"asked of a Go: {percent(findings.asked)}"
         marks.append(Rule(100 * findings.asked, "limit", asked, axis="x"))
     for is_decisive, is_sure in ((True, True), (True, False), (False, True), (False, False)):
-        marks += _intervals(own, is_decisive=is_decisive, is_sure=is_sure)
+        gains = [one.gain if one.is_decisive == is_decisive else None for one in own]
+        what = "decisive" if is_decisive else "beside it"
+        role: Role = "winner" if is_decisive else "series1"
+        marks += intervals(gains, role, f"{what}, {SURE[is_sure]}", is_sure=is_sure)
     low, high = _reach(report, own)
     x = Axis("gain over what it is compared with (%), right is better", low=low, high=high)
     notes = [
@@ -85,28 +92,29 @@ def _reach(report: Report, own: Sequence[Comparison]) -> tuple[float, float]:
     return 100 * (low - room), 100 * (high + room)
 
 
-def _intervals(
-    own: Sequence[Comparison], *, is_decisive: bool, is_sure: bool
+def intervals(
+    gains: Sequence[Gain | None], role: Role, label: str, *, is_sure: bool
 ) -> Iterator[Intervals]:
-    places = [
-        place
-        for place, one in enumerate(own)
-        if one.gain.mean is not None
-        and one.is_decisive == is_decisive
-        and (one.gain.is_shown or one.gain.is_loss) == is_sure
+    """Of those that are beyond chance, filled, or of those that may be chance; each in its row."""
+    own = [
+        (float(place), gain)
+        for place, gain in enumerate(gains)
+        if gain is not None and gain.mean is not None and _is_sure(gain) == is_sure
     ]
-    if not places:
-        return
-    what = "decisive" if is_decisive else "beside it"
-    yield Intervals(
-        places,
-        [in_percent(own[place].gain.lower) for place in places],
-        [in_percent(own[place].gain.mean) for place in places],
-        [in_percent(own[place].gain.upper) for place in places],
-        "winner" if is_decisive else "series1",
-        f"{what}, {'beyond chance' if is_sure else 'may be chance'}",
-        is_filled=is_sure,
-    )
+    if own:
+        yield Intervals(
+            [place for place, _ in own],
+            [in_percent(gain.lower) for _, gain in own],
+            [in_percent(gain.mean) for _, gain in own],
+            [in_percent(gain.upper) for _, gain in own],
+            role,
+            label,
+            is_filled=is_sure,
+        )
+
+
+def _is_sure(own: Gain) -> bool:
+    return own.is_shown or own.is_loss
 
 
 def in_words(own: Gain) -> str:
@@ -137,9 +145,8 @@ def _said(one: Comparison) -> str:
     own = one.gain
     if own.mean is None:
         return f"{one.name} against {one.against}: no pair with a score."
-    shown = "beyond chance" if own.is_shown or own.is_loss else "may be chance"
     pairs = counted(own.pairs, "pair")
-    return f"{one.name} against {one.against}: {in_words(own)} on {pairs}, {shown}."
+    return f"{one.name} against {one.against}: {in_words(own)} on {pairs}, {SURE[_is_sure(own)]}."
 
 
 def pairs(report: Report) -> Plot | None:

@@ -16,16 +16,12 @@ from orchestrator.charts.chart import (
     Rule,
 )
 from orchestrator.report.model import KnobView, Marginal, Report
-from orchestrator.report.plots.candidates import Candidate, candidates, generation_axis
+from orchestrator.report.plots.candidates import FEW, Candidate, candidates, generation_axis
 from orchestrator.report.plots.scales import axis_of, in_words, knob_of
 from orchestrator.report.plots.words import columns_for, sentences, thinned
 
 MOST_POINTS = 4000
 """Of candidates in all charts of one plot together: more would make a page of megabytes."""
-
-
-FEW = 60
-"""Candidates that are seen each by itself: of more they are faint."""
 
 
 def paths(report: Report) -> Plot | None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from budgets.words import counted, number
-from orchestrator.charts.chart import Axis, Chart, Line, Plot, Points, Role
+from orchestrator.charts.chart import SERIES, Axis, Chart, Line, Plot, Points, Role
 from orchestrator.report.model import Curve, Report
 from orchestrator.report.plots.words import sentences, thinned
 
@@ -13,9 +13,6 @@ MOST_STEPS = 400
 ROLES: dict[str, Role] = {"baseline": "baseline", "recommended": "winner"}
 
 BEST: Role = "best"
-
-SERIES: tuple[Role, ...] = ("series1", "series2", "series3", "series4", "series5", "series6")
-"""Of a campaign's conditions, of which none is the best."""
 
 LONG = 100.0
 """Last step by first, from which on the steps are on a logarithmic scale."""
@@ -53,7 +50,8 @@ def _chart(quantity: str, own: Sequence[Curve]) -> Chart:
 def _lines(own: Sequence[Curve]) -> Iterator[Line | Points]:
     named: set[str] = set()
     others = [name for name in dict.fromkeys(curve.name for curve in own) if name not in ROLES]
-    roles = dict(zip(others, SERIES if len(others) > 1 else (BEST,), strict=False))
+    is_campaign = len(others) > 1  # none of its conditions is the best
+    roles = dict(zip(others, SERIES if is_campaign else (BEST,), strict=False))
     for curve in own:
         label = "" if curve.name in named else curve.name
         named.add(curve.name)

@@ -17,15 +17,9 @@ from orchestrator.charts.chart import (
     Stripe,
 )
 from orchestrator.report.model import GenerationView, Noise, Report
-from orchestrator.report.plots.candidates import Candidate, breaks, candidates, generation_axis
-from orchestrator.report.plots.fresh import Fresh, fresh_of
+from orchestrator.report.plots.candidates import FEW, Candidate, breaks, candidates, generation_axis
+from orchestrator.report.plots.fresh import NOISE_SDS, Fresh, fresh_of
 from orchestrator.report.plots.progress_text import caption, description
-
-NOISE_SDS = 2.0
-"""Half the height of the baseline's band."""
-
-FEW = 60
-"""Candidates that are seen each by itself: of more they are faint."""
 
 MOST_MARKED = 12
 """Up to so many generations their means have a mark each; more are a line."""

@@ -46,12 +46,7 @@ class Bar:
         return sum(self.of(name) for name in names[: names.index(part)])
 
     def of(self, part: str) -> float:
-        return {
-            "useful": self.useful,
-            "wasted": self.wasted,
-            "idle": self.idle,
-            "reserved": self.reserved,
-        }[part]
+        return float(getattr(self, part))
 
     @property
     def whole(self) -> float:
@@ -60,7 +55,7 @@ class Bar:
 
 def budget(report: Report) -> Plot | None:
     """Device-hours by generation; None where none were paid or reserved."""
-    bars = list(_bars(report))
+    bars = list(bars_of(report))
     most = max((max(bar.whole, bar.planned or 0.0) for bar in bars), default=0.0)
     if not most:
         return None
@@ -85,9 +80,8 @@ def budget(report: Report) -> Plot | None:
     )
 
 
-def _bars(report: Report) -> Iterator[Bar]:
-    """Start-up at the left, then the generations, then what came after them."""
-    beside = {own.name: own for own in report.beside}
+def bars_of(report: Report) -> Iterator[Bar]:
+    """The generations, then what came beside them."""
     last = max((g.number for g in report.generations), default=-1)
     step = _gap(report)
     for g in report.generations:
@@ -100,7 +94,7 @@ def _bars(report: Report) -> Iterator[Bar]:
             g.reserved_device_hours,
             g.planned_device_hours,
         )
-    for number, own in enumerate(beside.values(), 1):
+    for number, own in enumerate(report.beside, 1):
         yield Bar(
             last + number * step,
             own.name,

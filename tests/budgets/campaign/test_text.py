@@ -4,9 +4,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from budgets.blocks import markdown
 from budgets.campaign.effects import CampaignReport, campaign_report, telling
 from budgets.campaign.matrix import Matrix
-from budgets.campaign.text import campaign_lines, campaign_sentence
+from budgets.campaign.text import campaign_blocks, campaign_sentence
 from budgets.events import Status
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def report_of(matrix: Matrix, *, is_over: bool = True) -> CampaignReport:
 
 
 def text_of(matrix: Matrix, *, is_over: bool = True) -> str:
-    return "\n".join(campaign_lines(report_of(matrix, is_over=is_over)))
+    return "\n".join(markdown(campaign_blocks(report_of(matrix, is_over=is_over))))
 
 
 def test_the_sentence_says_which_factor_moves_the_score_and_how_far(

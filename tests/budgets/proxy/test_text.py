@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
+from budgets.blocks import markdown
 from budgets.proxy.certificate import Certificate
 from budgets.proxy.report import Comparison, ProxyReport
-from budgets.proxy.text import proxy_lines, proxy_sentence
+from budgets.proxy.text import proxy_blocks, proxy_sentence
 
 
 def compared(**fields: Any) -> Comparison:
@@ -63,7 +64,7 @@ def test_the_sentence_is_of_the_latest_comparison() -> None:
 def test_where_nothing_was_compared_nothing_is_claimed() -> None:
     nothing = report(is_check=True)
     assert proxy_sentence(nothing) == "a quarter: nothing was compared."
-    assert not [line for line in proxy_lines(nothing) if line.startswith("|")]
+    assert not [line for line in markdown(proxy_blocks(nothing)) if line.startswith("|")]
 
 
 def test_scores_that_tell_no_candidates_apart_have_no_agreement() -> None:
@@ -72,7 +73,7 @@ def test_scores_that_tell_no_candidates_apart_have_no_agreement() -> None:
 
 
 def test_a_check_says_what_was_compared_and_nothing_of_a_search() -> None:
-    lines = proxy_lines(report(compared(), is_check=True))
+    lines = markdown(proxy_blocks(report(compared(), is_check=True)))
     assert lines[:2] == ["## Proxy", ""]
     assert lines[2].startswith("a quarter, a run of its own with its own schedule, beside the full")
     assert lines[-1] == "| 2 | 0.79 | 0.57 to 0.94 | yes | 100% | 50% | 0.0123 | 7 of 8 | 25% |"
@@ -82,7 +83,9 @@ def test_what_was_not_measured_has_a_dash() -> None:
     nothing = dict.fromkeys(
         ("tau", "lower", "upper", "top_half", "top_quarter", "error", "seconds_ratio")
     )
-    row = proxy_lines(report(compared(**nothing, healthy=0, holds=False), is_check=True))[-1]
+    row = markdown(
+        proxy_blocks(report(compared(**nothing, healthy=0, holds=False), is_check=True))
+    )[-1]
     assert row == "| 2 | - | - | **no** | - | - | - | 0 of 8 | - |"
 
 
@@ -101,7 +104,7 @@ def test_what_was_not_measured_has_a_dash() -> None:
 def test_each_comparison_says_which_generations_it_made_short(
     fields: dict[str, Any], line: str
 ) -> None:
-    lines = proxy_lines(report(compared(**fields)))
+    lines = markdown(proxy_blocks(report(compared(**fields))))
     assert lines[2].startswith("a quarter stands in for the full evaluation of whole generations")
     assert "was 0.5 or more" in lines[2]
     assert lines[-2] == line
@@ -117,5 +120,5 @@ def test_each_comparison_says_which_generations_it_made_short(
     ],
 )
 def test_what_comparing_took_is_set_against_what_it_saved(saved: float | None, said: str) -> None:
-    line = proxy_lines(report(compared(), saved_seconds=saved))[-1]
+    line = markdown(proxy_blocks(report(compared(), saved_seconds=saved)))[-1]
     assert line.startswith(f"- Comparing took 4.0 device-seconds{said}")

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from budgets.blocks import markdown
 from budgets.events import GenerationAsked, Status
 from budgets.report.liveness import EndEffect, KnobFinding, Liveness, label, liveness
-from budgets.report.liveness_text import check_lines
+from budgets.report.liveness_text import check_blocks
 from budgets.report.markdown import to_markdown
 from budgets.report.model import BudgetReport, budget_report
 from budgets.statistics.paired import count_needed
@@ -296,7 +297,7 @@ def test_what_was_found_around_a_recommendation_says_so(make_story: "MakeStory")
     points = ((0.4, 0.5), (0.5, 0.4), (0.5, 0.6))
     finding = found(make_story, UP, SAME, SAME, points=points, parent=PARENT)
     assert (finding.centre, finding.names("dead")) == ("recommendation", ("b",))
-    text = "\n".join(check_lines(finding))
+    text = "\n".join(markdown(check_blocks(finding)))
     assert "The recommendation scores 1 over 4 seeds" in text
     assert "Each knob goes a step down and a step up, all others at the recommendation" in text
     assert "over this check's own recommendation seeds" in text
@@ -385,7 +386,7 @@ def test_failures_unproven_and_pending_knobs_are_each_a_line(make_story: "MakeSt
     everything: list[Sequence[Outcome]] = [BASELINE, WORSE, FAILED]
     for candidate, outcomes in enumerate(everything):
         evaluate(story, candidate, outcomes)
-    lines = check_lines(liveness(story.state))
+    lines = markdown(check_blocks(liveness(story.state)))
     assert "| a | unstable | +30.62 | +3.9 | 4 nan |  |  | ████████████████ |" in lines
     assert "- a fails at high: 4 nan of 4." in lines
     assert "- Not evaluated to the end: b." in lines
@@ -398,7 +399,7 @@ def test_failures_unproven_and_pending_knobs_are_each_a_line(make_story: "MakeSt
 def test_an_unproven_knob_says_what_it_would_take(
     make_story: "MakeStory", low: "Sequence[Outcome]", says: str
 ) -> None:
-    lines = check_lines(found(make_story, low, SAME))
+    lines = markdown(check_blocks(found(make_story, low, SAME)))
     assert any(line.startswith("- Unproven: a.") and says in line for line in lines)
 
 
@@ -407,20 +408,20 @@ def test_before_any_knob_is_evaluated_to_the_end_there_is_no_table(
 ) -> None:
     story = checking(make_story)
     evaluate(story, 0, BASELINE)
-    lines = check_lines(liveness(story.state))
+    lines = markdown(check_blocks(liveness(story.state)))
     assert "No knob has all its evaluations yet." in lines
     assert not [line for line in lines if line.startswith("|")]
 
 
 def test_before_the_baseline_there_is_a_section_without_a_table() -> None:
-    assert check_lines(None) == ["## Knobs", "", "The baseline is not measured yet."]
+    assert markdown(check_blocks(None)) == ["## Knobs", "", "The baseline is not measured yet."]
 
 
 def test_effects_are_in_units_of_a_noise_that_is_named(make_story: "MakeStory") -> None:
-    own = check_lines(found(make_story, WORSE, SAME))[2]
+    own = markdown(check_blocks(found(make_story, WORSE, SAME)))[2]
     assert "in units of the noise, sd 0.08165 over this check's own baseline seeds" in own
     calibration = make_story().state.plan.calibration
-    calibrated = check_lines(found(make_story, WORSE, SAME, calibration=calibration))[2]
+    calibrated = markdown(check_blocks(found(make_story, WORSE, SAME, calibration=calibration)))[2]
     assert "in units of the noise, sd 0.1 over the calibration's baseline seeds" in calibrated
 
 
@@ -428,7 +429,7 @@ def test_without_noise_effects_are_in_the_scores_own_unit(make_story: "MakeStory
     story = checking(make_story, BOTH[:2])
     for candidate, score in enumerate((1.0, 1.5, 1.0)):
         evaluate(story, candidate, 4 * (score,))
-    lines = check_lines(liveness(story.state))
+    lines = markdown(check_blocks(liveness(story.state)))
     assert "Without noise, effects are in the score's own unit; t is" in lines[2]
     assert lines[6].startswith("| a | alive | +0.5 | ∞ | +0 | 0 | ")
 
@@ -444,18 +445,18 @@ def test_the_table_names_what_it_compares_with(
     make_story: "MakeStory", parent: Parent | None, head: str, at_its_end: str, moves: str
 ) -> None:
     finding = found(make_story, WORSE, points=((0.0, 0.5),), parent=parent)
-    lines = check_lines(finding)
+    lines = markdown(check_blocks(finding))
     assert lines[4] == f"| knob | verdict | low | t | high | t | {head} | effect |"
     assert f" | {at_its_end} |  | " in lines[6]
     assert f"Each knob {moves}, all others at the {at_its_end}" in lines[2]
 
 
 def test_a_knob_that_was_not_measured_has_no_bar(make_story: "MakeStory") -> None:
-    lines = check_lines(found(make_story, FAILED, FAILED, WORSE, SAME))
+    lines = markdown(check_blocks(found(make_story, FAILED, FAILED, WORSE, SAME)))
     assert "| a | unstable | 4 nan |  | 4 nan |  |  |  |" in lines
     assert "- Alive, 1 of 2: b." not in lines
-    assert "- Alive, 1 of 2: a." in check_lines(
-        found(make_story, off_by(5, 5, 5, 5), SAME, SAME, SAME)
+    assert "- Alive, 1 of 2: a." in markdown(
+        check_blocks(found(make_story, off_by(5, 5, 5, 5), SAME, SAME, SAME))
     )
 
 

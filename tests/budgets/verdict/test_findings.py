@@ -11,7 +11,7 @@ from budgets.verdict.findings import NAMES, TITLES, Findings, findings, is_settl
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.budgets.conftest import MakeStory, Story
+    from tests.budgets.conftest import MakePlan, MakeStory, Story
 
     Tell = Callable[..., Story]
 
@@ -76,6 +76,20 @@ def test_each_panel_adds_what_it_tells(tell: "Tell") -> None:
     longer = found_in(tell(winner=8 * (0.98,), rung=((1.0, 1.0), (0.98, 0.98))))
     assert longer.rung is not None
     assert longer.conditions[-1].rule == "rung"
+
+
+@pytest.mark.parametrize("scores", [(0.1, 0.2, -0.3), (0.9, -1.0, 0.2)])
+def test_nothing_is_told_relative_to_a_baseline_that_cannot_be_told_from_0(
+    scores: tuple[float, ...], tell: "Tell", make_confirmed_plan: "MakePlan"
+) -> None:
+    measured = make_confirmed_plan().calibration
+    assert measured is not None
+    around = zip(measured.samples, scores, strict=True)
+    samples = tuple(one.model_copy(update={"score": score}) for one, score in around)
+    plan = make_confirmed_plan(calibration=measured.model_copy(update={"samples": samples}))
+    found = found_in(tell(plan))
+    assert (found.seemed, found.luck) == (None, None)
+    assert found_in(tell(make_confirmed_plan())).luck is not None
 
 
 def test_a_decision_names_what_is_recommended(tell: "Tell") -> None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from budgets.blocks import markdown
 from budgets.events import Status
 from budgets.report.markdown import to_markdown
 from budgets.report.model import BudgetReport, budget_report
@@ -14,7 +15,7 @@ from budgets.statistics.spread import sd_interval
 from budgets.terms import Calibration
 from budgets.verdict.decision import decide
 from budgets.verdict.findings import findings
-from budgets.verdict.findings_text import bar, finding_lines, in_words
+from budgets.verdict.findings_text import bar, finding_blocks, in_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +35,7 @@ def lines_of(story: "Story", *, is_decided: bool = True) -> list[str]:
         story.say(*fired, decided)
     found = findings(story.state)
     assert found is not None
-    return finding_lines(found)
+    return markdown(finding_blocks(found))
 
 
 def line(lines: list[str], beginning: str) -> str:
@@ -263,7 +264,7 @@ def test_every_prefix_of_a_run_has_a_report(
 def test_parts_that_there_are_not_leave_no_empty_lines(tell: "Tell") -> None:
     found = findings(tell(generations=()).state)
     assert found is not None
-    text = "\n".join(finding_lines(found))
+    text = "\n".join(markdown(finding_blocks(found)))
     assert text.startswith("## Verdict\n\n- ")
     assert "\n\n\n" not in text
     assert not text.endswith("\n")

@@ -94,6 +94,27 @@ def test_a_resume_after_an_edit_is_refused(command: "Command", tmp_path: Path) -
     assert "holds another plan (recorded -> asked): objective.settings.code: " in answer.err
 
 
+@pytest.mark.usefixtures("tutorial")
+def test_another_program_under_the_same_name_is_refused_in_one_short_line(
+    command: "Command", tmp_path: Path
+) -> None:
+    assert command("phase1", "--config", "search.toml", *SMALL).code == 0
+    text = (tmp_path / "search.toml").read_text()
+    (tmp_path / "search.toml").write_text(text.replace("train.py", "other.py"))
+    (tmp_path / "other.py").write_text("print('val_loss: 1')\n")
+
+    answer = command("phase1", "--config", "search.toml", *SMALL)
+
+    assert answer.code == 2
+    assert answer.err == (
+        "error: artifacts/cmaes/phase1/min-command-s1 holds another plan (recorded -> asked): "
+        "objective.settings.argv[1]: train.py -> other.py. Repeat the recorded options, give the "
+        "new run its own name with --run-id NAME, or begin one that names this as its parent with "
+        "--fork-run.\n"
+    )
+    assert command("phase1", "--config", "search.toml", *SMALL, "--run-id", "other").code == 0
+
+
 def test_the_template_describes_a_search_that_runs(
     command: "Command", tutorial: Path, tmp_path: Path
 ) -> None:

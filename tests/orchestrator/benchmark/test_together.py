@@ -1,5 +1,7 @@
 """All benches in one go: none is forgotten, a failure stops no other, and it goes on."""
 
+import ast
+import re
 import runpy
 import shutil
 import sys
@@ -54,6 +56,17 @@ def test_every_bench_is_part_of_it_speaks_its_language_and_is_documented() -> No
         assert "from orchestrator.benchmark.bench import" in text, name
         assert "    bench(\n        __doc__,\n        measure," in text, name
         assert f"`scripts/{name}" in documented, name
+
+
+@pytest.mark.parametrize("script", sorted(SCRIPTS.glob("bench_*")), ids=lambda script: script.name)
+def test_the_help_of_a_bench_begins_with_examples_of_options_that_it_has(script: Path) -> None:
+    text = script.read_text()
+    title, lines, *_ = (ast.get_docstring(ast.parse(text)) or "").split("\n\n")
+    own = [line for line in lines.splitlines() if f"scripts/{script.name} " in line]
+    assert "\n" not in title
+    assert own
+    for word in re.findall(r"--(\S+)", " ".join(own)):
+        assert word in {"quick", "json"} or f'"{word}", ' in text, word
 
 
 def test_what_it_measured_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

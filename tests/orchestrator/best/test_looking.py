@@ -1,5 +1,6 @@
 """`best`: what a search recommends, in every form, and what it is worth."""
 
+import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.records.recorded import load_state
 from orchestrator.running.artifacts import best as best_json
+from tests.conftest import REPOSITORY
 
 if TYPE_CHECKING:
     from tests.conftest import Command
@@ -31,6 +33,27 @@ def test_a_go_confirms_the_recommendation_with_its_interval(
     assert "2 seeds)." in said
     assert "Each bound holds with 70% confidence." in said
     assert "With 4 x effort: +" in said
+
+
+def skeletons(text: str) -> set[str]:
+    """Its lines without their numbers, what is in brackets, and the name of the run."""
+    bare = re.sub(r" \([^)]*\)", "", text.replace("confirmed", "found"))
+    return {" ".join(re.sub(r"[+-]?[\d.]*\d", "0", line).split()) for line in bare.splitlines()}
+
+
+@pytest.mark.parametrize("more", [(), ("--train", "--compare", "--seeds", "2")])
+def test_the_page_shows_what_it_prints(
+    more: tuple[str, ...], confirmed: Path, command: "Command"
+) -> None:
+    page = (REPOSITORY / "docs/best.md").read_text()
+    shown = page.partition(f"$ {' '.join(('orchestrator best found', *more))}")[2]
+    lines = shown.partition("\n")[2].partition("```")[0].replace("...\n", "")
+    how = ("--executor", "inline") if more else ()
+
+    said = command("best", "confirmed", *more, *how).out
+
+    assert lines
+    assert skeletons(lines) - skeletons(said) == set()
 
 
 def test_what_nobody_compared_says_so_first(plain: Path, command: "Command") -> None:

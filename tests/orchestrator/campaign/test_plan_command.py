@@ -107,3 +107,43 @@ def test_searches_one_after_the_other_start_the_engine_once(
     first, *others = [one["hours"] for one in found["searches"]]
     assert others == [pytest.approx(first - 10 / 3600)] * 3  # assumed of a start: 10 s
     assert found["hours"] == pytest.approx(first + sum(others))
+
+
+@pytest.mark.parametrize("act", [("run",), ("plan", "campaign")])
+@pytest.mark.parametrize(
+    ("text", "option", "said"),
+    [
+        (LENGTHS.format(cap=1.0), ("--tier", "min"), "--tier is for a search"),
+        (LENGTHS.format(cap=1.0), ("--rung", "2"), "--rung is for a search"),
+        (LENGTHS.format(cap=1.0), ("--accept-drift",), "--accept-drift is for a search"),
+        (LENGTHS.format(cap=1.0), ("--set", "search.sigma0=0.1"), "--set search.sigma0 is for a s"),
+        (SEARCHES, ("--run-id", "mine"), "--run-id is for one search"),
+        (SEARCHES, ("--search-seed", "3"), "--search-seed is for one search"),
+    ],
+)
+def test_an_option_that_would_do_nothing_is_refused(
+    act: tuple[str, ...],
+    text: str,
+    option: tuple[str, ...],
+    said: str,
+    command: "Command",
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "file.toml").write_text(text)
+
+    answer = command(*act, "file.toml", *option)
+
+    assert answer.code == 2
+    assert answer.err.startswith(f"error: {said}")
+    assert answer.err.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["file.toml"]
+
+
+def test_searches_of_a_campaign_take_the_options_of_a_search(
+    command: "Command", tmp_path: Path
+) -> None:
+    (tmp_path / "file.toml").write_text(SEARCHES)
+    answer = command("plan", "campaign", "file.toml", "--tier", "target", "--json")
+    assert answer.code == 0, answer.err
+    found = orjson.loads(answer.out)
+    assert found["searches"][0]["evaluations"] > 100, found["searches"][0]

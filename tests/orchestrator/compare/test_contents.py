@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from budgets.blocks import Table
 from budgets.report.model import Balance
 from budgets.report.pace import Timing
 from budgets.statistics.comparison import Gain
 from orchestrator.compare.contents import lead, sections
 from orchestrator.compare.model import Compared, Duel, Fact, Scores, Side
-from orchestrator.report.contents.blocks import Table
 from orchestrator.report.markdown import of_sections as markdown
 from orchestrator.report.page import of_sections as page
 

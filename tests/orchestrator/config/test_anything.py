@@ -54,7 +54,7 @@ Some = Mapping[tuple[str, str], Any]
 
 def written(values: Some) -> str:
     document: dict[str, Any] = {}
-    for (table, name), value in values.items():
+    for (table, name), value in sorted(values.items(), key=lambda item: item[0]):  # "" first
         if table:
             own = document.setdefault(table, {})
             if isinstance(own, dict):
@@ -92,6 +92,7 @@ def shown(given: Given) -> Resolved | None:
 @example({("factors", "hard"): {"a": {"training": {"training.noise": 0.1}}}})
 @example({("campaign", "conditions"): [{"name": "a", "": 3}]})
 @example({("factors", "noise"): [float("nan")]})
+@example({("slurm", "setup"): [], ("", "slurm"): {}})
 @example({("factors", "noise"): [0.01], ("campaign", "cell"): "search", ("budget", "window"): ""})
 def test_any_file_is_shown_or_refused(values: Some) -> None:
     with tempfile.TemporaryDirectory() as directory:

@@ -1,5 +1,6 @@
 """Calibrations made again: beside the old ones, for a reason on record, and used from then on."""
 
+import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -184,3 +185,22 @@ def test_a_paused_one_goes_on_when_overridden_for_its_own_reason(
     assert "nothing was calibrated again for the reason 'known'" in other.err
     assert same.code == 0
     assert len(made(root)) == 1
+
+
+def test_it_ends_with_what_was_measured_and_the_command_that_plans_with_it(
+    calibrate: Calibrate, command: "Command", root: Path
+) -> None:
+    answer = calibrate()
+
+    *shown, files, following = answer.out.splitlines()
+    points = "".join(shown[shown.index("") :]).split(" • ")[1:]
+    assert [point.split()[:2] for point in points] == [
+        ["An", "evaluation"],
+        ["It", "trains"],
+        ["The", "baseline"],
+        ["None", "of"],
+    ]
+    assert files == f"Files: artifacts/cmaes/calibration/{made(root)[0]}"
+    words = shlex.split(following.removeprefix("Next: python -m orchestrator "))
+    assert words[:4] == ["plan", "phase1", "--tier", "target"]
+    assert "Measured here" in command(*words).out

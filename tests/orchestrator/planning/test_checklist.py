@@ -29,6 +29,7 @@ READY = Facts(
 )
 
 PARALLEL, PILOT = "Is it as parallel as its devices?", "Does a pilot confirm the time"
+MEASURE = "nothing was measured: python -m orchestrator calibrate"
 
 
 def answer(question: str, **facts: Any) -> Item:
@@ -56,26 +57,22 @@ def test_what_nobody_knows_is_unknown_and_never_passed() -> None:
         ("Is the limit", {"limit_seconds": 9.0}, "fail", "healthy evaluations would be killed"),
         ("Is the limit", {"timeouts": 3}, "fail", "3 of 24 ended there: raise it if they were"),
         ("Is the limit", {"timeouts": 1}, "pass", "60 s, 6.0 x the longest measured; 1 of 24"),
-        ("Is the limit", {"longest_seconds": None}, "unknown", "no evaluation was measured"),
+        ("Is the limit", {"longest_seconds": None}, "unknown", f"60 s; {MEASURE}"),
         (PARALLEL, {"devices": 9}, "fail", "8 evaluations at a time on 9: 1 never have one"),
         (PARALLEL, {"idle_share": 0.36}, "fail", "36% of the time idle: fewer devices cost less"),
         (PARALLEL, {"idle_share": None, "devices": 5}, "pass", "on 5 leave 2 idle in the last"),
         (PARALLEL, {"idle_share": None, "at_once": 9, "devices": 8}, "fail", "leave 7 idle"),
         (PILOT, {"origin": "assumed"}, "fail", "somebody's word, assumed until"),
         (PILOT, {"origin": "prior"}, "fail", "an estimate, assumed until"),
-        (
-            PILOT,
-            {"origin": "none"},
-            "unknown",
-            "nothing was measured: python -m orchestrator calibrate",
-        ),
+        (PILOT, {"origin": "none"}, "unknown", MEASURE),
         (PILOT, {"samples": 2}, "fail", "measured on 2 seeds, 24 hours ago: 3 are the least"),
         (PILOT, {"drift": 1.2, "drifted": "r"}, "fail", "r took 1.20 x that: python -m orch"),
         (PILOT, {"drift": 0.9, "drifted": "r"}, "pass", "r took 0.90 x that"),
         (PILOT, {"age_days": 31.0}, "unknown", "31 days ago, and nothing ran since"),
         (PILOT, {"age_days": 31.0, "drift": 1.0, "drifted": "r"}, "pass", "31 days ago; r took"),
         ("Is the wall", {"hours": 3.5}, "fail", "within 3 h 30 min, 3 h 00 min are there"),
-        ("Is the wall", {"hours_allowed": None}, "unknown", "say --window or --max-hours"),
+        ("Is the wall", {"hours_allowed": None}, "unknown", "may take: --window or --max-hours"),
+        ("Is the wall", {"hours": None}, "unknown", MEASURE),
         ("Are the knobs", {"dead": ("c",)}, "fail", "2 of 3 moved the score when checked; c did"),
         ("Are the knobs", {"untried": ("c",)}, "unknown", "2 of 3 moved the score when checked"),
         ("Does it fit", {"needs": ()}, "pass", "there is none but the tier's evaluations"),

@@ -8,7 +8,7 @@ import pytest
 
 from budgets.ledger.chain import LEDGER
 from objectives.analytic import AnalyticObjective
-from orchestrator.planning.differences import differences
+from orchestrator.planning.differences import differences, in_short
 from orchestrator.records.recorded import Result
 from orchestrator.running.run import PlanChangedError
 
@@ -32,7 +32,7 @@ def begun(tmp_path: Path, run_search: Run, monkeypatch: pytest.MonkeyPatch) -> R
         (COMMITTED, []),
         ({"data_sha256": "d" * 64}, []),
         (BEFORE | {"program_torch": "2.6"}, ["provenance.program_torch: None -> 2.6"]),
-        (COMMITTED | {"data_sha256": "e"}, [f"provenance.data_sha256: {'d' * 64} -> e"]),
+        (COMMITTED | {"data_sha256": "e"}, [f"provenance.data_sha256: {'d' * 12}... -> e"]),
     ],
 )
 def test_a_commit_is_for_the_record(
@@ -69,3 +69,35 @@ def test_other_data_is_another_plan(
         run_search(tmp_path, **QUICK)
     assert "commit" not in str(refused.value)
     assert begun.verdict.decision == "done"
+
+
+def test_a_list_of_the_same_length_shows_which_of_it_differs(begun: Result) -> None:
+    plan = begun.state.plan
+
+    def starting(*argv: str) -> Any:
+        return plan.model_copy(update={"objective": {"settings": {"argv": list(argv)}}})
+
+    one, other, longer = starting("python", "a.py"), starting("python", "b.py"), starting("python")
+    assert differences(one, other) == ["objective.settings.argv[1]: a.py -> b.py"]
+    [whole] = differences(one, longer)
+    assert whole == "objective.settings.argv: ['python', 'a.py'] -> ['python']"
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        (["objective.name: a -> b", "space.knobs: [] -> [1]", "search.start: 0 -> 1"], [0]),
+        (["space.knobs[0].low: 0 -> 1", "objective_fingerprint: a -> b"], [0, 1]),
+        (["objective.settings.argv[1]: a -> b", "objective.settings.code: 1 -> 2"], [0]),
+        (["objective.settings.lr: 1 -> 2", "objective.settings.code: 1 -> 2"], [0, 1]),
+    ],
+)
+def test_what_follows_from_another_objective_is_left_out(
+    changed: list[str], said: list[int]
+) -> None:
+    assert in_short(changed) == "; ".join(changed[place] for place in said)
+
+
+def test_a_few_differences_are_enough() -> None:
+    assert in_short(["a", "resolved.b", "c", "d"]) == "a; c; d; resolved.b"
+    assert in_short(["nominal.a", "b", "c", "d", "e", "f"]) == "b; c; d; e; and 2 more"

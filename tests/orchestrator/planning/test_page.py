@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from budgets.terms import Calibration, Devices, Tier, Window
+from budgets.words import duration
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.planning.basis import Basis, Latest, Origin
@@ -137,7 +138,8 @@ def test_tier_min_has_no_comparison_and_says_so(calibrated: Calibrated) -> None:
     assert own.smallest is None
     assert own.comparison == ()
     text = to_markdown(found)
-    assert "| min | nothing: it has no verdict | - |" in text
+    assert "- **min**: " in text
+    assert "; a smoke test without a verdict" in text
     assert "it can say that the plumbing works, and no more." in text
 
 
@@ -192,8 +194,28 @@ def test_without_a_calibration_no_time_and_no_chance_is_made_up() -> None:
         assert tier.comparison == ()
     text = to_markdown(found)
     assert "## How long it takes" not in text
-    assert "| target | were its winner so much better | ? | ? | ? | ? |" in text
+    assert "nobody knows what gain would be seen" in text
+    assert "were its winner so much better" not in text
     assert "| target | 4 | 8 x 15 x 1 | ? | ? | ? | ? | ? |" in text
+
+
+def test_a_tier_in_short_is_its_evaluations_its_times_its_price_and_the_gain_it_shows(
+    calibrated: Calibrated,
+) -> None:
+    basis = based_on(calibrated((3.00, 3.02, 3.04)))
+    found = page(basis, ("target",), price_per_device_hour=2.0, max_hours=0.001)
+    times, smallest = found.tiers[0].simulated, found.tiers[0].smallest
+    assert times is not None
+    assert smallest is not None
+    line = next(one for one in to_markdown(found).splitlines() if one.startswith("- **target**"))
+    half, most = duration(3600 * times.hours_p50), duration(3600 * times.hours_p90)
+    hours = times.device_hours_p50
+    assert line == (
+        "- **target**: 112 evaluations and up to 35 for the verdict; "
+        f"half end within {half}, nine in ten within {most}; "
+        f"{hours:.3g} device-hours for {2 * hours:.2f}; "
+        f"shows a gain of {smallest.gain:.2%} 8 times of 10; **fails 2 checks below**."
+    )
 
 
 def test_half_and_nine_in_ten_of_the_runs_are_told_with_idle_time_and_money(
@@ -235,6 +257,7 @@ def test_other_numbers_of_devices_stand_side_by_side(calibrated: Calibrated) -> 
     [
         ((1.00, 1.01, 0.99), 0.0198, "3 seeds leave 1.03% to 12.44% possible as the smallest."),
         ((1.0, 1.0), 0.0, "The calibrated scores do not differ, so any gain would be seen."),
+        ((0.1, 0.2, -0.3), None, "No gain can be told: the baseline scores"),
         ((1.0,), None, "No noise was measured, so nobody knows what gain would be seen."),
         ((), None, "No noise was measured, so nobody knows what gain would be seen."),
     ],

@@ -14,6 +14,7 @@ from orchestrator.records.recorded import load_state
 from orchestrator.report.answer import answer
 from orchestrator.report.answers.asked import Asked
 from orchestrator.report.answers.campaigns import compared
+from orchestrator.report.answers.others import calibrated
 from orchestrator.report.collect import report
 from orchestrator.report.model import Answer
 from tests.budgets.conftest import GENERATIONS, Story, small_plan, told_of
@@ -318,6 +319,14 @@ def test_a_calibration_whose_seeds_give_one_score_says_so() -> None:
         "All 2 seeds gave one score: the seed changes nothing (of a program: is it given the "
         "seed?)."
     )
+
+
+def test_of_a_baseline_that_cannot_be_told_from_0_no_gain_is_told() -> None:
+    story = Story(small_plan(phase="calibration", search=None, tier=None))
+    story.score(0.1, 0.2, -0.3, 0.0)
+    found = calibrated(Asked(story.state, budget_report(story.state), USUAL))
+    assert "from seed to seed" not in found.found
+    assert found.sure.startswith("No gain can be told: the baseline scores")
 
 
 def test_the_cost_names_every_currency_that_counts() -> None:

@@ -3,6 +3,7 @@
 import os
 import stat
 from pathlib import Path
+from shutil import rmtree
 from typing import TYPE_CHECKING
 
 import orjson
@@ -93,9 +94,10 @@ def test_json_has_all_there_is(command: "Command", searched: Path) -> None:
         ("--out x.html", "add --html"),
         ("--html --out .", "is a directory: name a file in it"),
         ("--html --out nowhere/x.html", "is no directory: make it"),
-        (f"--html --out {RUN}/ledger.jsonl", "is there already"),
-        (f"--md --out {RUN}/run.json", "is there already"),
-        ("--html --out /dev/null", "is there already"),
+        (f"--html --out {RUN}/ledger.jsonl", "with --html expected a name that ends with .html or"),
+        (f"--md --out {RUN}/run.json", "ends with .md or .markdown or .txt, got"),
+        ("--html --out /dev/null", "got /dev/null: name another file"),
+        ("--html --out x.pdf", "got x.pdf: name another file"),
         ("--html --out - --json", "prints the report itself"),
         ("--png scores --out -", "not for a terminal"),
         ("--png nothing", "expected one of scores"),
@@ -104,6 +106,7 @@ def test_json_has_all_there_is(command: "Command", searched: Path) -> None:
 def test_what_cannot_be_is_refused_and_nothing_is_written(
     command: "Command", searched: Path, tmp_path: Path, words: str, said: str
 ) -> None:
+    rmtree(searched / "reports")
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
     answer = command("report", searched.name, *words.replace(RUN, str(searched)).split())
     assert answer.code == 2

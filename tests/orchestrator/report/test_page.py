@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from budgets.blocks import Text
 from orchestrator.report.collect import report
-from orchestrator.report.contents.blocks import Lead, Section, Text
+from orchestrator.report.contents.blocks import Lead, Section
 from orchestrator.report.contents.sections import SECTIONS
 from orchestrator.report.model import FailureGroup, Report
 from orchestrator.report.page import content, html, of_sections

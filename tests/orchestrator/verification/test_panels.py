@@ -47,7 +47,7 @@ def test_an_untouched_confirmed_run_holds_in_every_respect(run: Path) -> None:
     assert "8 evaluations, 18 for the comparison" in said["accounts"]
     assert "none of the 6 of the comparison is one of them" in said["evaluation seeds"]
     assert "4 panels are what the plan" in said["decision"]
-    assert "so is go_persists" in said["decision"]
+    assert "give, and so is the verdict: Go that persists" in said["decision"]
     assert "26 attempts' own files agree" in said["settlements"]
 
 
