@@ -49,6 +49,7 @@ class Given:
     assignments: Sequence[str] = ()
     flags: Mapping[str, tuple[Any, str]] = field(default_factory=dict)
     cell: tuple[str, Values] | None = None  # of a campaign: its name, and what it changes
+    followed: tuple[str, Values] | None = None  # a run's name, and what it tuned
 
     def words(self, *also: str) -> tuple[str, ...]:
         """Of the command line, what decides what is evaluated; and the flags of these keys."""
@@ -161,7 +162,9 @@ def _layered(given: Given) -> tuple[Values, dict[str, str]]:
     document = {} if given.file is None else read_document(given.file)
     asked = assigned(given.assignments)
     flags = {key: value for key, (value, _) in given.flags.items()}
-    above = document | asked | flags
+    run, tuned = given.followed or ("", {})
+    lay(f"run {run}", tuned)
+    above = tuned | document | asked | flags
     objective = above.get("objective", Top().objective)
     given_settings = [key.removeprefix(f"{TRAINING}.") for key in above]
     names = (
