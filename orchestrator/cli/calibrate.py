@@ -62,14 +62,13 @@ def calibrate(
     """
     resolved = resolved_of(context)
     limits, how = limits_of(resolved), conduct_of(resolved, as_json=as_json)
-    chosen = limits.objective
     overrides = overrides_of(override, reason, again=again)
     if counts is not None and not sweep:
         raise ValueError("--worker-counts: expected --sweep-workers beside it, got it alone")
     if sweep and micro_batches is not None:
         raise ValueError("--sweep-workers and --micro-batches: expected one, got both")
     if sweep:
-        wanted = replace(sweep_of(how, chosen, counts, seeds), request=limits)
+        wanted = replace(sweep_of(how, limits.objective, counts, seeds), request=limits)
         sweep_workers(how, replace(wanted, reason=reason if again else "", overrides=overrides))
     elif micro_batches is not None:
         measure_micro_batches(how, limits, micro_batches, seeds or CALIBRATION_SEEDS)
