@@ -32,6 +32,10 @@ ROUNDING = 1e-12
 """A score no larger than this is 0, and what an addition has lost."""
 
 
+ONE_SCORE = "the seed changes nothing (of a program: is it given the seed?)"
+"""What it means that all seeds have the same score."""
+
+
 @dataclass(frozen=True, slots=True)
 class Noise:
     """How the baseline's scores differ from seed to seed, and how often it fails.

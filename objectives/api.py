@@ -6,7 +6,7 @@ what it needs to train only inside `evaluate` and `preflight`, so that planning 
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Protocol, runtime_checkable
@@ -197,6 +197,23 @@ class Objective(Protocol):
 
     def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
         """Run one evaluation. Raises DivergedError, OutOfMemoryError or SetupError."""
+
+
+@runtime_checkable
+class TellsItsSources(Protocol):
+    """An objective whose code is another's, pinned by a hash."""
+
+    @property
+    def source_files(self) -> Sequence[Path]:
+        """The files as they are now that the hash is of. Raises SetupError on too many."""
+
+
+@runtime_checkable
+class NeedsAProgram(Protocol):
+    """An objective that starts a program by the name that somebody gave."""
+
+    def require_program(self) -> None:
+        """Raises SetupError where it, or what it is to run, is not there. Starts nothing."""
 
 
 @runtime_checkable

@@ -26,9 +26,16 @@ def parse(model: type[Model], settings: Mapping[str, Any], owner: str) -> Model:
             raise unknown(f"{owner} setting", name, model.model_fields)
         check_writable(f"{owner} setting {name}", settings[name])
     try:
-        return model.model_validate(settings)
+        parsed = model.model_validate(settings)
     except ValidationError as error:
         raise ValueError(f"{owner} settings: {in_words(error)}") from error
+    for name, value in settings.items():
+        if isinstance(value, str) and isinstance(number := getattr(parsed, name), int | float):
+            raise ValueError(
+                f"{owner} settings: {name}: expected {json.dumps(number)}, without quotes, got "
+                f"{shown(value)}"
+            )
+    return parsed
 
 
 def check_writable(place: str, value: Any) -> None:

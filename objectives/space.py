@@ -68,7 +68,11 @@ class Knob(BaseModel):
         except (ValueError, ArithmeticError):  # log10(0), atanh(1): no point of the x-space
             inside = False
         if not inside:
-            raise ValueError(f"knob {self.name}: baseline {self.baseline} lies outside its bounds")
+            low, high = map(_SCALES[self.kind].to_value, (self.low, self.high))
+            raise ValueError(
+                f"knob {self.name}: baseline {self.baseline} lies outside its bounds, "
+                f"{low:.6g} to {high:.6g}"
+            )
         return self
 
     def _check_grid(self) -> None:

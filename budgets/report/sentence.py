@@ -134,11 +134,26 @@ def _finished(state: RunState) -> str:
     if (decided := state.decided) is not None:
         return f"{title(decided.grade, decided.no_go)}: {decided.evidence}.{_survival(state)}"
     plumbing = f"All {evaluations} evaluations are settled, {failed} of them failed."
+    if same := same_scores(state):
+        plumbing = f"{plumbing} {same}"
+    elif state.plan.tier == "min":
+        plumbing = f"{plumbing} The plumbing works."
     if state.plan.tier == "min":
-        return f"{plumbing} The plumbing works. Tier min is too small to say Go."
+        return f"{plumbing} Tier min is too small to say Go."
     return (
         f"{plumbing} The recommendation has not been scored on fresh seeds against the baseline, "
         "so this is no Go yet."
+    )
+
+
+def same_scores(state: RunState) -> str:
+    """That the knobs change nothing, where all scores of a search are one number; else nothing."""
+    scores = [r.score for g in state.generations for r in g.results() if r.score is not None]
+    if len(scores) < 2 or len(set(scores)) > 1:
+        return ""
+    return (
+        f"All {len(scores)} scores are the same number, {scores[0]:.5g}: the knobs do not seem to "
+        "reach the score. See: dry-run, space check."
     )
 
 

@@ -130,6 +130,10 @@ class CheckoutObjective:
         """How the score is found, for a person."""
         return "held-out bits per byte in the last `Step N | Validation bpb`, N the planned steps"
 
+    @property
+    def source_files(self) -> list[Path]:
+        return sources.files(self.config.directory, self.config.sources)
+
     def preflight(self) -> tuple[str, ...]:
         return preflight.check(self.config, self.space)
 
@@ -138,7 +142,9 @@ class CheckoutObjective:
         trained_on = self._data_mark()
         heard = Heard(same={"same.eager": float(config.eager), "same.data": trained_on})
         assert config.code is not None
-        sources.require_same(config.code, _digest(config), config.directory)
+        sources.require_same(
+            config.code, _digest(config), config.directory, lambda: self.source_files
+        )
         line = self.command_line(knobs, seed, context)
         record.note(line, context, {"code": config.code})
         eval_tokens = Values(config, self.space, declared(config.source)).number("eval-tokens")

@@ -16,7 +16,7 @@ GIB = 1 << 30
 class Needs(BaseModel):
     """Of one evaluation. What is not said is not asked for."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     gpu: bool = Field(default=False, exclude_if=lambda gpu: not gpu)
     threads: int | None = Field(default=None, ge=1)

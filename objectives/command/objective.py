@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -81,6 +81,10 @@ class CommandObjective:
         return self.config.score.in_words
 
     @property
+    def source_files(self) -> list[Path]:
+        return sources.files(self.config.directory, *_sources(self.config))
+
+    @property
     def preload(self) -> tuple[str, ...]:
         return (__name__,)
 
@@ -106,7 +110,7 @@ class CommandObjective:
         config = self.config
         if not config.directory.is_dir():
             raise SetupError(f"there is no directory {config.directory}: mend setting directory")
-        self._require_program()
+        self.require_program()
         self._versions()
         self._require_same_code()
         return tuple(self._doubts())
@@ -141,7 +145,10 @@ class CommandObjective:
         return self.config.code
 
     def _require_same_code(self) -> None:
-        sources.require_same(self._pinned, _code(self.config), self.config.directory)
+        config = self.config
+        sources.require_same(
+            self._pinned, _code(config), config.directory, lambda: self.source_files
+        )
 
     def _versions(self) -> dict[str, str]:
         """Of the Python that is started and its packages; nothing of other programs."""
@@ -157,7 +164,7 @@ class CommandObjective:
             name = str(self.config.directory / Path(name))
         return shutil.which(name, path=cleaned(self.config.pass_environment, {}).get("PATH"))
 
-    def _require_program(self) -> None:
+    def require_program(self) -> None:
         config = self.config
         if self._program() is None:
             raise SetupError(
@@ -188,9 +195,14 @@ class CommandObjective:
 
 def _code(config: CommandConfig) -> str:
     """SHA-256 (hex) of the sources as they lie there now."""
+    return sources.digest(config.directory, *_sources(config))
+
+
+def _sources(config: CommandConfig) -> tuple[Sequence[str], Sequence[Path]]:
+    """Patterns, and files besides."""
     if config.sources is not None:
-        return sources.digest(config.directory, config.sources)
-    return sources.digest(config.directory, sources.DEFAULT, tuple(_named_files(config)))
+        return config.sources, ()
+    return sources.DEFAULT, tuple(_named_files(config))
 
 
 def _named_files(config: CommandConfig) -> Iterator[Path]:

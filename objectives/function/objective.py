@@ -156,6 +156,11 @@ class FunctionObjective:
             return measurement_of(returned, seconds)
 
     @property
+    def source_files(self) -> list[Path]:
+        found = module.find(Named.parse(self.name).module, self._directory)
+        return sorted(found.pinned(self._directory, self.config.sources))
+
+    @property
     def _directory(self) -> Path:
         return Path(self.config.directory)
 
@@ -173,7 +178,7 @@ class FunctionObjective:
         except ValueError as error:
             raise SetupError(str(error)) from error
         code = found.code(self._directory, self.config.sources)
-        sources.require_same(self.code, code, found.file.parent)
+        sources.require_same(self.code, code, found.file.parent, lambda: self.source_files)
         return found
 
 

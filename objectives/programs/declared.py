@@ -2,24 +2,35 @@
 
 import re
 from collections.abc import Mapping
-from typing import Self
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from objectives.settings import in_words
+from objectives.settings import in_words, unknown
 from objectives.space import NAME, Kind, Knob, SearchSpace, to_x
+
+WITHIN = {"log10": "above 0", "sigmoid01": "between 0 and 1", "tanh11": "between -1 and 1"}
+"""What values a kind of knob has; of the others any."""
 
 
 class DeclaredKnob(BaseModel):
     """One entry of a setting `knobs`: `lr = {kind = "log10", min = 1e-4, max = 0.1, ...}`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     kind: Kind = "linear"
     min: float
     max: float
     step: int = Field(default=1, ge=1, exclude_if=lambda step: step == 1)  # of an int knob
     baseline: float
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known(cls, given: Any) -> Any:
+        for name in given if isinstance(given, Mapping) else ():
+            if name not in cls.model_fields:
+                raise unknown("key", str(name), cls.model_fields)
+        return given
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -28,7 +39,9 @@ class DeclaredKnob(BaseModel):
             try:
                 to_x(self.kind, value)
             except (ValueError, ArithmeticError):
-                raise ValueError(f"{name} {value:g} is no value of a {self.kind} knob") from None
+                raise ValueError(
+                    f"{name} {value:g} of a {self.kind} knob must be {WITHIN[self.kind]}"
+                ) from None
         if not self.min < self.max:
             raise ValueError(f"min {self.min:g} must be below max {self.max:g}")
         return self
@@ -50,7 +63,7 @@ class DeclaredKnob(BaseModel):
                 baseline=self.baseline,
             )
         except ValidationError as error:
-            raise ValueError(in_words(error)) from error
+            raise ValueError(in_words(error).replace("knob ", "knobs.", 1)) from error
 
 
 def space_of(knobs: Mapping[str, DeclaredKnob]) -> SearchSpace:

@@ -3,7 +3,7 @@
 import os
 import re
 import stat
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from hashlib import sha256
 from pathlib import Path
@@ -19,6 +19,10 @@ NO_SOURCE = frozenset({"pyvenv.cfg", "ledger.jsonl", ".hydra"})
 
 DEFAULT = ("*.py",)
 
+WHICH = "Which files decide the score, the setting sources says"
+MOST_NAMED = 3
+"""Of the files that a message speaks of."""
+
 
 def digest(directory: Path, patterns: Sequence[str], also: Collection[Path] = ()) -> str:
     """SHA-256 (hex) over names and contents of the files that the patterns find, and `also`.
@@ -28,8 +32,7 @@ def digest(directory: Path, patterns: Sequence[str], also: Collection[Path] = ()
     too many files, and on one that cannot be read.
     """
     whole, size = sha256(), 0
-    names = {_name(path, directory) for path in also}
-    for name in sorted(names.union(matching(directory, patterns))):
+    for name in _names(directory, patterns, also):
         path = os.path.join(directory, name)  # strings: paths would take as long as the reading
         try:
             size += os.stat(path).st_size
@@ -43,20 +46,43 @@ def digest(directory: Path, patterns: Sequence[str], also: Collection[Path] = ()
     return whole.hexdigest()
 
 
+def files(directory: Path, patterns: Sequence[str], also: Collection[Path] = ()) -> list[Path]:
+    """Those that `digest` is of. Raises SetupError on too many."""
+    return [directory / name for name in _names(directory, patterns, also)]
+
+
+def _names(directory: Path, patterns: Sequence[str], also: Collection[Path]) -> list[str]:
+    names = {_name(path, directory) for path in also}
+    return sorted(names.union(matching(directory, patterns)))
+
+
 def _name(path: Path, directory: Path) -> str:
     """Below the directory, or the whole path of what lies elsewhere."""
     return (path.relative_to(directory) if path.is_relative_to(directory) else path).as_posix()
 
 
-def require_same(pinned: str, found: str, directory: Path) -> None:
+def require_same(
+    pinned: str, found: str, directory: Path, looked_at: Callable[[], Iterable[Path]]
+) -> None:
     """Raises SetupError if the sources are not those that a search was planned with."""
     if pinned != found:
         raise SetupError(
             f"the sources in {directory} have changed since the run was planned (sha256 "
-            f"{pinned[:12]} then, {found[:12]} now): put them back and repeat the command, or "
-            "begin another run with --run-id; if the program writes such files itself, name those "
-            "that decide the score with the setting sources"
+            f"{pinned[:8]} then, {found[:8]} now): put them back and repeat the command, or begin "
+            f"another run with --run-id. {WHICH}. They are, the last changed first: "
+            f"{named(last_changed_first(looked_at()), directory)}"
         )
+
+
+def last_changed_first(looked_at: Iterable[Path]) -> list[Path]:
+    return sorted(looked_at, key=lambda path: -path.stat().st_mtime)
+
+
+def named(looked_at: Sequence[Path], directory: Path) -> str:
+    """The first few by their names below the directory."""
+    names = [_name(path, directory) for path in looked_at[:MOST_NAMED]]
+    rest = len(looked_at) - len(names)
+    return ", ".join(names) + (f" and {rest} more" if rest else "")
 
 
 def matching(directory: Path, patterns: Sequence[str]) -> Iterator[str]:

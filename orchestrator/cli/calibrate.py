@@ -8,7 +8,6 @@ from typer import Context, Option
 from budgets.calibration import eval_seconds, measure, noise
 from budgets.plain import command, plain, printable
 from budgets.terms import Calibration
-from objectives.api import Objective
 from objectives.registry import kind
 from orchestrator.cli.conducting import conducting, finish
 from orchestrator.cli.given import overrides_of, resolved_of
@@ -16,11 +15,11 @@ from orchestrator.cli.memory import MicroBatches, measure_micro_batches
 from orchestrator.cli.options import CONFIG, MACHINE, PLACE, TUNED, Json, Override, Reason, taking
 from orchestrator.cli.sweep import SweepWorkers, WorkerCounts, sweep_of, sweep_workers
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
-from orchestrator.config.asked import Conduct, conduct_of
+from orchestrator.config.asked import Conduct, conduct_of, limits_of
 from orchestrator.config.sections import MOST_SEEDS
 from orchestrator.planning.basis_text import calibration_lines
 from orchestrator.planning.calibrations import CALIBRATION_SEEDS
-from orchestrator.planning.request import Overrides
+from orchestrator.planning.request import Overrides, Request
 from orchestrator.records.planned import spec_of
 from orchestrator.records.recorded import Result
 from orchestrator.running.calibrating import Calibrating
@@ -62,20 +61,20 @@ def calibrate(
     Writes a run, RUNS_DIR/calibration/ID.
     """
     resolved = resolved_of(context)
-    chosen, how = resolved.objective, conduct_of(resolved, as_json=as_json)
+    limits, how = limits_of(resolved), conduct_of(resolved, as_json=as_json)
     overrides = overrides_of(override, reason, again=again)
     if counts is not None and not sweep:
         raise ValueError("--worker-counts: expected --sweep-workers beside it, got it alone")
     if sweep and micro_batches is not None:
         raise ValueError("--sweep-workers and --micro-batches: expected one, got both")
     if sweep:
-        wanted = sweep_of(how, chosen, counts, seeds)
+        wanted = replace(sweep_of(how, limits.objective, counts, seeds), request=limits)
         sweep_workers(how, replace(wanted, reason=reason if again else "", overrides=overrides))
     elif micro_batches is not None:
-        measure_micro_batches(how, chosen, micro_batches, seeds or CALIBRATION_SEEDS)
+        measure_micro_batches(how, limits, micro_batches, seeds or CALIBRATION_SEEDS)
     else:
         why, repeats = reason if again else None, seeds or CALIBRATION_SEEDS
-        done = _measured(how, chosen, repeats, overrides, why)
+        done = _measured(how, limits, repeats, overrides, why)
         if as_json:
             print_json(_as_dict(done))
         else:
@@ -83,11 +82,10 @@ def calibrate(
 
 
 def _measured(
-    how: Conduct, objective: Objective, repeats: int, overrides: Overrides, reason: str | None
+    how: Conduct, limits: Request, repeats: int, overrides: Overrides, reason: str | None
 ) -> Result:
     """Calibrate, again for a `reason`. Leaves where it is not done."""
-    slots = how.engine.slots()
-    wanted = Calibrating(objective, slots, repeats, overrides)
+    wanted = Calibrating(limits.objective, how.engine.slots(), repeats, overrides, limits)
     with conducting(how) as (session, live):
         result = wanted.carry_out(session) if reason is None else wanted.again(session, reason)
         if result.ruling.decision != "done":

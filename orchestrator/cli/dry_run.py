@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import Annotated
 
-from typer import Context, Option
+from typer import Context, Exit, Option
 
 from budgets.plain import printable
+from orchestrator.cli.errors import EXIT_BAD_INPUT
 from orchestrator.cli.given import resolved_of
 from orchestrator.cli.options import CONFIG, TUNED, Json, keys, taking
 from orchestrator.cli.terminal import print_json, print_line
@@ -35,6 +36,8 @@ def show_dry_run(
     found = dry_run(chosen, knobs_given(knobs, chosen.space), seed, place)
     if as_json:
         print_json(as_dict(found))
-        return
-    for line in to_lines(found):
-        print_line(printable(line))
+    else:
+        for line in to_lines(found):
+            print_line(printable(line))
+    if found.missing:
+        raise Exit(EXIT_BAD_INPUT)

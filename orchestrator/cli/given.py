@@ -1,6 +1,7 @@
 """What was given on a command line, as one configuration."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -8,9 +9,10 @@ from typer import Context
 
 from budgets.plain import PROGRAM
 from budgets.rules.triggers import RULES
-from objectives import secrets
+from objectives import registry, secrets
 from orchestrator.cli.options import (
     CONFIG,
+    DEFAULT_ROOT,
     FOLLOWING,
     SEARCH,
     Command,
@@ -20,9 +22,12 @@ from orchestrator.cli.options import (
     taking,
 )
 from orchestrator.config.asked import Asked, asked_of
+from orchestrator.config.document import assigned
 from orchestrator.config.flags import FLAGS
 from orchestrator.config.resolve import Given, Resolved, resolve
 from orchestrator.config.thresholds import read_changes
+from orchestrator.records.planned import spec_of
+from orchestrator.records.recorded import find_run, load_state
 
 Flags = Mapping[str, tuple[Any, str]]
 """Values by dotted key, each with the name of its flag."""
@@ -91,12 +96,28 @@ def resolved_of(context: Context, file: Path | None = None, flags: Flags | None 
         if _is_given(context, name := named(key)):
             given[key] = (options[name], said[name])
     return resolve(
-        Given(
-            file=file or options.get("config"),
-            assignments=options.get("settings") or (),
-            flags=given,
+        _following(
+            Given(
+                file=file or options.get("config"),
+                assignments=options.get("settings") or (),
+                flags=given,
+            )
         )
     )
+
+
+def _following(given: Given) -> Given:
+    """With what the run tuned that a phase 2 follows, where nobody says what is tuned."""
+    flags = {key: value for key, (value, _) in given.flags.items()}
+    said = assigned(given.assignments) | flags
+    run = said.get("search.from")
+    is_phase2 = said.get("search.phase") == "phase2" and isinstance(run, str)
+    if given.file is not None or "objective" in said or not is_phase2:
+        return given
+    directory = find_run(run, Path(said.get("runs_dir", DEFAULT_ROOT)), "phase1")
+    spec = spec_of(load_state(directory).plan)
+    settings = {f"training.{key}": value for key, value in registry.unusual(spec).items()}
+    return replace(given, followed=(directory.name, {"objective": spec.name, **settings}))
 
 
 def limits_given(file: Path | None) -> Flags:

@@ -1,6 +1,6 @@
 """`calibrate --micro-batches`: the peak of memory at a few sizes, and the largest that is safe."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
 
 from typer import Option
@@ -22,6 +22,7 @@ from orchestrator.planning.memory import (
     memory_line,
     with_micro_batch,
 )
+from orchestrator.planning.request import Request
 from orchestrator.running.calibrating import Calibrating
 
 MOST_REPEATS = 2
@@ -46,11 +47,12 @@ class Memory:
     why_not: str = ""
 
 
-def measure_micro_batches(how: Conduct, objective: Objective, text: str, repeats: int) -> None:
+def measure_micro_batches(how: Conduct, limits: Request, text: str, repeats: int) -> None:
     """Evaluate the baseline at each size, on record, and print the largest safe one.
 
     Raises ValueError on sizes that the objective cannot have.
     """
+    objective, repeats = limits.objective, min(repeats, MOST_REPEATS)
     sizes = numbers_of("--micro-batches", text)
     sized = {size: with_micro_batch(objective, size) for size in sizes}
     slots = how.engine.slots()
@@ -58,7 +60,8 @@ def measure_micro_batches(how: Conduct, objective: Objective, text: str, repeats
     seconds: dict[int, float] = {}
     with conducting(how) as (session, live):
         for size, one in sized.items():
-            result = Calibrating(one, slots, min(repeats, MOST_REPEATS)).aside(session)
+            asked = replace(limits, objective=one)
+            result = Calibrating(one, slots, repeats, request=asked).aside(session)
             if result.ruling.decision != "done":
                 finish(result, session.stop, live, how.as_json)
             seconds[size] = measure(result.state).median_seconds

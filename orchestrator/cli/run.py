@@ -1,6 +1,6 @@
 """`phase1`, `phase2` and `run`: a search, or what a file describes."""
 
-from budgets.plain import PROGRAM
+from budgets.plain import command
 from orchestrator.cli.campaign import run_campaign
 from orchestrator.cli.conducting import conducting, finish
 from orchestrator.config.asked import Asked
@@ -10,10 +10,7 @@ from orchestrator.running.searching import Searching
 def run_search(asked: Asked) -> None:
     """Search, or go on searching."""
     if not asked.tier_given:
-        raise ValueError(
-            "--tier: say how much to spend: min, target or max. "
-            f"See what each costs with: {PROGRAM} plan {asked.request.phase}"
-        )
+        raise ValueError(_say_a_tier(asked))
     with conducting(asked.conduct) as (session, live):
         slots = asked.conduct.engine.slots()
         wanted = Searching(
@@ -21,6 +18,18 @@ def run_search(asked: Asked) -> None:
         )
         result = wanted.carry_out(session)
         finish(result, session.stop, live, asked.conduct.as_json)
+
+
+def _say_a_tier(asked: Asked) -> str:
+    file, words = asked.resolved.file, ["plan", asked.request.phase]
+    in_file = ""
+    if file is not None:
+        in_file = f', or tier = "min" below [search] in {file}'
+        words += ["--config", str(file)]
+    return (
+        f"--tier: say how much to spend: min, target or max{in_file}. See what each costs with: "
+        f"{command(*words)}"
+    )
 
 
 def run_file(asked: Asked) -> None:

@@ -4,9 +4,9 @@ import sys
 from typing import Any
 
 from rich.console import Console
-from rich.markdown import Markdown
 
 from budgets.ledger.storage import document
+from orchestrator.watch.laid_out import LaidOut
 from orchestrator.watch.listener import Listener
 
 
@@ -18,7 +18,7 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def print_markdown(text: str) -> None:
-    console().print(Markdown(text))
+    console().print(LaidOut(text), crop=False)
 
 
 def print_json(content: Any) -> None:

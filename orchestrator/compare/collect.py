@@ -17,7 +17,8 @@ from orchestrator.report.model import Report
 from orchestrator.report.plots.candidates import is_search
 from orchestrator.report.provenance import FINGERPRINT
 
-NAME_WIDTH = 28
+NAME_WIDTH, LABEL_WIDTH = 68, 28
+"""Characters: of a whole id and a number that tells it apart, and of what a plot has room for."""
 
 MOST_ALL_PAIRS = 6
 """Runs of which each is compared with each."""
@@ -30,10 +31,11 @@ def compare(directories: Sequence[Path]) -> Compared:
 
 def compared(reports: Sequence[Report], directories: Sequence[Path]) -> Compared:
     """The same of reports in hand."""
-    names = shortened([own.identity.run_id for own in reports], NAME_WIDTH)
+    ids = [own.identity.run_id for own in reports]
+    named = zip(shortened(ids, NAME_WIDTH), shortened(ids, LABEL_WIDTH), strict=True)
     runs = tuple(
-        _side(name, directory, own)
-        for name, directory, own in zip(names, directories, reports, strict=True)
+        _side(*own_names, directory, own)
+        for own_names, directory, own in zip(named, directories, reports, strict=True)
     )
     known = facts(reports)
     own = scores(runs, known)
@@ -45,10 +47,11 @@ def compared(reports: Sequence[Report], directories: Sequence[Path]) -> Compared
     )
 
 
-def _side(name: str, directory: Path, own: Report) -> Side:
+def _side(name: str, label: str, directory: Path, own: Report) -> Side:
     findings = own.budget.findings
     return Side(
         name=name,
+        label=label,
         directory=str(directory),
         identity=own.identity,
         answer=own.answer,

@@ -30,7 +30,8 @@ class Step(_Part):
 class Side(_Part):
     """One of the runs."""
 
-    name: str  # short, and no other's
+    name: str  # no other's
+    label: str  # short, for a plot
     directory: str
     identity: Identity
     answer: Answer

@@ -69,8 +69,8 @@ def gains(compared: Compared) -> Plot | None:
 
 def _row_name(run: Side) -> str:
     if run.gain is None or run.gain.mean is None:
-        return f"{run.name}: not compared"
-    return f"{run.name}, n = {run.gain.pairs}"
+        return f"{run.label}: not compared"
+    return f"{run.label}, n = {run.gain.pairs}"
 
 
 def _gain_said(run: Side) -> str:
@@ -136,7 +136,7 @@ def _lines(
     yield Rule(0.0, "baseline", "its own baseline", is_dashed=False)
     for role, run in zip(SERIES, runs, strict=False):
         x = [place(step) for step in run.steps]
-        yield Line(x, [value(step) for step in run.steps], role, run.name)
+        yield Line(x, [value(step) for step in run.steps], role, run.label)
 
 
 def _apart(compared: Compared, runs: Sequence[Side]) -> Iterator[Chart]:
@@ -152,7 +152,7 @@ def _apart(compared: Compared, runs: Sequence[Side]) -> Iterator[Chart]:
                 Line(_places(run), list(map(_mean, run.steps)), "mean", "mean of each generation"),
                 Line(_places(run), list(map(_best, run.steps)), "best", "best so far"),
             ],
-            title=run.name,
+            title=run.label,
         )
 
 
@@ -232,7 +232,7 @@ def _recommended(run: Side, role: Role, row: dict[str, int], offset: float) -> P
         [knob.recommended_unit for knob in own],
         [row[knob.name] + offset for knob in own],
         role,
-        run.name,
+        run.label,
         tips=[f"{run.name}: {knob.name} {knob.recommended:.4g}" for knob in own],
         is_large=True,
     )

@@ -63,6 +63,18 @@ def asked_of(
     )
 
 
+def limits_of(resolved: Resolved) -> Request:
+    """The limits of an evaluation that somebody set, and no other terms."""
+    evaluation = resolved.evaluation
+    return Request(
+        phase="phase1",
+        tier="min",
+        objective=resolved.objective,
+        limit_seconds=evaluation.limit_seconds,
+        stall_seconds=evaluation.stall_seconds,
+    )
+
+
 def terms_of(resolved: Resolved, objective: Objective | None = None, price: float = 0.0) -> Request:
     """On what terms something is evaluated beside any search: `objective`, or the one described.
 

@@ -10,7 +10,8 @@ from objectives.settings import cut
 from orchestrator.config.resolve import Resolved, all_keys
 
 LONGEST = 60
-"""Of a value that is shown: a list of a hundred conditions has a table of its own."""
+"""Of a list of tables that is shown: a hundred conditions have a table of their own. Of a table in
+one row."""
 
 
 def as_dict(resolved: Resolved) -> dict[str, Any]:
@@ -22,26 +23,23 @@ def as_dict(resolved: Resolved) -> dict[str, Any]:
 
 
 def to_markdown(resolved: Resolved) -> Iterator[str]:
-    """A table for each table of the file; what is set first, then the defaults."""
-    tables: dict[str, dict[str, Any]] = {}
-    for key, value in all_keys(resolved).items():
+    """A table for each table of the file: of what is set, then of the defaults."""
+    every = all_keys(resolved)
+    defaults = {key: value for key, value in every.items() if resolved.source(key) == "default"}
+    yield from _tables(resolved, {k: v for k, v in every.items() if k not in defaults})
+    yield from ("", "# Defaults")
+    yield from _tables(resolved, defaults)
+
+
+def _tables(resolved: Resolved, values: Mapping[str, Any]) -> Iterator[str]:
+    tables: dict[str, list[tuple[str, ...]]] = {}
+    for key, value in values.items():
         name, dot, _ = key.partition(".")
-        tables.setdefault(name if dot else "", {})[key] = value
-    for name, values in tables.items():
+        rows = (_row(resolved, key, own, part) for own, part in _lines(key, value))
+        tables.setdefault(name if dot else "", []).extend(rows)
+    for name, found in tables.items():
         yield from ("", f"## [{name}]" if name else "## Above all tables", "")
-        rows = (
-            _row(resolved, key, own, part)
-            for key, value in _set_first(resolved, values)
-            for own, part in _lines(key, value)
-        )
-        yield from table(("key", "value", "from"), rows)
-
-
-def _set_first(resolved: Resolved, values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for wanted in (False, True):
-        for key, value in values.items():
-            if (resolved.source(key) == "default") is wanted:
-                yield key, value
+        yield from table(("key", "value", "from"), found)
 
 
 def _lines(key: str, value: Any) -> Iterator[tuple[str, Any]]:
@@ -72,4 +70,5 @@ def shown(value: Any) -> str:
     if value is None or value == "":
         return "-"
     text = value if isinstance(value, str) else json.dumps(value, default=str)
-    return cut(text, LONGEST)
+    has_tables = isinstance(value, list) and any(isinstance(part, Mapping) for part in value)
+    return cut(text, LONGEST) if has_tables else text

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from budgets.plain import command
 from budgets.terms import Thresholds
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
@@ -48,6 +49,7 @@ class Given:
     assignments: Sequence[str] = ()
     flags: Mapping[str, tuple[Any, str]] = field(default_factory=dict)
     cell: tuple[str, Values] | None = None  # of a campaign: its name, and what it changes
+    followed: tuple[str, Values] | None = None  # a run's name, and what it tuned
 
     def words(self, *also: str) -> tuple[str, ...]:
         """Of the command line, what decides what is evaluated; and the flags of these keys."""
@@ -90,13 +92,22 @@ class Resolved:
         try:
             return registry.load(spec)
         except ValueError as error:
-            raise ValueError(f"{error}{self._whence(str(error))}") from error
+            raise ValueError(f"{error}{self._whence(str(error))}{self._template}") from error
 
     def _whence(self, complaint: str) -> str:
         """Where the settings that it names are from, unless they were typed just now."""
         named = set(re.findall(r"\w+", complaint)).intersection(self.training)
         sources = sorted({self.source(f"{TRAINING}.{key}") for key in named} - {"--set"})
         return f" ({', '.join(sources)})" if sources else ""
+
+    @property
+    def _template(self) -> str:
+        """Where to begin, if nobody has said which knobs a program or a function has."""
+        name = self.top.objective
+        template = "function" if name.startswith(registry.FUNCTION) else name
+        if template not in ("command", "function") or "knobs" in self.training:
+            return ""
+        return f". Begin with a file: {command('init', '--template', template)}"
 
     def source(self, key: str) -> str:
         return self.sources.get(key, "default")
@@ -151,7 +162,9 @@ def _layered(given: Given) -> tuple[Values, dict[str, str]]:
     document = {} if given.file is None else read_document(given.file)
     asked = assigned(given.assignments)
     flags = {key: value for key, (value, _) in given.flags.items()}
-    above = document | asked | flags
+    run, tuned = given.followed or ("", {})
+    lay(f"run {run}", tuned)
+    above = tuned | document | asked | flags
     objective = above.get("objective", Top().objective)
     given_settings = [key.removeprefix(f"{TRAINING}.") for key in above]
     names = (

@@ -102,7 +102,10 @@ class Search(Section):
 class Budget(Section):
     """What a run may never exceed."""
 
-    max_evals: Annotated[int | None, Flag("Evaluations at most.", "N")] = Field(default=None, ge=1)
+    max_evals: Annotated[
+        int | None,
+        Flag("Evaluations at most; a search's comparison on fresh seeds comes on top.", "N"),
+    ] = Field(default=None, ge=1)
     max_device_hours: Annotated[
         Amount | None, Flag("Device time at most.", "HOURS", old=("--max-gpu-hours",))
     ] = None

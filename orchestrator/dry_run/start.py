@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from objectives.api import CommandLine, Context, Objective, TellsItsReading
+from objectives.api import (
+    CommandLine,
+    Context,
+    NeedsAProgram,
+    Objective,
+    SetupError,
+    TellsItsReading,
+)
 from objectives.programs.declared import as_text
 from objectives.programs.record import shown
 from objectives.registry import kind
@@ -54,6 +61,7 @@ class DryRun:
     threads: int
     program: Started | None
     reading: str = ""  # how the score is read
+    missing: str = ""  # why the program cannot be started
 
     def source(self, knob: str) -> str:
         return OPTION if knob in self.given else BASELINE
@@ -83,7 +91,17 @@ def dry_run(
         threads=context.threads,
         program=program,
         reading=objective.reading if isinstance(objective, TellsItsReading) else "",
+        missing=_missing(objective),
     )
+
+
+def _missing(objective: Objective) -> str:
+    if isinstance(objective, NeedsAProgram):
+        try:
+            objective.require_program()
+        except SetupError as error:
+            return str(error)
+    return ""
 
 
 def imagined(root: Path, device: str, threads: int | None, offer: Offer | None = None) -> Context:

@@ -25,6 +25,7 @@ def as_dict(run: DryRun) -> dict[str, Any]:
         "threads": run.threads,
         "program": None if program is None else _program(program),
         "score": run.reading or None,
+        "missing": run.missing or None,
     }
 
 
@@ -68,6 +69,9 @@ def to_lines(run: DryRun) -> Iterator[str]:
     if run.reading:
         yield ""
         yield f"The score, lower is better: {run.reading}"
+    if run.missing:
+        yield ""
+        yield f"It cannot start: {run.missing}."
 
 
 def _program_lines(program: Started) -> Iterator[str]:

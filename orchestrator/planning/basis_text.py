@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from statistics import median
 
-from budgets.calibration import EvalSeconds, Noise, eval_seconds, noise
+from budgets.calibration import ONE_SCORE, EvalSeconds, Noise, eval_seconds, noise
 from budgets.plain import PROGRAM, plain
 from budgets.terms import Calibration, Sample
 from budgets.words import counted, in_bytes
@@ -108,7 +108,7 @@ def _spread(of: Noise) -> str:
             "be told from 0, and a gain is a share of it: no search of it can end in a verdict."
         )
     if of.sd == 0:
-        return f"The baseline scores {of.mean:.5g} on each of {of.seeds} seeds."
+        return f"The baseline scores {of.mean:.5g} on each of {of.seeds} seeds: {ONE_SCORE}."
     share, low, high = (sd / abs(of.mean) for sd in (of.sd, of.sd_low, of.sd_high))
     return (
         f"The baseline scores {of.mean:.5g}, sd {of.sd:.3g} over {of.seeds} seeds ({share:.2%}; "

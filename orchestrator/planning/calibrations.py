@@ -50,13 +50,14 @@ def _made_at(directory: Path) -> datetime:
 
 
 def calibration_again(
-    root: Path, objective: Objective, devices: Devices, repeats: int, reason: str
+    root: Path, request: Request, devices: Devices, repeats: int, reason: str
 ) -> Plan:
     """The plan of a calibration beside those there are, made for a reason that it keeps.
 
     It is the same one as long as the reason is the same: unfinished, it is taken up.
     """
-    plan = calibration_plan(objective, devices, repeats)
+    objective = request.objective
+    plan = calibration_plan(objective, devices, repeats, request)
     family, reasons = calibration_name(objective, devices), (f"calibrated again: {reason.strip()}",)
     newest = 0
     for directory, state in recorded_runs(root, "calibration", family):

@@ -59,4 +59,4 @@ def _verdict(found: Sequence[Choice], room: Room) -> str:
     unused = room.hours - chosen.needed_hours
     if any(choice.idea.lever == "more" for choice in found):
         said += f" {duration(3600 * unused)} stay unused: more could be had, see below it."
-    return f"{said} --apply FILE writes it into a configuration; --choice N another one."
+    return f"{said} --out FILE writes it into a configuration; --choice N another one."

@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
 
@@ -16,9 +17,13 @@ from budgets.ledger.storage import read_plain
 from budgets.rules.triggers import Ruling, ruling_of
 from budgets.state import RunState
 from budgets.terms import Phase, Plan
+from budgets.words import counted
 
 DEPTHS = ("", "*/", "*/*/", "*/*/*/")
 """Where below its place the run of a cell may lie: there, or in a runs directory."""
+
+MOST_NEAR = 3
+"""Names that are offered in place of one that is not there."""
 
 SET_ASIDE = (".damaged", ".salvaged")
 """What the directories that `ledger salvage` speaks of end with: they are nobody's runs."""
@@ -146,16 +151,19 @@ def find_run(run: str | None, root: Path, *phases: Phase) -> Path:
     """
     if run is not None and os.path.lexists(Path(run) / LEDGER):  # False on what is no path at all
         return Path(run)
-    found = [path for phase in phases or ("*",) for path in ledgers(root, phase)]
-    if run is not None:
-        found = [path for path in found if path.parent.name == run]
+    every = [path for phase in phases or ("*",) for path in ledgers(root, phase)]
+    found = [path for path in every if run in (None, path.parent.name)]
     if not found:
         for directory in root.glob("*/*"):
             if directory.name == run and not os.access(directory, os.R_OK | os.X_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(directory))
         kind = f"{phases[0]} run" if len(phases) == 1 else "search" if phases else "run"
         wanted = f"no {kind}" if run is None else f"no {kind} {run[:80]!r}"
-        raise ValueError(f"{wanted} in {root}: name its directory, or say --runs-dir")
+        names = [path.parent.name for path in every]
+        there = f" ({counted(len(names), 'run')} there)" if names else ""
+        near = "" if run is None else " or ".join(get_close_matches(run[:80], names, MOST_NEAR))
+        hint = near and f". Did you mean {near}?"
+        raise ValueError(f"{wanted} in {root}{there}: name its directory, or say --runs-dir{hint}")
     return max(found, key=last_changed).parent
 
 

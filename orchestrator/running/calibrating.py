@@ -30,6 +30,7 @@ class Calibrating:
     repeats: int = CALIBRATION_SEEDS
     overrides: Overrides = ()
     request: Request | None = None  # made for it, it keeps within its limits and caps
+    why: str = ""  # it is measured now
 
     def carry_out(self, session: Session) -> Result:
         """Measure it, or read the measurement there is on these devices."""
@@ -45,7 +46,8 @@ class Calibrating:
         From then on new runs are planned with it; those there are keep theirs.
         """
         devices = devices_of(self.slots)
-        plan = calibration_again(session.root, self.objective, devices, self.repeats, reason)
+        asked = self.request or Request("phase1", "min", self.objective)
+        plan = calibration_again(session.root, asked, devices, self.repeats, reason)
         recorded = recorded_state(run_directory(session.root, "calibration", plan.run_id))
         if recorded is None and self.overrides:
             raise ValueError(
@@ -63,7 +65,8 @@ class Calibrating:
         """
         if known := self._known(session):
             return known
-        plan = calibration_plan(self.objective, devices_of(self.slots), self.repeats)
+        devices = devices_of(self.slots)
+        plan = calibration_plan(self.objective, devices, self.repeats, self.request)
         return self._measured(session, plan.model_copy(update={"run_id": f"memory-{plan.run_id}"}))
 
     def _known(self, session: Session) -> Result | None:
@@ -72,7 +75,9 @@ class Calibrating:
     def _measured(self, session: Session, plan: Plan) -> Result:
         directory = run_directory(session.root, "calibration", plan.run_id)
         baseline = Given((self.objective.space.baseline,))
-        return session.carry_out(directory, plan, self.slots, lambda _: baseline, self.overrides)
+        return session.carry_out(
+            directory, plan, self.slots, lambda _: baseline, self.overrides, why=self.why
+        )
 
 
 def calibrated_for(
@@ -93,10 +98,10 @@ def calibrated_for(
             raise ValueError("--override: there is no such run yet, so no rule holds it up")
         return known
     kind, where = registry.kind(objective.spec), f"{slots.count} x {slots.device_name}"
-    session.say(
+    why = (
         f"No calibration of {kind} on {where} yet: evaluating the baseline on "
         f"{CALIBRATION_SEEDS} seeds first."
     )
-    wanted = Calibrating(objective, slots, overrides=overrides, request=request)
+    wanted = Calibrating(objective, slots, overrides=overrides, request=request, why=why)
     result = wanted.carry_out(session)
     return with_its_cost(result.state) if result.ruling.decision == "done" else result

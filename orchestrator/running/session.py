@@ -96,11 +96,12 @@ class Session:
         overrides: Overrides = (),
         *,
         pace: Pace | None = None,
+        why: str = "",
     ) -> Result:
         """Begin or take up the run of `plan` in `directory`, as far as it goes now.
 
         `proposer` brings what proposes its points to where the recorded run stands. `pace` is its
-        own, beside the session's.
+        own, beside the session's; `why` is said once all that it needs is here.
         """
         recorded = recorded_state(directory)
         if recorded is not None and recorded.concluded is not None:
@@ -109,7 +110,7 @@ class Session:
             self._finish_off(directory, recorded)
             return self._kept(Result(directory, recorded, ruling_of(recorded)))
         objective = objective_of(plan)
-        self._prepare(directory, objective, plan)
+        self._prepare(directory, objective, plan, why)
         with Ledger(directory, self.clock, self.storage) as ledger:
             run = self._opened(directory, ledger, plan)
             if run.state.concluded is None:
@@ -158,10 +159,12 @@ class Session:
             artifacts.write_stale(directory, state)
         self._track(directory, state)
 
-    def _prepare(self, directory: Path, objective: Objective, plan: Plan) -> None:
+    def _prepare(self, directory: Path, objective: Objective, plan: Plan, why: str) -> None:
         """A directory in a place that a run can have, once all that it needs is here."""
         for warning in preflight(objective, plan):  # before there is anything to clean up
             self.say(f"Warning: {warning}.")
+        if why:
+            self.say(why)
         check_place(directory, allow_network=self.allow_network_fs)
         self._paces.share()
         make_directory(directory)

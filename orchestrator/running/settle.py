@@ -6,6 +6,7 @@ import math
 from budgets.events import Late, Reserved, Settled, Status
 from budgets.plain import one_line
 from budgets.state import RunState
+from orchestrator.execution.child import MOST_CHARACTERS, MOST_SETUP_CHARACTERS
 from orchestrator.execution.evaluate import Outcome
 from orchestrator.records.attempts import attempt_place
 from orchestrator.running.tries import before, times_lighter
@@ -60,6 +61,7 @@ def settled(reserved: Reserved | Settled, outcome: Outcome, *, recovered: bool =
             score = measurement.score
         else:
             status = Status.NAN
+    is_setup = outcome.cause.startswith("SetupError")
     measured = {}
     if measurement is not None:
         fields = ("train_seconds", "steps", "tokens", "train_flops", "eval_flops")
@@ -79,7 +81,7 @@ def settled(reserved: Reserved | Settled, outcome: Outcome, *, recovered: bool =
         cpu_seconds=outcome.cpu_seconds,
         peak_memory_bytes=outcome.peak_memory_bytes,
         device=outcome.device,
-        cause=one_line(outcome.cause),
+        cause=one_line(outcome.cause, MOST_SETUP_CHARACTERS if is_setup else MOST_CHARACTERS),
         recovered=recovered,
         **measured,
     )

@@ -21,7 +21,7 @@ from orchestrator.capacity.pace import AtMost
 from orchestrator.execution.engine import devices_of
 from orchestrator.execution.evaluate import Slots
 from orchestrator.planning.plan import calibration_plan, short_hash
-from orchestrator.planning.request import Overrides, run_directory
+from orchestrator.planning.request import Overrides, Request, run_directory
 from orchestrator.records.recorded import Result, recorded_state
 from orchestrator.running.session import Session
 from orchestrator.running.walk import Given
@@ -73,6 +73,7 @@ class Sweep:
     least: int = LEAST_EVALUATIONS  # at each number of workers
     reason: str = ""  # to sweep again, although that was done
     overrides: Overrides = ()  # of the level that a rule holds up
+    request: Request | None = None  # whose limits an evaluation keeps within
 
     def carry_out(self, session: Session) -> Iterator[Result]:
         """How each level ended, fewest workers first: measured, or what was begun taken up.
@@ -101,7 +102,8 @@ class Sweep:
         For each reason to sweep again it is another run.
         """
         devices = devices_of(replace(self.slots, count=workers))
-        plan = calibration_plan(self.objective, devices, evaluations_at(workers, self.least))
+        evaluations = evaluations_at(workers, self.least)
+        plan = calibration_plan(self.objective, devices, evaluations, self.request)
         name, reasons = f"{SWEEP}-{plan.run_id}", tuple[str, ...]()
         if reason := self.reason.strip():
             name, reasons = f"{name}-{short_hash(reason)}", (f"swept again: {reason}",)

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from rich.console import Console, RenderableType
-from rich.markdown import Markdown
 
 from budgets.events import Concluded, Event, Opened
 from budgets.plain import printable
 from budgets.state import RunState
 from orchestrator.running.run import Run
 from orchestrator.running.signals import at_once
+from orchestrator.watch.laid_out import LaidOut
 from orchestrator.watch.later import later
 from orchestrator.watch.lines import is_lasting, line_of
 from orchestrator.watch.listener import silence
@@ -87,7 +87,7 @@ class Live:
 
     def markdown(self, text: str) -> None:
         """A whole report, laid out."""
-        self._print(Markdown(text))
+        self._print(LaidOut(text))
 
     def _print(self, content: RenderableType) -> None:
         if self._screen is not None and self._screen.is_alive():
@@ -98,7 +98,7 @@ class Live:
                 text = printable(content)
                 self.console.print(text, highlight=False, markup=False, soft_wrap=True)
             else:
-                self.console.print(content)
+                self.console.print(content, crop=False)
         except OSError:  # a terminal that went away
             silence(self.console)
 

@@ -23,6 +23,7 @@ class Model(BaseModel):
         ),
         ({"argv": 3}, "argv: expected a list, got 3"),
         ({"argv": ["a"], "maximize": True}, "A lower score is always better: give the negative"),
+        ({"argv": ["a"], "size": "3"}, "size: expected 3, without quotes, got '3'"),
         ({"argv": ["a"], "sise": 1}, "Did you mean 'size'?"),
     ],
 )

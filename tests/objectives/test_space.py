@@ -114,7 +114,7 @@ def test_decode_never_steps_over_a_bound_by_rounding() -> None:
         ({"kind": "int", "low": 0.5}, "needs whole bounds and baseline"),
         ({"kind": "int", "baseline": 0.5}, "needs whole bounds and baseline"),
         ({"kind": "log10", "baseline": 0.0}, "baseline 0.0 lies outside its bounds"),
-        ({"kind": "log10", "baseline": -1.0}, "baseline -1.0 lies outside its bounds"),
+        ({"kind": "log10", "baseline": -1.0}, "baseline -1.0 lies outside its bounds, 0.1 to 10"),
         ({"kind": "sigmoid01", "baseline": 1.0}, "baseline 1.0 lies outside its bounds"),
         ({"kind": "tanh11", "baseline": 1.0}, "baseline 1.0 lies outside its bounds"),
         ({"kind": "tanh11", "high": 30.0}, "cannot tell values apart"),

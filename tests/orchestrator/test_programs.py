@@ -132,6 +132,7 @@ def test_an_edit_of_the_sources_is_another_plan(
 
     assert answer.code == 2
     assert "objective.settings.code: " in answer.err
+    assert f"Newer than its plan, of 1 file: {tmp_path / 'train.py'}. Which files" in answer.err
     assert "The sources have changed since it was planned: put them back as they were" in answer.err
     run = only(tmp_path / "artifacts/cmaes/phase1").name
     for look in (("status",), ("report",), ("verify", run), ("analyze", run), ("explain", run)):
@@ -261,6 +262,26 @@ def test_the_same_knobs_follow_the_same_code_alone(followed: Followed, function:
     assert answer.code == 2
     assert "(there -> asked): code: " in answer.err
     assert answer.err.endswith("The sources have changed since: put them back as they were\n")
+
+
+def test_what_the_followed_run_tuned_need_not_be_said_again(
+    followed: Followed, command: "Command", function: Path
+) -> None:
+    del followed  # its phase 1 is there
+    how = ("--executor", "inline", "--workers", "1", "--assume-eval-seconds", "1")
+    follow = ("plan", "phase2", "--tier", "min", "--from", "min-evaluate-s1", *how, "--variant")
+
+    same, fixed, robust = (
+        command(*follow, *more, "--json")
+        for more in (("robust",), ("robust", "--set", "budget=7"), ("expanded",))
+    )
+    function.write_text(f"{FUNCTION}# edited")
+    edited = command(*follow, "robust")
+
+    assert same.code == 0, same.err
+    assert "(there -> asked): budget: " in fixed.err
+    assert "adds knobs to those of min-evaluate-s1" in robust.err
+    assert edited.err.endswith("The sources have changed since: put them back as they were\n")
 
 
 def test_other_knobs_do_not_follow_robustly(followed: Followed) -> None:

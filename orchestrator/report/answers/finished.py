@@ -1,6 +1,7 @@
 """A search that is over and was not compared with the baseline."""
 
 from budgets.plain import command, one_line
+from budgets.report.sentence import same_scores
 from budgets.tiers import TIERS
 from budgets.words import about
 from orchestrator.report.answers.afterwards import After
@@ -39,6 +40,8 @@ def over(asked: Asked) -> Answer:
 def _title_of_what_is_over(asked: Asked) -> str:
     if not asked.is_smoke_test:
         return "Finished, no verdict"
+    if same_scores(asked.state):
+        return "All scores are the same"
     return "Smoke test failed" if not asked.healthy else f"Smoke test {_passed(asked)}"
 
 
@@ -49,6 +52,8 @@ def _passed(asked: Asked) -> str:
 def _mood_of_what_is_over(asked: Asked) -> Mood:
     if not asked.healthy:
         return "trouble"
+    if same_scores(asked.state):
+        return "caution"
     return "good" if asked.is_smoke_test and not asked.failed else "open"
 
 
@@ -71,6 +76,8 @@ def _settled(asked: Asked) -> str:
 
 
 def _works(asked: Asked) -> str:
+    if same := same_scores(asked.state):
+        return same
     if asked.is_smoke_test:
         return "Everything works. Whether better settings exist is not what a smoke test asks."
     moves = largest_moves(asked.state)
@@ -79,6 +86,9 @@ def _works(asked: Asked) -> str:
 
 
 def _compared_by(asked: Asked) -> After:
+    if same_scores(asked.state):
+        lines = (asked.of_objective("dry-run"), asked.of_objective("space", "check"))
+        return After("See what an evaluation is given, and whether a knob moves the score.", lines)
     if asked.is_smoke_test:
         count = TIERS["phase1", "target"].evaluations
         said = f"Search in earnest: tier target has {count} evaluations and ends in a verdict."

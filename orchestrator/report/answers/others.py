@@ -3,7 +3,7 @@
 from math import sqrt
 from statistics import fmean, stdev
 
-from budgets.calibration import measure
+from budgets.calibration import ONE_SCORE, measure
 from budgets.report.liveness import EndEffect, KnobFinding, Liveness
 from budgets.statistics.detectable import detectable
 from budgets.statistics.spread import sd_interval
@@ -67,7 +67,7 @@ def _spread(asked: Asked, scores: list[float]) -> str:
     if why := no_share(measure(asked.state)):
         return f"No gain can be told: {why}."
     if not sd:
-        return "These seeds do not differ, so any gain would show."
+        return f"All {len(scores)} seeds gave one score: {ONE_SCORE}."
     low, high = (percent(bound / mean, 3) for bound in sd_interval(sd, len(scores)))
     limits = asked.state.plan.thresholds
     seen = percent(detectable(sqrt(2) * sd / mean, VERDICT_SEEDS, limits.go_level), 3)

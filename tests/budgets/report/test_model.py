@@ -57,6 +57,18 @@ def test_tier_min_says_the_plumbing_works_and_never_go(story: "Story") -> None:
     )
 
 
+def test_scores_that_are_all_the_same_say_that_the_knobs_do_not_arrive(story: "Story") -> None:
+    for _ in range(2):
+        story.score(1.5, 1.5, 1.5, Status.NAN)
+        story.tell()
+    sentence = budget_report(story.state).sentence
+    assert sentence == (
+        "All 8 evaluations are settled, 2 of them failed. All 6 scores are the same number, 1.5: "
+        "the knobs do not seem to reach the score. See: dry-run, space check. Tier min is too "
+        "small to say Go."
+    )
+
+
 @pytest.mark.parametrize("tier", ["target", "max"])
 def test_a_larger_tier_says_no_go_without_fresh_seeds(make_story: "MakeStory", tier: str) -> None:
     story = make_story(tier=tier)

@@ -93,7 +93,10 @@ def test_a_directory_that_is_missing_is_refused_unless_its_code_is_known(
         ({"argv": ["train", "{budget}"]}, "has {budget}, and there is none: say budget"),
         ({"argv": ["train", "a\0b"]}, "a NUL character cannot be part of an argument"),
         ({"knobs": {}}, "knobs: expected at least one to search"),
-        ({"knobs": {"lr": {**LR, "min": -1}}}, "knobs.lr: min -1 is no value of a log10 knob"),
+        (
+            {"knobs": {"lr": {**LR, "min": -1}}},
+            "knobs.lr: min -1 of a log10 knob must be above 0",
+        ),
         ({"knobs": {"seed": LR}}, "knobs.seed: {seed} is what an evaluation gives"),
         ({"fixed": {"device": "cpu"}}, "fixed.device: {device} is what an evaluation gives"),
         ({"fixed": {"lr": 1}}, "lr: a knob cannot be fixed as well"),

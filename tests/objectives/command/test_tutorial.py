@@ -1,6 +1,7 @@
 """The tutorial's programs and configurations work as they are printed; so does the template."""
 
 import os
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,6 +57,18 @@ def test_a_search_of_the_tutorial_runs(name: str, command: "Command", tmp_path: 
         assert {one["metrics"]["peak_vram_mb"] for one in measured} == {45060.2}
     if name == "result.toml":
         assert {one["train_flops"] for one in measured} == {3e9}
+
+
+@pytest.mark.usefixtures("tutorial")
+def test_the_commands_of_its_first_example_run_as_printed(command: "Command") -> None:
+    printed = re.findall(
+        r"^python -m orchestrator (\S+) (.*?)  ", TUTORIAL.read_text(), re.MULTILINE
+    )
+    assert [verb for verb, _ in printed] == ["dry-run", "run"]
+    for verb, words in printed:
+        small = SMALL[2:] if verb == "run" else ()
+        answer = command(verb, *words.split(), *small)
+        assert answer.code == 0, answer.err
 
 
 @pytest.mark.usefixtures("tutorial")

@@ -74,8 +74,11 @@ def test_without_a_directory_it_is_the_current_one(
         ({"knobs": {"lr": {}}}, r"settings: knobs.lr.min: it has to be given.*knobs.lr.max"),
         ({"knobs": {"lr": 3}}, r"settings: knobs.lr: "),
         ({"knobs": {"a b": KNOBS["lr"]}}, "settings: knobs: expected names of"),
-        ({"knobs": {"lr": {**KNOBS["lr"], "baseline": 1.0}}}, "knob lr: baseline .* outside"),
-        ({"knobs": {"lr": {**KNOBS["lr"], "min": 0}}}, "min 0 is no value of a log10 knob"),
+        ({"knobs": {"lr": {**KNOBS["lr"], "baseline": 1.0}}}, "knobs.lr: baseline .* outside"),
+        (
+            {"knobs": {"lr": {**KNOBS["lr"], "min": 0}}},
+            "min 0 of a log10 knob must be above 0",
+        ),
         ({"budget": 0}, "settings: budget: expected a positive number, got 0$"),
         ({"budget": float("inf")}, "settings: budget: expected a positive number, got inf$"),
         ({"budget": "ten"}, "settings: budget: expected a positive number, got 'ten'$"),

@@ -33,13 +33,15 @@ def test_a_whole_number_has_its_step() -> None:
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
-        ({"kind": "log10", "min": 0.0}, "min 0 is no value of a log10 knob"),
-        ({"kind": "sigmoid01"}, "max 1 is no value of a sigmoid01 knob"),
-        ({"kind": "log10", "baseline": -1.0}, "baseline -1 is no value of a log10 knob"),
+        ({"kind": "log10", "min": 0.0}, "min 0 of a log10 knob must be above 0"),
+        ({"kind": "sigmoid01"}, "max 1 of a sigmoid01 knob must be between 0 and 1"),
+        ({"kind": "log10", "baseline": -1.0}, "baseline -1 of a log10 knob must be above 0"),
         ({"max": math.inf}, "finite"),
         ({"min": 1.0, "max": 0.1}, "min 1 must be below max 0.1"),
         ({"step": 0}, "greater than or equal to 1"),
-        ({"low": 1}, "Extra inputs"),
+        ({"min": "0.1"}, "min\n.*valid number"),
+        ({"low": 1}, "unknown key 'low'"),
+        ({"basline": 1}, "unknown key 'basline'.* Did you mean 'baseline'"),
     ],
 )
 def test_what_no_knob_can_be_is_refused(fields: dict[str, Any], expected: str) -> None:
@@ -50,9 +52,9 @@ def test_what_no_knob_can_be_is_refused(fields: dict[str, Any], expected: str) -
 @pytest.mark.parametrize(
     ("name", "fields", "expected"),
     [
-        ("lr", {"baseline": 2.0}, "knob lr: baseline 2.0 lies outside its bounds"),
-        ("n", {"kind": "int"}, "knob n: an int knob needs whole bounds"),
-        ("lr", {"step": 2}, "knob lr: only an int knob has a step"),
+        ("lr", {"baseline": 2.0}, r"^knobs.lr: baseline 2.0 lies outside its bounds, 0.1 to 1$"),
+        ("n", {"kind": "int"}, "knobs.n: an int knob needs whole bounds"),
+        ("lr", {"step": 2}, "knobs.lr: only an int knob has a step"),
         ("l r", {}, "expected names of 1 to 64 letters, .*, got 'l r'"),
         ("--lr", {}, "without dashes in front, got '--lr'"),
     ],

@@ -8,7 +8,7 @@ import pytest
 
 from objectives.api import SetupError
 from objectives.programs import sources
-from objectives.programs.sources import DEFAULT, digest, require_same
+from objectives.programs.sources import DEFAULT, digest, files, require_same
 
 
 @pytest.fixture
@@ -168,6 +168,17 @@ def test_a_hundred_files_take_no_time(tmp_path: Path) -> None:
 
 
 def test_only_a_changed_hash_is_refused(code: Path) -> None:
-    require_same("a" * 64, "a" * 64, code)
-    with pytest.raises(SetupError, match=r"changed.*aaaaaaaaaaaa then, bbbbbbbbbbbb now.*--run-id"):
-        require_same("a" * 64, "b" * 64, code)
+    require_same("a" * 64, "a" * 64, code, list)
+    with pytest.raises(SetupError, match=r"changed.*\(sha256 a{8} then, b{8} now\).*--run-id"):
+        require_same("a" * 64, "b" * 64, code, list)
+
+
+def test_of_a_changed_hash_the_files_are_named_the_last_changed_first(code: Path) -> None:
+    for number, path in enumerate(looked_at := files(code, DEFAULT, (code / "conf/base.yaml",))):
+        os.utime(path, (number, number))
+
+    with pytest.raises(SetupError, match=r"the setting sources says\. They are.*: ") as refused:
+        require_same("a" * 64, "b" * 64, code, lambda: looked_at)
+
+    named = str(refused.value).rpartition(": ")[2]
+    assert named == "train.py, model/gpt.py, model/deep/attention.py and 1 more"

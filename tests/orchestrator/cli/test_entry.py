@@ -166,7 +166,17 @@ def test_a_phase_needs_a_tier(command: "Command") -> None:
     answer = command("phase1", *SPHERE)
 
     assert answer.code == 2
-    assert "--tier: say how much to spend" in answer.err
+    assert "--tier: say how much to spend: min, target or max. See what" in answer.err
+
+
+def test_a_file_without_a_tier_is_told_the_key_too(command: "Command", tmp_path: Path) -> None:
+    (tmp_path / "my.toml").write_text('objective = "sphere"\n')
+
+    answer = command("run", "my.toml")
+
+    assert answer.code == 2
+    assert 'min, target or max, or tier = "min" below [search] in my.toml. See' in answer.err
+    assert "python -m orchestrator plan phase1 --config my.toml\n" in answer.err
 
 
 def test_errors_are_json_where_json_was_asked_for(command: "Command") -> None:

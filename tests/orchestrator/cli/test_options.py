@@ -66,3 +66,12 @@ def test_no_command_takes_an_option_twice() -> None:
             name for option in command.params for name in (*option.opts, *option.secondary_opts)
         ]
         assert len(names) == len(set(names)), command.name
+
+
+def test_the_help_of_max_evals_says_what_comes_on_top() -> None:
+    command, _ = parsed(["phase1", "--tier", "min"])
+    (option,) = (one for one in command.params if "--max-evals" in one.opts)
+
+    assert option.help == (
+        "Evaluations at most; a search's comparison on fresh seeds comes on top."
+    )

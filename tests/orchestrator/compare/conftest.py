@@ -46,7 +46,8 @@ def side(name: str, **more: Any) -> Side:
         for n in range(1, 4)
     )
     values: dict[str, Any] = {
-        "name": name, "directory": f"/runs/{name}", "identity": identity, "answer": answer,
+        "name": name, "label": name, "directory": f"/runs/{name}", "identity": identity,
+        "answer": answer,
         "fingerprint": "f", "baseline": 1.0, "sd": 0.01, "gain": gain(0.05), "asked": 0.01,
         "statuses": {"ok": 24}, "balances": (), "timing": None, "steps": steps, "knobs": (knob,),
     }  # fmt: skip

@@ -29,6 +29,19 @@ def test_each_run_says_what_it_is_and_what_it_found(
     assert [knob.name for knob in second.knobs] == [f"x{n}" for n in range(10)]
 
 
+def test_an_id_is_whole_and_short_for_a_plot_alone(confirmed_run: Path) -> None:
+    own = report(confirmed_run)
+    ids = [f"target-command-{'so-' * 12}long-s{number}" for number in (1, 2)]
+    reports = [
+        own.model_copy(update={"identity": own.identity.model_copy(update={"run_id": name})})
+        for name in ids
+    ]
+    runs = of_reports(reports, [confirmed_run, confirmed_run]).runs
+    assert [run.name for run in runs] == ids
+    assert [len(run.label) for run in runs] == [28, 28]
+    assert [run.label[-8:] for run in runs] == ["-long-s1", "-long-s2"]
+
+
 def test_different_settings_are_facts_that_differ(compared: Compared) -> None:
     differences = {(fact.part, fact.name): fact.values for fact in compared.differences}
     assert differences["objective", "dimension"] == ("2", "10")

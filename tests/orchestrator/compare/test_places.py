@@ -45,6 +45,12 @@ def test_more_runs_than_can_be_looked_at_are_refused(root: Path) -> None:
 def test_what_is_no_run_is_named(root: Path) -> None:
     with pytest.raises(ValueError, match=r"no run 'nothing' in"):
         places(["a", "nothing"], root)
+    with pytest.raises(ValueError, match=r"no run 'nothng-like' in .* \(\d runs there\): name"):
+        places(["a", "nothng-like"], root)
+    (root / "phase1/a").rename(root / "phase1/momentum-s1")
+    with pytest.raises(ValueError, match=r"or say --runs-dir\. Did you mean momentum-s1\?$"):
+        places(["momentm-s1"], root)
+    (root / "phase1/momentum-s1").rename(root / "phase1/a")
     with pytest.raises(ValueError, match="no run"):
         places(["a", str(root)], root)
 

@@ -211,6 +211,23 @@ def test_explain_says_every_key_once_in_either_form(command: Command, write: Wri
     assert {one["source"] for one in said.values()} == {"default", "file run.toml"}
 
 
+def test_explain_shows_what_is_set_first_and_cuts_no_knob(command: Command, write: Write) -> None:
+    knob = '{ kind = "log10", min = 0.0001, max = 1000.0, baseline = 0.0123456789 }'
+    write(
+        "objective = 'command'\n[training]\nargv = ['python']\nscore = 'loss'\n"
+        f"knobs.a_long_name_of_a_knob = {knob}\nknobs.b = {knob}\n"
+    )
+
+    text = command("explain", "run.toml").out
+
+    set_, _, defaults = text.partition(" Defaults\n")
+    assert set_.count('{"kind": "log10", "min": 0.0001, "max": 1000.0, "baseline":') == 2
+    assert set_.count("0.0123456789}") == 2
+    assert "default" not in set_
+    assert "file run.toml" not in defaults
+    assert not any(line.endswith(" ") for line in text.splitlines())
+
+
 def test_a_files_values_are_what_flags_would_be(write: Write, typed: Typed) -> None:
     from_file = typed(write(WHOLE))
     from_flags = typed(write(""), *FLAGS)

@@ -572,3 +572,29 @@ def test_what_the_tests_write_is_toml() -> None:
     texts = [text for text, _ in KEYS + VALUES + COMBINATIONS] + SECRETS
     for text in texts:
         tomllib.loads(text)
+
+
+@pytest.mark.parametrize(
+    ("objective", "template"), [("command", "command"), ("python:train:evaluate", "function")]
+)
+def test_a_program_of_which_nothing_is_said_is_sent_to_its_template(
+    command: Command, objective: str, template: str
+) -> None:
+    answer = command("phase1", "--tier", "min", "--objective", objective)
+
+    named = f"Begin with a file: python -m orchestrator init --template {template}"
+    assert_one_clear_error(answer, "knobs: ", named)
+
+
+def test_a_knob_that_cannot_be_names_its_key_its_bounds_and_the_file(
+    command: Command, write: Write
+) -> None:
+    knob = '{ kind = "log10", min = 1e-3, max = 1.0, baseline = 10.0 }'
+    write(f"objective = 'command'\n[training]\nargv = ['a']\nscore = 's'\nknobs.lr = {knob}\n")
+
+    answer = command("explain", "run.toml")
+
+    assert_one_clear_error(
+        answer,
+        "knobs.lr: baseline 10.0 lies outside its bounds, 0.001 to 1 (file run.toml)",
+    )

@@ -210,3 +210,30 @@ def test_knobs_are_read_in_their_own_units() -> None:
 
     assert knobs_given(" x0 = 0.5 , x3=-1e-1 ", space) == {"x0": 0.5, "x3": -0.1}
     assert knobs_given(None, space) == {}
+
+
+@pytest.mark.parametrize(
+    ("argv", "missing"),
+    [
+        (["python3", "nope.py"], "there is no nope.py in "),
+        (["pyhton3", "train.py"], "there is no program 'pyhton3' that can be started"),
+    ],
+)
+def test_a_program_that_is_not_there_is_no_start(
+    argv: list[str], missing: str, command: "Command", tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").touch()
+    knob = "{ min = 0.0, max = 1.0, baseline = 0.5 }"
+    settings = f"[training]\nargv = {json.dumps(argv)}\nscore = 'loss'\nknobs.lr = {knob}\n"
+    (tmp_path / "my.toml").write_text(f"objective = 'command'\n{settings}")
+
+    text, document = (
+        command("dry-run", "--config", "my.toml", *more) for more in ((), ("--json",))
+    )
+    search = command("phase1", "--config", "my.toml", "--tier", "min", "--executor", "inline")
+
+    assert (text.code, document.code, search.code) == (2, 2, 2)
+    assert f"It cannot start: {missing}" in text.out
+    assert orjson.loads(document.out)["missing"].startswith(missing)
+    assert missing in search.err
+    assert "seeds first" not in search.out + search.err

@@ -71,6 +71,24 @@ def test_again_measures_anew_beside_the_old_and_keeps_the_reason(
     assert verify(root / "calibration" / f"{first}-2").divergence is None
 
 
+@pytest.mark.parametrize(
+    "how", [(), ("--again", "--reason", "another driver"), ("--sweep-workers",)], ids=" ".join
+)
+def test_it_keeps_within_the_limits_that_are_set(
+    how: tuple[str, ...], calibrate: Calibrate, root: Path
+) -> None:
+    limits = [f"--set=evaluation.{name}" for name in ("limit_seconds=30", "stall_seconds=5")]
+
+    assert calibrate(*how).code == 0
+    usual = [load_state(root / "calibration" / name).plan.limits for name in made(root)]
+    shutil.rmtree(root)
+    assert calibrate(*how, *limits).code == 0
+    set_ = [load_state(root / "calibration" / name).plan.limits for name in made(root)]
+
+    assert {(one.wall_seconds, one.stall_seconds) for one in usual} == {(600, 120)}
+    assert {(one.wall_seconds, one.stall_seconds) for one in set_} == {(30, 5)}
+
+
 def test_new_runs_are_planned_with_the_newest_and_old_ones_keep_theirs(
     calibrate: Calibrate, root: Path, run_search: RunSearch
 ) -> None:

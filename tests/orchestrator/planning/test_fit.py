@@ -390,6 +390,7 @@ def test_looking_at_what_fits_writes_nothing(command: "Command", tmp_path: Path)
     answer = fit(command, "--window", "2h")
     assert answer.code == 0, answer.err
     assert "What fits into 1 h 30 min" in answer.out
+    assert "--out FILE writes it into a configuration" in " ".join(answer.out.split())
     assert list(tmp_path.iterdir()) == []
 
 

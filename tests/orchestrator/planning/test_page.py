@@ -73,7 +73,11 @@ def rows(text: str, tier: str) -> list[str]:
             0,
             "scores 3.02, sd 0.02 over 3 seeds (0.66%; 95% interval 0.34% to 4.16%)",
         ),
-        ((3.0, 3.0), 0, "scores 3 on each of 2 seeds."),
+        (
+            (3.0, 3.0),
+            0,
+            "scores 3 on each of 2 seeds: the seed changes nothing (of a program: is it given",
+        ),
         ((3.0,), 0, "scores 3, on one seed."),
         ((3.0, 3.1), 0, "None of 2 evaluations of the baseline failed (0.0%;"),
         (

@@ -243,6 +243,18 @@ def test_a_smoke_test_in_which_nothing_failed_is_passed() -> None:
     assert found.sentence == "All 12 evaluations gave a score."
 
 
+def test_a_smoke_test_whose_scores_are_all_the_same_is_not_passed() -> None:
+    story = Story(in_two_knobs(tier="min", confirmation=None))
+    for _ in range(story.state.plan.resolved.generations):
+        story.score(*(2.5,) * story.state.plan.resolved.population)
+        story.tell()
+    story.say(Concluded(reason="all 12 planned evaluations are settled"))
+    found = asked(story)
+    assert (found.title, found.mood) == ("All scores are the same", "caution")
+    assert found.found.startswith("All 12 scores are the same number, 2.5: the knobs do not seem")
+    assert ["dry-run" in found.commands[0], "space check" in found.commands[1]] == [True, True]
+
+
 def test_a_search_that_a_cap_made_smaller_says_why_it_stopped() -> None:
     why = "--max-evals 14 pays for 3 of 5 generations"
     plan = in_two_knobs(confirmation=None, reasons=(why,), caps=Caps(evaluations=14))
@@ -313,6 +325,19 @@ def test_a_calibration_says_what_the_baseline_scores_and_how_far_it_varies(run: 
     assert re.search(r"it varies by [\d.]+% \(a standard deviation of", found.found)
     assert re.search(r"would see a true gain of [\d.]+% 8 times of 10; a Go needs 1%", found.sure)
     assert "plan phase1 --objective sphere" in found.commands[0]
+
+
+def test_a_calibration_whose_seeds_give_one_score_says_so() -> None:
+    shape = Envelope(population=1, generations=1, seeds_per_candidate=2)
+    story = Story(small_plan(phase="calibration", tier=None, resolved=shape, search=None))
+    story.ask(seeds=(1, 2))
+    for seed in (1, 2):
+        story.evaluate(0, 1.5, seed=seed)
+    story.say(Concluded(reason="all 2 planned evaluations are settled"))
+    assert asked(story).sure == (
+        "All 2 seeds gave one score: the seed changes nothing (of a program: is it given the "
+        "seed?)."
+    )
 
 
 def test_of_a_baseline_that_cannot_be_told_from_0_no_gain_is_told() -> None:

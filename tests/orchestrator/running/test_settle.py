@@ -6,6 +6,7 @@ import pytest
 
 from budgets.events import Reserved, Status
 from objectives.api import Measurement
+from orchestrator.execution.child import MOST_CHARACTERS, MOST_SETUP_CHARACTERS
 from orchestrator.execution.evaluate import Outcome
 from orchestrator.running.settle import settled
 
@@ -52,3 +53,14 @@ def test_an_outcome_without_a_measurement_has_no_score_whatever_it_says() -> Non
 
 def test_an_evaluation_that_failed_has_no_score_though_it_measured_one() -> None:
     assert settled(RESERVED, outcome(Status.NAN)).score is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "most"), [("SetupError", MOST_SETUP_CHARACTERS), ("ValueError", MOST_CHARACTERS)]
+)
+def test_the_advice_at_the_end_of_a_setup_error_is_kept(kind: str, most: int) -> None:
+    cause = f"{kind}: {'x' * 900} begin another run with --run-id"
+    kept = settled(
+        RESERVED, Outcome(attempt_id="1", status=Status.ERROR, cause=cause, seconds=1.0)
+    ).cause
+    assert kept == (cause if len(cause) <= most else f"{cause[: most - 3]}...")

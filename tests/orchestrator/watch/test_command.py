@@ -85,7 +85,8 @@ def test_a_run_that_is_not_there_is_one_clear_error(
     answer = command("status", "nobody", *how)
     assert answer.code == 2
     assert answer.err == (
-        "error: no run 'nobody' in artifacts/cmaes: name its directory, or say --runs-dir\n"
+        "error: no run 'nobody' in artifacts/cmaes (1 run there): name its directory, or say "
+        "--runs-dir\n"
     )
 
 
