@@ -16,7 +16,7 @@ from budgets.events import Owner
 from budgets.ledger.chain import LEDGER
 from budgets.ledger.storage import DISK, Storage, read_plain
 from budgets.ledger.writer import BALLAST, Clock, Ledger
-from budgets.rules.triggers import ruling_of
+from budgets.rules.triggers import Ruling, ruling_of
 from budgets.state import Generation, Observer, RunState
 from budgets.terms import Plan
 from budgets.words import counted
@@ -118,7 +118,8 @@ class Session:
                 self._take_up(directory, run, slots, overrides)
                 start = partial(self._started, slots, objective, plan.run_id)
                 paced = self._paces.of(run, slots, pace)
-                return self._kept(self._walked(run, plan, start, proposes, paced))
+                ruling = self._walked(run, plan, start, proposes, paced)
+                return self._kept(Result(directory, run.state, ruling))
         # another process has concluded it since
         return self.carry_out(directory, plan, slots, proposer, overrides, pace=pace)
 
@@ -129,7 +130,7 @@ class Session:
         start: Callable[[], Executor],
         proposes: Proposer,
         pace: Pace,
-    ) -> Result:
+    ) -> Ruling:
         """What came of the run, as far as it goes now."""
         ruling = judge_on_record(run)
         if ruling.decision == "continue":
@@ -145,7 +146,7 @@ class Session:
         conclude(run, ruling)
         artifacts.write_run(run.directory, run.state)
         self._followers.release()
-        return Result(run.directory, run.state, ruling)
+        return ruling
 
     def _finish_off(self, directory: Path, state: RunState) -> None:
         """Do what the process that concluded the run may have died before."""

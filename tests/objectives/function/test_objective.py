@@ -291,10 +291,10 @@ def test_modules_of_the_same_name_in_two_directories_are_told_apart(
 def test_a_module_in_whose_place_another_one_is_imported_is_refused(
     make: Make, user: Path, context: Context
 ) -> None:
-    (user / "numpy.py").write_text(f"{SCORE}0")
+    (user / "pytest.py").write_text(f"{SCORE}0")
 
-    with pytest.raises(SetupError, match=r"importing numpy gave .*another name"):
-        make(name="python:numpy:evaluate").evaluate(BASELINE, 7, context)
+    with pytest.raises(SetupError, match=r"importing pytest gave .*another name"):
+        make(name="python:pytest:evaluate").evaluate(BASELINE, 7, context)
 
 
 def test_an_edit_in_mid_run_is_refused(make: Make, user: Path, context: Context) -> None:

@@ -281,7 +281,8 @@ def test_a_paused_run_exits_with_3_and_goes_on_when_overridden(command: "Command
 
     assert paused.code == 3
     assert "crash_rate" in paused.out
-    look, tables = paused.out.index("Look into it: "), paused.out.index("\nBudget ")
+
+    look, tables = paused.out.index("Look into it: "), paused.out.index("\nBudget\n")
     assert look < tables, "the most important thing comes first"
     assert "/stderr.txt\n" in paused.out[look:tables]
     assert "Look into it: " in command("report", "min-sphere-s1").out
