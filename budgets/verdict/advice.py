@@ -56,10 +56,7 @@ def _use(_: Step, __: RunState) -> str:
 
 
 def _follow(_: Step, state: RunState) -> str:
-    return (
-        f"`{PROGRAM} phase2 --variant robust --tier min --from "
-        f"{plain(state.plan.run_id)}` with the same --objective and --set"
-    )
+    return f"`{PROGRAM} phase2 --variant robust --tier min --from {plain(state.plan.run_id)}`"
 
 
 def _longer_evaluations(step: Step, state: RunState) -> str:
