@@ -84,6 +84,7 @@ _NOT_DECIDED: tuple[tuple[str, Cause], ...] = (
     (r"no route to host|name or service not known|failure in name resolution", _NETWORK),
     (r"^same\..* in the run so far", _OTHERWISE),
     (r"^killed by signal|^keyboardinterrupt", _SIGNAL),
+    _SAYS_USAGE,
     (r"^exited with status \d+: [\w.]*(error|exception|exit)\b", _RAISED),
     (r"^exited with status", _EXIT),
     (r"^exited with 0|^NoScoreError: ", _NO_ANSWER),
@@ -94,7 +95,7 @@ _RULES: dict[Status, tuple[tuple[str, Cause], ...]] = {
     Status.NAN: (("", _NAN),),
     Status.OOM: ((_OTHERS_USE, _SHARED_MEMORY), ("", _MEMORY)),
     Status.TIMEOUT: ((r"^stalled", _STALLED), ("", _SLOW)),
-    Status.ERROR: (_SAYS_SETUP, _SAYS_USAGE, *_MACHINE, *_NOT_DECIDED, ("", _RAISED)),
+    Status.ERROR: (_SAYS_SETUP, *_MACHINE, *_NOT_DECIDED, ("", _RAISED)),
     Status.LOST: (_SAYS_SETUP, *_MACHINE, (r"disk is full", _NO_ROOM), ("", _LOST)),
     Status.CANCELLED: (("", _CANCELLED),),
 }
@@ -104,14 +105,18 @@ _RULES: dict[Status, tuple[tuple[str, Cause], ...]] = {
 _PROGRAM = re.compile(r"^[\w.]*programfailederror: ", re.IGNORECASE)
 """What an evaluation says of a program that it started, before how that ended."""
 
+_WHERE = re.compile(r" at [^:]+:\d+$")
+"""What an evaluation adds of where an exception was raised: a file's name says nothing of it."""
+
 _OF_A_PROGRAM = ((rf"^exited with status \d+: {_NO_CONNECTION}", _NETWORK),)
 """Its last words are an exception's: an evaluation that raised it would be judged so too."""
 
 
 def cause_of(status: Status, text: str) -> Cause | None:
     """Whose an end with that status and that cause in words is; None of what is `ok`."""
-    rules, words = _RULES.get(status, ()), _PROGRAM.sub("", text)
-    if words != text:
+    rules, said = _RULES.get(status, ()), _WHERE.sub("", text)
+    words = _PROGRAM.sub("", said)
+    if words != said:
         rules = (*_OF_A_PROGRAM, *rules)
     return next((c for pattern, c in rules if re.search(pattern, words, re.IGNORECASE)), None)
 

@@ -65,7 +65,7 @@ def corrected(state: RunState, ruling: Ruling) -> str:
     if is_baseline_broken(state):
         return (
             "Mend it and repeat the command: a changed script or setting is calibrated anew; if "
-            f'something else was wrong: {PROGRAM} calibrate --again --reason "..."'
+            'something else was wrong, calibrate with the same options and --again --reason "..."'
         )
     if "code" not in state.plan.objective.get("settings", {}):
         return ""

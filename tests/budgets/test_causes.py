@@ -14,6 +14,9 @@ SHARED = (
 )
 
 
+USAGE = "the program does not take these arguments"
+
+
 def found_in(status: str, text: str) -> tuple[str, str, bool]:
     found = cause_of(Status(status), text)
     assert found is not None
@@ -34,7 +37,7 @@ def found_in(status: str, text: str) -> tuple[str, str, bool]:
         ("error", "exited with status 1: ValueError: no", "configuration", "an exception"),
         ("error", "exited with status 1: a.b.OddError", "configuration", "an exception"),
         *(
-            ("error", said, "configuration", "the program does not take these arguments")
+            ("error", said, "configuration", USAGE)
             for said in (
                 "exited with status 2: train.py: error: unrecognized arguments: --momentun=0.0",
                 "exited with status 2: train.py: error: the following arguments are required: --lr",
@@ -150,6 +153,27 @@ def test_what_was_lost_is_the_infrastructures(status: str, text: str, what: str)
 )
 def test_what_one_case_does_not_show_is_ambiguous(status: str, text: str, what: str) -> None:
     assert found_in(status, text) == ("ambiguous", what, False)
+
+
+@pytest.mark.parametrize("file", ["xid.py", "nccl_utils.py", "my run/ecc error.py"])
+def test_the_file_that_raised_does_not_decide_whose_a_failure_is(file: str) -> None:
+    for text in (f"ValueError: my bug at {file}:12", f"SystemExit at {file}:3"):
+        assert found_in("error", text) == ("configuration", "an exception", False)
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        ("usage: train: error: unrecognized arguments: --momentun=0.0", USAGE),
+        ("Error: No such option: --momentun", USAGE),
+        (f"{CUDA}invalid value for device ordinal xid 79", "the device failed"),
+        ("OSError: [Errno 5] Input/output error: missing argument", "storage failed"),
+    ],
+)
+def test_arguments_are_blamed_only_where_the_machine_says_nothing(words: str, what: str) -> None:
+    found = cause_of(Status.ERROR, f"ProgramFailedError: exited with status 1: {words}")
+    assert found is not None
+    assert found.what == what
 
 
 def test_what_went_well_has_no_cause() -> None:

@@ -163,7 +163,7 @@ def test_a_calibration_of_failures_alone_offers_no_override(
     assert "--override" not in sentence
     assert sentence.endswith(
         ". Mend it and repeat the command: a changed script or setting is calibrated anew; if "
-        'something else was wrong: python -m orchestrator calibrate --again --reason "...".'
+        'something else was wrong, calibrate with the same options and --again --reason "...".'
     )
 
 
