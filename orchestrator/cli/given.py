@@ -1,14 +1,18 @@
 """What was given on a command line, as one configuration."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 from typer import Context
 
+from budgets.fold import ImpossibleEventError
+from budgets.ledger.chain import LedgerCorruptError
 from budgets.plain import PROGRAM
 from budgets.rules.triggers import RULES
+from budgets.terms import Plan
 from objectives import registry, secrets
 from orchestrator.cli.options import (
     CONFIG,
@@ -27,7 +31,7 @@ from orchestrator.config.flags import FLAGS
 from orchestrator.config.resolve import Given, Resolved, resolve
 from orchestrator.config.thresholds import read_changes
 from orchestrator.records.planned import spec_of
-from orchestrator.records.recorded import find_run, load_state
+from orchestrator.records.recorded import find_run, first_plan, ledgers, load_state
 
 Flags = Mapping[str, tuple[Any, str]]
 """Values by dotted key, each with the name of its flag."""
@@ -111,13 +115,30 @@ def _following(given: Given) -> Given:
     flags = {key: value for key, (value, _) in given.flags.items()}
     said = assigned(given.assignments) | flags
     run = said.get("search.from")
-    is_phase2 = said.get("search.phase") == "phase2" and isinstance(run, str)
-    if given.file is not None or "objective" in said or not is_phase2:
+    is_tuned = given.file is not None or "objective" in said
+    if is_tuned or said.get("search.phase") != "phase2" or not isinstance(run, str):
         return given
-    directory = find_run(run, Path(said.get("runs_dir", DEFAULT_ROOT)), "phase1")
-    spec = spec_of(load_state(directory).plan)
+    root, variant = Path(said.get("runs_dir", DEFAULT_ROOT)), said.get("search.variant")
+    try:
+        plan = load_state(find_run(run, root, "phase1")).plan
+    except (LedgerCorruptError, ImpossibleEventError, ValueError, OSError):
+        if (follower := _follower(root, Path(run).name, variant)) is None:
+            raise
+        plan = follower
+    spec = spec_of(plan)
     settings = {f"training.{key}": value for key, value in registry.unusual(spec).items()}
-    return replace(given, followed=(directory.name, {"objective": spec.name, **settings}))
+    return replace(given, followed=(Path(run).name, {"objective": spec.name, **settings}))
+
+
+def _follower(root: Path, run: str, variant: str | None) -> Plan | None:
+    """A phase 2 on record that followed the run so, and therefore tunes the same."""
+    for path in ledgers(root, "phase2"):
+        with suppress(LedgerCorruptError, ValueError, OSError):  # of another run, perhaps
+            plan = first_plan(path)
+            source = None if plan is None else plan.source
+            if source is not None and (source.run_id, source.variant) == (run, variant):
+                return plan
+    return None
 
 
 def limits_given(file: Path | None) -> Flags:

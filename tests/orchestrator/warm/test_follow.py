@@ -680,10 +680,10 @@ SPHERE = ("--objective", "sphere", "--set", "dimension=3", "--set", "noise=0.01"
 INLINE = ("--executor", "inline", "--workers", "1")
 
 
-def phase2(command: "Command", *more: str) -> "Answer":
+def phase2(command: "Command", *more: str, tuned: tuple[str, ...] = SPHERE) -> "Answer":
     source = ("--from", RUN, "--variant", "robust")
     options = ("--tier", "min", "--max-evals", "36", "--assume-eval-seconds", "1")
-    return command("phase2", *source, *options, *SPHERE, *INLINE, *more)
+    return command("phase2", *source, *options, *tuned, *INLINE, *more)
 
 
 def test_phase2_runs_reports_and_resumes(root: Path, command: "Command") -> None:
@@ -697,6 +697,26 @@ def test_phase2_runs_reports_and_resumes(root: Path, command: "Command") -> None
     again = phase2(command)
     assert again.code == 0
     assert "[" not in again.out
+
+
+@pytest.mark.parametrize("there", [False, True], ids=["gone", "damaged"])
+def test_phase2_is_repeated_without_its_objective_when_phase_1_cannot_be_read(
+    root: Path, command: "Command", there: bool
+) -> None:
+    first = phase2(command, tuned=())
+    assert first.code == 0
+    if there:
+        (root / "phase1" / RUN / LEDGER).write_text("{}\n{}\n")
+    else:
+        shutil.rmtree(root / "phase1" / RUN)
+    again = phase2(command, tuned=())
+    assert again.code == 0
+    assert f"Files: artifacts/cmaes/phase2/{FOLLOWER}" in again.out
+
+    other = phase2(command, "--run-id", "other", tuned=())
+    assert other.code != 0
+    assert RUN in other.err
+    assert [path.name for path in (root / "phase2").iterdir()] == [FOLLOWER]
 
 
 def test_phase2_without_a_go_is_one_line_with_both_ways_on(root: Path, command: "Command") -> None:
