@@ -16,6 +16,7 @@ from orchestrator.cli.options import CONFIG, MACHINE, PLACE, TUNED, Json, Overri
 from orchestrator.cli.sweep import SweepWorkers, WorkerCounts, sweep_of, sweep_workers
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.config.asked import Conduct, conduct_of, limits_of
+from orchestrator.config.resolve import Resolved
 from orchestrator.config.sections import MOST_SEEDS
 from orchestrator.planning.basis_text import calibration_lines
 from orchestrator.planning.calibrations import CALIBRATION_SEEDS
@@ -78,7 +79,7 @@ def calibrate(
         if as_json:
             print_json(_as_dict(done))
         else:
-            _show(done, resolved.given.words(*PLANNED_ALIKE))
+            _show(done, _next(resolved))
 
 
 def _measured(
@@ -93,14 +94,22 @@ def _measured(
     return result
 
 
-def _show(result: Result, words: tuple[str, ...]) -> None:
-    """What was measured, and the next command, about the same with these words."""
+def _next(resolved: Resolved) -> tuple[str, ...]:
+    """The words of the command that plans the same with what was measured."""
+    words = resolved.given.words(*PLANNED_ALIKE)
+    if resolved.campaign is not None:  # its file is no option there, and comes first
+        return ("plan", "campaign", *words[1:])
+    return ("plan", resolved.search.phase, "--tier", "target", *words)
+
+
+def _show(result: Result, following: tuple[str, ...]) -> None:
+    """What was measured, and the next command, of these words."""
     plan = result.state.plan
     name, on = kind(spec_of(plan)), f"{plan.devices.count} x {plan.devices.name}"
     measured = (f"- {line}" for line in calibration_lines(measure(result.state)))
     print_markdown("\n".join((f"# The baseline of {plain(name)} on {plain(on)}", "", *measured)))
     print_line(printable(f"\nFiles: {result.directory}"))
-    print_line(f"Next: {command('plan', 'phase1', '--tier', 'target', *words)}")
+    print_line(f"Next: {command(*following)}")
 
 
 def _as_dict(result: Result) -> dict[str, Any]:

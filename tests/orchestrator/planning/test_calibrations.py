@@ -204,3 +204,33 @@ def test_it_ends_with_what_was_measured_and_the_command_that_plans_with_it(
     words = shlex.split(following.removeprefix("Next: python -m orchestrator "))
     assert words[:4] == ["plan", "phase1", "--tier", "target"]
     assert "Measured here" in command(*words).out
+
+
+PHASE2 = '[search]\nphase = "phase2"\nfrom = "first"\nvariant = "robust"\n'
+CAMPAIGN = (
+    '[campaign]\nname = "own"\ncell = "search"\ncontrols = false\n[factors]\ndimension = [2, 3]\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("file", "planning", "ends"),
+    [
+        (PHASE2, ["plan", "phase2", "--tier", "target"], "error: no phase1 run 'first'"),
+        (CAMPAIGN, ["plan", "campaign", "own.toml"], "Campaign own of sphere"),
+    ],
+    ids=["phase2", "campaign"],
+)
+def test_the_next_command_plans_what_the_file_describes(
+    file: str,
+    planning: list[str],
+    ends: str,
+    calibrate: Calibrate,
+    command: "Command",
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "own.toml").write_text(file)
+    following = calibrate("--config", "own.toml").out.splitlines()[-1]
+    words = shlex.split(following.removeprefix("Next: python -m orchestrator "))
+    planned = command(*words)
+    assert words[: len(planning)] == planning
+    assert ends in planned.out + planned.err
