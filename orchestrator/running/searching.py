@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from budgets.fold import ImpossibleEventError
 from budgets.ledger.chain import LedgerCorruptError
 from budgets.state import RunState
-from budgets.terms import Parent, Plan, Window
+from budgets.terms import Calibration, Parent, Plan, Window
 from objectives.api import Objective
 from orchestrator.execution.engine import devices_of
 from orchestrator.execution.evaluate import Slots
+from orchestrator.planning.calibrations import calibration_here
 from orchestrator.planning.known_knobs import known_knobs
 from orchestrator.planning.plan import Succession, no_share, search_plan, why_no_go
 from orchestrator.planning.request import Overrides, Request, run_directory, run_name
@@ -68,6 +69,8 @@ class Searching:
         # what cannot be planned is not calibrated either
         outline = search_plan(request, devices, None, None, succession)
         refuse_the_past(request.window, session.clock.now())
+        if self.assumed_seconds is None:
+            _refuse_zero(outline, calibration_here(session.root, request.objective, devices))
         for reason in why_no_go(outline.resolved, outline.confirmation, outline.thresholds):
             session.say(f"Warning: {reason}.")
         if outline.source is None or not outline.source.added:
@@ -76,12 +79,7 @@ class Searching:
         if isinstance(calibration, Result):
             return calibration
         plan = search_plan(request, devices, calibration, parent, succession)
-        if plan.confirmation is not None and (why := no_share(calibration)):
-            raise ValueError(
-                f"{why}: no verdict can be reached. Let the objective return a score whose 0 is "
-                "out of reach, a loss or that plus a constant, or search without a verdict: "
-                "--confirm-seeds 0"
-            )
+        _refuse_zero(plan, calibration)
         return plan, permits
 
     def _succeeding(
@@ -99,6 +97,16 @@ class Searching:
         permits, others = earlier.permits(self.overrides)
         seen = learned(earlier.state, accept_drift=self.accept_drift)
         return earlier.succession(request, seen), permits, others
+
+
+def _refuse_zero(plan: Plan, calibration: Calibration | None) -> None:
+    """Raises ValueError where a verdict is asked for on a baseline that gains are no share of."""
+    if plan.confirmation is not None and (why := no_share(calibration)):
+        raise ValueError(
+            f"{why}: no verdict can be reached. Let the objective return a score whose 0 is "
+            "out of reach, a loss or that plus a constant, or search without a verdict: "
+            "--confirm-seeds 0"
+        )
 
 
 def _say_what_checks_found(session: Session, objective: Objective, kind: str) -> None:

@@ -438,9 +438,14 @@ def test_nothing_is_searched_for_a_verdict_where_the_baseline_cannot_be_told_fro
 
     with pytest.raises(ValueError, match=r"cannot be told from 0, .* --confirm-seeds 0$"):
         search_confirmed(tmp_path, **terms)
+    heard: list[str] = []
+    with pytest.raises(ValueError, match="cannot be told from 0"):
+        search_confirmed(tmp_path, **terms, say=heard.append)
+    assert not heard  # it is calibrated already: nothing more is to be said
     assert not (tmp_path / "phase1").exists()
-    result = search_confirmed(tmp_path, **terms, confirm=Confirm(seeds=0))
+    result = search_confirmed(tmp_path, **terms, confirm=Confirm(seeds=0), say=heard.append)
     assert result.ruling.decision == "done"
+    assert any(line.startswith(("Warning: ", "Note: ")) for line in heard)
 
 
 # What a session says and keeps to
