@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
-from math import exp, tanh
+from math import atanh, exp, log, log10, tanh
 from typing import Any, NamedTuple
 
 from budgets.events import Status
@@ -68,7 +68,8 @@ def latest_points(
 ) -> tuple[list[Point], list[Point]]:
     """Of candidates with such a result, and of those with nothing but healthy ones so far.
 
-    In that generation and those before it that `nan_generations_pause` looks at.
+    In that generation and those before it that `nan_generations_pause` looks at. What was healthy
+    beside the search is healthy too.
     """
     bad, good = [], []
     first = generation.number + 1 - state.plan.thresholds.nan_generations_pause
@@ -80,7 +81,20 @@ def latest_points(
                 bad.append(own.points[candidate])
             elif statuses == {Status.OK}:
                 good.append(own.points[candidate])
-    return bad, good
+    return bad, good + [point for point in _beside(state) if point not in good]
+
+
+def _beside(state: RunState) -> set[Point]:
+    """The baseline, once it has a score, and the reference's arms of the same settings."""
+    plan, found = state.plan, set[Point]()
+    baseline, measured = baseline_point(plan), plan.calibration and plan.calibration.samples
+    if plan.search is not None and baseline is not None and measured:
+        found.add(baseline)
+    if reference := state.panel("reference"):
+        for candidate, arm in enumerate(reference.arms):
+            if not arm.settings and reference.scores_by_seed(candidate):
+                found.add(arm.point)
+    return found
 
 
 def knob_name(plan: Plan, place: int) -> str:
@@ -102,9 +116,14 @@ def beyond(plan: Plan, found: Apart) -> str:
 
 
 def remedy(plan: Plan, found: Apart) -> str:
-    """What keeps a search out of there; empty where healthy points lie there too, or none may."""
-    name = knob_name(plan, found.place)
+    """What keeps a search out of there; empty where healthy points lie there too, or none may.
+
+    So it is where the baseline lies there: no range may leave it out.
+    """
+    name, baseline = knob_name(plan, found.place), baseline_point(plan)
     if found.distance < 1 or name not in plan.objective.get("settings", {}).get("knobs", {}):
+        return ""
+    if baseline is not None and (baseline[found.place] > found.cut) == (found.side == "above"):
         return ""
     change = f"lower {name}'s max" if found.side == "above" else f"raise {name}'s min"
     return f"; to keep out of there {change}"
@@ -121,12 +140,37 @@ def value_at(knob: Mapping[str, Any], unit: float) -> float | None:
     return _TO_VALUE.get(knob["kind"], float)(low + unit * (high - low))
 
 
+def baseline_point(plan: Plan) -> Point | None:
+    """The default configuration in the unit cube; None where the plan's knobs do not tell it."""
+    knobs = plan.space.get("knobs", ())
+    if not knobs or not all({"kind", "low", "high", "baseline"} <= knob.keys() for knob in knobs):
+        return None
+    return tuple(_unit(knob) for knob in knobs)
+
+
+def _unit(knob: Mapping[str, Any]) -> float:
+    """Where in its range the knob's baseline lies: there `value_at` gives it."""
+    low, high, value = knob["low"], knob["high"], knob["baseline"]
+    if knob["kind"] == "int":
+        step = knob.get("step", 1)
+        return float(((value - low) / step + 0.5) / ((high - low) // step + 1))
+    unit = (_TO_X.get(knob["kind"], float)(value) - low) / (high - low)
+    return float(min(max(unit, 0.0), 1.0))  # a bound is inside despite rounding
+
+
 _TO_VALUE: dict[str, Callable[[float], float]] = {
     "log10": lambda x: 10.0**x,
     "sigmoid01": lambda x: 1.0 / (1.0 + exp(-x)),
     "tanh11": tanh,
 }
 """From the scale on which a knob is searched; `linear` is its own."""
+
+_TO_X: dict[str, Callable[[float], float]] = {
+    "log10": log10,
+    "sigmoid01": lambda value: log(value / (1.0 - value)),
+    "tanh11": atanh,
+}
+"""The way back."""
 
 
 def _knob(plan: Plan, place: int) -> Mapping[str, Any]:

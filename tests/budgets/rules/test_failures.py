@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -20,7 +20,7 @@ from budgets.terms import Arm, Calibration, Devices, PanelName, Thresholds
 from tests.budgets.rules.small import envelope, rules
 
 if TYPE_CHECKING:
-    from tests.budgets.conftest import MakeStory, Story
+    from tests.budgets.conftest import MakePlan, MakeStory, Outcome, Story
 
 
 # crash_rate
@@ -92,31 +92,56 @@ LR = {"name": "lr", "kind": "log10", "low": -4.0, "high": 0.0, "baseline": 1e-3}
 DECLARED = {"name": "python:t:f", "settings": {"knobs": {"lr": {}}}}
 
 
+ASSUMED = Calibration(assumed_seconds=2.0)
+
+
 @pytest.mark.parametrize(
-    ("failing", "where"),
+    ("failing", "more", "where"),
     [
         (
             (0.9, 0.8),
+            {},
             "above lr = 0.1 (0.75 of its range), nothing healthy does (so few that it may "
             "be luck); to keep out of there lower lr's max",
         ),
         (
             (0.1, 0.2),
-            "below lr = 0.00251 (0.35 of its range), nothing healthy does (so few that it "
+            {},
+            "below lr = 0.000794 (0.23 of its range), nothing healthy does (so few that it "
             "may be luck); to keep out of there raise lr's min",
         ),
-        ((0.1, 0.9), ""),
+        (
+            (0.1, 0.2),
+            {"calibration": ASSUMED},  # nobody knows whether the baseline is healthy
+            "below lr = 0.00251 (0.35 of its range), nothing healthy does (so few that it "
+            "may be luck)",
+        ),
+        ((0.1, 0.3), {}, ""),  # the baseline lies there and is healthy
+        ((0.1, 0.9), {}, ""),
     ],
 )
 def test_crashes_beyond_one_value_of_a_knob_say_which_and_the_remedy(
-    make_story: "MakeStory", failing: tuple[float, float], where: str
+    make_story: "MakeStory", failing: tuple[float, float], more: dict[str, Any], where: str
 ) -> None:
-    story = make_story(**envelope(4), space={"knobs": [LR]}, objective=DECLARED)
+    story = make_story(**envelope(4), space={"knobs": [LR]}, objective=DECLARED, **more)
     story.ask(points=tuple((x,) for x in (*failing, 0.5, 0.7)))
     for candidate in range(4):
         story.evaluate(candidate, Status.ERROR if candidate < 2 else 1.0)
     said = crash_rate(story.state, story.current).evidence.partition("; all that fail lie ")[2]
     assert said == where
+
+
+@pytest.mark.parametrize(("baseline", "cut"), [(1.0, "0.55"), (Status.ERROR, "0.50")])
+def test_a_baseline_that_is_healthy_on_fresh_seeds_tells_where_failing_begins(
+    tell: Callable[..., "Story"], make_confirmed_plan: "MakePlan", baseline: "Outcome", cut: str
+) -> None:
+    plan = make_confirmed_plan(**envelope(5), calibration=ASSUMED)
+    story = tell(plan, generations=(), baseline=11 * (baseline,), control=5 * (1.0,))
+    story.ask(points=tuple((x, 0.5) for x in (0.6, 0.7, 0.2, 0.3, 0.4)))
+    for candidate in range(5):
+        story.evaluate(candidate, Status.ERROR if candidate < 2 else 1.0)
+    said = f"; all that fail lie above {cut} of knob 0's range, nothing healthy does"
+    assert said in crash_rate(story.state, story.current).evidence
 
 
 def test_every_status_that_is_final_and_not_ok_counts_as_a_failure(make_story: "MakeStory") -> None:
