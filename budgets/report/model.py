@@ -203,16 +203,19 @@ def in_words(event: Amended) -> str:
 
 
 def changed(before: Caps, after: Caps) -> str:
-    """`evaluations 120 -> 60, hours no cap -> 9`."""
+    """`evaluations 120 -> 60, hours no cap -> 9`; empty where nothing is."""
     old, new = _caps(before), _caps(after)
+    if before.window is not None and after.window is not None:
+        for said, window in ((old, before.window), (new, after.window)):
+            said["safety margin"] = f"{window.margin_seconds:.9g} s"
     named = [name for name in new if old.get(name) != new[name]]
     return ", ".join(f"{name} {old.get(name, 'no cap')} -> {new[name]}" for name in named)
 
 
 def _caps(caps: Caps) -> dict[str, str]:
-    """Those there are, by name."""
+    """Those there are, by name, to the last digit."""
     values = caps.model_dump(mode="json", exclude={"window"}, exclude_none=True)
-    said = {name.replace("_", " "): f"{value:g}" for name, value in values.items()}
+    said = {name.replace("_", " "): str(v).removesuffix(".0") for name, v in values.items()}
     if (window := caps.window) is not None:
         said["window"] = f"{window.until or f'{window.hours} hours'}"
     return said

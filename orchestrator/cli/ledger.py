@@ -167,7 +167,8 @@ def amend(
         print_json({"directory": str(directory), **report.model_dump()})
         return
     earlier = state.amended[-2] if len(state.amended) > 1 else state.planned
-    print_line(f"{changed(earlier.caps, state.plan.caps)}.")
+    if named := changed(earlier.caps, state.plan.caps):
+        print_line(f"{named}.")
     planned = counted(state.plan.resolved.generations, "generation")
     print_line(f"{directory}: amended. Planned: {planned}.")
     print_line(report.sentence)

@@ -119,10 +119,26 @@ def test_a_deadline_in_the_way_is_to_be_put_off(make_story: "MakeStory") -> None
     )
 
 
-def test_an_amendment_says_what_it_changed() -> None:
-    before = Caps(evaluations=120, device_hours=2.0)
-    after = Caps(evaluations=60, device_hours=2.0, window=Window(hours=5))
-    assert changed(before, after) == "evaluations 120 -> 60, window no cap -> 5.0 hours"
+HALF_AN_HOUR, TEN_MINUTES = Window(hours=5), Window(hours=5, margin_seconds=600)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (
+            {"evaluations": 120, "device_hours": 2.0},
+            {"evaluations": 60, "device_hours": 2.0, "window": HALF_AN_HOUR},
+            "evaluations 120 -> 60, window no cap -> 5.0 hours",
+        ),
+        ({"hours": 5.0}, {"hours": 5.0000001}, "hours 5 -> 5.0000001"),
+        ({"window": HALF_AN_HOUR}, {"window": TEN_MINUTES}, "safety margin 1800 s -> 600 s"),
+        ({"window": HALF_AN_HOUR}, {"window": HALF_AN_HOUR}, ""),
+    ],
+)
+def test_an_amendment_says_what_it_changed(
+    before: dict[str, Any], after: dict[str, Any], said: str
+) -> None:
+    assert changed(*(Caps.model_validate({"evaluations": 8, **c}) for c in (before, after))) == said
 
 
 def test_a_search_that_cannot_go_on_is_told_what_a_corrected_script_is(

@@ -123,6 +123,20 @@ def test_an_amendment_is_said_in_text_and_recorded_with_its_reason(
     assert command("verify", run.name).code == 0
 
 
+def test_another_safety_margin_alone_is_said_and_nothing_is_where_none_is_named(
+    run: Path, command: "Command", cut: Callable[..., None]
+) -> None:
+    cut(run, 20)
+    for margin, first in (("30m", "window no cap"), ("10m", "safety margin 1800 s -> 600 s.\n")):
+        answer = command("amend", run.name, "--window", "20h", "--safety-margin", margin, *WHY)
+        assert answer.out.startswith(first)
+    answer = command(
+        "amend", run.name, "--window", "20h", "--safety-margin", "600.00000000001s", *WHY
+    )
+    assert answer.code == 0
+    assert not answer.out.startswith(".")
+
+
 def test_an_amendment_is_said_in_json(
     run: Path, command: "Command", cut: Callable[..., None]
 ) -> None:
