@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from os.path import commonprefix
 from typing import Any
 
 from budgets.terms import (
@@ -59,11 +60,23 @@ def differing(name: str, recorded: Any, wanted: Any) -> Iterator[str]:
         for place, (one, other) in enumerate(zip(recorded, wanted, strict=True)):
             yield from differing(f"{name}[{place}]", one, other)
     elif recorded != wanted:
-        yield f"{name}: {_shown(recorded)} -> {_shown(wanted)}"
+        yield f"{name}: {' -> '.join(_shown(recorded, wanted))}"
 
 
-def _shown(value: Any) -> str:
-    text = str(value)
+def _shown(*values: Any) -> list[str]:
+    """Both as far as there is room: where they would look the same, from where they differ."""
+    texts = [str(value) for value in values]
+    if texts[0] == texts[1]:  # 1 and "1"
+        texts = [repr(value) for value in values]
+    shown = [_cut(text) for text in texts]
+    if shown[0] != shown[1]:
+        return shown
+    common = commonprefix(texts)  # noqa: RUF071 (letter by letter is what is wanted)
+    begin = max(common.rfind("/"), len(common) - LONGEST_SHOWN // 2)
+    return [f"...{cut(text[begin:], LONGEST_SHOWN)}" for text in texts]
+
+
+def _cut(text: str) -> str:
     return cut(text, SHORTEST_HASH if _HASH.fullmatch(text) else LONGEST_SHOWN)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from budgets.ledger.chain import LEDGER
 from objectives.analytic import AnalyticObjective
-from orchestrator.planning.differences import differences, in_short
+from orchestrator.planning.differences import differences, differing, in_short
 from orchestrator.records.recorded import Result
 from orchestrator.running.run import PlanChangedError
 
@@ -81,6 +81,23 @@ def test_a_list_of_the_same_length_shows_which_of_it_differs(begun: Result) -> N
     assert differences(one, other) == ["objective.settings.argv[1]: a.py -> b.py"]
     [whole] = differences(one, longer)
     assert whole == "objective.settings.argv: ['python', 'a.py'] -> ['python']"
+
+
+LONG = "/data" + 12 * "/folder"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "said"),
+    [
+        (f"{LONG}/a", f"{LONG}/b", ".../a -> .../b"),
+        (f"{LONG}/one.txt", f"{LONG}/one", ".../one.txt -> .../one"),
+        (99 * "x" + "1", 99 * "x", f"...{30 * 'x'}1 -> ...{30 * 'x'}"),
+        (LONG, f"{LONG}/{99 * 'y'}", f".../folder -> .../folder/{52 * 'y'}..."),
+        (1, "1", "1 -> '1'"),
+    ],
+)
+def test_long_values_are_shown_where_they_differ(one: Any, other: Any, said: str) -> None:
+    assert list(differing("data", one, other)) == [f"data: {said}"]
 
 
 @pytest.mark.parametrize(
