@@ -146,6 +146,8 @@ def timing_lines(found: Timing | None) -> list[str]:
     )
     if found.is_good:
         return [said]
+    if not found.is_telling:
+        return [f"{said} Of less than a minute that says nothing."]
     low, high = GOOD_ACCURACY
     mend = BESIDE if found.is_good_on_devices else RECALIBRATE
     return [f"{said} Good is {low:.0f} to {high:.0f}%. {mend}"]

@@ -46,6 +46,11 @@ class Timing(_Part):
         return GOOD_ACCURACY[0] <= self.accuracy <= GOOD_ACCURACY[1]
 
     @property
+    def is_telling(self) -> bool:
+        """Whether it took long enough for what lies beside evaluations not to decide it."""
+        return max(self.estimated_hours, self.actual_hours) >= 1 / 60
+
+    @property
     def is_good_on_devices(self) -> bool:
         return good_on_devices(self.estimated_device_hours, self.actual_device_hours)
 

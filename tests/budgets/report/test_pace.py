@@ -7,9 +7,8 @@ import pytest
 
 from budgets.events import Event, Fired, Opened, Overridden, Reserved, Settled, Status
 from budgets.fold import apply, fold
-from budgets.report.markdown import BESIDE, RECALIBRATE, to_markdown
-from budgets.report.model import budget_report
-from budgets.report.pace import last_seen, pace, timing
+from budgets.report.markdown import BESIDE, RECALIBRATE, timing_lines
+from budgets.report.pace import Timing, last_seen, pace, timing
 from budgets.report.pace_text import clock, pace_line
 from budgets.state import RunState
 from budgets.terms import CampaignTerms, Caps, Condition, Envelope, Window
@@ -110,14 +109,26 @@ def test_a_run_that_takes_what_was_planned_is_all_accurate(timed: Any) -> None:
 def test_an_estimate_is_good_from_85_to_115_per_cent(
     timed: Any, seconds: float, accuracy: float, is_good: bool
 ) -> None:
-    state = in_pairs(timed(), seconds)
-    found = timing(state)
+    found = timing(in_pairs(timed(), seconds))
     assert found is not None
     assert found.accuracy == pytest.approx(accuracy, abs=0.1)
     assert found.is_good == is_good
-    text = to_markdown(budget_report(state))
+    (text,) = timing_lines(a_hundred_times(found))
     assert f"accuracy {accuracy}%" in text
     assert ("Recalibrate: `python -m orchestrator calibrate --again" in text) != is_good
+
+
+def a_hundred_times(found: Timing) -> Timing:
+    """As much longer."""
+    hours = {name: 100 * value for name, value in found if name.endswith("_hours")}
+    return found.model_copy(update=hours)
+
+
+def test_of_less_than_a_minute_an_accuracy_says_nothing(timed: Any) -> None:
+    found = timing(in_pairs(timed(), 1.0))
+    assert found is not None
+    (text,) = timing_lines(found)
+    assert text.endswith("Of less than a minute that says nothing.")
 
 
 @pytest.mark.parametrize(
@@ -152,11 +163,13 @@ def test_time_lost_between_evaluations_is_told_apart_from_a_wrong_calibration(ti
     run = timed()
     in_pairs(run, 2.0, (0, 1))
     run.turn(4.0)
-    state = in_pairs(run, 2.0, (2, 3))
-    beside = to_markdown(budget_report(state))
+    found, slower = timing(in_pairs(run, 2.0, (2, 3))), timing(in_pairs(timed(), 4.0))
+    assert found is not None
+    assert slower is not None
+    (beside,) = timing_lines(a_hundred_times(found))
     assert BESIDE in beside
     assert RECALIBRATE not in beside
-    assert BESIDE not in to_markdown(budget_report(in_pairs(timed(), 4.0)))
+    assert BESIDE not in timing_lines(a_hundred_times(slower))[0]
 
 
 # Live
