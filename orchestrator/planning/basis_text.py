@@ -15,8 +15,8 @@ def basis_lines(basis: Basis) -> list[str]:
     calibration = basis.calibration
     if calibration is None:
         return [
-            f"Not calibrated here, so no times. Measure with `{PROGRAM} calibrate`, or say "
-            "`--assume-eval-seconds X`."
+            f"Not calibrated here, so no times. Measure with `{PROGRAM} calibrate` and the same "
+            "--objective and --set, or say `--assume-eval-seconds X`."
         ]
     notes = [f"Note: {plain(note)}." for note in basis.notes]
     rest = [] if basis.origin != "measured" else calibration_lines(calibration)

@@ -9,6 +9,8 @@ from orchestrator.planning.basis import Origin
 
 Answer = Literal["pass", "fail", "unknown"]
 
+CALIBRATE = f"{PROGRAM} calibrate with the same --objective and --set"
+
 LEAST_SAMPLES = 3
 MOST_DRIFT = 0.15
 """Of an evaluation's time, between the calibration and what ran since: as a report calls good."""
@@ -90,7 +92,7 @@ def _limit(facts: Facts) -> Item:
     question = "Is the limit of an evaluation intentional?"
     limit = f"{facts.limit_seconds:g} s"
     if facts.longest_seconds is None or not facts.attempts:
-        return Item(question, "unknown", f"{limit}; nothing was measured: {PROGRAM} calibrate")
+        return Item(question, "unknown", f"{limit}; nothing was measured: {CALIBRATE}")
     said = f"{limit}, {facts.limit_seconds / facts.longest_seconds:.1f} x the longest measured; "
     hits = f"{facts.timeouts} of {facts.attempts} ended there"
     if facts.limit_seconds <= facts.longest_seconds:
@@ -120,10 +122,10 @@ def _parallel(facts: Facts) -> Item:
 def _pilot(facts: Facts) -> Item:
     question = "Does a pilot confirm the time of an evaluation?"
     if facts.origin == "none":
-        return Item(question, "unknown", f"nothing was measured: {PROGRAM} calibrate")
+        return Item(question, "unknown", f"nothing was measured: {CALIBRATE}")
     if facts.origin != "measured":
         why = "somebody's word" if facts.origin == "assumed" else "an estimate"
-        return Item(question, "fail", f"{why}, assumed until {PROGRAM} calibrate measures it")
+        return Item(question, "fail", f"{why}, assumed until it is measured: {CALIBRATE}")
     return Item(question, *_of_the_pilot(facts))
 
 
@@ -135,7 +137,7 @@ def _of_the_pilot(facts: Facts) -> tuple[Answer, str]:
     if facts.drift is not None:
         said += f"; {facts.drifted} took {facts.drift:.2f} x that"
         if abs(facts.drift - 1) > MOST_DRIFT:
-            return "fail", f"{said}: {PROGRAM} calibrate --again"
+            return "fail", f"{said}: {CALIBRATE} --again --reason WHY"
     if facts.age_days is not None and facts.age_days > MOST_AGE_DAYS and facts.drift is None:
         return "unknown", f"{said}, and nothing ran since"
     return "pass", said
@@ -150,7 +152,7 @@ def _ago(days: float) -> str:
 def _wall(facts: Facts) -> Item:
     question = "Is the wall clock acceptable?"
     if facts.hours is None:
-        return Item(question, "unknown", f"nothing was measured: {PROGRAM} calibrate")
+        return Item(question, "unknown", f"nothing was measured: {CALIBRATE}")
     needed = f"{facts.hours_are} within {duration(3600 * facts.hours)}"
     if facts.hours_allowed is None:
         why = f"{needed}; say how long it may take: --window or --max-hours"
@@ -165,6 +167,9 @@ def _knobs(facts: Facts) -> Item:
     if not count:
         return Item(question, "unknown", "nobody knows of any")
     alive = f"{len(facts.alive)} of {count} moved the score when checked"
+    if len(facts.untried) == count:
+        why = f"none was checked: {PROGRAM} space check with the same --objective and --set"
+        return Item(question, "unknown", why)
     if facts.dead:
         return Item(question, "fail", f"{alive}; {', '.join(facts.dead)} did not")
     if facts.untried:

@@ -123,8 +123,8 @@ class NoTimeError(ValueError):
     def __init__(self) -> None:
         super().__init__(
             "--fit: nothing says how long an evaluation takes here: there is no calibration, and "
-            f"no earlier run to scale from. Measure with `{PROGRAM} calibrate`, or say "
-            "--assume-eval-seconds X"
+            f"no earlier run to scale from. Measure with `{PROGRAM} calibrate` and the "
+            "same --objective and --set, or say --assume-eval-seconds X"
         )
 
 

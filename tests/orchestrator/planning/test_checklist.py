@@ -75,6 +75,7 @@ def test_what_nobody_knows_is_unknown_and_never_passed() -> None:
         ("Is the wall", {"hours": None}, "unknown", MEASURE),
         ("Are the knobs", {"dead": ("c",)}, "fail", "2 of 3 moved the score when checked; c did"),
         ("Are the knobs", {"untried": ("c",)}, "unknown", "2 of 3 moved the score when checked"),
+        ("Are the knobs", {"alive": (), "untried": ("a", "b")}, "unknown", "none was checked: "),
         ("Does it fit", {"needs": ()}, "pass", "there is none but the tier's evaluations"),
         ("Is there room", {"disk_free": 1e5}, "fail", "977 KiB of 97.7 KiB free"),
         ("Is there room", {"disk_measured": False}, "pass", "977 KiB (assumed) of 954 MiB free"),
