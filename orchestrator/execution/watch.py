@@ -112,7 +112,7 @@ class Watch:
         """Every limit, in the order in which a simultaneous breach is named."""
         now = time.monotonic()
         if now - self.began > self.limits.wall_seconds:
-            self._violate(Status.TIMEOUT, f"ran over {self.limits.wall_seconds:g} s")
+            self._took_too_long(f"ran over {self.limits.wall_seconds:g} s")
         if now - self._checked_at < CHECK_SECONDS:
             return
         self._checked_at = now
@@ -132,7 +132,11 @@ class Watch:
             self._metrics_seen, self._active_at = seen, now
         limit = self.limits.stall_seconds
         if limit is not None and now - self._active_at > limit:
-            self._violate(Status.TIMEOUT, f"stalled: no output or heartbeat for {limit:g} s")
+            self._took_too_long(f"stalled: no output or heartbeat for {limit:g} s")
+
+    def _took_too_long(self, cause: str) -> None:
+        self.check_ties()  # again: we may have been stopped since, and then that is no timeout
+        self._violate(Status.TIMEOUT, cause)
 
     def _violate(self, status: Status, cause: str) -> None:
         if self.violation is None and self.exit_code is None:

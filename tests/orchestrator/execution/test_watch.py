@@ -84,3 +84,16 @@ def test_the_start_up_ends_where_the_objective_was_called_within_the_attempts_ti
     outcome = watch.outcome("cpu")
     assert outcome.startup_seconds == pytest.approx(startup, abs=1.0)
     assert outcome.startup_seconds <= outcome.seconds
+
+
+@pytest.mark.parametrize("limits", [{"wall_seconds": 2.0}, {"stall_seconds": 2.0}])
+def test_a_limit_that_passed_while_nobody_wanted_the_result_is_no_timeout(
+    make_attempt: Make, lease: Lease, limits: dict[str, float]
+) -> None:
+    """The lease may have run out since it was looked at: this process may have been stopped."""
+    attempt = make_attempt(**limits)
+    ties = Ties(processes.this_owner(), lifeline=-1, lease=lease.descriptor)
+    watch = Watch(attempt.limits, attempt, ties, time.monotonic() - 5.0)
+    watch._check()
+    assert watch.violation is not None
+    assert watch.violation[0] is Status.LOST
