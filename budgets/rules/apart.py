@@ -19,15 +19,15 @@ class Apart(NamedTuple):
     place: int
     side: str  # "above" or "below"
     cut: float
-    nans: int
-    all_nans: int
+    failed: int
+    all_failed: int
     healthy: int
     all_healthy: int
 
     @property
     def distance(self) -> float:
         """By how much the shares differ, 1 at most."""
-        return self.nans / self.all_nans - self.healthy / self.all_healthy
+        return self.failed / self.all_failed - self.healthy / self.all_healthy
 
     def chance(self, knobs: int) -> float:
         """How often luck alone shows so large a distance in one of so many knobs, at most.
@@ -36,31 +36,31 @@ class Apart(NamedTuple):
         Smirnov, "On the estimation of the discrepancy between empirical curves of distribution for
         two independent samples", Bull. Math. Univ. Moscou 2 (1939) 3-14.
         """
-        size = self.all_nans * self.all_healthy / (self.all_nans + self.all_healthy)
+        size = self.all_failed * self.all_healthy / (self.all_failed + self.all_healthy)
         return min(1.0, 2 * knobs * exp(-2 * self.distance**2 * size))
 
 
-def told_apart(nans: Sequence[Point], healthy: Sequence[Point]) -> Apart | None:
+def told_apart(failed: Sequence[Point], healthy: Sequence[Point]) -> Apart | None:
     """The cut through a knob that has most of the one and least of the other on its side.
 
     None without points of both kinds, or where no knob has two values.
     """
-    if not nans or not healthy:
+    if not failed or not healthy:
         return None
-    cuts = (cut for place in range(len(nans[0])) for cut in _cuts(place, nans, healthy))
+    cuts = (cut for place in range(len(failed[0])) for cut in _cuts(place, failed, healthy))
     return max(cuts, key=lambda cut: cut.distance, default=None)
 
 
-def _cuts(place: int, nans: Sequence[Point], healthy: Sequence[Point]) -> Iterator[Apart]:
+def _cuts(place: int, failed: Sequence[Point], healthy: Sequence[Point]) -> Iterator[Apart]:
     """Every cut between two neighbouring values of a knob, from both sides."""
-    values = sorted([(p[place], True) for p in nans] + [(p[place], False) for p in healthy])
-    n, m, nans_below, healthy_below = len(nans), len(healthy), 0, 0
-    for (value, is_nan), (following, _) in pairwise(values):
-        nans_below, healthy_below = nans_below + is_nan, healthy_below + (not is_nan)
+    values = sorted([(p[place], True) for p in failed] + [(p[place], False) for p in healthy])
+    n, m, failed_below, healthy_below = len(failed), len(healthy), 0, 0
+    for (value, is_failed), (following, _) in pairwise(values):
+        failed_below, healthy_below = failed_below + is_failed, healthy_below + (not is_failed)
         if value < following:
             cut = (value + following) / 2
-            yield Apart(place, "below", cut, nans_below, n, healthy_below, m)
-            yield Apart(place, "above", cut, n - nans_below, n, m - healthy_below, m)
+            yield Apart(place, "below", cut, failed_below, n, healthy_below, m)
+            yield Apart(place, "above", cut, n - failed_below, n, m - healthy_below, m)
 
 
 def latest_points(

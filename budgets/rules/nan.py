@@ -134,7 +134,7 @@ def _details(state: RunState, generation: Generation, nans: Sequence[NanCandidat
         return text
     return (
         f"{text}. {knob_name(state.plan, found.place)} tells them from the healthy ones best"
-        f"{luck(found, len(generation.points[0]))}: {found.nans} of {found.all_nans} NaN "
+        f"{luck(found, len(generation.points[0]))}: {found.failed} of {found.all_failed} NaN "
         f"candidates and {found.healthy} of {found.all_healthy} healthy ones lie "
         f"{beyond(state.plan, found)}{remedy(state.plan, found)}"
     )

@@ -16,9 +16,9 @@ def tell(result: Result, markdown: Callable[[str], None], say: Callable[[str], N
     if look and is_held_up:
         title, sentence, text = text.split("\n\n", 2)
         markdown(f"{title}\n\n{sentence}")
-        look = ("", *look, "")
-    for line in look if is_held_up else ():
-        say(line)
+        for line in ("", *look, ""):
+            say(line)
+        look = ()
     markdown(text)
-    for line in () if is_held_up else look:
+    for line in look:
         say(line)

@@ -282,7 +282,7 @@ def test_the_cut_with_the_most_nans_and_the_least_healthy_ones_on_its_side(
         assert cut is None
     else:
         assert cut is not None
-        assert (cut.place, cut.side, cut.nans, cut.healthy) == (*found[:2], *found[3:])
+        assert (cut.place, cut.side, cut.failed, cut.healthy) == (*found[:2], *found[3:])
         assert cut.cut == pytest.approx(found[2])
 
 
