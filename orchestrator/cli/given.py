@@ -10,7 +10,7 @@ from typer import Context
 
 from budgets.fold import ImpossibleEventError
 from budgets.ledger.chain import LedgerCorruptError
-from budgets.plain import PROGRAM
+from budgets.plain import PROGRAM, command
 from budgets.rules.triggers import RULES
 from budgets.terms import Plan
 from objectives import registry, secrets
@@ -99,7 +99,7 @@ def resolved_of(context: Context, file: Path | None = None, flags: Flags | None 
     for key in FLAGS:
         if _is_given(context, name := named(key)):
             given[key] = (options[name], said[name])
-    return resolve(
+    resolved = resolve(
         _following(
             Given(
                 file=file or options.get("config"),
@@ -108,6 +108,12 @@ def resolved_of(context: Context, file: Path | None = None, flags: Flags | None 
             )
         )
     )
+    if resolved.campaign is not None and resolved.file is None:
+        raise ValueError(
+            "--set: a campaign is described in a file, got [campaign] or [factors] alone. Begin "
+            f"with one: {command('init', '--template', 'campaign')}"
+        )
+    return resolved
 
 
 def _following(given: Given) -> Given:

@@ -303,6 +303,8 @@ def test_a_combination_that_cannot_be_is_refused_before_anything_begins(
         (("plan", "phase1", "--config", "run.toml"), SPHERE + "[factors]\nx=[1]", "a campaign"),
         (("phase1", "--config", "nowhere.toml"), SPHERE, "nowhere.toml cannot be read: No such"),
         (("space", "check", "--config", "nowhere.toml"), SPHERE, "nowhere.toml cannot be read"),
+        (("calibrate", "--set", "campaign.seeds=[1]"), SPHERE, "a campaign is described in a file"),
+        (("phase1", "--set", "factors.noise=[0.1]"), SPHERE, "a campaign is described in a file"),
         (("explain", "nowhere.toml"), SPHERE, "nowhere.toml cannot be read: No such file"),
         (("explain", "nowhere", "--set", "n_embd=3"), SPHERE, "are for a configuration file"),
     ],
