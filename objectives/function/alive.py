@@ -42,8 +42,7 @@ def _beat(heartbeat: Heartbeat, every_seconds: float, over: threading.Event) -> 
             others_before, others = others, _cpu_seconds_of_others()
             is_alive = others - others_before >= least
         if is_alive:
-            with suppress(OSError):  # a full disk: the next one may be written
-                heartbeat({})
+            heartbeat({})
 
 
 def _own_cpu_seconds() -> float:

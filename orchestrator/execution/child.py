@@ -11,6 +11,7 @@ import sysconfig
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from budgets.events import Status
@@ -135,15 +136,22 @@ _NOT_THE_USERS = (
 
 
 def heartbeat_into(path: Path) -> Callable[[Mapping[str, float]], None]:
-    """A heartbeat that appends one line of JSON per call, whole lines only."""
+    """A heartbeat that appends one line of JSON per call, whole lines only.
+
+    On a full disk it only says that the evaluation lives: the next line may be written.
+    """
 
     def beat(metrics: Mapping[str, float]) -> None:
         line = json.dumps({"t": time.time(), **{k: float(v) for k, v in metrics.items()}}) + "\n"
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
-            os.write(descriptor, line.encode())
-        finally:
-            os.close(descriptor)
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            try:
+                os.write(descriptor, line.encode())
+            finally:
+                os.close(descriptor)
+        except OSError:
+            with suppress(OSError):
+                os.utime(path)
 
     return beat
 

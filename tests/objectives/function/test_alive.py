@@ -5,7 +5,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import pytest
 
@@ -71,16 +70,3 @@ def test_it_ends_with_the_block_whatever_happens() -> None:
     with pytest.raises(KeyError), beating(Heard(), EVERY):
         raise KeyError
     assert threading.active_count() == before
-
-
-def test_a_heartbeat_that_cannot_be_written_is_no_end_of_it() -> None:
-    heard = Heard()
-
-    def full(metrics: Mapping[str, float], already: list[Any] = []) -> None:  # noqa: B006
-        if not already:
-            already.append(metrics)
-            raise OSError("no space left")
-        heard(metrics)
-
-    with beating(full, EVERY):
-        assert busy_until(heard.event.is_set)

@@ -1,6 +1,8 @@
+import errno
 import importlib
 import json
 import math
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -124,6 +126,26 @@ def test_heartbeats_are_lines_of_metrics(
     lines = [json.loads(line) for line in text.splitlines()]
     assert [line["loss"] for line in lines] == [2.5, 2.0]
     assert all("t" in line for line in lines)
+
+
+def test_a_full_disk_is_no_end_of_an_evaluation_that_lives(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / attempts.METRICS
+    beat = child.heartbeat_into(path)
+    beat({"step": 1})
+    os.utime(path, (1, 1))
+
+    def full_disk(_descriptor: int, _line: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr(os, "write", full_disk)
+        beat({"step": 2})
+    assert path.stat().st_mtime > 1
+
+    beat({"step": 3})
+    assert [json.loads(line)["step"] for line in path.read_text().splitlines()] == [1, 3]
 
 
 def test_the_module_runs_as_a_program(make_attempt: Make, tmp_path: Path) -> None:
