@@ -174,7 +174,7 @@ def failed_run(tmp_path_factory: pytest.TempPathFactory, run_search: Callable[..
 
 def awaited(following: Following) -> Answer:
     """How it went, once its process has ended."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while not following.has_ended():
         assert time.monotonic() < deadline, following.place.log.read_text()
         time.sleep(0.01)
@@ -188,7 +188,7 @@ def told() -> Iterator[Callable[..., Answer]]:
     there: list[Following] = []
 
     def tell(run: Path, name: str, *options: str) -> Answer:
-        there.append(Following(Place(run, name), *options))
+        there.append(Following(Place(run, name), "--linger=60", *options))
         there[-1].release()
         return awaited(there[-1])
 

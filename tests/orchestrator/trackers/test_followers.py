@@ -211,7 +211,7 @@ def test_a_library_that_prints_without_end_fills_no_disk(tracked: Path, instead:
         "    time.sleep(0.01)\n"
         "raise ValueError('it is short again')"
     )
-    following = Following(Place(tracked, "wandb"), "--linger=3")
+    following = Following(Place(tracked, "wandb"), "--linger=60")
     following.release()
     while not following.has_ended():
         time.sleep(0.01)
