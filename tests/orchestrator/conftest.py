@@ -1,6 +1,7 @@
 """Runs to do harm to."""
 
 import hashlib
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,8 +16,12 @@ from budgets.ledger.head import HEAD
 from objectives import registry
 from objectives.api import Context, Knobs, Measurement, Objective, SetupError
 from orchestrator.execution.engine import Engine
+from orchestrator.execution.evaluate import Slots
+from orchestrator.execution.executors import LocalExecutor
+from orchestrator.execution.launch import Program
 from orchestrator.planning.request import Confirm
 from orchestrator.records.recorded import Result
+from orchestrator.simulation.session import SimulatedEngine
 from tests import ledgers
 
 if TYPE_CHECKING:
@@ -132,7 +137,23 @@ def tamper() -> Callable[[Path, Callable[[Lines], Lines | None]], None]:
     return tamper_with
 
 
-# Objectives that misbehave somewhere
+# Evaluations and objectives that misbehave somewhere
+
+
+@pytest.fixture
+def rude(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Engine]:
+    """`rude(entry)`: two local processes that run that of `rude.py` in place of evaluations."""
+    known = os.environ.get("PYTHONPATH")
+    paths = [str(Path(__file__).parent), *([known] if known else [])]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
+
+    def engine(entry: str) -> Engine:
+        def make(slots: Slots) -> LocalExecutor:
+            return LocalExecutor(slots, program=Program(entry=f"rude:{entry}"))
+
+        return SimulatedEngine("local", workers=2, make=make)
+
+    return engine
 
 
 @dataclass

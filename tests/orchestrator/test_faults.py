@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from importlib import import_module
 from math import inf, nan, nextafter
 from pathlib import Path
 from typing import Any
@@ -28,14 +27,14 @@ from objectives import registry
 from objectives.api import Context, Knobs, Measurement, Objective, ObjectiveSpec
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.evaluate import Slots
-from orchestrator.execution.executors import LocalExecutor
-from orchestrator.execution.launch import Program
 from orchestrator.records.recorded import Result
 from orchestrator.search import Search
 from orchestrator.verification.verify import verify
+from tests.orchestrator.rude import misuse
 
 RunSearch = Callable[..., Result]
 Answer = Callable[[int, Measurement], Any]
+Rude = Callable[[str], Engine]
 HERE = Path(__file__).parent
 CPU = Slots(2, "cpu", "some processor", 1)
 
@@ -279,19 +278,9 @@ def undisturbed(tmp_path: Path, run_search: RunSearch) -> list[dict[str, Any]]:
     return generations(run_search(tmp_path / "undisturbed", assumed_seconds=1.0))
 
 
-@pytest.fixture
-def rude(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """`rude.py`, here and in the processes that are started."""
-    monkeypatch.syspath_prepend(str(HERE))
-    paths = [str(HERE), str(HERE.parents[1]), os.environ.get("PYTHONPATH", "")]
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
-    return import_module("rude")
-
-
 def test_what_an_objective_does_to_this_process_changes_no_search_and_is_undone(
     undisturbed: list[dict[str, Any]],
     search_with: SearchWith,
-    rude: Any,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -299,12 +288,12 @@ def test_what_an_objective_does_to_this_process_changes_no_search_and_is_undone(
     argv, threads, umask = sys.argv, os.environ.get("OMP_NUM_THREADS"), os.umask(0o022)
     handlers = [signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)]
 
-    def misuse(number: int, measured: Measurement) -> Measurement:
-        rude.misuse()
+    def misusing(number: int, measured: Measurement) -> Measurement:
+        misuse()
         return measured
 
     try:
-        result = search_with(misuse, name=".")
+        result = search_with(misusing, name=".")
         assert Path.cwd() == tmp_path
         assert [signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)] == handlers
     finally:
@@ -334,39 +323,24 @@ def test_a_fork_that_comes_back_is_no_second_orchestrator(
     assert verify(result.directory).divergence is None
 
 
-@dataclass(frozen=True)
-class RudeEngine(Engine):
-    """Local processes that run `entry` of `rude.py` in place of the evaluation."""
-
-    entry: str = "rude:main"
-
-    def executor(self, slots: Slots, objective: Objective, name: str) -> LocalExecutor:
-        program = Program(entry=self.entry, argv=(sys.executable, str(HERE / "rude.py")))
-        return LocalExecutor(slots, self.launcher, objective.preload, program=program)
-
-
-@pytest.mark.parametrize("entry", ["rude:main", "rude:fork_and_linger"])
+@pytest.mark.parametrize("entry", ["main", "fork_and_linger"])
 def test_what_an_evaluation_does_to_its_own_process_changes_no_search(
     entry: str,
     undisturbed: list[dict[str, Any]],
     run_search: RunSearch,
-    rude: Any,
+    rude: Rude,
     tmp_path: Path,
 ) -> None:
-    engine = RudeEngine(kind="local", workers=1, threads=1, entry=entry)
-
-    result = run_search(tmp_path / "rude", engine=engine, assumed_seconds=1.0)
+    result = run_search(tmp_path / "rude", engine=rude(entry), assumed_seconds=1.0)
 
     assert generations(result) == undisturbed
     assert verify(result.directory).divergence is None
 
 
 def test_an_evaluation_that_leaves_its_process_without_a_word_is_an_error(
-    run_search: RunSearch, rude: Any, tmp_path: Path
+    run_search: RunSearch, rude: Rude, tmp_path: Path
 ) -> None:
-    engine = RudeEngine(kind="local", workers=1, threads=1, entry="rude:leave")
-
-    result = run_search(tmp_path, engine=engine, assumed_seconds=1.0)
+    result = run_search(tmp_path, engine=rude("leave"), assumed_seconds=1.0)
 
     failed = result.state.generations[0].failed
     assert {(r.status, r.cause) for r in failed} == {

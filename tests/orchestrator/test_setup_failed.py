@@ -3,9 +3,7 @@
 Whatever was held up is then what it would have been if nothing had.
 """
 
-import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +11,6 @@ import pytest
 
 from budgets.events import Fired, Opened, Reserved, Settled, Status
 from orchestrator.execution.engine import Engine
-from orchestrator.execution.evaluate import Slots
-from orchestrator.execution.executors import LocalExecutor
-from orchestrator.execution.launch import Program
 from orchestrator.planning.calibrations import CALIBRATION_SEEDS
 from orchestrator.records.recorded import Result
 from orchestrator.verification.verify import verify
@@ -140,21 +135,11 @@ def test_a_check_is_held_up_at_any_of_its_points(
     assert found(resumed.directory) == found(undisturbed.directory)
 
 
-@dataclass(frozen=True)
-class UnreadyEngine(Engine):
-    """Local processes, which find that nothing can be evaluated while a file says so."""
-
-    def executor(self, slots: Slots, objective: Any, name: str) -> LocalExecutor:
-        return LocalExecutor(slots, program=Program(entry="rude:unready"))
-
-
 def test_evaluations_in_processes_of_their_own_hold_a_run_up_once(
-    tmp_path: Path, run_search: Run, monkeypatch: pytest.MonkeyPatch, found: Found
+    tmp_path: Path, run_search: Run, rude: Callable[[str], Engine], found: Found
 ) -> None:
-    paths = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
     undisturbed = run_search(tmp_path / "undisturbed", **QUICK)
-    engine, missing = UnreadyEngine(kind="local", workers=2), tmp_path / "run/missing"
+    engine, missing = rude("unready"), tmp_path / "run/missing"
     missing.parent.mkdir()
     missing.touch()
 

@@ -1,10 +1,8 @@
 """What is tried again, elsewhere or lighter, and whom a failure is blamed on in the end."""
 
-import os
 import shutil
-import signal
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +12,7 @@ from budgets.events import Event, Reserved, Settled, Status
 from budgets.state import RunState, Try
 from objectives import registry
 from objectives.api import Objective, Variant
-from orchestrator.execution import processes
-from orchestrator.execution.attempts import CONFIG, STARTED, SUMMARY, Started, write_model
+from orchestrator.execution.attempts import CONFIG, SUMMARY, write_model
 from orchestrator.execution.attempts import read as read_file
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.evaluate import Attempt, Outcome, Slots
@@ -26,11 +23,13 @@ from orchestrator.records.attempts import attempt_place
 from orchestrator.records.recorded import Result
 from orchestrator.running.settle import attempt_id
 from orchestrator.running.tries import Form, avoided, before, form, times_lighter
+from orchestrator.simulation.session import SimulatedEngine
 from orchestrator.verification.verify import verify
 from tests.ledgers import cut, events_of, every, state_of
 
 RunSearch = Callable[..., Result]
 Found = Callable[[Path], dict[str, Any]]
+Rude = Callable[[str], Engine]
 Ends = Sequence[tuple[Status, str]]
 
 KILLED = (Status.ERROR, "killed by signal 9 SIGKILL")
@@ -315,84 +314,42 @@ def test_a_result_belongs_to_a_try_as_light_as_the_one_before_it_made_it(eventfu
 # Devices
 
 
-@dataclass
-class Assassin(LocalExecutor):
-    """Local processes; those of candidate 3 of generation 0 are killed as often as is wanted."""
-
-    kills: int
-    gpus: tuple[str, ...] = ()
-    killed: set[Path] = field(default_factory=set)
-
-    def __post_init__(self) -> None:
-        slots = Slots(2, "cuda" if self.gpus else "cpu", "a device", 1)
-        super().__init__(slots, gpu_ids=self.gpus)
-
-    def wait(self, timeout_seconds: float) -> list[Outcome]:
-        arrived = super().wait(0.02)
-        for flight in list(self._running.values()):
-            directory = flight.attempt.directory
-            if len(self.killed) < self.kills and HURT in str(directory):
-                self._kill(directory)
-        return arrived
-
-    def _kill(self, directory: Path) -> None:
-        """As somebody outside does: the supervisor learns of it by the trainer's end."""
-        started = read_file(Started, directory / STARTED)
-        if directory not in self.killed and (directory / "metrics.jsonl").exists():
-            assert started is not None
-            for pid in processes.descendants(started.pid):
-                os.kill(pid, signal.SIGKILL)
-            self.killed.add(directory)
-
-
-@dataclass(frozen=True)
-class AssassinEngine(Engine):
-    """An engine whose executor is an `Assassin`."""
-
-    kills: int = 1
-    gpus: tuple[str, ...] = ()
-
-    def executor(self, slots: Slots, objective: Any, name: str) -> Assassin:
-        return Assassin(self.kills, self.gpus)
-
-
-SLEEPY: dict[str, Any] = {"settings": {"seconds": 0.25}, **QUICK}
-
-
 @pytest.mark.parametrize(
-    ("kills", "expected"),
+    ("entry", "expected"),
     [
-        (1, [(Status.ERROR, "elsewhere"), OK]),
-        (2, [(Status.ERROR, "elsewhere"), (Status.ERROR, None)]),
+        ("killed_once", [(Status.ERROR, "elsewhere"), OK]),
+        ("killed", [(Status.ERROR, "elsewhere"), (Status.ERROR, None)]),
     ],
 )
 def test_an_evaluation_killed_from_outside_is_tried_again_once_and_then_blamed(
-    kills: int, expected: list[Any], tmp_path: Path, run_search: RunSearch
+    entry: str, expected: list[Any], tmp_path: Path, run_search: RunSearch, rude: Rude
 ) -> None:
-    engine = AssassinEngine(kind="local", workers=2, kills=kills)
-
-    result = run_search(tmp_path, engine=engine, **SLEEPY)
+    result = run_search(tmp_path, engine=rude(entry), **QUICK)
 
     assert told(result.state) == expected
     causes = [t.settled.cause for t in tries_of(result.state) if t.settled is not None]
-    assert causes[:kills] == ["killed by signal 9 SIGKILL"] * kills
+    assert causes == [KILLED[1] if s is Status.ERROR else "" for s, _ in expected]
     scores = result.state.generations[0].scores()
-    assert (scores[3] is None) == (kills == 2)
+    assert (scores[3] is None) == (entry == "killed")
     assert verify(result.directory).divergence is None
 
 
-@dataclass(frozen=True)
-class GpuEngine(AssassinEngine):
-    """As if this machine had these GPUs."""
+class Gpus(SimulatedEngine):
+    """As if this machine had two."""
 
     def slots(self) -> Slots:
-        return Slots(len(self.gpus), "cuda", "a device", 1)
+        return Slots(2, "cuda", "a device", 1)
 
 
+@pytest.mark.usefixtures("rude")
 def test_the_second_try_is_made_on_another_device(tmp_path: Path, run_search: RunSearch) -> None:
-    engine = GpuEngine(kind="local", gpus=("GPU-a", "GPU-b"))
+    def make(slots: Slots) -> LocalExecutor:
+        program = Program(entry="rude:killed_once")
+        return LocalExecutor(slots, program=program, gpu_ids=("GPU-a", "GPU-b"))
 
-    result = run_search(tmp_path, engine=engine, **SLEEPY)
+    result = run_search(
+        tmp_path, settings={"seconds": 0.25}, engine=Gpus("local", make=make), **QUICK
+    )
 
     first, second = (attempt.settled for attempt in tries_of(result.state))
     assert first is not None
@@ -401,21 +358,10 @@ def test_the_second_try_is_made_on_another_device(tmp_path: Path, run_search: Ru
     assert verify(result.directory).divergence is None
 
 
-@dataclass(frozen=True)
-class SegfaultEngine(Engine):
-    """Local processes, in which candidate 3 of generation 0 always breaks the interpreter."""
-
-    def executor(self, slots: Slots, objective: Any, name: str) -> LocalExecutor:
-        return LocalExecutor(slots, program=Program(entry="rude:segfault"))
-
-
 def test_an_objective_that_segfaults_is_tried_once_more_and_then_blamed(
-    tmp_path: Path, run_search: RunSearch, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, run_search: RunSearch, rude: Rude
 ) -> None:
-    paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
-
-    result = run_search(tmp_path, engine=SegfaultEngine(kind="local", workers=2), **QUICK)
+    result = run_search(tmp_path, engine=rude("segfault"), **QUICK)
 
     assert told(result.state) == [(Status.ERROR, "elsewhere"), (Status.ERROR, None)]
     assert result.state.generations[0].failed[0].cause == SEGFAULT[1]
