@@ -9,6 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Protocol
 
+import psutil
 import pytest
 
 from budgets.events import Owner
@@ -134,12 +135,20 @@ class Family:
         """Waits until that many have been noted."""
         wait_until(lambda: len(self.noted(attempt)) == count, 60.0)
 
-    def vanish(self, attempt: Attempt, within_seconds: float) -> float:
-        """Waits until none is alive, nor the supervisor; returns the seconds it took."""
+    def supervisor(self, attempt: Attempt) -> int:
         started = attempts.read(attempts.Started, attempt.directory / attempts.STARTED)
         assert started is not None
+        return started.pid
+
+    def above(self, attempt: Attempt) -> list[psutil.Process]:
+        """Above its supervisor: on Ray the fork server, the actor and the raylet."""
+        return psutil.Process(self.supervisor(attempt)).parents()
+
+    def vanish(self, attempt: Attempt, within_seconds: float) -> float:
+        """Waits until none is alive, nor the supervisor; returns the seconds it took."""
+        supervisor = self.supervisor(attempt)
         return wait_until(
-            lambda: not self.alive(attempt) and processes.start_ticks(started.pid) is None,
+            lambda: not self.alive(attempt) and processes.start_ticks(supervisor) is None,
             within_seconds,
         )
 

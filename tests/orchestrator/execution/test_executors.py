@@ -8,7 +8,7 @@ import pytest
 from budgets.events import Status
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.execution import attempts
+from orchestrator.execution import attempts, processes
 from orchestrator.execution.evaluate import Attempt, Executor, Launcher, Outcome, Slots
 from orchestrator.execution.executors import LocalExecutor
 from orchestrator.execution.inline import InlineExecutor
@@ -117,7 +117,7 @@ def test_a_hundred_evaluations_leave_no_descriptors_and_no_zombies(
     make_attempt: Make, slots: Slots, eventually: Eventually
 ) -> None:
     with LocalExecutor(slots) as executor:
-        server = psutil.Process(server_pid(executor))
+        server = server_of(executor)
         evaluate_all(executor, [make_attempt()])
         descriptors = psutil.Process().num_fds()
         eventually(lambda: is_at_rest(server))
@@ -128,20 +128,20 @@ def test_a_hundred_evaluations_leave_no_descriptors_and_no_zombies(
         assert psutil.Process().num_fds() == descriptors
         assert server.num_fds() == of_server
         spares = server.children(recursive=True)
-    eventually(lambda: not any(psutil.pid_exists(spare.pid) for spare in spares))
+    eventually(lambda: not any(processes.start_ticks(spare.pid) for spare in spares))
 
 
 def is_at_rest(server: psutil.Process) -> bool:
     """True once nothing is left below the server but the supervisor and trainer kept ready."""
     below = server.children(recursive=True)
-    return len(below) == 2 and all(one.status() != psutil.STATUS_ZOMBIE for one in below)
+    return len(below) == 2 and all(processes.start_ticks(one.pid) for one in below)
 
 
 def test_a_trainer_that_died_waiting_is_replaced(
     make_attempt: Make, slots: Slots, eventually: Eventually
 ) -> None:
     with LocalExecutor(slots) as executor:
-        server = psutil.Process(server_pid(executor))
+        server = server_of(executor)
         eventually(lambda: is_at_rest(server))
         _, trainer = server.children(recursive=True)
         trainer.kill()
@@ -154,20 +154,16 @@ def test_what_waits_for_a_launch_ends_with_a_killed_server(
     slots: Slots, eventually: Eventually
 ) -> None:
     with LocalExecutor(slots) as executor:
-        server = psutil.Process(server_pid(executor))
+        server = server_of(executor)
         eventually(lambda: is_at_rest(server))
         spares = server.children(recursive=True)
         server.kill()
-        eventually(lambda: not any(psutil.pid_exists(spare.pid) for spare in spares))
+        eventually(lambda: not any(processes.start_ticks(spare.pid) for spare in spares))
 
 
-def server_pid(executor: LocalExecutor) -> int:
-    (found,) = [
-        child.pid
-        for child in psutil.Process().children()
-        if "orchestrator.execution.forkserver" in child.cmdline()
-    ]
-    return found
+def server_of(executor: LocalExecutor) -> psutil.Process:
+    assert executor._server is not None
+    return psutil.Process(executor._server.pid)
 
 
 def test_a_dead_fork_server_is_replaced_and_loses_nothing_that_runs(
@@ -177,7 +173,7 @@ def test_a_dead_fork_server_is_replaced_and_loses_nothing_that_runs(
     with LocalExecutor(slots, program=nasty) as executor:
         executor.submit(running)
         eventually((running.directory / "stdout.txt").exists)
-        server = psutil.Process(server_pid(executor))
+        server = server_of(executor)
         server.kill()
         eventually(lambda: server.status() == psutil.STATUS_ZOMBIE)  # until the executor looks
         outcomes = evaluate_all(executor, [make_attempt("finish")])
@@ -190,7 +186,7 @@ def test_an_attempt_whose_fork_server_died_before_it_began_is_lost(
     make_attempt: Make, slots: Slots
 ) -> None:
     with LocalExecutor(slots) as executor:
-        server = psutil.Process(server_pid(executor))
+        server = server_of(executor)
         server.suspend()
         attempt = make_attempt()
         executor.submit(attempt)

@@ -56,18 +56,6 @@ def local_ray(_importable: None, _python_interrupts: None) -> Iterator[None]:
         yield
 
 
-def actor_pid() -> int:
-    """The Ray worker that has the fork server as its child."""
-    servers = [
-        process
-        for process in psutil.Process().children(recursive=True)
-        if "orchestrator.execution.forkserver" in process.cmdline()
-    ]
-    forked = {process.pid for process in servers if process.ppid() in {p.pid for p in servers}}
-    (server,) = [process for process in servers if process.pid not in forked]
-    return server.ppid()
-
-
 def test_ray_gives_the_score_the_objective_gives(local_ray: None, make_attempt: Make) -> None:
     with RayExecutor(ONE, run_name="scores") as executor:
         executor.submit(make_attempt())
@@ -128,7 +116,7 @@ def test_a_killed_actor_loses_its_attempt_only_after_its_tree_is_gone(
     with RayExecutor(ONE, program=nasty) as executor:
         executor.submit(attempt)
         family.assemble(attempt, 3)
-        os.kill(actor_pid(), signal.SIGKILL)
+        family.above(attempt)[1].kill()
         (outcome,) = executor.wait(60.0)
         assert outcome.status is Status.LOST
         assert family.alive(attempt) == []

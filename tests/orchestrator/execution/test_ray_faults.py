@@ -16,7 +16,6 @@ import psutil
 import pytest
 
 from budgets.events import Status
-from orchestrator.execution import attempts
 from orchestrator.execution.evaluate import Attempt, Outcome, Slots
 from orchestrator.execution.launch import Program
 from orchestrator.execution.lease import LeaseTerms
@@ -75,28 +74,17 @@ def two_nodes(cluster: Any) -> Any:
     return cluster
 
 
-def started(attempt: Attempt) -> psutil.Process:
-    """The attempt's supervisor."""
-    marker = attempts.read(attempts.Started, attempt.directory / attempts.STARTED)
-    assert marker is not None
-    return psutil.Process(marker.pid)
+def raylet_of(attempt: Attempt, family: Any) -> psutil.Process:
+    """The node on which the attempt runs."""
+    return next(one for one in family.above(attempt) if one.name() == "raylet")
 
 
-def raylet_of(attempt: Attempt) -> psutil.Process:
-    """The node on which the attempt runs: supervisor, fork server, actor, raylet."""
-    return next(one for one in started(attempt).parents() if one.name() == "raylet")
-
-
-def actor_of(attempt: Attempt) -> psutil.Process:
-    return started(attempt).parents()[1]
-
-
-def on_the_second_node(two: list[Attempt], cluster: Any) -> tuple[Attempt, Attempt]:
+def on_the_second_node(two: list[Attempt], cluster: Any, family: Any) -> tuple[Attempt, Attempt]:
     """The attempt that runs there, and the other one."""
     (node,) = cluster.worker_nodes
     pid = node.all_processes["raylet"][0].process.pid
     first, second = two
-    return (first, second) if raylet_of(first).pid == pid else (second, first)
+    return (first, second) if raylet_of(first, family).pid == pid else (second, first)
 
 
 def started_both(executor: RayExecutor, two: list[Attempt], family: Any) -> None:
@@ -137,8 +125,8 @@ def test_a_frozen_node_loses_its_attempt_at_the_lease_and_is_heard_of_once_more_
     two = [make_attempt("hang"), make_attempt("hang")]
     with RayExecutor(TWO, program=nasty, address=two_nodes.address, lease=QUICK) as executor:
         started_both(executor, two, family)
-        frozen, other = on_the_second_node(two, two_nodes)
-        node = everything_below(raylet_of(frozen))
+        frozen, other = on_the_second_node(two, two_nodes, family)
+        node = everything_below(raylet_of(frozen, family))
         signal_all(node, signal.SIGSTOP)
         try:
             (lost,) = executor.wait(30.0)
@@ -167,7 +155,7 @@ def test_a_frozen_actor_cannot_keep_its_evaluation_from_ending_with_the_lease(
     with RayExecutor(ONE, program=nasty, address=two_nodes.address, lease=QUICK) as executor:
         executor.submit(attempt)
         assembled(executor, attempt, 3, family)
-        actor = actor_of(attempt)
+        actor = family.above(attempt)[1]
         actor.suspend()
         try:
             family.vanish(attempt, within_seconds=10.0)
@@ -186,7 +174,7 @@ def test_killed_processes_of_an_attempt_are_named_and_its_slot_used_again(
             attempt = make_attempt("resist")
             executor.submit(attempt)
             family.assemble(attempt, 3)
-            trainer, supervisor = family.noted(attempt)[-1], started(attempt).pid
+            trainer, supervisor = family.noted(attempt)[-1], family.supervisor(attempt)
             os.kill(trainer if whom == "trainer" else supervisor, signal.SIGKILL)
             (outcome,) = executor.wait(30.0)
             assert outcome.status is status
@@ -350,7 +338,7 @@ def test_a_killed_run_leaves_nothing_on_the_cluster_and_the_other_one_alone(
         executor.submit(lasting)
         family.assemble(lasting, 3)
         family.assemble(doomed, 3)
-        actor = actor_of(doomed)
+        actor = family.above(doomed)[1]
         driver.process.kill()
         driver.process.communicate()
         family.vanish(doomed, within_seconds=5.0)
@@ -388,7 +376,7 @@ def test_a_killed_node_loses_its_attempt_and_nobody_elses(
     two = [make_attempt("hang", grace_seconds=30.0), make_attempt("hang", grace_seconds=30.0)]
     with RayExecutor(TWO, program=nasty, address=two_nodes.address) as executor:
         started_both(executor, two, family)
-        victim, other = on_the_second_node(two, two_nodes)
+        victim, other = on_the_second_node(two, two_nodes, family)
         (node,) = two_nodes.worker_nodes
         raylet = node.all_processes["raylet"][0].process
         raylet.kill()
