@@ -235,8 +235,8 @@ def test_a_drain_that_takes_too_long_is_ended_by_its_limit(cli: Cli, found: Foun
     command = (*phase1(slow, "local", "drained"), "--drain-seconds", "1")
     process = cli.start(*command)
     wait_for_records(process, run / LEDGER, 5)
-    process.send_signal(signal.SIGTERM)
     began = time.monotonic()
+    process.send_signal(signal.SIGTERM)
     output, _ = process.communicate(timeout=30)
 
     assert process.returncode == 128 + signal.SIGTERM
