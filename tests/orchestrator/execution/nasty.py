@@ -140,7 +140,7 @@ def eat(config: dict[str, Any]) -> None:
     """Takes memory in a child, 16 MiB every 20 ms, until it is stopped."""
     if os.fork() == 0:
         eaten: list[bytes] = []
-        while len(eaten) < 64:
+        while len(eaten) < 40:
             eaten.append(b"x" * (16 << 20))
             time.sleep(0.02)
     hang(config)
