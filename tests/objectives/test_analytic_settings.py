@@ -1,13 +1,14 @@
 """What can be asked of an analytic objective beyond its first settings: traps for a verdict."""
 
 import statistics
-import time
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from objectives import analytic
 from objectives.analytic import AnalyticObjective
 from objectives.analytic_settings import MOST_HALVINGS, AnalyticSettings
 from objectives.api import Context, DivergedError, Objective, OutOfMemoryError, Variant
@@ -147,10 +148,12 @@ def test_each_effort_has_noise_of_its_own() -> None:
     assert abs(statistics.correlation(one, other)) < 0.15
 
 
-def test_effort_costs_time() -> None:
-    started = time.perf_counter()
+def test_effort_costs_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    clock = SimpleNamespace(sleep=slept.append, perf_counter=lambda: sum(slept))
+    monkeypatch.setattr(analytic, "time", clock)
     score(objective(seconds=1.0, effort=0.05))
-    assert 0.05 <= time.perf_counter() - started < 0.8
+    assert sum(slept) == pytest.approx(0.05)
 
 
 @pytest.mark.parametrize(

@@ -158,13 +158,13 @@ def test_a_source_that_is_gone_is_named(code: Path) -> None:
 def test_a_hundred_files_take_no_time(tmp_path: Path) -> None:
     for number in range(100):
         add(tmp_path, f"package{number % 10}/module{number}.py", "x = 1\n" * 2000)
-    digest(tmp_path, DEFAULT)
-    took = []
-    for _ in range(5):
+
+    def seconds() -> float:
         began = time.perf_counter()
         digest(tmp_path, DEFAULT)
-        took.append(time.perf_counter() - began)
-    assert min(took) < 0.1  # 5 ms on a quiet machine
+        return time.perf_counter() - began
+
+    assert any(seconds() < 0.1 for _ in range(20))  # 5 ms on a quiet machine
 
 
 def test_only_a_changed_hash_is_refused(code: Path) -> None:

@@ -75,15 +75,14 @@ def test_a_result_counts_unless_its_evaluation_broke_a_limit(
     assert outcome.measurement == (Measurement(score=1.5) if counts else None)
 
 
-@pytest.mark.parametrize(("called_after", "startup"), [(2.0, 2.0), (-1.0, 0.0), (1e6, 5.0)])
+@pytest.mark.parametrize(("called_after", "startup"), [(2.0, 2.0), (-1.0, 0.0), (1e6, 1e6)])
 def test_the_start_up_ends_where_the_objective_was_called_within_the_attempts_time(
     watch: Watch, called_after: float, startup: float
 ) -> None:
     says(watch, watch.began + called_after)
     watch.exit_code = 0
     outcome = watch.outcome("cpu")
-    assert outcome.startup_seconds == pytest.approx(startup, abs=1.0)
-    assert outcome.startup_seconds <= outcome.seconds
+    assert outcome.startup_seconds == pytest.approx(min(startup, outcome.seconds))
 
 
 @pytest.mark.parametrize("limits", [{"wall_seconds": 2.0}, {"stall_seconds": 2.0}])
