@@ -29,7 +29,7 @@ from orchestrator.records.recorded import Result
 from orchestrator.running.checking import Checking
 from orchestrator.running.searching import Searching
 from orchestrator.running.session import Session, system_clock
-from tests.ledgers import state_of
+from tests.ledgers import state_of, wait_for_records
 
 REPOSITORY = Path(__file__).parent.parent
 MEMORY = Path("/dev/shm")  # noqa: S108 - a file system in memory, not a guessable name in it
@@ -227,6 +227,14 @@ class Cli:
             check=False,
             timeout=280,
         )
+
+    def kill_at(self, run: Path, records: int, *arguments: str) -> None:
+        """Start it, and kill it when the run's ledger holds so many records."""
+        process = self.start(*arguments)
+        wait_for_records(process, run, records)
+        process.kill()
+        process.communicate()
+        assert process.returncode == -signal.SIGKILL, "the run was over before it was killed"
 
     @property
     def environment(self) -> dict[str, str]:

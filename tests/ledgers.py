@@ -1,5 +1,7 @@
 """A run's ledger as tests look at it, and as a death leaves it."""
 
+import subprocess
+import time
 from pathlib import Path
 from typing import TypeVar
 
@@ -40,3 +42,13 @@ def cut(
     (run / LEDGER).write_bytes(b"".join(lines[:records]) + rest)
     if not keep_head:
         (run / HEAD).unlink()
+
+
+def wait_for_records(process: "subprocess.Popen[str]", run: Path, records: int) -> None:
+    """Return once the run's ledger holds so many records, or the process has ended."""
+    ledger, deadline = run / LEDGER, time.monotonic() + 120
+    while process.poll() is None and time.monotonic() < deadline:
+        if ledger.exists() and ledger.read_bytes().count(b"\n") >= records:
+            return
+        time.sleep(0.005)
+    assert process.poll() is not None, f"{records} records never came"

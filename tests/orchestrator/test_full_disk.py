@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from budgets.events import Reserved, Settled
 from budgets.ledger.chain import LEDGER
 from orchestrator.execution.engine import Engine
 from orchestrator.records.recorded import Result
-from tests.ledgers import events_of, every
+from tests.ledgers import events_of, every, wait_for_records
 
 Found = Callable[[Path], dict[str, Any]]
 REPOSITORY = Path(__file__).parents[2]
@@ -94,14 +93,6 @@ def namespace(tmp_path: Path) -> Iterator[Namespace]:
         shell.kill()
 
 
-def wait_for_records(process: "subprocess.Popen[str]", ledger: Path, records: int) -> None:
-    deadline = time.monotonic() + 60
-    while process.poll() is None and time.monotonic() < deadline:
-        if ledger.exists() and ledger.read_bytes().count(b"\n") >= records:
-            return
-        time.sleep(0.005)
-
-
 def run_of(root: Path) -> Path:
     return root / "phase1/run"
 
@@ -113,7 +104,7 @@ def test_a_disk_that_fills_up_in_mid_run_is_exit_8_and_the_same_command_finishes
     seen = run_of(namespace.seen(disk))
     command = (*PHASE1, "--set", "seconds=0.3", "--executor", "local", "--runs-dir", str(disk))
     process = namespace.orchestrator(*command)
-    wait_for_records(process, seen / LEDGER, 8)
+    wait_for_records(process, seen, 8)
     namespace.sh("head -c 13m /dev/zero > disk/filler 2>/dev/null; true")  # never more than that
     out, err = process.communicate(timeout=60)
 

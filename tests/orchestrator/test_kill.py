@@ -2,34 +2,24 @@
 
 import os
 import signal
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 import pytest
 
 from budgets.events import Settled
-from budgets.ledger.chain import LEDGER
 from orchestrator.execution.engine import Engine
 from orchestrator.records.recorded import Result
-from tests.ledgers import events_of, every
+from tests.conftest import Cli
+from tests.ledgers import events_of, every, wait_for_records
 
 Found = Callable[[Path], dict[str, Any]]
 SPHERE = ("--objective", "sphere", "--set", "noise=0.01", "--set", "seconds=0.1")
 SHAPE = ("--set", "n_layer=1", "--set", "n_embd=16", "--set", "sequence_len=64")
 TINY = ("--objective", "nanochat", *SHAPE, "--set", "target_flops=3e8", "--set", "val_windows=8")
-
-
-class Cli(Protocol):
-    cwd: Path
-    variables: dict[str, str]
-
-    def start(self, *arguments: str) -> "subprocess.Popen[str]": ...
-
-    def run(self, *arguments: str) -> "subprocess.CompletedProcess[str]": ...
 
 
 Whole = Callable[[tuple[str, ...]], Path]
@@ -38,16 +28,6 @@ Whole = Callable[[tuple[str, ...]], Path]
 def phase1(objective: tuple[str, ...], executor: str, root: str) -> tuple[str, ...]:
     options = ("--tier", "min", "--workers", "2", "--executor", executor, "--runs-dir", root)
     return ("phase1", *options, *objective, "--run-id", "run", "--assume-eval-seconds", "5")
-
-
-def wait_for_records(process: "subprocess.Popen[str]", ledger: Path, records: int) -> None:
-    """Return once the ledger holds so many records, or the process has ended."""
-    deadline = time.monotonic() + 120
-    while process.poll() is None and time.monotonic() < deadline:
-        if ledger.exists() and ledger.read_bytes().count(b"\n") >= records:
-            return
-        time.sleep(0.005)
-    assert process.poll() is not None, f"{records} records never came"
 
 
 def alive_below(directory: Path) -> list[int]:
@@ -72,11 +52,7 @@ def seconds_until_gone(directory: Path) -> float:
 
 
 def kill_at(cli: Cli, command: tuple[str, ...], run: Path, records: int) -> None:
-    process = cli.start(*command)
-    wait_for_records(process, run / LEDGER, records)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    assert process.returncode == -signal.SIGKILL, "the run was over before it was killed"
+    cli.kill_at(run, records, *command)
     assert seconds_until_gone(run) < 5
 
 
@@ -198,7 +174,7 @@ def test_the_first_interrupt_lets_running_evaluations_finish(cli: Cli, found: Fo
     run = cli.cwd / "stopped/phase1/run"
     command = phase1(SPHERE, "local", "stopped")
     process = cli.start(*command)
-    wait_for_records(process, run / LEDGER, 8)
+    wait_for_records(process, run, 8)
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=30)
 
@@ -214,7 +190,7 @@ def test_the_second_interrupt_kills_them_and_charges_what_they_used(cli: Cli, fo
     run = cli.cwd / "stopped/phase1/run"
     slow = ("--objective", "sphere", "--set", "seconds=60")
     process = cli.start(*phase1(slow, "local", "stopped"))
-    wait_for_records(process, run / LEDGER, 5)
+    wait_for_records(process, run, 5)
     process.send_signal(signal.SIGTERM)
     assert process.stderr is not None
     assert any("interrupt again" in line for line in process.stderr)
@@ -234,7 +210,7 @@ def test_a_drain_that_takes_too_long_is_ended_by_its_limit(cli: Cli, found: Foun
     slow = ("--objective", "sphere", "--set", "seconds=60")
     command = (*phase1(slow, "local", "drained"), "--drain-seconds", "1")
     process = cli.start(*command)
-    wait_for_records(process, run / LEDGER, 5)
+    wait_for_records(process, run, 5)
     began = time.monotonic()
     process.send_signal(signal.SIGTERM)
     output, _ = process.communicate(timeout=30)
@@ -249,7 +225,7 @@ def test_a_drain_that_takes_too_long_is_ended_by_its_limit(cli: Cli, found: Foun
     assert seconds_until_gone(run) < 5
 
     resumed = cli.start(*command)
-    wait_for_records(resumed, run / LEDGER, 10)
+    wait_for_records(resumed, run, 10)
     resumed.send_signal(signal.SIGTERM)
     resumed.communicate(timeout=30)
     assert found(run)["evaluations"] == (0, 0)
@@ -281,7 +257,7 @@ def test_status_sees_a_run_it_does_not_own(cli: Cli) -> None:
     run = cli.cwd / "watched/phase1/run"
     slow = ("--objective", "sphere", "--set", "seconds=60")
     process = cli.start(*phase1(slow, "local", "watched"))
-    wait_for_records(process, run / LEDGER, 5)
+    wait_for_records(process, run, 5)
 
     running = orjson.loads(cli.run("status", str(run), "--json").stdout)
     os.kill(process.pid, signal.SIGKILL)
