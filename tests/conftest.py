@@ -55,20 +55,13 @@ def pytest_configure() -> None:
             os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 
-RAYS = frozenset(
-    {
-        *("test_ray_executor.py", "test_ray_faults.py", "test_slot_actor.py", "test_two_nodes.py"),
-        *("test_kill.py", "test_cli.py", "test_tutorial.py", "test_sockets.py", "test_init.py"),
-    }
-)
-"""Files whose tests start a Ray of their own."""
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """In several processes a file stays in one, and all Rays too: two may take the same port."""
+    """In several processes a file stays in one. What starts a Ray is marked as one group: two Rays
+    may take the same port.
+    """
     for item in items:
-        group = "ray" if item.path.name in RAYS else str(item.path)
-        item.add_marker(pytest.mark.xdist_group(group))
+        if not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(str(item.path)))
 
 
 @dataclass

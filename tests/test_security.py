@@ -523,6 +523,7 @@ def test_four_variables_are_set_for_an_evaluation_and_no_more(tmp_path: Path) ->
     assert launch.arguments == [str(tmp_path / "attempt/config.json"), "cpu", "2"]
 
 
+@pytest.mark.xdist_group("ray")
 @pytest.mark.slow
 def test_no_secret_of_the_environment_reaches_rays_logs(cli: Any) -> None:
     short = Path(tempfile.mkdtemp(prefix="s", dir="/tmp"))  # sockets need short paths

@@ -73,6 +73,7 @@ def test_every_command_of_the_tutorial_shows_what_it_says(tmp_path: Path) -> Non
     follow(quick(TUTORIAL.read_text(encoding="utf-8")), tmp_path, seconds=120)
 
 
+@pytest.mark.xdist_group("ray")
 @pytest.mark.slow  # the same, word by word, in some 20 minutes of two cores
 @pytest.mark.timeout(7200)
 def test_the_tutorial_itself_shows_what_it_says(tmp_path: Path) -> None:

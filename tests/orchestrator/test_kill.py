@@ -16,6 +16,7 @@ from orchestrator.records.recorded import Result
 from tests.conftest import Cli
 from tests.ledgers import events_of, every, wait_for_records
 
+pytestmark = pytest.mark.xdist_group("ray")
 Found = Callable[[Path], dict[str, Any]]
 SPHERE = ("--objective", "sphere", "--set", "noise=0.01", "--set", "seconds=0.1")
 SHAPE = ("--set", "n_layer=1", "--set", "n_embd=16", "--set", "sequence_len=64")

@@ -22,6 +22,7 @@ from orchestrator.execution.launch import Program
 from orchestrator.execution.ray_executor import RayExecutor, cluster_offer, connected
 from orchestrator.execution.server import EngineError
 
+pytestmark = pytest.mark.xdist_group("ray")
 Make = Callable[..., Attempt]
 ONE = Slots(1, "cpu", "some processor", 1)
 

@@ -23,6 +23,7 @@ from orchestrator.execution.ray_access import ASK_SECONDS, prepare_to_join, set_
 from orchestrator.execution.ray_executor import RayExecutor
 from orchestrator.execution.server import EngineError
 
+pytestmark = pytest.mark.xdist_group("ray")
 Make = Callable[..., Attempt]
 HERE = Path(__file__).parent
 ONE, TWO = Slots(1, "cpu", "", 1), Slots(2, "cpu", "", 1)

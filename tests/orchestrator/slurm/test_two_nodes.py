@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tests.conftest import Command
     from tests.orchestrator.slurm.conftest import Cluster
 
+pytestmark = pytest.mark.xdist_group("ray")
 REPOSITORY = Path(__file__).parents[3]
 NODES = Path(__file__).parent / "two_nodes"
 
