@@ -11,7 +11,6 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,7 @@ from budgets.report.markdown import to_markdown
 from budgets.report.model import budget_report
 from budgets.terms import Limits
 from objectives import registry, secrets
-from objectives.api import Objective, ObjectiveSpec
+from objectives.api import ObjectiveSpec
 from objectives.space import Knob
 from orchestrator.execution import attempts, processes
 from orchestrator.execution.engine import Engine
@@ -41,6 +40,7 @@ from orchestrator.records.recorded import Result, load_state
 from orchestrator.running import artifacts
 from orchestrator.running.session import system_clock
 from orchestrator.running.settle import attempt_id
+from orchestrator.simulation.session import SimulatedEngine
 from orchestrator.verification.verify import verify
 from orchestrator.watch.live import Live
 
@@ -231,18 +231,12 @@ class Complaining(InlineExecutor):
         return outcome.model_copy(update={**said, "device": HOSTILE[4], "measurement": None})
 
 
-@dataclass(frozen=True)
-class ComplainingEngine(Engine):
-    def executor(self, slots: Slots, objective: Objective, name: str) -> InlineExecutor:
-        return Complaining(slots)
-
-
 @pytest.fixture(scope="module")
 def complaining(tmp_path_factory: pytest.TempPathFactory, run_search: RunSearch) -> Path:
     """A run whose evaluations failed with every hostile text, its owner overriding the rule."""
     Complaining.told = 0
     root = tmp_path_factory.mktemp("complaining") / "artifacts/cmaes"
-    engine = ComplainingEngine(kind="inline", workers=1)
+    engine = SimulatedEngine("inline", workers=1, make=Complaining)
     search = {"engine": engine, "assumed_seconds": 1.0, "tier": "target"}
     result = run_search(root, **search)
     for time in range(5):

@@ -18,13 +18,14 @@ from budgets.events import (
     Status,
 )
 from budgets.terms import PanelName
-from orchestrator.execution.engine import Engine
-from orchestrator.execution.evaluate import Attempt, Outcome, Slots
+from orchestrator.execution.evaluate import Attempt, Outcome
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.recorded import Result
 from orchestrator.running import artifacts
+from orchestrator.simulation.session import SimulatedEngine
 from orchestrator.verification.verify import verify
+from tests.executors import giving_up, is_first
 from tests.ledgers import cut, events_of, state_of
 
 Found = Callable[[Path], dict[str, Any]]
@@ -194,44 +195,16 @@ def test_an_attempt_of_a_panel_that_a_lost_record_reserved_is_adopted_beside_one
     assert all(result.recovered for result in reference.results())
 
 
-class Deaf(InlineExecutor):
-    """Gives first attempts at the panels' first arms up, and hears of them two outcomes later."""
-
-    def __init__(self, slots: Slots) -> None:
-        super().__init__(slots)
-        self.attempts: dict[str, Attempt] = {}
-        self.coming: list[Outcome] = []
-
-    def submit(self, attempt: Attempt) -> None:
-        self.attempts[attempt.attempt_id] = attempt
-        super().submit(attempt)
-
-    def wait(self, timeout_seconds: float) -> list[Outcome]:
-        heard = [self._given_up(outcome) for outcome in super().wait(timeout_seconds)]
-        if len(self.coming) > 2 or (self.coming and not heard):
-            heard.append(self.coming.pop(0))
-            heard.append(heard[-1])  # twice
-        return heard
-
-    def _given_up(self, outcome: Outcome) -> Outcome:
-        directory = self.attempts[outcome.attempt_id].directory
-        is_first = directory.parent.name == "cand_0000" and "." not in directory.name
-        if directory.parent.parent.name.startswith("gen_") or not is_first:
-            return outcome
-        self.coming.append(outcome.model_copy(update={"seconds": outcome.seconds + 100.0}))
-        return Outcome(
-            attempt_id=outcome.attempt_id, status=Status.LOST, cause="no sign of life", seconds=7.0
-        )
+def is_given_up(attempt: Attempt) -> bool:
+    """The first attempts at the panels' first arms."""
+    arm = attempt.directory.parent
+    return is_first(attempt) and arm.name == "cand_0000" and arm.parent.name[:4] != "gen_"
 
 
 def test_a_panels_outcome_that_comes_after_its_attempt_was_given_up_is_charged_and_believed_by_none(
     place: Path, finished: Path, search: Search, found: Found
 ) -> None:
-    class Deafened(Engine):
-        def executor(self, slots: Slots, objective: Any, name: str) -> Deaf:
-            return Deaf(slots)
-
-    result = search(place, engine=Deafened(kind="inline", workers=2))
+    result = search(place, engine=giving_up(is_given_up, 2))
 
     late = [e for e in events_of(result.directory) if isinstance(e, Late)]
     assert {e.panel for e in late} >= {"reference", "finalists", "winner"}
@@ -270,11 +243,8 @@ class Dawdling(InlineExecutor):
 def test_the_winner_is_not_asked_for_before_the_reference_is_closed_too(
     place: Path, finished: Path, search: Search, found: Found
 ) -> None:
-    class Slowed(Engine):
-        def executor(self, slots: Slots, objective: Any, name: str) -> Dawdling:
-            return Dawdling(slots)
-
-    run = search(place, engine=Slowed(kind="inline", workers=2)).directory
+    engine = SimulatedEngine("inline", workers=2, make=Dawdling)
+    run = search(place, engine=engine).directory
     number = max(
         n for n, e in enumerate(events_of(run)) if isinstance(e, Settled) and e.panel == "finalists"
     )

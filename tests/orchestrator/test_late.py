@@ -1,7 +1,6 @@
 """Outcomes heard twice, too late, or only after the orchestrator had died."""
 
 import shutil
-from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,12 +10,12 @@ import pytest
 from budgets.events import Late, Reserved, Settled, Status
 from budgets.ledger.chain import LEDGER
 from orchestrator.execution.attempts import write_summary
-from orchestrator.execution.engine import Engine
-from orchestrator.execution.evaluate import Attempt, Outcome, Slots
-from orchestrator.execution.inline import InlineExecutor
+from orchestrator.execution.evaluate import Attempt, Executor, Outcome, Slots
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.recorded import Result
+from orchestrator.simulation.session import SimulatedEngine
 from orchestrator.verification.verify import verify
+from tests.executors import End, Ending, giving_up, is_first
 from tests.ledgers import events_of, state_of
 
 RunSearch = Callable[..., Result]
@@ -33,11 +32,11 @@ def late(run: Path) -> list[Late]:
     return [e for e in events_of(run) if isinstance(e, Late)]
 
 
-class Echo(InlineExecutor):
+class Echo(Ending):
     """Says every outcome twice, and once more later."""
 
-    def __init__(self, slots: Slots) -> None:
-        super().__init__(slots)
+    def __init__(self, slots: Slots, end: End = lambda attempt: None) -> None:
+        super().__init__(slots, end, on_disk=False)
         self.said: list[Outcome] = []
 
     def wait(self, timeout_seconds: float) -> list[Outcome]:
@@ -47,52 +46,18 @@ class Echo(InlineExecutor):
         return [*heard, *heard, *again]
 
 
-class EchoOfLosses(Echo):
+def echo_of_losses(slots: Slots) -> Echo:
     """Loses first attempts at candidate 2, and says that as often as everything else."""
 
-    def _evaluate(self, attempt: Attempt) -> Outcome:
-        outcome = super()._evaluate(attempt)
-        if attempt.directory.parent.name != "cand_0002" or "." in attempt.directory.name:
-            return outcome
-        lost = {"status": Status.LOST, "cause": "its node died", "measurement": None}
-        return outcome.model_copy(update=lost)
+    def end(attempt: Attempt) -> tuple[Status, str] | None:
+        loses = is_first(attempt) and attempt.directory.parent.name == "cand_0002"
+        return (Status.LOST, "its node died") if loses else None
+
+    return Echo(slots, end)
 
 
-class Slow(InlineExecutor):
-    """Gives first attempts at candidates 1 and 5 up, and hears of them two outcomes later."""
-
-    def __init__(self, slots: Slots) -> None:
-        super().__init__(slots)
-        self.attempts: dict[str, Attempt] = {}
-        self.coming: deque[Outcome] = deque()
-
-    def submit(self, attempt: Attempt) -> None:
-        self.attempts[attempt.attempt_id] = attempt
-        super().submit(attempt)
-
-    def wait(self, timeout_seconds: float) -> list[Outcome]:
-        heard = [self._given_up(outcome) for outcome in super().wait(timeout_seconds)]
-        if len(self.coming) > 2 or (self.coming and not heard):
-            heard.append(self.coming.popleft())
-            heard.append(heard[-1])  # twice
-        return heard
-
-    def _given_up(self, outcome: Outcome) -> Outcome:
-        place = self.attempts[outcome.attempt_id].directory
-        if place.parent.name not in ("cand_0001", "cand_0005") or "." in place.name:
-            return outcome
-        self.coming.append(outcome.model_copy(update={"seconds": outcome.seconds + 100.0}))
-        return Outcome(
-            attempt_id=outcome.attempt_id, status=Status.LOST, cause="no sign of life", seconds=7.0
-        )
-
-
-def engine_of(kind: type[InlineExecutor]) -> Engine:
-    class Custom(Engine):
-        def executor(self, slots: Slots, objective: Any, name: str) -> InlineExecutor:
-            return kind(slots)
-
-    return Custom(kind="inline", workers=1)
+def is_given_up(attempt: Attempt) -> bool:
+    return is_first(attempt) and attempt.directory.parent.name in ("cand_0001", "cand_0005")
 
 
 def test_an_outcome_heard_again_is_heard_once(
@@ -100,7 +65,9 @@ def test_an_outcome_heard_again_is_heard_once(
 ) -> None:
     whole = found(run)
     shutil.rmtree(run)
-    result = run_search(run.parent.parent, **NOISY, engine=engine_of(Echo))
+    result = run_search(
+        run.parent.parent, **NOISY, engine=SimulatedEngine("inline", workers=1, make=Echo)
+    )
     assert result.ruling.decision == "done"
     assert found(run) == whole
     assert result.state.records == 39
@@ -110,7 +77,8 @@ def test_an_outcome_heard_again_is_heard_once(
 def test_a_loss_heard_again_is_heard_once(run: Path, run_search: RunSearch, found: Found) -> None:
     whole = found(run)
     shutil.rmtree(run)
-    result = run_search(run.parent.parent, **NOISY, engine=engine_of(EchoOfLosses))
+    engine = SimulatedEngine("inline", workers=1, make=echo_of_losses)
+    result = run_search(run.parent.parent, **NOISY, engine=engine)
     assert found(run) == whole
     assert sum(end.status is Status.LOST for end in result.state.ends()) == 2
     assert late(run) == []
@@ -121,7 +89,7 @@ def test_an_outcome_of_an_attempt_given_up_is_charged_and_told_to_nobody(
 ) -> None:
     whole = found(run)
     shutil.rmtree(run)
-    result = run_search(run.parent.parent, **NOISY, engine=engine_of(Slow))
+    result = run_search(run.parent.parent, **NOISY, engine=giving_up(is_given_up, 1))
 
     came = late(run)
     assert came
@@ -144,12 +112,11 @@ def lost_on_resume(run: Path, root: Path, run_search: RunSearch, cut: Cut) -> Re
     assert isinstance(reserved, Reserved)
     shutil.move(run / "eval" / attempt_place(reserved), run.parent / "kept")
 
-    class Dies(Engine):
-        def executor(self, slots: Slots, objective: Any, name: str) -> InlineExecutor:
-            raise KeyboardInterrupt
+    def die(slots: Slots) -> Executor:
+        raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_search(root, **NOISY, engine=Dies(kind="inline", workers=1))
+        run_search(root, **NOISY, engine=SimulatedEngine("inline", workers=1, make=die))
     last = events_of(run)[-1]
     assert isinstance(last, Settled)
     assert last.status is Status.LOST

@@ -13,8 +13,7 @@ from budgets.ledger.chain import LEDGER
 from budgets.ledger.writer import Ledger
 from budgets.report.model import budget_report
 from orchestrator.execution.engine import Engine
-from orchestrator.execution.evaluate import Attempt, Outcome, Slots
-from orchestrator.execution.inline import InlineExecutor
+from orchestrator.execution.evaluate import Attempt
 from orchestrator.execution.processes import this_owner
 from orchestrator.execution.server import EngineError
 from orchestrator.records.attempts import attempt_place
@@ -22,6 +21,7 @@ from orchestrator.records.recorded import Result
 from orchestrator.running import artifacts
 from orchestrator.running.run import PlanChangedError, Run, open_run
 from orchestrator.running.session import system_clock
+from tests.executors import Which, ending, is_first
 from tests.ledgers import cut, events_of, state_of
 
 RunSearch = Callable[..., Result]
@@ -183,37 +183,16 @@ def test_an_event_that_cannot_follow_is_not_written(finished: Path, tmp_path: Pa
     assert (directory / LEDGER).read_bytes() == before
 
 
-class Flaky(InlineExecutor):
-    """Loses the first attempt at some candidates, as a dying node would."""
-
-    def __init__(self, lose: Callable[[Attempt], bool]) -> None:
-        super().__init__(Slots(1, "cpu", "a node that dies", 1))
-        self._lose = lose
-
-    def wait(self, timeout_seconds: float) -> list[Outcome]:
-        return [
-            outcome.model_copy(update={"status": Status.LOST, "measurement": None})
-            if self._lose(self.last)
-            else outcome
-            for outcome in super().wait(timeout_seconds)
-        ]
-
-    def submit(self, attempt: Attempt) -> None:
-        self.last = attempt
-        super().submit(attempt)
-
-
-class FlakyEngine(Engine):
-    """An engine whose executor is `Flaky`."""
-
-    def executor(self, slots: Slots, objective: Any, name: str) -> Flaky:
-        return Flaky(lambda attempt: attempt.seed % 2 == 0 and "." not in attempt.directory.name)
+def losing(which: Which) -> Engine:
+    """Loses such attempts, as a dying node would."""
+    lost = (Status.LOST, "its node died")
+    return ending(lambda attempt: lost if which(attempt) else None, on_disk=False)
 
 
 def test_attempts_lost_to_the_infrastructure_are_tried_again_and_change_nothing(
     finished: Path, tmp_path: Path, run_search: RunSearch, found: Found
 ) -> None:
-    engine = FlakyEngine(kind="inline", workers=1)
+    engine = losing(lambda attempt: attempt.seed % 2 == 0 and is_first(attempt))
     state = run_search(tmp_path, **NOISY, engine=engine).state
 
     lost = [
@@ -233,11 +212,8 @@ def test_attempts_lost_to_the_infrastructure_are_tried_again_and_change_nothing(
 def test_an_evaluation_lost_three_times_pauses_and_a_resume_tries_again(
     tmp_path: Path, run_search: RunSearch
 ) -> None:
-    class Hopeless(FlakyEngine):
-        def executor(self, slots: Slots, objective: Any, name: str) -> Flaky:
-            return Flaky(lambda attempt: "cand_0003" in str(attempt.directory))
-
-    paused = run_search(tmp_path, engine=Hopeless(kind="inline", workers=1), population=8)
+    hopeless = losing(lambda attempt: "cand_0003" in str(attempt.directory))
+    paused = run_search(tmp_path, engine=hopeless, population=8)
     resumed = run_search(tmp_path, population=8)
 
     assert paused.ruling.decision == "pause"
@@ -383,15 +359,11 @@ def test_a_cap_smaller_than_one_reservation_launches_nothing(
 def test_the_engine_failing_loses_nothing(
     finished: Path, tmp_path: Path, run_search: RunSearch, found: Found
 ) -> None:
-    class Broken(Engine):
-        def executor(self, slots: Slots, objective: Any, name: str) -> Flaky:
-            def fail(attempt: Attempt) -> bool:
-                raise EngineError("the cluster is gone")
-
-            return Flaky(fail)
+    def fail(attempt: Attempt) -> bool:
+        raise EngineError("the cluster is gone")
 
     with pytest.raises(EngineError):
-        run_search(tmp_path, **NOISY, engine=Broken(kind="inline", workers=1))
+        run_search(tmp_path, **NOISY, engine=losing(fail))
     run_search(tmp_path, **NOISY)
 
     assert (

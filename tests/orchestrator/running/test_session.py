@@ -6,7 +6,7 @@ import shutil
 import stat
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Self
@@ -23,10 +23,10 @@ from budgets.report.model import budget_report
 from budgets.state import RunState
 from budgets.terms import Window
 from objectives import registry
-from objectives.api import Objective, ObjectiveSpec
+from objectives.api import ObjectiveSpec
 from orchestrator.cli import conducting, terminal
 from orchestrator.execution.engine import Engine
-from orchestrator.execution.evaluate import Outcome, Slots
+from orchestrator.execution.evaluate import Attempt, Outcome, Slots
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.planning.request import Confirm, Request
 from orchestrator.records.recorded import Result
@@ -34,7 +34,9 @@ from orchestrator.running.amend import Amendment, amend
 from orchestrator.running.run import PlanChangedError
 from orchestrator.running.searching import Searching
 from orchestrator.running.session import Session, system_clock
+from orchestrator.simulation.session import SimulatedEngine
 from orchestrator.verification.verify import verify
+from tests.executors import ending
 from tests.ledgers import every, state_of
 from tests.orchestrator.conftest import NobodyStops
 
@@ -234,20 +236,15 @@ def test_what_fails_for_want_of_room_is_nobodys_fault_and_owed_again(
     whole, tight = found(run), Tight()
     shutil.rmtree(run)
 
-    class NoRoom(InlineExecutor):
-        def wait(self, timeout_seconds: float) -> list[Outcome]:
-            heard = super().wait(timeout_seconds)
-            if len(state_of(run).accounts.holds) and state_of(run).accounts.evaluations == 3:
-                tight.full = True
-                failed = {"status": Status.ERROR, "cause": "No space left", "measurement": None}
-                heard = [outcome.model_copy(update=failed) for outcome in heard]
-            return heard
+    def no_room(attempt: Attempt) -> tuple[Status, str] | None:
+        accounts = state_of(run).accounts
+        if not accounts.holds or accounts.evaluations != 3:
+            return None
+        tight.full = True
+        return Status.ERROR, "No space left"
 
-    class Full(Engine):
-        def executor(self, slots: Slots, objective: Any, name: str) -> InlineExecutor:
-            return NoRoom(slots)
-
-    paused = run_search(root, **NOISY, storage=tight, engine=Full("inline", workers=1))
+    engine = ending(no_room, on_disk=False)
+    paused = run_search(root, **NOISY, storage=tight, engine=engine)
     assert [t.rule for t in paused.ruling.triggers] == ["storage"]
     (tries,) = (
         ts
@@ -467,6 +464,7 @@ class Talks(InlineExecutor):
     def __init__(self, slots: Slots, noted: list[str]) -> None:
         super().__init__(slots)
         self._noted, self._heard = noted, 0
+        noted.append(f"{slots.threads} threads")
 
     def __enter__(self) -> Self:
         self._noted.append("starts")
@@ -484,17 +482,6 @@ class Talks(InlineExecutor):
         return super().wait(timeout_seconds)
 
 
-@dataclass(frozen=True)
-class TalksEngine(Engine):
-    """An engine whose executor is `Talks`; `noted` has the threads it was given too."""
-
-    noted: list[str] = field(default_factory=list)
-
-    def executor(self, slots: Slots, objective: Objective, name: str) -> Talks:
-        self.noted.append(f"{slots.threads} threads")
-        return Talks(slots, self.noted)
-
-
 def talking(root: Path, threads: int = 1, dies_after: int = 99) -> list[str]:
     """What is done and said in the session of a search, of which nobody hears more than that."""
     noted: list[str] = []
@@ -505,7 +492,10 @@ def talking(root: Path, threads: int = 1, dies_after: int = 99) -> list[str]:
         if state.accounts.evaluations == dies_after:
             raise KilledError
 
-    engine = TalksEngine("inline", workers=1, threads=threads, noted=noted)
+    def make(slots: Slots) -> Talks:
+        return Talks(slots, noted)
+
+    engine = SimulatedEngine("inline", workers=1, threads=threads, make=make)
     session = Session(root, engine, watch, noted.append, stop=Listens(noted))
     objective = registry.load(ObjectiveSpec(name="sphere"))
     with suppress(KilledError), session:

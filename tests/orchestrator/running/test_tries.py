@@ -12,12 +12,11 @@ from budgets.events import Event, Reserved, Settled, Status
 from budgets.state import RunState, Try
 from objectives import registry
 from objectives.api import Objective, Variant
-from orchestrator.execution.attempts import CONFIG, SUMMARY, write_model
+from orchestrator.execution.attempts import CONFIG
 from orchestrator.execution.attempts import read as read_file
 from orchestrator.execution.engine import Engine
-from orchestrator.execution.evaluate import Attempt, Outcome, Slots
+from orchestrator.execution.evaluate import Attempt, Slots
 from orchestrator.execution.executors import LocalExecutor
-from orchestrator.execution.inline import InlineExecutor
 from orchestrator.execution.launch import Program
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.recorded import Result
@@ -25,6 +24,7 @@ from orchestrator.running.settle import attempt_id
 from orchestrator.running.tries import Form, avoided, before, form, times_lighter
 from orchestrator.simulation.session import SimulatedEngine
 from orchestrator.verification.verify import verify
+from tests.executors import ending
 from tests.ledgers import cut, events_of, every, state_of
 
 RunSearch = Callable[..., Result]
@@ -43,36 +43,14 @@ HURT = "gen_0000/cand_0003"
 QUICK: dict[str, Any] = {"assumed_seconds": 1.0, "population": 8}
 
 
-class Scripted(InlineExecutor):
+def scripted(ends: Ends) -> Engine:
     """Ends the tries at candidate 3 of generation 0 as it is told, and all others well."""
 
-    def __init__(self, ends: Ends) -> None:
-        super().__init__(Slots(1, "cpu", "scripted", 1))
-        self._ends = ends
-
-    def _evaluate(self, attempt: Attempt) -> Outcome:
-        outcome = super()._evaluate(attempt)
+    def end(attempt: Attempt) -> tuple[Status, str] | None:
         number = int(attempt.directory.name.partition(".")[2] or 1) - 1
-        if HURT in str(attempt.directory) and number < len(self._ends):
-            status, cause = self._ends[number]
-            said = {"status": status, "cause": cause, "measurement": None}
-            outcome = outcome.model_copy(update=said)
-            write_model(attempt.directory / SUMMARY, outcome)
-        return outcome
+        return ends[number] if HURT in str(attempt.directory) and number < len(ends) else None
 
-
-@dataclass(frozen=True)
-class ScriptedEngine(Engine):
-    """An engine whose executor is `Scripted`."""
-
-    ends: Ends = ()
-
-    def executor(self, slots: Slots, objective: Any, name: str) -> Scripted:
-        return Scripted(self.ends)
-
-
-def scripted(ends: Ends) -> ScriptedEngine:
-    return ScriptedEngine(kind="inline", workers=1, ends=ends)
+    return ending(end, on_disk=True)
 
 
 def tries_of(state: RunState, candidate: int = 3) -> tuple[Try, ...]:

@@ -23,12 +23,11 @@ from budgets.rules.triggers import judge
 from budgets.state import RunState
 from budgets.terms import Window
 from objectives import registry
-from objectives.api import Objective, ObjectiveSpec
+from objectives.api import ObjectiveSpec
 from orchestrator.capacity.pace import Freely
 from orchestrator.checks.space import CheckRequest
-from orchestrator.execution.attempts import write_summary
 from orchestrator.execution.engine import Engine
-from orchestrator.execution.evaluate import Attempt, Outcome, Slots
+from orchestrator.execution.evaluate import Attempt
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.planning.request import Request
 from orchestrator.records.recorded import Result
@@ -38,8 +37,9 @@ from orchestrator.running.run import Run
 from orchestrator.running.searching import Searching
 from orchestrator.running.session import Session, system_clock
 from orchestrator.simulation.clock import SimulatedClock
-from orchestrator.simulation.session import Person
+from orchestrator.simulation.session import Person, SimulatedEngine
 from orchestrator.verification.verify import verify
+from tests.executors import ending
 from tests.ledgers import cut, events_of, every
 from tests.orchestrator.conftest import CONFIRMED
 
@@ -188,28 +188,15 @@ def test_the_rule_that_a_decision_names_is_on_record_once_though_its_process_die
     assert len(every(Fired, run)) == 1
 
 
-class FailsTwice(InlineExecutor):
+def fails_twice(attempt: Attempt) -> tuple[Status, str] | None:
     """Fails candidates 3 and 7 of generation 0: one more than a generation may."""
-
-    def _evaluate(self, attempt: Attempt) -> Outcome:
-        outcome = super()._evaluate(attempt)
-        candidate = attempt.directory.parent
-        if candidate.parent.name != "gen_0000" or candidate.name[-1] not in "37":
-            return outcome
-        failed = {"status": Status.ERROR, "cause": "ValueError: no", "measurement": None}
-        return write_summary(attempt.directory, outcome.model_copy(update=failed))
-
-
-@dataclass(frozen=True)
-class FailsTwiceEngine(Engine):
-    """An engine whose executor is `FailsTwice`."""
-
-    def executor(self, slots: Slots, objective: Objective, name: str) -> FailsTwice:
-        return FailsTwice(slots)
+    candidate = attempt.directory.parent
+    fails = candidate.parent.name == "gen_0000" and candidate.name[-1] in "37"
+    return (Status.ERROR, "ValueError: no") if fails else None
 
 
 def test_a_generation_that_a_result_taken_up_has_paused_is_not_told(tmp_path: Path) -> None:
-    engine = FailsTwiceEngine("inline", workers=1)
+    engine = ending(fails_twice, on_disk=True)
     run = search(tmp_path, engine).directory
     last = max(n for n, event in enumerate(events_of(run)) if isinstance(event, Reserved))
     cut(run, last)  # its reservation is lost, its result is not
@@ -288,16 +275,8 @@ class GivesUp(InlineExecutor):
         return super().wait(timeout_seconds)
 
 
-@dataclass(frozen=True)
-class GivesUpEngine(Engine):
-    """An engine whose executor is `GivesUp`."""
-
-    def executor(self, slots: Slots, objective: Objective, name: str) -> GivesUp:
-        return GivesUp(slots)
-
-
 def test_a_device_given_up_is_on_record_once(tmp_path: Path) -> None:
-    result = search(tmp_path, GivesUpEngine(kind="inline", workers=2))
+    result = search(tmp_path, SimulatedEngine("inline", workers=2, make=GivesUp))
 
     given_up = every(Withdrawn, result.directory)
     assert given_up == [Withdrawn(device="gpu 1", why="it is used")]

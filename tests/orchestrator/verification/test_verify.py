@@ -2,7 +2,6 @@
 
 import shutil
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +11,11 @@ import pytest
 from budgets.events import Status
 from budgets.ledger.chain import LEDGER, read
 from budgets.ledger.head import HEAD
-from objectives.api import Objective
-from orchestrator.execution.attempts import write_summary
-from orchestrator.execution.engine import Engine
-from orchestrator.execution.evaluate import Attempt, Outcome, Slots
-from orchestrator.execution.inline import InlineExecutor
+from orchestrator.execution.evaluate import Attempt
 from orchestrator.records.recorded import Result
 from orchestrator.verification import panels as verify_panels
 from orchestrator.verification.verify import verify
+from tests.executors import ending, is_first
 
 RunSearch = Callable[..., Result]
 Lines = list[dict[str, Any]]
@@ -260,29 +256,16 @@ def test_what_a_model_is_said_to_have_advised_is_made_again(
     assert "diverges at generation 1" in divergence
 
 
-class Loses(InlineExecutor):
+def loses(attempt: Attempt) -> tuple[Status, str] | None:
     """Its first attempt ends as its supervisor says: lost."""
-
-    def _evaluate(self, attempt: Attempt) -> Outcome:
-        outcome = super()._evaluate(attempt)
-        if attempt.directory.parent.name != "cand_0000" or "." in attempt.directory.name:
-            return outcome
-        lost = {"status": Status.LOST, "cause": "its node died", "measurement": None}
-        return write_summary(attempt.directory, outcome.model_copy(update=lost))
-
-
-@dataclass(frozen=True)
-class LosesEngine(Engine):
-    """An engine whose executor is `Loses`."""
-
-    def executor(self, slots: Slots, objective: Objective, name: str) -> Loses:
-        return Loses(slots)
+    is_lost = is_first(attempt) and attempt.directory.parent.name == "cand_0000"
+    return (Status.LOST, "its node died") if is_lost else None
 
 
 def test_a_loss_that_its_own_file_tells_otherwise_is_found(
     tmp_path: Path, run_search: RunSearch
 ) -> None:
-    engine = LosesEngine(kind="inline", workers=1)
+    engine = ending(loses, on_disk=True)
     run = run_search(tmp_path, engine=engine, assumed_seconds=1.0).directory
     assert verify(run).divergence is None
     lines = lines_of(run)

@@ -2,7 +2,6 @@
 
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,14 +18,14 @@ from objectives import registry
 from objectives.analytic import AnalyticObjective
 from objectives.api import Measurement, ObjectiveSpec
 from orchestrator.execution.attempts import locked, write_summary
-from orchestrator.execution.engine import Engine
-from orchestrator.execution.evaluate import Attempt, Outcome, Slots
+from orchestrator.execution.evaluate import Attempt, Outcome
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.planning.request import Follows, Request
 from orchestrator.records.recorded import Result
 from orchestrator.running.run import PlanChangedError
 from orchestrator.running.session import system_clock
 from orchestrator.search import Search
+from orchestrator.simulation.session import SimulatedEngine
 from orchestrator.verification.verify import verify
 from orchestrator.warm.distribution import LEAST_STEP, MOST_STEP
 from orchestrator.warm.succession import predecessor
@@ -523,13 +522,7 @@ class Scoring(InlineExecutor):
             return write_summary(attempt.directory, outcome)
 
 
-@dataclass(frozen=True)
-class ScoringEngine(Engine):
-    def executor(self, slots: Slots, objective: Any, name: str) -> InlineExecutor:
-        return Scoring(slots)
-
-
-SCORING = ScoringEngine("inline", workers=1)
+SCORING = SimulatedEngine("inline", workers=1, make=Scoring)
 
 
 @pytest.fixture(scope="session")
