@@ -208,9 +208,12 @@ def _row(
 
 def telling(interactions: Sequence[Effect], most: int) -> list[Effect]:
     """At most so many, in their order: all that were found, and the least likely of the others."""
-    ranked = sorted(
-        interactions, key=lambda e: (not e.difference.is_found, e.difference.chance or 1.0)
-    )
+
+    def least_likely(effect: Effect) -> tuple[bool, float]:
+        own = effect.difference
+        return not own.is_found, 1.0 if own.chance is None else own.chance
+
+    ranked = sorted(interactions, key=least_likely)
     count = max(most, sum(e.difference.is_found for e in interactions))
     kept = {(e.factors, e.levels) for e in ranked[:count]}
     return [e for e in interactions if (e.factors, e.levels) in kept]

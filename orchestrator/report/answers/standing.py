@@ -9,11 +9,10 @@ from budgets.report.sentence import corrected, is_baseline_broken
 from budgets.rules.table import HOLDING_UP
 from budgets.rules.triggers import Trigger, ruling_of
 from budgets.verdict.luck import promise
-from budgets.words import about
+from budgets.words import about, sentence_case
 from orchestrator.report.answers.afterwards import After
 from orchestrator.report.answers.asked import BEGAN, Asked
 from orchestrator.report.answers.cost import cost
-from orchestrator.report.answers.words import sentence_case
 from orchestrator.report.model import Answer
 
 FOR_GOOD = ("too_few_healthy", "baseline_failed")
@@ -70,7 +69,8 @@ def _to_come(asked: Asked) -> str:
     if asked.last is None:
         return f"{said}."
     end = asked.last + timedelta(hours=left, seconds=30)  # to the nearest minute
-    return f"{said}: until about {end:%H:%M} UTC if it goes on like this."
+    when = f"{end:%H:%M}" if end.date() == asked.last.date() else f"{end:%Y-%m-%d %H:%M}"
+    return f"{said}: until about {when} UTC if it goes on like this."
 
 
 def _heard(asked: Asked) -> str:
