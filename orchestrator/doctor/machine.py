@@ -11,12 +11,13 @@ from os.path import isdir  # unlike Path.is_dir it never raises
 from pathlib import Path
 
 import psutil
+from packaging.requirements import Requirement
 
 from orchestrator.doctor.clock import Reading
 from orchestrator.doctor.devices import Graphics, Times
 from orchestrator.doctor.disk import Room
 from orchestrator.doctor.sockets import Listener
-from orchestrator.doctor.versions import Requirement, required
+from orchestrator.doctor.versions import required
 from orchestrator.execution.devices import visible_gpus
 from orchestrator.execution.occupancy import look_at_gpus
 from orchestrator.version import DISTRIBUTION
