@@ -17,7 +17,7 @@ from typing import NamedTuple
 import orjson
 from pydantic import ValidationError
 
-from budgets.events import SCHEMA, Event, Planned, fields, parse
+from budgets.events import SCHEMA, Event, Planned, fields
 from budgets.ledger.storage import read_plain, unused
 from budgets.ledger.upcast import upcast
 from budgets.plain import command, move_command
@@ -192,7 +192,7 @@ class Reader:
         try:
             if seq == 0 or data.startswith(b'{"kind":"opened"'):
                 self._schema = self._version(data)
-            event = parse(data) if self._schema == SCHEMA else upcast(data, self._schema)
+            event = upcast(data, self._schema)
         except ValidationError as error:
             first = error.errors()[0]
             if first["type"] == "union_tag_invalid":

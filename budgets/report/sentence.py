@@ -11,7 +11,8 @@ from budgets.plain import PROGRAM
 from budgets.proxy.report import proxy_report
 from budgets.proxy.text import proxy_sentence
 from budgets.report.liveness import liveness
-from budgets.rules.triggers import Ruling, Trigger
+from budgets.rules.table import Reading
+from budgets.rules.triggers import Ruling
 from budgets.state import RunState
 from budgets.verdict.findings import title
 from budgets.verdict.gains import incumbent_gain
@@ -110,7 +111,7 @@ def _way_to_more(state: RunState, ruling: Ruling) -> str:
 _FLAG = re.compile(r"\((--(?:max-[a-z-]+|window))\)")
 
 
-def more_of(state: RunState, trigger: Trigger) -> str:
+def more_of(state: RunState, trigger: Reading) -> str:
     """`--max-hours 0.0485`: the cap that was in the way, and the least that would do."""
     accounts, found = state.accounts, _FLAG.search(trigger.evidence)
     flag, caps = "--max-evals" if found is None else found[1], accounts.caps
@@ -122,6 +123,8 @@ def more_of(state: RunState, trigger: Trigger) -> str:
     }.get(flag, (None, 0.0))
     if cap is None:
         return f"{flag} MORE"
+    assert trigger.observed is not None, "a rule fires on what it observed"
+    assert trigger.limit is not None, "... beyond a limit"
     # what is free of a cap that is overdrawn is 0, not less
     return f"{flag} {rounded_up(max(cap - trigger.limit, used) + trigger.observed)}"
 

@@ -160,7 +160,7 @@ def _sockets(engine: Engine) -> tuple[Finding, ...]:
 
 def _isolation(tree: Ask) -> tuple[Finding, ...]:
     found = isolation.tree(tree, sys.platform)
-    return (isolation.level(found), *found, *isolation.kernel_fences(machine.fences()))
+    return (isolation.level(found), *found)
 
 
 def _clock(before: clock.Reading, after: clock.Reading, runs_: list[Path]) -> tuple[Finding, ...]:

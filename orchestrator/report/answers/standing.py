@@ -6,8 +6,8 @@ from datetime import timedelta
 from budgets.course import next_step
 from budgets.plain import command, one_line
 from budgets.report.sentence import corrected, is_baseline_broken
-from budgets.rules.table import HOLDING_UP
-from budgets.rules.triggers import Trigger, ruling_of
+from budgets.rules.table import HOLDING_UP, Reading
+from budgets.rules.triggers import ruling_of
 from budgets.verdict.luck import promise
 from budgets.words import about, sentence_case
 from orchestrator.report.answers.afterwards import After
@@ -148,7 +148,7 @@ def held_up(asked: Asked) -> Answer:
     )
 
 
-def _means(what: str, triggers: tuple[Trigger, ...], *, is_all: bool) -> str:
+def _means(what: str, triggers: tuple[Reading, ...], *, is_all: bool) -> str:
     """What that state is and what the rules look at; `is_all`: with the numbers that they saw."""
     said = f"{'; '.join([_MEANING[what], *_rules(triggers)])}."
     seen = "; ".join(trigger.evidence.partition(": ")[0] for trigger in triggers)
@@ -167,7 +167,7 @@ def _sure_of_what_is_held_up(asked: Asked) -> str:
     return NO_EVIDENCE.replace(" yet", "") if asked.searches else "Not at all: it is not over."
 
 
-def _rules(triggers: tuple[Trigger, ...]) -> Iterator[str]:
+def _rules(triggers: tuple[Reading, ...]) -> Iterator[str]:
     """What each rule looks at."""
     about_each = {rule.name: rule.about for rule in HOLDING_UP}
     for name in dict.fromkeys(trigger.rule for trigger in triggers):
@@ -182,7 +182,7 @@ _MEANING = {
 }
 
 
-def _way_on(asked: Asked, triggers: tuple[Trigger, ...]) -> After:
+def _way_on(asked: Asked, triggers: tuple[Reading, ...]) -> After:
     """What to do about it, and the commands."""
     budget = next((trigger for trigger in triggers if trigger.rule == "budget"), None)
     if budget is not None:
