@@ -129,7 +129,7 @@ def _versions(imports: Ask | None, gpus: int, conduct: Conduct) -> tuple[Finding
         versions.python(platform.python_version(), machine.python_bound(), checkout),
         *versions.packages(now or known or (), machine.installed),
         versions.metadata(known, now, checkout),
-        *versions.trackers(conduct.trackers, is_installed, checkout),
+        *versions.trackers(conduct.trackers, is_installed, checkout if now else ""),
         *slow,
     )
 

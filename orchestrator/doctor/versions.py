@@ -77,7 +77,8 @@ def _judged(wanted: Requirement, version: str, mend: str) -> Finding:
 def trackers(
     names: Sequence[str], is_installed: Callable[[str], bool], checkout: str
 ) -> tuple[Finding, ...]:
-    """Whether those that a run would tell are there."""
+    """Whether those that a run would tell are there. No `checkout`: it is installed from a wheel."""
+    project = checkout or "cmaes-orchestrator"
     return tuple(
         Finding(f"tracker {name}", "ok", "its library is installed")
         if is_installed(name)
@@ -85,7 +86,7 @@ def trackers(
             f"tracker {name}",
             "missing",
             "its library is not installed, and [track] names it",
-            pip(f'-e "{checkout}[{name}]"'),
+            pip(f'{"-e " if checkout else ""}"{project}[{name}]"'),
         )
         for name in names
     )

@@ -179,4 +179,6 @@ def test_a_tracker_that_a_run_would_tell_is_looked_for() -> None:
         ("tracker wandb", "ok"),
     ]
     assert found[0].mend.endswith('-m pip install -e "/here[tensorboard]"')
+    (elsewhere,) = trackers(["wandb"], {"mlflow"}.__contains__, "")
+    assert elsewhere.mend.endswith('-m pip install "cmaes-orchestrator[wandb]"')
     assert trackers([], {"wandb"}.__contains__, "/here") == ()
