@@ -77,7 +77,7 @@ def _judged(wanted: Requirement, version: str, mend: str) -> Finding:
 def trackers(
     names: Sequence[str], is_installed: Callable[[str], bool], checkout: str
 ) -> tuple[Finding, ...]:
-    """Whether those that a run would tell are there. No `checkout`: it is installed from a wheel."""
+    """Whether those that a run would tell are there. Without a `checkout` a wheel is installed."""
     project = checkout or "cmaes-orchestrator"
     return tuple(
         Finding(f"tracker {name}", "ok", "its library is installed")
