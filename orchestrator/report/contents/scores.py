@@ -6,7 +6,7 @@ from budgets.blocks import Column, Table, Text
 from budgets.plain import plain
 from budgets.proxy.text import proxy_blocks
 from budgets.report.markdown import luckiest
-from budgets.words import number
+from budgets.words import number, sentence_case
 from orchestrator.report.contents.blocks import Block, without_headings
 from orchestrator.report.contents.figures import Figures
 from orchestrator.report.model import GenerationView, Noise, Report
@@ -21,7 +21,7 @@ def scores(report: Report, figures: Figures) -> list[Block]:
 def _basis(report: Report) -> Iterator[Block]:
     what = report.identity.score
     measured = (
-        "Lower is better." if what == "score" else f"{plain(what).capitalize()}: lower is better."
+        "Lower is better." if what == "score" else f"{sentence_case(plain(what))}: lower is better."
     )
     if report.noise is None:
         yield Text(f"{measured} No calibration says what the baseline scores, or how it varies.")
