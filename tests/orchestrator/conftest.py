@@ -1,6 +1,5 @@
 """Runs to do harm to."""
 
-import hashlib
 import os
 import shutil
 from collections.abc import Callable
@@ -120,13 +119,8 @@ Lines = list[dict[str, Any]]
 def tamper_with(run: Path, change: Callable[[Lines], Lines | None]) -> None:
     """Change a ledger's lines and make its chain whole again: somebody knows the format."""
     lines = [orjson.loads(line) for line in (run / LEDGER).read_bytes().splitlines()]
-    previous, data = "", b""
-    for seq, line in enumerate(change(lines) or lines):
-        fields = {name: value for name, value in line.items() if name != "h"}
-        body = orjson.dumps({**fields, "seq": seq})[:-1]
-        previous = hashlib.sha256(previous.encode() + body).hexdigest()[:32]
-        data += body + b',"h":"' + previous.encode() + b'"}\n'
-    (run / LEDGER).write_bytes(data)
+    changed = enumerate(change(lines) or lines)
+    (run / LEDGER).write_bytes(ledgers.sealed({**line, "seq": seq} for seq, line in changed))
     (run / HEAD).unlink()
     shutil.rmtree(run / "reports", ignore_errors=True)  # of a search
 

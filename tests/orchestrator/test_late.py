@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from budgets.events import Late, Reserved, Settled, Status
-from budgets.ledger.chain import LEDGER
 from orchestrator.execution.attempts import write_summary
 from orchestrator.execution.evaluate import Attempt, Executor, Outcome, Slots
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.recorded import Result
 from orchestrator.simulation.session import SimulatedEngine
 from orchestrator.verification.verify import verify
+from tests import ledgers
 from tests.executors import End, Ending, giving_up, is_first
 from tests.ledgers import events_of, state_of
 
@@ -161,18 +161,16 @@ def test_what_settled_an_attempt_as_lost_is_not_noted_again(
     place = run / "eval" / attempt_place(reserved)
     rewrite(place, status=Status.LOST, seconds=3.0, cause="the supervisor died")
     for _ in range(2):
-        cut_and_run(run, run_search, 20)
+        cut_and_run(run, run_search)
     assert late(run) == []
     settled = state_of(run).generations[0].tries[reserved.candidate, reserved.seed]
     assert next(t.settled.status for t in settled if t.settled) is Status.LOST
     assert verify(run).divergence is None
 
 
-def cut_and_run(run: Path, run_search: RunSearch, records: int) -> None:
+def cut_and_run(run: Path, run_search: RunSearch) -> None:
     run_search(run.parent.parent, **NOISY)
-    lines = (run / LEDGER).read_bytes().splitlines(keepends=True)
-    (run / LEDGER).write_bytes(b"".join(lines[:-1]))
-    (run / "head.json").unlink()
+    ledgers.cut(run, -1)
 
 
 def test_a_late_result_is_noted_once_however_often_the_run_is_resumed(
@@ -184,7 +182,7 @@ def test_a_late_result_is_noted_once_however_often_the_run_is_resumed(
     shutil.rmtree(place, ignore_errors=True)
     shutil.move(run.parent / "kept", place)
     for _ in range(3):
-        cut_and_run(run, run_search, 20)
+        cut_and_run(run, run_search)
     assert len(late(run)) == 1
     assert late(run)[0].charged_ms == 0  # its settlement had charged the whole limit
 

@@ -13,6 +13,7 @@ from orchestrator import load
 from orchestrator.records.recorded import Result, load_state
 from orchestrator.report.collect import report
 from orchestrator.running.artifacts import recommended_knobs
+from tests import ledgers
 
 
 def test_a_run_is_loaded_by_its_directory_or_its_id(finished_run: Path) -> None:
@@ -73,8 +74,7 @@ def test_before_a_generation_is_told_nothing_is_known(run: Path, cut: Callable[.
 
 def test_a_loaded_run_stays_as_it_was(run: Path, resume: Callable[..., object]) -> None:
     whole = (run / LEDGER).read_bytes()
-    (run / LEDGER).write_bytes(b"".join(whole.splitlines(keepends=True)[:20]))
-    (run / "head.json").unlink()
+    ledgers.cut(run, 20)
     loaded = load(run)
 
     (run / LEDGER).write_bytes(whole)

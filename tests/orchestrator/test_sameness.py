@@ -8,11 +8,9 @@ from typing import Any
 import pytest
 
 from budgets.events import Settled, Status
-from budgets.ledger.chain import LEDGER
-from budgets.ledger.head import HEAD
 from orchestrator.records.recorded import Result
 from orchestrator.verification.verify import verify
-from tests.ledgers import every, state_of
+from tests.ledgers import cut, events_of, every, state_of
 
 Run = Callable[..., Result]
 Found = Callable[[Path], dict[str, Any]]
@@ -126,9 +124,7 @@ def test_a_run_cut_anywhere_is_told_the_same(
     run = run_search(tmp_path, **QUICK).directory
     whole, before = found(run), told(run)
     assert len(before) == 16 + 2
-    lines = (run / LEDGER).read_bytes().splitlines(keepends=True)
-    (run / LEDGER).write_bytes(b"".join(lines[: round(share * len(lines))]))
-    (run / HEAD).unlink()
+    cut(run, round(share * len(events_of(run))))
     if evaluations_gone:
         shutil.rmtree(run / "eval")
 

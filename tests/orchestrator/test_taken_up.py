@@ -19,6 +19,7 @@ from orchestrator.records.attempts import attempt_place
 from orchestrator.records.recorded import Result, load_state
 from orchestrator.running.settle import attempt_id
 from orchestrator.verification.verify import verify
+from tests import ledgers
 from tests.ledgers import every, state_of
 
 if TYPE_CHECKING:
@@ -174,8 +175,7 @@ def test_no_attempt_is_made_through_a_link(
 def test_a_concluded_run_that_was_rolled_back_is_refused_by_whoever_looks(
     run: Path, command: "Command", look: str
 ) -> None:
-    lines = (run / LEDGER).read_bytes().splitlines(keepends=True)
-    (run / LEDGER).write_bytes(b"".join(lines[:-3]))
+    ledgers.cut(run, -3, keep_head=True)
     options = ("--tier", "min", "--objective", "sphere", "--set", "noise=0.01")
     more = (*options, "--set", "failure_rate=0.1", "--executor", "inline", "--workers", "1")
     answer = command(look, *((run.name,) if look != "phase1" else more))

@@ -1,10 +1,8 @@
 """Ledgers of schema 1 are read, and go on under schema 2."""
 
-import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import orjson
 import pytest
 from pydantic import ValidationError
 
@@ -22,6 +20,7 @@ from budgets.events import fields as fields_of
 from budgets.fold import fold
 from budgets.ledger import upcast as upcasting
 from budgets.ledger.chain import LEDGER, LedgerTooNewError, RecordCorruptError, read
+from tests.ledgers import sealed
 
 if TYPE_CHECKING:
     from tests.budgets.conftest import Disk, MakePlan
@@ -38,13 +37,9 @@ WORDS_OF_2: list[Event] = [
 
 
 def write(path: Path, *events: dict[str, Any]) -> Path:
-    """A ledger whose hashes are right, whatever it says."""
-    previous, data = "", b""
-    for seq, event in enumerate(events):
-        body = orjson.dumps({"seq": seq, "at": AT, "elapsed_ms": seq, "event": event})[:-1]
-        previous = hashlib.sha256(previous.encode() + body).hexdigest()[:32]
-        data += body + b',"h":"' + previous.encode() + b'"}\n'
-    path.write_bytes(data)
+    said = enumerate(events)
+    lines = ({"seq": n, "at": AT, "elapsed_ms": n, "event": event} for n, event in said)
+    path.write_bytes(sealed(lines))
     return path
 
 

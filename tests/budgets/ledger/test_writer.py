@@ -26,6 +26,7 @@ from budgets.ledger.head import HEAD, records_lost
 from budgets.ledger.lock import LOCK, LedgerLockedError
 from budgets.ledger.storage import write_aside
 from budgets.ledger.writer import Clock, Ledger, LedgerChangedError, LedgerStorageError
+from tests.ledgers import sealed
 
 if TYPE_CHECKING:
     from tests.budgets.conftest import Disk, MakePlan
@@ -42,16 +43,9 @@ def append(ledger: Ledger, event: Event) -> None:
     ledger.append(ledger.seal(event))
 
 
-def sealed(fields: Any, previous: str = "") -> bytes:
-    """A line whose hash is right, whatever it says."""
-    body = orjson.dumps(fields)[:-1]
-    digest = hashlib.sha256(previous.encode() + body).hexdigest()[:32]
-    return body + b',"h":"' + digest.encode() + b'"}\n'
-
-
 def planned(plan: Any, **fields: Any) -> bytes:
     event = {**events.fields(Planned(plan=plan)), **fields}
-    return sealed({"seq": 0, "at": AT, "elapsed_ms": 0, "event": event})
+    return sealed([{"seq": 0, "at": AT, "elapsed_ms": 0, "event": event}])
 
 
 def test_what_was_appended_is_read_back_event_for_event(disk: "Disk", whole: list[Event]) -> None:
@@ -158,7 +152,7 @@ def blank(data: bytes, n: int) -> bytes:
 
 
 def foreign_line(data: bytes, n: int) -> bytes:
-    return inserted(data, n, sealed({"seq": n, "at": "", "elapsed_ms": 0, "event": {}}))
+    return inserted(data, n, sealed([{"seq": n, "at": "", "elapsed_ms": 0, "event": {}}]))
 
 
 def edited(data: bytes, n: int) -> bytes:
@@ -354,7 +348,7 @@ def test_a_newer_schema_is_refused_with_the_command_that_upgrades(
 )
 def test_a_sealed_line_that_is_no_event_is_refused(tmp_path: Path, fields: Any, why: str) -> None:
     path = tmp_path / LEDGER
-    path.write_bytes(sealed(fields if isinstance(fields, dict) else {"a": fields}))
+    path.write_bytes(sealed([fields if isinstance(fields, dict) else {"a": fields}]))
     with pytest.raises(RecordCorruptError, match=why) as refusal:
         read(path)
     assert (refusal.value.record, refusal.value.offset) == (0, 0)

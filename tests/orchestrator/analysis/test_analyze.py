@@ -11,7 +11,6 @@ import pytest
 
 from budgets.events import Decided
 from budgets.ledger.chain import LEDGER
-from budgets.ledger.head import HEAD
 from budgets.report.liveness import liveness
 from budgets.report.model import recommendation
 from budgets.verdict.finalists import stood_for
@@ -25,6 +24,7 @@ from orchestrator.planning.known_knobs import known_knobs
 from orchestrator.planning.request import Request, family_of
 from orchestrator.records.recorded import Result, load_state
 from orchestrator.verification.verify import verify
+from tests.ledgers import cut, events_of
 
 RunSearch = Callable[..., Result]
 RunCheck = Callable[..., Result]
@@ -306,10 +306,8 @@ def test_cut_after_any_record_it_finds_the_same(
     found: Found,
 ) -> None:
     run = copied(evaluated, tmp_path)
-    lines = (run / LEDGER).read_bytes().splitlines(keepends=True)
-    assert len(lines) == 60
-    (run / LEDGER).write_bytes(b"".join(lines[:records]))
-    (run / HEAD).unlink()
+    assert len(events_of(run)) == 60
+    cut(run, records)
     shutil.rmtree(run / "eval")
     evaluate(tmp_path, replace(analysis, head="1" * 32))  # the search's ledger has grown since
     assert found(run) == found(evaluated)

@@ -16,6 +16,7 @@ from budgets.ledger.writer import Clock, Ledger
 from orchestrator.records.recorded import Result
 from orchestrator.running.session import system_clock
 from tests.imported import MAIN, imported_by
+from tests.ledgers import cut, sealed
 
 if TYPE_CHECKING:
     from tests.conftest import Answer, Command
@@ -245,15 +246,11 @@ def test_a_finished_run_can_be_read_while_somebody_holds_it(
 
 
 def test_a_newer_schema_is_refused_with_the_way_out(command: "Command", tmp_path: Path) -> None:
-    import hashlib
-
     run = tmp_path / "artifacts/cmaes/phase1/min-sphere-s1"
     run.mkdir(parents=True)
-    at = b'"at":"2030-01-01T00:00:00.000+00:00"'
-    event = b'{"kind":"planned","schema_version":99}'
-    body = b'{"seq":0,' + at + b',"elapsed_ms":0,"event":' + event
-    seal = hashlib.sha256(body).hexdigest()[:32].encode()
-    (run / LEDGER).write_bytes(body + b',"h":"' + seal + b'"}\n')
+    event = {"kind": "planned", "schema_version": 99}
+    line = {"seq": 0, "at": "2030-01-01T00:00:00.000+00:00", "elapsed_ms": 0, "event": event}
+    (run / LEDGER).write_bytes(sealed([line]))
     before = (run / LEDGER).read_bytes()
 
     answer = phase1(command)
@@ -339,9 +336,8 @@ def test_status_says_when_a_run_will_be_over_only_while_somebody_carries_it_out(
     gone: bool, ends: bool, command: "Command", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     phase1(command)
-    (ledger,) = (tmp_path / "artifacts/cmaes/phase1").glob(f"*/{LEDGER}")
-    ledger.write_bytes(b"".join(ledger.read_bytes().splitlines(keepends=True)[:12]))
-    (ledger.parent / "head.json").unlink()
+    (run,) = (tmp_path / "artifacts/cmaes/phase1").iterdir()
+    cut(run, 12)
     monkeypatch.setattr("orchestrator.records.standing.owner_is_gone", lambda owner: gone)
 
     said = command("status").out

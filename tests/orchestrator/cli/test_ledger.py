@@ -10,6 +10,7 @@ import pytest
 from budgets.events import SCHEMA
 from budgets.ledger.chain import LEDGER, read
 from budgets.ledger.head import HEAD
+from tests.ledgers import sealed
 
 if TYPE_CHECKING:
     from tests.conftest import Command
@@ -87,26 +88,15 @@ def test_a_run_that_is_not_there_is_bad_input(command: "Command", verb: tuple[st
 def test_a_later_versions_ledger_is_bad_input_for_every_command(
     run: Path, command: "Command"
 ) -> None:
-    data = (
-        (run / LEDGER)
-        .read_bytes()
-        .replace(b'"schema_version":%d' % SCHEMA, b'"schema_version":%d' % (SCHEMA + 1), 1)
-    )
-    (run / LEDGER).write_bytes(reseal_first(data))
+    line = orjson.loads((run / LEDGER).read_bytes().splitlines()[0])
+    line["event"]["schema_version"] = SCHEMA + 1
+    (run / LEDGER).write_bytes(sealed([line]))
     for verb in (("verify",), ("ledger", "head"), ("report",), ("ledger", "export")):
         answer = command(*verb, run.name)
         assert (answer.code, f"was written with ledger schema {SCHEMA + 1}" in answer.err) == (
             2,
             True,
         ), verb
-
-
-def reseal_first(data: bytes) -> bytes:
-    import hashlib
-
-    body = data.partition(b',"h":"')[0]
-    digest = hashlib.sha256(body).hexdigest()[:32].encode()
-    return body + b',"h":"' + digest + b'"}\n'
 
 
 def test_a_damaged_ledger_is_exit_6_with_the_command_that_saves_the_rest(

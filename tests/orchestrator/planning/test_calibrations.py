@@ -10,12 +10,13 @@ import orjson
 import pytest
 
 from budgets.ledger.chain import LEDGER
-from budgets.ledger.head import HEAD
 from orchestrator.records.recorded import Result, load_state
 from orchestrator.verification.verify import verify
 
 if TYPE_CHECKING:
     from tests.conftest import Answer, Command
+
+from tests import ledgers
 
 RunSearch = Callable[..., Result]
 Calibrate = Callable[..., "Answer"]
@@ -45,9 +46,7 @@ def cut(calibration: Path, records: int) -> None:
         shutil.rmtree(calibration)
         calibration.mkdir()
         return
-    lines = (calibration / LEDGER).read_bytes().splitlines(keepends=True)
-    (calibration / LEDGER).write_bytes(b"".join(lines[:records]))
-    (calibration / HEAD).unlink()
+    ledgers.cut(calibration, records)
 
 
 def test_again_measures_anew_beside_the_old_and_keeps_the_reason(

@@ -10,8 +10,6 @@ import orjson
 import pytest
 
 from budgets.events import Reserved, Settled
-from budgets.ledger.chain import LEDGER
-from budgets.ledger.head import HEAD
 from budgets.proxy.report import ProxyReport, proxy_report
 from budgets.state import RunState
 from budgets.terms import Calibration, Devices, Sample
@@ -30,6 +28,7 @@ from orchestrator.records.recorded import Result, load_state
 from orchestrator.running import artifacts
 from orchestrator.running.run import PlanChangedError
 from orchestrator.verification.verify import verify
+from tests import ledgers
 from tests.ledgers import events_of, every, state_of
 
 if TYPE_CHECKING:
@@ -192,10 +191,7 @@ def cut(run: Path, root: Path, records: int, *, torn: bool, gone: bool) -> Path:
     """A copy of the run as a power failure after so many records leaves it."""
     copy = root / run.relative_to(run.parent.parent)
     shutil.copytree(run, copy)
-    lines = (copy / LEDGER).read_bytes().splitlines(keepends=True)
-    half = lines[records][: len(lines[records]) // 2] if torn else b""
-    (copy / LEDGER).write_bytes(b"".join(lines[:records]) + half)
-    (copy / HEAD).unlink()
+    ledgers.cut(copy, records, half_of_the_next=torn)
     if gone or not records:
         shutil.rmtree(copy / "eval")
     return copy
@@ -411,9 +407,7 @@ def test_a_repeated_check_is_only_read_and_an_interrupted_one_taken_up(
     once = orjson.loads(command("proxy", "check", *QUICK, "--json").out)
     run = Path(once["directory"])
     assert orjson.loads(command("proxy", "check", *QUICK, "--json").out) == once
-    lines = (run / LEDGER).read_bytes().splitlines(keepends=True)
-    (run / LEDGER).write_bytes(b"".join(lines[:25]))
-    (run / HEAD).unlink()
+    ledgers.cut(run, 25)
     again = orjson.loads(command("proxy", "check", *QUICK, "--json").out)
     ours, theirs = again["proxy"]["comparisons"][0], once["proxy"]["comparisons"][0]
     for comparison in (ours, theirs):

@@ -21,6 +21,7 @@ from orchestrator.report.answers.standing import running
 from orchestrator.report.collect import report
 from orchestrator.report.model import Answer
 from tests.budgets.conftest import GENERATIONS, Story, small_plan, told_of
+from tests.ledgers import cut
 from tests.orchestrator.campaign.conftest import trained
 from tests.orchestrator.report.conftest import KNOBS, in_two_knobs, judged
 
@@ -328,8 +329,7 @@ def test_scores_that_nothing_is_compared_with_are_no_effect_that_is_missing(
 
 
 def test_a_run_that_ends_another_day_says_which(campaign: Path) -> None:
-    lines = (campaign / LEDGER).read_bytes().splitlines(keepends=True)
-    (campaign / LEDGER).write_bytes(b"".join(lines[:9]))
+    cut(campaign, 9, keep_head=True)
     state = load_state(campaign)
     budget, last = budget_report(state), datetime(2026, 3, 1, 12, tzinfo=UTC)
     for hours, until in ((1.0, "13:00"), (12.5, "2026-03-02 00:30"), (24.0, "2026-03-02 12:00")):
@@ -419,8 +419,7 @@ def test_an_assumed_time_is_no_calibration_to_pay_for() -> None:
 
 
 def test_a_campaign_that_goes_on_is_not_judged(campaign: Path) -> None:
-    lines = (campaign / LEDGER).read_bytes().splitlines(keepends=True)
-    (campaign / LEDGER).write_bytes(b"".join(lines[:9]))
+    cut(campaign, 9, keep_head=True)
     found = report(campaign).answer
     assert found.title == "In progress"
     assert "nothing is judged before the last one is" in found.found

@@ -1,6 +1,5 @@
 """What can be kept of a damaged ledger is kept, elsewhere, and the run goes on with it."""
 
-import hashlib
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -19,7 +18,7 @@ from orchestrator.records.attempts import attempt_place
 from orchestrator.running.salvage import salvage
 from orchestrator.running.session import system_clock
 from orchestrator.verification.verify import verify
-from tests.ledgers import state_of
+from tests.ledgers import sealed, state_of
 
 if TYPE_CHECKING:
     from tests.conftest import Answer, Command
@@ -75,12 +74,7 @@ def impossible(run: Path) -> None:
     kept = [orjson.loads(line) for line in lines(run)]
     number = next(n for n in range(24, 39) if kept[n]["event"]["kind"] == "settled")
     kept.insert(number, kept[number])
-    previous, data = "", b""
-    for seq, fields in enumerate(kept):
-        body = orjson.dumps({**{k: v for k, v in fields.items() if k != "h"}, "seq": seq})[:-1]
-        previous = hashlib.sha256(previous.encode() + body).hexdigest()[:32]
-        data += body + b',"h":"' + previous.encode() + b'"}\n'
-    (run / LEDGER).write_bytes(data)
+    (run / LEDGER).write_bytes(sealed({**line, "seq": seq} for seq, line in enumerate(kept)))
 
 
 HARMS = [

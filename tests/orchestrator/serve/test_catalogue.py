@@ -11,6 +11,7 @@ from orchestrator.serve import catalogue as module
 from orchestrator.serve.catalogue import Catalogue
 from orchestrator.serve.entry import Entry
 from orchestrator.watch.follow import Follower
+from tests.ledgers import cut
 
 if TYPE_CHECKING:
     from tests.orchestrator.serve.conftest import Growing
@@ -108,8 +109,7 @@ def test_a_ledger_whose_end_was_cut_off_is_damaged(
 ) -> None:
     copy = tmp_path / "runs/phase1/short"
     shutil.copytree(finished_run, copy)
-    lines = (copy / LEDGER).read_bytes().splitlines(keepends=True)
-    (copy / LEDGER).write_bytes(b"".join(lines[:-3]))
+    cut(copy, -3, keep_head=True)
     assert (copy / HEAD).exists()
     assert "is rolled back by 3 records" in only(runs).sentence
 

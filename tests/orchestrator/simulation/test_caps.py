@@ -14,14 +14,13 @@ import pytest
 
 from budgets.events import Fired
 from budgets.ledger.chain import LEDGER, read
-from budgets.ledger.head import HEAD
 from budgets.state import RunState
 from budgets.terms import Window
 from orchestrator.planning.request import Confirm
 from orchestrator.simulation.disturbance import Disturbance
 from orchestrator.simulation.scenarios import CONFIRMED, Scenario
 from orchestrator.simulation.world import Story
-from tests.ledgers import events_of
+from tests.ledgers import cut, events_of
 
 Tell = Callable[..., RunState]
 Least = Callable[[str], float]
@@ -169,9 +168,7 @@ def test_a_run_that_a_cap_has_shortened_is_decided_wherever_it_is_cut(
     for count in range(1 + part, len(records), 4):
         run = place / f"cut-{count}" / early.relative_to(early.parent.parent)
         shutil.copytree(early, run)
-        lines = (run / LEDGER).read_bytes().splitlines(keepends=True)
-        (run / LEDGER).write_bytes(b"".join(lines[:count]))
-        (run / HEAD).unlink()
+        cut(run, count)
 
         state = tell(GENEROUS, name=f"cut-{count}", **ENDED_EARLY)
 

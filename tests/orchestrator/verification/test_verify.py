@@ -16,6 +16,7 @@ from orchestrator.records.recorded import Result
 from orchestrator.verification import panels as verify_panels
 from orchestrator.verification.verify import verify
 from tests.executors import ending, is_first
+from tests.ledgers import cut, sealed
 
 RunSearch = Callable[..., Result]
 Lines = list[dict[str, Any]]
@@ -34,14 +35,7 @@ def run(finished: Path, tmp_path: Path) -> Path:
 
 def seal_again(run: Path, lines: Iterable[dict[str, Any]]) -> None:
     """Write `lines` with a chain that is whole: the work of somebody who knows the format."""
-    import hashlib
-
-    previous, out = "", b""
-    for fields in lines:
-        body = orjson.dumps({k: v for k, v in fields.items() if k != "h"})[:-1]
-        previous = hashlib.sha256(previous.encode() + body).hexdigest()[:32]
-        out += body + b',"h":"' + previous.encode() + b'"}\n'
-    (run / LEDGER).write_bytes(out)
+    (run / LEDGER).write_bytes(sealed(lines))
     (run / HEAD).unlink()
     shutil.rmtree(run / "reports")
 
@@ -104,8 +98,7 @@ def test_a_deleted_line_is_found_where_it_is_missing(run: Path, record: int) -> 
 
 @pytest.mark.parametrize("lost", [1, 5])
 def test_deleted_last_lines_are_missed(run: Path, lost: int) -> None:
-    lines = (run / LEDGER).read_bytes().splitlines(keepends=True)
-    (run / LEDGER).write_bytes(b"".join(lines[:-lost]))
+    cut(run, -lost, keep_head=True)
 
     divergence = verify(run).divergence
 
@@ -114,9 +107,7 @@ def test_deleted_last_lines_are_missed(run: Path, lost: int) -> None:
 
 
 def test_deleted_last_lines_are_missed_by_the_reports_too(run: Path) -> None:
-    lines = (run / LEDGER).read_bytes().splitlines(keepends=True)
-    (run / LEDGER).write_bytes(b"".join(lines[:-5]))
-    (run / HEAD).unlink()
+    cut(run, -5)
 
     divergence = verify(run).divergence
 

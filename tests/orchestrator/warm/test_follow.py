@@ -10,7 +10,6 @@ import pytest
 
 from budgets.events import Concluded, Decided, Event, Grade, NoGo, Overridden, Status
 from budgets.ledger.chain import LEDGER, read
-from budgets.ledger.head import HEAD
 from budgets.ledger.writer import Ledger
 from budgets.report.model import budget_report, recommendation
 from budgets.state import RunState
@@ -30,7 +29,7 @@ from orchestrator.verification.verify import verify
 from orchestrator.warm.distribution import LEAST_STEP, MOST_STEP
 from orchestrator.warm.succession import predecessor
 from tests.imported import MAIN, imported_by
-from tests.ledgers import state_of
+from tests.ledgers import cut, events_of, state_of
 
 if TYPE_CHECKING:
     from tests.conftest import Answer, Command
@@ -47,11 +46,8 @@ ROBUST = Follows(RUN, "robust")
 
 def conclude_with(run: Path, *events: Event) -> RunState:
     """Put other last words in the place of what the run came to."""
-    lines = (run / LEDGER).read_bytes().splitlines(keepends=True)
-    records = read(run / LEDGER).records
-    kept = next(n for n, r in enumerate(records) if isinstance(r.event, Decided | Concluded))
-    (run / LEDGER).write_bytes(b"".join(lines[:kept]))
-    (run / HEAD).unlink()
+    said = enumerate(events_of(run))
+    cut(run, next(n for n, event in said if isinstance(event, Decided | Concluded)))
     with Ledger(run, system_clock()) as ledger:
         for _ in ledger.replay():
             pass
@@ -256,9 +252,7 @@ def test_a_phase_2_cut_after_any_record_ends_like_one_that_was_not_without_its_p
 ) -> None:
     root = Path(shutil.copytree(whole.parent.parent, tmp_path / "runs"))
     run = root / whole.relative_to(whole.parent.parent)
-    lines = (run / LEDGER).read_bytes().splitlines(keepends=True)
-    (run / LEDGER).write_bytes(b"".join(lines[:records]))
-    (run / HEAD).unlink()
+    cut(run, records)
     shutil.rmtree(run / "eval")
     shutil.rmtree(root / "phase1")
 
@@ -357,9 +351,7 @@ def test_cut_anywhere_it_goes_on_by_the_same_command_and_once_on_record_without_
     undecided(root)
     run = run_phase2(root, overrides=OVERRIDE).directory
     whole = found(run)
-    lines = (run / LEDGER).read_bytes().splitlines(keepends=True)
-    (run / LEDGER).write_bytes(b"".join(lines[:records]))
-    (run / HEAD).unlink()
+    cut(run, records)
 
     without = run_phase2(root)
     if records < 3:  # the override is not on record yet
@@ -450,9 +442,7 @@ def test_a_run_that_cannot_be_followed_is_refused_before_anything_is_made(
     root: Path, run_phase2: RunSearch, follows: Follows, options: dict[str, Any], said: str
 ) -> None:
     shutil.copytree(root / "phase1" / RUN, root / "phase1/empty")
-    lines = (root / "phase1/empty" / LEDGER).read_bytes().splitlines(keepends=True)
-    (root / "phase1/empty" / LEDGER).write_bytes(b"".join(lines[:4]))
-    (root / "phase1/empty" / HEAD).unlink()
+    cut(root / "phase1/empty", 4)
 
     with pytest.raises(ValueError, match=r".") as refused:
         run_phase2(root, follows, overrides=() if follows.run == RUN else OVERRIDE, **options)

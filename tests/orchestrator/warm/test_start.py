@@ -10,7 +10,6 @@ import pytest
 
 from budgets.events import Planned
 from budgets.ledger.chain import LEDGER, read
-from budgets.ledger.head import HEAD
 from budgets.ledger.writer import Ledger
 from budgets.report.model import recommendation
 from objectives.analytic import AnalyticObjective
@@ -25,6 +24,7 @@ from orchestrator.search import Search
 from orchestrator.verification.verify import verify
 from orchestrator.warm.distribution import LEAST_STEP, MOST_STEP, learned
 from orchestrator.warm.start import carried
+from tests import ledgers
 from tests.ledgers import state_of
 
 if TYPE_CHECKING:
@@ -60,9 +60,7 @@ def root(begun_root: Path, tmp_path: Path) -> Path:
 
 def cut(run: Path, records: int) -> None:
     """Leave the run as if its process had died after so many records."""
-    lines = (run / LEDGER).read_bytes().splitlines(keepends=True)
-    (run / LEDGER).write_bytes(b"".join(lines[:records]))
-    (run / HEAD).unlink()
+    ledgers.cut(run, records)
     shutil.rmtree(run / "eval", ignore_errors=True)
 
 
