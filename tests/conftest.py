@@ -29,6 +29,7 @@ from orchestrator.records.recorded import Result
 from orchestrator.running.checking import Checking
 from orchestrator.running.searching import Searching
 from orchestrator.running.session import Session, system_clock
+from orchestrator.simulation.session import Person
 from tests.ledgers import state_of, wait_for_records
 
 REPOSITORY = Path(__file__).parent.parent
@@ -64,18 +65,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group(str(item.path)))
 
 
-@dataclass
-class NeverStop:
-    """Nobody interrupts; this process's signal handlers stay as they are."""
-
-    requested: bool = False
-    now: bool = False
-    signum: int = 0
-
-    def install(self) -> None:
-        pass
-
-
 def unheard(text: str) -> None:
     pass
 
@@ -91,7 +80,7 @@ def make_session(
         engine or Engine(kind="inline", workers=1),
         observe=lambda state, event: None,
         say=say,
-        stop=NeverStop(),
+        stop=Person(),
         clock=clock or system_clock(),
     )
 

@@ -87,14 +87,6 @@ def run(finished_run: Path, tmp_path: Path) -> Path:
     return tmp_path / "artifacts/cmaes" / finished_run.relative_to(root)
 
 
-class NobodyStops:
-    requested = False
-    now = False
-    signum = 0
-
-    def install(self) -> None: ...
-
-
 def cut_ledger(run: Path, records: int, torn_bytes: int = 0, *, keep_head: bool = False) -> None:
     """Leave so many records of the ledger, and so many bytes of the next."""
     ledgers.cut(run, records, torn_bytes=torn_bytes, keep_head=keep_head)

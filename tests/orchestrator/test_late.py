@@ -17,15 +17,11 @@ from orchestrator.verification.verify import verify
 from tests import ledgers
 from tests.executors import End, Ending, giving_up, is_first
 from tests.ledgers import events_of, state_of
+from tests.orchestrator.conftest import NOISY
 
 RunSearch = Callable[..., Result]
 Found = Callable[[Path], dict[str, Any]]
 Cut = Callable[..., None]
-
-NOISY: dict[str, Any] = {
-    "settings": {"noise": 0.01, "failure_rate": 0.03},
-    "evaluation_seed": 6,
-}
 
 
 def late(run: Path) -> list[Late]:

@@ -21,6 +21,7 @@ from orchestrator.running.settle import attempt_id
 from orchestrator.verification.verify import verify
 from tests import ledgers
 from tests.ledgers import every, state_of
+from tests.orchestrator.conftest import NOISY
 
 if TYPE_CHECKING:
     from tests.conftest import Command
@@ -28,10 +29,6 @@ if TYPE_CHECKING:
 RunSearch = Callable[..., Result]
 Found = Callable[[Path], dict[str, Any]]
 Cut = Callable[..., None]
-NOISY: dict[str, Any] = {
-    "settings": {"noise": 0.01, "failure_rate": 0.03},
-    "evaluation_seed": 6,
-}
 
 
 def first_place(run: Path) -> Path:

@@ -26,8 +26,8 @@ from orchestrator.planning.request import Confirm, Request
 from orchestrator.planning.seeds import confirmation_seeds, evaluation_seeds
 from orchestrator.records.recorded import Result
 from orchestrator.running import artifacts
+from orchestrator.simulation.session import Person
 from orchestrator.watch.live import Live
-from tests.orchestrator.conftest import NobodyStops
 
 RunSearch = Callable[..., Result]
 
@@ -168,7 +168,7 @@ def test_a_go_leaves_with_0_and_a_no_go_with_4(
 ) -> None:
     result = no_go if code else go
     with pytest.raises(typer.Exit) as leaving:
-        conducting.finish(result, NobodyStops(), Live(terminal.console()), as_json=True)
+        conducting.finish(result, Person(), Live(terminal.console()), as_json=True)
     assert leaving.value.exit_code == code
     found = orjson.loads(capfdbinary.readouterr().out)
     assert result.state.decided is not None

@@ -23,26 +23,21 @@ from orchestrator.running.run import PlanChangedError, Run, open_run
 from orchestrator.running.session import system_clock
 from tests.executors import Which, ending, is_first
 from tests.ledgers import cut, events_of, state_of
+from tests.orchestrator.conftest import NOISY
 
 RunSearch = Callable[..., Result]
 Found = Callable[[Path], dict[str, Any]]
 
-NOISY: dict[str, Any] = {
-    "settings": {"noise": 0.01, "failure_rate": 0.03},
-    "evaluation_seed": 6,
-}
 RECORDS = 39
 """Of such a run of tier min: plan, session, 2 x (ask, 8 x (reserve, settle), tell), conclusion."""
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory, run_search: RunSearch) -> Path:
-    """A finished run of tier min, one evaluation of which failed, with its calibration."""
-    root = tmp_path_factory.mktemp("finished")
-    result = run_search(root, **NOISY)
-    assert result.state.records == RECORDS
-    assert sum(len(g.failed) for g in result.state.generations) == 1
-    return result.directory
+def finished(finished_run: Path) -> Path:
+    state = state_of(finished_run)
+    assert state.records == RECORDS
+    assert sum(len(g.failed) for g in state.generations) == 1
+    return finished_run
 
 
 def copy_run(run: Path, root: Path) -> Path:

@@ -35,22 +35,18 @@ from orchestrator.running.amend import Amendment, amend
 from orchestrator.running.run import PlanChangedError
 from orchestrator.running.searching import Searching
 from orchestrator.running.session import Session, system_clock
-from orchestrator.simulation.session import SimulatedEngine
+from orchestrator.simulation.session import Person, SimulatedEngine
 from orchestrator.verification.verify import verify
 from tests.executors import ending
 from tests.ledgers import every, state_of
 from tests.orchestrator.campaign.conftest import shortened, trained
-from tests.orchestrator.conftest import NobodyStops
+from tests.orchestrator.conftest import NOISY
 
 RunSearch = Callable[..., Result]
 Found = Callable[[Path], dict[str, Any]]
 Cut = Callable[..., None]
 
 GOLDEN = Path(__file__).parents[2] / "golden"
-NOISY: dict[str, Any] = {
-    "settings": {"noise": 0.01, "failure_rate": 0.03},
-    "evaluation_seed": 6,
-}
 
 
 # Forks
@@ -274,7 +270,7 @@ def test_a_pause_for_want_of_room_is_exit_8(run: Path) -> None:
     trigger = disk_full(0, "the disk is full; make room and repeat the command")
     result = Result(run, state, Ruling("pause", (trigger,), trigger.evidence))
     with pytest.raises(typer.Exit) as leaving:
-        conducting.finish(result, NobodyStops(), Live(terminal.console(stderr=True)), as_json=False)
+        conducting.finish(result, Person(), Live(terminal.console(stderr=True)), as_json=False)
     assert leaving.value.exit_code == conducting.EXIT_STORAGE == 8
 
 
@@ -450,10 +446,11 @@ def test_nothing_is_searched_for_a_verdict_where_the_baseline_cannot_be_told_fro
 # What a session says and keeps to
 
 
-class Listens(NobodyStops):
+class Listens(Person):
     """Notes when it takes the signals over."""
 
     def __init__(self, noted: list[str]) -> None:
+        super().__init__()
         self._noted = noted
 
     def install(self) -> None:

@@ -22,9 +22,9 @@ from orchestrator.execution.engine import Engine
 from orchestrator.planning.request import Request
 from orchestrator.running.searching import Searching
 from orchestrator.running.session import Session
+from orchestrator.simulation.session import Person
 from orchestrator.watch import live as watched_live
 from orchestrator.watch.live import MOST_UNNOTED, Live
-from tests.conftest import NeverStop
 from tests.orchestrator.watch.conftest import Terminal, Watched
 
 
@@ -234,7 +234,7 @@ def searched(root: Path, console: Console, **settings: Any) -> Any:
             Engine(kind="inline", workers=1),
             live.observe,
             live.say,
-            stop=NeverStop(),
+            stop=Person(),
             look=live.look,
         ) as session,
     ):
