@@ -1,5 +1,6 @@
 """Attempts, programs that misbehave, and ways to wait for what other processes do."""
 
+import json
 import os
 import subprocess
 import sys
@@ -156,3 +157,45 @@ class Family:
 @pytest.fixture
 def family() -> Family:
     return Family()
+
+
+NVIDIA_SMI = """#!/bin/sh
+case "$1" in
+  --query-gpu=index,uuid,memory.used) cat {folder}/memory 2>/dev/null ;;
+  --query-compute-apps=*) cat {folder}/apps ;;
+esac
+"""
+
+
+def answer_as_driver(folder: Path, patch: pytest.MonkeyPatch) -> None:
+    """From here on nvidia-smi answers with what is in this folder, as `memory` and `apps`."""
+    program = folder / "nvidia-smi"
+    program.write_text(NVIDIA_SMI.format(folder=folder))
+    program.chmod(0o700)
+    patch.setenv("PATH", str(folder), prepend=":")
+
+
+class Driver:
+    """An orchestrator in a process of its own: `ray_driver.py` with a draft of one attempt."""
+
+    def __init__(self, attempt: Attempt, address: str, **variables: str) -> None:
+        draft = attempt.directory.with_suffix(".draft")
+        draft.write_text(attempt.model_dump_json())
+        command = [sys.executable, str(HERE / "ray_driver.py"), str(draft), address]
+        environment = {k: v for k, v in os.environ.items() if k not in ("RAY_ADDRESS",)}
+        self.process = subprocess.Popen(
+            command,
+            env=environment | variables,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def said(self) -> dict[str, Any]:
+        out, errors = self.process.communicate(timeout=120)
+        assert self.process.returncode == 0, errors
+        return dict(json.loads(out.splitlines()[-1]))

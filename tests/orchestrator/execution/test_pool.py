@@ -12,16 +12,10 @@ from orchestrator.execution.launch import Program
 from orchestrator.execution.occupancy import Gpu, look_at_gpus
 from orchestrator.execution.pool import DevicePool
 from orchestrator.execution.server import EngineError
+from tests.orchestrator.execution.conftest import answer_as_driver
 
 Make = Callable[..., Attempt]
 GPUS = ["GPU-a", "GPU-b"]
-
-NVIDIA_SMI = """#!/bin/sh
-case "$1" in
-  --query-gpu=index,uuid,memory.used) cat {folder}/memory ;;
-  --query-compute-apps=*) cat {folder}/apps ;;
-esac
-"""
 
 
 class Driver:
@@ -44,10 +38,7 @@ class Driver:
 def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Driver:
     folder = tmp_path / "driver"
     folder.mkdir()
-    program = folder / "nvidia-smi"
-    program.write_text(NVIDIA_SMI.format(folder=folder))
-    program.chmod(0o700)
-    monkeypatch.setenv("PATH", str(folder), prepend=":")
+    answer_as_driver(folder, monkeypatch)
     return Driver(folder)
 
 

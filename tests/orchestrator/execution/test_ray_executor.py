@@ -3,8 +3,6 @@ import re
 import signal
 import socket
 import stat
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -21,25 +19,11 @@ from orchestrator.execution.evaluate import Attempt, Slots
 from orchestrator.execution.launch import Program
 from orchestrator.execution.ray_executor import RayExecutor, cluster_offer, connected
 from orchestrator.execution.server import EngineError
+from tests.orchestrator.execution.conftest import Driver
 
 pytestmark = pytest.mark.xdist_group("ray")
 Make = Callable[..., Attempt]
 ONE = Slots(1, "cpu", "some processor", 1)
-
-DRIVER = """
-import sys
-from pathlib import Path
-from orchestrator.execution import processes
-from orchestrator.execution.evaluate import Attempt, Slots
-from orchestrator.execution.launch import Program
-from orchestrator.execution.ray_executor import RayExecutor
-attempt = Attempt.model_validate_json(Path(sys.argv[1]).read_text())
-attempt = attempt.model_copy(update={"owner": processes.this_owner()})
-program = Program(entry="nasty:main")
-with RayExecutor(Slots(1, "cpu", "", 1), program=program, address="local") as executor:
-    executor.submit(attempt)
-    executor.wait(600.0)
-"""
 
 
 @pytest.fixture(scope="module")
@@ -143,16 +127,12 @@ def test_leaving_ray_cancels_what_is_in_flight(
 
 
 def test_no_trainer_is_alive_five_seconds_after_its_driver_was_killed(
-    make_attempt: Make, tmp_path: Path, family: Any
+    make_attempt: Make, family: Any
 ) -> None:
     attempt = make_attempt("resist", grace_seconds=30.0)
-    draft = tmp_path / "draft.json"
-    draft.write_text(attempt.model_dump_json())
-    environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
-    driver = subprocess.Popen([sys.executable, "-c", DRIVER, str(draft)], env=environment)
+    driver = Driver(attempt, "local")
     family.assemble(attempt, 3)
-    driver.send_signal(signal.SIGKILL)
-    driver.wait()
+    driver.kill()
     family.vanish(attempt, within_seconds=5.0)
 
 

@@ -4,8 +4,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -22,31 +20,20 @@ from orchestrator.execution.lease import LeaseTerms
 from orchestrator.execution.ray_access import ASK_SECONDS, prepare_to_join, set_environment
 from orchestrator.execution.ray_executor import RayExecutor
 from orchestrator.execution.server import EngineError
+from tests.orchestrator.execution.conftest import Driver, answer_as_driver
 
 pytestmark = pytest.mark.xdist_group("ray")
 Make = Callable[..., Attempt]
-HERE = Path(__file__).parent
 ONE, TWO = Slots(1, "cpu", "", 1), Slots(2, "cpu", "", 1)
 QUICK = LeaseTerms(renew_seconds=0.25, suspect_seconds=2.0, lease_seconds=4.0, margin_seconds=3.0)
-
-
-NVIDIA_SMI = """#!/bin/sh
-case "$1" in
-  --query-gpu=index,uuid,memory.used) cat {folder}/memory 2>/dev/null ;;
-  --query-compute-apps=*) cat {folder}/apps ;;
-esac
-"""
 
 
 @pytest.fixture(scope="module")
 def driver_says(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder in which the cluster's nvidia-smi finds its answers, `memory` and `apps`."""
     folder = tmp_path_factory.mktemp("driver")
-    program = folder / "nvidia-smi"
-    program.write_text(NVIDIA_SMI.format(folder=folder))
-    program.chmod(0o700)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PATH", str(folder), prepend=":")
+        answer_as_driver(folder, patch)
         yield folder
 
 
@@ -308,28 +295,6 @@ def test_what_is_no_control_service_is_said() -> None:
         prepare_to_join(f"127.0.0.1:{mute.getsockname()[1]}", ask_seconds=2.0)
 
 
-class Driver:
-    """An orchestrator in a process of its own: `ray_driver.py` with a draft of one attempt."""
-
-    def __init__(self, attempt: Attempt, address: str, **variables: str) -> None:
-        draft = attempt.directory.with_suffix(".draft")
-        draft.write_text(attempt.model_dump_json())
-        command = [sys.executable, str(HERE / "ray_driver.py"), str(draft), address]
-        environment = {k: v for k, v in os.environ.items() if k not in ("RAY_ADDRESS",)}
-        self.process = subprocess.Popen(
-            command,
-            env=environment | variables,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def said(self) -> dict[str, Any]:
-        out, errors = self.process.communicate(timeout=120)
-        assert self.process.returncode == 0, errors
-        return dict(json.loads(out.splitlines()[-1]))
-
-
 def test_a_killed_run_leaves_nothing_on_the_cluster_and_the_other_one_alone(
     two_nodes: Any, make_attempt: Make, nasty: Program, family: Any, eventually: Any
 ) -> None:
@@ -340,8 +305,7 @@ def test_a_killed_run_leaves_nothing_on_the_cluster_and_the_other_one_alone(
         family.assemble(lasting, 3)
         family.assemble(doomed, 3)
         actor = family.above(doomed)[1]
-        driver.process.kill()
-        driver.process.communicate()
+        driver.kill()
         family.vanish(doomed, within_seconds=5.0)
         eventually(lambda: not actor.is_running() or actor.status() == psutil.STATUS_ZOMBIE)
         assert executor.wait(0.0) == []

@@ -14,9 +14,10 @@ import pytest
 from orchestrator.records.recorded import Result
 from orchestrator.records.tail import Tail
 from orchestrator.trackers.figures import Figures, Reading
+from orchestrator.trackers.follow import Follower
 from orchestrator.trackers.followers import Following
 from orchestrator.trackers.place import Answer, Place
-from orchestrator.trackers.sink import Beginning
+from orchestrator.trackers.sink import Beginning, Sink
 from orchestrator.trackers.terms import Value
 from tests.conftest import REPOSITORY
 
@@ -170,6 +171,21 @@ def failed_run(tmp_path_factory: pytest.TempPathFactory, run_search: Callable[..
     root = tmp_path_factory.mktemp("failed")
     settings = {"dimension": 2, "failure_rate": 1.0}
     return run_search(root, settings=settings, assumed_seconds=1.0).directory
+
+
+def tell_in_process(place: Place, sink: Sink, dies_at: int | None) -> None:
+    """Tell what there is; die after so many batches, before they are remembered."""
+    place.make()
+    log, batches = sink.log, []
+
+    def dying(batch: Sequence[Figures]) -> None:
+        log(batch)
+        batches.append(batch)
+        if len(batches) == dies_at:
+            raise KeyboardInterrupt
+
+    sink.log = dying  # type: ignore[method-assign]
+    Follower(place, lambda: sink, {}).follow(lambda _: False)
 
 
 def awaited(following: Following) -> Answer:

@@ -11,11 +11,11 @@ from budgets.ledger.chain import LEDGER
 from orchestrator.records.recorded import load_state
 from orchestrator.trackers import follow
 from orchestrator.trackers.figures import Figures
-from orchestrator.trackers.follow import Follower
 from orchestrator.trackers.mlflow import LEDGER as TAG
 from orchestrator.trackers.place import Answer, Place
 from orchestrator.trackers.process import maker
 from orchestrator.trackers.terms import summary
+from tests.orchestrator.trackers.conftest import tell_in_process
 
 AllFigures = Callable[[Path], list[Figures]]
 CurvesOf = Callable[[list[Figures]], dict[str, dict[int, float]]]
@@ -79,20 +79,7 @@ def test_every_figure_can_be_read_back_and_nothing_is_sent_anywhere(
 
 
 def in_process(run: Path, dies_at: int | None = None) -> None:
-    """Tell what there is; die after so many batches, before they are remembered."""
-    place = Place(run, "mlflow")
-    place.make()
-    sink = maker("mlflow")()
-    log, batches = sink.log, []
-
-    def dying(batch: list[Figures]) -> None:
-        log(batch)
-        batches.append(batch)
-        if len(batches) == dies_at:
-            raise KeyboardInterrupt
-
-    sink.log = dying  # type: ignore[assignment,method-assign]
-    Follower(place, lambda: sink, {}).follow(lambda _: False)
+    tell_in_process(Place(run, "mlflow"), maker("mlflow")(), dies_at)
 
 
 @pytest.mark.parametrize("dies_at", [2, 3, 4])

@@ -11,8 +11,8 @@ from budgets.ledger.chain import LEDGER
 from orchestrator.records.recorded import load_state
 from orchestrator.trackers import follow
 from orchestrator.trackers.figures import Figures
-from orchestrator.trackers.follow import Follower
 from orchestrator.trackers.place import Answer, Place
+from tests.orchestrator.trackers.conftest import tell_in_process
 
 AllFigures = Callable[[Path], list[Figures]]
 CurvesOf = Callable[[list[Figures]], dict[str, dict[int, float]]]
@@ -83,23 +83,11 @@ def test_files_are_for_nobody_else_to_read(tracked: Path, told: Tell) -> None:
 
 
 def in_process(run: Path, dies_at: int | None = None) -> None:
-    """Tell what there is; die after so many batches, before they are remembered."""
-    place = Place(run, "tensorboard")
-    place.make()
     with warnings.catch_warnings(action="ignore"):
         from orchestrator.trackers.tensorboard import TensorBoard
     sink = TensorBoard()
-    log, batches = sink.log, []
-
-    def dying(batch: list[Figures]) -> None:
-        log(batch)
-        batches.append(batch)
-        if len(batches) == dies_at:
-            raise KeyboardInterrupt
-
-    sink.log = dying  # type: ignore[assignment,method-assign]
     try:
-        Follower(place, lambda: sink, {}).follow(lambda _: False)
+        tell_in_process(Place(run, "tensorboard"), sink, dies_at)
     finally:
         sink._writer.close()  # as the kernel does for the dead
 
