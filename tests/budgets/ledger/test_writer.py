@@ -1,6 +1,5 @@
 """The file: what it gives back, what it mends, what it refuses and where."""
 
-import errno
 import hashlib
 import math
 import os
@@ -445,24 +444,6 @@ def test_a_ledger_outlives_a_change_of_the_working_directory(
     assert (tmp_path / HEAD).exists()
 
 
-def test_a_failing_fsync_is_a_storage_error_and_ends_this_writer(
-    disk: "Disk", whole: list[Event], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(handle: int) -> None:
-        raise OSError(errno.EIO, "Input/output error")
-
-    with disk.open() as ledger:
-        append(ledger, whole[0])
-        with monkeypatch.context() as patch:
-            patch.setattr(os, "fsync", fail)
-            with pytest.raises(LedgerStorageError, match="Input/output error"):
-                append(ledger, whole[1])
-        assert ledger.count == 1
-        with pytest.raises(LedgerStorageError):  # no second try: only reading again tells
-            append(ledger, whole[1])
-    assert len(read(ledger.path).records) == 1  # nobody builds on what may be gone tomorrow
-
-
 def test_a_record_taken_in_pieces_is_whole(disk: "Disk", whole: list[Event]) -> None:
     with Ledger(disk.directory(), disk.time.clock, Nibbling()) as ledger:
         assert list(ledger.replay()) == []
@@ -476,20 +457,6 @@ class Nibbling(storage.Disk):
 
     def write(self, handle: int, data: bytes) -> int:
         return super().write(handle, data if len(data) > 100_000 else data[:7])
-
-
-def test_a_full_disk_is_a_storage_error(
-    disk: "Disk", whole: list[Event], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(handle: int, data: bytes) -> int:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with disk.open() as ledger:
-        append(ledger, whole[0])
-        monkeypatch.setattr(os, "write", fail)
-        with pytest.raises(LedgerStorageError, match="No space left"):
-            append(ledger, whole[1])
-    assert len(read(ledger.path).records) == 1
 
 
 def test_a_missing_directory_is_a_storage_error(tmp_path: Path, disk: "Disk") -> None:
