@@ -47,15 +47,21 @@ def copy_run(run: Path, root: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("half_of_the_next", "evaluations_gone"),
-    [(False, False), (False, True), (True, True)],
-    ids=["clean", "clean, evaluations gone", "torn, evaluations gone"],
+    ("half_of_the_next", "evaluations_gone", "records"),
+    [
+        pytest.param(
+            *(torn, gone, records),
+            id=f"{records}-{'torn' if torn else 'clean'}{', evaluations gone' if gone else ''}",
+            marks=() if torn + gone == records % 3 else pytest.mark.slow,
+        )
+        for records in range(RECORDS)
+        for torn, gone in ((False, False), (False, True), (True, True))
+    ],
 )
-@pytest.mark.parametrize("records", range(RECORDS))
 def test_a_run_cut_after_any_record_ends_like_the_one_that_was_never_cut(
-    records: int,
     half_of_the_next: bool,
     evaluations_gone: bool,
+    records: int,
     finished: Path,
     tmp_path: Path,
     run_search: RunSearch,

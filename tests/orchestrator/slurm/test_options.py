@@ -25,13 +25,13 @@ HOSTILE = (
 )
 
 
-@pytest.mark.parametrize("value", HOSTILE)
 @pytest.mark.parametrize(
     "key", ["partition", "account", "qos", "constraint", "gpu_type", "mem", "time"]
 )
-def test_a_hostile_value_is_refused(key: str, value: str) -> None:
-    with pytest.raises(ValidationError, match=key):
-        SlurmOptions.model_validate({key: value})
+def test_a_hostile_value_is_refused(key: str) -> None:
+    for value in HOSTILE:
+        with pytest.raises(ValidationError, match=key):
+            SlurmOptions.model_validate({key: value})
 
 
 @pytest.mark.parametrize(
