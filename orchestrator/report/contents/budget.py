@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator
 from budgets.blocks import Column, Items, Table, Text, names
 from budgets.report.markdown import amount, evaluation_lines, notes, timing_lines
 from budgets.report.model import Balance
-from orchestrator.report.contents.blocks import Block
-from orchestrator.report.contents.figures import Figures
+from orchestrator.report.contents.blocks import Block, Figure
 from orchestrator.report.generations import START_UP
 from orchestrator.report.model import Report
 from orchestrator.report.plots.spending import BESIDE, bars_of
@@ -15,13 +14,13 @@ IN_SECONDS_BELOW = 1.0
 """Device-hours in all: less is told in device-seconds."""
 
 
-def budget(report: Report, figures: Figures) -> list[Block]:
+def budget(report: Report, figures: list[Figure]) -> list[Block]:
     """The section."""
     own = report.budget
     return [
         _balances(report),
         Items([*evaluation_lines(own), *timing_lines(own.timing), *notes(own)]),
-        *figures.of("budget"),
+        *figures,
         *_by_generation(report),
     ]
 

@@ -6,17 +6,16 @@ from budgets.blocks import Column, Table, Text, names
 from budgets.events import Status
 from budgets.plain import command, one_line, plain
 from budgets.words import in_bytes, number, precise_duration
-from orchestrator.report.contents.blocks import Block
-from orchestrator.report.contents.figures import Figures
+from orchestrator.report.contents.blocks import Block, Figure
 from orchestrator.report.model import Evaluation, InFlight, Report
 
 SLOWEST, MOST_FAILED, MOST_OF_FEW = 10, 30, 20
 """Rows of each table; a run of no more evaluations than the last shows all of them."""
 
 
-def evaluations(report: Report, figures: Figures) -> list[Block]:
+def evaluations(report: Report, figures: list[Figure]) -> list[Block]:
     """The section."""
-    return [_count(report), *figures.of("evaluations"), *_tables(report), *_flying(report)]
+    return [_count(report), *figures, *_tables(report), *_flying(report)]
 
 
 def _count(report: Report) -> Text:

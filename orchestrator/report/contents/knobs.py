@@ -6,16 +6,15 @@ from budgets.blocks import Column, Table, Text, names
 from budgets.plain import command, plain
 from budgets.report.markdown import where_from
 from budgets.words import number
-from orchestrator.report.contents.blocks import Block, Ruler
-from orchestrator.report.contents.figures import Figures
+from orchestrator.report.contents.blocks import Block, Figure, Ruler
 from orchestrator.report.model import KnobView, Marginal, Report
 
 
-def knobs(report: Report, figures: Figures) -> list[Block]:
+def knobs(report: Report, figures: list[Figure]) -> list[Block]:
     """The section, or that nothing is tuned."""
     if not report.knobs:
         return [Text("This run's objective has no knobs.")]
-    return [_what(report), _table(report), *figures.of("knobs"), *_marginals(report)]
+    return [_what(report), _table(report), *figures, *_marginals(report)]
 
 
 def _what(report: Report) -> Text:

@@ -5,21 +5,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from budgets.blocks import Column, Heading, Items, Table, Text, names
 from budgets.plain import command, one_line, plain, printable
 from budgets.words import precise_duration
-from orchestrator.report.contents.blocks import Block, Commands, Log, why_none
-from orchestrator.report.contents.figures import Figures
+from orchestrator.report.contents.blocks import Block, Commands, Figure, Log, why_none
 from orchestrator.report.model import FailureGroup, Report
 
 MOST_GROUPS = 20
 """Of failures."""
 
 
-def training(report: Report, figures: Figures) -> list[Block]:
+def training(report: Report, figures: list[Figure]) -> list[Block]:
     """Loss curves of the best and the baseline, or why there are none."""
-    drawn = figures.of("training")
-    return [*drawn] if drawn else [why_none(report.no_curves or "there are no loss curves")]
+    return [*figures] if figures else [why_none(report.no_curves or "there are no loss curves")]
 
 
-def failures(report: Report, figures: Figures) -> list[Block]:
+def failures(report: Report, figures: list[Figure]) -> list[Block]:
     """Failures by cause, each with the last lines that one of them left."""
     if not report.failures:
         return [Text("Nothing has failed.")]
@@ -27,7 +25,7 @@ def failures(report: Report, figures: Figures) -> list[Block]:
     more = len(report.failures) - len(shown)
     return [
         _groups(shown),
-        *figures.of("failures"),
+        *figures,
         *(block for group in shown for block in _group(group)),
         *([Text(f"And {more} more kinds of failure, each rarer than these.")] if more else []),
     ]
@@ -58,7 +56,7 @@ def _place(place: str) -> str:
     return printable(place).replace("`", "'")
 
 
-def rules(report: Report, _: Figures) -> list[Block]:
+def rules(report: Report, _: list[Figure]) -> list[Block]:
     """What rules and people decided, and what happened to the ledger and the devices."""
     own = report.budget
     parts = (
@@ -83,7 +81,7 @@ def _explain(report: Report) -> str:
     return command("explain", report.identity.named)
 
 
-def provenance(report: Report, _: Figures) -> list[Block]:
+def provenance(report: Report, _: list[Figure]) -> list[Block]:
     """What decides the scores, and how to get them again."""
     own = report.provenance
     tables = (
@@ -111,7 +109,7 @@ def _pairs(title: str, head: str, pairs: Mapping[str, str]) -> Table:
     return Table(title, [names(head), names("value")], rows)
 
 
-def ledger(report: Report, _: Figures) -> list[Block]:
+def ledger(report: Report, _: list[Figure]) -> list[Block]:
     """The sessions, and the hash that all of this rests on."""
     own = report.identity
     sessions = [

@@ -7,15 +7,14 @@ from budgets.plain import plain
 from budgets.proxy.text import proxy_blocks
 from budgets.report.markdown import luckiest
 from budgets.words import number
-from orchestrator.report.contents.blocks import Block, without_headings
-from orchestrator.report.contents.figures import Figures
+from orchestrator.report.contents.blocks import Block, Figure, without_headings
 from orchestrator.report.model import GenerationView, Noise, Report
 from orchestrator.report.plots.candidates import is_search
 
 
-def scores(report: Report, figures: Figures) -> list[Block]:
+def scores(report: Report, figures: list[Figure]) -> list[Block]:
     """The section."""
-    return [*_basis(report), *figures.of("scores"), *_table(report), *_rest(report)]
+    return [*_basis(report), *figures, *_table(report), *_rest(report)]
 
 
 def _basis(report: Report) -> Iterator[Block]:
