@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from budgets.blocks import Column, Items, Table, Text, names
+from budgets.blocks import Items, Table, Text
 from budgets.report.markdown import amount, evaluation_lines, notes, timing_lines
 from budgets.report.model import Balance
 from orchestrator.report.contents.blocks import Block, Figure
@@ -26,10 +26,9 @@ def budget(report: Report, figures: list[Figure]) -> list[Block]:
 
 
 def _balances(report: Report) -> Table:
-    titles = ("spent", "reserved", "free", "cap")
     rows = [_balance(own) for own in report.budget.balances if own.counts]
     caption = "Each currency: what is spent, set aside for what is in flight, and left"
-    return Table(caption, [names("currency"), *map(Column, titles)], rows)
+    return Table(caption, ["currency", ">spent", ">reserved", ">free", ">cap"], rows)
 
 
 def _balance(own: Balance) -> list[str]:
@@ -46,11 +45,10 @@ def _by_generation(report: Report) -> Iterator[Block]:
     whole = [_sum(column) for column in zip(*rows, strict=True)]
     is_short = sum(bar.whole - bar.reserved for bar in bars) < IN_SECONDS_BELOW
     scale, unit = (3600.0, "device-seconds") if is_short else (1.0, "device-hours")
-    titles = ("planned", "useful", "wasted", "idle", "reserved")
     own = [(bar.name, row) for bar, row in zip(bars, rows, strict=True)]
     yield Table(
         f"Where {unit} went: useful gave a score, wasted gave none, idle is what nothing ran in",
-        [names("part"), *map(Column, titles)],
+        ["part", ">planned", ">useful", ">wasted", ">idle", ">reserved"],
         [[name, *_cells(row, scale)] for name, row in [*own, ("**in all**", whole)]],
     )
     if report.arms and any(bar.planned is not None for bar in bars):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from budgets.blocks import Column, Table, Text, names
+from budgets.blocks import Table, Text
 from budgets.events import Status
 from budgets.plain import command, one_line, plain
 from budgets.words import in_bytes, number, precise_duration
@@ -47,13 +47,10 @@ def _tables(report: Report) -> Iterator[Block]:
 
 
 def _table(caption: str, own: Sequence[Evaluation]) -> Table:
-    columns = [
-        names("evaluation"), Column("seed"), names("status"), Column("score"), Column("took"),
-        Column("memory"), names("on"), Column("began"),
-    ]  # fmt: skip
+    columns = ["evaluation", ">seed", "status", ">score", ">took", ">memory", "on", ">began"]
     is_caused = any(e.cause for e in own)
     if is_caused:
-        columns.append(names("cause"))
+        columns.append("cause")
     rows = [_row(e, is_caused=is_caused) for e in own]
     return Table(f"{caption}; began: after the run did", columns, rows)
 
@@ -82,8 +79,7 @@ def _flying(report: Report) -> Iterator[Block]:
         return
     yield Table(
         "Reserved and not settled, as of the last record",
-        [names("evaluation"), Column("seed"), Column("attempt"), Column("began"),
-         Column("set aside")],
+        ["evaluation", ">seed", ">attempt", ">began", ">set aside"],
         [
             [which(one), str(one.seed), str(one.attempt), precise_duration(one.began),
              precise_duration(one.reserved_seconds)]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from budgets.blocks import Column, Heading, Items, Table, Text, names
+from budgets.blocks import Heading, Items, Table, Text
 from budgets.plain import command, one_line, plain, printable
 from budgets.words import precise_duration
 from orchestrator.report.contents.blocks import Block, Commands, Figure, Log, why_none
@@ -34,7 +34,7 @@ def failures(report: Report, figures: list[Figure]) -> list[Block]:
 def _groups(groups: Sequence[FailureGroup]) -> Table:
     return Table(
         "Attempts that failed, by whose doing it was and by cause; final: not retried",
-        [names("cause"), names("whose"), Column("attempts"), Column("final"), names("for example")],
+        ["cause", "whose", ">attempts", ">final", "for example"],
         [
             [plain(g.what), g.whose, str(g.attempts), str(g.final), plain(one_line(g.example, 200))]
             for g in groups
@@ -106,7 +106,7 @@ def _calibration(name: str | None) -> str:
 
 def _pairs(title: str, head: str, pairs: Mapping[str, str]) -> Table:
     rows = [[plain(name), plain(one_line(value, 400))] for name, value in pairs.items()]
-    return Table(title, [names(head), names("value")], rows)
+    return Table(title, [head, "value"], rows)
 
 
 def ledger(report: Report, _: list[Figure]) -> list[Block]:
@@ -122,13 +122,7 @@ def ledger(report: Report, _: list[Figure]) -> list[Block]:
         ]
         for one in own.sessions
     ]
-    columns = [
-        Column("session"),
-        names("opened"),
-        Column("open for"),
-        names("host"),
-        Column("slots"),
-    ]
+    columns = [">session", "opened", ">open for", "host", ">slots"]
     return [
         *(
             [Table("Sessions: processes that had the ledger", columns, sessions)]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from budgets.blocks import Column, Table, Text
+from budgets.blocks import Table, Text
 from budgets.plain import plain
 from budgets.proxy.text import proxy_blocks
 from budgets.report.markdown import luckiest
@@ -45,10 +45,10 @@ def _table(report: Report) -> Iterator[Block]:
         yield Text("No evaluation has ended yet.")
     if not is_search(report) or not report.generations:
         return
-    columns = ("best", "mean", "sd", "best so far", "by luck alone", "healthy", "failed")
+    numbers = [">best", ">mean", ">sd", ">best so far", ">by luck alone", ">healthy", ">failed"]
     yield Table(
         "Scores by generation; by luck alone: the best to expect of as many tries of the baseline",
-        [Column("generation"), *map(Column, columns)],
+        [">generation", *numbers],
         [_row(one) for one in report.generations],
     )
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from budgets.blocks import Column, Table, Text, names
+from budgets.blocks import Table, Text
 from budgets.plain import plain
 from orchestrator.report.contents.blocks import Block, Figure, why_none
 from orchestrator.report.model import Distribution, Report
@@ -59,7 +59,7 @@ def _pairs(report: Report, found: Distribution) -> Iterator[Block]:
     limit = found.correlation_by_chance
     yield Table(
         "Knobs that go together the most",
-        [names("two knobs"), Column("correlation"), names("beyond chance")],
+        ["two knobs", ">correlation", "beyond chance"],
         [
             [f"{plain(a)} and {plain(b)}", f"{r:+.2f}", _beyond(r, limit)]
             for r, a, b in pairs[:MOST_PAIRS]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from budgets.blocks import Column, Items, Table, Text, names
+from budgets.blocks import Items, Table, Text
 from budgets.plain import plain
 from budgets.report.markdown import evidence
 from budgets.terms import PanelName
@@ -63,7 +63,7 @@ def _scores(arms: tuple[ArmScores, ...], more: str | None) -> Iterator[Block]:
     why = {**_WHY, "rung": more or _WHY["rung"]}
     yield Table(
         "Scores on fresh seeds, which no candidate of the search was evaluated on",
-        [names("seed"), names("there for"), *map(Column, map(plain, titles))],
+        ["seed", "there for", *(f">{plain(title)}" for title in titles)],
         [
             [str(seed), why[panel], *(_score(own, panel, name, seed) for name in titles)]
             for panel, seed in _seeds(own)

@@ -54,7 +54,7 @@ def test_scores_on_fresh_seeds_are_a_row_a_seed(confirmed_report: Report) -> Non
     found = table(confirmed_report, "verdict", "fresh seeds")
     by_arm = {(a.name, s): v for a in confirmed_report.arms for s, v in a.scores.items()}
     assert len(found.rows) == len({seed for _, seed in by_arm})
-    titles = [column.title for column in found.columns[2:]]
+    titles = [column.removeprefix(">") for column in found.columns[2:]]
     for row in found.rows:
         for name, cell in zip(titles, row[2:], strict=True):
             known = by_arm.get((name, int(str(row[0]))))
