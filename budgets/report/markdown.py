@@ -40,7 +40,7 @@ def to_markdown(report: BudgetReport, knobs: dict[str, float] | None = None) -> 
             f"{plain(report.devices)}. {_eta(report)}"
         ),
         Heading("Budget"),
-        _budget_table(report),
+        balances(report),
         Text("\n".join(happened)),
         *_failures(report),
         *evidence(report),
@@ -91,13 +91,14 @@ def spent(balances: Iterable[Balance]) -> str:
     )
 
 
-def _budget_table(report: BudgetReport) -> Table:
+def balances(report: BudgetReport, caption: str = "", head: str = "") -> Table:
+    """Each currency that counts: what is spent, set aside, left, and its cap."""
     rows = [
         (b.label, *(amount(b, value) for value in (b.spent, b.reserved, b.free, b.cap)))
         for b in report.balances
         if b.counts
     ]
-    return Table("", ["", ">spent", ">reserved", ">free", ">cap"], rows)
+    return Table(caption, [head, ">spent", ">reserved", ">free", ">cap"], rows)
 
 
 def evaluation_lines(report: BudgetReport) -> list[str]:

@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Iterator
 
 from budgets.blocks import Items, Table, Text
-from budgets.report.markdown import amount, evaluation_lines, notes, timing_lines
-from budgets.report.model import Balance
+from budgets.report.markdown import balances, evaluation_lines, notes, timing_lines
 from orchestrator.report.contents.blocks import Block, Figure
 from orchestrator.report.generations import START_UP
 from orchestrator.report.model import Report
 from orchestrator.report.plots.spending import BESIDE, bars_of
+
+CAPTION = "Each currency: what is spent, set aside for what is in flight, and left"
 
 IN_SECONDS_BELOW = 1.0
 """Device-hours in all: less is told in device-seconds."""
@@ -18,22 +19,11 @@ def budget(report: Report, figures: list[Figure]) -> list[Block]:
     """The section."""
     own = report.budget
     return [
-        _balances(report),
+        balances(own, CAPTION, "currency"),
         Items([*evaluation_lines(own), *timing_lines(own.timing), *notes(own)]),
         *figures,
         *_by_generation(report),
     ]
-
-
-def _balances(report: Report) -> Table:
-    rows = [_balance(own) for own in report.budget.balances if own.counts]
-    caption = "Each currency: what is spent, set aside for what is in flight, and left"
-    return Table(caption, ["currency", ">spent", ">reserved", ">free", ">cap"], rows)
-
-
-def _balance(own: Balance) -> list[str]:
-    values = (own.spent, own.reserved, own.free, own.cap)
-    return [own.label, *(amount(own, value) for value in values)]
 
 
 def _by_generation(report: Report) -> Iterator[Block]:
