@@ -7,7 +7,7 @@ writes: a link, a pipe, or nonsense is no sign.
 import math
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from heapq import nlargest
 from pathlib import Path
@@ -77,9 +77,8 @@ class Signs:
     def _device(self, attempt: Try) -> str | None:
         """None: nobody has taken the attempt on."""
         if attempt not in self._devices:
-            started = next(
-                _objects(_end_of(self.directory / "eval" / attempt[0] / STARTED) + b"\n"), None
-            )
+            said = _end_of(self.directory / "eval" / attempt[0] / STARTED)
+            started = next(objects(reversed(said.split(b"\n"))), None)
             if started is None:
                 return None
             named = started.get("device")
@@ -97,7 +96,8 @@ def with_progress(beat: Beat, row: DeviceRow) -> Beat:
 def heartbeat(place: Path) -> Beat:
     """What the heartbeats of the attempt in that directory have told of last."""
     found: dict[str, float] = {}
-    for said in _objects(_end_of(place / METRICS)):
+    whole = _end_of(place / METRICS).split(b"\n")[:-1]
+    for said in objects(reversed(whole)):
         for name in Beat._fields:
             if name not in found and (number := finite(said.get(name))) is not None:
                 found[name] = number
@@ -112,12 +112,12 @@ def finite(value: object) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def _objects(data: bytes) -> Iterator[dict[str, Any]]:
-    """JSON objects on whole lines, the last one first; what is none is passed over."""
-    for line in reversed(data.split(b"\n")[:-1]):
+def objects(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    """JSON objects, one a line; a line that is torn, or anything else, is passed over."""
+    for line in lines:
         try:
             found = orjson.loads(line)
-        except orjson.JSONDecodeError:
+        except ValueError:
             continue
         if isinstance(found, dict):
             yield found
