@@ -112,11 +112,11 @@ class Accounts(NamedTuple):
 
     @property
     def device_hours_free(self) -> float | None:
-        return _free(self.caps.device_hours, self._used_device_hours)
+        return _free(self.caps.device_hours, self.used_device_hours)
 
     @property
     def cost_free(self) -> float | None:
-        return _free(self.caps.cost, self._used_device_hours * self.price_per_device_hour)
+        return _free(self.caps.cost, self.used_device_hours * self.price_per_device_hour)
 
     @property
     def hours_free(self) -> float | None:
@@ -134,7 +134,8 @@ class Accounts(NamedTuple):
         return max(0.0, self.wall_ms / MS_PER_HOUR - (self.caps.hours or inf))
 
     @property
-    def _used_device_hours(self) -> float:
+    def used_device_hours(self) -> float:
+        """With what is reserved."""
         return (self.device_ms + self.reserved_device_ms) / MS_PER_HOUR
 
     @property

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from pathlib import Path
 
 PROGRAM = "python -m orchestrator"
 """How every command begins that a person is told to type."""
@@ -40,6 +41,11 @@ def shell_word(text: str) -> str:
 def command(*words: str) -> str:
     """A command of this program in one line to copy. Words are quoted where a shell wants it."""
     return " ".join([PROGRAM, *map(shell_word, words)])
+
+
+def move_command(there: Path, to: Path) -> str:
+    """What moves a file or a directory, in one line to copy."""
+    return f"mv {shell_word(str(there))} {shell_word(str(to))}"
 
 
 def _escaped(character: str) -> str:

@@ -66,6 +66,11 @@ def in_bytes(count: float) -> str:
     return f"{count:.3g} TiB"
 
 
+def sentence_case(text: str) -> str:
+    """With a capital at the beginning, and the rest as it is."""
+    return text[:1].upper() + text[1:]
+
+
 def counted(count: int, what: str) -> str:
     """`1 seed`, `8 seeds`, `no seeds`; `2 boundaries`."""
     if count == 1:

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from statistics import fmean, stdev
 
-from pydantic import BaseModel, ConfigDict
-
+from budgets.frozen import Frozen
 from budgets.statistics.paired import believed, chance, interval
 
 LEVEL = 0.05
@@ -14,10 +13,8 @@ TINY = 1e-9
 """Of the scale: differences below are rounding."""
 
 
-class Difference(BaseModel):
+class Difference(Frozen):
     """A mean difference between scores, and how sure it is."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     seeds: int  # that it was seen on
     mean: float | None  # None without a seed

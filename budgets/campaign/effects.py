@@ -11,30 +11,25 @@ from collections.abc import Mapping, Sequence
 from math import sqrt
 from statistics import fmean, stdev
 
-from pydantic import BaseModel, ConfigDict
-
 from budgets.campaign.contrasts import Contrast, cells_of, contrasts, usable
 from budgets.campaign.controls import controls_of
 from budgets.campaign.differences import LEVEL, Difference, difference, judged_together
 from budgets.campaign.matrix import Matrix, matrix_of
+from budgets.frozen import Frozen
 from budgets.state import RunState
 from budgets.statistics.detectable import detectable
 from budgets.statistics.paired import interval
 from budgets.terms import CampaignTerms
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Comparison(_Part):
+class Comparison(Frozen):
     """A condition against a control, on the seeds that both have a score on."""
 
     control: str
     difference: Difference
 
 
-class Effect(_Part):
+class Effect(Frozen):
     """What moving a factor from its first level does, or how two factors act together."""
 
     factors: tuple[str, ...]  # one; or two that interact
@@ -49,7 +44,7 @@ class Effect(_Part):
         return len(self.factors) > 1
 
 
-class ConditionRow(_Part):
+class ConditionRow(Frozen):
     """One condition over all seeds."""
 
     name: str
@@ -65,7 +60,7 @@ class ConditionRow(_Part):
     comparisons: tuple[Comparison, ...]
 
 
-class CampaignReport(_Part):
+class CampaignReport(Frozen):
     """All that a campaign has to say."""
 
     name: str
@@ -208,9 +203,12 @@ def _row(
 
 def telling(interactions: Sequence[Effect], most: int) -> list[Effect]:
     """At most so many, in their order: all that were found, and the least likely of the others."""
-    ranked = sorted(
-        interactions, key=lambda e: (not e.difference.is_found, e.difference.chance or 1.0)
-    )
+
+    def least_likely(effect: Effect) -> tuple[bool, float]:
+        own = effect.difference
+        return not own.is_found, 1.0 if own.chance is None else own.chance
+
+    ranked = sorted(interactions, key=least_likely)
     count = max(most, sum(e.difference.is_found for e in interactions))
     kept = {(e.factors, e.levels) for e in ranked[:count]}
     return [e for e in interactions if (e.factors, e.levels) in kept]

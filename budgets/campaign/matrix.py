@@ -2,9 +2,8 @@
 
 from collections import Counter
 
-from pydantic import BaseModel, ConfigDict
-
 from budgets.events import Status
+from budgets.frozen import Frozen
 from budgets.state import Generation, RunState
 from budgets.terms import CampaignTerms
 
@@ -13,11 +12,7 @@ PENDING, RUNNING, PAUSED = "pending", "running", "paused"
 that ended before all was done is `stopped`."""
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Cell(_Part):
+class Cell(Frozen):
     """One condition on one seed: an evaluation, or a run of its own."""
 
     status: str
@@ -33,7 +28,7 @@ class Cell(_Part):
         return self.status not in {PENDING, RUNNING, PAUSED}
 
 
-class Matrix(_Part):
+class Matrix(Frozen):
     """A row of cells for each condition, a cell for each seed, in the order of the terms."""
 
     terms: CampaignTerms

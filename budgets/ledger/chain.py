@@ -17,10 +17,10 @@ from typing import NamedTuple
 import orjson
 from pydantic import ValidationError
 
-from budgets.events import SCHEMA, Event, Planned, fields, parse
+from budgets.events import SCHEMA, Event, Planned, fields
 from budgets.ledger.storage import read_plain, unused
 from budgets.ledger.upcast import upcast
-from budgets.plain import PROGRAM
+from budgets.plain import command, move_command
 
 LEDGER = "ledger.jsonl"
 
@@ -67,12 +67,18 @@ def way_to_keep(path: Path, records: int) -> str:
     if records == 0:
         return f"begin anew, since nothing of it can be kept, with: {set_aside_command(run)}"
     out = unused(run.with_name(f"{run.name}.salvaged"))
-    return f"keep what there is with: {PROGRAM} ledger salvage {run} --out {out}"
+    salvage = command("ledger", "salvage", str(run), "--out", str(out))
+    return f"keep what there is with: {salvage}"
 
 
 def set_aside_command(run: Path) -> str:
     """What moves a run's directory away, before its own command is repeated."""
-    return f"mv {run} {unused(run.with_name(f'{run.name}.damaged'))}, then the same command again"
+    return f"{move_command(run, damaged(run))}, then the same command again"
+
+
+def damaged(run: Path) -> Path:
+    """Where a run's directory is moved aside to."""
+    return unused(run.with_name(f"{run.name}.damaged"))
 
 
 class Record(NamedTuple):
@@ -186,7 +192,7 @@ class Reader:
         try:
             if seq == 0 or data.startswith(b'{"kind":"opened"'):
                 self._schema = self._version(data)
-            event = parse(data) if self._schema == SCHEMA else upcast(data, self._schema)
+            event = upcast(data, self._schema)
         except ValidationError as error:
             first = error.errors()[0]
             if first["type"] == "union_tag_invalid":

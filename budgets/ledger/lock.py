@@ -10,7 +10,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from budgets.plain import PROGRAM
+from budgets.plain import command
 
 LOCK = "ledger.lock"
 
@@ -52,7 +52,7 @@ def _held(directory: Path, owner: str) -> str:
     if holders and f"pid {holders[0]}," not in owner:  # it died, a child it forked lives on
         pids = ", ".join(map(str, holders))
         text += f"The lock is held by process {pids} on this machine, which it has started. "
-    return text + f"Look at it with: {PROGRAM} status {directory}"
+    return text + f"Look at it with: {command('status', str(directory))}"
 
 
 def processes_with(path: Path) -> list[int]:

@@ -9,12 +9,11 @@ terms. Schema 5 has the phase "campaign" and such a plan's `campaign`. All of th
 older records, where the defaults are true.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import orjson
 
-from budgets.events import SCHEMA, Event, parse
+from budgets.events import Event, parse
 
 Fields = dict[str, Any]
 
@@ -30,22 +29,6 @@ def _from_1(event: Fields) -> Fields:
             return event
 
 
-def _as_it_is(event: Fields) -> Fields:
-    return event
-
-
-_STEPS: dict[int, Callable[[Fields], Fields]] = {
-    1: _from_1,
-    2: _as_it_is,
-    3: _as_it_is,
-    4: _as_it_is,
-}
-"""From each older schema to the next one."""
-
-
 def upcast(event: bytes, schema: int) -> Event:
-    """The event that a session of an older `schema` wrote. Raises pydantic.ValidationError."""
-    fields = orjson.loads(event)
-    for version in range(schema, SCHEMA):
-        fields = _STEPS[version](fields)
-    return parse(orjson.dumps(fields))
+    """The event that a session of this `schema` wrote. Raises pydantic.ValidationError."""
+    return parse(event if schema > 1 else orjson.dumps(_from_1(orjson.loads(event))))

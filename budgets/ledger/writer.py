@@ -26,7 +26,7 @@ from budgets.ledger.chain import (
 from budgets.ledger.head import HEAD, Marked
 from budgets.ledger.lock import give_back, take_lock
 from budgets.ledger.storage import DISK, FULL, Storage, unused, write_all, write_aside
-from budgets.plain import PROGRAM
+from budgets.plain import command
 from budgets.words import in_bytes
 
 BALLAST = "ledger.ballast"
@@ -207,7 +207,7 @@ class Ledger:
             raise LedgerChangedError(
                 f"{self.path} was changed by somebody else while this run had it: expected its own "
                 f"{end} bytes, found {found}. Nothing was written over. See what holds with: "
-                f"{PROGRAM} ledger verify {self.path.parent}"
+                f"{command('ledger', 'verify', str(self.path.parent))}"
             )
 
     def _require_end(self) -> int:

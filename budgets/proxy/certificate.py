@@ -12,9 +12,8 @@ from random import Random
 from statistics import fmean, median
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict
-
 from budgets.events import PanelAsked, Status
+from budgets.frozen import Frozen
 from budgets.state import Batch, Generation, Panel, RunState
 from budgets.statistics.ranks import centred_error, tau_b, tau_b_interval, top_overlap
 from budgets.terms import Arm, Plan, ProxyTerms
@@ -23,10 +22,8 @@ LEAST_CANDIDATES = 8
 """Fewer hardly ever show agreement, and where they do their interval is much too narrow."""
 
 
-class Certificate(BaseModel):
+class Certificate(Frozen):
     """How far short and full evaluations of the same candidates agree; it may be too little."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     generation: int  # whose candidates they are
     candidates: int

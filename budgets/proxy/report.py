@@ -3,17 +3,12 @@
 from collections.abc import Iterable
 from statistics import median
 
-from pydantic import BaseModel, ConfigDict
-
+from budgets.frozen import Frozen
 from budgets.proxy.certificate import Certificate, certificate, seconds, why_over
 from budgets.state import Batch, RunState
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Comparison(_Part):
+class Comparison(Frozen):
     """A generation that was evaluated at both lengths, and what followed."""
 
     certificate: Certificate
@@ -22,7 +17,7 @@ class Comparison(_Part):
     over: str | None  # why no further one was; None while one may be, or where it never held
 
 
-class ProxyReport(_Part):
+class ProxyReport(Frozen):
     """Where a plan's proxy stands."""
 
     label: str  # of the shorter evaluation

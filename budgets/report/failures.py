@@ -3,21 +3,16 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from pydantic import BaseModel, ConfigDict
-
 from budgets.causes import TRIED_AGAIN_SINCE, Cause, Whose, cause_of, is_lost
 from budgets.events import Again, Settled, Status
+from budgets.frozen import Frozen
 from budgets.state import RunState
 
 Tries = list[Settled]
 """The ends of the tries at one evaluation."""
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Kind(_Part):
+class Kind(Frozen):
     """Failures of one kind."""
 
     whose: Whose
@@ -27,7 +22,7 @@ class Kind(_Part):
     example: str  # the cause of one
 
 
-class TriedAgain(_Part):
+class TriedAgain(Frozen):
     """What became of evaluations that were tried again."""
 
     healthy: int
@@ -35,7 +30,7 @@ class TriedAgain(_Part):
     owed: int
 
 
-class Failures(_Part):
+class Failures(Frozen):
     """Both rates, and all that is behind them."""
 
     evaluations: int  # that are over

@@ -13,9 +13,8 @@ from math import inf
 from statistics import fmean, stdev
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
 from budgets.events import Status
+from budgets.frozen import Frozen
 from budgets.state import Generation, RunState
 from budgets.statistics.paired import chance, count_needed, discoveries, paired
 from budgets.statistics.students_t import two_sided_limit
@@ -29,11 +28,7 @@ MOST_SEEDS = 1000
 """No check is advised to use more."""
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class EndEffect(_Part):
+class EndEffect(Frozen):
     """What one end of a knob's range does to the score. Numbers need two healthy seeds."""
 
     end: End
@@ -52,7 +47,7 @@ class EndEffect(_Part):
         return sum(self.statuses.values())
 
 
-class KnobFinding(_Part):
+class KnobFinding(Frozen):
     """Whether one knob moves the score."""
 
     knob: str
@@ -68,7 +63,7 @@ class KnobFinding(_Part):
         return max(sizes, default=inf)
 
 
-class Liveness(_Part):
+class Liveness(Frozen):
     """What a check has found so far, the largest effect first."""
 
     seeds: int

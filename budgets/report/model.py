@@ -4,13 +4,12 @@ from collections import Counter
 from datetime import UTC, datetime
 from statistics import median
 
-from pydantic import BaseModel, ConfigDict
-
 from budgets import following
 from budgets.accounts import MS_PER_HOUR, Accounts
 from budgets.calibration import luck
 from budgets.campaign.effects import CampaignReport, campaign_of
 from budgets.events import Amended, Status
+from budgets.frozen import Frozen
 from budgets.proxy.report import ProxyReport, proxy_report
 from budgets.report.failures import Failures, failures
 from budgets.report.liveness import Liveness, liveness
@@ -25,11 +24,7 @@ from budgets.verdict.finalists import stood_for
 from budgets.verdict.findings import Findings, findings
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Balance(_Part):
+class Balance(Frozen):
     """One currency."""
 
     currency: str
@@ -49,7 +44,7 @@ class Balance(_Part):
         return "comparison evaluations" if self.currency == "evaluations apart" else self.currency
 
 
-class GenerationRow(_Part):
+class GenerationRow(Frozen):
     """One generation's scores over its healthy candidates, lower is better."""
 
     generation: int
@@ -62,7 +57,7 @@ class GenerationRow(_Part):
     short: bool = False  # evaluated by a proxy: comparable with its like only
 
 
-class Baseline(_Part):
+class Baseline(Frozen):
     """The default configuration, as calibrated."""
 
     mean: float
@@ -70,7 +65,7 @@ class Baseline(_Part):
     seeds: int
 
 
-class BudgetReport(_Part):
+class BudgetReport(Frozen):
     """Everything a generation's report says."""
 
     run_id: str

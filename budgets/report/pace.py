@@ -9,10 +9,9 @@ from math import ceil
 from statistics import median
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
 from budgets.accounts import MS_PER_HOUR
 from budgets.course import left, length_apart, search_is_over
+from budgets.frozen import Frozen
 from budgets.state import Batch, Generation, RunState
 
 GOOD_ACCURACY = (85.0, 115.0)
@@ -22,16 +21,12 @@ Binding = Literal["forecast", "--window", "--max-hours"]
 """What leaves a run the least time: its plan's forecast, its window, its cap on hours."""
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
 def good_on_devices(estimated: float, actual: float) -> bool:
     """Whether the evaluations themselves took the device-hours that were estimated."""
     return GOOD_ACCURACY[0] <= 100 * estimated / (actual or 1.0) <= GOOD_ACCURACY[1]
 
 
-class Timing(_Part):
+class Timing(Frozen):
     """What the plan said for what is done so far, and what that took."""
 
     estimated_hours: float  # wall clock of the evaluations done, with their barriers
@@ -63,7 +58,7 @@ class Timing(_Part):
         }
 
 
-class Pace(_Part):
+class Pace(Frozen):
     """Where a run stands in time."""
 
     elapsed_hours: float  # that it was open

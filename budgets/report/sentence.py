@@ -3,6 +3,7 @@
 import re
 from typing import assert_never
 
+from budgets.accounts import MS_PER_HOUR
 from budgets.campaign.effects import CampaignReport, campaign_of
 from budgets.campaign.text import campaign_sentence
 from budgets.course import next_step
@@ -10,7 +11,8 @@ from budgets.plain import PROGRAM
 from budgets.proxy.report import proxy_report
 from budgets.proxy.text import proxy_sentence
 from budgets.report.liveness import liveness
-from budgets.rules.triggers import Ruling, Trigger
+from budgets.rules.table import Reading
+from budgets.rules.triggers import Ruling
 from budgets.state import RunState
 from budgets.verdict.findings import title
 from budgets.verdict.gains import incumbent_gain
@@ -109,18 +111,22 @@ def _way_to_more(state: RunState, ruling: Ruling) -> str:
 _FLAG = re.compile(r"\((--(?:max-[a-z-]+|window))\)")
 
 
-def more_of(state: RunState, trigger: Trigger) -> str:
+def more_of(state: RunState, trigger: Reading) -> str:
     """`--max-hours 0.0485`: the cap that was in the way, and the least that would do."""
-    caps, found = state.plan.caps, _FLAG.search(trigger.evidence)
-    flag = "--max-evals" if found is None else found[1]
-    cap = {
-        "--max-device-hours": caps.device_hours,
-        "--max-hours": caps.hours,
-        "--max-cost": caps.cost,
-    }.get(flag)
+    accounts, found = state.accounts, _FLAG.search(trigger.evidence)
+    flag, caps = "--max-evals" if found is None else found[1], accounts.caps
+    device_hours = accounts.used_device_hours
+    cap, used = {
+        "--max-device-hours": (caps.device_hours, device_hours),
+        "--max-hours": (caps.hours, accounts.committed_wall_ms / MS_PER_HOUR),
+        "--max-cost": (caps.cost, device_hours * accounts.price_per_device_hour),
+    }.get(flag, (None, 0.0))
     if cap is None:
         return f"{flag} MORE"
-    return f"{flag} {rounded_up(cap + trigger.observed - trigger.limit)}"
+    assert trigger.observed is not None, "a rule fires on what it observed"
+    assert trigger.limit is not None, "... beyond a limit"
+    # what is free of a cap that is overdrawn is 0, not less
+    return f"{flag} {rounded_up(max(cap - trigger.limit, used) + trigger.observed)}"
 
 
 def _finished(state: RunState) -> str:

@@ -1,8 +1,8 @@
 """Every rule that pauses or ends a run, as a pure function of its state.
 
-A rule returns a `Reading` with what it observes and its limit; one that fires is a `Trigger`.
-`judge` asks them all, `ruling_of` says what that means for the run. `budgets.rules.table` has the
-table, `budgets.terms.Thresholds` the numbers.
+A rule returns a `Reading` with what it observes, its limit, and whether it fires. `judge` asks them
+all, `ruling_of` says what that means for the run. `budgets.rules.table` has the table,
+`budgets.terms.Thresholds` the numbers.
 """
 
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ from budgets.rules.failures import (
 )
 from budgets.rules.nan import sustained_nan
 from budgets.rules.progress import patience
-from budgets.rules.table import BUDGET, HOLDING_UP, Reading, name_of, place_of
+from budgets.rules.table import BUDGET, HOLDING_UP, STORAGE, Reading, name_of, place_of
 from budgets.state import Batch, RunState
 from budgets.terms import Calibration
 from budgets.words import against, precise_duration
@@ -46,24 +46,11 @@ RULES = tuple(rule.name for rule in HOLDING_UP)
 
 
 @dataclass(frozen=True, slots=True)
-class Trigger:
-    """A rule that fired, with its numbers."""
-
-    rule: str
-    generation: int
-    decision: Literal["pause", "stop"]
-    observed: float
-    limit: float
-    evidence: str
-    overridable: bool = True
-
-
-@dataclass(frozen=True, slots=True)
 class Ruling:
     """What happens next, and why."""
 
     decision: Decision
-    triggers: tuple[Trigger, ...] = ()
+    triggers: tuple[Reading, ...] = ()
     reason: str = ""
 
 
@@ -98,25 +85,11 @@ def only_ends_the_search(state: RunState, ruling: Ruling) -> bool:
     return state.plan.confirmation is not None and bool(state.told) and not search_is_over(state)
 
 
-def _triggers(state: RunState) -> Iterator[Trigger]:
+def _triggers(state: RunState) -> Iterator[Reading]:
     if state.decided is not None:
         return
     read = _of_the_run(state) if search_is_over(state) else readings(state)
-    yield from (_trigger(reading) for reading in read if reading.fires)
-
-
-def _trigger(reading: Reading) -> Trigger:
-    assert reading.observed is not None, "a rule fires on what it observed"
-    assert reading.limit is not None, "... beyond a limit"
-    return Trigger(
-        reading.rule,
-        reading.generation,
-        reading.decision,
-        reading.observed,
-        reading.limit,
-        reading.evidence,
-        reading.overridable,
-    )
+    yield from (reading for reading in read if reading.fires)
 
 
 def readings(state: RunState) -> list[Reading]:
@@ -144,7 +117,7 @@ def _of_the_run(state: RunState) -> list[Reading]:
     return [*founded, setup_failed(state), budget(state), *lost]
 
 
-def _waived(state: RunState, trigger: Trigger) -> bool:
+def _waived(state: RunState, trigger: Reading) -> bool:
     return trigger.overridable and any(
         o.rule == trigger.rule and o.generation == trigger.generation for o in state.overridden
     )
@@ -152,14 +125,12 @@ def _waived(state: RunState, trigger: Trigger) -> bool:
 
 def budget(state: RunState) -> Reading:
     """What comes next does not fit under a cap: a generation, or an evaluation of it."""
-    found = unaffordable(state) or out_of_budget(state)
-    if found is None:
-        why = "what comes next is expected to fit under every cap"
-        return BUDGET.reads(state.asked, None, None, why, fires=False)
-    return BUDGET.reads(found.generation, found.observed, found.limit, found.evidence, fires=True)
+    why = "what comes next is expected to fit under every cap"
+    fits = BUDGET.reads(state.asked, None, None, why, fires=False)
+    return unaffordable(state) or out_of_budget(state) or fits
 
 
-def unaffordable(state: RunState) -> Trigger | None:
+def unaffordable(state: RunState) -> Reading | None:
     """The next generation, if there is one, is not expected to fit into what a cap leaves free.
 
     Half a generation teaches the search nothing, so it is not begun. Its last attempt must still
@@ -188,7 +159,7 @@ def unaffordable(state: RunState) -> Trigger | None:
                 f"generation {state.asked} is expected to need {needs} ({_included(apart)}), "
                 f"{left} are free ({flag})"
             )
-            return Trigger("budget", state.asked, "stop", need, free, evidence, overridable=False)
+            return BUDGET.reads(state.asked, need, free, evidence, fires=True)
     return None
 
 
@@ -213,7 +184,7 @@ def _included(apart: Needs) -> str:
     )
 
 
-def out_of_budget(state: RunState) -> Trigger | None:
+def out_of_budget(state: RunState) -> Reading | None:
     """What the run waits for has evaluations left, and no cap leaves room for another attempt."""
     owed = next((b for b in awaited(state) if b.owed()), None)
     if owed is None or state.accounts.holds:
@@ -240,17 +211,15 @@ def refusal_from(
     return accounts.refusal(reserve_ms, apart=is_apart, aside=aside)
 
 
-def disk_full(generation: int, why: str) -> Trigger:
+def disk_full(generation: int, why: str) -> Reading:
     """The pause that a disk without room for further results amounts to."""
-    return Trigger("storage", generation, "pause", 0, 0, why, overridable=False)
+    return STORAGE.reads(generation, 0, 0, why, fires=True)
 
 
-def refused(state: RunState, batch: Batch, refusal: Refusal) -> Trigger:
+def refused(state: RunState, batch: Batch, refusal: Refusal) -> Reading:
     """The stop that a refused reservation amounts to."""
     evidence, place = f"{name_of(batch)} cannot be finished: {refusal}", place_of(state, batch)
     if batch.panel is None and (verdict := still_for_the_verdict(state)).evaluations:
         left = precise_duration(3600 * verdict.device_hours)
         evidence += f", when {left} of device time are left to the verdict"
-    return Trigger(
-        "budget", place, "stop", refusal.needed, refusal.free, evidence, overridable=False
-    )
+    return BUDGET.reads(place, refusal.needed, refusal.free, evidence, fires=True)

@@ -7,16 +7,13 @@ from collections.abc import Mapping, Sequence
 from math import fsum, sqrt
 from statistics import fmean, stdev
 
-from pydantic import BaseModel, ConfigDict
-
+from budgets.frozen import Frozen
 from budgets.statistics.detectable import detectable
 from budgets.statistics.students_t import one_sided_limit
 
 
-class Gain(BaseModel):
+class Gain(Frozen):
     """How much better one configuration is than another on the seeds that both have scores on."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     pairs: int
     mean: float | None  # None without a pair, or where the reference scores 0

@@ -6,8 +6,7 @@ that means in words.
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
+from budgets.frozen import Frozen
 from budgets.state import RunState
 from budgets.statistics.comparison import Gain, better
 from budgets.verdict.gains import average_gain, rung_gain, winner_gain
@@ -16,10 +15,8 @@ from budgets.words import percent
 Rule = Literal["signal", "stability", "persistence", "sanity", "rung"]
 
 
-class Condition(BaseModel):
+class Condition(Frozen):
     """Something a Go needs, and whether it is there."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     rule: Rule
     met: bool

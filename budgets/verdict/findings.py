@@ -1,9 +1,8 @@
 """What a search found, as everything a verdict owes its reader: gains, controls, conditions."""
 
-from pydantic import BaseModel, ConfigDict
-
 from budgets.calibration import noise
 from budgets.events import Grade, NoGo
+from budgets.frozen import Frozen
 from budgets.state import RunState
 from budgets.statistics.comparison import Gain
 from budgets.verdict.advice import advice
@@ -35,11 +34,7 @@ NAMES: dict[NoGo, str] = {
 }
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Finalist(_Part):
+class Finalist(Frozen):
     """A configuration that was compared on the picking seeds."""
 
     name: str
@@ -47,7 +42,7 @@ class Finalist(_Part):
     is_winner: bool
 
 
-class Control(_Part):
+class Control(Frozen):
     """The objective with something switched off, at the baseline's knobs."""
 
     name: str
@@ -55,7 +50,7 @@ class Control(_Part):
     winner_gain: Gain  # of the winner over the control
 
 
-class Findings(_Part):
+class Findings(Frozen):
     """What is known so far; most of it is None until its evaluations are settled."""
 
     grade: Grade | None

@@ -1,5 +1,6 @@
 """What can be known to go wrong before anything is trained."""
 
+import os
 import re
 import subprocess
 from functools import lru_cache
@@ -29,6 +30,8 @@ def check(config: CheckoutConfig, space: SearchSpace) -> tuple[str, ...]:
         )
     data.shards(Path(config.data))
     data.tokenizer_sha256(Path(config.tokenizer))
+    if config.checkpoints is not None and config.keep == "best":
+        _require_writable(Path(config.checkpoints))
     known = flags.declared(config.source)
     knobs = [knob.name for knob in space.knobs]
     program = f"{config.module} of {config.checkout}"
@@ -36,6 +39,16 @@ def check(config: CheckoutConfig, space: SearchSpace) -> tuple[str, ...]:
     values = flags.Values(config, space, known)
     _require_scores(values)
     return (*_warnings(config, values), *_other_defaults(config, space, known))
+
+
+def _require_writable(place: Path) -> None:
+    """Raises SetupError where no directory can be made: a trained model would be lost there."""
+    there = next(path for path in (place, *place.parents) if os.path.lexists(path))
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        raise SetupError(
+            f"checkpoints: cannot keep the best in {place}: expected a directory to write in, "
+            f"found {there}"
+        )
 
 
 def helped(config: CheckoutConfig) -> frozenset[str]:

@@ -11,12 +11,12 @@ import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+
+from pydantic import BaseModel
 
 from objectives.api import SetupError
 from objectives.function.calling import imported, own_modules, require_signature, surroundings
@@ -26,16 +26,13 @@ LIMIT_SECONDS = 180.0
 """Importing torch took 13 s on a loaded machine."""
 
 
-@dataclass(frozen=True)
-class Question:
+class Question(BaseModel):
     """Which function, where, and with what it would be called."""
 
-    module: str
-    function: str
-    directory: str
-    file: str
-    package: str | None
-    fixed: Mapping[str, Any]
+    named: Named
+    module: Module
+    directory: Path
+    fixed: dict[str, Any]
 
 
 def try_import(question: Question) -> list[Path]:
@@ -52,8 +49,9 @@ def try_import(question: Question) -> list[Path]:
 
 
 def _ask(question: Question, place: Path) -> dict[str, Any]:
-    (place / "question").write_text(json.dumps(asdict(question)), encoding="utf-8")
+    (place / "question").write_text(question.model_dump_json(), encoding="utf-8")
     command = (sys.executable, "-P", "-m", __name__, str(place / "answer"))
+    what = f"importing {question.named.module} from {question.module.file}"
     with open(place / "question", "rb") as stdin, open(place / "said", "w+b") as said:
         process = subprocess.Popen(
             command, stdin=stdin, stdout=said, stderr=said, process_group=0, env=_environment()
@@ -62,8 +60,8 @@ def _ask(question: Question, place: Path) -> dict[str, Any]:
             status = process.wait(LIMIT_SECONDS)
         except subprocess.TimeoutExpired:
             raise SetupError(
-                f"importing {question.module} from {question.file} took longer than "
-                f"{LIMIT_SECONDS:g} s: what takes long belongs into the function"
+                f"{what} took longer than {LIMIT_SECONDS:g} s: what takes long belongs into the "
+                "function"
             ) from None
         finally:
             with suppress(ProcessLookupError, PermissionError):
@@ -76,8 +74,8 @@ def _ask(question: Question, place: Path) -> dict[str, Any]:
         lines = said.read()[-2000:].decode(errors="replace").split("\n")
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")
     raise SetupError(
-        f"importing {question.module} from {question.file} ended Python with status {status}"
-        f"{last and f': {last}'}. What a program does belongs below: if __name__ == '__main__'"
+        f"{what} ended Python with status {status}{last and f': {last}'}. What a program does "
+        "belongs below: if __name__ == '__main__'"
     )
 
 
@@ -91,7 +89,7 @@ def _environment() -> dict[str, str]:
 def main(answer: str) -> None:
     """Answer the question on stdin."""
     file = Path(answer)
-    question = Question(**json.load(sys.stdin))
+    question = Question.model_validate_json(sys.stdin.buffer.read())
 
     def unexpected(
         _: type[BaseException], error: BaseException, trace: TracebackType | None
@@ -103,13 +101,10 @@ def main(answer: str) -> None:
 
 
 def _files(question: Question, scratch: Path) -> list[str]:
-    named = Named(question.module, question.function)
-    package = None if question.package is None else Path(question.package)
-    module, directory = Module(Path(question.file), package), Path(question.directory)
-    with surroundings(directory, module, "", scratch):
-        function = imported(named, module)
-        require_signature(named, function, dict(question.fixed))
-        own = own_modules(module.folders(directory))
+    named, module = question.named, question.module
+    with surroundings(question.directory, module, "", scratch):
+        require_signature(named, imported(named, module), question.fixed)
+        own = own_modules(module.folders(question.directory))
     return sorted(str(one.__file__) for one in own.values())
 
 
@@ -121,7 +116,7 @@ def _in_words(question: Question, error: BaseException, trace: TracebackType | N
     frames = [f for f in traceback.extract_tb(trace) if f.filename != __file__]
     own = [f for f in frames if Path(f.filename).is_relative_to(question.directory)]
     where = f" ({own[-1].filename}, line {own[-1].lineno})" if own else ""
-    return f"cannot import {question.module}: {said}{where}"
+    return f"cannot import {question.named.module}: {said}{where}"
 
 
 if __name__ == "__main__":

@@ -197,17 +197,6 @@ def _tried(name: str, found: Module, directory: str, code: str, fixed: str) -> t
     """Once in a process for each code: `objectives.function.importing` has what it gives."""
     from objectives.function.importing import Question, try_import
 
-    named = Named.parse(name)
-    package = None if found.package is None else str(found.package)
-    return tuple(
-        try_import(
-            Question(
-                module=named.module,
-                function=named.function,
-                directory=directory,
-                file=str(found.file),
-                package=package,
-                fixed=json.loads(fixed),
-            )
-        )
-    )
+    named, place = Named.parse(name), Path(directory)
+    question = Question(named=named, module=found, directory=place, fixed=json.loads(fixed))
+    return tuple(try_import(question))

@@ -5,6 +5,8 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from budgets.frozen import Frozen
+
 FIRST_WORKERS = 2
 
 
@@ -40,13 +42,11 @@ class Backpressure(BaseModel):
         return min(max(FIRST_WORKERS, least), most)
 
 
-class Pacing(BaseModel):
+class Pacing(Frozen):
     """How many evaluations run at once, where it is not simply one a device.
 
     `max_concurrent` and `slots_dir` are of `[backend]`.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     max_concurrent: int | None = Field(default=None, ge=1)  # of all orchestrators sharing the slots
     slots_dir: Path | None = None  # names what is shared; None: this user's, on this host

@@ -26,12 +26,6 @@ from orchestrator.records.recorded import Result
 from orchestrator.running.calibrating import Calibrating
 from orchestrator.running.sweep import LEAST_EVALUATIONS
 
-PLANNED_ALIKE = (
-    "runs_dir",
-    *(f"backend.{name}" for name in ("executor", "address", "device", "workers", "threads")),
-)
-"""Options without which a plan would not find the calibration."""
-
 
 @taking(CONFIG, PLACE, TUNED, MACHINE)
 def calibrate(
@@ -96,7 +90,7 @@ def _measured(
 
 def _next(resolved: Resolved) -> tuple[str, ...]:
     """The words of the command that plans the same with what was measured."""
-    words = resolved.given.words(*PLANNED_ALIKE)
+    words = resolved.given.words()
     if resolved.campaign is not None:  # its file is no option there, and comes first
         return ("plan", "campaign", *words[1:])
     return ("plan", resolved.search.phase, "--tier", "target", *words)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, get_args
 from typer import Option
 
 from budgets.ledger.storage import write_aside
-from budgets.plain import PROGRAM, plain, printable
+from budgets.plain import command, plain, printable
 from orchestrator.cli.options import Json
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.config import explain
@@ -56,7 +56,7 @@ def init(
     if as_json:
         print_json({"template": template, "file": str(out)})
     else:
-        print_line(printable(f"{out} is written. See it with: {PROGRAM} explain {out}"))
+        print_line(printable(f"{out} is written. See it with: {command('explain', str(out))}"))
 
 
 def template_text(template: Template) -> str:

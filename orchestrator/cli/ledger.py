@@ -7,10 +7,9 @@ from typing import Annotated, Any
 import typer
 from typer import Context, Option
 
-from budgets.ledger.chain import LEDGER, read
+from budgets.ledger.chain import LEDGER, damaged, read
 from budgets.ledger.head import read_mark, records_lost
-from budgets.ledger.storage import unused
-from budgets.plain import printable
+from budgets.plain import move_command, printable
 from budgets.report.model import budget_report, changed
 from budgets.words import counted
 from orchestrator.cli.conducting import EXIT_CORRUPT
@@ -112,8 +111,8 @@ def salvage(
         "charged as lost. What was settled in lost records is taken over from eval/ where it is."
     )
     print_line("To go on, put it in the old one's place and repeat the run's command:")
-    aside = unused(source.with_name(f"{source.name}.damaged"))
-    print_line(f"  mv {source} {aside} && mv {saved.out} {source}")
+    aside = move_command(source, damaged(source))
+    print_line(f"  {aside} && {move_command(saved.out, source)}")
 
 
 @ledgers.command(epilog=examples("ledger export", "ledger export min-nanochat-s1 --format json"))

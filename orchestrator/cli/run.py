@@ -21,14 +21,12 @@ def run_search(asked: Asked) -> None:
 
 
 def _say_a_tier(asked: Asked) -> str:
-    file, words = asked.resolved.file, ["plan", asked.request.phase]
-    in_file = ""
-    if file is not None:
-        in_file = f', or tier = "min" below [search] in {file}'
-        words += ["--config", str(file)]
+    file = asked.resolved.file
+    in_file = "" if file is None else f', or tier = "min" below [search] in {file}'
+    same = asked.resolved.given.words("search.from", "search.variant")
     return (
         f"--tier: say how much to spend: min, target or max{in_file}. See what each costs with: "
-        f"{command(*words)}"
+        f"{command('plan', asked.request.phase, *same)}"
     )
 
 

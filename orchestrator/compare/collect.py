@@ -110,8 +110,9 @@ def _duels(reports: Sequence[Report], groups: Sequence[Sequence[int]]) -> Iterat
     for group in groups:
         for one, other in _pairs(group):
             own, others = (reports[n].fresh_scores("winner") for n in (one, other))
-            level = next((_decisive(reports[n]) for n in (one, other)), None)
-            found = gain(own, others, 0.01 if level is None else level.level)
+            decisive = filter(None, (_decisive(reports[n]) for n in (one, other)))
+            level = next((comparison.level for comparison in decisive), 0.01)
+            found = gain(own, others, level)
             if found.mean is not None:
                 yield Duel(run=one, against=other, gain=found)
 

@@ -6,19 +6,14 @@ run's own baseline.
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
+from budgets.frozen import Frozen
 from budgets.report.model import Balance
 from budgets.report.pace import Timing
 from budgets.statistics.comparison import Gain
 from orchestrator.report.model import Answer, Identity, KnobView
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Step(_Part):
+class Step(Frozen):
     """Where a search stood after one generation."""
 
     evaluations: int  # settled by then, of the search
@@ -27,7 +22,7 @@ class Step(_Part):
     mean: float | None  # ... of the generation's mean
 
 
-class Side(_Part):
+class Side(Frozen):
     """One of the runs."""
 
     name: str  # no other's
@@ -56,7 +51,7 @@ Part = Literal["objective", "data", "space", "search", "budget", "machine"]
 """What a fact is of."""
 
 
-class Fact(_Part):
+class Fact(Frozen):
     """One thing that was asked for or was there, in every run. None: nothing is on record."""
 
     part: Part
@@ -68,7 +63,7 @@ class Fact(_Part):
         return len(set(self.values)) > 1
 
 
-class Scores(_Part):
+class Scores(Frozen):
     """Whether the runs' scores are of one measure."""
 
     groups: tuple[tuple[int, ...], ...]  # runs by number whose scores can be compared
@@ -80,7 +75,7 @@ class Scores(_Part):
         return len(self.groups) == 1
 
 
-class Duel(_Part):
+class Duel(Frozen):
     """One run's winner against another's, on the seeds that both were evaluated on."""
 
     run: int
@@ -88,7 +83,7 @@ class Duel(_Part):
     gain: Gain
 
 
-class Compared(_Part):
+class Compared(Frozen):
     """Runs side by side."""
 
     runs: tuple[Side, ...]

@@ -81,8 +81,9 @@ def flattened(document: Mapping[str, Any], place: str) -> Iterator[tuple[str, An
         else:
             own = _factors(value) if name == FACTORS else value.items()
             yield from ((f"{name}.{key}", inner) for key, inner in own)
-            if name in ("campaign", FACTORS) and not value:
-                yield "campaign.name", None  # a table that is there and says nothing
+    says_nothing = any(document.get(name) == {} for name in ("campaign", FACTORS))
+    if says_nothing and not document.get("campaign"):
+        yield "campaign.name", None  # it is a campaign all the same
 
 
 def _factors(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -41,6 +41,13 @@ from orchestrator.config.sections import (
 Model = TypeVar("Model", bound=Section)
 
 
+PLACED = (
+    "runs_dir",
+    *(f"backend.{name}" for name in ("executor", "address", "device", "workers", "threads")),
+)
+"""Keys that say where something is evaluated."""
+
+
 @dataclass(frozen=True)
 class Given:
     """What a person gave. Flags are values by dotted key, each with the flag's name."""
@@ -52,11 +59,14 @@ class Given:
     followed: tuple[str, Values] | None = None  # a run's name, and what it tuned
 
     def words(self, *also: str) -> tuple[str, ...]:
-        """Of the command line, what decides what is evaluated; and the flags of these keys."""
+        """Of the command line, what decides what is evaluated where; and the flags of these keys.
+
+        A plan of these words finds the same calibration.
+        """
         said: list[tuple[Any, str]] = [] if self.file is None else [(self.file, "--config")]
         said += [self.flags[k] for k in ("preset", "profile", "objective") if k in self.flags]
         said += [(assignment, "--set") for assignment in self.assignments]
-        said += [self.flags[k] for k in also if k in self.flags]
+        said += [self.flags[k] for k in (*PLACED, *also) if k in self.flags]
         return tuple(word for value, flag in said for word in (flag, str(value)))
 
 

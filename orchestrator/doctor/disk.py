@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from budgets.ledger.writer import BALLAST_BYTES, LEAST_FREE_BYTES
+from budgets.plain import move_command
 from budgets.words import in_bytes
 from orchestrator.doctor.finding import Finding
 
@@ -101,7 +102,8 @@ def writable(
     `in_the_way` is what has its name, or that of a directory above it, and is none.
     """
     if in_the_way is not None:
-        mend = f"mv {in_the_way} {in_the_way}.aside, or name another --runs-dir"
+        aside = in_the_way.with_name(f"{in_the_way.name}.aside")
+        mend = f"{move_command(in_the_way, aside)}, or name another --runs-dir"
         return Finding("writable", "missing", f"{in_the_way} is no directory", mend)
     if room is None:
         return Finding("writable", "unknown", f"{parent} cannot be looked at", f"ls -ld {parent}")

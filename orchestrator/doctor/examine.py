@@ -129,7 +129,7 @@ def _versions(imports: Ask | None, gpus: int, conduct: Conduct) -> tuple[Finding
         versions.python(platform.python_version(), machine.python_bound(), checkout),
         *versions.packages(now or known or (), machine.installed),
         versions.metadata(known, now, checkout),
-        *versions.trackers(conduct.trackers, is_installed, checkout),
+        *versions.trackers(conduct.trackers, is_installed, checkout if now else ""),
         *slow,
     )
 
@@ -160,7 +160,7 @@ def _sockets(engine: Engine) -> tuple[Finding, ...]:
 
 def _isolation(tree: Ask) -> tuple[Finding, ...]:
     found = isolation.tree(tree, sys.platform)
-    return (isolation.level(found), *found, *isolation.kernel_fences(machine.fences()))
+    return (isolation.level(found), *found)
 
 
 def _clock(before: clock.Reading, after: clock.Reading, runs_: list[Path]) -> tuple[Finding, ...]:

@@ -1,24 +1,10 @@
 """How far an evaluation is kept apart from everything else here, in plain words."""
 
-from dataclasses import dataclass
-
 from orchestrator.doctor.asking import Ask, NoAnswerError
 from orchestrator.doctor.finding import Finding
 
 LOOK = "ATTEMPT_ID=look python -m orchestrator.doctor.orphaning"
 LINUX = "run on Linux, with /proc mounted without hidepid"
-
-
-@dataclass(frozen=True)
-class Fences:
-    """What the kernel and the machine would offer beyond a process tree."""
-
-    cgroup_mount: str = ""  # of version 2; empty: none
-    cgroup: str = ""  # this process's own directory in it
-    controllers: tuple[str, ...] = ()
-    cgroup_writable: bool = False
-    container: str = ""  # this process is in one: what says so
-    runtimes: tuple[str, ...] = ()  # docker, podman: programs that are there
 
 
 def tree(ask: Ask, system: str) -> tuple[Finding, ...]:
@@ -59,29 +45,6 @@ def _memory(seen: bool) -> Finding:
         return Finding("memory limit", "ok", _WATCHED)
     words = "the memory of an evaluation cannot be seen (/proc/PID/statm)"
     return Finding("memory limit", "missing", words, LINUX)
-
-
-def kernel_fences(fences: Fences) -> tuple[Finding, ...]:
-    """What there would be beside: no run needs or uses it."""
-    return (_cgroup(fences), _containers(fences))
-
-
-def _cgroup(fences: Fences) -> Finding:
-    item = "cgroup v2"
-    if not fences.cgroup_mount:
-        return Finding(item, "absent", "not mounted; nothing here uses it")
-    listed = " ".join(fences.controllers) or "no controllers"
-    seen = f"{fences.cgroup or fences.cgroup_mount}: {listed}"
-    if not (fences.cgroup_writable and "memory" in fences.controllers):
-        return Finding(item, "absent", f"{seen}; no memory limit can be set by you")
-    return Finding(item, "ok", f"{seen}; writable, but no evaluation is put in one")
-
-
-def _containers(fences: Fences) -> Finding:
-    runtimes = ", ".join(fences.runtimes)
-    inside = f"this is one ({fences.container}); " if fences.container else ""
-    seen = f"{inside}{runtimes or 'no docker or podman'}; no evaluation is put in one"
-    return Finding("containers", "ok" if inside or runtimes else "absent", seen)
 
 
 def level(found: tuple[Finding, ...]) -> Finding:

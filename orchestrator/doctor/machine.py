@@ -1,7 +1,6 @@
 """The facts that the checks judge, asked of this machine. What it does not say is None."""
 
 import os
-import re
 import shutil
 import time
 import tomllib
@@ -12,19 +11,18 @@ from os.path import isdir  # unlike Path.is_dir it never raises
 from pathlib import Path
 
 import psutil
+from packaging.requirements import Requirement
 
 from orchestrator.doctor.clock import Reading
 from orchestrator.doctor.devices import Graphics, Times
 from orchestrator.doctor.disk import Room
-from orchestrator.doctor.isolation import Fences
 from orchestrator.doctor.sockets import Listener
-from orchestrator.doctor.versions import Requirement, required
+from orchestrator.doctor.versions import required
 from orchestrator.execution.devices import visible_gpus
 from orchestrator.execution.occupancy import look_at_gpus
 from orchestrator.version import DISTRIBUTION
 
 CHECKOUT = Path(__file__).parents[2] / "pyproject.toml"
-RUNTIMES = ("docker", "podman", "apptainer")
 
 
 def reading() -> Reading:
@@ -132,45 +130,6 @@ def wants_token(environment: bytes) -> bool | None:
     if modes:
         return modes[0] == b"token"
     return False if any(name == b"PATH" for name, _, _ in variables) else None
-
-
-def fences(mounts: str | None = None) -> Fences:
-    """What there is beside process trees: control groups, containers."""
-    mount = _cgroup_mount(mounts)
-    own = Path(mount) / _own_cgroup() if mount else None
-    controllers: tuple[str, ...] = ()
-    if own is not None:
-        with suppress(OSError):
-            controllers = tuple((own / "cgroup.controllers").read_text().split())
-    return Fences(
-        cgroup_mount=mount,
-        cgroup="" if own is None else str(own),
-        controllers=controllers,
-        cgroup_writable=own is not None and os.access(own, os.W_OK),
-        container=_container(),
-        runtimes=tuple(name for name in RUNTIMES if shutil.which(name)),
-    )
-
-
-def _cgroup_mount(mounts: str | None) -> str:
-    if mounts is None:
-        path = Path("/proc/self/mountinfo")
-        mounts = path.read_text() if path.exists() else ""
-    found = re.search(r"^\S+ \S+ \S+ \S+ (\S+) .* - cgroup2 ", mounts, re.MULTILINE)
-    return found[1] if found else ""
-
-
-def _own_cgroup() -> str:
-    with suppress(OSError):
-        for line in Path("/proc/self/cgroup").read_text().splitlines():
-            if line.startswith("0::"):
-                return line.removeprefix("0::").lstrip("/")
-    return ""
-
-
-def _container() -> str:
-    signs = (Path("/.dockerenv"), Path("/run/.containerenv"), Path("/singularity"))
-    return next((str(sign) for sign in signs if sign.exists()), "")
 
 
 def installed(name: str) -> str | None:

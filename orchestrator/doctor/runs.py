@@ -9,7 +9,7 @@ from pathlib import Path
 
 from budgets.ledger.lock import LOCK, has_open
 from budgets.ledger.writer import BALLAST
-from budgets.plain import PROGRAM
+from budgets.plain import command
 from orchestrator.doctor.disk import ASSUMED, Footprint
 from orchestrator.doctor.finding import Finding
 
@@ -75,7 +75,7 @@ def live(
     unseen = [one for one, held in states.items() if held is None]
     if unseen:
         listed = ", ".join(f"{one.run.name} (pid {one.pid} on {one.host})" for one in unseen[:8])
-        mend = f"{PROGRAM} status {unseen[0].run} (on {unseen[0].host})"
+        mend = f"{command('status', str(unseen[0].run))} (on {unseen[0].host})"
         found.append(Finding("live runs elsewhere", "unknown", f"perhaps {listed}", mend))
     return tuple(found) or (Finding("live runs", "ok", f"none of {len(runs)} here"),)
 

@@ -1,10 +1,11 @@
 """Whether the installed packages are those that the project asks for."""
 
-import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+
+from packaging.requirements import Requirement
+from packaging.version import InvalidVersion, Version
 
 from orchestrator.doctor.asking import Answer, Ask, NoAnswerError
 from orchestrator.doctor.finding import Finding
@@ -12,34 +13,7 @@ from orchestrator.doctor.finding import Finding
 NAMED = ("torch", "ray", "cma", "numpy")
 """Those whose version decides the last bits of points and scores: each has a finding of its own."""
 
-
 PYPI = "https://pypi.org/simple"  # whose torch for Linux brings CUDA
-
-_REQUIREMENT = re.compile(r"\s*([A-Za-z0-9._-]+)\s*(?:\[[^]]*\])?\s*\(?([^;()]*)\)?\s*(;.*)?$")
-_CLAUSE = re.compile(r"(>=|<=|>|<|==|!=)\s*(v?\d+(?:\.\d+)*)$")
-_VERSION = re.compile(
-    r"v?(\d+(?:\.\d+)*)(?:[._-]?(a|b|c|rc|alpha|beta|pre|preview|dev|post|rev|r)[._-]?\d*)?"
-    r"(\.(?:dev|post)\d+)?(?:\+.*)?$"
-)
-_LATER = ("post", "rev", "r")
-
-
-@dataclass(frozen=True)
-class Requirement:
-    """A package and what its version must satisfy, as a package's metadata writes it."""
-
-    name: str
-    clauses: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return self.name + ",".join(self.clauses)
-
-    def allows(self, version: str) -> bool | None:
-        """Whether it does; None where version or bounds are written in a way not read here."""
-        verdicts = [_holds(clause, version) for clause in self.clauses]
-        if False in verdicts:
-            return False
-        return None if None in verdicts else True
 
 
 def pip(arguments: str) -> str:
@@ -49,47 +23,7 @@ def pip(arguments: str) -> str:
 
 def required(lines: Iterable[str]) -> tuple[Requirement, ...]:
     """What is needed by everybody: requirements under a condition (extras) are left out."""
-    matches = (_REQUIREMENT.match(line) for line in lines)
-    return tuple(
-        Requirement(found[1].lower(), _clauses(found[2]))
-        for found in matches
-        if found and not found[3]
-    )
-
-
-def _clauses(text: str) -> tuple[str, ...]:
-    clauses = (clause.replace(" ", "") for clause in text.split(","))
-    return tuple(sorted(filter(None, clauses), reverse=True))  # from below to above
-
-
-def _holds(clause: str, version: str) -> bool | None:
-    bound, found = _CLAUSE.match(clause), _VERSION.match(version)
-    if bound is None or found is None:
-        return None
-    wanted, there = _release(bound[2]), _release(found[1])
-    rank = _rank(found)  # a candidate for 2.0 comes before 2.0, and is not below 2.0 either
-    holds = {
-        ">=": (there, rank) >= (wanted, 0),
-        "<=": (there, rank) <= (wanted, 0),
-        ">": there > wanted,
-        "<": there < wanted,
-        "==": (there, rank) == (wanted, 0),
-        "!=": (there, rank) != (wanted, 0),
-    }
-    return holds[bound[1]]
-
-
-def _release(text: str) -> tuple[int, ...]:
-    numbers = [int(part) for part in text.lstrip("v").split(".")]
-    while len(numbers) > 1 and numbers[-1] == 0:
-        numbers.pop()
-    return tuple(numbers)
-
-
-def _rank(version: re.Match[str]) -> int:
-    if version[2] is None and version[3] is None:
-        return 0
-    return 1 if (version[2] in _LATER or (version[3] or "").startswith(".post")) else -1
+    return tuple(one for one in map(Requirement, lines) if one.marker is None)
 
 
 def python(version: str, bound: str | None, checkout: str) -> Finding:
@@ -104,7 +38,7 @@ def python(version: str, bound: str | None, checkout: str) -> Finding:
             f"{version}; the project is not installed, so nothing says what it needs",
             pip(f"-e {checkout}"),
         )
-    wanted = Requirement("python", _clauses(bound))
+    wanted = Requirement(f"python{bound}")
     return _judged(wanted, version, f"make the environment anew with python{bound}")
 
 
@@ -129,12 +63,13 @@ def _package(wanted: Requirement, version: str | None) -> Finding:
 
 
 def _judged(wanted: Requirement, version: str, mend: str) -> Finding:
-    bounds = ",".join(wanted.clauses) or "any"
-    verdict = wanted.allows(version)
-    if verdict is None:
+    bounds = str(wanted.specifier) or "any"
+    try:
+        is_allowed = wanted.specifier.contains(Version(version), prereleases=True)
+    except InvalidVersion:
         seen = f"{version}, which could not be compared with {bounds}"
         return Finding(wanted.name, "unknown", seen, mend)
-    if verdict:
+    if is_allowed:
         return Finding(wanted.name, "ok", f"{version} ({bounds})")
     return Finding(wanted.name, "missing", f"{version}, expected {bounds}", mend)
 
@@ -142,7 +77,8 @@ def _judged(wanted: Requirement, version: str, mend: str) -> Finding:
 def trackers(
     names: Sequence[str], is_installed: Callable[[str], bool], checkout: str
 ) -> tuple[Finding, ...]:
-    """Whether those that a run would tell are there."""
+    """Whether those that a run would tell are there. Without a `checkout` a wheel is installed."""
+    project = checkout or "cmaes-orchestrator"
     return tuple(
         Finding(f"tracker {name}", "ok", "its library is installed")
         if is_installed(name)
@@ -150,7 +86,7 @@ def trackers(
             f"tracker {name}",
             "missing",
             "its library is not installed, and [track] names it",
-            pip(f'-e "{checkout}[{name}]"'),
+            pip(f'{"-e " if checkout else ""}"{project}[{name}]"'),
         )
         for name in names
     )

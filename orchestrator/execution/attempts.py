@@ -18,9 +18,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from budgets.events import Owner, Status
+from budgets.frozen import Frozen
 from budgets.ledger.storage import DISK, FULL, write_all, write_aside
 from objectives.api import Measurement
 from orchestrator.execution.evaluate import Attempt, Outcome
@@ -42,10 +43,8 @@ class Started(Owner):
     device: str = ""  # see `device_name`; empty: by a version that did not say
 
 
-class Report(BaseModel):
+class Report(Frozen):
     """What the evaluation's own process says of its end (`measurement.json`)."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     attempt_id: str
     status: Status

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, Protocol, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from budgets.events import Owner, Status, Withdrawn
+from budgets.frozen import Frozen
 from budgets.terms import Limits
 from objectives.api import Count, Measurement, ObjectiveSpec
 
@@ -25,10 +26,8 @@ def device_name(gpu_id: str | None, host: str = "") -> str:
     return f"{gpu_id or 'cpu'} on {host}" if host else gpu_id or "cpu"
 
 
-class Attempt(BaseModel):
+class Attempt(Frozen):
     """Everything a supervisor needs, written to `config.json` in the attempt's directory."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     attempt_id: str
     directory: Path
@@ -40,10 +39,8 @@ class Attempt(BaseModel):
     avoid: str = ""  # a device, as outcomes name it: an earlier try ended there as none should
 
 
-class Outcome(BaseModel):
+class Outcome(Frozen):
     """How an attempt ended, as its supervisor measured it (`summary.json`)."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     attempt_id: str
     status: Status

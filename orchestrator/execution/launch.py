@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import NoReturn
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from budgets.frozen import Frozen
 from objectives.programs import kernel
 from objectives.programs.environment import MARK
 from objectives.programs.kernel import LINUX
@@ -19,14 +20,12 @@ from orchestrator.execution.attempts import CONFIG, to_json
 from orchestrator.execution.evaluate import Attempt, Launcher
 
 
-class Program(BaseModel):
+class Program(Frozen):
     """What is run. It gets the attempt, the device (`cpu` or `cuda`) and the number of threads.
 
     Whatever it is, it answers with `measurement.json` (`attempts.Report`) in its working directory
     and exits with 0.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     # `fork` calls this with them; `exec` runs that with the path of `config.json` for the first.
     entry: str = "orchestrator.execution.child:main"
@@ -35,10 +34,8 @@ class Program(BaseModel):
     )
 
 
-class Launch(BaseModel):
+class Launch(Frozen):
     """One request to a fork server: supervise this attempt, whose `config.json` is on disk."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     attempt: Attempt
     launcher: Launcher

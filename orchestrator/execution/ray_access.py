@@ -48,7 +48,7 @@ connection, aborts the process when there is none, and settles on one way for a 
 
 
 def set_environment() -> None:
-    """What Ray reads when it is imported, unless the user has set it. See design.md, section 2."""
+    """What Ray reads when it is imported, unless the user has set it."""
     for name, value in {
         "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # a local Ray listens on 127.0.0.1 only
         "RAY_memory_monitor_refresh_ms": "0",  # it kills innocent slots for one heavy child

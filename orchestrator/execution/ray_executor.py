@@ -6,6 +6,7 @@ cannot say, that a node is frozen or out of reach, the slots' leases show (see `
 The only module that imports ray.
 """
 
+import math
 import os
 import sys
 import time
@@ -114,24 +115,29 @@ class RayExecutor:
             self._leave()
 
     def free(self, avoid: str = "") -> int:
-        return len(self._free_slots(avoid))
+        """With nothing in flight it waits a moment: ask again, or look whether anybody wants on."""
+        return len(self._free_slots(avoid, LOOK_SECONDS))
 
     def submit(self, attempt: Attempt) -> None:
-        free = self._free_slots()
+        free = self._idle() or self._free_slots()  # as last looked at: one may die at any moment
         if not free:
             raise EngineError(f"all {self.slots.count} slots are in use")
         write_config(attempt)
         next((slot for slot in free if not slot.is_on(attempt.avoid)), free[0]).run(attempt)
 
-    def _free_slots(self, avoid: str = "") -> list[RaySlot]:
-        watch = self._look()
+    def _free_slots(self, avoid: str = "", patience_seconds: float = math.inf) -> list[RaySlot]:
+        watch, deadline = self._look(), time.monotonic() + patience_seconds
         while not (watch.busy() or watch.arrived):
             self._raise_if_hopeless(watch)
-            if free := watch.free(avoid):
-                return free
+            if watch.free(avoid) or time.monotonic() >= deadline:
+                break
             watch.sleep(LOOK_SECONDS)
             self._look()
-        return [] if self._is_cut_off() else watch.free(avoid)
+        return self._idle(avoid)
+
+    def _idle(self, avoid: str = "") -> list[RaySlot]:
+        """Free as far as is known, if anything can be started at all."""
+        return self._watch.free(avoid) if self._watch and not self._is_cut_off() else []
 
     def cancel(self) -> None:
         """Ask every attempt in flight to end; their outcomes come through `wait`."""

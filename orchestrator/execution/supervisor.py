@@ -12,7 +12,7 @@ import signal
 import time
 from contextlib import suppress
 
-from budgets.events import Owner
+from budgets.events import Owner, Status
 from orchestrator.execution import processes
 from orchestrator.execution.attempts import (
     STARTED,
@@ -53,8 +53,9 @@ def supervise(inbox: int, notify: int, lifeline: int, lease: int | None) -> None
     lock = take_lock(attempt.directory, LOCK_WAIT_SECONDS)
     if lock is None or (attempt.directory / SUMMARY).exists():
         return  # somebody has ended the attempt before it began
-    _mark_started(launch, me)
     watch = Watch(attempt.limits, attempt, Ties(attempt.owner, lifeline, lease), began)
+    signal.signal(signal.SIGTERM, watch.cancel)  # who reads the marker may send it at once
+    _mark_started(launch, me)
     _see_through(watch, launch, spare, notify)
 
 
@@ -63,17 +64,20 @@ def _see_through(watch: Watch, launch: Launch, spare: Spare, notify: int) -> Non
     attempt, device = launch.attempt, device_name(launch.gpu_id, launch.host)
     grace = attempt.limits.grace_seconds
     room = SummaryRoom(attempt.directory)
-    signal.signal(signal.SIGTERM, watch.cancel)
     # The marker is on disk before the owner is looked at: whoever finds the owner dead and no
     # marker knows that nothing was and nothing will be launched.
     watch.check_ties()
     if watch.violation is None:
         watch.run(launch, spare)
-    if not watch.kill_tree(grace):
-        write_model(attempt.directory / STUCK, watch.outcome(device))
+    is_over = watch.kill_tree(grace)
+    outcome = watch.outcome(device)
+    if not is_over:
+        write_model(attempt.directory / STUCK, outcome)
         _notify(notify, attempt)
         watch.kill_tree(math.inf)
-    room.write(watch.outcome(device), grace)
+        if outcome.status is Status.LOST:  # what comes late is charged with all that it took
+            outcome = watch.outcome(device)
+    room.write(outcome, grace)
     _notify(notify, attempt)
 
 

@@ -5,7 +5,7 @@ from itertools import count
 
 from budgets.plain import plain
 from budgets.table import table
-from budgets.words import duration
+from budgets.words import duration, sentence_case
 from orchestrator.planning.choice import Choice, Room
 from orchestrator.planning.fit import best, too_short
 
@@ -53,7 +53,7 @@ def _price(number: int, choice: Choice) -> str:
 def _verdict(found: Sequence[Choice], room: Room) -> str:
     chosen = best(found)
     if chosen is None:
-        return f"{too_short(found, room)}.".capitalize()
+        return f"{sentence_case(too_short(found, room))}."
     number = found.index(chosen) + 1
     said = f"Choice {number} fits: {chosen.idea.what}."
     unused = room.hours - chosen.needed_hours

@@ -9,9 +9,8 @@ cube.
 from datetime import datetime
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
 from budgets.events import Status
+from budgets.frozen import Frozen
 from budgets.report.model import BudgetReport
 from budgets.statistics.comparison import Gain
 from budgets.terms import Limits, PanelName, Phase, Tier
@@ -20,11 +19,7 @@ Point = tuple[float, ...]
 Matrix = tuple[tuple[float, ...], ...]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Session(_Part):
+class Session(Frozen):
     """One process that had the ledger."""
 
     number: int
@@ -36,7 +31,7 @@ class Session(_Part):
     versions: dict[str, str]
 
 
-class Identity(_Part):
+class Identity(Frozen):
     """Which run it is, and how far it has come."""
 
     run_id: str
@@ -62,7 +57,7 @@ Mood = Literal["good", "caution", "bad", "open", "trouble"]
 """Go; No-Go; running or no verdict; paused, stopped, failed."""
 
 
-class Answer(_Part):
+class Answer(Frozen):
     """What a person asks first, answered in a sentence or two each: text, without any marks."""
 
     title: str  # the verdict in two or three words: `Go at this budget`, `Running`
@@ -79,7 +74,7 @@ class Answer(_Part):
     mood: Mood
 
 
-class KnobView(_Part):
+class KnobView(Frozen):
     """One knob of the space, with where the run began and what it recommends."""
 
     name: str
@@ -93,7 +88,7 @@ class KnobView(_Part):
     step: int = 1  # of an int knob: it takes every `step`-th number from `low` on
 
 
-class _Attempt(_Part):
+class _Attempt(Frozen):
     """What is evaluated, and for the how many-th time."""
 
     panel: PanelName | None  # None: of the search, a check, a campaign
@@ -149,7 +144,7 @@ class InFlight(_Attempt):
     reserved_seconds: float
 
 
-class GenerationView(_Part):
+class GenerationView(Frozen):
     """One generation: its scores, where the search stood afterwards, and what it took.
 
     Planned device-hours are the calibration's; useful and wasted what its own evaluations were
@@ -182,7 +177,7 @@ class GenerationView(_Part):
     reserved_device_hours: float  # in flight at the end: of the last one only
 
 
-class Beside(_Part):
+class Beside(Frozen):
     """Device-hours of what is no generation: start-up, and what came after the search."""
 
     name: str  # `start-up`, `comparison`, `rung`
@@ -191,7 +186,7 @@ class Beside(_Part):
     idle_device_hours: float
 
 
-class Noise(_Part):
+class Noise(Frozen):
     """The baseline as calibrated, and how far its scores spread over seeds."""
 
     mean: float
@@ -205,7 +200,7 @@ class Noise(_Part):
     p90_seconds: float
 
 
-class Spread(_Part):
+class Spread(Frozen):
     """The search's distribution after one generation, replayed from the ledger."""
 
     generation: int
@@ -215,7 +210,7 @@ class Spread(_Part):
     favourite: Point
 
 
-class Distribution(_Part):
+class Distribution(Frozen):
     """How the search's distribution grew, and what it is at last."""
 
     history: tuple[Spread, ...]
@@ -227,7 +222,7 @@ class Distribution(_Part):
     condition_by_chance: float | None
 
 
-class Marginal(_Part):
+class Marginal(Frozen):
     """What the paid evaluations say of one knob, all else aside (no experiment: see `analyze`).
 
     `excess` is a candidate's score less its generation's mean; bins hold as many candidates each.
@@ -246,7 +241,7 @@ class Marginal(_Part):
     stands: bool | None  # above its error; None: too few evaluations to say
 
 
-class ArmScores(_Part):
+class ArmScores(Frozen):
     """Scores of one configuration of a panel on its seeds."""
 
     panel: PanelName
@@ -255,7 +250,7 @@ class ArmScores(_Part):
     scores: dict[int, float | None]  # by seed; None: failed or owed
 
 
-class Comparison(_Part):
+class Comparison(Frozen):
     """A gain on fresh seeds with its interval, as the verdict looks at it."""
 
     name: str  # `winner`, `winner, 4 x FLOPs`, `plain attention (control)`
@@ -264,7 +259,7 @@ class Comparison(_Part):
     is_decisive: bool  # it is the one that the verdict rests on
 
 
-class Curve(_Part):
+class Curve(Frozen):
     """A loss over the steps of one evaluation."""
 
     name: str  # `baseline`, `recommended`, `best of the search`
@@ -274,7 +269,7 @@ class Curve(_Part):
     values: tuple[float, ...]
 
 
-class FailureGroup(_Part):
+class FailureGroup(Frozen):
     """Attempts that failed alike."""
 
     whose: str
@@ -287,7 +282,7 @@ class FailureGroup(_Part):
     log_from: str  # which file that was; empty: none is there
 
 
-class Provenance(_Part):
+class Provenance(Frozen):
     """What decides the scores, and how to get them again."""
 
     settings: dict[str, str]  # of the objective, secrets left out
@@ -302,7 +297,7 @@ class Provenance(_Part):
     calibration: str | None  # which one its noise and times are from
 
 
-class Report(_Part):
+class Report(Frozen):
     """Everything there is to see of a run."""
 
     identity: Identity

@@ -1,6 +1,6 @@
 """A check or a campaign, from what was asked for to its run."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from budgets.terms import Calibration, Plan
 from orchestrator.capacity.pace import Pace
@@ -38,8 +38,7 @@ class Checking:
             plan = self._planned(session)
             session.say(request.in_words(plan))
         proposer = Given(request.points())
-        same_bits = replace(self.slots, threads=plan.devices.threads)
-        return session.carry_out(directory, plan, same_bits, lambda _: proposer, pace=self.pace)
+        return session.carry_out(directory, plan, self.slots, lambda _: proposer, pace=self.pace)
 
     def _planned(self, session: Session) -> Plan:
         devices, calibration = devices_of(self.slots), self.calibration

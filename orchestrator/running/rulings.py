@@ -23,7 +23,7 @@ def put_on_record(run: Run, ruling: Ruling) -> None:
         is_known = (trigger.rule, trigger.generation) in known
         if not is_known or (trigger.decision == "stop" and run.state.ended is None):
             fields = asdict(trigger)
-            del fields["overridable"]
+            del fields["overridable"], fields["fires"]
             run.record(Fired(**fields))
 
 

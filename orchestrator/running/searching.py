@@ -1,9 +1,8 @@
 """A search, from what was asked for to its run: calibrated first, begun where another one stood."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from budgets.fold import ImpossibleEventError
@@ -55,10 +54,8 @@ class Searching:
             if isinstance(begun, Result):
                 return begun
             plan, overrides = begun
-        _refuse_other_devices(directory, plan, self.slots)
-        same_bits = replace(self.slots, threads=plan.devices.threads)
         proposer = partial(replayed, accept_drift=self.accept_drift)
-        return session.carry_out(directory, plan, same_bits, proposer, overrides)
+        return session.carry_out(directory, plan, self.slots, proposer, overrides)
 
     def _planned(
         self, session: Session, request: Request, parent: Parent | None
@@ -118,14 +115,6 @@ def _say_what_checks_found(session: Session, objective: Objective, kind: str) ->
         return
     for line in shown.lines():
         session.say(line)
-
-
-def _refuse_other_devices(directory: Path, plan: Plan, slots: Slots) -> None:
-    if slots.device != plan.devices.kind:
-        raise ValueError(
-            f"{directory} was planned for {plan.devices.kind}, this machine offers "
-            f"{slots.device}: choose with --device {plan.devices.kind}"
-        )
 
 
 def refuse_the_past(window: Window | None, now: datetime) -> None:

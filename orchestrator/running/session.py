@@ -6,7 +6,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -109,6 +109,7 @@ class Session:
             refuse_late_overrides(recorded, overrides)
             self._finish_off(directory, recorded)
             return self._kept(Result(directory, recorded, ruling_of(recorded)))
+        slots = _for_the_same_bits(directory, plan, slots)
         objective = objective_of(plan)
         self._prepare(directory, objective, plan, why)
         with Ledger(directory, self.clock, self.storage) as ledger:
@@ -207,6 +208,8 @@ class Session:
         artifacts.write_run(run.directory, run.state)
 
     def _started(self, slots: Slots, objective: Objective, name: str) -> Executor:
+        if self._executor is not None and self._executor.slots != slots:
+            self._end_executor()
         if self._executor is None:
             workers = f"{counted(slots.count, 'worker')} ({self.engine.kind})"
             self.say(f"Starting {workers}{self.engine.patience} ...")
@@ -226,6 +229,23 @@ class Session:
         executor, self._executor, self._warnings_said = self._executor, None, 0
         if executor is not None:
             executor.__exit__(None, None, None)
+
+
+def _for_the_same_bits(directory: Path, plan: Plan, slots: Slots) -> Slots:
+    """As many of these slots as there can be with the plan's threads.
+
+    Raises ValueError on another kind of device: scores of both cannot be compared.
+    """
+    kind, threads = plan.devices.kind, plan.devices.threads
+    if slots.device != kind:
+        raise ValueError(
+            f"{directory} was planned for {kind}, this machine offers {slots.device}: choose with "
+            f"--device {kind}"
+        )
+    if kind == "cpu" and threads > slots.threads:
+        count = max(1, slots.count * slots.threads // threads)
+        return replace(slots, count=count, threads=threads)
+    return replace(slots, threads=threads)
 
 
 def refuse_late_overrides(state: RunState, overrides: Overrides) -> None:

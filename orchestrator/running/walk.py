@@ -14,10 +14,9 @@ from budgets.events import (
     PanelAsked,
 )
 from budgets.proxy.certificate import length_of_next
-from budgets.rules.table import place_of
+from budgets.rules.table import Reading, place_of
 from budgets.rules.triggers import (
     Ruling,
-    Trigger,
     disk_full,
     judge,
     only_ends_the_search,
@@ -206,7 +205,7 @@ class Walk:
             self._hear()
         return not self.run.state.accounts.holds
 
-    def _dispatch(self) -> Trigger | None:
+    def _dispatch(self) -> Reading | None:
         """Start what is owed while a slot is free; what holds up what is awaited, if anything."""
         run, waited_for = self.run, awaited(self.run.state)
         while owed := _owed(run.state):

@@ -120,7 +120,7 @@ def currency(balance: Balance) -> str:
 
 def plain_name(text: str) -> str:
     """`text` as one part of a name that every tracker takes, and no part of a path."""
-    name = _UNFIT.sub("_", text)[:64]
+    name = _UNFIT.sub("_", text)[:100]
     return name if name.strip(".") else f"_{name}"
 
 

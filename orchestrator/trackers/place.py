@@ -17,17 +17,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
+from budgets.frozen import Frozen
 from budgets.ledger.storage import read_plain, write_aside
 
 TRACKERS = "trackers"
 
 
-class Told(BaseModel):
+class Told(Frozen):
     """How much of a ledger a tracker knows."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     ledger: str  # digest of its first record
     records: int = Field(default=0, ge=0)
@@ -35,10 +34,8 @@ class Told(BaseModel):
     is_ended: bool = False  # the summary as of these records was told too
 
 
-class Answer(BaseModel):
+class Answer(Frozen):
     """How a follower's work went, as it says itself."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     error: str | None = None
     records: int = 0  # that were told in all

@@ -16,6 +16,7 @@ from orchestrator.trackers.terms import Value
 if TYPE_CHECKING:
     from wandb import Run
 
+MOST_TAG = 64  # characters; it refuses a longer one
 PROJECT = "cmaes-orchestrator"
 
 
@@ -56,7 +57,7 @@ class WeightsAndBiases:
             id=run.key[:16],
             name=run.run_id,
             job_type=run.phase,
-            tags=[run.phase, run.tier, run.objective] if run.tier else [run.phase, run.objective],
+            tags=[tag[:MOST_TAG] for tag in (run.phase, run.tier, run.objective) if tag],
             config=dict(run.config),
             resume=None if is_offline else "allow",
             settings=settings,

@@ -8,10 +8,11 @@ import math
 from datetime import datetime
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, computed_field
+from pydantic import ConfigDict, computed_field
 from pydantic.dataclasses import dataclass
 
 from budgets.events import Status
+from budgets.frozen import Frozen
 from budgets.report.model import Balance
 from budgets.report.pace import Pace
 from budgets.rules.triggers import Decision
@@ -29,11 +30,7 @@ OVERDUE_SECONDS = 2.0
 """... if it is so much longer at least."""
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Counts(_Part):
+class Counts(Frozen):
     """Evaluations, of the search and beside it together."""
 
     settled: int  # for good
@@ -44,7 +41,7 @@ class Counts(_Part):
     to_come: int  # neither settled nor in flight, at most
 
 
-class GenerationScores(_Part):
+class GenerationScores(Frozen):
     """One generation's scores over its healthy candidates, as far as it has come."""
 
     number: int
@@ -58,7 +55,7 @@ class GenerationScores(_Part):
     outside: Literal["better", "worse"] | None  # the mean, of the baseline's noise band
 
 
-class Scores(_Part):
+class Scores(Frozen):
     """What a search has found so far, beside the baseline."""
 
     baseline: float | None
@@ -69,7 +66,7 @@ class Scores(_Part):
     generations: tuple[GenerationScores, ...]
 
 
-class Arm(_Part):
+class Arm(Frozen):
     """One configuration that is compared on fresh seeds."""
 
     panel: PanelName
@@ -112,7 +109,7 @@ class DeviceRow:
         return 0.0 if self.seconds is None else self.seconds / (self.expected_seconds or math.inf)
 
 
-class Ended(_Part):
+class Ended(Frozen):
     """An attempt that is over."""
 
     what: str
@@ -125,7 +122,7 @@ class Ended(_Part):
     is_recovered: bool
 
 
-class Snapshot(_Part):
+class Snapshot(Frozen):
     """A run at a moment."""
 
     run_id: str

@@ -1,6 +1,7 @@
 """`head.json` has seen every record: a ledger behind it is an older copy, and is left alone."""
 
 import os
+import shlex
 import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ import orjson
 import pytest
 
 from budgets.events import Event, Overridden, Planned, Reserved, Settled
-from budgets.ledger.chain import LEDGER, LedgerCorruptError, read
+from budgets.ledger.chain import LEDGER, LedgerCorruptError, read, way_to_keep
 from budgets.ledger.head import HEAD, LedgerRolledBackError
 from budgets.ledger.lock import LOCK
 from budgets.ledger.writer import BALLAST, LedgerChangedError, LedgerStorageError
@@ -57,6 +58,16 @@ def test_an_older_copy_is_refused_byte_for_byte_as_it_is(
     assert isinstance(refusal.value, LedgerCorruptError)  # exit 6
     with pytest.raises(LedgerRolledBackError):  # not LedgerLockedError: the lock was given back
         disk.open()
+
+
+@pytest.mark.parametrize("records", [0, 3])
+def test_the_way_on_can_be_pasted_whatever_the_directory_is_called(records: int) -> None:
+    way = way_to_keep(Path("/my runs/it's") / LEDGER, records)
+    words = shlex.split(way.partition("with: ")[2].removesuffix(", then the same command again"))
+    if records:
+        assert words[-4:] == ["salvage", "/my runs/it's", "--out", "/my runs/it's.salvaged"]
+    else:
+        assert words == ["mv", "/my runs/it's", "/my runs/it's.damaged"]
 
 
 def test_an_older_copy_with_a_torn_end_is_refused_too(disk: "Disk", whole: list[Event]) -> None:

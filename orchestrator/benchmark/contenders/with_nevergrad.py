@@ -17,8 +17,7 @@ class Nevergrad:
     """
 
     def __init__(self, start: Start) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             import nevergrad
 
             space = nevergrad.p.Array(init=np.array(start.default)).set_bounds(0.0, 1.0)
@@ -32,14 +31,12 @@ class Nevergrad:
         self._running: list[Any] = []
 
     def ask(self) -> Sequence[Trial]:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             self._running = [self._optimizer.ask() for _ in range(self._start.budget.workers)]
         return [Trial(tuple(candidate.value.tolist())) for candidate in self._running]
 
     def tell(self, _: Sequence[Trial], scores: Sequence[float | None], /) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             for candidate, score in zip(self._running, scores, strict=True):
                 self._optimizer.tell(candidate, np.inf if score is None else score)
         self._told = True
@@ -47,8 +44,7 @@ class Nevergrad:
     def recommend(self) -> Point:
         if not self._told:
             return self._start.default
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             return tuple(self._optimizer.recommend().value.tolist())
 
 

@@ -29,8 +29,7 @@ class Optuna:
         self._running: list[Any] = []
 
     def ask(self) -> Sequence[Trial]:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             self._running = [self._study.ask() for _ in range(self._start.budget.workers)]
             return [Trial(self._suggested(trial)) for trial in self._running]
 
@@ -38,8 +37,7 @@ class Optuna:
         return tuple(trial.suggest_float(name, 0.0, 1.0) for name in self._names)
 
     def tell(self, _: Sequence[Trial], scores: Sequence[float | None], /) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             for trial, score in zip(self._running, scores, strict=True):
                 if score is None:
                     self._study.tell(trial, state=self._failed)
@@ -66,8 +64,7 @@ def optuna(sampler: str) -> Callable[[Start], Contender]:
 def _sampler(name: str, start: Start) -> Any:
     from optuna import samplers
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # some of what it documents is experimental or deprecated
+    with warnings.catch_warnings(action="ignore"):  # some of it is experimental or deprecated
         if name == "tpe":
             return samplers.TPESampler(seed=start.seed, constant_liar=True)
         if name == "gp":

@@ -15,8 +15,7 @@ SIGMA0 = 0.2
 
 def strategy(start: Start, sigma0: float, population: int | None) -> Any:
     """A `CMAEvolutionStrategy` in the unit box; without a population, of its own default size."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it misses matplotlib
+    with warnings.catch_warnings(action="ignore"):  # it misses matplotlib
         import cma
     options = {
         "bounds": [0.0, 1.0],

@@ -9,10 +9,10 @@ from budgets.statistics.detectable import detectable
 from budgets.tiers import TIERS
 from budgets.verdict.advice import MOST_SEEDS, Step, StepKind, advised, enough_seeds
 from budgets.verdict.findings import Findings, unbeaten
-from budgets.words import percent
+from budgets.words import percent, sentence_case
 from orchestrator.config.document import as_assigned
 from orchestrator.report.answers.asked import Asked
-from orchestrator.report.answers.words import sentence_case, uncapitalized
+from orchestrator.report.answers.words import uncapitalized
 
 NAME_CHARACTERS = 48
 """Of a run's id that the id of another begins with."""

@@ -11,7 +11,7 @@ from typing import Any
 from budgets.plain import command
 from budgets.report.model import BudgetReport
 from budgets.report.sentence import more_of
-from budgets.rules.triggers import Trigger
+from budgets.rules.table import Reading
 from budgets.state import RunState
 from budgets.terms import Plan
 from objectives.api import SetupError
@@ -99,7 +99,7 @@ class Asked:
         options = "".join(f" --override {rule}" for rule in rules)
         return tuple(f'{line}{options} --reason "WHY"' for line in self.beginning)
 
-    def amending(self, trigger: Trigger) -> str:
+    def amending(self, trigger: Reading) -> str:
         """The command that allows more, with the cap that was in the way."""
         return f'{command("amend", self.run)} {more_of(self.state, trigger)} --reason "WHY"'
 

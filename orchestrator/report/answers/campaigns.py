@@ -8,6 +8,7 @@ from budgets.plain import command
 from budgets.words import first_few, listed
 from orchestrator.report.answers.asked import Asked
 from orchestrator.report.answers.cost import cost
+from orchestrator.report.bars import bars_of
 from orchestrator.report.model import Answer
 
 MOST_FACTORS = 3
@@ -17,15 +18,18 @@ MOST_FACTORS = 3
 def compared(asked: Asked, found: CampaignReport) -> Answer:
     """The answer of a campaign that is over."""
     is_any = bool(found.found or any(map(_is_far, found.rows)))
+    is_compared = bool(bars_of(found))
     return Answer(
-        title=_title(found, is_any=is_any),
+        title=_title(found, is_any=is_any) if is_compared else "Scores measured",
         sentence=_sentence(asked, found),
         meaning="Conditions were evaluated on the same seeds and compared seed by seed.",
         found=_effects(found, is_any=is_any),
-        sure=_certainty(found),
+        sure=_certainty(found, is_compared=is_compared),
         cost=cost(asked),
-        next=_next(found, is_any=is_any),
-        commands=(f"{command('report', asked.run)} --png effects",),
+        next=_next(found, is_any=is_any, is_compared=is_compared),
+        commands=(
+            f"{command('report', asked.run)} --png {'effects' if is_compared else 'conditions'}",
+        ),
         mood="good" if is_any else "open",
     )
 
@@ -100,21 +104,25 @@ def _side(one: Comparison) -> str:
     return "better" if one.difference.mean < 0 else "worse"
 
 
-def _certainty(found: CampaignReport) -> str:
+def _certainty(found: CampaignReport, *, is_compared: bool) -> str:
     if len(found.seeds) == 1:
         return "Not at all: with one seed nothing can be told from luck."
-    said = (
-        f"{1 - found.level:.0%} sure of each range, on {len(found.seeds)} seeds. Of all that is "
-        f"called an effect here {found.rate:.0%} at most are expected to be luck."
+    said = f"{1 - found.level:.0%} sure of each range, on {len(found.seeds)} seeds."
+    if not is_compared:
+        return said
+    said += (
+        f" Of all that is called an effect here {found.rate:.0%} at most are expected to be luck."
     )
     if found.detectable_percent is None:
         return said
     return f"{said} An effect of {found.detectable_percent:.2g}% would be seen 8 times of 10."
 
 
-def _next(found: CampaignReport, *, is_any: bool) -> str:
+def _next(found: CampaignReport, *, is_any: bool, is_compared: bool) -> str:
     if found.unsettled:
         return "Some conditions are not settled: repeat the command that began it. What there is:"
+    if not is_compared:
+        return "To show the scores, draw them:"
     if not is_any:
         return "More seeds in its file would show smaller effects. To show these, draw them:"
     levels = [f"{factor} {_level(found, factor)}" for factor in _mains(found)]

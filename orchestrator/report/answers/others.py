@@ -7,13 +7,12 @@ from budgets.calibration import ONE_SCORE, measure
 from budgets.report.liveness import EndEffect, KnobFinding, Liveness
 from budgets.statistics.detectable import detectable
 from budgets.statistics.spread import sd_interval
-from budgets.words import about, counted, first_few, listed, percent
+from budgets.words import about, counted, first_few, listed, percent, sentence_case
 from orchestrator.planning.plan import no_share
 from orchestrator.planning.request import VERDICT_SEEDS
 from orchestrator.report.answers.afterwards import After
 from orchestrator.report.answers.asked import Asked
 from orchestrator.report.answers.cost import cost
-from orchestrator.report.answers.words import sentence_case
 from orchestrator.report.measured import measured_in
 from orchestrator.report.model import Answer
 

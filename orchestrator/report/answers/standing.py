@@ -6,14 +6,13 @@ from datetime import timedelta
 from budgets.course import next_step
 from budgets.plain import command, one_line
 from budgets.report.sentence import corrected, is_baseline_broken
-from budgets.rules.table import HOLDING_UP
-from budgets.rules.triggers import Trigger, ruling_of
+from budgets.rules.table import HOLDING_UP, Reading
+from budgets.rules.triggers import ruling_of
 from budgets.verdict.luck import promise
-from budgets.words import about
+from budgets.words import about, sentence_case
 from orchestrator.report.answers.afterwards import After
 from orchestrator.report.answers.asked import BEGAN, Asked
 from orchestrator.report.answers.cost import cost
-from orchestrator.report.answers.words import sentence_case
 from orchestrator.report.model import Answer
 
 FOR_GOOD = ("too_few_healthy", "baseline_failed")
@@ -70,7 +69,8 @@ def _to_come(asked: Asked) -> str:
     if asked.last is None:
         return f"{said}."
     end = asked.last + timedelta(hours=left, seconds=30)  # to the nearest minute
-    return f"{said}: until about {end:%H:%M} UTC if it goes on like this."
+    when = f"{end:%H:%M}" if end.date() == asked.last.date() else f"{end:%Y-%m-%d %H:%M}"
+    return f"{said}: until about {when} UTC if it goes on like this."
 
 
 def _heard(asked: Asked) -> str:
@@ -148,7 +148,7 @@ def held_up(asked: Asked) -> Answer:
     )
 
 
-def _means(what: str, triggers: tuple[Trigger, ...], *, is_all: bool) -> str:
+def _means(what: str, triggers: tuple[Reading, ...], *, is_all: bool) -> str:
     """What that state is and what the rules look at; `is_all`: with the numbers that they saw."""
     said = f"{'; '.join([_MEANING[what], *_rules(triggers)])}."
     seen = "; ".join(trigger.evidence.partition(": ")[0] for trigger in triggers)
@@ -167,7 +167,7 @@ def _sure_of_what_is_held_up(asked: Asked) -> str:
     return NO_EVIDENCE.replace(" yet", "") if asked.searches else "Not at all: it is not over."
 
 
-def _rules(triggers: tuple[Trigger, ...]) -> Iterator[str]:
+def _rules(triggers: tuple[Reading, ...]) -> Iterator[str]:
     """What each rule looks at."""
     about_each = {rule.name: rule.about for rule in HOLDING_UP}
     for name in dict.fromkeys(trigger.rule for trigger in triggers):
@@ -182,7 +182,7 @@ _MEANING = {
 }
 
 
-def _way_on(asked: Asked, triggers: tuple[Trigger, ...]) -> After:
+def _way_on(asked: Asked, triggers: tuple[Reading, ...]) -> After:
     """What to do about it, and the commands."""
     budget = next((trigger for trigger in triggers if trigger.rule == "budget"), None)
     if budget is not None:

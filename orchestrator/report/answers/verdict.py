@@ -5,12 +5,12 @@ from budgets.statistics.comparison import Gain, better
 from budgets.verdict.conditions import gain_in_words
 from budgets.verdict.findings import Findings, title
 from budgets.verdict.gains import winner_means
-from budgets.words import counted, percent
+from budgets.words import counted, percent, sentence_case
 from orchestrator.report.answers.afterwards import afterwards
 from orchestrator.report.answers.asked import Asked
 from orchestrator.report.answers.cautions import cautions, kept
 from orchestrator.report.answers.cost import cost
-from orchestrator.report.answers.words import largest_moves, luck_in_words, quoted, sentence_case
+from orchestrator.report.answers.words import largest_moves, luck_in_words, quoted
 from orchestrator.report.measured import measured_in
 from orchestrator.report.model import Answer
 

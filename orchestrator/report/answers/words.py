@@ -9,11 +9,6 @@ LARGEST = 3
 """Moves of knobs that are named."""
 
 
-def sentence_case(text: str) -> str:
-    """With a capital at the beginning."""
-    return text[:1].upper() + text[1:]
-
-
 def uncapitalized(text: str) -> str:
     """To stand behind other words."""
     return text[:1].lower() + text[1:]

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from budgets import blocks
 from budgets.blocks import Heading, Items, Table, Text
 from budgets.plain import plain
+from budgets.words import sentence_case
 from orchestrator.charts.chart import Plot
-from orchestrator.report.answers.words import sentence_case
 from orchestrator.report.model import Mood
 
 RULER = 11

@@ -6,7 +6,7 @@ from budgets.blocks import Table, Text
 from budgets.plain import plain
 from budgets.proxy.text import proxy_blocks
 from budgets.report.markdown import luckiest
-from budgets.words import number
+from budgets.words import number, sentence_case
 from orchestrator.report.contents.blocks import Block, Figure, without_headings
 from orchestrator.report.model import GenerationView, Noise, Report
 from orchestrator.report.plots.candidates import is_search
@@ -20,7 +20,7 @@ def scores(report: Report, figures: list[Figure]) -> list[Block]:
 def _basis(report: Report) -> Iterator[Block]:
     what = report.identity.score
     measured = (
-        "Lower is better." if what == "score" else f"{plain(what).capitalize()}: lower is better."
+        "Lower is better." if what == "score" else f"{sentence_case(plain(what))}: lower is better."
     )
     if report.noise is None:
         yield Text(f"{measured} No calibration says what the baseline scores, or how it varies.")

@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from budgets.words import counted
+from budgets.words import counted, sentence_case
 from orchestrator.charts.chart import Axis, Chart, Mark, Plot, Points, Rule
-from orchestrator.report.answers.words import sentence_case
 from orchestrator.report.model import Evaluation, Report
 from orchestrator.report.plots.devices import MOST_TIPS, like, named
 from orchestrator.report.plots.words import Unit, bytes_unit, seconds_unit, sentences

@@ -169,6 +169,22 @@ def test_of_many_interactions_the_least_likely_are_shown(campaigns: "Campaigns")
     assert max(e.difference.chance or 1.0 for e in shown) <= min(left_out)
 
 
+def test_an_interaction_without_a_doubt_is_shown_before_any_that_chance_explains(
+    campaigns: "Campaigns",
+) -> None:
+    rows = {f"{a},{b}": (1.0, 1.1, 1.3 + a * b) for a in range(3) for b in range(3)}
+    report = report_of(campaigns.of(rows, {"A": ("0", "1", "2"), "B": ("0", "1", "2")}))
+    *others, last = (
+        effect.model_copy(
+            update={"difference": effect.difference.model_copy(update={"is_found": False})}
+        )
+        for effect in report.effects
+        if effect.is_interaction
+    )
+    sure = last.difference.model_copy(update={"chance": 0.0})
+    assert telling([*others, last.model_copy(update={"difference": sure})], 1)[0].difference == sure
+
+
 def test_of_many_findings_the_sentence_names_three(campaigns: "Campaigns") -> None:
     rows = {name: (1.0 + n, 1.1 + n, 1.2 + n) for n, name in enumerate("abcde")}
     said = campaign_sentence(report_of(campaigns.of(rows, controls=["a"])))

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from budgets.events import (
+    Amended,
     Concluded,
     Event,
     Fired,
@@ -20,9 +21,11 @@ from budgets.ledger.chain import read
 from budgets.report.markdown import amount, spent, to_markdown
 from budgets.report.model import BudgetReport, balances, budget_report, changed, recommendation
 from budgets.report.pace import remaining_hours
-from budgets.rules.triggers import Ruling, disk_full
+from budgets.report.sentence import more_of
+from budgets.rules.triggers import Ruling, disk_full, unaffordable
 from budgets.terms import Arm, Calibration, Caps, Envelope, Thresholds, Window
 from budgets.verdict.decision import decide
+from tests.budgets.conftest import settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -109,6 +112,28 @@ def test_a_stop_gives_its_reason(make_story: "MakeStory") -> None:
         'orchestrator amend small --max-device-hours 0.005 --reason "..." (that much at least); '
         "then repeat the command."
     )
+
+
+@pytest.mark.parametrize("cap", ["device_hours", "hours", "cost"])
+def test_of_a_cap_that_is_overdrawn_so_much_more_is_asked_for_that_it_is_enough(
+    make_story: "MakeStory", cap: str
+) -> None:
+    caps = Caps.model_validate({"evaluations": 8, cap: 26 / 3600})
+    story = make_story(caps=caps, price_per_device_hour=1.0)
+    story.ask()
+    for candidate in range(3):
+        story.evaluate(candidate)
+    last = story.reserve(3)
+    story.elapsed_ms = 46_000
+    story.say(settled(last, charged_ms=40_000))  # it could not be killed in time
+    story.tell()
+    fired = unaffordable(story.state)
+    assert fired is not None
+
+    _, enough = more_of(story.state, fired).split()
+    caps = caps.model_copy(update={cap: float(enough)})
+    story.say(Amended(caps=caps, generations=2, reason="more"))
+    assert unaffordable(story.state) is None
 
 
 def test_a_deadline_in_the_way_is_to_be_put_off(make_story: "MakeStory") -> None:

@@ -53,6 +53,7 @@ def test_a_generation_that_device_time_cannot_pay_is_not_begun(
 def test_a_cap_of_exactly_what_is_needed_is_enough(make_story: "MakeStory") -> None:
     short = unaffordable(limited(make_story, device_hours=0.001).state)
     assert short is not None
+    assert short.observed is not None
     assert unaffordable(limited(make_story, device_hours=short.observed).state) is None
 
 

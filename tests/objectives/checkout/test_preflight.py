@@ -22,6 +22,11 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("data", {"data": "/nowhere"}, r"data: expected two or more \*\.parquet in /nowhere"),
     ("tokenizer", {"tokenizer": "/nowhere"}, r"tokenizer\.pkl is not to be had.*tok_train makes"),
     (
+        "checkpoints",
+        {"keep": "best", "checkpoints": f"{__file__}/kept"},
+        "cannot keep the best in .*/kept: expected a directory to write in, found .*test_preflight",
+    ),
+    (
         "flag",
         {"flags": {"warmup-ratio": 0.1}},
         r"no flag --warmup-ratio\. Its nearest is --warm(up-steps|down-ratio)\.",

@@ -17,8 +17,7 @@ EVERY = pytest.mark.parametrize("name", ENTRIES)
 def raced(name: str, problem: OwnProblem, tier: str = "min") -> Outcome:
     """Skips where the contender's library is missing."""
     entry = ENTRIES[name]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         pytest.importorskip(entry.needs)
         budget = BUDGETS[tier].alone() if entry.alone else BUDGETS[tier]
         contender = entry.make(Start(problem.default, budget, 5))
@@ -48,8 +47,7 @@ def test_a_search_finds_most_of_what_an_easy_problem_has(name: str) -> None:
 
 
 def test_the_surrogate_asks_what_the_library_s_own_loop_evaluates() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         import cma
     problem = OwnProblem("rotated", 1)
     start = Start(problem.default, BUDGETS["target"], 5)
@@ -68,8 +66,7 @@ def test_the_surrogate_asks_what_the_library_s_own_loop_evaluates() -> None:
         "verb_disp": 0,
         "maxfevals": 60,
     }
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         cma.fmin_lq_surr2(objective, list(problem.default), 0.2, options)
     search, ours = Surrogate(start, in_blocks=False), list[Point]()
     while len(ours) < 60:

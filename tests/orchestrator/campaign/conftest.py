@@ -84,6 +84,7 @@ def trained(
     name: str = "toy",
     *,
     control: bool = True,
+    engine: Engine | None = None,
 ) -> Result:
     """A campaign of noisy spheres and its control; or taken up again."""
     objective = registry.load(ObjectiveSpec(name="sphere", settings={"dimension": 2}))
@@ -97,7 +98,7 @@ def trained(
     )
     session = Session(
         root,
-        Engine(kind="inline", workers=1),
+        engine or Engine(kind="inline", workers=1),
         observe=lambda state, event: None,
         say=lambda text: None,
         stop=Uninterrupted(),

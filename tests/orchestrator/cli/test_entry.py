@@ -1,5 +1,7 @@
 """What a person gets from the command line: answers, or one clear error and its exit code."""
 
+import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -167,6 +169,8 @@ def test_a_phase_needs_a_tier(command: "Command") -> None:
 
     assert answer.code == 2
     assert "--tier: say how much to spend: min, target or max. See what" in answer.err
+    (plan,) = re.findall(r"python -m (orchestrator plan .*)", answer.err)
+    assert command(*shlex.split(plan)[1:]).out.count("phase1 of sphere on 1 x ") == 1
 
 
 def test_a_file_without_a_tier_is_told_the_key_too(command: "Command", tmp_path: Path) -> None:

@@ -275,6 +275,8 @@ COMBINATIONS = [
     ("[factors]\nnoise = []", "factors.noise: expected a list of values, or a table of levels"),
     ("[factors]", "a campaign needs conditions"),
     ("[campaign]", "a campaign needs conditions"),
+    ("[campaign]\n[factors]", "a campaign needs conditions"),
+    ("[campaign]\nname = 'rates'\n[factors]", "a campaign needs conditions"),
 ]
 
 

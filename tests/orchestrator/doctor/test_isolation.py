@@ -4,10 +4,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from orchestrator.doctor import machine
 from orchestrator.doctor.asking import NoAnswerError
 from orchestrator.doctor.finding import Finding
-from orchestrator.doctor.isolation import Fences, kernel_fences, level, tree
+from orchestrator.doctor.isolation import level, tree
 
 ALL = {"adopted": True, "memory": True, "marked": True, "ended": True}
 
@@ -60,45 +59,3 @@ def test_elsewhere_than_on_linux_an_orphan_may_live_on_and_that_is_said() -> Non
 def test_no_level_is_called_a_sandbox() -> None:
     for found in (tree(lambda: ALL, "linux"), tree(silent, "linux"), tree(silent, "darwin")):
         assert "no sandbox" in level(found).seen
-
-
-@pytest.mark.parametrize(
-    ("fences", "state", "words"),
-    [
-        (Fences(), "absent", "not mounted"),
-        (
-            Fences("/sys/fs/cgroup", "/sys/fs/cgroup/me", ("cpu", "memory")),
-            "absent",
-            "no memory limit",
-        ),
-        (Fences("/sys/fs/cgroup", "/sys/fs/cgroup/me", (), True), "absent", "no controllers"),
-        (Fences("/sys/fs/cgroup", "/sys/fs/cgroup/me", ("memory",), True), "ok", "no evaluation"),
-    ],
-)
-def test_a_control_group_is_told_and_never_needed(fences: Fences, state: str, words: str) -> None:
-    found = kernel_fences(fences)[0]
-    assert (found.item, found.state) == ("cgroup v2", state)
-    assert words in found.seen
-
-
-@pytest.mark.parametrize(
-    ("fences", "state", "words"),
-    [
-        (Fences(), "absent", "no docker or podman"),
-        (Fences(runtimes=("docker",)), "ok", "docker; no evaluation"),
-        (Fences(container="/.dockerenv"), "ok", "this is one (/.dockerenv)"),
-    ],
-)
-def test_containers_are_told_and_never_needed(fences: Fences, state: str, words: str) -> None:
-    found = kernel_fences(fences)[1]
-    assert (found.item, found.state) == ("containers", state)
-    assert words in found.seen
-
-
-def test_where_version_2_is_mounted_is_read_from_the_mounts() -> None:
-    version_1 = "38 31 0:35 / /x rw - cgroup cgroup rw"
-    mounts = f"{version_1}\n41 31 0:38 / /no/such rw,nosuid - cgroup2 cgroup2 rw\n"
-    found = machine.fences(mounts)
-    assert found.cgroup_mount == "/no/such"
-    assert (found.controllers, found.cgroup_writable) == ((), False)
-    assert machine.fences("").cgroup == ""

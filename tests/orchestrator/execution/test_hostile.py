@@ -96,7 +96,7 @@ def test_a_tree_that_cannot_be_killed_is_given_back_and_its_device_withdrawn(
         assert [one.status for one in executor.wait(20.0)] == [Status.OK]
     (freezer / "freezer.state").write_text("THAWED")
     family.vanish(attempt, within_seconds=5.0)
-    eventually(lambda: attempts.read_summary(attempt.directory, attempt.attempt_id))
+    eventually(lambda: attempts.read_summary(attempt.directory, attempt.attempt_id) == outcome)
 
 
 def test_an_attempt_whose_supervisor_is_stopped_comes_back_lost_at_what_it_took(

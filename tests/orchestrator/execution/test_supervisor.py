@@ -216,6 +216,23 @@ def test_an_attempt_that_is_somebodys_already_is_not_begun(
     assert not (attempt.directory / attempts.STARTED).exists()
 
 
+def test_a_cancellation_that_comes_with_the_marker_ends_the_attempt_as_cancelled(
+    make_attempt: Make, nasty: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def mark_started(*args: Any, marked: Callable[..., None] = supervisor._mark_started) -> None:
+        marked(*args)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(supervisor, "_mark_started", mark_started)
+    attempt = make_attempt("finish")
+    attempts.write_config(attempt)
+    supervised(Launch(attempt=attempt, launcher="fork", program=nasty, gpu_id=None, threads=1))
+    outcome = attempts.read_summary(attempt.directory, attempt.attempt_id)
+    assert outcome is not None
+    assert outcome.status is Status.CANCELLED
+    assert not (attempt.directory / "stdout.txt").exists()
+
+
 def supervised(launch: Launch) -> None:
     """Hand it to a supervisor of our own, and wait for its end."""
     (inbox, handed), (heard, notify), (lifeline, alive) = os.pipe(), os.pipe(), os.pipe()

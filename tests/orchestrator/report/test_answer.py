@@ -1,8 +1,10 @@
 """What a person asks first, for each way in which a run can stand."""
 
 import re
+import shlex
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,10 +17,15 @@ from orchestrator.report.answer import answer
 from orchestrator.report.answers.asked import Asked
 from orchestrator.report.answers.campaigns import compared
 from orchestrator.report.answers.others import calibrated
+from orchestrator.report.answers.standing import running
 from orchestrator.report.collect import report
 from orchestrator.report.model import Answer
 from tests.budgets.conftest import GENERATIONS, Story, small_plan, told_of
+from tests.orchestrator.campaign.conftest import trained
 from tests.orchestrator.report.conftest import KNOBS, in_two_knobs, judged
+
+if TYPE_CHECKING:
+    from tests.conftest import Command
 
 USUAL = Path("artifacts/cmaes/phase1/judged")
 NAN = Status.NAN
@@ -306,6 +313,30 @@ def test_a_control_that_differs_from_another_is_one_of_those_named(campaign: Pat
     own = compared(Asked(state, budget, campaign), found.model_copy(update={"rows": tuple(rows)}))
     (named,) = [row.name for row in rows if row.comparisons]
     assert own.found.endswith(f"; against {found.controls[0]}: better {named}.")
+
+
+def test_scores_that_nothing_is_compared_with_are_no_effect_that_is_missing(
+    tmp_path: Path, command: "Command"
+) -> None:
+    directory = trained(tmp_path, {"noise": [0.01]}, control=False).directory
+    found = report(directory).answer
+    assert found.title == "Scores measured"
+    assert "luck" not in found.sure
+    assert "file" not in found.next
+    drawn = command(*shlex.split(found.commands[0])[3:], "--out", str(tmp_path / "a.png"))
+    assert drawn.code == 0
+
+
+def test_a_run_that_ends_another_day_says_which(campaign: Path) -> None:
+    lines = (campaign / LEDGER).read_bytes().splitlines(keepends=True)
+    (campaign / LEDGER).write_bytes(b"".join(lines[:9]))
+    state = load_state(campaign)
+    budget, last = budget_report(state), datetime(2026, 3, 1, 12, tzinfo=UTC)
+    for hours, until in ((1.0, "13:00"), (12.5, "2026-03-02 00:30"), (24.0, "2026-03-02 12:00")):
+        asked_then = Asked(
+            state, budget.model_copy(update={"remaining_hours": hours}), campaign, last
+        )
+        assert f"until about {until} UTC" in running(asked_then).sentence
 
 
 def test_a_check_says_which_knobs_live() -> None:

@@ -6,7 +6,7 @@ import shutil
 import stat
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Self
@@ -36,6 +36,7 @@ from orchestrator.running.searching import Searching
 from orchestrator.running.session import Session, system_clock
 from orchestrator.verification.verify import verify
 from tests.ledgers import every, state_of
+from tests.orchestrator.campaign.conftest import shortened, trained
 from tests.orchestrator.conftest import NobodyStops
 
 RunSearch = Callable[..., Result]
@@ -495,7 +496,10 @@ class TalksEngine(Engine):
         return Talks(slots, self.noted)
 
 
-def talking(root: Path, threads: int = 1, dies_after: int = 99) -> list[str]:
+SPHERE = Request("phase1", "min", registry.load(ObjectiveSpec(name="sphere")))
+
+
+def talking(root: Path, threads: int = 1, dies_after: int = 99, workers: int = 1) -> list[str]:
     """What is done and said in the session of a search, of which nobody hears more than that."""
     noted: list[str] = []
 
@@ -505,11 +509,10 @@ def talking(root: Path, threads: int = 1, dies_after: int = 99) -> list[str]:
         if state.accounts.evaluations == dies_after:
             raise KilledError
 
-    engine = TalksEngine("inline", workers=1, threads=threads, noted=noted)
+    engine = TalksEngine("inline", workers=workers, threads=threads, noted=noted)
     session = Session(root, engine, watch, noted.append, stop=Listens(noted))
-    objective = registry.load(ObjectiveSpec(name="sphere"))
     with suppress(KilledError), session:
-        Searching(Request("phase1", "min", objective), engine.slots(), 1.0).carry_out(session)
+        Searching(SPHERE, engine.slots(), 1.0).carry_out(session)
     return [line for line in noted if not line.startswith("Note")]
 
 
@@ -547,6 +550,29 @@ def test_a_run_taken_up_evaluates_on_as_many_threads_as_it_was_planned_with(
     assert "1 threads" in talking(tmp_path, threads=2)
 
 
+def test_a_run_taken_up_on_the_same_processors_has_no_more_threads_than_these(
+    tmp_path: Path,
+) -> None:
+    assert "Starting 1 worker (inline) ..." in talking(tmp_path, threads=2, dies_after=3)
+    again = talking(tmp_path, threads=1, workers=2)
+    assert {"2 threads", "Starting 1 worker (inline) ..."} < set(again)
+
+
+def test_each_run_of_a_session_is_evaluated_on_the_threads_that_it_was_planned_with(
+    tmp_path: Path,
+) -> None:
+    talking(tmp_path, threads=1, dies_after=3)
+    noted: list[str] = []
+    engine = TalksEngine("inline", workers=1, threads=2, noted=noted)
+    with Session(
+        tmp_path, engine, lambda state, event: None, noted.append, stop=Listens(noted)
+    ) as session:
+        for request in (SPHERE, replace(SPHERE, run_id="another"), replace(SPHERE, run_id="third")):
+            Searching(request, engine.slots(), 1.0).carry_out(session)
+    starts = [line for line in noted if line in ("1 threads", "2 threads", "starts", "ends")]
+    assert starts == ["1 threads", "starts", "ends", "2 threads", "starts", "ends"]
+
+
 @dataclass(frozen=True)
 class Gpu(Engine):
     """As if this machine had one."""
@@ -565,6 +591,21 @@ def test_a_run_is_not_taken_up_on_another_kind_of_device(
     ):
         run_search(root, **NOISY, engine=Gpu("inline"))
     assert (run / LEDGER).read_bytes() == before
+
+
+def test_nor_is_a_campaign(tmp_path: Path) -> None:
+    directory = trained(tmp_path).directory
+    shortened(directory, 4)
+    before = (directory / LEDGER).read_bytes()
+    with pytest.raises(ValueError, match=r"planned for cpu, this machine offers cuda"):
+        trained(tmp_path, engine=Gpu("inline"))
+    assert (directory / LEDGER).read_bytes() == before
+
+
+def test_a_run_that_is_over_says_so_wherever_it_is_asked(
+    run: Path, root: Path, run_search: RunSearch
+) -> None:
+    assert run_search(root, **NOISY, engine=Gpu("inline")).ruling.decision == "done"
 
 
 def test_a_search_that_cannot_come_to_a_go_says_so_before_it_begins(

@@ -36,6 +36,12 @@ def test_all_that_was_measured_is_on_record_and_a_begun_millisecond_is_charged()
     assert "\n" not in end.cause
 
 
+@pytest.mark.parametrize("reserve_ms", [16_100, 16_400, 1])
+def test_a_lost_attempt_is_charged_its_reservation_to_the_millisecond(reserve_ms: int) -> None:
+    lost = Outcome(attempt_id="a", status=Status.LOST, seconds=reserve_ms / 1000)
+    assert settled(RESERVED, lost).charged_ms == reserve_ms
+
+
 def test_metrics_that_are_no_numbers_are_left_out() -> None:
     assert settled(RESERVED, outcome()).metrics == {"loss": 2.0}
 

@@ -172,11 +172,16 @@ def test_every_figure_is_a_finite_number_under_a_name_that_is_no_other_ones_path
     assert not {f"{name}/" for name in names} & paths
 
 
+def test_conditions_whose_names_differ_at_their_end_are_told_apart() -> None:
+    long = "n_layer4_" * 10
+    assert plain_name(f"{long}tau_c0.85") != plain_name(f"{long}tau_c0.9")
+
+
 @given(st.text())
 def test_any_text_becomes_one_plain_part_of_a_name(text: str) -> None:
     name = plain_name(text)
     assert name
-    assert len(name) <= 65
+    assert len(name) <= 101
     assert name.strip(".")
     assert name.isascii()
     assert not set(name) & set("/\\:%?# ")

@@ -28,8 +28,7 @@ def client(tracked: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
     """`client()` of the run's store: imported where warnings about itself are nobody's error."""
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         from mlflow.tracking import MlflowClient
 
         yield lambda: MlflowClient(tracking_uri=(tracked / "trackers/mlflow").as_uri())

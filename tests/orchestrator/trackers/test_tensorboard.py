@@ -21,8 +21,7 @@ Tell = Callable[..., Answer]
 
 def read_back(run: Path) -> Any:
     """As TensorBoard shows it."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the library about itself
+    with warnings.catch_warnings(action="ignore"):  # of the library about itself
         from tensorboard.backend.event_processing import event_accumulator as events
 
         found = events.EventAccumulator(
@@ -87,8 +86,7 @@ def in_process(run: Path, dies_at: int | None = None) -> None:
     """Tell what there is; die after so many batches, before they are remembered."""
     place = Place(run, "tensorboard")
     place.make()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         from orchestrator.trackers.tensorboard import TensorBoard
     sink = TensorBoard()
     log, batches = sink.log, []
