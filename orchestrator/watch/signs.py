@@ -6,7 +6,6 @@ writes: a link, a pipe, or nonsense is no sign.
 
 import math
 import os
-import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from heapq import nlargest
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from budgets.ledger.storage import plain_file
 from orchestrator.execution.attempts import METRICS, STARTED
 from orchestrator.watch.snapshot import DeviceRow, Snapshot
 
@@ -126,15 +126,8 @@ def objects(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
 def _end_of(path: Path) -> bytes:
     """The last bytes of a plain file; none of anything else."""
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
+        with plain_file(path) as handle:
+            size = os.fstat(handle).st_size
+            return os.pread(handle, READ_BYTES, max(0, size - READ_BYTES))
+    except (OSError, ValueError):
         return b""
-    try:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode):
-            return b""
-        return os.pread(handle, READ_BYTES, max(0, found.st_size - READ_BYTES))
-    except OSError:
-        return b""
-    finally:
-        os.close(handle)
