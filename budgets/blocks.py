@@ -42,37 +42,19 @@ class Met:
 
 
 @dataclass(frozen=True)
-class Column:
-    """One column. Of numbers: to be read from the right."""
-
-    title: str
-    is_number: bool = True
-    is_bar: bool = False
-
-
-@dataclass(frozen=True)
 class Table:
     """Rows of as many cells as there are columns, each as `str` says it; the first names its row.
 
-    The caption is for a page, where a table has no heading of its own.
+    Columns are called as `budgets.table` wants it. The caption is for a page, where a table has no
+    heading of its own.
     """
 
     caption: str
-    columns: Sequence[Column]
+    columns: Sequence[str]
     rows: Sequence[Sequence[object]]
 
 
 Block = Heading | Text | Items | Table
-
-
-def names(title: str) -> Column:
-    """A column of text."""
-    return Column(title, is_number=False)
-
-
-def bars(title: str) -> Column:
-    """A column of bars."""
-    return Column(title, is_number=False, is_bar=True)
 
 
 def markdown(blocks: Iterable[Block]) -> list[str]:
@@ -92,10 +74,6 @@ def _lines(block: Block) -> Iterator[str]:
         case Items(entries):
             yield from (f"- {entry}" for entry in entries)
         case Table(_, columns, rows):
-            yield from table((_marked(column) for column in columns), rows)
+            yield from table(columns, rows)
         case _:
             assert_never(block)
-
-
-def _marked(column: Column) -> str:
-    return f"{'>' * column.is_number}{'<' * column.is_bar}{column.title}"

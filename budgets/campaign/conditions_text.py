@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from budgets.blocks import Column, Table, names
+from budgets.blocks import Table
 from budgets.campaign.effects import CampaignReport, Comparison, ConditionRow
 from budgets.campaign.names import shortened
 from budgets.campaign.words import in_words
@@ -23,10 +23,9 @@ def condition_tables(report: CampaignReport) -> Iterator[Table]:
     found = _with_short_names(report)
     per_table = 2 if max(len(row.name) for row in found.rows) <= MOST_NAME else 1
     named = [c for c in found.controls if any(_against(row, c) for row in found.rows)]
-    columns = [names("condition"), *map(Column, ("healthy", "mean", "sd"))]
     own = named[:per_table]
     rows = [_line(row, _own(row, len(found.seeds)), own) for row in found.rows]
-    yield Table(CAPTION, [*columns, *_heads(own)], rows)
+    yield Table(CAPTION, ["condition", ">healthy", ">mean", ">sd", *_heads(own)], rows)
     for start in range(per_table, len(named), per_table):
         yield _further_table(found, named[start : start + per_table])
 
@@ -34,12 +33,12 @@ def condition_tables(report: CampaignReport) -> Iterator[Table]:
 def _further_table(found: CampaignReport, controls: Sequence[str]) -> Table:
     """Of the conditions that are compared with any of these controls."""
     rows = [row for row in found.rows if any(_against(row, control) for control in controls)]
-    columns = [names("condition"), *_heads(controls)]
+    columns = ["condition", *_heads(controls)]
     return Table(CAPTION, columns, [_line(row, (), controls) for row in rows])
 
 
-def _heads(controls: Sequence[str]) -> Iterator[Column]:
-    return (Column(f"against {plain(control)}") for control in controls)
+def _heads(controls: Sequence[str]) -> Iterator[str]:
+    return (f">against {plain(control)}" for control in controls)
 
 
 def _line(row: ConditionRow, own: Sequence[str], controls: Sequence[str]) -> list[str]:

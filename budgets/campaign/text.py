@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from budgets.blocks import Block, Column, Heading, Items, Table, Text, names
+from budgets.blocks import Block, Heading, Items, Table, Text
 from budgets.campaign.conditions_text import CAPTION, condition_tables
 from budgets.campaign.effects import CampaignReport, Effect, telling
 from budgets.campaign.words import chance_in_words, in_words, moves, name_of, with_level
@@ -105,7 +105,7 @@ def _effects(found: CampaignReport) -> Iterator[Block]:
 
 
 def _table(what: str, effects: Sequence[Effect], found: CampaignReport) -> Table:
-    columns = [names(what), *map(Column, ("on the score", "seeds", "chance"))]
+    columns = [what, ">on the score", ">seeds", ">chance"]
     return Table("Effects", columns, [_effect_row(effect, found) for effect in effects])
 
 

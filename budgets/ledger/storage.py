@@ -7,7 +7,8 @@ place that fails or loses power at any of these calls. Reading goes past it.
 import errno
 import os
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from itertools import chain, count
 from pathlib import Path
 from typing import Any, Protocol
@@ -123,8 +124,9 @@ def write_all(handle: int, data: bytes, storage: Storage = DISK) -> None:
         data = data[taken:]
 
 
-def read_plain(path: Path) -> bytes:
-    """The bytes of a plain file. Raises FileNotFoundError; ValueError on a link, a pipe, a device.
+@contextmanager
+def plain_file(path: Path) -> Iterator[int]:
+    """A plain file to be read. Raises OSError; ValueError on a link, a pipe, a device.
 
     Reading those could hang for ever, or believe somebody else's file.
     """
@@ -137,10 +139,15 @@ def read_plain(path: Path) -> bytes:
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise ValueError(f"{path} is no plain file: expected one. Move it away")
-        with os.fdopen(handle, "rb", closefd=False) as file:
-            return file.read()
+        yield handle
     finally:
         os.close(handle)
+
+
+def read_plain(path: Path) -> bytes:
+    """The bytes of a `plain_file`. Raises what that does."""
+    with plain_file(path) as handle, os.fdopen(handle, "rb", closefd=False) as file:
+        return file.read()
 
 
 def unused(path: Path) -> Path:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from budgets.blocks import Block, Column, Heading, Items, Met, Table, Text, names
+from budgets.blocks import Block, Heading, Items, Met, Table, Text
 from budgets.proxy.certificate import LEAST_CANDIDATES, Certificate
 from budgets.proxy.report import Comparison, ProxyReport
 from budgets.words import number
@@ -56,8 +56,8 @@ def _table(found: ProxyReport) -> Table:
     caption = "Generations evaluated at both lengths"
     if found.is_check:
         caption = "Short and full evaluations of the same candidates"
-    ranks = [Column("generation"), Column("tau-b"), names("interval"), names("agree")]
-    shares = map(Column, ("top half", "top quarter", "mean error", "healthy", "time"))
+    ranks = [">generation", ">tau-b", "interval", "agree"]
+    shares = [">top half", ">top quarter", ">mean error", ">healthy", ">time"]
     return Table(caption, [*ranks, *shares], list(map(_row, found.comparisons)))
 
 

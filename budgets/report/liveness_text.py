@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from budgets.blocks import Block, Column, Heading, Items, Table, Text, bars, names
+from budgets.blocks import Block, Heading, Items, Table, Text
 from budgets.report.liveness import MOST_SEEDS, Centre, EndEffect, KnobFinding, Liveness
 
 _BAR = 16
@@ -40,10 +40,9 @@ def _table(found: Liveness) -> Block:
         return Text("No knob has all its evaluations yet.")
     largest = max((f.size for f in found.knobs if f.size < float("inf")), default=0.0)
     better = "better end" if found.centre == "baseline" else "better side"
-    ends = map(Column, ("low", "t", "high", "t"))
     return Table(
         "What each knob does to the score",
-        [names("knob"), names("verdict"), *ends, names(better), bars("effect")],
+        ["knob", "verdict", ">low", ">t", ">high", ">t", better, "<effect"],
         [_row(finding, largest, found.centre) for finding in found.knobs],
     )
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from budgets.blocks import Block, Column, Heading, Items, Table, Text, bars, markdown, names
+from budgets.blocks import Block, Heading, Items, Table, Text, markdown
 from budgets.campaign.text import campaign_blocks
 from budgets.plain import PROGRAM, plain
 from budgets.proxy.text import proxy_blocks
@@ -40,7 +40,7 @@ def to_markdown(report: BudgetReport, knobs: dict[str, float] | None = None) -> 
             f"{plain(report.devices)}. {_eta(report)}"
         ),
         Heading("Budget"),
-        _budget_table(report),
+        balances(report),
         Text("\n".join(happened)),
         *_failures(report),
         *evidence(report),
@@ -91,14 +91,14 @@ def spent(balances: Iterable[Balance]) -> str:
     )
 
 
-def _budget_table(report: BudgetReport) -> Table:
+def balances(report: BudgetReport, caption: str = "", head: str = "") -> Table:
+    """Each currency that counts: what is spent, set aside, left, and its cap."""
     rows = [
         (b.label, *(amount(b, value) for value in (b.spent, b.reserved, b.free, b.cap)))
         for b in report.balances
         if b.counts
     ]
-    columns = [names(""), *map(Column, ("spent", "reserved", "free", "cap"))]
-    return Table("", columns, rows)
+    return Table(caption, [head, ">spent", ">reserved", ">free", ">cap"], rows)
 
 
 def evaluation_lines(report: BudgetReport) -> list[str]:
@@ -176,10 +176,8 @@ def _failures(report: BudgetReport) -> Iterator[Block]:
         (kind.whose, kind.what, kind.attempts, kind.final, plain(kind.example))
         for kind in report.failures.kinds
     ]
-    kinds = (names("whose"), names("what"))
-    counts = (Column("attempts"), Column("final"))
     yield Heading("Failures")
-    yield Table("", [*kinds, *counts, names("for example")], rows)
+    yield Table("", ["whose", "what", ">attempts", ">final", "for example"], rows)
 
 
 def notes(report: BudgetReport) -> list[str]:
@@ -215,9 +213,9 @@ def _scores(report: BudgetReport) -> Iterator[Block]:
         )
     yield Heading("Scores")
     yield Text(basis)
-    titles = ("generation", "best", "mean", "healthy", "failed", "step size", "eval seconds")
+    counts = [">healthy", ">failed", ">step size", ">eval seconds"]
     rows = [_score_row(row, bar) for row, bar in zip(report.rows, _bars(report), strict=True)]
-    yield Table("", [*map(Column, titles), bars("mean")], rows)
+    yield Table("", [">generation", ">best", ">mean", *counts, "<mean"], rows)
     yield from luckiest(report)
 
 
@@ -267,8 +265,7 @@ def _recommendation(report: BudgetReport, knobs: dict[str, float] | None) -> Ite
         for (name, value), unit in zip(knobs.items(), point, strict=True)
     ]
     yield Text("\n".join(where_from(report)))
-    columns = [names("knob"), Column("value"), names("place in its range")]
-    yield Table("", columns, rows)
+    yield Table("", ["knob", ">value", "place in its range"], rows)
 
 
 def where_from(report: BudgetReport) -> list[str]:

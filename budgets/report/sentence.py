@@ -7,11 +7,11 @@ from budgets.accounts import MS_PER_HOUR
 from budgets.campaign.effects import CampaignReport, campaign_of
 from budgets.campaign.text import campaign_sentence
 from budgets.course import next_step
+from budgets.events import Fired
 from budgets.plain import PROGRAM
 from budgets.proxy.report import proxy_report
 from budgets.proxy.text import proxy_sentence
 from budgets.report.liveness import liveness
-from budgets.rules.table import Reading
 from budgets.rules.triggers import Ruling
 from budgets.state import RunState
 from budgets.verdict.findings import title
@@ -100,7 +100,7 @@ def _way_to_more(state: RunState, ruling: Ruling) -> str:
     budget = next((trigger for trigger in ruling.triggers if trigger.rule == "budget"), None)
     if budget is None:
         return ""
-    more = more_of(state, budget)
+    more = more_of(state, budget.fired())
     least = "" if more.endswith("MORE") else " (that much at least)"
     return (
         f' To allow more: {PROGRAM} amend {state.plan.run_id} {more} --reason "..."{least}; then '
@@ -111,9 +111,9 @@ def _way_to_more(state: RunState, ruling: Ruling) -> str:
 _FLAG = re.compile(r"\((--(?:max-[a-z-]+|window))\)")
 
 
-def more_of(state: RunState, trigger: Reading) -> str:
+def more_of(state: RunState, fired: Fired) -> str:
     """`--max-hours 0.0485`: the cap that was in the way, and the least that would do."""
-    accounts, found = state.accounts, _FLAG.search(trigger.evidence)
+    accounts, found = state.accounts, _FLAG.search(fired.evidence)
     flag, caps = "--max-evals" if found is None else found[1], accounts.caps
     device_hours = accounts.used_device_hours
     cap, used = {
@@ -123,10 +123,8 @@ def more_of(state: RunState, trigger: Reading) -> str:
     }.get(flag, (None, 0.0))
     if cap is None:
         return f"{flag} MORE"
-    assert trigger.observed is not None, "a rule fires on what it observed"
-    assert trigger.limit is not None, "... beyond a limit"
     # what is free of a cap that is overdrawn is 0, not less
-    return f"{flag} {rounded_up(max(cap - trigger.limit, used) + trigger.observed)}"
+    return f"{flag} {rounded_up(max(cap - fired.limit, used) + fired.observed)}"
 
 
 def _finished(state: RunState) -> str:

@@ -7,6 +7,7 @@ What a rule sees in a run is a `Reading`, whether it fires or not. The rules the
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from budgets.events import Fired
 from budgets.state import Batch, Generation, RunState
 from budgets.terms import Thresholds
 
@@ -23,6 +24,19 @@ class Reading:
     evidence: str
     overridable: bool = True
     fires: bool = False
+
+    def fired(self) -> Fired:
+        """As it goes on record once it fires."""
+        assert self.observed is not None, "a rule fires on what it observed"
+        assert self.limit is not None, "... beyond a limit"
+        return Fired(
+            rule=self.rule,
+            generation=self.generation,
+            decision=self.decision,
+            observed=self.observed,
+            limit=self.limit,
+            evidence=self.evidence,
+        )
 
 
 @dataclass(frozen=True, slots=True)

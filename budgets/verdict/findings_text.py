@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from budgets.blocks import Block, Column, Heading, Items, Met, Table, Text, names
+from budgets.blocks import Block, Heading, Items, Met, Table, Text
 from budgets.plain import plain
 from budgets.statistics.comparison import Gain, better
 from budgets.statistics.spread import sd_interval
@@ -119,16 +119,15 @@ def _conditions(found: Findings) -> Iterator[Block]:
             )
             for one in found.conditions
         ]
-        columns = [names("a Go needs"), names("met"), names("observed")]
+        columns = ["a Go needs", "met", "observed"]
         yield Table("What a Go needs, and what was observed", columns, rows)
 
 
 def _finalists(found: Findings) -> Iterator[Block]:
     if found.finalists:
-        gained = Column("gain on the picking seeds")
         yield Table(
             "Who was compared to become the winner",
-            [names("finalist"), names("what it is"), gained, names("goes on")],
+            ["finalist", "what it is", ">gain on the picking seeds", "goes on"],
             list(map(_finalist, found.finalists)),
         )
 
@@ -150,9 +149,9 @@ def _controls(found: Findings) -> Iterator[Block]:
             )
             for one in found.controls
         ]
-        gains = (names("its gain over the baseline"), names("the winner's gain over it"))
+        columns = ["control", "its gain over the baseline", "the winner's gain over it"]
         caption = "Controls: with something switched off, at the baseline's knobs"
-        yield Table(caption, [names("control"), *gains], rows)
+        yield Table(caption, columns, rows)
     if equal := ", ".join(plain(one.name) for one in unbeaten(found)):  # or the gain is only repair
         yield Text(
             f"The winner is not shown to be better than {equal}: what was tuned is not shown to be "

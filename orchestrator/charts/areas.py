@@ -1,20 +1,18 @@
 """Marks that cover an area, as SVG elements: bands, bars, spans and stripes."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from statistics import median
 from xml.etree.ElementTree import Element
 
-from orchestrator.charts.chart import Band, Bars, Role, Spans, Stripe
+from orchestrator.charts.chart import Band, Bars, Spans, Stripe
 from orchestrator.charts.elements import MOST_TIPS, filled, path, with_tip
-from orchestrator.charts.extents import bars, tips
+from orchestrator.charts.extents import Ends, boxes_of
 from orchestrator.charts.frame import Frame, Scale
 from orchestrator.charts.paths import Box, area, boxes, place_of, runs
 
 NARROW = 3.0
 """Width up to which boxes have no edge: it would be most of them."""
-
-Ends = tuple[float, float]
 
 
 def band(mark: Band, frame: Frame) -> Iterator[Element]:
@@ -41,35 +39,18 @@ def _whole(scale: Scale) -> Ends:
     return scale.range.low, scale.range.high
 
 
-def bars_in(mark: Bars, frame: Frame, ids: str) -> Iterator[Element]:
-    found = []
-    for x, base, top, tip in bars(mark):
-        ends = (x - mark.width / 2, x + mark.width / 2)
-        sides = ((base, top), ends) if mark.is_horizontal else (ends, (base, top))
-        if box := _box(frame, *sides):
-            found.append((box, tip))
-    yield from _boxes(found, mark.role, ids)
-
-
-def spans_in(mark: Spans, frame: Frame, ids: str) -> Iterator[Element]:
-    half, found = mark.height / 2, []
-    for row, start, end, tip in zip(mark.row, mark.start, mark.end, tips(mark), strict=True):
-        if box := _box(frame, (start, end), (row - half, row + half)):
-            found.append((box, tip))
-    yield from _boxes(found, mark.role, ids)
-
-
-def _boxes(found: Sequence[tuple[Box, str]], role: Role, ids: str) -> Iterator[Element]:
+def boxes_in(mark: Bars | Spans, frame: Frame, ids: str) -> Iterator[Element]:
     """One path of all of them; or one each, as long as each has something to say."""
+    found = [(box, tip) for x, y, tip in boxes_of(mark) if (box := _box(frame, x, y))]
     if not found:
         return
     width = median(min(right - left, low - top) for (left, top, right, low), _ in found)
     look = "narrow" if width < NARROW else ""
     if not any(tip for _, tip in found) or len(found) > MOST_TIPS:
-        yield filled(boxes(box for box, _ in found), role, ids, look)
+        yield filled(boxes(box for box, _ in found), mark.role, ids, look)
         return
     for box, tip in found:
-        yield with_tip(filled(boxes([box]), role, ids, look), tip)
+        yield with_tip(filled(boxes([box]), mark.role, ids, look), tip)
 
 
 def _box(frame: Frame, along: Ends, across: Ends) -> Box | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import assert_never
 from xml.etree.ElementTree import Element
 
-from orchestrator.charts.areas import band, bars_in, spans_in, stripe
+from orchestrator.charts.areas import band, boxes_in, stripe
 from orchestrator.charts.chart import (
     Band,
     Bars,
@@ -52,10 +52,8 @@ def drawn(mark: Mark, frame: Frame, ids: str) -> Iterator[Element]:
             yield from band(mark, frame)
         case Points():
             yield from _points(mark, frame)
-        case Bars():
-            yield from bars_in(mark, frame, ids)
-        case Spans():
-            yield from spans_in(mark, frame, ids)
+        case Bars() | Spans():
+            yield from boxes_in(mark, frame, ids)
         case Intervals():
             yield from _intervals(mark, frame)
         case Rule():
@@ -75,10 +73,9 @@ def _line(mark: Line, frame: Frame) -> Iterator[Element]:
     draw = steps if mark.is_step else line
     d = "".join(draw(thinned(run)) for run in found if len(run) > 1)
     if d:
-        dash = dash_of(mark.role, is_dashed=mark.is_dashed, is_thin=mark.is_thin)
         if not mark.is_thin and len(d) < MOST_CASED:
             yield path(d, "casing")
-        looks = ["thin" if mark.is_thin else "", "pale" if mark.is_faint else "", dash]
+        looks = ["thin" if mark.is_thin else "", "pale" if mark.is_faint else "", dash_of(mark)]
         yield path(d, "line", *looks, role=mark.role)
     alone = [run[0] for run in found if len(run) == 1]
     if alone:
@@ -143,8 +140,8 @@ def _rule(mark: Rule, frame: Frame) -> Iterator[Element]:
     at = short(scale.at(mark.value))
     upright = f"M{at} {short(frame.top)}V{short(frame.bottom)}"
     level = f"M{short(frame.left)} {at}H{short(frame.right)}"
-    dash = dash_of(mark.role, is_dashed=True) if mark.is_dashed else ""
-    yield path(upright if mark.axis == "x" else level, "line", "rule", dash, role=mark.role)
+    d = upright if mark.axis == "x" else level
+    yield path(d, "line", "rule", dash_of(mark), role=mark.role)
 
 
 def _note(mark: Note, frame: Frame) -> Iterator[Element]:

@@ -2,7 +2,7 @@
 
 from xml.etree.ElementTree import Element, SubElement
 
-from orchestrator.charts.chart import Points, Role, Shape
+from orchestrator.charts.chart import Line, Points, Role, Rule, Shape
 from orchestrator.charts.frame import Frame
 from orchestrator.charts.inks import INKS
 from orchestrator.charts.lettering import shown
@@ -55,11 +55,11 @@ def text_at(x: str, y: str, text: str, classes: str = "", whole: str = "") -> El
     return element
 
 
-def dash_of(role: Role, *, is_dashed: bool, is_thin: bool = False) -> str:
+def dash_of(mark: Line | Rule) -> str:
     """The class that dashes a line: its role's own dash, or any where it has none."""
-    if INKS[role].dash and not (is_thin and not is_dashed):
+    if INKS[mark.role].dash and (mark.is_dashed or not (isinstance(mark, Rule) or mark.is_thin)):
         return "dash-own"
-    return "dash" if is_dashed else ""
+    return "dash" if mark.is_dashed else ""
 
 
 def shape_of(mark: Points) -> Shape:

@@ -21,6 +21,7 @@ from orchestrator.charts.chart import (
 )
 
 Pair = tuple[Numbers, Numbers]
+Ends = tuple[float, float]
 
 
 def along(chart: Chart) -> Pair:
@@ -39,12 +40,9 @@ def reach(mark: Mark) -> Pair:  # noqa: PLR0911 - one a mark
         case Band():
             lows, highs = _together(mark.x, mark.low), _together(mark.x, mark.high)
             return [*lows[0], *highs[0]], [*lows[1], *highs[1]]
-        case Bars():
-            return _of_bars(mark)
-        case Spans():
-            half = mark.height / 2
-            rows = [end for row in mark.row for end in (row - half, row + half)]
-            return [*mark.start, *mark.end], rows
+        case Bars() | Spans():
+            own = list(boxes_of(mark))
+            return [end for x, _, _ in own for end in x], [end for _, y, _ in own for end in y]
         case Intervals():
             along, across = [*mark.low, *mark.mean, *mark.high], list(mark.at)
             return (along, across) if mark.is_horizontal else (across, along)
@@ -65,18 +63,18 @@ def _together(xs: Numbers, ys: Numbers) -> Pair:
     return [x for x, _ in pairs], [y for _, y in pairs]
 
 
-def _of_bars(mark: Bars) -> Pair:
-    drawn = list(bars(mark))
-    along = [end for x, _, _, _ in drawn for end in (x - mark.width / 2, x + mark.width / 2)]
-    across = [end for _, base, top, _ in drawn for end in (base, top)]
-    return (across, along) if mark.is_horizontal else (along, across)
-
-
-def bars(mark: Bars) -> Iterator[tuple[float, float, float, str]]:
-    """Place, base, top and tip of every bar that has all three numbers."""
+def boxes_of(mark: Bars | Spans) -> Iterator[tuple[Ends, Ends, str]]:
+    """From where to where each reaches along x and along y, and its tip; only of whole bars."""
+    if isinstance(mark, Spans):
+        half = mark.height / 2
+        for row, start, end, tip in zip(mark.row, mark.start, mark.end, tips(mark), strict=True):
+            yield (start, end), (row - half, row + half), tip
+        return
+    half = mark.width / 2
     for x, base, top, tip in zip(mark.x, mark.base, mark.top, tips(mark), strict=True):
         if x is not None and base is not None and top is not None:
-            yield x, base, top, tip
+            wide, high = (x - half, x + half), (base, top)
+            yield (high, wide, tip) if mark.is_horizontal else (wide, high, tip)
 
 
 def tips(mark: Points | Bars | Spans) -> Sequence[str]:

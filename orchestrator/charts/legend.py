@@ -101,12 +101,9 @@ def sample(mark: Named, x: float, y: float, ids: str) -> Iterator[Element]:
     middle, end = (x + SAMPLE / 2, y), x + SAMPLE
     match mark:
         case Line() | Rule():
-            is_thin = isinstance(mark, Line) and mark.is_thin
-            dash = dash_of(mark.role, is_dashed=mark.is_dashed, is_thin=is_thin)
-            if isinstance(mark, Rule) and not mark.is_dashed:
-                dash = ""
+            thin = "thin" if isinstance(mark, Line) and mark.is_thin else ""
             d = f"M{x:.1f} {y:.1f}H{end:.1f}"
-            yield path(d, "line", "thin" if is_thin else "", dash, role=mark.role)
+            yield path(d, "line", thin, dash_of(mark), role=mark.role)
         case Points():
             shape = shape_of(mark)
             large = "large" if mark.is_large else ""

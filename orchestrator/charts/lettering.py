@@ -31,9 +31,9 @@ def width_of(text: str, size: float = TEXT) -> float:
     return size * sum(map(_width, text))
 
 
-def widest(texts: Sequence[str], size: float = TEXT) -> float:
+def widest(texts: Sequence[str]) -> float:
     """The width of the widest; 0 of none."""
-    return max((width_of(text, size) for text in texts), default=0.0)
+    return max(map(width_of, texts), default=0.0)
 
 
 def _width(character: str) -> float:
@@ -46,14 +46,14 @@ def _width(character: str) -> float:
     return 0.74 if character.isupper() else 0.64
 
 
-def cut(text: str, room: float, size: float = TEXT) -> str:
+def cut(text: str, room: float) -> str:
     """`text` in one line, as much of its beginning as `room` holds, with … for the rest."""
     line = shown(text)
-    if width_of(line, size) <= room:
+    if width_of(line) <= room:
         return line
-    room -= width_of("…", size)
+    room -= width_of("…")
     end = 0
-    while end < len(line) and (room := room - size * _width(line[end])) >= 0:
+    while end < len(line) and (room := room - TEXT * _width(line[end])) >= 0:
         end += 1
     return f"{line[:end].rstrip()}…"
 

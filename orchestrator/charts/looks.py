@@ -14,7 +14,7 @@ from orchestrator.charts.chart import (
     Spans,
     Stripe,
 )
-from orchestrator.charts.elements import LARGE, USUAL, shape_of
+from orchestrator.charts.elements import LARGE, USUAL, dash_of, shape_of
 from orchestrator.charts.inks import INKS, LIGHT_PAPER
 from orchestrator.charts.legend import Named
 
@@ -43,9 +43,7 @@ def line_look(mark: Line | Rule) -> dict[str, Any]:
     ink = INKS[mark.role]
     is_thin = isinstance(mark, Line) and mark.is_thin
     width = 0.8 if is_thin else 1.4 if isinstance(mark, Line) else 1.1
-    own: tuple[float, ...] = (6, 4) if mark.is_dashed else ()
-    if ink.dash and (mark.is_dashed or not (is_thin or isinstance(mark, Rule))):
-        own = ink.dash
+    own = {"dash-own": ink.dash, "dash": (6, 4), "": ()}[dash_of(mark)]
     style: Any = (0, tuple(length * POINTS for length in own)) if own else "-"
     alpha = PALE if isinstance(mark, Line) and mark.is_faint else 1.0
     return {"color": ink.light, "linewidth": width, "linestyle": style, "alpha": alpha}

@@ -1,7 +1,6 @@
 """Marks drawn on matplotlib's axes, each in its role's ink on light paper."""
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
 from typing import Any, assert_never
@@ -17,13 +16,12 @@ from orchestrator.charts.chart import (
     Note,
     Numbers,
     Points,
-    Role,
     Rule,
     Spans,
     Stripe,
 )
 from orchestrator.charts.elements import size_of
-from orchestrator.charts.extents import bars
+from orchestrator.charts.extents import Ends, boxes_of
 from orchestrator.charts.frame import Frame
 from orchestrator.charts.heat import heat_step, number
 from orchestrator.charts.inks import INKS, LIGHT_PAPER, heat, text_on
@@ -60,10 +58,8 @@ class Pen:
                 self.axes.fill_between(x, low, high, zorder=depth, **band_look(mark.role))
             case Points():
                 self._points(mark, depth)
-            case Bars():
-                self._boxes(_of_bars(mark), mark.role, depth)
-            case Spans():
-                self._boxes(_of_spans(mark), mark.role, depth)
+            case Bars() | Spans():
+                self._boxes(mark, depth)
             case Intervals():
                 self._intervals(mark, depth)
             case Rule():
@@ -99,16 +95,16 @@ class Pen:
         look = points_look(mark, size_of(mark, self.frame, len(held)))
         self.axes.plot(x, y, zorder=depth, clip_on=False, **look)
 
-    def _boxes(self, boxes: Iterable[Box], role: Role, depth: int) -> None:
+    def _boxes(self, mark: Bars | Spans, depth: int) -> None:
         from matplotlib.collections import PolyCollection
 
-        inside = [box for own in boxes if (box := self._inside(own))]
+        inside = [box for x, y, _ in boxes_of(mark) if (box := self._inside(x, y))]
         corners = [
             [(left, low), (right, low), (right, high), (left, high)]
             for left, low, right, high in inside
         ]
         if corners:
-            look = area_look(role) | ({"linewidth": 0} if self._are_narrow(inside) else {})
+            look = area_look(mark.role) | ({"linewidth": 0} if self._are_narrow(inside) else {})
             boxes_drawn = PolyCollection(corners, zorder=depth, **look)
             self.axes.add_collection(boxes_drawn, autolim=False)
 
@@ -117,12 +113,12 @@ class Pen:
         place = self.frame.x.at
         return median(place(right) - place(left) for left, _, right, _ in boxes) < NARROW
 
-    def _inside(self, box: Box) -> Box | None:
+    def _inside(self, x: Ends, y: Ends) -> Box | None:
         """The box cut at the frame: what is far outside would make files large."""
-        if any(map(math.isnan, box)):
+        if any(map(math.isnan, (*x, *y))):
             return None
-        left, right = _cut(box[0], box[2], self.frame.x.range)
-        low, high = _cut(box[1], box[3], self.frame.y.range)
+        left, right = _cut(*x, self.frame.x.range)
+        low, high = _cut(*y, self.frame.y.range)
         return (left, low, right, high) if left <= right and low <= high else None
 
     def _intervals(self, mark: Intervals, depth: int) -> None:
@@ -196,19 +192,6 @@ def _is_alone(values: list[float], place: int) -> bool:
     return not math.isnan(values[place]) and all(map(math.isnan, around))
 
 
-def _of_bars(mark: Bars) -> Iterable[Box]:
-    for x, base, top, _ in bars(mark):
-        low, high = sorted((base, top))
-        ends = (x - mark.width / 2, x + mark.width / 2)
-        yield (low, ends[0], high, ends[1]) if mark.is_horizontal else (ends[0], low, ends[1], high)
-
-
-def _of_spans(mark: Spans) -> Iterable[Box]:
-    half = mark.height / 2
-    for row, start, end in zip(mark.row, mark.start, mark.end, strict=True):
-        yield min(start, end), row - half, max(start, end), row + half
-
-
-def _cut(one: float, other: float, own: Range) -> tuple[float, float]:
+def _cut(one: float, other: float, own: Range) -> Ends:
     low, high = sorted((one, other))
     return max(low, own.low), min(high, own.high)

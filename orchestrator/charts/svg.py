@@ -41,9 +41,9 @@ STROKES: Mapping[Texture, str] = {
 """What is left out of an area, of each 6 by 6 units."""
 
 
-def svg(plot: Plot, *, ids: str = "") -> str:
-    """`plot` as an `<svg>` element. `ids`: what its ids begin with, for more plots of one name."""
-    ids = re.sub(r"[^A-Za-z0-9_-]", "-", ids or plot.name) or "plot"
+def svg(plot: Plot) -> str:
+    """`plot` as an `<svg>` element, whose ids begin with `drawn-` and its name."""
+    ids = re.sub(r"[^A-Za-z0-9_-]", "-", f"drawn-{plot.name}")
     root = Element("svg", {"xmlns": "http://www.w3.org/2000/svg", "class": "plot", "role": "img"})
     root.set("aria-labelledby", f"{ids}-title {ids}-desc")
     _told(root, "title", f"{ids}-title", plot.title)

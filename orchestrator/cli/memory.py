@@ -61,7 +61,7 @@ def measure_micro_batches(how: Conduct, limits: Request, text: str, repeats: int
     with conducting(how) as (session, live):
         for size, one in sized.items():
             asked = replace(limits, objective=one)
-            result = Calibrating(one, slots, repeats, request=asked).aside(session)
+            result = Calibrating(one, slots, repeats, request=asked).carry_out(session, "memory-")
             if result.ruling.decision != "done":
                 finish(result, session.stop, live, how.as_json)
             seconds[size] = measure(result.state).median_seconds

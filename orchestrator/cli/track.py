@@ -37,7 +37,7 @@ def track(
 
     Writes below the run's trackers/, or where the tracker's own variables say.
     """
-    names = known(to or (), "--to")
+    names = known(to or ())
     if not names:
         raise ValueError("--to: which tracker? tensorboard, wandb or mlflow; repeatable")
     refuse_missing(names, "--to")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from budgets.blocks import Column, Heading, Items, Table, Text, names
+from budgets.blocks import Heading, Items, Table, Text
 from budgets.plain import plain
 from budgets.report.markdown import amount
 from budgets.report.model import Balance
@@ -97,7 +97,7 @@ def _scores(compared: Compared) -> Iterator[Block]:
         yield Items([f"What differs: {plain(why)}." for why in own.why_not])
         yield Table(
             "Runs whose scores can be compared with each other",
-            [names("group"), names("runs"), names("objective"), names("fingerprint")],
+            ["group", "runs", "objective", "fingerprint"],
             [
                 [str(number), *_group([compared.runs[place] for place in group])]
                 for number, group in enumerate(own.groups, 1)
@@ -113,8 +113,8 @@ def _group(runs: Sequence[Side]) -> list[str]:
 
 
 def _runs(runs: Sequence[Side]) -> Table:
-    titles = ("baseline", "noise (sd)", "gain", "interval", "seeds")
-    columns = [names("run"), names("what"), names("verdict"), *map(Column, titles)]
+    numbers = [">baseline", ">noise (sd)", ">gain", ">interval", ">seeds"]
+    columns = ["run", "what", "verdict", *numbers]
     levels = _levels(runs)
     missed = f"; each end of an interval is missed with a probability of {levels}" if levels else ""
     return Table(
@@ -127,7 +127,7 @@ def _runs(runs: Sequence[Side]) -> Table:
 def _places(runs: Sequence[Side]) -> Table:
     return Table(
         "How evaluations ended, and where each run lies",
-        [names("run"), names("evaluations by status"), names("directory")],
+        ["run", "evaluations by status", "directory"],
         [[plain(run.name), _statuses(run), plain(run.directory)] for run in runs],
     )
 
@@ -179,8 +179,7 @@ def _duel_section(compared: Compared) -> Iterator[Section]:
             Table(
                 "The winner of the one over the winner of the other, on fresh seeds that both were "
                 "evaluated on",
-                [names("winner of"), names("over that of"), Column("gain"), Column("interval"),
-                 Column("seeds"), names("is it chance")],
+                ["winner of", "over that of", ">gain", ">interval", ">seeds", "is it chance"],
                 rows,
             ),
             *_many(len(rows)),
@@ -210,7 +209,7 @@ def _cost(runs: Sequence[Side]) -> Iterator[Block]:
     titles = [*currencies.values(), "estimated time", "actual time", "time accuracy"]
     yield Table(
         "Spent, and of how much; time accuracy is estimated / actual, good from 85 to 115%",
-        [names("run"), *map(Column, titles)],
+        ["run", *(f">{title}" for title in titles)],
         [[plain(run.name), *(_spent(run, name) for name in currencies), *_timing(run)]
          for run in runs],
     )  # fmt: skip
@@ -242,7 +241,7 @@ def _differences(compared: Compared) -> Iterator[Block]:
     if differences:
         yield Table(
             "What differs; -: not on record, or not there",
-            [names("of"), names("what"), *(names(plain(run.name)) for run in compared.runs)],
+            ["of", "what", *(plain(run.name) for run in compared.runs)],
             [_fact(fact) for fact in differences],
         )
     same = [fact for fact in compared.facts if not fact.differs]
@@ -278,7 +277,7 @@ def _knobs(runs: Sequence[Side]) -> Iterator[Block]:
     rows = dict.fromkeys(knob.name for run in own for knob in run.knobs)
     yield Table(
         "The value that each run recommends, and its place in the knob's range from 0 to 100%",
-        [names("knob"), *(Column(plain(run.name)) for run in own)],
+        ["knob", *(f">{plain(run.name)}" for run in own)],
         [[plain(name), *(_knob(run, name) for run in own)] for name in rows],
     )
     none = [run.name for run in runs if run not in own]

@@ -1,14 +1,12 @@
 """Which configurations are compared beside the search, and when: what the plan says, asked."""
 
-from dataclasses import dataclass
 from statistics import median
 
 from budgets.course import next_step
-from budgets.events import Decided, Fired, PanelAsked, Status
+from budgets.events import PanelAsked, Status
 from budgets.proxy.certificate import paired_panel
 from budgets.state import Panel, RunState
 from budgets.terms import Arm, Confirmation, PanelName, Plan, Varied
-from budgets.verdict import decision
 from budgets.verdict.finalists import BASELINE, INCUMBENT, finalists, winner
 from objectives import registry
 from orchestrator.planning.seeds import ConfirmationSeeds, confirmation_seeds
@@ -17,26 +15,17 @@ from orchestrator.records.planned import space_of, spec_of
 AT_EQUAL_SECONDS = " at equal seconds"
 
 
-@dataclass(frozen=True)
-class Confirming:
-    """The panels of one plan: a function of its ledger and nothing else."""
-
-    plan: Plan
-
-    def due(self, state: RunState) -> PanelAsked | None:
-        """The next panel, if its time has come and it was not asked yet."""
-        confirmation, step = self.plan.confirmation, next_step(state)
-        if step == "proxy":
-            assert self.plan.proxy is not None
-            assert state.current is not None
-            return paired_panel(state.current, self.plan.proxy)
-        if confirmation is None or step in ("generation", "decide", "over"):
-            return None
-        name: PanelName = step  # type: ignore[assignment]  # the other steps are panels
-        return None if state.panel(name) is not None else panel(state, name, confirmation)
-
-    def decide(self, state: RunState) -> tuple[tuple[Fired, ...], Decided]:
-        return decision.decide(state)
+def due(state: RunState) -> PanelAsked | None:
+    """The next panel, if its time has come and it was not asked yet."""
+    plan, step = state.plan, next_step(state)
+    if step == "proxy":
+        assert plan.proxy is not None
+        assert state.current is not None
+        return paired_panel(state.current, plan.proxy)
+    if plan.confirmation is None or step in ("generation", "decide", "over"):
+        return None
+    name: PanelName = step  # type: ignore[assignment]  # the other steps are panels
+    return None if state.panel(name) is not None else panel(state, name, plan.confirmation)
 
 
 def panel(state: RunState, name: PanelName, confirmation: Confirmation) -> PanelAsked:

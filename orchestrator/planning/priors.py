@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import log
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from budgets.terms import Calibration, Devices
 from objectives.api import Objective, ObjectiveSpec
@@ -17,11 +17,7 @@ BUDGET = frozenset({"target_flops", "num_batches", "num_epochs"})
 """Settings that say how long to train, and nothing of what."""
 
 Nearness = Literal["the same objective", "the same model", "the same kind of objective"]
-_NEAREST_FIRST: tuple[Nearness, ...] = (
-    "the same objective",
-    "the same model",
-    "the same kind of objective",
-)
+_NEAREST_FIRST: tuple[Nearness, ...] = get_args(Nearness)
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,14 @@
 """A ledger followed while it grows, without disturbing whoever writes it."""
 
 import os
-import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from budgets.fold import apply, begin
 from budgets.ledger.chain import LEDGER, LedgerCorruptError, Reader, Record, lacks_a_sector
 from budgets.ledger.head import Mark, check_mark, read_mark
+from budgets.ledger.storage import plain_file
 from budgets.state import RunState
 from orchestrator.records.recorded import is_there
 
@@ -44,7 +43,7 @@ class Tail:
         self.is_gone = self.state is not None and not there
         if not there:
             return
-        with _opened(path) as handle:
+        with plain_file(path) as handle:
             if not self._goes_on(handle):
                 self._begin_anew(path, os.fstat(handle).st_ino)
             mark = None if self.state else read_mark(path)  # before the records: both grow
@@ -101,18 +100,6 @@ class Tail:
             apply(state, record)
         self._last, self._read_bytes = record, record.end
         return record
-
-
-@contextmanager
-def _opened(ledger: Path) -> Iterator[int]:
-    """To be read; what is no plain file any more could hang us. Raises ValueError, OSError."""
-    handle = os.open(ledger, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise ValueError(f"{ledger} is no plain file: expected a ledger. Move it away")
-        yield handle
-    finally:
-        os.close(handle)
 
 
 def _rest(handle: int, offset: int) -> bytes:

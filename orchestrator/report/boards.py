@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from budgets.blocks import Column, Table, names
+from budgets.blocks import Table
 from budgets.campaign.matrix import Cell
 from budgets.campaign.text import campaign_blocks
 from budgets.plain import plain
@@ -65,7 +65,7 @@ def _runs(board: Board) -> Table:
     rows = zip(terms.conditions, board.matrix.rows, strict=True)
     return Table(
         "Each condition on each seed: how its run stands, and what stands for it",
-        [names("condition"), *(Column(f"seed {seed}") for seed in terms.seeds)],
+        ["condition", *(f">seed {seed}" for seed in terms.seeds)],
         [[plain(condition.name), *_cells(cells)] for condition, cells in rows],
     )
 

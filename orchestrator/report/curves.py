@@ -6,8 +6,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import orjson
-
 from budgets.events import Settled, Status
 from budgets.ledger.head import read_mark
 from budgets.state import Batch, RunState
@@ -18,7 +16,7 @@ from orchestrator.records.recorded import ledgers
 from orchestrator.report.files import read_whole
 from orchestrator.report.measured import scored_by
 from orchestrator.report.model import Curve
-from orchestrator.watch.signs import finite
+from orchestrator.watch.signs import finite, objects
 
 MOST_POINTS = 200
 MOST_BYTES = 16 << 20
@@ -60,7 +58,7 @@ def read_curve(source: Source, score: str = "") -> Curve | None:
         data = read_whole(source.directory, f"{source.place}/{METRICS}", MOST_BYTES)
     except (OSError, ValueError):
         return None
-    beats = list(_beats(data.splitlines()))
+    beats = list(objects(data.splitlines()))
     for loss in (*LOSSES, score):
         points = list(_points(beats, loss))
         if len(points) > 1:
@@ -70,17 +68,6 @@ def read_curve(source: Source, score: str = "") -> Curve | None:
                 name=source.name, seed=source.seed, quantity=quantity, steps=steps, values=values
             )
     return None
-
-
-def _beats(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
-    """What was said, line by line; a line that is torn, or no JSON object, is passed over."""
-    for line in lines:
-        try:
-            said = orjson.loads(line)
-        except ValueError:
-            continue
-        if isinstance(said, dict):
-            yield said
 
 
 def _points(beats: Iterable[dict[str, Any]], loss: str) -> Iterator[tuple[float, float]]:

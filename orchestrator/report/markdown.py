@@ -83,7 +83,7 @@ def lines_of(block: Block) -> Iterator[str]:
         case Table(caption, columns, rows):
             if caption:
                 yield from (f"{caption}:", "")
-            yield from table((">" * column.is_number + column.title for column in columns), rows)
+            yield from table((column.removeprefix("<") for column in columns), rows)
         case Figure(plot):
             yield f"*{plain(plot.title)}.* {plain(plot.caption)}"
             yield ""

@@ -10,7 +10,6 @@ from orchestrator.charts.figure import picture
 from orchestrator.charts.forms import FORMS, MISSING, Form, can_draw
 from orchestrator.report.model import Report
 from orchestrator.report.plots import PLOTS
-from orchestrator.report.plots.reasons import why_not
 
 EVERY = "all"
 
@@ -53,18 +52,29 @@ def _chosen(report: Report, names: Sequence[str], form: Form) -> Mapping[str, Pl
             known = ", ".join(PLOTS)
             raise ValueError(f"--{form}: expected one of {known}, or {EVERY}, got {name!r}{hint}")
     found: dict[str, Plot] = {}
-    for name, draw in PLOTS.items():
+    for name, kind in PLOTS.items():
         if name not in names and EVERY not in names:
             continue
-        plot = draw(report)
+        plot = kind.draw(report)
         if plot is not None:
             found[name] = plot
         elif name in names:
             raise ValueError(
                 f"--{form} {name}: {report.identity.run_id} has nothing to show in it: "
-                f"{why_not(report, name)}"
+                f"{_why_not(report, name)}"
             )
     return found
+
+
+def _why_not(report: Report, name: str) -> str:
+    """Why the plot of that name is None for the run: `nothing failed`."""
+    own = {
+        "spread": report.no_distribution,
+        "axes": report.no_distribution,
+        "correlations": report.no_distribution,
+        "curves": report.no_curves,
+    }.get(name, "")
+    return own or f"it takes {PLOTS[name].needs}"
 
 
 def _paths(names: Sequence[str], form: Form, out: Path) -> list[Path]:

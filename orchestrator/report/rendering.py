@@ -113,7 +113,7 @@ def _is_long(value: object) -> bool:
 
 def _drawn(plot: Plot) -> Markup:
     described = replace(plot, description=cut(plot.description, MOST_CHARACTERS))
-    return Markup(svg(described, ids=f"drawn-{plot.name}"))  # noqa: S704 - its writer escapes every text
+    return Markup(svg(described))  # noqa: S704 - its writer escapes every text
 
 
 def _place(unit: float) -> float:

@@ -32,13 +32,16 @@ class Calibrating:
     request: Request | None = None  # made for it, it keeps within its limits and caps
     why: str = ""  # it is measured now
 
-    def carry_out(self, session: Session) -> Result:
-        """Measure it, or read the measurement there is on these devices."""
-        if known := self._known(session):
-            return known
+    def carry_out(self, session: Session, prefix: str = "") -> Result:
+        """Measure it, or read the measurement there is on these devices.
+
+        With a `prefix` to its name no run is planned with it.
+        """
         devices = devices_of(self.slots)
+        if known := find_calibration(session.root, self.objective, devices):
+            return known
         plan = calibration_plan(self.objective, devices, self.repeats, self.request)
-        return self._measured(session, plan)
+        return self._measured(session, plan.model_copy(update={"run_id": prefix + plan.run_id}))
 
     def again(self, session: Session, reason: str) -> Result:
         """Measure it anew beside what there is, or take up what that reason began.
@@ -57,20 +60,6 @@ class Calibrating:
         if recorded is not None and recorded.concluded is not None:
             session.say(f"{plan.run_id} was made for this reason. Another reason calibrates anew.")
         return self._measured(session, plan)
-
-    def aside(self, session: Session) -> Result:
-        """What it takes, on few seeds; no run is planned with it.
-
-        A whole calibration that there is serves as well.
-        """
-        if known := self._known(session):
-            return known
-        devices = devices_of(self.slots)
-        plan = calibration_plan(self.objective, devices, self.repeats, self.request)
-        return self._measured(session, plan.model_copy(update={"run_id": f"memory-{plan.run_id}"}))
-
-    def _known(self, session: Session) -> Result | None:
-        return find_calibration(session.root, self.objective, devices_of(self.slots))
 
     def _measured(self, session: Session, plan: Plan) -> Result:
         directory = run_directory(session.root, "calibration", plan.run_id)

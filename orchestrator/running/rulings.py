@@ -1,8 +1,6 @@
 """What rules decide, put on record: that they fired, were overridden, that the run is done."""
 
-from dataclasses import asdict
-
-from budgets.events import Concluded, Fired, Overridden
+from budgets.events import Concluded, Overridden
 from budgets.rules.triggers import Ruling, judge, only_ends_the_search
 from orchestrator.running.run import Run
 
@@ -22,9 +20,7 @@ def put_on_record(run: Run, ruling: Ruling) -> None:
     for trigger in ruling.triggers:
         is_known = (trigger.rule, trigger.generation) in known
         if not is_known or (trigger.decision == "stop" and run.state.ended is None):
-            fields = asdict(trigger)
-            del fields["overridable"], fields["fires"]
-            run.record(Fired(**fields))
+            run.record(trigger.fired())
 
 
 def conclude(run: Run, ruling: Ruling) -> None:

@@ -27,7 +27,6 @@ from orchestrator.execution.engine import Engine, opened
 from orchestrator.execution.evaluate import Executor, Slots
 from orchestrator.execution.processes import this_owner
 from orchestrator.planning.history import keep
-from orchestrator.planning.panels import Confirming
 from orchestrator.planning.request import Overrides
 from orchestrator.records import metrics
 from orchestrator.records.planned import objective_of
@@ -119,26 +118,19 @@ class Session:
                 self._take_up(directory, run, slots, overrides)
                 start = partial(self._started, slots, objective, plan.run_id)
                 paced = self._paces.of(run, slots, pace)
-                ruling = self._walked(run, plan, start, proposes, paced)
+                ruling = self._walked(run, start, proposes, paced)
                 return self._kept(Result(directory, run.state, ruling))
         # another process has concluded it since
         return self.carry_out(directory, plan, slots, proposer, overrides, pace=pace)
 
     def _walked(
-        self,
-        run: Run,
-        plan: Plan,
-        start: Callable[[], Executor],
-        proposes: Proposer,
-        pace: Pace,
+        self, run: Run, start: Callable[[], Executor], proposes: Proposer, pace: Pace
     ) -> Ruling:
         """What came of the run, as far as it goes now."""
         ruling = judge_on_record(run)
         if ruling.decision == "continue":
-            is_beside = plan.search is not None or plan.proxy is not None
-            panels = Confirming(plan) if is_beside else None
             ruling = Walk(
-                run, proposes, panels, start(), self.stop, self._closed, pace, self.look
+                run, proposes, start(), self.stop, self._closed, pace, self.look
             ).to_its_end()
         if self.stop.now:  # what was in flight is killed here, so it can be settled
             self._end_executor()

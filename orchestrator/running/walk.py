@@ -6,13 +6,7 @@ from typing import Protocol
 
 from budgets.accounts import Refusal
 from budgets.course import at_work, awaited, can_ask, next_step, search_is_over
-from budgets.events import (
-    Decided,
-    Fired,
-    GenerationAsked,
-    GenerationTold,
-    PanelAsked,
-)
+from budgets.events import GenerationAsked, GenerationTold
 from budgets.proxy.certificate import length_of_next
 from budgets.rules.table import Reading, place_of
 from budgets.rules.triggers import (
@@ -23,8 +17,10 @@ from budgets.rules.triggers import (
     refused,
 )
 from budgets.state import Batch, Generation, RunState
+from budgets.verdict.decision import decide
 from orchestrator.capacity.pace import Freely, Pace
 from orchestrator.execution.evaluate import Executor
+from orchestrator.planning.panels import due
 from orchestrator.planning.seeds import evaluation_seeds
 from orchestrator.running.rulings import judge_on_record, put_on_record
 from orchestrator.running.run import Run, has_begun, settle_one_abandoned
@@ -87,16 +83,6 @@ class Given:
         """There is nobody to learn."""
 
 
-class Panels(Protocol):
-    """Which configurations are compared beside the search."""
-
-    def due(self, state: RunState) -> PanelAsked | None:
-        """The next panel, if its time has come."""
-
-    def decide(self, state: RunState) -> tuple[tuple[Fired, ...], Decided]:
-        """What the search amounts to, with the rules that say so."""
-
-
 @dataclass
 class Walk:
     """A run on its way: who proposes, who evaluates, who may end it early or slow it down.
@@ -107,7 +93,6 @@ class Walk:
 
     run: Run
     proposer: Proposer
-    panels: Panels | None  # of a search
     executor: Executor
     stop: Stop
     closed: Callable[[Run, Generation | None], None]
@@ -123,7 +108,7 @@ class Walk:
                 ruling = judge_on_record(self.run)
                 if ruling.decision != "continue":
                     return ruling
-            if (panel := self._panel_due()) is not None:
+            if (panel := due(self.run.state)) is not None:
                 self.run.record(panel)
                 continue
             if next_step(self.run.state) == "decide":
@@ -138,13 +123,8 @@ class Walk:
                 return interruption
             self._learn()
 
-    def _panel_due(self) -> PanelAsked | None:
-        return None if self.panels is None else self.panels.due(self.run.state)
-
     def _decide(self) -> None:
-        if self.panels is None:
-            raise AssertionError("a run that searches nothing has nothing to decide")
-        fired, decided = self.panels.decide(self.run.state)
+        fired, decided = decide(self.run.state)
         for event in fired:
             if event not in self.run.state.fired:  # by a process that died before it decided
                 self.run.record(event)

@@ -7,11 +7,7 @@ NOTHING = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-act
 """A policy under which a browser loads and runs nothing."""
 
 TEXT, HTML = "text/plain; charset=utf-8", "text/html; charset=utf-8"
-JSON, SCRIPT, STYLE = (
-    "application/json",
-    "text/javascript; charset=utf-8",
-    "text/css; charset=utf-8",
-)
+JSON, SCRIPT = "application/json", "text/javascript; charset=utf-8"
 
 
 @dataclass(frozen=True)

@@ -27,15 +27,16 @@ TERMS = (
 
 def view(entry: Entry, snapshot: Snapshot | None, version: str) -> View:
     """The state of a run's page. Without a snapshot its ledger cannot be read: `entry` says why."""
-    text = {"name": entry.name, "standing": entry.shown, "where": ""}
+    text = {"standing": entry.shown, "where": "", "sentence": ""}
     if snapshot is None:
         return View(
             title=f"{entry.name}: {entry.standing}",
             version=version,
-            text=text | {"sentence": ""},
+            text=text,
             moods={"run": f"live mood-{entry.mood}"},
         )
-    text |= {"where": f"on {entry.where}" if entry.where else "", "sentence": ""}
+    if entry.where:
+        text["where"] = f"on {entry.where}"
     if snapshot.way_on:  # which its report cannot know
         text["sentence"] = entry.sentence
     text |= {key: printable(said) for key, said in _text(snapshot).items()}

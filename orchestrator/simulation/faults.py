@@ -1,14 +1,12 @@
 """The storage calls that can go wrong, and how: what a test tells a `FaultyDisk` to do."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 Call = Literal["open", "write", "sync", "truncate", "rename", "remove", "sync_directory"]
 """The calls that change something; an `open` counts when it creates the file."""
 
-CALLS: tuple[Call, ...] = (
-    "open", "write", "sync", "truncate", "rename", "remove", "sync_directory",
-)  # fmt: skip
+CALLS: tuple[Call, ...] = get_args(Call)
 
 
 class PowerCut(BaseException):

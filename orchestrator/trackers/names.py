@@ -16,12 +16,12 @@ TRACKERS: tuple[Tracker, ...] = get_args(Tracker)
 _REMOTE: dict[str, str] = {"wandb": "WANDB_MODE", "mlflow": "MLFLOW_TRACKING_URI"}
 
 
-def known(names: Iterable[str], flag: str = "--track") -> tuple[Tracker, ...]:
+def known(names: Iterable[str]) -> tuple[Tracker, ...]:
     """The trackers of these names, each once. Raises ValueError on another name."""
     given = dict.fromkeys(names)
     for name in given:
         if name not in TRACKERS:
-            raise ValueError(f"{flag}: expected {', '.join(TRACKERS)}, got {name!r}")
+            raise ValueError(f"--to: expected {', '.join(TRACKERS)}, got {name!r}")
     return tuple(name for name in TRACKERS if name in given)
 
 

@@ -13,7 +13,7 @@ from budgets.state import RunState
 from budgets.terms import VERDICT_VERSION
 from budgets.verdict.decision import decide
 from budgets.verdict.findings import title
-from orchestrator.planning.panels import Confirming
+from orchestrator.planning.panels import due
 from orchestrator.records.diverged import DivergedError
 
 Word = TypeVar("Word", Settled, PanelAsked, Decided)
@@ -56,7 +56,7 @@ def panels_and_decision(records: Sequence[Record]) -> str:
     for record in records[1:]:
         event = record.event
         if isinstance(event, PanelAsked) and event.panel != "proxy":
-            _compare_panels(record, event, Confirming(state.plan).due(state))
+            _compare_panels(record, event, due(state))
         elif isinstance(event, Decided):
             _compare_decisions(record, event, state)
         apply(state, record)

@@ -6,8 +6,7 @@ writes: a link, a pipe, or nonsense is no sign.
 
 import math
 import os
-import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from heapq import nlargest
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from budgets.ledger.storage import plain_file
 from orchestrator.execution.attempts import METRICS, STARTED
 from orchestrator.watch.snapshot import DeviceRow, Snapshot
 
@@ -77,9 +77,8 @@ class Signs:
     def _device(self, attempt: Try) -> str | None:
         """None: nobody has taken the attempt on."""
         if attempt not in self._devices:
-            started = next(
-                _objects(_end_of(self.directory / "eval" / attempt[0] / STARTED) + b"\n"), None
-            )
+            said = _end_of(self.directory / "eval" / attempt[0] / STARTED)
+            started = next(objects(reversed(said.split(b"\n"))), None)
             if started is None:
                 return None
             named = started.get("device")
@@ -97,7 +96,8 @@ def with_progress(beat: Beat, row: DeviceRow) -> Beat:
 def heartbeat(place: Path) -> Beat:
     """What the heartbeats of the attempt in that directory have told of last."""
     found: dict[str, float] = {}
-    for said in _objects(_end_of(place / METRICS)):
+    whole = _end_of(place / METRICS).split(b"\n")[:-1]
+    for said in objects(reversed(whole)):
         for name in Beat._fields:
             if name not in found and (number := finite(said.get(name))) is not None:
                 found[name] = number
@@ -112,12 +112,12 @@ def finite(value: object) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def _objects(data: bytes) -> Iterator[dict[str, Any]]:
-    """JSON objects on whole lines, the last one first; what is none is passed over."""
-    for line in reversed(data.split(b"\n")[:-1]):
+def objects(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    """JSON objects, one a line; a line that is torn, or anything else, is passed over."""
+    for line in lines:
         try:
             found = orjson.loads(line)
-        except orjson.JSONDecodeError:
+        except ValueError:
             continue
         if isinstance(found, dict):
             yield found
@@ -126,15 +126,8 @@ def _objects(data: bytes) -> Iterator[dict[str, Any]]:
 def _end_of(path: Path) -> bytes:
     """The last bytes of a plain file; none of anything else."""
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
+        with plain_file(path) as handle:
+            size = os.fstat(handle).st_size
+            return os.pread(handle, READ_BYTES, max(0, size - READ_BYTES))
+    except (OSError, ValueError):
         return b""
-    try:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode):
-            return b""
-        return os.pread(handle, READ_BYTES, max(0, found.st_size - READ_BYTES))
-    except OSError:
-        return b""
-    finally:
-        os.close(handle)

@@ -40,10 +40,6 @@ class Counts(Frozen):
     in_flight: int
     to_come: int  # neither settled nor in flight, at most
 
-    @property
-    def planned(self) -> int:
-        return self.settled + self.in_flight + self.to_come
-
 
 class GenerationScores(Frozen):
     """One generation's scores over its healthy candidates, as far as it has come."""

@@ -1,6 +1,6 @@
 """Blocks as Markdown."""
 
-from budgets.blocks import Column, Heading, Items, Met, Table, Text, bars, markdown, names
+from budgets.blocks import Heading, Items, Met, Table, Text, markdown
 
 
 def test_a_blank_line_is_between_any_two_blocks_and_nowhere_else() -> None:
@@ -16,10 +16,10 @@ def test_a_blank_line_is_between_any_two_blocks_and_nowhere_else() -> None:
 
 
 def test_a_table_has_numbers_at_the_right_and_bars_at_the_left() -> None:
-    own = Table("not said", [names("who"), Column("score"), bars("as a bar")], [["a", 3, "██"]])
+    own = Table("not said", ["who", ">score", "<as a bar"], [["a", 3, "██"]])
     assert markdown([own]) == ["| who | score | as a bar |", "|---|--:|:--|", "| a | 3 | ██ |"]
 
 
 def test_what_is_not_met_is_in_bold() -> None:
     rows = [[Met(is_met=True)], [Met(is_met=False)]]
-    assert markdown([Table("", [names("met")], rows)])[2:] == ["| yes |", "| **no** |"]
+    assert markdown([Table("", ["met"], rows)])[2:] == ["| yes |", "| **no** |"]

@@ -101,7 +101,7 @@ class Asked:
 
     def amending(self, trigger: Reading) -> str:
         """The command that allows more, with the cap that was in the way."""
-        return f'{command("amend", self.run)} {more_of(self.state, trigger)} --reason "WHY"'
+        return f'{command("amend", self.run)} {more_of(self.state, trigger.fired())} --reason "WHY"'
 
 
 def _assigned(key: str, value: Any) -> str:

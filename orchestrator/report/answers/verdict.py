@@ -1,7 +1,5 @@
 """A search that was compared with the baseline and decided: Go, Go that persists, or a No-Go."""
 
-from collections.abc import Callable
-
 from budgets.events import Decided
 from budgets.statistics.comparison import Gain, better
 from budgets.verdict.conditions import gain_in_words
@@ -28,7 +26,7 @@ def decided(asked: Asked, found: Findings) -> Answer:
         title=called,
         sentence=_sentence(asked, found, own),
         but=but,
-        meaning=f"{quoted(called)} means {_MEANING[own.no_go or own.grade](found)}.",
+        meaning=f"{quoted(called)} means {_meaning(found, own)}.",
         luck=luck_in_words(found.seemed, found.luck),
         found=_found(asked, own),
         sure=_sure(found),
@@ -61,60 +59,36 @@ def _no_gain(asked: Asked, gain: Gain) -> str:
     return f"No gain is shown: {said}{chance}."
 
 
-def _go_persists(found: Findings) -> str:
-    return (
-        f"a gain of {percent(found.asked)} or more that luck does not explain, and most of it "
-        f"stays with {found.rung_label}"
-    )
+def _meaning(found: Findings, own: Decided) -> str:
+    which: str = own.no_go or own.grade
+    is_average_met = all(c.met for c in found.conditions if c.rule == "persistence")
+    if which == "does_not_persist" and not is_average_met:
+        which = "one_candidate"
+    more = found.rung_label or "more training"
+    return _MEANING[which].format(asked=percent(found.asked), more=more)
 
 
-def _go(found: Findings) -> str:
-    return (
-        f"a gain of {percent(found.asked)} or more that luck does not explain, with as much "
-        "training as the search's evaluations had"
-    )
-
-
-def _dead_space(_: Findings) -> str:
-    return "that wherever the search set the knobs, scores differ by no more than chance"
-
-
-def _below_noise(_: Findings) -> str:
-    return (
+_MEANING = {
+    "go_persists": (
+        "a gain of {asked} or more that luck does not explain, and most of it stays with {more}"
+    ),
+    "go": (
+        "a gain of {asked} or more that luck does not explain, with as much training as the "
+        "search's evaluations had"
+    ),
+    "dead_space": "that wherever the search set the knobs, scores differ by no more than chance",
+    "below_noise": (
         "that no gain can be told from chance, because there is none or because the noise hides it"
-    )
-
-
-def _too_small(found: Findings) -> str:
-    return f"that there is a gain, but smaller than the {percent(found.asked)} that was asked"
-
-
-def _does_not_persist(found: Findings) -> str:
-    average = next((c for c in found.conditions if c.rule == "persistence"), None)
-    if average is not None and not average.met:
-        return (
-            "that one candidate gained and the search as a whole did not, which looks like its luck"
-        )
-    return f"that the gain is gone with {found.rung_label or 'more training'}"
-
-
-def _pathological(_: Findings) -> str:
-    return "that the winner's own trainings fail, explode or are unstable: it cannot be relied on"
-
-
-def _unstable(_: Findings) -> str:
-    return "that too many evaluations failed for the comparison to mean anything"
-
-
-_MEANING: dict[str, Callable[[Findings], str]] = {
-    "go_persists": _go_persists,
-    "go": _go,
-    "dead_space": _dead_space,
-    "below_noise": _below_noise,
-    "too_small": _too_small,
-    "does_not_persist": _does_not_persist,
-    "pathological": _pathological,
-    "unstable": _unstable,
+    ),
+    "too_small": "that there is a gain, but smaller than the {asked} that was asked",
+    "does_not_persist": "that the gain is gone with {more}",
+    "one_candidate": (
+        "that one candidate gained and the search as a whole did not, which looks like its luck"
+    ),
+    "pathological": (
+        "that the winner's own trainings fail, explode or are unstable: it cannot be relied on"
+    ),
+    "unstable": "that too many evaluations failed for the comparison to mean anything",
 }
 
 

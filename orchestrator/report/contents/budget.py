@@ -2,40 +2,28 @@
 
 from collections.abc import Iterable, Iterator
 
-from budgets.blocks import Column, Items, Table, Text, names
-from budgets.report.markdown import amount, evaluation_lines, notes, timing_lines
-from budgets.report.model import Balance
-from orchestrator.report.contents.blocks import Block
-from orchestrator.report.contents.figures import Figures
+from budgets.blocks import Items, Table, Text
+from budgets.report.markdown import balances, evaluation_lines, notes, timing_lines
+from orchestrator.report.contents.blocks import Block, Figure
 from orchestrator.report.generations import START_UP
 from orchestrator.report.model import Report
 from orchestrator.report.plots.spending import BESIDE, bars_of
+
+CAPTION = "Each currency: what is spent, set aside for what is in flight, and left"
 
 IN_SECONDS_BELOW = 1.0
 """Device-hours in all: less is told in device-seconds."""
 
 
-def budget(report: Report, figures: Figures) -> list[Block]:
+def budget(report: Report, figures: list[Figure]) -> list[Block]:
     """The section."""
     own = report.budget
     return [
-        _balances(report),
+        balances(own, CAPTION, "currency"),
         Items([*evaluation_lines(own), *timing_lines(own.timing), *notes(own)]),
-        *figures.of("budget"),
+        *figures,
         *_by_generation(report),
     ]
-
-
-def _balances(report: Report) -> Table:
-    titles = ("spent", "reserved", "free", "cap")
-    rows = [_balance(own) for own in report.budget.balances if own.counts]
-    caption = "Each currency: what is spent, set aside for what is in flight, and left"
-    return Table(caption, [names("currency"), *map(Column, titles)], rows)
-
-
-def _balance(own: Balance) -> list[str]:
-    values = (own.spent, own.reserved, own.free, own.cap)
-    return [own.label, *(amount(own, value) for value in values)]
 
 
 def _by_generation(report: Report) -> Iterator[Block]:
@@ -47,11 +35,10 @@ def _by_generation(report: Report) -> Iterator[Block]:
     whole = [_sum(column) for column in zip(*rows, strict=True)]
     is_short = sum(bar.whole - bar.reserved for bar in bars) < IN_SECONDS_BELOW
     scale, unit = (3600.0, "device-seconds") if is_short else (1.0, "device-hours")
-    titles = ("planned", "useful", "wasted", "idle", "reserved")
     own = [(bar.name, row) for bar, row in zip(bars, rows, strict=True)]
     yield Table(
         f"Where {unit} went: useful gave a score, wasted gave none, idle is what nothing ran in",
-        [names("part"), *map(Column, titles)],
+        ["part", ">planned", ">useful", ">wasted", ">idle", ">reserved"],
         [[name, *_cells(row, scale)] for name, row in [*own, ("**in all**", whole)]],
     )
     if report.arms and any(bar.planned is not None for bar in bars):

@@ -2,21 +2,20 @@
 
 from collections.abc import Iterator, Sequence
 
-from budgets.blocks import Column, Table, Text, names
+from budgets.blocks import Table, Text
 from budgets.events import Status
 from budgets.plain import command, one_line, plain
 from budgets.words import in_bytes, number, precise_duration
-from orchestrator.report.contents.blocks import Block
-from orchestrator.report.contents.figures import Figures
+from orchestrator.report.contents.blocks import Block, Figure
 from orchestrator.report.model import Evaluation, InFlight, Report
 
 SLOWEST, MOST_FAILED, MOST_OF_FEW = 10, 30, 20
 """Rows of each table; a run of no more evaluations than the last shows all of them."""
 
 
-def evaluations(report: Report, figures: Figures) -> list[Block]:
+def evaluations(report: Report, figures: list[Figure]) -> list[Block]:
     """The section."""
-    return [_count(report), *figures.of("evaluations"), *_tables(report), *_flying(report)]
+    return [_count(report), *figures, *_tables(report), *_flying(report)]
 
 
 def _count(report: Report) -> Text:
@@ -48,13 +47,10 @@ def _tables(report: Report) -> Iterator[Block]:
 
 
 def _table(caption: str, own: Sequence[Evaluation]) -> Table:
-    columns = [
-        names("evaluation"), Column("seed"), names("status"), Column("score"), Column("took"),
-        Column("memory"), names("on"), Column("began"),
-    ]  # fmt: skip
+    columns = ["evaluation", ">seed", "status", ">score", ">took", ">memory", "on", ">began"]
     is_caused = any(e.cause for e in own)
     if is_caused:
-        columns.append(names("cause"))
+        columns.append("cause")
     rows = [_row(e, is_caused=is_caused) for e in own]
     return Table(f"{caption}; began: after the run did", columns, rows)
 
@@ -83,8 +79,7 @@ def _flying(report: Report) -> Iterator[Block]:
         return
     yield Table(
         "Reserved and not settled, as of the last record",
-        [names("evaluation"), Column("seed"), Column("attempt"), Column("began"),
-         Column("set aside")],
+        ["evaluation", ">seed", ">attempt", ">began", ">set aside"],
         [
             [which(one), str(one.seed), str(one.attempt), precise_duration(one.began),
              precise_duration(one.reserved_seconds)]

@@ -2,20 +2,19 @@
 
 from collections.abc import Iterator
 
-from budgets.blocks import Column, Table, Text, names
+from budgets.blocks import Table, Text
 from budgets.plain import command, plain
 from budgets.report.markdown import where_from
 from budgets.words import number
-from orchestrator.report.contents.blocks import Block, Ruler
-from orchestrator.report.contents.figures import Figures
+from orchestrator.report.contents.blocks import Block, Figure, Ruler
 from orchestrator.report.model import KnobView, Marginal, Report
 
 
-def knobs(report: Report, figures: Figures) -> list[Block]:
+def knobs(report: Report, figures: list[Figure]) -> list[Block]:
     """The section, or that nothing is tuned."""
     if not report.knobs:
         return [Text("This run's objective has no knobs.")]
-    return [_what(report), _table(report), *figures.of("knobs"), *_marginals(report)]
+    return [_what(report), _table(report), *figures, *_marginals(report)]
 
 
 def _what(report: Report) -> Text:
@@ -32,8 +31,8 @@ def _what(report: Report) -> Text:
 
 def _table(report: Report) -> Table:
     is_any = any(knob.recommended is not None for knob in report.knobs)
-    titles = ("low", "high", "baseline", *(("recommended", "moved") if is_any else ()))
-    columns = [names("knob"), names("scale"), *map(Column, titles), names("place in its range")]
+    moves = [">recommended", ">moved"] if is_any else []
+    columns = ["knob", "scale", ">low", ">high", ">baseline", *moves, "place in its range"]
     caption = "Knobs: baseline and recommendation" if is_any else "Knobs: ranges and baseline"
     return Table(caption, columns, [_row(knob, is_any=is_any) for knob in report.knobs])
 
@@ -60,7 +59,7 @@ def _marginals(report: Report) -> Iterator[Block]:
     yield Table(
         "What a knob does to the score by the paid evaluations: the change of the score where it "
         "goes up by one standard deviation of the candidates. An estimate, not an experiment",
-        [names("knob"), Column("slope"), Column("error"), names("above its error")],
+        ["knob", ">slope", ">error", "above its error"],
         [_marginal(one) for one in told],
     )
     line = f"{command('analyze', report.identity.named)} --evaluate"

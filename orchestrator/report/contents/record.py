@@ -2,24 +2,22 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from budgets.blocks import Column, Heading, Items, Table, Text, names
+from budgets.blocks import Heading, Items, Table, Text
 from budgets.plain import command, one_line, plain, printable
 from budgets.words import precise_duration
-from orchestrator.report.contents.blocks import Block, Commands, Log, why_none
-from orchestrator.report.contents.figures import Figures
+from orchestrator.report.contents.blocks import Block, Commands, Figure, Log, why_none
 from orchestrator.report.model import FailureGroup, Report
 
 MOST_GROUPS = 20
 """Of failures."""
 
 
-def training(report: Report, figures: Figures) -> list[Block]:
+def training(report: Report, figures: list[Figure]) -> list[Block]:
     """Loss curves of the best and the baseline, or why there are none."""
-    drawn = figures.of("training")
-    return [*drawn] if drawn else [why_none(report.no_curves or "there are no loss curves")]
+    return [*figures] if figures else [why_none(report.no_curves or "there are no loss curves")]
 
 
-def failures(report: Report, figures: Figures) -> list[Block]:
+def failures(report: Report, figures: list[Figure]) -> list[Block]:
     """Failures by cause, each with the last lines that one of them left."""
     if not report.failures:
         return [Text("Nothing has failed.")]
@@ -27,7 +25,7 @@ def failures(report: Report, figures: Figures) -> list[Block]:
     more = len(report.failures) - len(shown)
     return [
         _groups(shown),
-        *figures.of("failures"),
+        *figures,
         *(block for group in shown for block in _group(group)),
         *([Text(f"And {more} more kinds of failure, each rarer than these.")] if more else []),
     ]
@@ -36,7 +34,7 @@ def failures(report: Report, figures: Figures) -> list[Block]:
 def _groups(groups: Sequence[FailureGroup]) -> Table:
     return Table(
         "Attempts that failed, by whose doing it was and by cause; final: not retried",
-        [names("cause"), names("whose"), Column("attempts"), Column("final"), names("for example")],
+        ["cause", "whose", ">attempts", ">final", "for example"],
         [
             [plain(g.what), g.whose, str(g.attempts), str(g.final), plain(one_line(g.example, 200))]
             for g in groups
@@ -58,7 +56,7 @@ def _place(place: str) -> str:
     return printable(place).replace("`", "'")
 
 
-def rules(report: Report, _: Figures) -> list[Block]:
+def rules(report: Report, _: list[Figure]) -> list[Block]:
     """What rules and people decided, and what happened to the ledger and the devices."""
     own = report.budget
     parts = (
@@ -83,7 +81,7 @@ def _explain(report: Report) -> str:
     return command("explain", report.identity.named)
 
 
-def provenance(report: Report, _: Figures) -> list[Block]:
+def provenance(report: Report, _: list[Figure]) -> list[Block]:
     """What decides the scores, and how to get them again."""
     own = report.provenance
     tables = (
@@ -108,10 +106,10 @@ def _calibration(name: str | None) -> str:
 
 def _pairs(title: str, head: str, pairs: Mapping[str, str]) -> Table:
     rows = [[plain(name), plain(one_line(value, 400))] for name, value in pairs.items()]
-    return Table(title, [names(head), names("value")], rows)
+    return Table(title, [head, "value"], rows)
 
 
-def ledger(report: Report, _: Figures) -> list[Block]:
+def ledger(report: Report, _: list[Figure]) -> list[Block]:
     """The sessions, and the hash that all of this rests on."""
     own = report.identity
     sessions = [
@@ -124,13 +122,7 @@ def ledger(report: Report, _: Figures) -> list[Block]:
         ]
         for one in own.sessions
     ]
-    columns = [
-        Column("session"),
-        names("opened"),
-        Column("open for"),
-        names("host"),
-        Column("slots"),
-    ]
+    columns = [">session", "opened", ">open for", "host", ">slots"]
     return [
         *(
             [Table("Sessions: processes that had the ledger", columns, sessions)]

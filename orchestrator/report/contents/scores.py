@@ -2,20 +2,19 @@
 
 from collections.abc import Iterator
 
-from budgets.blocks import Column, Table, Text
+from budgets.blocks import Table, Text
 from budgets.plain import plain
 from budgets.proxy.text import proxy_blocks
 from budgets.report.markdown import luckiest
 from budgets.words import number, sentence_case
-from orchestrator.report.contents.blocks import Block, without_headings
-from orchestrator.report.contents.figures import Figures
+from orchestrator.report.contents.blocks import Block, Figure, without_headings
 from orchestrator.report.model import GenerationView, Noise, Report
 from orchestrator.report.plots.candidates import is_search
 
 
-def scores(report: Report, figures: Figures) -> list[Block]:
+def scores(report: Report, figures: list[Figure]) -> list[Block]:
     """The section."""
-    return [*_basis(report), *figures.of("scores"), *_table(report), *_rest(report)]
+    return [*_basis(report), *figures, *_table(report), *_rest(report)]
 
 
 def _basis(report: Report) -> Iterator[Block]:
@@ -46,10 +45,10 @@ def _table(report: Report) -> Iterator[Block]:
         yield Text("No evaluation has ended yet.")
     if not is_search(report) or not report.generations:
         return
-    columns = ("best", "mean", "sd", "best so far", "by luck alone", "healthy", "failed")
+    numbers = [">best", ">mean", ">sd", ">best so far", ">by luck alone", ">healthy", ">failed"]
     yield Table(
         "Scores by generation; by luck alone: the best to expect of as many tries of the baseline",
-        [Column("generation"), *map(Column, columns)],
+        [">generation", *numbers],
         [_row(one) for one in report.generations],
     )
 

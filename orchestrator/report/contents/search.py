@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 
-from budgets.blocks import Column, Table, Text, names
+from budgets.blocks import Table, Text
 from budgets.plain import plain
-from orchestrator.report.contents.blocks import Block, why_none
-from orchestrator.report.contents.figures import Figures
+from orchestrator.report.contents.blocks import Block, Figure, why_none
 from orchestrator.report.model import Distribution, Report
 from orchestrator.report.plots.distribution import pairs_of
 
@@ -13,7 +12,7 @@ MOST_PAIRS = 5
 """Correlations that are named."""
 
 
-def search(report: Report, figures: Figures) -> list[Block]:
+def search(report: Report, figures: list[Figure]) -> list[Block]:
     """The section, or why there is none."""
     found = report.distribution
     if found is None:
@@ -25,7 +24,7 @@ def search(report: Report, figures: Figures) -> list[Block]:
             "1 that it has learned to look further in one direction than in another. Standard "
             "deviations (sd) are in units of a knob's range."
         ),
-        *figures.of("search"),
+        *figures,
         *_steps(found),
         *_pairs(report, found),
     ]
@@ -60,7 +59,7 @@ def _pairs(report: Report, found: Distribution) -> Iterator[Block]:
     limit = found.correlation_by_chance
     yield Table(
         "Knobs that go together the most",
-        [names("two knobs"), Column("correlation"), names("beyond chance")],
+        ["two knobs", ">correlation", "beyond chance"],
         [
             [f"{plain(a)} and {plain(b)}", f"{r:+.2f}", _beyond(r, limit)]
             for r, a, b in pairs[:MOST_PAIRS]

@@ -2,19 +2,18 @@
 
 from collections.abc import Iterator
 
-from budgets.blocks import Column, Items, Table, Text, names
+from budgets.blocks import Items, Table, Text
 from budgets.plain import plain
 from budgets.report.markdown import evidence
 from budgets.terms import PanelName
 from budgets.verdict.findings import Findings
 from budgets.verdict.findings_text import gain_lines, judged
 from budgets.words import number
-from orchestrator.report.contents.blocks import Block, without_headings
-from orchestrator.report.contents.figures import Figures
+from orchestrator.report.contents.blocks import Block, Figure, without_headings
 from orchestrator.report.model import ArmScores, Report
 
 
-def verdict(report: Report, figures: Figures) -> list[Block]:
+def verdict(report: Report, figures: list[Figure]) -> list[Block]:
     """The section."""
     return [*_on_record(report), *_beginning(report), *_found(report, figures)]
 
@@ -30,10 +29,10 @@ def _beginning(report: Report) -> Iterator[Block]:
         yield Text(plain(report.budget.follows))
 
 
-def _found(report: Report, figures: Figures) -> list[Block]:
+def _found(report: Report, figures: list[Figure]) -> list[Block]:
     budget = report.budget
     if budget.campaign is not None or budget.phase == "check":
-        return [*figures.of("verdict"), *without_headings(evidence(budget))]
+        return [*figures, *without_headings(evidence(budget))]
     if budget.findings is None:
         return [Text(_no_comparison(report))]
     return list(_evidence(report, budget.findings, figures))
@@ -48,9 +47,9 @@ def _no_comparison(report: Report) -> str:
     )
 
 
-def _evidence(report: Report, found: Findings, figures: Figures) -> Iterator[Block]:
+def _evidence(report: Report, found: Findings, figures: list[Figure]) -> Iterator[Block]:
     yield Items(list(gain_lines(found, is_drawn=False)))
-    yield from figures.of("verdict")
+    yield from figures
     yield from judged(found)
     yield from _scores(report.arms, found.rung_label)
 
@@ -64,7 +63,7 @@ def _scores(arms: tuple[ArmScores, ...], more: str | None) -> Iterator[Block]:
     why = {**_WHY, "rung": more or _WHY["rung"]}
     yield Table(
         "Scores on fresh seeds, which no candidate of the search was evaluated on",
-        [names("seed"), names("there for"), *map(Column, map(plain, titles))],
+        ["seed", "there for", *(f">{plain(title)}" for title in titles)],
         [
             [str(seed), why[panel], *(_score(own, panel, name, seed) for name in titles)]
             for panel, seed in _seeds(own)

@@ -4,6 +4,7 @@ A plot is a function of the run's report, and None where the run has nothing to 
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from orchestrator.charts.chart import Plot
 from orchestrator.report.model import Report
@@ -20,31 +21,45 @@ from orchestrator.report.plots.parallel import parallel
 from orchestrator.report.plots.progress import scores
 from orchestrator.report.plots.spending import budget, currencies
 
-PLOTS: Mapping[str, Callable[[Report], Plot | None]] = {
-    "scores": scores,
-    "confirmations": confirmations,
-    "pairs": pairs,
-    "conditions": conditions,
-    "effects": effects,
-    "liveness": liveness,
-    "baseline": baseline,
-    "budget": budget,
-    "currencies": currencies,
-    "spread": spread,
-    "correlations": correlations,
-    "axes": axes,
-    "paths": paths,
-    "marginals": marginals,
-    "parallel": parallel,
-    "timeline": timeline,
-    "times": times,
-    "memory": memory,
-    "curves": curves,
-    "failures": failures,
+
+@dataclass(frozen=True)
+class Kind:
+    """One question."""
+
+    draw: Callable[[Report], Plot | None]
+    section: str  # of the report that shows it
+    needs: str  # what it takes
+
+
+PLOTS: Mapping[str, Kind] = {
+    "scores": Kind(scores, "scores", "a search with a candidate that is settled"),
+    "confirmations": Kind(
+        confirmations, "verdict", "a search whose winner is compared with the baseline"
+    ),
+    "pairs": Kind(pairs, "verdict", "two configurations with scores on the same seeds"),
+    "conditions": Kind(conditions, "verdict", "a campaign"),
+    "effects": Kind(effects, "verdict", "a campaign with factors or a control"),
+    "liveness": Kind(liveness, "verdict", "a check that has measured its baseline, and a knob"),
+    "baseline": Kind(baseline, "scores", "a calibration with an evaluation that is over"),
+    "budget": Kind(budget, "budget", "device time that was paid or reserved"),
+    "currencies": Kind(currencies, "budget", "a budget"),
+    "spread": Kind(spread, "search", "a search with a generation that is over"),
+    "axes": Kind(axes, "search", "a search with a generation that is over, and two knobs"),
+    "correlations": Kind(
+        correlations, "search", "a search with a generation that is over, and two knobs"
+    ),
+    "paths": Kind(paths, "knobs", "a search with a candidate that is settled"),
+    "marginals": Kind(marginals, "knobs", "a search with scores of several candidates"),
+    "parallel": Kind(parallel, "knobs", "a search with a score, and two knobs"),
+    "timeline": Kind(timeline, "evaluations", "an attempt that is over or in flight"),
+    "times": Kind(times, "evaluations", "an evaluation that is over"),
+    "memory": Kind(memory, "evaluations", "an evaluation whose memory was measured"),
+    "curves": Kind(curves, "training", "an evaluation that left a loss curve"),
+    "failures": Kind(failures, "failures", "an attempt that failed"),
 }
 """By name, in reading order."""
 
 
 def plots(report: Report) -> tuple[Plot, ...]:
     """Those that this run has something to show in, in reading order."""
-    return tuple(plot for draw in PLOTS.values() if (plot := draw(report)) is not None)
+    return tuple(plot for kind in PLOTS.values() if (plot := kind.draw(report)) is not None)

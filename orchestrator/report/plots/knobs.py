@@ -106,10 +106,9 @@ def _favourites(report: Report, place: int) -> Iterator[Mark]:
 def _path_said(report: Report, view: KnobView) -> str:
     place = report.knobs.index(view)
     last = next((g for g in reversed(report.generations) if g.favourite), None)
-    knob = knob_of(view)
     favourite = ""
-    if last is not None and last.favourite is not None and knob is not None:
-        at = in_words(knob.decode(min(max(last.favourite[place], 0.0), 1.0)))
+    if last is not None and last.favourite is not None:
+        at = in_words(knob_of(view).decode(min(max(last.favourite[place], 0.0), 1.0)))
         favourite = f", favourite after generation {last.number} {at}"
     chosen = "" if view.recommended is None else f", recommended {in_words(view.recommended)}"
     return (

@@ -21,13 +21,11 @@ def axis_of(view: KnobView) -> Axis:
     return Axis("", low=-ROOM, high=1 + ROOM, ticks=ticks_of(view))
 
 
-def ticks_of(view: KnobView, most: int = MOST_TICKS) -> list[tuple[float, str]]:
+def ticks_of(view: KnobView) -> list[tuple[float, str]]:
     """Round values of the knob, each with its place."""
     knob = knob_of(view)
-    if knob is None:
-        return [(0.0, in_words(view.low)), (1.0, in_words(view.high))]
     values = {"log10": _decades, "sigmoid01": _places, "tanh11": _places}.get(view.kind, _round)
-    inside = (value for value in values(view, most) if -1e-9 <= knob.encode(value) <= 1 + 1e-9)
+    inside = (value for value in values(view) if -1e-9 <= knob.encode(value) <= 1 + 1e-9)
     found = list(dict.fromkeys(inside))
     return [(knob.encode(value), name) for value, name in zip(found, _named(found), strict=True)]
 
@@ -44,20 +42,17 @@ def _named(values: Sequence[float]) -> list[str]:
     return [name.replace("-", MINUS) for name in names]
 
 
-def knob_of(view: KnobView) -> Knob | None:
-    """The knob of the space; None where a ledger holds what no space has."""
-    kind = cast("Kind", view.kind)  # what is none, the model refuses
-    try:
-        return Knob(
-            name="knob",
-            kind=kind,
-            low=to_x(kind, view.low),
-            high=to_x(kind, view.high),
-            step=view.step,
-            baseline=view.baseline,
-        )
-    except (ValueError, ArithmeticError, KeyError):
-        return None
+def knob_of(view: KnobView) -> Knob:
+    """The knob of the space, which was checked when it was made: not again, on rounded bounds."""
+    kind = cast("Kind", view.kind)
+    return Knob.model_construct(
+        name=view.name,
+        kind=kind,
+        low=to_x(kind, view.low),
+        high=to_x(kind, view.high),
+        step=view.step,
+        baseline=view.baseline,
+    )
 
 
 def in_words(value: float, digits: int = 4) -> str:
@@ -69,13 +64,13 @@ def in_words(value: float, digits: int = 4) -> str:
     return f"{value:.{digits}g}"
 
 
-def _round(view: KnobView, most: int) -> Iterator[float]:
+def _round(view: KnobView) -> Iterator[float]:
     """Multiples of 1, 2 or 5 times a power of ten; of an int knob values that it takes."""
     span = view.high - view.low
-    if view.kind == "int" and span / view.step < most:
+    if view.kind == "int" and span / view.step < MOST_TICKS:
         yield from (view.low + n * view.step for n in range(round(span / view.step) + 1))
         return
-    step = _step(span, most)
+    step = _step(span)
     if view.kind == "int":
         step = view.step * ceil(step / view.step)
         yield from (view.low + n * step for n in range(floor(span / step) + 1))
@@ -84,29 +79,28 @@ def _round(view: KnobView, most: int) -> Iterator[float]:
     yield from (n * step for n in range(first, floor(view.high / step + 1e-9) + 1))
 
 
-def _step(span: float, most: int) -> float:
-    scale = 10.0 ** floor(log10(span / most))
-    return next(s * scale for s in (1, 2, 2.5, 5, 10, 20) if span / (s * scale) <= most - 1)
+def _step(span: float) -> float:
+    scale = 10.0 ** floor(log10(span / MOST_TICKS))
+    return next(s * scale for s in (1, 2, 2.5, 5, 10, 20) if span / (s * scale) <= MOST_TICKS - 1)
 
 
-def _decades(view: KnobView, most: int) -> list[float]:
+def _decades(view: KnobView) -> list[float]:
     """Powers of ten; where there are few, what lies at 2 and 5 between them too."""
     low, high = log10(view.low) - 1e-9, log10(view.high) + 1e-9
     exponents = range(floor(low), ceil(high) + 1)
     for digits in ((1, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,)):
         every = [float(f"{digit}e{exponent}") for exponent in exponents for digit in digits]
         found = [value for value in every if low <= log10(value) <= high]
-        if len(found) <= most:
+        if len(found) <= MOST_TICKS:
             break
     else:
-        found = found[:: ceil(len(found) / most)]
-    return found if len(found) > 1 else list(_round(view, most))
+        found = found[:: ceil(len(found) / MOST_TICKS)]
+    return found if len(found) > 1 else list(_round(view))
 
 
-def _places(view: KnobView, most: int) -> Iterator[float]:
+def _places(view: KnobView) -> Iterator[float]:
     """Values at even places, rounded."""
     knob = knob_of(view)
-    assert knob is not None, "asked for its ticks"
-    for n in range(most):
-        value = knob.decode(n / (most - 1))
+    for n in range(MOST_TICKS):
+        value = knob.decode(n / (MOST_TICKS - 1))
         yield min(max(float(f"{value:.3g}"), view.low), view.high)

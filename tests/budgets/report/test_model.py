@@ -130,7 +130,7 @@ def test_of_a_cap_that_is_overdrawn_so_much_more_is_asked_for_that_it_is_enough(
     fired = unaffordable(story.state)
     assert fired is not None
 
-    _, enough = more_of(story.state, fired).split()
+    _, enough = more_of(story.state, fired.fired()).split()
     caps = caps.model_copy(update={cap: float(enough)})
     story.say(Amended(caps=caps, generations=2, reason="more"))
     assert unaffordable(story.state) is None

@@ -20,7 +20,7 @@ from budgets.verdict.finalists import BASELINE, winner
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.cli import conducting, terminal
-from orchestrator.planning.panels import Confirming, panel
+from orchestrator.planning.panels import due, panel
 from orchestrator.planning.plan import search_plan
 from orchestrator.planning.request import Confirm, Request
 from orchestrator.planning.seeds import confirmation_seeds, evaluation_seeds
@@ -191,9 +191,9 @@ def test_a_panel_is_due_once_and_the_same_whenever_it_is_asked(go: Result) -> No
     for number, record in enumerate(records):
         if record.event.kind == "panel_asked":
             state = fold(records[:number])
-            assert Confirming(state.plan).due(state) == record.event
+            assert due(state) == record.event
             apply(state, record)
-            assert Confirming(state.plan).due(state) is None
+            assert due(state) is None
 
 
 # Controls

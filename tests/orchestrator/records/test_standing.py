@@ -1,14 +1,13 @@
 """How a run stands: by its records, its process, and one answer for every reader."""
 
 from collections.abc import Callable
-from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from budgets.events import Concluded, Fired, Owner, Status
+from budgets.events import Concluded, Owner, Status
 from budgets.fold import fold
 from budgets.ledger.chain import LEDGER, read
 from budgets.rules.triggers import judge
@@ -65,9 +64,7 @@ def paused(owner: Owner) -> Watched:
 
 def noted(run: Watched) -> Watched:
     (trigger,) = judge(run.state).triggers
-    fields = asdict(trigger)
-    del fields["overridable"]
-    run.say(Fired(**fields))
+    run.say(trigger.fired())
     return run
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
-from budgets.blocks import Column, Items, Met, Table, Text, names
+from budgets.blocks import Items, Met, Table, Text
 from orchestrator.report.collect import report
 from orchestrator.report.contents.blocks import Commands, Lead, Log, Ruler, Section
 from orchestrator.report.contents.sections import SECTIONS
@@ -80,7 +80,7 @@ def test_text_from_anywhere_is_no_html_and_no_link(confirmed_report: Report, tex
     ],
 )
 def test_a_cell_is_what_the_page_draws(cell: object, said: str) -> None:
-    table = Table("It", [names("what"), Column("how")], [["one", cell]])
+    table = Table("It", ["what", ">how"], [["one", cell]])
     assert list(lines_of(table)) == [
         "It:", "", "| what | how |", "|---|--:|", f"| one | {said} |",
     ]  # fmt: skip

@@ -8,8 +8,7 @@ import pytest
 from orchestrator.report import collect
 from orchestrator.report.model import Report
 from orchestrator.report.pictures import write_pictures
-from orchestrator.report.plots import PLOTS, plots
-from orchestrator.report.plots.reasons import NEEDS
+from orchestrator.report.plots import plots
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +100,3 @@ def test_without_matplotlib_it_names_the_extra(
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ValueError, match=r"--png: .*pip install 'cmaes-orchestrator\[plots\]'"):
         write_pictures(found, {"png": ["budget"]}, tmp_path)
-
-
-def test_every_plot_says_what_it_takes() -> None:
-    assert list(NEEDS) == list(PLOTS)

@@ -22,7 +22,7 @@ def test_names_are_taken_once_each() -> None:
 
 
 def test_an_unknown_name_is_refused_with_those_there_are() -> None:
-    with pytest.raises(ValueError, match="--track: expected tensorboard, wandb, mlflow, got 'tb'"):
+    with pytest.raises(ValueError, match="--to: expected tensorboard, wandb, mlflow, got 'tb'"):
         known(["tb"])
 
 

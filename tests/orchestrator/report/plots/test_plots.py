@@ -53,7 +53,7 @@ def in_order(report: Report) -> list[str]:
 
 @pytest.mark.parametrize("name", PLOTS)
 def test_each_plot_of_a_search_is_a_picture_too(made: "Made", name: str) -> None:
-    plot = PLOTS[name](made.whole())
+    plot = PLOTS[name].draw(made.whole())
     if plot is not None:
         is_a_picture(plot)
 
@@ -67,8 +67,8 @@ def test_each_plot_of_every_stored_ledger_is_a_picture_too(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["schema_1_check", "schema_5_campaign"])
 def test_what_a_check_and_a_campaign_found_are_pictures_too(name: str) -> None:
-    for draw in ("liveness", "conditions", "effects"):
-        plot = PLOTS[draw](collect.report(GOLDEN / name))
+    for plotted in ("liveness", "conditions", "effects"):
+        plot = PLOTS[plotted].draw(collect.report(GOLDEN / name))
         if plot is not None:
             is_a_picture(plot)
 
@@ -81,8 +81,8 @@ def test_a_search_that_is_over_has_every_plot_of_a_search(made: "Made") -> None:
 
 def test_plots_are_named_as_they_are_asked_for(made: "Made") -> None:
     report = made.whole()
-    for name, draw in PLOTS.items():
-        plot = draw(report)
+    for name, kind in PLOTS.items():
+        plot = kind.draw(report)
         assert plot is None or plot.name == name
 
 
