@@ -20,7 +20,7 @@ from orchestrator.execution.lease import LeaseTerms
 from orchestrator.execution.ray_access import ASK_SECONDS, prepare_to_join, set_environment
 from orchestrator.execution.ray_executor import RayExecutor
 from orchestrator.execution.server import EngineError
-from tests.orchestrator.execution.conftest import Driver, answer_as_driver
+from tests.orchestrator.execution.conftest import Driver, Family, answer_as_driver
 
 pytestmark = pytest.mark.xdist_group("ray")
 Make = Callable[..., Attempt]
@@ -62,7 +62,7 @@ def two_nodes(cluster: Any) -> Any:
     return cluster
 
 
-def raylet_of(attempt: Attempt, family: Any) -> psutil.Process:
+def raylet_of(attempt: Attempt, family: Family) -> psutil.Process:
     """The node on which the attempt runs."""
     return next(one for one in family.above(attempt) if one.name() == "raylet")
 
