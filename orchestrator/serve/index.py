@@ -1,4 +1,4 @@
-"""The list of runs as a page: its sections, its state, and when it is to be drawn anew."""
+"""The list of runs as a page: its sections, and when it is to be drawn anew."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from budgets.plain import printable
 from budgets.report.pace_text import per_cent
 from orchestrator.serve.catalogue import Listing
 from orchestrator.serve.entry import Entry
-from orchestrator.serve.view import View, digest
+from orchestrator.serve.view import digest
 
 
 @dataclass(frozen=True)
@@ -46,21 +46,6 @@ def notes(listing: Listing) -> tuple[str, ...]:
     if not listing.is_all:
         found.append("There is more below this directory than was looked through.")
     return tuple(found)
-
-
-def view(listing: Listing, root: Path) -> View:
-    """Only runs that go on change without the list being drawn anew."""
-    running = [entry for entry in listing.entries if entry.goes_on]
-    return View(
-        title=title(listing, root),
-        version=version(listing.entries, notes(listing)),
-        text={"counts": counts(listing)}
-        | {f"{entry.id}.sentence": entry.sentence for entry in running}
-        | {f"{entry.id}.left": left(entry) for entry in running}
-        | {f"{entry.id}.cost": "\n".join(entry.cost) for entry in running},
-        bars={entry.id: entry.progress for entry in running},
-        moments={entry.id: entry.heard.isoformat() for entry in running},
-    )
 
 
 def version(entries: Sequence[Entry], said: Sequence[str]) -> str:

@@ -9,7 +9,9 @@ from typing import Any
 from jinja2 import Environment
 from markupsafe import Markup
 
+from budgets.report.markdown import amount
 from budgets.report.pace_text import clock
+from budgets.words import duration, number
 from orchestrator.report import page
 from orchestrator.report.collect import report as collected
 from orchestrator.report.rendering import environment, hash_of
@@ -18,6 +20,11 @@ from orchestrator.serve import index, watching
 from orchestrator.serve.catalogue import Listing
 from orchestrator.serve.entry import Entry
 from orchestrator.serve.view import View
+from orchestrator.watch.rows import name_of
+from orchestrator.watch.snapshot import Snapshot
+
+WAITING = b'<p class="soft">The report is being made and comes by itself.</p>'
+"""What is in <main> of a run whose report is not made yet."""
 
 
 @cache
@@ -41,33 +48,50 @@ def script() -> bytes:
     return _file("follow.js").encode()
 
 
+def listing_view(listing: Listing, root: Path) -> View:
+    """The state of the list: only runs that go on change without <main> being drawn anew."""
+    parts = {"head": _filled("index.html", **_head(listing, root))}
+    for section in index.sections(listing):
+        if section.id == "running":
+            parts[section.id] = _filled("section.html", section=section)
+    version = index.version(listing.entries, index.notes(listing))
+    return View(index.title(listing, root), version, parts)
+
+
 def listing_page(listing: Listing, view: View, root: Path) -> bytes:
     """The list of runs as a document."""
-    where = {"root": str(root), "state": "/state", "content": "/content"}
-    return _document("index.html", view, **where, **_of(listing))
+    return _document("index.html", view, listing_content(listing), **_head(listing, root))
 
 
 def listing_content(listing: Listing) -> bytes:
     """What is in its <main>."""
-    return _filled("runs.html", **_of(listing))
+    sections, notes = index.sections(listing), index.notes(listing)
+    return _filled("runs.html", sections=sections, notes=notes).encode()
 
 
-def run_page(entry: Entry, view: View, content: bytes) -> bytes:
-    """A run as a document: its head, and the report, which is HTML already."""
-    return _document(
-        "run.html",
-        view,
-        entry=entry,
-        report=Markup(content.decode()),  # noqa: S704 - made by templates too
-        terms=watching.TERMS,
-        state=f"/{entry.id}/state",
-        content=f"/{entry.id}/content",
+def _head(listing: Listing, root: Path) -> dict[str, Any]:
+    return {"root": str(root), "counts": index.counts(listing), "address": ""}
+
+
+def run_view(entry: Entry, snapshot: Snapshot | None, version: str) -> View:
+    """The state of a run's page. Without a snapshot its ledger cannot be read: `entry` says why."""
+    return View(
+        watching.title(entry, snapshot),
+        version,
+        {"head": _filled("run.html", entry=entry, run=snapshot)},
+        is_over=snapshot is not None and snapshot.is_over,
     )
+
+
+def run_page(entry: Entry, snapshot: Snapshot | None, view: View, content: bytes) -> bytes:
+    """A run as a document: its head, and the report, which is HTML already."""
+    address = f"/{entry.id}"
+    return _document("run.html", view, content, entry=entry, run=snapshot, address=address)
 
 
 def unreadable(entry: Entry) -> bytes:
     """What is in <main> of a run whose ledger cannot be read, or is empty."""
-    return _filled("unreadable.html", entry=entry)
+    return _filled("unreadable.html", entry=entry).encode()
 
 
 def report(directory: Path) -> str:
@@ -75,22 +99,28 @@ def report(directory: Path) -> str:
     return page.content(collected(directory))
 
 
-def _of(listing: Listing) -> dict[str, Any]:
-    return {"sections": index.sections(listing), "notes": index.notes(listing), "left": index.left}
+def _document(head: str, view: View, content: bytes, **values: Any) -> bytes:
+    sheet, main = Markup(style()), Markup(content.decode())  # noqa: S704 - our own, and templates'
+    known = {"head": head, "view": view, "style": sheet, "main": main}
+    return _filled("frame.html", now=datetime.now(UTC), **known, **values).encode()
 
 
-def _document(name: str, view: View, **values: Any) -> bytes:
-    sheet = Markup(style())  # noqa: S704 - our own files
-    return _filled(name, view=view, style=sheet, now=datetime.now(UTC), **values)
-
-
-def _filled(name: str, **values: Any) -> bytes:
-    return _templates().get_template(name).render(**values).encode()
+def _filled(name: str, **values: Any) -> str:
+    return _templates().get_template(name).render(**values)
 
 
 @cache
 def _templates() -> Environment:
-    return environment("orchestrator.serve", moment=clock)  # on this machine's clock
+    return environment(
+        "orchestrator.serve",
+        amount=amount,
+        duration=duration,
+        left=index.left,
+        moment=clock,  # on this machine's clock
+        name_of=name_of,
+        number=number,
+        watching=watching,
+    )
 
 
 def _file(name: str) -> str:

@@ -7,14 +7,15 @@ from pathlib import Path
 from threading import Lock
 from time import monotonic
 
-from orchestrator.serve import index, pages, watching
+from orchestrator.serve import pages
 from orchestrator.serve.answers import HTML, JSON, SCRIPT, Answer, Request, said
 from orchestrator.serve.catalogue import Catalogue, Listing
 from orchestrator.serve.entry import Entry
 from orchestrator.serve.followed import Followed
-from orchestrator.serve.reports import Built, Reports
+from orchestrator.serve.reports import Reports
 from orchestrator.serve.shared import Shared
 from orchestrator.serve.view import View, digest
+from orchestrator.watch.snapshot import Snapshot
 
 NOWHERE = said(HTTPStatus.NOT_FOUND, "Nothing is here. The list of runs is at /")
 NOT_YET = said(HTTPStatus.SERVICE_UNAVAILABLE, "The report is being made.")
@@ -44,9 +45,9 @@ class Seen:
     """A run at a moment, and its state as it is sent."""
 
     entry: Entry
+    snapshot: Snapshot | None  # None where its ledger cannot be read
     view: View
     state: Answer
-    is_readable: bool
 
 
 class Routes:
@@ -119,25 +120,22 @@ class Routes:
         here = {entry.id for entry in listing.entries}
         with self._lock:
             self._seen = {id_: seen for id_, seen in self._seen.items() if id_ in here}
-        view = index.view(listing, self.catalogue.root)
+        view = pages.listing_view(listing, self.catalogue.root)
         return Listed(listing, view, _sent(view))
 
     def _page(self, run: Followed) -> Answer:
         seen = self._look(run)
-        built = self._report(run) if seen.is_readable else None
-        version = built.version if built is not None else seen.view.version
-        content = b"" if built is None else built.html
-        if not seen.is_readable:
-            content = pages.unreadable(seen.entry)
-        body = pages.run_page(seen.entry, replace(seen.view, version=version), content)
+        view, content = seen.view, pages.unreadable(seen.entry)
+        if seen.snapshot is not None:
+            built = self._reports.wait(run.id, self._rhythm.first_report_seconds)
+            content = built.html if built else pages.WAITING
+            view = replace(view, version=built.version if built else view.version)
+        body = pages.run_page(seen.entry, seen.snapshot, view, content)
         return Answer(HTTPStatus.OK, body, HTML, policy=pages.policy())
-
-    def _report(self, run: Followed) -> Built | None:
-        return self._reports.wait(run.id, self._rhythm.first_report_seconds)
 
     def _content(self, run: Followed) -> Answer:
         seen = self._look(run)
-        if not seen.is_readable:
+        if seen.snapshot is None:
             body = pages.unreadable(seen.entry)
             return Answer(HTTPStatus.OK, body, HTML, tag=seen.view.version)
         built = self._reports.wait(run.id, self._rhythm.report_seconds)
@@ -159,11 +157,12 @@ class Routes:
         sight = run.sight(self.catalogue.now())
         entry = run.entry
         if sight is None:
-            view = watching.view(entry, None, digest(entry.sentence.encode()))
-            return Seen(entry, view, _sent(view), is_readable=False)
-        built = self._reports.last(run.id, run.directory, sight.stage)
-        view = watching.view(entry, sight.snapshot, built.version if built else "")
-        return Seen(entry, view, _sent(view), is_readable=True)
+            snapshot, version = None, digest(entry.sentence.encode())
+        else:
+            built = self._reports.last(run.id, run.directory, sight.stage)
+            snapshot, version = sight.snapshot, built.version if built else ""
+        view = pages.run_view(entry, snapshot, version)
+        return Seen(entry, snapshot, view, _sent(view))
 
 
 def _sent(view: View) -> Answer:

@@ -75,6 +75,12 @@ class Tab:
             polling=50,
         )
 
+    def look(self) -> None:
+        """Let the page ask, and show what it is told."""
+        for _ in range(3):
+            with self.page.expect_response("**/state"):
+                self.page.evaluate("dispatchEvent(new Event('online'))")
+
     def violations(self) -> list[str]:
         found: list[str] = self.page.evaluate("window.violations")
         return found
@@ -143,17 +149,17 @@ def test_a_runs_page_follows_it_to_its_end(
     run = grow(of=confirmed_run)
     run.write_until("settled")
     tab.page.goto(site.url + site.address("growing"))
-    tab.until("generation 0 (1 of 2)", "[data-text=course]")
-    tab.until("1 ok", "[data-text=counts]")
+    tab.until("generation 0 (1 of 2)", ".live dl")
+    tab.until("1 ok", ".live dl")
     expect(tab.page.locator("main h1")).to_contain_text("In progress")
     run.write_until("settled")
-    tab.until("2 ok", "[data-text=counts]")
+    tab.until("2 ok", ".live dl")
     run.write_until("generation_told")
     tab.until("1 of 2 generations finished", "main")
     assert tab.page.title() == "11% confirmed"
     run.finish()
     tab.until("Go that persists", "main h1")
-    expect(tab.page.locator("[data-going]")).to_be_hidden()
+    expect(tab.page.locator(".live dl")).to_have_count(0)
     expect(tab.page.locator(".live .standing")).to_have_text("Go that persists")
 
 
@@ -188,12 +194,69 @@ def test_what_is_selected_is_not_taken_away(tab: Tab, site: "Site", grow: Grow) 
     run.finish()
     tab.until("finished", ".live .standing")
     site.routes.settle(10.0)
-    for _ in range(3):
-        with tab.page.expect_response("**/state"):
-            tab.page.evaluate("dispatchEvent(new Event('online'))")
+    tab.look()
     assert tab.page.locator("main h1").inner_text() == "In progress"
     tab.page.evaluate("getSelection().empty()")
     tab.until("Smoke test", "main")
+
+
+def test_what_is_selected_in_the_head_stays_while_its_clocks_go_on(
+    tab: Tab, site: "Site", grow: Grow
+) -> None:
+    run = grow()
+    run.write_until("settled")
+    tab.page.goto(site.url + site.address("growing"))
+    tab.until("1 ok", ".live dl")
+    tab.page.evaluate("getSelection().selectAllChildren(document.querySelector('.live dl'))")
+    selected, clock = tab.page.evaluate(SELECTED), tab.page.locator("header time").first
+    said = clock.inner_text()
+    run.write_until("settled")
+    tab.look()
+    expect(clock).not_to_have_text(said)
+    assert tab.page.evaluate(SELECTED) == selected
+    tab.page.evaluate("getSelection().empty()")
+    tab.until("2 ok", ".live dl")
+
+
+SELECTED = "String(getSelection())"
+
+
+def test_a_link_in_focus_and_one_that_is_pressed_stay_so_while_the_run_goes_on(
+    tab: Tab, site: "Site", grow: Grow
+) -> None:
+    run = grow()
+    run.write_until("settled")
+    tab.page.goto(site.url)
+    link = tab.page.locator("#running a")
+    link.focus()
+    run.write_until("generation_told")
+    tab.until("1 of 2 generations finished", "main")
+    expect(link).to_be_focused()
+    link.hover()
+    tab.page.mouse.down()
+    run.write_until("settled")
+    tab.look()
+    tab.page.mouse.up()
+    expect(tab.page.locator("main h1")).to_contain_text("In progress")
+
+
+def test_a_head_that_grows_leaves_the_report_where_it_is(
+    tab: Tab, site: "Site", grow: Grow, confirmed_run: Path
+) -> None:
+    run = grow(of=confirmed_run)
+    run.write_until("reserved")
+    tab.page.goto(site.url + site.address("growing"))
+    tab.until("0 ok", ".live dl")
+    tab.page.evaluate("document.getElementById('knobs').scrollIntoView()")
+    before, (_, top) = tab.page.evaluate(HEIGHT), tab.page.evaluate(PLACE)
+    run.write_until("settled")
+    tab.until("1 ok", ".live dl")
+    tab.page.wait_for_function("() => new Promise(requestAnimationFrame)")
+    assert tab.page.evaluate(HEIGHT) > before
+    assert tab.page.evaluate(PLACE)[1] == pytest.approx(top, abs=2)
+
+
+HEIGHT = "document.querySelector('header').offsetHeight"
 
 
 def test_hostile_text_is_text(tab: Tab, site: "Site", hostile: Path) -> None:
@@ -215,7 +278,7 @@ def test_hostile_text_is_text_when_it_comes_later(
     shutil.rmtree(hostile)
     run.write_until("settled")
     tab.page.goto(site.url + site.address("later"))
-    tab.until("1 ok", "[data-text=counts]")
+    tab.until("1 ok", ".live dl")
     run.finish()
     tab.until("finished", ".live .standing")
     tab.until("<img src=x onerror=", "main")

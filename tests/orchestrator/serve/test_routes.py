@@ -17,6 +17,7 @@ from orchestrator.serve.catalogue import Catalogue
 from orchestrator.serve.routes import Rhythm, Routes
 from orchestrator.watch.follow import Follower
 from orchestrator.watch.snapshot import Snapshot
+from tests.orchestrator.report.test_page import Seen
 
 if TYPE_CHECKING:
     from tests.orchestrator.serve.conftest import Growing
@@ -42,6 +43,11 @@ def state(routes: Routes, path: str = "") -> dict[str, Any]:
     return found
 
 
+def head(routes: Routes, path: str = "") -> Seen:
+    """The head of a page, as its state has it."""
+    return Seen(state(routes, path)["parts"]["head"])
+
+
 def only(routes: Routes) -> str:
     """The address of the one run there is."""
     (run,) = routes.catalogue.runs()
@@ -58,7 +64,7 @@ def test_the_list_shows_every_run_and_leads_to_its_page(
         assert f'href="/{run.id}"' in page
     assert re.findall(r"<h2[^>]*>(\w+)</h2>", page) == ["Running", "Runs"]
     assert "Go that persists: on 2 fresh seeds" in page
-    assert state(routes)["text"]["counts"] == "1 running, 2 in all."
+    assert "1 running, 2 in all." in head(routes).words
 
 
 def test_an_empty_directory_says_that_it_waits(routes: Routes) -> None:
@@ -74,11 +80,12 @@ def test_a_run_that_goes_on_changes_the_lists_state_and_not_its_content(
     run.write_until("settled")
     after = state(routes)
     assert after["version"] == before["version"]
-    id_ = only(routes)[1:]
-    assert after["bars"][id_] > before["bars"][id_]
+    (early,), (late,) = (Seen(s["parts"]["running"]).of("progress") for s in (before, after))
+    assert float(str(late["value"])) > float(str(early["value"]))
+    assert after["parts"]["running"] in get(routes, "/content").body.decode()
     run.finish()
     assert state(routes)["version"] != before["version"]
-    assert state(routes)["bars"] == {}
+    assert state(routes)["parts"].keys() == {"head"}
 
 
 def test_the_same_state_has_the_same_tag_and_another_one_another(
@@ -100,19 +107,30 @@ def test_a_runs_page_has_its_report_and_what_it_does_now(routes: Routes, grow: G
     page = get(routes, only(routes)).body.decode()
     report = content(collect.report(run.directory))
     assert report in page
-    assert "generation 0 (1 of 2)" in page
-    text = state(routes, only(routes))["text"]
-    assert text["course"] == "generation 0 (1 of 2)"
-    assert text["counts"].startswith("1 ok")
-    assert text["standing"] == "running"
+    words = head(routes, only(routes)).words
+    assert "min-sphere-s1 running last record" in words
+    assert "Doing generation 0 (1 of 2)" in words
+    assert "Evaluations 1 ok," in words
+
+
+def test_a_page_has_the_head_that_its_state_has_and_says_when_it_was_made(
+    routes: Routes, grow: Grow
+) -> None:
+    grow(records=12)
+    for path in ("", only(routes)):
+        page = get(routes, path or "/").body.decode()
+        page, times = re.subn(r"as of \d\d:\d\d:\d\d", "", page)
+        assert state(routes, path)["parts"]["head"] in page
+        assert times == 1
 
 
 def test_a_run_that_is_over_has_no_head_but_its_report(
     routes: Routes, grow: Grow, confirmed_run: Path
 ) -> None:
     grow(of=confirmed_run).finish()
-    page = get(routes, only(routes)).body.decode()
-    assert "<div data-going hidden>" in page
+    own = head(routes, only(routes))
+    assert "Go that persists" in own.words
+    assert own.of("dl") + own.of("progress") + own.of("table") == []
     assert state(routes, only(routes))["is_over"] is True
     assert "Go that persists" in state(routes, only(routes))["title"]
 
@@ -182,7 +200,7 @@ def test_a_run_that_is_over_is_looked_at_once(
     path = only(routes)
     first = state(routes, path)
     monkeypatch.setattr(Follower, "news", None)
-    assert state(routes, path)["text"] == first["text"]
+    assert state(routes, path) == first
 
 
 def test_a_damaged_run_says_on_its_page_what_is_wrong(routes: Routes, grow: Grow) -> None:
@@ -264,8 +282,10 @@ def test_hostile_text_is_escaped_wherever_it_is_shown(routes: Routes, hostile: P
         assert "<script>window" not in html, where
         assert "49" not in re.findall(r"\]\]&gt;(.{2})", html), where
         assert "\u202e" not in html, where
-    for where in ("/state", f"{path}/state"):
-        assert "\u202e" not in get(routes, where).body.decode()
+    for where in ("", path):
+        assert "\u202e" not in get(routes, f"{where}/state").body.decode()
+    assert "&lt;img src=x" in state(routes, path)["parts"]["head"]
+    assert head(routes, path).of("img") + head(routes, path).of("script") == []
 
 
 def test_a_name_that_is_no_text_is_shown_all_the_same(routes: Routes, grow: Grow) -> None:

@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orchestrator.serve.catalogue import Catalogue
-from orchestrator.serve.view import View
-from orchestrator.serve.watching import view
+from orchestrator.serve.pages import run_view
+from tests.orchestrator.report.test_page import Seen
 
 if TYPE_CHECKING:
     from tests.orchestrator.serve.conftest import Growing
 
 
-def head(root: Path) -> View:
+def head(root: Path) -> Seen:
     catalogue = Catalogue(root, fresh_seconds=0.0)
     (entry,) = catalogue.listing().entries
     run = catalogue.find(entry.id)
     assert run is not None
     sight = run.sight(catalogue.now())
     assert sight is not None
-    return view(run.entry, sight.snapshot, "v")
+    return Seen(run_view(run.entry, sight.snapshot, "v").parts["head"])
 
 
 def test_a_run_that_nobody_carries_out_ends_at_no_time_and_evaluates_nothing(
@@ -32,9 +32,9 @@ def test_a_run_that_nobody_carries_out_ends_at_no_time_and_evaluates_nothing(
     monkeypatch.setattr("orchestrator.records.standing.owner_is_gone", lambda owner: True)
     left = head(run.directory)
 
-    assert going.text["ends"].startswith("at about ")
-    assert left.text["ends"] == ""
-    assert [row["cells"][2] for row in left.tables["devices"] if row["cells"][1] != "idle"]
-    for before, after in zip(going.tables["devices"], left.tables["devices"], strict=True):
-        assert before["cells"][2] != "interrupted"
-        assert after["cells"][2] in ("interrupted", None)
+    assert "Ends at about " in going.words
+    assert "Ends" not in left.words
+    assert [clock for clock in going.of("time") if "data-ago" not in clock]
+    assert "interrupted" not in going.words
+    assert not [clock for clock in left.of("time") if "data-ago" not in clock]
+    assert left.words.count("interrupted") == 1 + 1  # the run and what was in flight
