@@ -216,6 +216,11 @@ def test_what_is_selected_in_the_head_stays_while_its_clocks_go_on(
     assert tab.page.evaluate(SELECTED) == selected
     tab.page.evaluate("getSelection().empty()")
     tab.until("2 ok", ".live dl")
+    expect(tab.page.locator("[data-looked]")).to_contain_text("as of ")
+    tab.page.route("**/state", lambda route: None)  # no answer comes any more
+    with tab.page.expect_request("**/state"):
+        said = clock.inner_text()
+    expect(clock).not_to_have_text(said)
 
 
 SELECTED = "String(getSelection())"
