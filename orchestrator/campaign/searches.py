@@ -1,18 +1,14 @@
 """A campaign whose cells are searches: each a run of its own, with its share of the budget."""
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from orchestrator.campaign.cells import campaign_name, campaign_of, runs_of
 from orchestrator.config.document import Values
 from orchestrator.config.resolve import Resolved, resolve
+from orchestrator.config.sections import Budget
 from orchestrator.planning.request import check_run_id
-
-SHARED = ("max_evals", "max_device_hours", "max_hours", "max_cost")
-"""Caps of a campaign, of which each search has an equal part."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +33,8 @@ def search_cells(resolved: Resolved) -> tuple[SearchCell, ...]:
     Raises ValueError, naming the cell, where one cannot be.
     """
     runs = list(runs_of(resolved))
-    share = dict(_shares(resolved, len(runs)))
+    _refuse_hours(resolved)
+    share = shares(resolved.budget, len(runs), "searches")
     name = campaign_name(resolved)
     cells: list[SearchCell] = []
     for cell, seed, run in runs:
@@ -52,25 +49,29 @@ def search_cells(resolved: Resolved) -> tuple[SearchCell, ...]:
     return tuple(cells)
 
 
-def _shares(resolved: Resolved, runs: int) -> Iterator[tuple[str, Any]]:
-    """Each cap divided by the number of searches, a whole number of evaluations.
-
-    Raises ValueError on a window of hours: it would begin anew with each search.
-    """
-    budget = resolved.budget
-    if budget.window is not None and budget.window.strip()[-1:] in "smhd":
+def _refuse_hours(resolved: Resolved) -> None:
+    """Raises ValueError on a window of hours: it would begin anew with each search."""
+    window = resolved.budget.window
+    if window is not None and window.strip()[-1:] in "smhd":
         raise ValueError(
             f"[budget] window: expected a moment such as 2026-11-27T18:00 for a campaign of "
-            f"searches, one after the other, got {budget.window!r}"
+            f"searches, one after the other, got {window!r}"
         )
-    for name in SHARED:
-        cap = getattr(budget, name)
-        if cap is None:
-            continue
-        part = cap // runs if name == "max_evals" else cap / runs
-        if not part:
-            raise ValueError(f"[budget] {name}: {cap} cannot be shared by {runs} searches")
-        yield f"budget.{name}", part
+
+
+def shares(budget: Budget, runs: int, what: str) -> Values:
+    """Caps are the whole campaign's: each run has an equal part, a whole number of evaluations.
+
+    Raises ValueError on less. `what`: what the runs are.
+    """
+    found: Values = {}
+    for name in ("max_evals", "max_device_hours", "max_hours", "max_cost"):
+        if (cap := getattr(budget, name)) is not None:
+            part = cap // runs if name == "max_evals" else cap / runs
+            if not part:
+                raise ValueError(f"[budget] {name}: {cap} cannot be shared by {runs} {what}")
+            found[f"budget.{name}"] = part
+    return found
 
 
 def campaign_directory(root: Path, resolved: Resolved) -> Path:

@@ -4,9 +4,10 @@ from collections.abc import Callable
 from math import floor
 
 from budgets.state import RunState
+from orchestrator.capacity.pace import Pace
 
 
-class Staggered:
+class Staggered(Pace):
     """The pace of a campaign: one more evaluation in flight every so many seconds.
 
     From the moment when it is first asked; `now` is a clock that never runs backwards, in seconds.
@@ -25,6 +26,3 @@ class Staggered:
         if not self._seconds:
             return True
         return len(state.accounts.holds) < 1 + floor((at - self._began) / self._seconds)
-
-    def look(self, state: RunState) -> None:
-        """There is nothing to take back."""

@@ -19,12 +19,13 @@ from budgets.state import RunState
 from budgets.words import figure
 from orchestrator.capacity.control import Pressure, begun
 from orchestrator.capacity.gauge import Gauge, row
+from orchestrator.capacity.pace import Pace
 from orchestrator.capacity.terms import Backpressure
 
 SIGNALS = "backpressure.jsonl"
 
 
-class Controlled:
+class Controlled(Pace):
     """A pace that admits as many evaluations as the controller allows at the moment.
 
     `replay` the records there are, then `follow` every one that is written.
@@ -44,9 +45,6 @@ class Controlled:
 
     def admits(self, state: RunState) -> bool:
         return len(state.accounts.holds) < self.pressure.allowed
-
-    def look(self, state: RunState) -> None:
-        """There is nothing to take back: an end is a record."""
 
     def replay(self, records: Iterable[Record]) -> None:
         """Take in a ledger from its first record on, and write its signals again."""

@@ -1,16 +1,19 @@
 """When an evaluation may start although a device is free."""
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from budgets.state import RunState
 
 
-class Pace(Protocol):
-    """When an evaluation may start although a device is free. It changes nothing else of a run."""
+class Pace:
+    """When an evaluation may start although a device is free: always, of a run by itself.
 
-    def admits(self, state: RunState) -> bool:
+    It changes nothing else of a run.
+    """
+
+    def admits(self, state: RunState) -> bool:  # noqa: ARG002 - others ask it
         """Whether one more may be reserved now. If not, it is asked again at every look."""
+        return True
 
     def look(self, state: RunState) -> None:
         """What ended was settled: what was admitted and is not in flight is taken back.
@@ -20,17 +23,7 @@ class Pace(Protocol):
         """
 
 
-class Freely:
-    """The pace of a run with devices of its own: whatever is free is used."""
-
-    def admits(self, state: RunState) -> bool:  # noqa: ARG002 - the Protocol's
-        return True
-
-    def look(self, state: RunState) -> None:
-        """There is nothing to take back."""
-
-
-class AtMost:
+class AtMost(Pace):
     """So many evaluations in flight, and no more. Raises ValueError below one."""
 
     def __init__(self, limit: int) -> None:
@@ -41,11 +34,8 @@ class AtMost:
     def admits(self, state: RunState) -> bool:
         return len(state.accounts.holds) < self._limit
 
-    def look(self, state: RunState) -> None:
-        """There is nothing to take back."""
 
-
-class Together:
+class Together(Pace):
     """What every one of several paces admits, asked in their order until one does not."""
 
     def __init__(self, paces: Sequence[Pace]) -> None:

@@ -15,6 +15,7 @@ from random import Random
 
 from budgets.state import RunState
 from orchestrator.capacity.host_files import Held
+from orchestrator.capacity.pace import Pace
 from orchestrator.capacity.peers import Peer, Peers
 
 LOOK_SECONDS = 0.5
@@ -29,7 +30,7 @@ def default_directory() -> Path:
     return Path(f"/tmp/cmaes-orchestrator-{os.getuid()}/slots")  # noqa: S108 - checked below
 
 
-class HostSlots:
+class HostSlots(Pace):
     """A pace: at most `limit` evaluations in flight, of all that share the directory.
 
     `say` hears once that this one waits, and once of each other limit that a sharer has.

@@ -3,15 +3,13 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import chain
 from pathlib import Path
 
 from budgets.events import Reserved
 from budgets.fold import fold
-from budgets.ledger.chain import LEDGER, Record
-from budgets.ledger.head import Marked
+from budgets.ledger.chain import Record
 from budgets.state import RunState
-from orchestrator.records.recorded import is_there
+from orchestrator.records.recorded import records_of
 
 
 @dataclass(frozen=True)
@@ -27,15 +25,8 @@ def hear(directory: Path) -> Heard | None:
 
     Raises as `recorded_state` does.
     """
-    path = directory / LEDGER
-    if not is_there(path):
-        return None
-    records = iter(Marked(path))
-    first = next(records, None)
-    if first is None:
-        return None
-    begun: dict[tuple[int, int], datetime] = {}
-    return Heard(fold(_noting(chain([first], records), begun)), begun)
+    records, begun = records_of(directory), dict[tuple[int, int], datetime]()
+    return None if records is None else Heard(fold(_noting(records, begun)), begun)
 
 
 def _noting(records: Iterable[Record], begun: dict[tuple[int, int], datetime]) -> Iterator[Record]:

@@ -18,7 +18,7 @@ from budgets.rules.triggers import (
 )
 from budgets.state import Batch, Generation, RunState
 from budgets.verdict.decision import decide
-from orchestrator.capacity.pace import Freely, Pace
+from orchestrator.capacity.pace import Pace
 from orchestrator.execution.evaluate import Executor
 from orchestrator.planning.panels import due
 from orchestrator.planning.seeds import evaluation_seeds
@@ -96,7 +96,7 @@ class Walk:
     executor: Executor
     stop: Stop
     closed: Callable[[Run, Generation | None], None]
-    pace: Pace = field(default_factory=Freely)
+    pace: Pace = field(default_factory=Pace)
     look: Callable[[Run], None] = lambda run: None  # noqa: ARG005 - nobody looks
 
     def to_its_end(self) -> Ruling:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.campaign.cells import campaign_of, runs_of, terms_of
-from orchestrator.campaign.searches import SHARED, search_cells
+from orchestrator.campaign.searches import search_cells, shares
 from orchestrator.config.asked import request_of
 from orchestrator.config.resolve import Resolved, all_keys, resolve
 from orchestrator.config.text import to_toml
@@ -93,7 +93,7 @@ class Jobs:
             one = resolve(replace(self.resolved.given, cell=(cell.name, dict(cell.settings))))
             run_id = re.sub(r"[^a-z0-9._-]", "-", name.lower())[:64]
             own = {
-                **self._shares(one, len(runs)),
+                **shares(one.budget, len(runs), "runs"),
                 "campaign.name": run_id,
                 "campaign.seeds": [seed],
                 "campaign.controls": False,
@@ -101,18 +101,6 @@ class Jobs:
             }
             job = Job(name, "", cell.name, seed, cell.control, cell.levels, is_one_evaluation=True)
             yield self._job(job, one, of_evaluation(measured(one, self.kind)), own)
-
-    def _shares(self, one: Resolved, runs: int) -> dict[str, Any]:
-        """Caps are the whole campaign's: each run has an equal part. Raises ValueError on less."""
-        caps = {name: getattr(one.budget, name) for name in SHARED}
-        shares: dict[str, Any] = {}
-        for name, cap in caps.items():
-            if cap is None:
-                continue
-            shares[f"budget.{name}"] = part = cap // runs if name == "max_evals" else cap / runs
-            if not part:
-                raise ValueError(f"[budget] {name}: {cap} cannot be shared by {runs} runs")
-        return shares
 
     def _job(
         self, job: Job, one: Resolved, estimate: Estimate | None, own: Mapping[str, Any]

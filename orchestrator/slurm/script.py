@@ -4,9 +4,9 @@ Nothing of a configuration is ever part of the code: it stands in an assignment,
 directive whose pattern leaves no room for another one (see `options`).
 """
 
-import re
 from collections.abc import Iterator
 from importlib.resources import files
+from shlex import quote
 
 from orchestrator.slurm.job import Export, Job, lead_seconds
 from orchestrator.slurm.options import clock_text
@@ -59,11 +59,11 @@ def assignments(export: Export, job: Job) -> Iterator[str]:
     """What the code below them works with."""
     config = str(export.run_directory(job) / "config.toml")
     command = (export.python, "-P", "-m", "orchestrator", "run", config)
-    yield f"name={quoted(job.name)}"
-    yield f"run_dir={quoted(str(export.run_directory(job)))}"
-    yield f"work_dir={quoted(str(export.work_directory))}"
-    yield f"python={quoted(export.python)}"
-    yield f"command=({' '.join(map(quoted, command))})"
+    yield f"name={quote(job.name)}"
+    yield f"run_dir={quote(str(export.run_directory(job)))}"
+    yield f"work_dir={quote(str(export.work_directory))}"
+    yield f"python={quote(export.python)}"
+    yield f"command=({' '.join(map(quote, command))})"
     yield f"time_limit={export.time_seconds(job)}"
     yield f"max_requeues={export.requeues(job)}"
     if export.uses_cluster:
@@ -85,7 +85,7 @@ def setup(export: Export) -> Iterator[str]:
 
 def submit_script(export: Export) -> str:
     """Submits every run that was not submitted yet."""
-    listed = "".join(f"  {quoted(job.name)}\n" for job in export.jobs)
+    listed = "".join(f"  {quote(job.name)}\n" for job in export.jobs)
     return (
         "#!/usr/bin/env bash\n"
         f"# Submits the {export.jobs_in_words} of {export.name} in turn and writes their\n"
@@ -94,13 +94,6 @@ def submit_script(export: Export) -> str:
         "set -uo pipefail\n\n"
         f"runs=(\n{listed})\n" + template("submit_all.sh")
     )
-
-
-def quoted(text: str) -> str:
-    """`text` as one word of a shell."""
-    if re.fullmatch(r"[A-Za-z0-9_./:+-]+", text):
-        return text
-    return "'" + text.replace("'", "'\"'\"'") + "'"
 
 
 def template(name: str) -> str:

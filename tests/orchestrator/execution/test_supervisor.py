@@ -249,41 +249,31 @@ def supervised(launch: Launch) -> None:
         os.close(descriptor)
 
 
-def test_a_cancelled_attempt_ends_as_cancelled(
-    make_attempt: Make, slots: Slots, nasty: Program, family: Any
-) -> None:
-    attempt = make_attempt("hang")
+def cancelled(attempt: Attempt, slots: Slots, nasty: Program, family: Any) -> Outcome:
+    """How it ends if it is cancelled once its trainer does what it should."""
     with LocalExecutor(slots, program=nasty) as executor:
         executor.submit(attempt)
         family.assemble(attempt, 1)
         executor.cancel()
         (outcome,) = executor.wait(20.0)
-    assert outcome.status is Status.CANCELLED
+        return outcome
 
 
 def test_a_cancelled_attempt_is_asked_to_leave_before_it_is_killed(
     make_attempt: Make, slots: Slots, nasty: Program, family: Any
 ) -> None:
     attempt = make_attempt("tidy", grace_seconds=30.0)
-    with LocalExecutor(slots, program=nasty) as executor:
-        executor.submit(attempt)
-        family.assemble(attempt, 1)
-        executor.cancel()
-        (outcome,) = executor.wait(20.0)
-    assert outcome.status is Status.CANCELLED
+    assert cancelled(attempt, slots, nasty, family).status is Status.CANCELLED
     assert (attempt.directory / "tidied").exists()
 
 
+@pytest.mark.parametrize(
+    ("do", "status"), [("hang", Status.CANCELLED), ("finish_then_hang", Status.OK)]
+)
 def test_a_finished_measurement_wins_over_a_simultaneous_cancellation(
-    make_attempt: Make, slots: Slots, nasty: Program, family: Any
+    do: str, status: Status, make_attempt: Make, slots: Slots, nasty: Program, family: Any
 ) -> None:
-    attempt = make_attempt("finish_then_hang")
-    with LocalExecutor(slots, program=nasty) as executor:
-        executor.submit(attempt)
-        family.assemble(attempt, 1)
-        executor.cancel()
-        (outcome,) = executor.wait(20.0)
-    assert outcome.status is Status.OK
+    assert cancelled(make_attempt(do), slots, nasty, family).status is status
 
 
 def test_leaving_the_executor_ends_what_is_in_flight(

@@ -24,7 +24,7 @@ from budgets.state import RunState
 from budgets.terms import Window
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.capacity.pace import Freely
+from orchestrator.capacity.pace import Pace
 from orchestrator.checks.space import CheckRequest
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.evaluate import Attempt
@@ -222,7 +222,7 @@ def test_whoever_looks_is_asked_whenever_the_run_waits(tmp_path: Path) -> None:
 
 
 @dataclass
-class Counts(Freely):
+class Counts(Pace):
     """A pace that slows nothing down."""
 
     looks: list[int] = field(default_factory=list)
