@@ -245,13 +245,15 @@ def test_a_link_in_focus_and_one_that_is_pressed_stay_so_while_the_run_goes_on(
     expect(tab.page.locator("main h1")).to_contain_text("In progress")
 
 
-def test_a_head_that_grows_leaves_the_report_where_it_is(
+def test_a_head_that_grows_leaves_the_report_and_its_own_tables_where_they_are(
     tab: Tab, site: "Site", grow: Grow, confirmed_run: Path
 ) -> None:
     run = grow(of=confirmed_run)
     run.write_until("reserved")
+    tab.page.set_viewport_size({"width": 320, "height": 740})
     tab.page.goto(site.url + site.address("growing"))
     tab.until("0 ok", ".live dl")
+    tab.page.evaluate("document.getElementById('now-budget').scrollLeft = 15")
     tab.page.evaluate("document.getElementById('knobs').scrollIntoView()")
     before, (_, top) = tab.page.evaluate(HEIGHT), tab.page.evaluate(PLACE)
     run.write_until("settled")
@@ -259,6 +261,7 @@ def test_a_head_that_grows_leaves_the_report_where_it_is(
     tab.page.wait_for_function("() => new Promise(requestAnimationFrame)")
     assert tab.page.evaluate(HEIGHT) > before
     assert tab.page.evaluate(PLACE)[1] == pytest.approx(top, abs=2)
+    assert tab.page.evaluate("document.getElementById('now-budget').scrollLeft") == 15
 
 
 HEIGHT = "document.querySelector('header').offsetHeight"
