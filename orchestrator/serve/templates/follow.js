@@ -76,7 +76,9 @@
     document.title = state.title;
     for (const [id, html] of Object.entries(state.parts)) {
       const part = document.getElementById(id);
-      if (part && part.shown !== html && swap(part, html)) part.shown = html;
+      if (!part || part.shown === html) continue;
+      if (state.version !== version && part.closest("main")) continue; // all of it comes anew
+      if (swap(part, html)) part.shown = html;
     }
     tick();
   }

@@ -245,6 +245,25 @@ def test_a_link_in_focus_and_one_that_is_pressed_stay_so_while_the_run_goes_on(
     expect(tab.page.locator("main h1")).to_contain_text("In progress")
 
 
+def test_a_run_that_ends_stays_in_the_list_while_other_text_of_it_is_selected(
+    tab: Tab, site: "Site", grow: Grow
+) -> None:
+    grow("over").finish()
+    going, ending = grow("going", records=12), grow("ending", records=12)
+    tab.page.goto(site.url)
+    tab.until("2 running", "header")
+    tab.page.evaluate("getSelection().selectAllChildren(document.querySelector('#runs h2'))")
+    ending.finish()
+    tab.until("1 running", "header")
+    tab.look()
+    assert tab.page.locator("main tbody tr").count() == 3
+    tab.page.evaluate("getSelection().empty()")
+    expect(tab.page.locator("#runs tbody tr")).to_have_count(2)
+    going.finish()
+    tab.until("3 runs.", "header")
+    expect(tab.page.locator("#running")).to_have_count(0)
+
+
 def test_a_head_that_grows_leaves_the_report_and_its_own_tables_where_they_are(
     tab: Tab, site: "Site", grow: Grow, confirmed_run: Path
 ) -> None:
