@@ -15,6 +15,7 @@ from budgets.words import (
     percent,
     precise_duration,
     rounded_up,
+    sentence_case,
 )
 
 
@@ -131,3 +132,11 @@ def test_what_is_needed_and_what_is_free_are_told_apart() -> None:
 )
 def test_what_is_needed_at_least_is_never_rounded_down(value: float, text: str) -> None:
     assert rounded_up(value) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("val_BPB", "Val_BPB"), ("nothing fits. Give", "Nothing fits. Give"), ("", "")],
+)
+def test_a_sentence_begins_with_a_capital_and_keeps_its_others(text: str, said: str) -> None:
+    assert sentence_case(text) == said
