@@ -112,7 +112,7 @@ _FLAG = re.compile(r"\((--(?:max-[a-z-]+|window))\)")
 
 
 def more_of(state: RunState, fired: Fired) -> str:
-    """`--max-hours 0.0485`: the cap that was in the way, and the least that would do."""
+    """`--max-hours 0.0485`: the cap in the way of what fires now, and the least that would do."""
     accounts, found = state.accounts, _FLAG.search(fired.evidence)
     flag, caps = "--max-evals" if found is None else found[1], accounts.caps
     device_hours = accounts.used_device_hours

@@ -63,9 +63,9 @@ def _package(wanted: Requirement, version: str | None) -> Finding:
 
 
 def _judged(wanted: Requirement, version: str, mend: str) -> Finding:
-    bounds = str(wanted.specifier) or "any"
-    try:
-        is_allowed = wanted.specifier.contains(Version(version), prereleases=True)
+    bounds = ",".join(sorted(map(str, wanted.specifier), reverse=True)) or "any"
+    try:  # a Python of its own branch calls itself 3.13.0+
+        is_allowed = wanted.specifier.contains(Version(version.rstrip("+")), prereleases=True)
     except InvalidVersion:
         seen = f"{version}, which could not be compared with {bounds}"
         return Finding(wanted.name, "unknown", seen, mend)

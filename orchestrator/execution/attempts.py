@@ -9,7 +9,6 @@ writes `summary.json` holds it: an attempt ends once.
 
 import fcntl
 import json
-import math
 import os
 import stat
 import time
@@ -24,7 +23,7 @@ from budgets.events import Owner, Status
 from budgets.frozen import Frozen
 from budgets.ledger.storage import DISK, FULL, write_all, write_aside
 from objectives.api import Measurement
-from orchestrator.execution.evaluate import Attempt, Outcome
+from orchestrator.execution.evaluate import Attempt, Outcome, no_score
 from orchestrator.execution.processes import MARK_LENGTH
 
 CONFIG, STARTED, METRICS = "config.json", "started.json", "metrics.jsonl"
@@ -177,9 +176,8 @@ def read_report(directory: Path, attempt_id: str) -> Report:
         return report
     if report.measurement is None:
         raise ValueError(f"{MEASUREMENT} says ok but holds no measurement")
-    if not math.isfinite(report.measurement.score):
-        said = {"status": Status.NAN, "cause": f"the score is {report.measurement.score}"}
-        return report.model_copy(update=said)
+    if why := no_score(report.measurement.score):
+        return report.model_copy(update={"status": Status.NAN, "cause": why})
     return report
 
 

@@ -4,7 +4,6 @@ The one broad `except` of the project is here: whatever an objective raises is a
 """
 
 import json
-import math
 import os
 import sys
 import sysconfig
@@ -27,7 +26,7 @@ from objectives.api import (
 from objectives.programs.ended import ProgramFailedError
 from objectives.secrets import redacted
 from orchestrator.execution.attempts import MEASUREMENT, METRICS, Report, write_model
-from orchestrator.execution.evaluate import Attempt
+from orchestrator.execution.evaluate import Attempt, no_score
 
 MOST_CHARACTERS, MOST_SETUP_CHARACTERS = 300, 1000
 
@@ -76,9 +75,8 @@ def judge(measurement: object) -> tuple[Status, str]:
     """Status and cause of an evaluation that returned."""
     if not isinstance(measurement, Measurement):
         return Status.ERROR, f"expected a Measurement, got {type(measurement).__name__}"
-    if not math.isfinite(measurement.score):
-        return Status.NAN, f"the score is {measurement.score}"
-    return Status.OK, ""
+    why = no_score(measurement.score)
+    return (Status.NAN, why) if why else (Status.OK, "")
 
 
 def classify(error: BaseException) -> Status:
@@ -140,13 +138,16 @@ def heartbeat_into(path: Path) -> Callable[[Mapping[str, float]], None]:
 
     On a full disk it only says that the evaluation lives: the next line may be written.
     """
+    torn = b""  # what ends a line that the disk took a part of
 
     def beat(metrics: Mapping[str, float]) -> None:
-        line = json.dumps({"t": time.time(), **{k: float(v) for k, v in metrics.items()}}) + "\n"
+        nonlocal torn
+        said = {"t": time.time(), **{k: float(v) for k, v in metrics.items()}}
+        line = torn + json.dumps(said).encode() + b"\n"
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             try:
-                os.write(descriptor, line.encode())
+                torn = b"\n" if os.write(descriptor, line) < len(line) else b""
             finally:
                 os.close(descriptor)
         except OSError:

@@ -3,7 +3,7 @@
 import os
 import platform
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import metadata
 from typing import Literal
@@ -53,6 +53,13 @@ class Engine:
     def slots(self) -> Slots:
         """What may run at once here. Raises ValueError when more is asked for than there is."""
         return self._offer().slots(self.device, self.workers, self.threads)
+
+    def with_threads(self, slots: Slots, threads: int) -> Slots:
+        """These slots with so many threads each; fewer where there are not as many CPUs."""
+        count = slots.count
+        if slots.device == "cpu" and threads > slots.threads:
+            count = max(1, min(count, self._offer().cpus // threads))
+        return replace(slots, count=count, threads=threads)
 
     def _offer(self) -> Offer:
         if self.kind != "ray" or self.address is None:

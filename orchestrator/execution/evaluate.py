@@ -5,6 +5,7 @@ fsync, rename) exactly once, when nothing of the attempt is alive any more: that
 result, whether or not anybody was left to hear of it.
 """
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, Protocol, Self
@@ -19,6 +20,21 @@ from objectives.api import Count, Measurement, ObjectiveSpec
 Launcher = Literal["fork", "exec"]
 Seconds = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 """As a supervisor can measure them: whatever else a file claims, it is not a result."""
+
+
+MOST_SCORE = 1e100
+"""In size: nobody can compute with the squares of far larger ones, as every comparison does."""
+
+
+def no_score(score: float) -> str:
+    """Why nothing can be compared with that score; empty where it can."""
+    if not math.isfinite(score):
+        return f"the score is {score}"
+    if abs(score) > MOST_SCORE:
+        return (
+            f"the score is {score:g}: expected one within ±{MOST_SCORE:g}, to compare with others"
+        )
+    return ""
 
 
 def device_name(gpu_id: str | None, host: str = "") -> str:
@@ -90,7 +106,8 @@ class Executor(Protocol):
         """How many attempts can be submitted now. Raises EngineError when no slot is left at all.
 
         Of an attempt that shall `avoid` a device: on other ones, unless nothing is in flight there.
-        Never 0 with nothing in flight: it then waits for a slot that is looked at or replaced.
+        With nothing in flight it may wait a moment for a slot that is looked at or replaced; where
+        that is not enough it is 0, and to be asked again.
         """
 
     def submit(self, attempt: Attempt) -> None:

@@ -75,6 +75,7 @@ class RayExecutor:
         self._address = address
         self._run_name = run_name
         self._watch: SlotWatch | None = None
+        self._offered: list[RaySlot] = []  # by `free`
         self._warnings: tuple[str, ...] = ()
         self._connection: Any = None
         self._control: ControlService | None = None
@@ -116,10 +117,12 @@ class RayExecutor:
 
     def free(self, avoid: str = "") -> int:
         """With nothing in flight it waits a moment: ask again, or look whether anybody wants on."""
-        return len(self._free_slots(avoid, LOOK_SECONDS))
+        self._offered = self._free_slots(avoid, LOOK_SECONDS)
+        return len(self._offered)
 
     def submit(self, attempt: Attempt) -> None:
-        free = self._idle() or self._free_slots()  # as last looked at: one may die at any moment
+        """On a slot that `free` has counted, whatever became of that since."""
+        free = [slot for slot in self._offered if slot.is_idle()] or self._free_slots()
         if not free:
             raise EngineError(f"all {self.slots.count} slots are in use")
         write_config(attempt)
@@ -133,11 +136,7 @@ class RayExecutor:
                 break
             watch.sleep(LOOK_SECONDS)
             self._look()
-        return self._idle(avoid)
-
-    def _idle(self, avoid: str = "") -> list[RaySlot]:
-        """Free as far as is known, if anything can be started at all."""
-        return self._watch.free(avoid) if self._watch and not self._is_cut_off() else []
+        return [] if self._is_cut_off() else watch.free(avoid)
 
     def cancel(self) -> None:
         """Ask every attempt in flight to end; their outcomes come through `wait`."""

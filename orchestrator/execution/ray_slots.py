@@ -62,10 +62,13 @@ class RaySlot:
             self.renewed_at = self.clock()
             self.renewal = self.actor.renew.remote(self.heard_clock)
 
+    def is_idle(self) -> bool:
+        """Ready, without an attempt, not withdrawn."""
+        return self.place is not None and self.attempt is None and not self.is_withdrawn
+
     def is_free(self) -> bool:
-        """Ready, idle, not withdrawn, and heard of lately."""
-        idle = self.place is not None and self.attempt is None and not self.is_withdrawn
-        return idle and self.clock() - self.fresh_at < self.terms.suspect_seconds
+        """The same, and heard of lately."""
+        return self.is_idle() and self.clock() - self.fresh_at < self.terms.suspect_seconds
 
     def is_on(self, device: str) -> bool:
         """Whether it is known to be the device of that name."""

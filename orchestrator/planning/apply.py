@@ -54,7 +54,7 @@ def write(path: Path, text: str) -> str:
 def read(path: Path) -> str:
     """The file as text; empty where there is none. Raises OSError, ValueError on other bytes."""
     try:
-        return path.read_text()
+        return path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return ""
     except UnicodeDecodeError as error:

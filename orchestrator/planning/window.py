@@ -25,7 +25,7 @@ def parse_window(text: str, safety_margin: str) -> Window:
     margin_seconds = 3600 * _at_most("--safety-margin", safety_margin)
     try:
         until = datetime.fromisoformat(text.strip()).astimezone()
-    except ValueError:
+    except (ValueError, OverflowError):  # the last day there is, in a zone where it is another
         return Window(hours=_hours_ahead(text), margin_seconds=margin_seconds)
     return Window(until=until, margin_seconds=margin_seconds)
 

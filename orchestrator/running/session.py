@@ -6,7 +6,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -108,7 +108,8 @@ class Session:
             refuse_late_overrides(recorded, overrides)
             self._finish_off(directory, recorded)
             return self._kept(Result(directory, recorded, ruling_of(recorded)))
-        slots = _for_the_same_bits(directory, plan, slots)
+        _refuse_other_devices(directory, plan, slots)
+        slots = self.engine.with_threads(slots, plan.devices.threads)  # for the same bits
         objective = objective_of(plan)
         self._prepare(directory, objective, plan, why)
         with Ledger(directory, self.clock, self.storage) as ledger:
@@ -223,21 +224,14 @@ class Session:
             executor.__exit__(None, None, None)
 
 
-def _for_the_same_bits(directory: Path, plan: Plan, slots: Slots) -> Slots:
-    """As many of these slots as there can be with the plan's threads.
-
-    Raises ValueError on another kind of device: scores of both cannot be compared.
-    """
-    kind, threads = plan.devices.kind, plan.devices.threads
+def _refuse_other_devices(directory: Path, plan: Plan, slots: Slots) -> None:
+    """Raises ValueError on another kind of device: scores of both cannot be compared."""
+    kind = plan.devices.kind
     if slots.device != kind:
         raise ValueError(
             f"{directory} was planned for {kind}, this machine offers {slots.device}: choose with "
             f"--device {kind}"
         )
-    if kind == "cpu" and threads > slots.threads:
-        count = max(1, slots.count * slots.threads // threads)
-        return replace(slots, count=count, threads=threads)
-    return replace(slots, threads=threads)
 
 
 def refuse_late_overrides(state: RunState, overrides: Overrides) -> None:

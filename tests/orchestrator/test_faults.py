@@ -111,6 +111,8 @@ def leave(number: int, measured: Measurement) -> Measurement:
         (score(nan), Status.NAN),
         (score(inf), Status.NAN),
         (score(-inf), Status.NAN),
+        (score(sys.float_info.max), Status.NAN),
+        (score(-1.01e100), Status.NAN),
         (score("0.1"), Status.ERROR),
         (score("nan"), Status.ERROR),
         (score(True), Status.ERROR),
@@ -127,7 +129,8 @@ def leave(number: int, measured: Measurement) -> Measurement:
         (leave, Status.ERROR),
     ],
     ids=[
-        "nan", "inf", "-inf", "text", "text nan", "truth", "complex", "nothing", "list", "huge",
+        "nan", "inf", "-inf", "largest", "too small", "text", "text nan", "truth", "complex",
+        "nothing", "list", "huge",
         "no measurement", "a bare number", "huge steps", "negative tokens", "nan seconds",
         "infinite flops", "exit",
     ],
@@ -149,11 +152,14 @@ def test_an_answer_that_is_no_score_is_told_as_the_worst_and_never_as_it_came(
     assert verify(result.directory).divergence is None
 
 
-def test_a_score_at_the_end_of_the_numbers_stays_one(search_with: SearchWith) -> None:
-    result = search_with(score(sys.float_info.max))
+@pytest.mark.parametrize("largest", [1e100, -1e100])
+def test_a_score_at_the_end_of_what_can_be_compared_stays_one(
+    search_with: SearchWith, largest: float
+) -> None:
+    result = search_with(score(largest))
 
     assert result.ruling.decision == "done"
-    assert result.state.generations[0].score(3) == sys.float_info.max
+    assert result.state.generations[0].score(3) == largest
     assert verify(result.directory).divergence is None
 
 

@@ -49,8 +49,10 @@ class Run:
                     self.trainer.step()
                 self._settle()
         except StoppedError:
+            with self.tally.timed("train"):
+                self.trainer.require_finite(self._seen)
+            self._save()  # before anything is said: whoever listens may be gone
             self._look()
-            self._save()
             raise
 
     def _settle(self) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from contextlib import suppress
 from types import FrameType
 from typing import Any, Self
 
@@ -39,7 +40,8 @@ class Stop:
         if self.signum is not None:
             os._exit(EXIT_SIGNAL + signum)
         self.signum = signum
-        os.write(2, b"\nSaving a checkpoint; interrupt again to end at once.\n")
+        with suppress(OSError):
+            os.write(2, b"\nSaving a checkpoint; interrupt again to end at once.\n")
 
     def check(self) -> None:
         """Raises StoppedError once an end was asked for."""

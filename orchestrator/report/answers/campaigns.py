@@ -22,7 +22,10 @@ def compared(asked: Asked, found: CampaignReport) -> Answer:
     return Answer(
         title=_title(found, is_any=is_any) if is_compared else "Scores measured",
         sentence=_sentence(asked, found),
-        meaning="Conditions were evaluated on the same seeds and compared seed by seed.",
+        meaning=(
+            "Conditions were evaluated on the same seeds"
+            f"{' and compared seed by seed' if is_compared else ''}."
+        ),
         found=_effects(found, is_any=is_any),
         sure=_certainty(found, is_compared=is_compared),
         cost=cost(asked),

@@ -1,6 +1,6 @@
 
 set -u
-say() { printf '%s  %s: %s\n' "$(date '+%F %T')" "$name" "$1"; }
+say() { printf '%s  %s: %s\n' "$(date '+%F %T')" "$name" "$*"; }
 fail() {
   say "$1" >&2
   exit 2

@@ -148,6 +148,21 @@ def test_a_full_disk_is_no_end_of_an_evaluation_that_lives(
     assert [json.loads(line)["step"] for line in path.read_text().splitlines()] == [1, 3]
 
 
+def test_a_line_that_the_disk_took_a_part_of_spoils_no_other(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / attempts.METRICS
+    beat, write = child.heartbeat_into(path), os.write
+    with monkeypatch.context() as full:
+        full.setattr(os, "write", lambda descriptor, line: write(descriptor, line[:9]))
+        beat({"step": 1})
+    beat({"step": 2})
+    beat({"step": 3})
+    torn, *whole = path.read_text().splitlines()
+    assert len(torn) == 9
+    assert [json.loads(line)["step"] for line in whole] == [2, 3]
+
+
 def test_the_module_runs_as_a_program(make_attempt: Make, tmp_path: Path) -> None:
     attempt = make_attempt()
     config = attempts.write_config(attempt)

@@ -1,5 +1,6 @@
 """Durations and windows as people write them."""
 
+import time
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -85,6 +86,19 @@ def test_what_is_neither_is_refused_with_both_ways_to_say_it(text: str) -> None:
         ValueError, match=r"--window: expected a duration such as 12h, or a moment such as 20"
     ):
         parse_window(text, "30m")
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Tokyo"])
+def test_the_last_moment_of_all_is_refused_where_it_is_none(
+    zone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = {"America/New_York": "9999-12-31T23:59", "Asia/Tokyo": "0001-01-01T00:00"}[zone]
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setenv("TZ", zone)
+        time.tzset()
+        with pytest.raises(ValueError, match="--window: expected a duration"):
+            parse_window(text, "10m")
+    time.tzset()
 
 
 def test_a_window_within_its_own_margin_is_refused() -> None:

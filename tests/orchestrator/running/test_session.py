@@ -26,6 +26,7 @@ from budgets.terms import Window
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.cli import conducting, terminal
+from orchestrator.execution import devices
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.evaluate import Attempt, Outcome, Slots
 from orchestrator.execution.inline import InlineExecutor
@@ -540,12 +541,16 @@ def test_a_run_taken_up_evaluates_on_as_many_threads_as_it_was_planned_with(
     assert "1 threads" in talking(tmp_path, threads=2)
 
 
-def test_a_run_taken_up_on_the_same_processors_has_no_more_threads_than_these(
-    tmp_path: Path,
+@pytest.mark.parametrize(
+    ("cpus", "started"), [(2, "1 worker"), (3, "1 worker"), (4, "2 workers"), (9, "2 workers")]
+)
+def test_a_run_taken_up_has_no_more_threads_at_once_than_there_are_processors(
+    cpus: int, started: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(devices, "usable_cpus", lambda: cpus)
     assert "Starting 1 worker (inline) ..." in talking(tmp_path, threads=2, dies_after=3)
     again = talking(tmp_path, threads=1, workers=2)
-    assert {"2 threads", "Starting 1 worker (inline) ..."} < set(again)
+    assert {"2 threads", f"Starting {started} (inline) ..."} < set(again)
 
 
 def test_each_run_of_a_session_is_evaluated_on_the_threads_that_it_was_planned_with(

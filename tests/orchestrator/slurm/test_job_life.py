@@ -71,7 +71,7 @@ def test_it_is_not_requeued_for_ever(cluster: "Cluster", written: Written, progr
     assert (code, cluster.asked("scontrol")) == (143, ["requeue 77"])
     code, said = cluster.signalled(script, signal.SIGUSR1, "begun", SLURM_RESTART_COUNT="3")
     assert (code, cluster.asked("scontrol")) == (143, ["requeue 77"])
-    assert "Not finished after 3 requeues" in said
+    assert "after 3 requeues, of which slurm.max_requeues allows 3. Submit it again" in said
 
 
 def test_a_run_that_finishes_while_it_is_asked_to_end_is_done(

@@ -1,6 +1,7 @@
 """A run that is interrupted, anywhere and anyhow, and taken up again."""
 
 import errno
+import io
 import json
 import signal
 from collections.abc import Callable
@@ -10,7 +11,9 @@ from typing import IO, Any, cast
 
 import pytest
 import torch
+from rich.console import Console
 
+from objectives.nanochat.program.session import Session
 from objectives.nanochat.program.stop import Stop, StoppedError
 from objectives.nanochat.program.store import Entry, Store, read_manifest
 
@@ -110,6 +113,34 @@ def test_a_stopped_run_is_saved_where_it_stood_and_goes_on_from_there(
     assert f"step {saved} of 12" in shown
     assert summary["processes"] == 2
     assert same(last(tmp_path), last(whole["synaptic"]))
+
+
+class Reader(io.StringIO):
+    """Of what a training prints; who may be gone."""
+
+    is_gone = False
+
+    def write(self, text: str) -> int:
+        if self.is_gone:
+            raise BrokenPipeError
+        return super().write(text)
+
+
+def test_a_run_that_is_stopped_after_its_reader_is_saved_all_the_same(
+    train: Train, small: Callable[..., Any], tmp_path: Path
+) -> None:
+    heard, unheard, reader = tmp_path / "heard", tmp_path / "unheard", Reader()
+
+    def both_stop(stop: Stop) -> None:
+        reader.is_gone = True
+        stop.receive(signal.SIGINT)
+
+    with pytest.raises(StoppedError):
+        train(heard, Moment(7, asked_to_stop))
+    session = Session(small(unheard), Console(file=reader), Moment(7, both_stop), lambda _: 2**40)
+    with pytest.raises((StoppedError, SystemExit)):
+        session.train()
+    assert same(last(unheard)["trainer"], last(heard)["trainer"])
 
 
 def test_a_run_stopped_before_its_first_step_leaves_no_checkpoint(

@@ -35,6 +35,20 @@ def test_the_first_signal_is_noted_and_the_second_ends_the_process_at_once(
     assert ended.stderr.count("Saving a checkpoint") == 1
 
 
+def test_a_signal_is_noted_though_nobody_reads_what_is_said_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def nobody_reads(_descriptor: int, _text: bytes) -> int:
+        raise BrokenPipeError
+
+    stop = Stop()
+    with monkeypatch.context() as alone:
+        alone.setattr(os, "write", nobody_reads)
+        stop.receive(signal.SIGINT)
+    with pytest.raises(StoppedError):
+        stop.check()
+
+
 def test_signals_mean_afterwards_what_they_meant_before() -> None:
     before = [signal.getsignal(signum) for signum in (signal.SIGINT, signal.SIGTERM)]
     with Stop() as stop:
