@@ -130,14 +130,16 @@ def test_a_run_that_is_stopped_after_its_reader_is_saved_all_the_same(
     train: Train, small: Callable[..., Any], tmp_path: Path
 ) -> None:
     heard, unheard, reader = tmp_path / "heard", tmp_path / "unheard", Reader()
+    rarely = {f"{what}_interval_steps": 12 for what in ("log", "eval", "save")}
 
     def both_stop(stop: Stop) -> None:
         reader.is_gone = True
         stop.receive(signal.SIGINT)
 
     with pytest.raises(StoppedError):
-        train(heard, Moment(7, asked_to_stop))
-    session = Session(small(unheard), Console(file=reader), Moment(7, both_stop), lambda _: 2**40)
+        train(heard, Moment(7, asked_to_stop), **rarely)
+    program = small(unheard, **rarely)
+    session = Session(program, Console(file=reader), Moment(7, both_stop), lambda _: 2**40)
     with pytest.raises((StoppedError, SystemExit)):
         session.train()
     assert same(last(unheard)["trainer"], last(heard)["trainer"])
