@@ -17,6 +17,7 @@ from orchestrator.cli.given import resolved_of
 from orchestrator.cli.options import LAID_OVER, ConfigurationFile, Json, taking
 from orchestrator.cli.program import examples, group
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
+from orchestrator.config.asked import window_of
 from orchestrator.config.resolve import Resolved, resolve
 from orchestrator.slurm.asked import slurm_options
 from orchestrator.slurm.job import Export
@@ -115,7 +116,8 @@ def _objectives(resolved: Resolved) -> tuple[Objective, ...]:
 def _notes(resolved: Resolved, export: Export) -> Iterator[str]:
     if not export.options.gpus and resolved.backend.device == "auto":
         yield "backend.device is auto: the jobs run on CPUs. For one GPU each: slurm.gpus = 1"
-    if resolved.budget.window is not None:
+    window = window_of(resolved.budget.window, resolved.budget.safety_margin)
+    if window is not None and window.until is None:
         yield f"budget.window = {resolved.budget.window} counts from each run's own start"
     cut = {job.name: starts for job in export.jobs if (starts := export.starts(job) or 1) > 1}
     if cut:

@@ -8,7 +8,7 @@ from typing import Any
 
 from orchestrator.campaign.cells import campaign_of, runs_of, terms_of
 from orchestrator.campaign.searches import search_cells, shares
-from orchestrator.config.asked import request_of
+from orchestrator.config.asked import request_of, window_of
 from orchestrator.config.resolve import Resolved, all_keys, resolve
 from orchestrator.config.text import to_toml
 from orchestrator.planning.request import run_name
@@ -138,6 +138,9 @@ class Jobs:
             "backend.allow_network_fs": True,  # SLURM starts one job of the name at a time
             **own,
         }
+        window = window_of(one.budget.window, one.budget.safety_margin)
+        if window is not None and window.until is not None:  # a node may be in another zone
+            values["budget.window"] = window.until.isoformat()
         comment = f"Run {job.name}: every value that decides it, as exported from {one.file}."
         return to_toml(values, comment)
 

@@ -5,6 +5,7 @@ import os
 import re
 import tomllib
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -136,6 +137,21 @@ def test_caps_of_a_campaign_are_shared_by_its_runs(export: Export, tmp_path: Pat
     assert config["budget"]["max_device_hours"] == pytest.approx(1.2)
     too_few = FACTORIAL.replace("[slurm]", "max_evals = 9\n[slurm]")
     assert "max_evals: 9 cannot be shared by 10 runs" in export(too_few).err
+
+
+@pytest.mark.parametrize("window", ["2999-11-27T18:00", "12h"])
+def test_a_deadline_is_one_moment_wherever_a_job_runs(
+    export: Export, tmp_path: Path, window: str
+) -> None:
+    answer = export(SEARCH + f"[budget]\nwindow = '{window}'\n", "--write")
+    said = config_of(tmp_path / "file" / "min-sphere-s1")["budget"]["window"]
+    if window == "12h":
+        assert said == window
+    else:
+        assert datetime.fromisoformat(said) == datetime.fromisoformat(window).astimezone()
+        assert datetime.fromisoformat(said).tzinfo is not None
+    is_said = "counts from each run's own start" in " ".join(answer.out.split())
+    assert is_said == (window == "12h")
 
 
 def test_a_configuration_that_is_read_back_is_the_same(export: Export, tmp_path: Path) -> None:
