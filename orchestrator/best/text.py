@@ -4,12 +4,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from budgets.plain import PROGRAM
+from budgets.plain import command
 from budgets.statistics.comparison import Gain
 from budgets.verdict.findings_text import in_words
 from budgets.words import percent
 from orchestrator.best.configuration import Configuration, KnobValue, moved
 from orchestrator.best.scale import usual_times
+from orchestrator.config.asked import found_as
 from orchestrator.records.planned import spec_of
 from orchestrator.records.recommended import Best, Evidence
 from orchestrator.running import artifacts
@@ -83,7 +84,7 @@ def to_lines(best: Best, directory: Path, candidate: Configuration) -> Iterator[
     elif candidate.arguments:
         of_what = "Its arguments, though not recommended: " if is_no_go else "As arguments: "
         yield f"{of_what}{candidate.flags()}"
-    yield from _ways_on(best, candidate)
+    yield from _ways_on(best, found_as(directory, plan), candidate)
 
 
 def _title(best: Best) -> str:
@@ -122,13 +123,13 @@ def _range(bounds: dict[str, float | None]) -> str:
     return "" if lower is None or upper is None else f" ({lower:.4g} to {upper:.4g})"
 
 
-def _ways_on(best: Best, candidate: Configuration) -> Iterator[str]:
-    run, anyway = best.state.plan.run_id, " --anyway" if best.standing == "no_go" else ""
+def _ways_on(best: Best, run: str, candidate: Configuration) -> Iterator[str]:
+    own = command("best", run) + (" --anyway" if best.standing == "no_go" else "")
     forms = [name for name, there in _forms(candidate) if there]
-    yield f"Other forms: {PROGRAM} best {run}{anyway} {' | '.join(forms)}"
+    yield f"Other forms: {own} {' | '.join(forms)}"
     times = usual_times(spec_of(best.state.plan))
     how = "longer" if times > 1 else "once more"
-    yield f"Train it {how}: {PROGRAM} best {run}{anyway} --train --times {times:g} --compare"
+    yield f"Train it {how}: {own} --train --times {times:g} --compare"
 
 
 def _forms(candidate: Configuration) -> Iterator[tuple[str, bool]]:

@@ -4,15 +4,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from budgets.terms import Phase, Window
+from budgets.terms import Phase, Plan, Window
 from objectives.api import Objective
 from objectives.settings import shown
 from orchestrator.capacity.terms import Pacing
 from orchestrator.config.resolve import Resolved
-from orchestrator.config.sections import Backend
+from orchestrator.config.sections import Backend, Top
 from orchestrator.execution.engine import Engine
 from orchestrator.planning.known import read_known
-from orchestrator.planning.request import Confirm, Follows, Request
+from orchestrator.planning.request import Confirm, Follows, Request, run_directory
 from orchestrator.planning.window import parse_window
 from orchestrator.trackers.names import Tracker
 
@@ -208,3 +208,9 @@ def engine_of(backend: Backend) -> Engine:
 def window_of(window: str | None, safety_margin: str) -> Window | None:
     """Raises ValueError on what is no window."""
     return None if window is None else parse_window(window, safety_margin)
+
+
+def found_as(directory: Path, plan: Plan) -> str:
+    """The run's id where commands find it by that, or else its directory."""
+    usual = run_directory(Path(Top().runs_dir), plan.phase, plan.run_id)
+    return plan.run_id if directory == usual else str(directory)

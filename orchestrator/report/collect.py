@@ -9,9 +9,9 @@ from budgets.ledger.chain import LEDGER, Record
 from budgets.ledger.head import Marked
 from budgets.report.model import BudgetReport, budget_report
 from budgets.state import RunState
+from orchestrator.config.asked import found_as
 from orchestrator.records.recorded import is_there
 from orchestrator.report.answer import answer
-from orchestrator.report.answers.asked import found_as
 from orchestrator.report.curves import curves
 from orchestrator.report.distribution import distribution
 from orchestrator.report.evaluations import ended, evaluations, in_flight

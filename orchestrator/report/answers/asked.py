@@ -13,11 +13,9 @@ from budgets.report.model import BudgetReport
 from budgets.report.sentence import more_of
 from budgets.rules.table import Reading
 from budgets.state import RunState
-from budgets.terms import Plan
 from objectives.api import SetupError
+from orchestrator.config.asked import found_as
 from orchestrator.config.document import as_assigned
-from orchestrator.config.sections import Top
-from orchestrator.planning.request import run_directory
 from orchestrator.report.again import UntoldError, again, objective_words
 
 MOST_OPTIONS = 240
@@ -106,9 +104,3 @@ class Asked:
 
 def _assigned(key: str, value: Any) -> str:
     return f"{key}={as_assigned(value)}"
-
-
-def found_as(directory: Path, plan: Plan) -> str:
-    """The run's id where commands find it by that, or else its directory."""
-    usual = run_directory(Path(Top().runs_dir), plan.phase, plan.run_id)
-    return plan.run_id if directory == usual else str(directory)

@@ -1,6 +1,7 @@
 """`best`: what a search recommends, in every form, and what it is worth."""
 
 import re
+import shlex
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -54,6 +55,15 @@ def test_the_page_shows_what_it_prints(
 
     assert lines
     assert skeletons(lines) - skeletons(said) == set()
+
+
+def test_the_commands_that_it_names_find_the_run_wherever_it_lies(
+    confirmed: Path, command: "Command", tmp_path: Path
+) -> None:
+    elsewhere = confirmed.parents[1].rename(tmp_path / "my runs")
+    said = command("best", str(elsewhere / "phase1/confirmed")).out
+    (other,) = re.findall(r"Other forms: python -m orchestrator (best .* --json)", said)
+    assert command(*shlex.split(other)).code == 0
 
 
 def test_what_nobody_compared_says_so_first(plain: Path, command: "Command") -> None:
