@@ -41,12 +41,14 @@ class _Flight:
     server: ForkServer
     submitted_at: float
     is_cancelled: bool = False
+    is_announced: bool = False  # its supervisor has done what it will
 
     def seconds(self) -> float:
         return time.monotonic() - self.submitted_at
 
     def may_still_start(self) -> bool:
-        return self.server.is_alive() and self.seconds() < START_SECONDS
+        is_due = not self.is_announced and self.seconds() < START_SECONDS
+        return is_due and self.server.is_alive()
 
     def ask_supervisor_to_end(self) -> None:
         started = read(Started, self.attempt.directory / STARTED)
@@ -173,7 +175,10 @@ class LocalExecutor:
         if not select.select([self._pipes[0]], [], [], timeout_seconds)[0]:
             return []
         *lines, self._unread = (self._unread + os.read(self._pipes[0], 1 << 16)).split(b"\n")
-        return [name for line in lines if (name := line.decode()) in self._running]
+        announced = [name for line in lines if (name := line.decode()) in self._running]
+        for name in announced:
+            self._running[name].is_announced = True
+        return announced
 
     def _ended(self, attempt_id: str) -> Outcome | None:
         flight = self._running[attempt_id]

@@ -36,7 +36,8 @@ def supervise(inbox: int, notify: int, lifeline: int, lease: int | None) -> None
 
     All that does not depend on the attempt is done before the wait, the fork of the trainer too.
     For `lifeline` and `lease` see `Ties`. A line with the attempt's id goes to `notify` after
-    `summary.json` is on disk, or `stuck.json` if the attempt's processes cannot be ended.
+    `summary.json` is on disk, `stuck.json` if the attempt's processes cannot be ended, or neither
+    if it cannot be begun.
     """
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # the server's setting would reap for us
     spare = fork_spare()
@@ -50,13 +51,24 @@ def supervise(inbox: int, notify: int, lifeline: int, lease: int | None) -> None
     began = time.monotonic()
     launch = Launch.model_validate_json(line)
     attempt = launch.attempt
-    lock = take_lock(attempt.directory, LOCK_WAIT_SECONDS)
-    if lock is None or (attempt.directory / SUMMARY).exists():
-        return  # somebody has ended the attempt before it began
     watch = Watch(attempt.limits, attempt, Ties(attempt.owner, lifeline, lease), began)
     signal.signal(signal.SIGTERM, watch.cancel)  # who reads the marker may send it at once
+    try:
+        is_begun = _begin(launch, me)
+    except OSError:  # a full disk: whoever waits for it need not
+        _notify(notify, attempt)
+    else:
+        if is_begun:
+            _see_through(watch, launch, spare, notify)
+
+
+def _begin(launch: Launch, me: Owner) -> bool:
+    """Take the attempt's lock, for good, and mark it; False where somebody has ended it already."""
+    directory = launch.attempt.directory
+    if take_lock(directory, LOCK_WAIT_SECONDS) is None or (directory / SUMMARY).exists():
+        return False
     _mark_started(launch, me)
-    _see_through(watch, launch, spare, notify)
+    return True
 
 
 def _see_through(watch: Watch, launch: Launch, spare: Spare, notify: int) -> None:

@@ -167,6 +167,31 @@ def test_an_attempt_without_room_even_for_its_summary_comes_back_all_the_same(
     assert outcome.cause.endswith("the disk is full")
 
 
+def filled(disk: Path) -> Path:
+    """Nothing more fits on it; the file that takes it all."""
+    filler = disk / "filler"
+    with suppress(OSError), filler.open("wb", buffering=0) as file:
+        while file.write(b"x" * 4096):
+            pass
+    return filler
+
+
+def test_an_attempt_that_a_full_disk_keeps_from_starting_is_over_at_once(
+    small_disk: Path, make_attempt: Make, slots: Slots, nasty: Program
+) -> None:
+    attempt = on(small_disk, make_attempt("finish"))
+    attempts.write_config(attempt)
+    filled(small_disk)
+    with LocalExecutor(slots, program=nasty) as executor:
+        executor.submit(attempt, has_config=True)
+        (outcome,) = executor.wait(20.0)
+        assert executor.free() == 2
+    assert (outcome.status, outcome.cause) == (
+        Status.LOST,
+        "it was never started; the disk is full",
+    )
+
+
 @pytest.fixture
 def summary_room(small_disk: Path) -> Iterator[attempts.SummaryRoom]:
     """Room that was set aside there and that something has taken away."""
@@ -179,10 +204,7 @@ def summary_room(small_disk: Path) -> Iterator[attempts.SummaryRoom]:
 def test_a_summary_that_finds_the_disk_full_is_written_once_there_is_room(
     small_disk: Path, summary_room: attempts.SummaryRoom
 ) -> None:
-    filler = small_disk / "filler"
-    with suppress(OSError), filler.open("wb", buffering=0) as file:
-        while file.write(b"x" * 4096):
-            pass
+    filler = filled(small_disk)
     outcome = Outcome(attempt_id="a", status=Status.LOST, seconds=1.0)
     with pytest.raises(OSError, match="No space left"):
         summary_room.write(outcome, patience_seconds=0.0)
