@@ -134,7 +134,7 @@ _NOT_THE_USERS = (
 
 
 def heartbeat_into(path: Path) -> Callable[[Mapping[str, float]], None]:
-    """A heartbeat that appends one line of JSON per call, whole lines only.
+    """A heartbeat that appends one line of JSON per call.
 
     On a full disk it only says that the evaluation lives: the next line may be written.
     """

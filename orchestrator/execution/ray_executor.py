@@ -116,7 +116,7 @@ class RayExecutor:
             self._leave()
 
     def free(self, avoid: str = "") -> int:
-        """With nothing in flight it waits a moment: ask again, or look whether anybody wants on."""
+        """With nothing in flight it waits a moment: signals are to be heard in between."""
         self._offered = self._free_slots(avoid, LOOK_SECONDS)
         return len(self._offered)
 
