@@ -20,7 +20,7 @@ class Status(StrEnum):
     """How an evaluation ended."""
 
     OK = "ok"
-    NAN = "nan"  # finished with a score that is no finite number, or diverged on the way
+    NAN = "nan"  # finished without a score that can be compared, or diverged on the way
     OOM = "oom"
     TIMEOUT = "timeout"  # over its wall or stall limit
     ERROR = "error"

@@ -100,7 +100,7 @@ class Measurement(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    score: Score  # lower is better; may be non-finite, which the runner calls `nan`
+    score: Score  # lower is better; not finite or beyond ±1e100: the runner calls it `nan`
     train_seconds: Amount = 0.0  # wall clock inside the training loop, without start-up
     steps: Count = 0  # optimiser steps
     tokens: Count = 0  # training tokens seen

@@ -26,7 +26,7 @@ def found_in(status: str, text: str) -> tuple[str, str, bool]:
 @pytest.mark.parametrize(
     ("status", "text", "whose", "what"),
     [
-        ("nan", "DivergedError: loss is inf", "configuration", "the score is no finite number"),
+        ("nan", "DivergedError: loss is inf", "configuration", "no score that can be compared"),
         ("timeout", "ran over 60 s", "configuration", "over its time limit"),
         ("timeout", "stalled: no output for 120 s", "configuration", "stalled"),
         ("oom", "used 310 MiB of 300 MiB", "configuration", "out of memory"),

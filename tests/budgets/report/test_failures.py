@@ -72,7 +72,7 @@ def test_failures_are_grouped_by_cause_the_most_frequent_first(story: "Story") -
         ("configuration", "out of memory", 2, 0),
         ("infrastructure", "the device failed", 1, 0),
         ("infrastructure", "the worker, its node or the orchestrator died", 1, 0),
-        ("configuration", "the score is no finite number", 1, 1),
+        ("configuration", "no score that can be compared", 1, 1),
     ]
 
 
@@ -85,7 +85,7 @@ def test_the_report_shows_both_rates_and_the_causes(story: "Story") -> None:
     assert "Tried again elsewhere: 1 became healthy, 1 failed, 0 are owed." in text
     assert "Tried again lighter: 1 became healthy, 0 failed, 0 are owed." in text
     assert "| ambiguous | killed by a signal | 3 | 1 | killed by signal 9 SIGKILL |" in text
-    assert r"| configuration | the score is no finite number | 1 | 1 | a \| b |" in text
+    assert r"| configuration | no score that can be compared | 1 | 1 | a \| b |" in text
 
 
 def test_what_found_nothing_to_evaluate_is_nobodys_loss_and_nobodys_failure(

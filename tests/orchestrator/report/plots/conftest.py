@@ -337,7 +337,7 @@ def whole(run_id: str = "made") -> Report:
         failures=(
             FailureGroup(
                 whose="configuration",
-                what="the score is no finite number",
+                what="no score that can be compared",
                 attempts=1,
                 final=1,
                 places=(),
