@@ -52,16 +52,20 @@ class Engine:
 
     def slots(self) -> Slots:
         """What may run at once here. Raises ValueError when more is asked for than there is."""
-        return self._offer().slots(self.device, self.workers, self.threads)
+        return self.offer().slots(self.device, self.workers, self.threads)
 
     def with_threads(self, slots: Slots, threads: int) -> Slots:
         """These slots with so many threads each; fewer where there are not as many CPUs."""
         count = slots.count
         if slots.device == "cpu" and threads > slots.threads:
-            count = max(1, min(count, self._offer().cpus // threads))
+            count = max(1, min(count, self.offer().cpus // threads))
         return replace(slots, count=count, threads=threads)
 
-    def _offer(self) -> Offer:
+    def offer(self) -> Offer:
+        """The devices to choose from: this machine's, or those of the cluster at `address`.
+
+        Raises EngineError when the cluster cannot be joined.
+        """
         if self.kind != "ray" or self.address is None:
             return local_offer()
         from orchestrator.execution.ray_executor import cluster_offer

@@ -42,6 +42,7 @@ class SlotWatch:
         self._terms = terms
         self._new_actor = new_actor
         self._clock = clock
+        self._gone: set[str] = set()  # nodes that have been named as such
         self._late: dict[str, Attempt] = {}  # given up unheard; their outcomes may still follow
         self._looked_at = self._patient_until = -math.inf
         self.slots = [self._new_slot() for _ in range(count)]
@@ -150,8 +151,28 @@ class SlotWatch:
         with suppress(self._ray.exceptions.RayError):
             self._ray.kill(slot.actor)
         node_id = slot.place.node_id if slot.place else ""
+        self._name_if_gone(node_id, slot.host)
         slot.asked(self._new_actor(node_id, tuple(self._late)))
         slot.bury()
+
+    def _name_if_gone(self, node_id: str, host: str) -> None:
+        """Warn, once, that Ray has lost the node on which an actor died."""
+        if not node_id or node_id in self._gone or self._is_alive(node_id):
+            return
+        self._gone.add(node_id)
+        slots = sum(s.place is not None and s.place.node_id == node_id for s in self.slots)
+        self.warnings += (
+            f"node {host} is lost, with {slots} of {len(self.slots)} slots; they go on elsewhere "
+            f"if the cluster has room (ray status)",
+        )
+
+    def _is_alive(self, node_id: str) -> bool:
+        """As far as Ray knows; a Ray that cannot say is asked again at the next death."""
+        try:
+            nodes = self._ray.nodes()
+        except (self._ray.exceptions.RayError, RuntimeError):
+            return True
+        return all(node["Alive"] for node in nodes if node["NodeID"] == node_id)
 
     def _value(self, reference: Any) -> Any:
         """The value behind Ray's reference if it is there by now; None if not, or without one.

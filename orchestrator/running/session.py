@@ -131,7 +131,7 @@ class Session:
         ruling = judge_on_record(run)
         if ruling.decision == "continue":
             ruling = Walk(
-                run, proposes, start(), self.stop, self._closed, pace, self.look
+                run, proposes, start(), self.stop, self._closed, pace, self._looked
             ).to_its_end()
         if self.stop.now:  # what was in flight is killed here, so it can be settled
             self._end_executor()
@@ -193,6 +193,10 @@ class Session:
         """The result, once the history has what the run took."""
         keep(self.root, result.state, result.ruling, self.say)
         return result
+
+    def _looked(self, run: Run) -> None:
+        self._say_new_warnings()
+        self.look(run)
 
     def _closed(self, run: Run, generation: Generation | None) -> None:
         self._say_new_warnings()
