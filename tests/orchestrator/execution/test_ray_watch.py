@@ -217,9 +217,12 @@ def test_a_dead_actors_attempt_is_buried_on_its_node_before_the_slot_is_free(
 
 def test_a_node_that_is_lost_is_named_once_with_its_slots(make_attempt: Make) -> None:
     bench = Bench(slots=2)
-    bench.ray.alive["n1"] = False
+    bench.look(10.0)
     for actor in bench.ray.actors.copy():
         bench.ray.answers[actor.last("renew")] = DiedError()
+    bench.look(10.0)
+    assert bench.watch.warnings == ()
+    bench.ray.alive["n1"] = False  # Ray itself hears of it later
     bench.look(20.0)
     (warning,) = bench.watch.warnings
     assert "node h1 is lost, with 2 of 2 slots" in warning
