@@ -316,6 +316,7 @@ def test_a_control_that_differs_from_another_is_one_of_those_named(campaign: Pat
     assert own.found.endswith(f"; against {found.controls[0]}: better {named}.")
 
 
+@pytest.mark.needs("matplotlib")
 def test_scores_that_nothing_is_compared_with_are_no_effect_that_is_missing(
     tmp_path: Path, command: "Command"
 ) -> None:
