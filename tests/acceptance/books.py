@@ -84,6 +84,11 @@ class Books:
         return knobs
 
     @property
+    def conditions(self) -> list[str]:
+        """Of a campaign of trainings: the conditions, in the order of the candidates."""
+        return [condition["name"] for condition in self.plan["campaign"]["conditions"]]
+
+    @property
     def sessions(self) -> int:
         return len(self.events("opened"))
 
