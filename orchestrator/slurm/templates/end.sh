@@ -16,7 +16,7 @@ case $code in
   exit 3
   ;;
 5) # a job that SLURM starts again may meet its own predecessor, which lives on where a node is cut off
-  if [[ $ending != TERM ]] && ((0 < restarts && restarts < max_requeues)); then
+  if [[ $ending != TERM ]] && ((0 < restarts && restarts < (max_requeues > 10 ? max_requeues : 10))); then
     back_into_the_queue 'An earlier start of this job may still have the run: back into the queue, to wait for it.'
   else
     say 'Another orchestrator has the run: see above. Not requeued; submit it again when that one has ended.'
