@@ -233,7 +233,8 @@ def test_a_walk_that_believes_a_late_result_is_caught(
 
     monkeypatch.setattr(Run, "take", believe)
     world.disturb = stormy
-    assert "undisturbed" in caught(world)
+    found = caught(world)
+    assert "undisturbed" in found or "summary.json" in found  # by its score, or by its files
 
 
 def test_a_walk_that_charges_nothing_for_what_was_lost_is_caught(
