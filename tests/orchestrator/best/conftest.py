@@ -40,7 +40,7 @@ def refuted_run(
         tmp_path_factory.mktemp("refuted"),
         objective="noise",
         run_id="refuted",
-        thresholds={"go_seeds": 2},
+        thresholds={"go_seeds": 2, "go_gain": 0.9},  # which no luck reaches
     ).directory
 
 
