@@ -325,7 +325,7 @@ def slurm(product: Product, tmp_path: Path) -> Iterator[Slurm]:
 def test_a_real_slurm_runs_cancels_requeues_and_survives_a_node_that_is_cut_off(
     product: Product, slurm: Slurm
 ) -> None:
-    jobs = exported(product, SEARCH.replace("seconds = 0.3", "seconds = 2.0"))
+    jobs = exported(product, SEARCH.replace("seconds = 0.3", "seconds = 1.0"))
     run = jobs / "run/phase1/run"
     slurm(jobs / "submit_all.sh")
     ((_, job),) = submitted(jobs)
