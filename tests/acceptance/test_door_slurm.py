@@ -69,26 +69,18 @@ class Cluster:
     """Stand-ins for `sbatch` and `scontrol`, and what they were asked."""
 
     def __init__(self, product: Product) -> None:
-        self.product = product
-        self.place = product.folder.parent / "cluster"
+        self.product, self.place = product, product.folder.parent / "cluster"
         self.place.mkdir()
         for name, text in (("sbatch", SBATCH), ("scontrol", SCONTROL)):
             (self.place / name).write_text(text)
             (self.place / name).chmod(0o755)
-
-    def environment(self, **variables: str) -> dict[str, str]:
-        return self.product.environment(
-            {
-                "PATH": f"{self.place}:{os.environ['PATH']}",
-                "ASKED": str(self.place / "asked"),
-                "SLURM_JOB_ID": "77",
-                **variables,
-            }
-        )
+        path = f"{self.place}:{os.environ['PATH']}"
+        asked = str(self.place / "asked")
+        product.variables |= {"PATH": path, "ASKED": asked, "SLURM_JOB_ID": "77"}
 
     def run(self, *command: object, **variables: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
-            [BASH, *map(str, command)], env=self.environment(**variables),
+            [BASH, *map(str, command)], env=self.product.environment(variables),
             capture_output=True, text=True, check=False, timeout=100,
         )  # fmt: skip
 
@@ -224,7 +216,7 @@ def test_a_search_cut_by_its_time_limit_and_met_by_its_own_restart_ends_like_any
     jobs = exported(product, SEARCH)
     job, run = jobs / "run/run.slurm", jobs / "run/phase1/run"
     first = subprocess.Popen(
-        [BASH, job], env=cluster.environment(), stdout=subprocess.PIPE, text=True
+        [BASH, job], env=product.environment(), stdout=subprocess.PIPE, text=True
     )
     wait_until(lambda: records(run) >= 6)
     assert cluster.run(job, SLURM_RESTART_COUNT="1").returncode == 5
@@ -250,7 +242,6 @@ AuthType=auth/munge
 AuthInfo=socket={home}/munge.socket
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
-ReturnToService=2
 StateSaveLocation={home}/ctld
 SlurmctldPidFile={home}/ctld.pid
 SlurmctldLogFile={home}/ctld.log
@@ -260,8 +251,6 @@ SlurmdSpoolDir={home}/spool-%n
 SchedulerParameters=bf_interval=2,sched_interval=2,batch_sched_delay=0
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
-PreemptType=preempt/partition_prio
-PreemptMode=REQUEUE
 SlurmdParameters=config_overrides
 NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port=46921 CPUs=2
 NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port=46922 CPUs=2
