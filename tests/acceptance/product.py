@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -171,6 +172,15 @@ class Product:
         ]
         assert len(found) == 1, found
         return found[0]
+
+    def stored(self, name: str) -> Path:
+        """The directory of a golden run, copied to where this user's runs are: only its ledger."""
+        golden = REPOSITORY / "tests/golden/runs" / name
+        kind = json.loads((golden / "ledger.jsonl").read_text().split("\n")[0])["event"]["plan"]
+        directory = self.folder / "artifacts/cmaes" / kind["phase"] / name
+        directory.mkdir(parents=True)
+        shutil.copy(golden / "ledger.jsonl", directory)
+        return directory
 
     def verify(self, run: object | None = None) -> None:
         """Every run of a test ends here: its ledger replays to what it says."""
