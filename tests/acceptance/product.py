@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.acceptance.books import LEDGER, Books
+
 REPOSITORY = Path(__file__).parents[2]
 PATIENCE = 120.0
 """Seconds that a command, or a condition that is waited for, may take before the test fails."""
@@ -176,10 +178,10 @@ class Product:
     def stored(self, name: str) -> Path:
         """The directory of a golden run, copied to where this user's runs are: only its ledger."""
         golden = REPOSITORY / "tests/golden/runs" / name
-        kind = json.loads((golden / "ledger.jsonl").read_text().split("\n")[0])["event"]["plan"]
-        directory = self.folder / "artifacts/cmaes" / kind["phase"] / name
+        phase: str = Books.of(golden).plan["phase"]
+        directory = self.folder / "artifacts/cmaes" / phase / name
         directory.mkdir(parents=True)
-        shutil.copy(golden / "ledger.jsonl", directory)
+        shutil.copy(golden / LEDGER, directory)
         return directory
 
     def verify(self, run: object | None = None) -> None:

@@ -151,12 +151,13 @@ def all_failed(product: Product) -> Path:
 
 def capped(product: Product) -> Path:
     """Stopped by a cap, which was raised, and stopped by it again."""
-    words = ("--tier", "target", "--objective", "sphere", *NOISY, "--set", "seconds=0.01")
-    words = (*words, "--assume-eval-seconds", "0.02", "--limit-seconds", "5")
-    words = ("phase1", "--run-id", "capped", *words, "--confirm-seeds", "0")
+    costs = ("--set", "seconds=0.01", "--assume-eval-seconds", "0.02", "--limit-seconds", "5")
+    words: tuple[str, ...]
+    words = ("phase1", "--run-id", "capped", "--tier", "target", "--objective", "sphere", *NOISY)
+    words = (*words, *costs, "--confirm-seeds", "0")
     product(*words, "--max-device-hours", "0.0045", code=4)
     product("amend", "capped", "--max-device-hours", "0.0046", "--reason", "the trend is good")
-    product("phase1", "--run-id", "capped", *words[3:], code=None)
+    product(*words, code=None)
     return product.run_directory("capped")
 
 
