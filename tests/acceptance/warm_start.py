@@ -1,11 +1,13 @@
 """Start commands of the product quickly: by forking an interpreter that has already imported it.
 
 A fresh `python -m orchestrator` spends most of a short command's time on imports. This process
-runs the command once (`--help`), then forks for every request it reads: one JSON object per line
-with `arguments`, `directory`, `environment`, `stdout` and `stderr` (paths); the answers are two
-lines, the child's pid and its exit code. A child runs the module as `python -m orchestrator` does.
+runs the command once (`--help`) and imports what a search needs, then forks for every request it
+reads: one JSON object per line with `arguments`, `directory`, `environment`, `stdout` and `stderr`
+(paths); the answers are two lines, the child's pid and its exit code. A child runs the module as
+`python -m orchestrator` does.
 """
 
+import gc
 import json
 import os
 import runpy
@@ -42,6 +44,9 @@ def become(request: dict[str, Any]) -> None:
 def serve() -> None:
     with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere), suppress(SystemExit):
         run_command(["--help"])
+    with suppress(ImportError):
+        import cma  # noqa: F401
+    gc.freeze()  # a child that collects would copy every page
     for line in sys.stdin:
         pid = os.fork()
         if pid == 0:
