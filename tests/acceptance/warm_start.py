@@ -7,12 +7,14 @@ reads: one JSON object per line with `arguments`, `directory`, `environment`, `s
 `python -m orchestrator` does.
 """
 
+import atexit
 import gc
 import json
 import os
 import runpy
 import signal
 import sys
+import threading
 from contextlib import redirect_stdout, suppress
 from typing import Any
 
@@ -38,7 +40,20 @@ def become(request: dict[str, Any]) -> None:
         file = os.open(request[name], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(file, stream)
     os.closerange(3, 256)
-    run_command(request["arguments"])
+    try:
+        run_command(request["arguments"])
+    except SystemExit as ended:
+        if threading.active_count() == 1 and isinstance(ended.code, int | None):
+            leave(ended.code or 0)
+        raise
+
+
+def leave(code: int) -> None:
+    """End as an interpreter does, but leave its memory to the kernel: most of a short command."""
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def serve() -> None:
