@@ -71,9 +71,6 @@ def killed(product: Product, story: Story, keep: int, *, torn: bool, files: str)
     shutil.copytree(story.folder, product.folder)
     run = product.folder / story.run
     cut(run, keep, half_of_the_next=torn)
-    for path in run.iterdir():  # reports, and what else is made of the ledger
-        if path.name not in (LEDGER, "eval"):
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
     if files == "gone":
         shutil.rmtree(run / "eval")
     for path in (run / "eval").rglob("*.*") if files == "emptied" else ():
