@@ -5,9 +5,12 @@ The one place of the suite that knows how a ledger is written. Nothing here asks
 
 import hashlib
 import json
+import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
+from math import floor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,6 +53,17 @@ class Fired(NamedTuple):
     decision: str
     observed: float
     limit: float
+
+
+class Use(NamedTuple):
+    """What is spent once an attempt is reserved, the worst of all that is in flight included."""
+
+    record: int
+    evaluations: int  # of the search
+    device_ms: int
+    open_ms: int
+    end_ms: int  # of the latest attempt, since 1970
+    caps: dict[str, Any]  # in force
 
 
 @dataclass(frozen=True)
@@ -238,6 +252,7 @@ class Books:
             "concluded": self.is_concluded,
         }
 
+<<<<<<< HEAD
     @property
     def kept(self) -> dict[str, Any]:
         """What is stored beside a golden ledger: the essence, what was spent, and what fired."""
@@ -263,37 +278,97 @@ class Books:
         held: dict[tuple[Key, int], int] = {}
         device_ms = self.paid_before_ms
         sessions: list[int] = []
+=======
+    @cached_property
+    def paid_before_ms(self) -> int:
+        """Device time that led to the run and counts against its caps."""
+        calibration, parent = self.plan["calibration"] or {}, self.plan["parent"] or {}
+        return int(calibration.get("charged_ms", 0) + parent.get("device_ms", 0))
+
+    @property
+    def open_ms(self) -> int:
+        """How long the run was open, by the last moment that each session is known to have seen."""
+        return self._time[1]
+
+    @property
+    def uses(self) -> list[Use]:
+        """What each reservation made of every currency."""
+        return self._time[0]
+
+    @cached_property
+    def _time(self) -> tuple[list[Use], int]:
+        caps, uses = self.plan["caps"], []
+        held: dict[tuple[Key, int], tuple[int, int, int]] = {}  # session, since, reserved
+        device_ms = self.paid_before_ms
+        sessions = [(self.plan[paid] or {}).get("open_ms", 0) for paid in ("calibration", "parent")]
+>>>>>>> kills
         begun: set[Key] = set()
+        now = opened = 0
         for line in self.lines:
-            event = line["event"]
-            kind = event["kind"]
+            event, elapsed = line["event"], line["elapsed_ms"]
+            kind, at = event["kind"], milliseconds(line["at"])
             if kind == "opened":
                 sessions.append(0)
+                opened = max(now, at)
             elif kind == "amended":
                 caps = event["caps"]
-            if sessions:
-                sessions[-1] = max(sessions[-1], line["elapsed_ms"])
+            if kind != "planned":
+                sessions[-1] = max(sessions[-1], elapsed)
+            now = max(now, at, opened + elapsed)
             if kind == "settled":
-                held.pop((_key(event), event["attempt"]))
+                session, since, reserved = held.pop((_key(event), event["attempt"]))
                 device_ms += event["charged_ms"]
-            if kind != "reserved":
-                continue
-            held[_key(event), event["attempt"]] = event["reserve_ms"]
-            if _key(event)[0] == SEARCH:
-                begun.add(_key(event))
-            hours = (device_ms + sum(held.values())) / 3_600_000
-            open_hours = (sum(sessions) + event["reserve_ms"]) / 3_600_000
-            for name, used, cap in (
-                ("evaluations", len(begun), caps["evaluations"]),
-                ("device-hours", hours, caps["device_hours"]),
-                ("cost", hours * price, caps["cost"]),
-                ("hours", open_hours, caps["hours"]),
-            ):
-                if cap is not None and used > cap * (1 + 1e-9):
-                    found.append(f"record {line['seq']}: {name} {used} of {cap}")
+                if session < len(sessions) - 1:  # it was open for as long as that attempt
+                    proven = since + min(event["charged_ms"], reserved)
+                    sessions[session] = max(sessions[session], proven)
+            elif kind == "reserved":
+                reserved = event["reserve_ms"]
+                held[_key(event), event["attempt"]] = len(sessions) - 1, sessions[-1], reserved
+                begun |= {_key(event)} if _key(event)[0] == SEARCH else set()
+                ends = list(sessions)
+                for session, since, worst in held.values():
+                    ends[session] = max(ends[session], since + worst)
+                worst_ms = device_ms + sum(one[2] for one in held.values())
+                uses.append(Use(line["seq"], len(begun), worst_ms, sum(ends), now + reserved, caps))
+        return uses, sum(sessions)
+
+    def overshoots(self) -> list[str]:
+        """Every reservation that did not fit under a cap when it was made, by these books alone."""
+        plan, found = self.plan, []
+        for use in self.uses:
+            caps = use.caps
+            hours = [caps["device_hours"], caps["hours"]]
+            if caps["cost"] is not None:
+                hours.append(caps["cost"] / plan["price_per_device_hour"])
+            limits = [caps["evaluations"], *(h and floor(h * 3_600_000) for h in hours)]
+            used = [use.evaluations, use.device_ms, use.open_ms, use.device_ms]
+            pairs = list(zip(used, limits, strict=False))
+            if caps["window"] is not None:
+                pairs.append((use.end_ms, self.deadline_ms(caps["window"])))
+            found += [
+                f"record {use.record}: {u} of {c}" for u, c in pairs if c is not None and u > c
+            ]
         return found
 
+    def deadline_ms(self, window: dict[str, Any]) -> float:
+        """When the last evaluation must be over, in milliseconds since 1970."""
+        if window["until"] is not None:
+            end = milliseconds(window["until"])
+        else:
+            began = milliseconds(self.lines[0]["at"])
+            began -= (self.plan["calibration"] or {}).get("open_ms", 0)
+            end = began + window["hours"] * 3_600_000
+        return float(end - 1000 * window["margin_seconds"])
 
+<<<<<<< HEAD
+=======
+
+def milliseconds(at: str) -> int:
+    """Since 1970."""
+    return round(1000 * datetime.fromisoformat(at).timestamp())
+
+
+>>>>>>> kills
 def _key(event: dict[str, Any]) -> Key:
     batch = SEARCH if event["panel"] is None else event["panel"]
     return batch, event["generation"], event["candidate"], event["seed"]
@@ -317,8 +392,10 @@ def records(run: Path) -> int:
 
 
 def cut(run: Path, keep: int, *, half_of_the_next: bool = False) -> None:
-    """Leave the first records of a ledger, as a kill at that moment does."""
+    """Leave the first records of a ledger, as a kill at that moment does, and the evaluations."""
     lines = (run / LEDGER).read_bytes().splitlines(keepends=True)
     rest = lines[keep][: len(lines[keep]) // 2] if half_of_the_next else b""
     (run / LEDGER).write_bytes(b"".join(lines[:keep]) + rest)
-    (run / HEAD).unlink(missing_ok=True)
+    for path in run.iterdir():  # reports, and what else was made of the later records
+        if path.name not in (LEDGER, "eval"):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
