@@ -20,7 +20,7 @@ from budgets.verdict.luck import luck, promise
 
 TITLES: dict[Grade, str] = {
     "go_persists": "Go that persists",
-    "go": "Go at this budget",
+    "go": "Go; persistence not shown",
     "no_go": "No-Go",
 }
 
@@ -77,7 +77,7 @@ def unbeaten(found: Findings) -> list[Control]:
 
 
 def title(grade: Grade, no_go: NoGo | None) -> str:
-    """`Go at this budget`, `No-Go, below noise`."""
+    """`Go; persistence not shown`, `No-Go, below noise`."""
     return TITLES[grade] if no_go is None else f"{TITLES[grade]}, {NAMES[no_go]}"
 
 

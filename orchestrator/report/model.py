@@ -60,7 +60,7 @@ Mood = Literal["good", "caution", "bad", "open", "trouble"]
 class Answer(Frozen):
     """What a person asks first, answered in a sentence or two each: text, without any marks."""
 
-    title: str  # the verdict in two or three words: `Go at this budget`, `Running`
+    title: str  # the verdict in two or three words: `Go that persists`, `Running`
     sentence: str  # the verdict in a plain sentence, with its evidence
     but: str = ""  # what to know before relying on that, to stand behind `But`; empty: nothing
     meaning: str  # what the title means, for who never heard it

@@ -45,7 +45,7 @@ class Entry:
     left: str = ""
     cost: tuple[str, ...] = ()
     where: str = ""  # another machine that has it
-    verdict: str = ""  # of a search that has one: `Go at this budget`
+    verdict: str = ""  # of a search that has one: `Go that persists`
 
     @property
     def goes_on(self) -> bool:
