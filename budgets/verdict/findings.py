@@ -70,6 +70,11 @@ class Findings(Frozen):
     over_incumbent: Gain | None = None  # the winner's over that earlier one
 
 
+def beating(found: Findings) -> list[Control]:
+    """Controls that the winner is shown to be worse than."""
+    return [one for one in found.controls if one.winner_gain.is_loss]
+
+
 def unbeaten(found: Findings) -> list[Control]:
     """Controls that the winner is not shown to be better than."""
     compared = [one for one in found.controls if one.winner_gain.mean is not None]

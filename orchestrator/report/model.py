@@ -86,6 +86,7 @@ class KnobView(Frozen):
     baseline_unit: float  # place in its range, 0 to 1, as is the next
     recommended_unit: float | None
     step: int = 1  # of an int knob: it takes every `step`-th number from `low` on
+    at_end: str | None = None  # `lower`, `upper`: where in its range the best of the search lies
 
 
 class _Attempt(Frozen):
@@ -198,6 +199,7 @@ class Noise(Frozen):
     peak_memory_bytes: tuple[int, ...]
     median_seconds: float
     p90_seconds: float
+    band: tuple[float, float] | None = None  # of a candidate's score: mean ± 2 sd over its seeds
 
 
 class Spread(Frozen):

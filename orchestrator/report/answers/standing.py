@@ -194,12 +194,12 @@ def _way_on(asked: Asked, triggers: tuple[Reading, ...]) -> After:
         said = "This run cannot go on: look into Failures, fix what leads there, start another."
         return After(said, (look,))
     if anew and is_baseline_broken(asked.state):
-        return After(f"Find out why, under Failures below. {anew}.", (look, *asked.beginning))
+        return After(f"Find out why, under Failures. {anew}.", (look, *asked.beginning))
     if not all(trigger.overridable for trigger in triggers):
         said = "Mend what is named above."
         return After(said, (look, *asked.beginning), "Then take it up:")
     return After(
-        "Find out why, under Failures below and with:",
+        "Find out why, under Failures and with:",
         (look, *asked.overriding(rules)),
         f"{anew}. If it does no harm, go on (the reason goes on record):"
         if anew

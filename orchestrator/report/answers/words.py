@@ -9,16 +9,6 @@ LARGEST = 3
 """Moves of knobs that are named."""
 
 
-def uncapitalized(text: str) -> str:
-    """To stand behind other words."""
-    return text[:1].lower() + text[1:]
-
-
-def quoted(text: str) -> str:
-    """As somebody else's words."""
-    return f"\N{LEFT DOUBLE QUOTATION MARK}{text}\N{RIGHT DOUBLE QUOTATION MARK}"
-
-
 def luck_in_words(seemed: float | None, by_luck: float | None) -> str:
     """What the best score of a search is worth, beside what as many baselines would show."""
     if seemed is None:

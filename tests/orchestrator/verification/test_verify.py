@@ -349,7 +349,9 @@ def decided(tmp_path_factory: pytest.TempPathFactory, run_search: RunSearch) -> 
     return run_search(root, settings=settings, tier="target", max_evals=16).directory
 
 
-@pytest.mark.parametrize(("field", "value"), [("grade", "go_persists"), ("lower", 0.5), ("arm", "mean")])
+@pytest.mark.parametrize(
+    ("field", "value"), [("grade", "go_persists"), ("lower", 0.5), ("arm", "mean")]
+)
 def test_a_decision_that_does_not_follow_is_found(
     decided: Path, tmp_path: Path, field: str, value: object
 ) -> None:
