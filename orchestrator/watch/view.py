@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 from textwrap import wrap
+from typing import Any
 
 from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
@@ -99,8 +100,15 @@ def run_in(directory: Path, now: Callable[[], datetime]) -> Showing[Snapshot]:
         picture,
         news,
         key=lambda found: (found.records, found.holder),
-        document=lambda found: {"directory": str(directory), **found.model_dump(mode="json")},
+        document=lambda found: _document(directory, found),
     )
+
+
+def _document(directory: Path, found: Snapshot) -> dict[str, Any]:
+    """With keys that mean the same in every document about a run."""
+    said = found.model_dump(mode="json")
+    slots = said.pop("devices")
+    return {"directory": str(directory), **said, "slots": slots}
 
 
 def _parts(found: Snapshot, width: int, glyphs: Glyphs) -> dict[str, list[Line]]:

@@ -58,6 +58,22 @@ def running(asked: Asked) -> Answer:
     )
 
 
+def interrupted(asked: Asked) -> Answer:
+    """It may go on, and no process has it."""
+    return Answer(
+        title="Interrupted",
+        sentence=f"{sentence_case(asked.report.sentence)} No process has it now.",
+        meaning="",
+        luck=_luckiest(asked),
+        found=_nothing_yet(asked),
+        sure=_sure_so_far(asked),
+        cost=cost(asked),
+        next=f"Repeat {BEGAN}: it goes on where it stopped, and nothing paid is lost.",
+        commands=asked.beginning,
+        mood="trouble",
+    )
+
+
 def _to_come(asked: Asked) -> str:
     """How long, and until when."""
     left, compared = asked.report.remaining_hours, ""

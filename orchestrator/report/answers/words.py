@@ -23,10 +23,10 @@ def luck_in_words(seemed: float | None, by_luck: float | None) -> str:
 
 
 def largest_moves(state: RunState) -> str:
-    """`matrix_lr 0.02 -> 0.035, tau_c 0.85 -> 0.9, and 8 more`, in shares of their ranges."""
+    """`matrix_lr 0.02 to 0.035, tau_c 0.85 to 0.9, and 8 more`, in shares of their ranges."""
     moved = sorted(filter(_reach, knobs(state)), key=_reach, reverse=True)
     said = [
-        f"{knob.name} {knob.baseline:.3g} -> {knob.recommended:.3g}" for knob in moved[:LARGEST]
+        f"{knob.name} {knob.baseline:.3g} to {knob.recommended:.3g}" for knob in moved[:LARGEST]
     ]
     more = len(moved) - LARGEST
     return ", ".join(said) + (f", and {more} more" if more > 0 else "")

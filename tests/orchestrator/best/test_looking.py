@@ -37,7 +37,7 @@ def test_a_go_confirms_the_recommendation_with_its_interval(
 
 
 def skeletons(text: str) -> set[str]:
-    """Its lines without their numbers, what is in brackets, the run's name and how far a Go goes."""
+    """Its lines without their numbers, what is in brackets, the run's name, and a Go's grade."""
     same = text.replace("confirmed", "found")
     same = re.sub(r"Go(; persistence not shown| that persists)", "Go", same)
     bare = re.sub(r" \([^)]*\)", "", same)

@@ -64,7 +64,7 @@ def test_a_verdict_is_named_and_gives_the_mood(
 ) -> None:
     grow(of=confirmed_run).finish()
     entry = only(runs)
-    assert (entry.verdict, entry.mood) == ("Go; persistence not shown", "good")
+    assert (entry.verdict, entry.mood) == ("Go; persistence not shown", "caution")
     assert entry.sentence.startswith("Go; persistence not shown: on 2 fresh seeds")
 
 

@@ -80,7 +80,7 @@ def test_a_go_whose_rung_has_too_few_seeds_to_tell_is_sent_to_more_seeds_there()
 def test_what_was_found_names_the_score_its_direction_both_means_and_the_moves() -> None:
     found = asked(judged(winner=GAIN, rung=KEPT)).found
     assert "Score (lower is better): 0.98 against the baseline's 1." in found
-    assert "Largest moves: x0 0 -> -0.2" in found
+    assert "Largest moves: x0 0 to -0.2" in found
 
 
 def test_nothing_found_names_no_moves() -> None:
