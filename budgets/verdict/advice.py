@@ -10,7 +10,7 @@ from budgets.statistics.detectable import detectable
 from budgets.terms import Thresholds
 from budgets.verdict.conditions import rung
 from budgets.verdict.gains import average_gain, control_gains, rung_gain, winner_gain
-from budgets.words import listed, percent
+from budgets.words import percent
 
 MOST_SEEDS = 64
 """No verdict is advised to use more."""
@@ -41,7 +41,7 @@ def advised(state: RunState) -> Step | None:
     own = state.decided
     if own is None:
         return None
-    if own.no_go not in ("pathological", "unstable") and (named := _better_controls(state)):
+    if own.no_go not in ("pathological", "unstable") and (named := _better_control(state)):
         return Step("control", instead=named)
     if own.grade == "go_persists":
         return Step("use" if state.plan.phase == "phase2" else "follow")
@@ -136,9 +136,10 @@ def is_rung_uncertain(state: RunState) -> bool:
     return kept.observed >= kept.limit
 
 
-def _better_controls(state: RunState) -> str:
-    """Those that the winner is shown to be worse than: more of the same is not what it needs."""
-    return listed(name for name, _, over in control_gains(state) if over.is_loss)
+def _better_control(state: RunState) -> str:
+    """The one that the winner is shown to be worse than by most; empty: there is none."""
+    found = [(over.mean or 0.0, name) for name, _, over in control_gains(state) if over.is_loss]
+    return min(found)[1] if found else ""
 
 
 def _more_training(state: RunState) -> str:
