@@ -107,8 +107,8 @@ def run_in(directory: Path, now: Callable[[], datetime]) -> Showing[Snapshot]:
 def _document(directory: Path, found: Snapshot) -> dict[str, Any]:
     """With keys that mean the same in every document about a run."""
     said = found.model_dump(mode="json")
-    slots = said.pop("devices")
-    return {"directory": str(directory), **said, "slots": slots}
+    slots, planned = said.pop("devices"), said.pop("generations")
+    return {"directory": str(directory), **said, "generations_planned": planned, "slots": slots}
 
 
 def _parts(found: Snapshot, width: int, glyphs: Glyphs) -> dict[str, list[Line]]:
