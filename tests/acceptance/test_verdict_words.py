@@ -17,7 +17,7 @@ T_99_OF_ONE = 31.8205
 
 GAINING = """
 def evaluate(knobs, seed, budget):
-    differs = SPREAD * ((seed % 1000) / 1000 - 0.5) if budget > 4 else 0.0
+    differs = SPREAD * (seed % 1000) / 1000 if budget > 4 else 0.0
     return 1 - knobs["x"] * (0.2 + differs) + (knobs["y"] - 0.5) ** 2 + (seed % 89) / 1e5
 """
 

@@ -1,8 +1,16 @@
 """What people are shown about a run is the same everywhere, and holds nothing back."""
 
+import fcntl
 import json
+import os
+import pty
 import re
+import struct
+import subprocess
+import sys
+import termios
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -246,3 +254,24 @@ def test_compare_names_no_fact_without_its_value(product: Product) -> None:
     ]
     assert [piece for own in facts for piece in own if len(piece.split()) == 1] == []
     product.verify("run-1")
+
+
+def test_the_live_view_says_all_of_what_matters_in_80_columns(product: Product) -> None:
+    name = "a-name-that-nearly-fills-the-line-of-a-terminal"
+    product("phase1", "--tier", "min", "--objective", "sphere", "--run-id", name, *INLINE)
+    above, below = pty.openpty()
+    fcntl.ioctl(below, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    command = [sys.executable, "-m", "orchestrator", "status", name, "--watch"]
+    environment = {k: v for k, v in product.environment().items() if k != "COLUMNS"}
+    watching = subprocess.Popen(
+        command, stdin=below, stdout=below, cwd=product.folder, env={**environment, "TERM": "xterm"}
+    )
+    os.close(below)
+    seen = b""
+    with suppress(OSError):  # its end
+        while part := os.read(above, 4096):
+            seen += part
+    assert watching.wait() == 0
+    os.close(above)
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen.decode()).split()
+    assert {name + ",", "finished"} <= set(text)
