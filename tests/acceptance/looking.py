@@ -1,24 +1,12 @@
-"""What a person sees of a run: pages, as text and as commands to copy, and runs from the shelf."""
+"""What a person sees of a run: pages, as text and as commands to copy."""
 
 import html
 import json
 import re
 import shlex
-import shutil
 import urllib.request
-from pathlib import Path
 
-from tests.acceptance.books import LEDGER
 from tests.acceptance.product import Product
-
-STORED = Path(__file__).with_name("stored")
-
-
-def stored(product: Product, name: str, run_id: str) -> None:
-    """A run from the suite's shelf, where commands find it by its id."""
-    place = product.folder / "artifacts/cmaes/phase1" / run_id
-    place.mkdir(parents=True)
-    shutil.copy(STORED / name / LEDGER, place / LEDGER)
 
 
 def served(product: Product, run_id: str) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from statistics import fmean, stdev
 import pytest
 
 from tests.acceptance.books import Books
-from tests.acceptance.looking import page_of, served, stored
+from tests.acceptance.looking import page_of, served
 from tests.acceptance.product import Product
 
 T_99_OF_ONE = 31.8205
@@ -54,28 +54,28 @@ def test_a_go_persists_only_if_the_longer_runs_interval_leaves_0_out(
 
 
 def test_best_begins_with_the_control_that_beats_its_recommendation(product: Product) -> None:
-    stored(product, "beaten_by_a_control", "tiny")
-    headline, first, *_ = product("best", "tiny").out.splitlines()
+    run = product.stored("beaten_by_a_control")
+    headline, first, *_ = product("best", run.name).out.splitlines()
     assert headline.startswith("Confirmed")
     assert first.startswith("But")
     assert "synapses off" in first
-    document = product.json("best", "tiny")
+    document = product.json("best", run.name)
     assert first.endswith(document["cautions"][0])
     assert " ".join(document["cautions"]).lower() == (
-        product.json("report", "tiny")["answer"]["but"].lower()
+        product.json("report", run.name)["answer"]["but"].lower()
     )
-    product.verify("tiny")
+    product.verify(run.name)
 
 
 def test_a_winner_that_a_control_beats_is_called_worse_and_not_searched_on(
     product: Product,
 ) -> None:
-    stored(product, "beaten_by_a_control", "tiny")
-    found = product.json("report", "tiny")
+    run = product.stored("beaten_by_a_control")
+    found = product.json("report", run.name)
     (over, longer) = (one["winner_gain"] for one in found["findings"]["controls"])
     assert over["upper"] < 0
     assert longer["upper"] < 0
-    text = product("report", "tiny").out
+    text = product("report", run.name).out
     assert "worse than synapses off" in text
     assert "not shown to be better" not in text
     assert not {"phase1", "phase2", "--train"} & set(found["answer"]["commands"][0].split())
@@ -83,16 +83,16 @@ def test_a_winner_that_a_control_beats_is_called_worse_and_not_searched_on(
 
 
 def test_a_page_shows_a_verdict_in_one_colour(product: Product) -> None:
-    stored(product, "beaten_by_a_control", "tiny")
-    runs, page = served(product, "tiny")
+    run = product.stored("beaten_by_a_control")
+    runs, page = served(product, run.name)
     moods = re.findall(r'class="(?:live |answer )mood-(\w+)', page)
     assert len(moods) == 2
     assert {*moods, *re.findall(r'<tr class="mood-(\w+)', runs)} == {"caution"}
 
 
 def test_the_rows_of_the_gains_plot_can_be_read(product: Product) -> None:
-    stored(product, "beaten_by_a_control", "tiny")
-    page = page_of(product, "tiny")
+    run = product.stored("beaten_by_a_control")
+    page = page_of(product, run.name)
     plot = page.partition('id="plot-confirmations"')[2].partition("</figure>")[0]
     assert "synapses off at equal seconds" in plot
     assert "\N{HORIZONTAL ELLIPSIS}" not in plot
