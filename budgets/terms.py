@@ -304,8 +304,11 @@ class Rung(Terms):
     varied: Varied
 
 
-VERDICT_VERSION = 1
-"""Of who is a finalist and what makes a Go: raise it with any change of either."""
+VERDICT_VERSION = 2
+"""Of who is a finalist and what makes a Go: raise it with any change of either.
+
+Since 2 a gain persists on the rung only above chance.
+"""
 
 
 class Confirmation(Terms):

@@ -60,7 +60,7 @@ Mood = Literal["good", "caution", "bad", "open", "trouble"]
 class Answer(Frozen):
     """What a person asks first, answered in a sentence or two each: text, without any marks."""
 
-    title: str  # the verdict in two or three words: `Go at this budget`, `Running`
+    title: str  # the verdict in two or three words: `Go that persists`, `Running`
     sentence: str  # the verdict in a plain sentence, with its evidence
     but: str = ""  # what to know before relying on that, to stand behind `But`; empty: nothing
     meaning: str  # what the title means, for who never heard it
@@ -86,6 +86,7 @@ class KnobView(Frozen):
     baseline_unit: float  # place in its range, 0 to 1, as is the next
     recommended_unit: float | None
     step: int = 1  # of an int knob: it takes every `step`-th number from `low` on
+    at_end: str | None = None  # `lower`, `upper`: where in its range the best of the search lies
 
 
 class _Attempt(Frozen):
@@ -198,6 +199,7 @@ class Noise(Frozen):
     peak_memory_bytes: tuple[int, ...]
     median_seconds: float
     p90_seconds: float
+    band: tuple[float, float] | None = None  # of a candidate's score: mean ± 2 sd over its seeds
 
 
 class Spread(Frozen):

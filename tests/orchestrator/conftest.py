@@ -77,7 +77,7 @@ def search_confirmed(run_search: Callable[..., Result]) -> Callable[..., Result]
 def confirmed_run(
     tmp_path_factory: pytest.TempPathFactory, search_confirmed: Callable[..., Result]
 ) -> Path:
-    """Such a run that nobody disturbed: every panel there is, and a Go that persists."""
+    """Such a run that nobody disturbed: every panel there is, and a Go."""
     return search_confirmed(tmp_path_factory.mktemp("confirmed")).directory
 
 

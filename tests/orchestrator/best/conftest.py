@@ -28,7 +28,7 @@ def copied(run: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def confirmed(confirmed_run: Path, tmp_path: Path) -> Path:
-    """A search called "confirmed", of a sphere of two knobs: Go that persists."""
+    """A search called "confirmed", of a sphere of two knobs: Go; persistence not shown."""
     return copied(confirmed_run, tmp_path)
 
 
