@@ -11,11 +11,10 @@ if __name__ == "__main__":
     except KeyboardInterrupt:  # before anything was begun
         sys.exit(130)
     except ModuleNotFoundError as error:
-        print(
+        sys.stderr.write(
             f"error: {sys.executable} has no module {error.name!r}: the orchestrator is not "
             "installed there. Start it with scripts/run of its checkout, which installs what it "
-            "needs, or with the Python that it was installed into",
-            file=sys.stderr,
+            "needs, or with the Python that it was installed into\n"
         )
         sys.exit(2)
     main()
