@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heapreplace
-from math import isclose
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -144,6 +143,12 @@ def _as_loaded(objective: Objective, condition: Condition) -> Objective:
     return registry.load(registry.varied(objective.spec, condition.settings))
 
 
+def _as_much_work(one: Objective, other: Objective) -> bool:
+    """Whether both are known to take the same FLOPs."""
+    here, there = one.flops(), other.flops()
+    return here is not None and there is not None and here.total == there.total
+
+
 def _expected(
     condition: Condition,
     objective: Objective,
@@ -152,10 +157,11 @@ def _expected(
     devices: Devices,
 ) -> Expected:
     """`common` is what was measured of the configuration that all conditions have in common."""
-    times = times_here(root, _as_loaded(objective, condition), devices)
+    loaded = _as_loaded(objective, condition)
+    times = times_here(root, loaded, devices)
     is_own = times.calibration is not None and times.prior is None
-    if common is not None and not is_own and isclose(condition.length, 1.0):
-        return Expected(condition, common.median_seconds, "calibrated, at the same FLOPs")
+    if common is not None and not is_own and _as_much_work(loaded, objective):
+        return Expected(condition, common.median_seconds, "calibrated, with the same FLOPs")
     if times.calibration is None:
         return Expected(condition, None, "no estimate")
     seconds = times.calibration.median_seconds
