@@ -144,6 +144,14 @@ def test_plan_writes_nothing(product: Product) -> None:
     assert not any(product.folder.iterdir())
 
 
+def test_calibrating_twice_measures_once_and_says_so(product: Product) -> None:
+    words = ("calibrate", "--objective", "sphere", "--executor", "inline")
+    first, second = product(*words), product(*words)
+    assert "--again" not in first.out
+    assert "--again" in second.out
+    assert len(Books.of(product.run_directory("sphere-*")).attempts) == 8
+
+
 @pytest.mark.slow
 def test_a_condition_of_equal_work_costs_what_was_calibrated(product: Product) -> None:
     product.write("text.txt", "\n\n".join(f"{7**i} tells of {11**i} and more" for i in range(300)))
