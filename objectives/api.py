@@ -210,7 +210,7 @@ class TellsItsSources(Protocol):
 
 @runtime_checkable
 class NeedsAProgram(Protocol):
-    """An objective that starts a program by the name that somebody gave."""
+    """An objective whose program, or function, goes by a name that somebody gave."""
 
     def require_program(self) -> None:
         """Raises SetupError where it, or what it is to run, is not there. Starts nothing."""

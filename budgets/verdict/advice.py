@@ -53,7 +53,10 @@ def advised(state: RunState) -> Step | None:
 def advice(state: RunState) -> str | None:
     """That as Markdown; None before the decision."""
     step = advised(state)
-    return None if step is None else f"Next: {_IN_WORDS[step.kind](step, state)}."
+    if step is None:
+        return None
+    stop = "" if step.kind == "follow" else "."  # a command to be copied ends with its line
+    return f"Next: {_IN_WORDS[step.kind](step, state)}{stop}"
 
 
 def _use(_: Step, __: RunState) -> str:

@@ -40,7 +40,7 @@ from orchestrator.trackers.names import is_installed
 IMPORT_SECONDS, TREE_SECONDS = 120.0, 30.0
 DATA_SECONDS = 24 * 3600.0  # a large text is prepared once, however long that takes
 QUICK_DATA_SECONDS = 5.0  # one that is prepared takes half a second of a free CPU
-LEFT_OUT = Finding("imports", "unknown", "left out by --quick", f"{PROGRAM} doctor (no --quick)")
+LEFT_OUT = Finding("imports", "unknown", "left out by --quick", f"{PROGRAM} doctor")
 
 
 @dataclass(frozen=True)

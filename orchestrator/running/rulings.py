@@ -1,7 +1,11 @@
 """What rules decide, put on record: that they fired, were overridden, that the run is done."""
 
+from collections.abc import Iterator
+
 from budgets.events import Concluded, Overridden
 from budgets.rules.triggers import Ruling, judge, only_ends_the_search
+from budgets.state import RunState
+from orchestrator.planning.request import Overrides
 from orchestrator.running.run import Run
 
 
@@ -35,11 +39,20 @@ def conclude(run: Run, ruling: Ruling) -> None:
 def override(run: Run, rule: str, reason: str) -> None:
     """Let the run go on although `rule` fired; where it fires no longer, repeating is harmless.
 
+    Raises ValueError as `overrides_of` does.
+    """
+    for event in overrides_of(run.state, rule, reason):
+        run.record(event)
+
+
+def overrides_of(state: RunState, rule: str, reason: str) -> Iterator[Overridden]:
+    """What goes on record for an override; nothing where it is repeated.
+
     Raises ValueError unless that rule is what holds the run up, and where the reason was given for
     an earlier generation: it lets through only what somebody had looked at.
     """
-    passed = [o for o in run.state.overridden if (o.rule, o.reason) == (rule, reason)]
-    triggers = [t for t in judge(run.state).triggers if t.rule == rule]
+    passed = [o for o in state.overridden if (o.rule, o.reason) == (rule, reason)]
+    triggers = [t for t in judge(state).triggers if t.rule == rule]
     if not triggers and not passed:
         raise ValueError(f"--override {rule}: that rule does not hold this run up")
     for trigger in triggers:
@@ -51,4 +64,10 @@ def override(run: Run, rule: str, reason: str) -> None:
                 f"the rule fires again in generation {trigger.generation}: look, and give another "
                 "--reason"
             )
-        run.record(Overridden(rule=rule, generation=trigger.generation, reason=reason))
+        yield Overridden(rule=rule, generation=trigger.generation, reason=reason)
+
+
+def refuse_first(state: RunState, overrides: Overrides) -> None:
+    """Raise what `override` would for the first of these, before anything is on record."""
+    for rule, reason in overrides[:1]:
+        list(overrides_of(state, rule, reason))
