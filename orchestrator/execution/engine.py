@@ -18,6 +18,9 @@ from orchestrator.execution.inline import InlineExecutor
 from orchestrator.version import version
 
 ExecutorKind = Literal["ray", "local", "inline"]
+PACKAGES = ("cma", "numpy", "ray", "torch")
+"""Of which the ledger keeps the releases; torch and ray need not be there."""
+
 HOST_MEMORY_SHARE = 0.9  # of the machine's memory, for all evaluations together
 
 
@@ -115,8 +118,15 @@ def versions() -> dict[str, str]:
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
     return {
         "orchestrator": version(),
-        **{name: metadata.version(name) for name in ("cma", "numpy", "ray", "torch")},
+        **{name: found for name in PACKAGES if (found := _installed(name))},
         "blas": f"{blas['name']} {blas['version']}",
         "python": platform.python_version(),
         "processor": cpu_name(),
     }
+
+
+def _installed(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None

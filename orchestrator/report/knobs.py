@@ -26,7 +26,7 @@ def _knob(knob: Knob, unit: float | None, end: str | None) -> KnobView:
         step=knob.step,
         low=knob.decode(0.0),
         high=knob.decode(1.0),
-        baseline=knob.baseline,
+        baseline=knob.typed(knob.baseline),
         recommended=None if unit is None else knob.decode(unit),
         baseline_unit=knob.encode(knob.baseline),
         recommended_unit=unit,

@@ -79,10 +79,10 @@ class KnobView(Frozen):
 
     name: str
     kind: str
-    low: float  # in its own unit, as are the next three
-    high: float
-    baseline: float
-    recommended: float | None
+    low: int | float  # in its own unit, as are the next three
+    high: int | float
+    baseline: int | float
+    recommended: int | float | None
     baseline_unit: float  # place in its range, 0 to 1, as is the next
     recommended_unit: float | None
     step: int = 1  # of an int knob: it takes every `step`-th number from `low` on
@@ -115,7 +115,7 @@ class Evaluation(_Attempt):
     status: Status
     score: float | None
     point: Point
-    knobs: dict[str, float]
+    knobs: dict[str, int | float]
     session: int  # that reserved it
     device: str  # nothing else was on it at the time: `0 on host`, `cpu on host, slot 2`
     began: float

@@ -181,7 +181,11 @@ def _compared(state: RunState) -> dict[str, dict[str, float]]:
         return {}
     if centre_of(plan) == "baseline":
         return {
-            knob.name: {"low": knob.decode(0), "baseline": knob.baseline, "high": knob.decode(1)}
+            knob.name: {
+                "low": knob.decode(0),
+                "baseline": knob.typed(knob.baseline),
+                "high": knob.decode(1),
+            }
             for knob in space.knobs
         }
     if not state.generations:
