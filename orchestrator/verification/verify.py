@@ -9,8 +9,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from budgets.calibration import measure
-from budgets.causes import TRIED_AGAIN_SINCE
-from budgets.events import AttemptKey, Late, Opened, Reserved, Settled, Status
+from budgets.causes import TRIED_AGAIN_SINCE, was_given_up
+from budgets.events import AttemptKey, Late, Opened, Reserved, Settled
 from budgets.fold import ImpossibleEventError, fold
 from budgets.ledger.chain import LEDGER, LedgerCorruptError, Record, read
 from budgets.ledger.head import records_lost, rolled_back
@@ -216,7 +216,7 @@ def _settlements(directory: Path, records: Sequence[Record], state: RunState) ->
         place = directory / "eval" / attempt_place(own)
         outcome = read_file(Outcome, place / SUMMARY)
         is_own = outcome is not None and outcome.attempt_id == attempt_id(state, own)
-        if outcome is None or (not is_own and event.status is Status.LOST):
+        if outcome is None or (not is_own and was_given_up(event.status, event.cause)):
             missing += 1
             continue
         if not is_own:  # it was settled by a file of that name, under another plan
@@ -225,8 +225,9 @@ def _settlements(directory: Path, records: Sequence[Record], state: RunState) ->
         end = settled(own, outcome, recovered=event.recovered)
         if schema >= TRIED_AGAIN_SINCE:
             end = judged(state, end)
-        own_word = end.status is Status.LOST and settles(outcome, event)
-        if event.status is Status.LOST and not own_word:
+        given_up = was_given_up(event.status, event.cause)
+        own_word = was_given_up(end.status, end.cause) and settles(outcome, event)
+        if given_up and not own_word:
             continue  # it was not there yet when the attempt was given up, or it was excused
         differing = differing_field(event, end)
         if differing:
