@@ -86,7 +86,7 @@ def classify(error: BaseException) -> Status:
     names = {kind.__name__ for kind in type(error).__mro__}
     if isinstance(error, OutOfMemoryError | MemoryError) or "OutOfMemoryError" in names:
         return Status.OOM
-    text = str(error).lower()
+    text = "".join(traceback.format_exception_only(error)).lower()  # whatever its __str__ does
     if isinstance(error, RuntimeError) and (
         "out of memory" in text or "can't allocate memory" in text or "alloc_failed" in text
     ):
@@ -107,6 +107,7 @@ def in_one_line(error: BaseException) -> str:
     if isinstance(error, ObjectiveError):
         known = "SetupError" if isinstance(error, SetupError) else name
         said = known + "".join(said.partition(": ")[1:])
+    said = said.encode("utf-8", "backslashreplace").decode()  # no file holds half a character
     most = MOST_SETUP_CHARACTERS if isinstance(error, SetupError) else MOST_CHARACTERS
     where = "" if isinstance(error, ObjectiveError) else _where_raised(error)
     return redacted(said, os.environ)[: most - len(where)] + where

@@ -23,6 +23,9 @@ from orchestrator.execution.attempts import (
 from orchestrator.execution.evaluate import Attempt, Outcome, Slots
 from orchestrator.execution.server import EngineError
 
+ANYTHING = "backslashreplace"
+"""Logs take characters that are none, as a child's do."""
+
 
 class InlineExecutor:
     """Evaluates in this process, when `wait` is called: no isolation and no limits.
@@ -67,8 +70,8 @@ class InlineExecutor:
         started = Started(attempt_id=attempt.attempt_id, device=device, **me)
         write_model(attempt.directory / STARTED, started, durable=False)
         with (
-            open(attempt.directory / "stdout.txt", "w", opener=_private) as out,
-            open(attempt.directory / "stderr.txt", "w", opener=_private) as err,
+            open(attempt.directory / "stdout.txt", "w", errors=ANYTHING, opener=_private) as out,
+            open(attempt.directory / "stderr.txt", "w", errors=ANYTHING, opener=_private) as err,
             redirect_stdout(out),
             redirect_stderr(err),
         ):
