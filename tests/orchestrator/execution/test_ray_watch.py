@@ -58,7 +58,9 @@ class FakeRay:
         self.actors: list[FakeActor] = []
         self.killed: list[FakeActor] = []
 
-    def wait(self, references: list[Any], timeout: float) -> tuple[list[Any], list[Any]]:
+    def wait(
+        self, references: list[Any], num_returns: int, timeout: float
+    ) -> tuple[list[Any], list[Any]]:
         return [one for one in references if one in self.answers], []
 
     def get(self, reference: Any) -> Any:
