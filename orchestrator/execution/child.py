@@ -27,6 +27,7 @@ from objectives.programs.ended import ProgramFailedError
 from objectives.secrets import redacted
 from orchestrator.execution.attempts import MEASUREMENT, METRICS, Report, write_model
 from orchestrator.execution.evaluate import Attempt, no_score
+from orchestrator.execution.insistence import Insisted
 
 MOST_CHARACTERS, MOST_SETUP_CHARACTERS = 300, 1000
 
@@ -43,7 +44,7 @@ def main(attempt: Attempt, device: str, threads: int) -> int:
 
 
 def evaluate(attempt: Attempt, device: str, threads: int) -> Report:
-    """Run the objective and name how it ended; never raises."""
+    """Run the objective and name how it ended; raises nothing but Insisted."""
     called_at = None
     try:
         objective = registry.load(attempt.objective)
@@ -58,6 +59,8 @@ def evaluate(attempt: Attempt, device: str, threads: int) -> Report:
         measurement = objective.evaluate(attempt.knobs, attempt.seed, context)
         status, cause = judge(measurement)
         kept = measurement if status is not Status.ERROR else None
+    except Insisted:
+        raise
     except BaseException as error:  # see the module's first lines
         if not isinstance(error, ProgramFailedError):  # its own last words are what helps
             traceback.print_exc()
