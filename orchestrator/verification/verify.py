@@ -30,7 +30,7 @@ from orchestrator.records.planned import space_of
 from orchestrator.records.recommended import best_point
 from orchestrator.records.recorded import as_of, is_there
 from orchestrator.running.settle import attempt_id, settled, settles
-from orchestrator.running.tries import judged
+from orchestrator.running.tries import before, form, judged, times_lighter
 from orchestrator.search import Point, Search
 from orchestrator.verification.campaign import conditions_as_planned
 from orchestrator.verification.panels import at, differing_field, fresh_seeds, panels_and_decision
@@ -210,6 +210,10 @@ def _settlements(directory: Path, records: Sequence[Record], state: RunState) ->
             schema = event.schema_version
         if isinstance(event, Reserved):
             reserved[event.attempt_key] = event
+            if (worst_ms := _worst_ms(state, event)) != event.reserve_ms:
+                raise DivergedError(
+                    f"{at(record)} sets {event.reserve_ms} ms aside, its limits allow {worst_ms}"
+                )
         if not isinstance(event, Settled):
             continue
         own = reserved[event.attempt_key]
@@ -234,6 +238,15 @@ def _settlements(directory: Path, records: Sequence[Record], state: RunState) ->
             raise DivergedError(f"{at(record)} says {differing} of {place / 'summary.json'}")
     gone = f", {missing} have none (any more)" if missing else ""
     return f"settlements: {compared} attempts' own files agree{gone}"
+
+
+def _worst_ms(state: RunState, reserved: Reserved) -> int:
+    """What the plan lets an attempt take at most."""
+    batch = state.batch(reserved)
+    lighter = times_lighter(before(batch, reserved))
+    made = form(state, batch, reserved.candidate, lighter) if lighter else None
+    length = batch.length(reserved.candidate) if made is None else made.length
+    return state.plan.limits.stretched(length).reserve_ms
 
 
 def _calibration(directory: Path, state: RunState) -> str:
