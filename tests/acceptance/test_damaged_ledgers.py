@@ -46,7 +46,6 @@ DAMAGE: dict[str, Callable[[Lines], Lines]] = {
     "two records swapped": lambda lines: [*lines[:9], lines[10], lines[9], *lines[11:]],
     "a record missing": lambda lines: [*lines[:9], *lines[10:]],
     "a record twice": lambda lines: [*lines[:10], *lines[9:]],
-    "a strange line": lambda lines: [*lines[:9], b"{}\n", *lines[9:]],
     "another end of line": lambda lines: [line[:-1] + b"\r\n" for line in lines],
     "a mark before the first byte": lambda lines: [b"\xef\xbb\xbf" + lines[0], *lines[1:]],
     "no first record": lambda lines: lines[1:],
@@ -171,9 +170,6 @@ def test_what_is_whole_of_a_damaged_ledger_is_salvaged_and_the_search_ends_as_it
     assert books.essence == whole
     assert [attempt.number for attempt in books.results.values()] == [1] * 16
     product.verify("mine")
-
-
-# An attempt that was being prepared when its orchestrator died
 
 
 def unreserved(run: Path) -> int:
