@@ -57,6 +57,12 @@ AttemptKey = tuple[PanelName | None, int, int, int, int]
 _COMPLETE = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
+MOST_SCORE = 1e100
+"""In size: nobody can compute with the squares of far larger ones, as every comparison does."""
+
+Score = Annotated[float, Field(ge=-MOST_SCORE, le=MOST_SCORE)]
+
+
 class Owner(Terms):
     """A process, told apart from every other one that had or will have its pid."""
 
@@ -154,7 +160,7 @@ class Settled(_OfAnAttempt):
     seed: int
     attempt: int
     status: Status
-    score: float | None  # present when and only when status is ok
+    score: Score | None  # present when and only when status is ok
     charged_ms: int = Field(ge=0)  # device time
     seconds: float
     startup_seconds: float = 0.0
@@ -192,7 +198,7 @@ class Late(_OfAnAttempt):
     seed: int
     attempt: int
     status: Status
-    score: float | None
+    score: Score | None
     seconds: float
     charged_ms: int = Field(ge=0)  # beyond what its settlement charged
     cause: str = ""

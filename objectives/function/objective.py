@@ -137,10 +137,6 @@ class FunctionObjective:
             f"{patterns} an evaluation of another version is refused",
         )
 
-    def require_program(self) -> None:
-        """Raises SetupError where there is no such function. Calls nothing."""
-        self.preflight()
-
     def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
         """Call it. Its own exceptions come as they are."""
         from objectives.function.alive import beating

@@ -21,15 +21,19 @@ from orchestrator.execution.attempts import (
     write_summary,
 )
 from orchestrator.execution.evaluate import Attempt, Outcome, Slots
+from orchestrator.execution.insistence import Insisted, insisted_on
 from orchestrator.execution.server import EngineError
 
 THREADS = "OMP_NUM_THREADS"
+ANYTHING = "backslashreplace"
+"""Logs take characters that are none, as a child's do."""
 
 
 class InlineExecutor:
     """Evaluates in this process, when `wait` is called: no isolation and no limits.
 
-    For analytic objectives and tests; it writes the same files as the others.
+    For analytic objectives and tests; it writes the same files as the others. The second SIGINT or
+    SIGTERM during evaluations ends the one that runs.
     """
 
     def __init__(self, slots: Slots) -> None:
@@ -37,6 +41,7 @@ class InlineExecutor:
         self.warnings: tuple[str, ...] = ()
         self.withdrawn: tuple[Withdrawn, ...] = ()
         self._queue: deque[Attempt] = deque()
+        self._heard: list[int] = []  # signals, while something was evaluated
 
     def __enter__(self) -> Self:
         return self
@@ -69,12 +74,12 @@ class InlineExecutor:
         started = Started(attempt_id=attempt.attempt_id, device=device, **me)
         write_model(attempt.directory / STARTED, started, durable=False)
         with (
-            open(attempt.directory / "stdout.txt", "w", opener=_private) as out,
-            open(attempt.directory / "stderr.txt", "w", opener=_private) as err,
+            open(attempt.directory / "stdout.txt", "w", errors=ANYTHING, opener=_private) as out,
+            open(attempt.directory / "stderr.txt", "w", errors=ANYTHING, opener=_private) as err,
             redirect_stdout(out),
             redirect_stderr(err),
         ):
-            report = _evaluated_here_alone(attempt, self.slots)
+            report = self._report(attempt)
         outcome = Outcome(
             attempt_id=attempt.attempt_id,
             status=report.status,
@@ -88,6 +93,15 @@ class InlineExecutor:
         )
         with locked(attempt.directory):
             return write_summary(attempt.directory, outcome)
+
+    def _report(self, attempt: Attempt) -> Report:
+        try:
+            with insisted_on(self._heard):
+                return _evaluated_here_alone(attempt, self.slots)
+        except Insisted:
+            return Report(
+                attempt_id=attempt.attempt_id, status=Status.CANCELLED, cause="interrupted"
+            )
 
 
 def _private(path: str, flags: int) -> int:

@@ -232,12 +232,6 @@ class Books:
         return sum(attempt.charged_ms for attempt in self.attempts)
 
     @property
-    def paid_before_ms(self) -> int:
-        """Device time that counts against the run's caps and was spent on its calibration."""
-        calibration = self.plan["calibration"]
-        return 0 if calibration is None else int(calibration["charged_ms"])
-
-    @property
     def essence(self) -> dict[str, Any]:
         """What the run found: no times, and not how often it was interrupted."""
         verdict = self.verdict
@@ -252,7 +246,6 @@ class Books:
             "concluded": self.is_concluded,
         }
 
-<<<<<<< HEAD
     @property
     def kept(self) -> dict[str, Any]:
         """What is stored beside a golden ledger: the essence, what was spent, and what fired."""
@@ -267,18 +260,6 @@ class Books:
             "caps": [self.plan["caps"], *(event["caps"] for event in self.events("amended"))],
         }
 
-    def overshoots(self) -> list[str]:
-        """Every reservation that did not fit under a cap when it was made, by these books alone.
-
-        Wall clock is the sum over sessions of the last moment each was seen; what a killed session
-        spent after its last record is unknown, so these books may only be too kind.
-        """
-        caps, price = self.plan["caps"], self.plan["price_per_device_hour"]
-        found: list[str] = []
-        held: dict[tuple[Key, int], int] = {}
-        device_ms = self.paid_before_ms
-        sessions: list[int] = []
-=======
     @cached_property
     def paid_before_ms(self) -> int:
         """Device time that led to the run and counts against its caps."""
@@ -301,7 +282,6 @@ class Books:
         held: dict[tuple[Key, int], tuple[int, int, int]] = {}  # session, since, reserved
         device_ms = self.paid_before_ms
         sessions = [(self.plan[paid] or {}).get("open_ms", 0) for paid in ("calibration", "parent")]
->>>>>>> kills
         begun: set[Key] = set()
         now = opened = 0
         for line in self.lines:
@@ -360,15 +340,12 @@ class Books:
             end = began + window["hours"] * 3_600_000
         return float(end - 1000 * window["margin_seconds"])
 
-<<<<<<< HEAD
-=======
 
 def milliseconds(at: str) -> int:
     """Since 1970."""
     return round(1000 * datetime.fromisoformat(at).timestamp())
 
 
->>>>>>> kills
 def _key(event: dict[str, Any]) -> Key:
     batch = SEARCH if event["panel"] is None else event["panel"]
     return batch, event["generation"], event["candidate"], event["seed"]

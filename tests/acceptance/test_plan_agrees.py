@@ -106,10 +106,10 @@ def test_they_agree_where_the_evaluations_take_the_time(product: Product, suffic
         *("seconds=0.4", "--set", "noise=0.01"),
     )
     product("calibrate", *base)
-    base = (*base, "--tier", "target", "--limit-seconds", "2", "--safety-margin", "0s")
-    whole = product.json("plan", "phase1", "--fit", *base, "--window", "1h")["choices"][0]
+    search = (*base, "--tier", "target", "--limit-seconds", "2", "--safety-margin", "0s")
+    whole = product.json("plan", "phase1", "--fit", *search, "--window", "1h")["choices"][0]
     spare = 20 if suffices else -0.5 * HOUR * whole["hours"]
-    words = (*base, "--window", f"{HOUR * whole['needed_hours'] + spare:.0f}s")
+    words = (*search, "--window", f"{HOUR * whole['needed_hours'] + spare:.0f}s")
     assert product.json("plan", "phase1", "--fit", *words)["choices"][0]["fits"] is suffices
     assert answers(page(product, *words), "wall clock") == {"pass" if suffices else "fail"}
     assert fits_the_run(product, *words) is suffices

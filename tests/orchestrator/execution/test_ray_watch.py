@@ -59,7 +59,9 @@ class FakeRay:
         self.killed: list[FakeActor] = []
         self.alive = {"n1": True}
 
-    def wait(self, references: list[Any], timeout: float) -> tuple[list[Any], list[Any]]:
+    def wait(
+        self, references: list[Any], num_returns: int, timeout: float
+    ) -> tuple[list[Any], list[Any]]:
         return [one for one in references if one in self.answers], []
 
     def get(self, reference: Any) -> Any:
@@ -221,7 +223,7 @@ def test_a_node_that_is_lost_is_named_once_with_its_slots(make_attempt: Make) ->
     for actor in bench.ray.actors.copy():
         bench.ray.answers[actor.last("renew")] = DiedError()
     bench.look(10.0)
-    assert bench.watch.warnings == ()
+    assert not bench.watch.warnings
     bench.ray.alive["n1"] = False  # Ray itself hears of it later
     bench.look(20.0)
     (warning,) = bench.watch.warnings
