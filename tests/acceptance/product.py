@@ -88,11 +88,12 @@ class Product:
     ) -> Done:
         """Run a command to its end and check its exit code (None: any).
 
-        `fresh` starts a new interpreter, which variables such as PYTHONPATH need.
+        `fresh` starts a new interpreter, which variables such as PYTHONPATH need; so do those of
+        OpenBLAS, which are read when numpy is imported.
         """
         arguments = [str(word) for word in words]
         environment = self.environment(variables)
-        if fresh:
+        if fresh or any(name.startswith("OPENBLAS_") for name in self.variables | variables):
             ended = subprocess.run(
                 [sys.executable, "-m", "orchestrator", *arguments],
                 cwd=self.folder,
