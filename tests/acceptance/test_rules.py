@@ -44,7 +44,12 @@ def test_no_override_lets_through_what_teaches_the_search_nothing(product: Produ
 def test_time_drift_is_more_work_and_not_a_busy_machine(
     product: Product, fixed: str, drifts: bool
 ) -> None:
-    words = ("--set", f"training.fixed={fixed}", "--set", "thresholds.time_drift_floor_seconds=0.005")
+    words = (
+        "--set",
+        f"training.fixed={fixed}",
+        "--set",
+        "thresholds.time_drift_floor_seconds=0.005",
+    )
     phase1(product, "run", "working", *SHORT, 2, *words, code=3 if drifts else 0)
     fired = [one[:3] for one in books_of(product, "run").fired]
     assert fired == ([("runaway_time", 1, "pause")] if drifts else [])
