@@ -12,15 +12,20 @@ def place():  # ("gen_0003", "cand_0000"); of a calibration nothing
     here = Path.cwd().parts
     return ("", "") if "calibration" in here else here[-3:-1]
 
-def luck(seed, *at):
-    return Random(repr((seed, at))).gauss(0.0, 1.0)
+def noise(seed):  # by place, for points differ in their last bits from processor to processor
+    return 0.003 * Random(repr((seed, place()))).gauss(0.0, 1.0)
 
 def hill(knobs, seed, budget):  # a sphere with its optimum at (0.5, -0.5), 1 at the baseline
-    a, b = knobs["a"], knobs["b"]
-    return 0.5 + (a - 0.5) ** 2 + (b + 0.5) ** 2 + 0.003 * luck(seed, a, b)
+    return 0.5 + (knobs["a"] - 0.5) ** 2 + (knobs["b"] + 0.5) ** 2 + noise(seed)
 
 def peak(knobs, seed, budget):  # nothing is better than the baseline
-    return 1.0 + knobs["a"] ** 2 + knobs["b"] ** 2 + 0.003 * luck(seed, *knobs.values())
+    return 1.0 + knobs["a"] ** 2 + knobs["b"] ** 2 + noise(seed)
+
+def dead(knobs, seed, budget):
+    return 1.0 + noise(seed)
+
+def lucky(knobs, seed, budget):  # one evaluation that seems far better
+    return dead(knobs, seed, budget) - (0.03 if place() == ("gen_0004", "cand_0003") else 0.0)
 
 def needle(knobs, seed, budget):  # one candidate, of the last generation, and nothing around it
     point, there = list(knobs.values()), Path(__file__).with_name("needle.json")
@@ -33,7 +38,7 @@ def exploding(knobs, seed, budget):  # lower scores, but trainings that explode
     return {"score": hill(knobs, seed, budget), "metrics": {"exploding": knobs["a"] != 0}}
 
 def around_zero(knobs, seed, budget):
-    return luck(seed)
+    return noise(seed)
 
 def hill_but_for(fails):
     def law(knobs, seed, budget):

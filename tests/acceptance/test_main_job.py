@@ -26,7 +26,7 @@ def tree(run: Path) -> dict[str, bytes]:
 
 def trains(product: Product, *words: object) -> Path:
     """Tier min of the default objective, through Ray, with nothing else said."""
-    product("phase1", "--tier", "min", *words)
+    product("phase1", "--tier", "min", *words, timeout=580)
     product.verify()
     run = product.run_directory()
     books = Books.of(run)
@@ -49,6 +49,7 @@ def test_tier_min_of_a_tiny_nanochat_runs_through_ray(product: Product) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.xdist_group("ray")
 def test_tier_min_of_nanochat_runs_through_ray_from_a_calibration(product: Product) -> None:
     """And a plan then knows throughputs: the hours of a training are its tokens by them."""

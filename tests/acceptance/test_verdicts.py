@@ -28,8 +28,8 @@ SEARCHES = {  # of eight candidates a generation: what is searched, how, and wha
     "persists": ("sphere", LARGE, "go_persists", None),
     "lost-later": ("sphere", f"{LARGE} --set persists=-1", "no_go", "does_not_persist"),
     "one-lucky": ("needle", "--generations 4", "no_go", "does_not_persist"),
-    "dead": ("noise", "--generations 9", "no_go", "dead_space"),
-    "luck": ("noise", "--generations 9 --set traps=0.05", "no_go", "dead_space"),
+    "dead": ("dead", "--generations 9", "no_go", "dead_space"),
+    "luck": ("lucky", "--generations 9", "no_go", "dead_space"),
     "at-the-peak": ("peak", "--generations 9", "no_go", "below_noise"),
     "small": (
         *("sphere", "--generations 6 --set available=0.006 --set noise=0.0003"),
@@ -298,7 +298,7 @@ def test_a_phase_2_compares_with_what_its_phase_1_found(user: Product, ended: Se
 
 def test_a_phase_2_follows_a_no_go_on_the_record_only(user: Product, ended: Searches) -> None:
     ended("dead")
-    words = ("phase2", "--objective", "noise", "--from", "dead", "--run-id", "all-the-same")
+    words = ("phase2", "--config", "dead.toml", "--from", "dead", "--run-id", "all-the-same")
     words = (*words, *map(str, PHASE_2), "--confirm-seeds", "0")
     assert "--override go" in user(*words, code=2).err
     user(*words, "--override", "go", code=2)  # without a reason
