@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from tests.acceptance.books import LEDGER, Books
 
 REPOSITORY = Path(__file__).parents[2]
 PATIENCE = 120.0
@@ -172,6 +175,15 @@ class Product:
         ]
         assert len(found) == 1, found
         return found[0]
+
+    def stored(self, name: str) -> Path:
+        """The directory of a golden run, copied to where this user's runs are: only its ledger."""
+        golden = REPOSITORY / "tests/golden/runs" / name
+        phase: str = Books.of(golden).plan["phase"]
+        directory = self.folder / "artifacts/cmaes" / phase / name
+        directory.mkdir(parents=True)
+        shutil.copy(golden / LEDGER, directory)
+        return directory
 
     def verify(self, run: object | None = None) -> None:
         """Every run of a test ends here: its ledger replays to what it says."""
