@@ -213,6 +213,22 @@ class Books:
         return [Fired(*(event[name] for name in Fired._fields)) for event in self.events("fired")]
 
     @property
+    def overridden(self) -> list[tuple[str, int, str]]:
+        """Rule, generation and reason of each override."""
+        return [
+            (event["rule"], event["generation"], event["reason"])
+            for event in self.events("overridden")
+        ]
+
+    def reserved_at(self, key: Key) -> int:
+        """How many records there are when that evaluation has just been reserved."""
+        return next(
+            number
+            for number, line in enumerate(self.lines, 1)
+            if line["event"]["kind"] == "reserved" and _key(line["event"]) == key
+        )
+
+    @property
     def verdict(self) -> Verdict | None:
         decided = self.events("decided")
         if not decided:
