@@ -38,13 +38,14 @@ class Done:
 class WarmStart:
     """One process that starts commands quickly; see warm_start.py."""
 
-    def __init__(self) -> None:
+    def __init__(self, *modules: str) -> None:
+        self._modules = modules
         self._process: subprocess.Popen[str] | None = None
 
     def run(self, request: dict[str, Any], timeout: float) -> int:
         if self._process is None or self._process.poll() is not None:
             self._process = subprocess.Popen(
-                [sys.executable, str(Path(__file__).with_name("warm_start.py"))],
+                [sys.executable, str(Path(__file__).with_name("warm_start.py")), *self._modules],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,

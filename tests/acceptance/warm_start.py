@@ -1,17 +1,20 @@
 """Start commands of the product quickly: by forking an interpreter that has already imported it.
 
 A fresh `python -m orchestrator` spends most of a short command's time on imports. This process
-runs the command once (`--help`), then forks for every request it reads: one JSON object per line
-with `arguments`, `directory`, `environment`, `stdout` and `stderr` (paths); the answers are two
-lines, the child's pid and its exit code. A child runs the module as `python -m orchestrator` does.
+runs the command once (`--help`), imports the modules that its arguments name, then forks for every
+request it reads: one JSON object per line with `arguments`, `directory`, `environment`, `stdout`
+and `stderr` (paths); the answers are two lines, the child's pid and its exit code. A child runs
+the module as `python -m orchestrator` does.
 """
 
+import gc
 import json
 import os
 import runpy
 import signal
 import sys
 from contextlib import redirect_stdout, suppress
+from importlib import import_module
 from typing import Any
 
 MODULE = "orchestrator"
@@ -39,9 +42,12 @@ def become(request: dict[str, Any]) -> None:
     run_command(request["arguments"])
 
 
-def serve() -> None:
+def serve(modules: list[str]) -> None:
     with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere), suppress(SystemExit):
         run_command(["--help"])
+    for module in modules:
+        import_module(module)
+    gc.freeze()  # a collection in a forked process would copy all of this one's memory
     for line in sys.stdin:
         pid = os.fork()
         if pid == 0:
@@ -53,4 +59,4 @@ def serve() -> None:
 
 
 if __name__ == "__main__":
-    serve()
+    serve(sys.argv[1:])
