@@ -171,6 +171,25 @@ class Books:
         }
 
     @property
+    def candidate_means(self) -> dict[tuple[int, int], float]:
+        """The mean over seeds of each candidate whose evaluations have all given a score."""
+        scores: dict[tuple[int, int], list[float | None]] = {}
+        for attempt in self.searched:
+            scores.setdefault(attempt.key[1:3], []).append(attempt.score)
+        seeds = self.shape[2]
+        return {
+            place: sum(found) / seeds
+            for place, every in scores.items()
+            if len(found := [score for score in every if score is not None]) == seeds
+        }
+
+    @property
+    def baseline(self) -> list[float]:
+        """The scores of the calibration that the run was planned with."""
+        calibration = self.plan["calibration"] or {"samples": []}
+        return [sample["score"] for sample in calibration["samples"]]
+
+    @property
     def fired(self) -> list[Fired]:
         return [Fired(*(event[name] for name in Fired._fields)) for event in self.events("fired")]
 
@@ -194,6 +213,12 @@ class Books:
         return sum(attempt.charged_ms for attempt in self.attempts)
 
     @property
+    def paid_before_ms(self) -> int:
+        """Device time that counts against the run's caps and was spent on its calibration."""
+        calibration = self.plan["calibration"]
+        return 0 if calibration is None else int(calibration["charged_ms"])
+
+    @property
     def essence(self) -> dict[str, Any]:
         """What the run found: no times, and not how often it was interrupted."""
         verdict = self.verdict
@@ -208,6 +233,20 @@ class Books:
             "concluded": self.is_concluded,
         }
 
+    @property
+    def kept(self) -> dict[str, Any]:
+        """What is stored beside a golden ledger: the essence, what was spent, and what fired."""
+        return {
+            **self.essence,
+            "statuses": self.statuses,
+            "attempts": len(self.attempts),
+            "open": len(self.open_attempts),
+            "device_ms": self.device_ms,
+            "fired": [fired._asdict() for fired in self.fired],
+            "overridden": [event["rule"] for event in self.events("overridden")],
+            "caps": [self.plan["caps"], *(event["caps"] for event in self.events("amended"))],
+        }
+
     def overshoots(self) -> list[str]:
         """Every reservation that did not fit under a cap when it was made, by these books alone.
 
@@ -217,7 +256,7 @@ class Books:
         caps, price = self.plan["caps"], self.plan["price_per_device_hour"]
         found: list[str] = []
         held: dict[tuple[Key, int], int] = {}
-        device_ms = _paid_before(self.plan)
+        device_ms = self.paid_before_ms
         sessions: list[int] = []
         begun: set[Key] = set()
         for line in self.lines:
@@ -248,12 +287,6 @@ class Books:
                 if cap is not None and used > cap * (1 + 1e-9):
                     found.append(f"record {line['seq']}: {name} {used} of {cap}")
         return found
-
-
-def _paid_before(plan: dict[str, Any]) -> int:
-    """Device time that counts against the run's caps and was spent before its first record."""
-    calibration = plan["calibration"]
-    return 0 if calibration is None else int(calibration["charged_ms"])
 
 
 def _key(event: dict[str, Any]) -> Key:

@@ -15,14 +15,6 @@ def warm_start() -> Iterator[WarmStart]:
     warm.close()
 
 
-@pytest.fixture(scope="session")
-def warm_reader() -> Iterator[WarmStart]:
-    """For commands that read runs: what they replay a search with has been imported."""
-    warm = WarmStart("cma", "jinja2")
-    yield warm
-    warm.close()
-
-
 @pytest.fixture
 def product(tmp_path: Path, warm_start: WarmStart) -> Iterator[Product]:
     folder = tmp_path / "user"

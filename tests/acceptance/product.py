@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from tests.acceptance.books import LEDGER, Books
 
 REPOSITORY = Path(__file__).parents[2]
 PATIENCE = 120.0
@@ -38,14 +41,13 @@ class Done:
 class WarmStart:
     """One process that starts commands quickly; see warm_start.py."""
 
-    def __init__(self, *modules: str) -> None:
-        self._modules = modules
+    def __init__(self) -> None:
         self._process: subprocess.Popen[str] | None = None
 
     def run(self, request: dict[str, Any], timeout: float) -> int:
         if self._process is None or self._process.poll() is not None:
             self._process = subprocess.Popen(
-                [sys.executable, str(Path(__file__).with_name("warm_start.py")), *self._modules],
+                [sys.executable, str(Path(__file__).with_name("warm_start.py"))],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
@@ -89,11 +91,12 @@ class Product:
     ) -> Done:
         """Run a command to its end and check its exit code (None: any).
 
-        `fresh` starts a new interpreter, which variables such as PYTHONPATH need.
+        `fresh` starts a new interpreter, which variables such as PYTHONPATH need; so do those of
+        OpenBLAS, which are read when numpy is imported.
         """
         arguments = [str(word) for word in words]
         environment = self.environment(variables)
-        if fresh:
+        if fresh or any(name.startswith("OPENBLAS_") for name in self.variables | variables):
             ended = subprocess.run(
                 [sys.executable, "-m", "orchestrator", *arguments],
                 cwd=self.folder,
@@ -172,6 +175,15 @@ class Product:
         ]
         assert len(found) == 1, found
         return found[0]
+
+    def stored(self, name: str) -> Path:
+        """The directory of a golden run, copied to where this user's runs are: only its ledger."""
+        golden = REPOSITORY / "tests/golden/runs" / name
+        phase: str = Books.of(golden).plan["phase"]
+        directory = self.folder / "artifacts/cmaes" / phase / name
+        directory.mkdir(parents=True)
+        shutil.copy(golden / LEDGER, directory)
+        return directory
 
     def verify(self, run: object | None = None) -> None:
         """Every run of a test ends here: its ledger replays to what it says."""
