@@ -5,17 +5,15 @@ A change of words or of a number shows here as a difference; `approve.COMMAND` a
 
 import re
 import shlex
-import shutil
 from collections.abc import Iterator
 
 import pytest
 
 from tests.acceptance import approve
 from tests.acceptance.approve import Approved, keys_of, masked, screen, words_of
-from tests.acceptance.books import LEDGER
 from tests.acceptance.product import REPOSITORY, Product, WarmStart
 
-STORED = {path.parent.name: path.parent for path in REPOSITORY.glob("tests/golden/**/essence.json")}
+STORED = sorted(path.name for path in (REPOSITORY / "tests/golden/runs").iterdir())
 """Runs that were recorded once. Every command may look at them."""
 
 PAGES = {
@@ -33,7 +31,7 @@ PAGES = {
 PAGES_OF_RUNS = [
     f"{page}/{run}"
     for page, (_, runs) in PAGES.items()
-    for run in (sorted(STORED) if runs == "*" else runs.split())
+    for run in (STORED if runs == "*" else runs.split())
 ]
 PAGES_OF_SEVERAL = {
     "best-in-other-forms": ["best go_at_the_end --toml", "best go_at_the_end --flags"],
@@ -125,13 +123,14 @@ time = "1h"
 
 
 @pytest.fixture(scope="module")
-def looker(tmp_path_factory: pytest.TempPathFactory, warm_reader: WarmStart) -> Product:
+def looker(tmp_path_factory: pytest.TempPathFactory, warm_start: WarmStart) -> Product:
     """A user who has all stored runs."""
     folder = tmp_path_factory.mktemp("approved") / "user"
-    for name, run in STORED.items():
-        (folder / "artifacts/cmaes/phase1" / name).mkdir(parents=True)
-        shutil.copy(run / LEDGER, folder / "artifacts/cmaes/phase1" / name)
-    return Product(folder, warm_reader, {"TZ": "UTC"})
+    folder.mkdir()
+    user = Product(folder, warm_start, {"TZ": "UTC"})
+    for name in STORED:
+        user.stored(name)
+    return user
 
 
 @pytest.fixture
