@@ -11,7 +11,7 @@ import pytest
 
 from tests.acceptance import approve
 from tests.acceptance.approve import Approved, keys_of, masked, screen, words_of
-from tests.acceptance.product import REPOSITORY, Product, WarmStart
+from tests.acceptance.product import REPOSITORY, Product
 
 STORED = sorted(path.name for path in (REPOSITORY / "tests/golden/runs").iterdir())
 """Runs that were recorded once. Every command may look at them."""
@@ -120,17 +120,6 @@ device = "cpu"
 [slurm]
 time = "1h"
 """
-
-
-@pytest.fixture(scope="module")
-def looker(tmp_path_factory: pytest.TempPathFactory, warm_start: WarmStart) -> Product:
-    """A user who has all stored runs."""
-    folder = tmp_path_factory.mktemp("approved") / "user"
-    folder.mkdir()
-    user = Product(folder, warm_start, {"TZ": "UTC"})
-    for name in STORED:
-        user.stored(name)
-    return user
 
 
 @pytest.fixture
