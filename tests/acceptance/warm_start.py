@@ -20,7 +20,7 @@ from contextlib import redirect_stdout, suppress
 from typing import Any
 
 MODULE = "orchestrator"
-SLOW_TO_IMPORT = ("cma", "numpy")  # a second, in every command that searches or replays
+SLOW_TO_IMPORT = ("cma", "jinja2", "numpy")  # a second, where a command needs them
 
 
 def run_command(arguments: list[str]) -> None:
