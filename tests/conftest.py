@@ -39,6 +39,11 @@ ROOM = 2 << 30
 """Bytes that the tests may need at once."""
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    text = "rewrite tests/approved as the product prints it now (tests/acceptance/test_approved.py)"
+    parser.addoption("--approve", action="store_true", help=text)
+
+
 def pytest_configure() -> None:
     """Temporary directories are in memory where it has the room: runs sync after every record.
 

@@ -378,6 +378,20 @@ def sealed(lines: Iterable[dict[str, Any]]) -> bytes:
     return data
 
 
+def renamed(run: Path, names: dict[str, str]) -> None:
+    """Write a ledger anew in which every text that holds one of these is another instead."""
+
+    def other(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: other(inner) for name, inner in value.items()}
+        if isinstance(value, list):
+            return [other(inner) for inner in value]
+        found = [new for old, new in names.items() if isinstance(value, str) and old in value]
+        return found[0] if found else value
+
+    (run / LEDGER).write_bytes(sealed(other(line) for line in Books.of(run).lines))
+
+
 def records(run: Path) -> int:
     """How many whole records a run's ledger holds; none while there is no ledger."""
     ledger = run / LEDGER
