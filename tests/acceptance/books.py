@@ -98,6 +98,11 @@ class Books:
         return knobs
 
     @property
+    def conditions(self) -> list[str]:
+        """Of a campaign of trainings: the conditions, in the order of the candidates."""
+        return [condition["name"] for condition in self.plan["campaign"]["conditions"]]
+
+    @property
     def sessions(self) -> int:
         return len(self.events("opened"))
 
@@ -185,8 +190,43 @@ class Books:
         }
 
     @property
+    def candidate_means(self) -> dict[tuple[int, int], float]:
+        """The mean over seeds of each candidate whose evaluations have all given a score."""
+        scores: dict[tuple[int, int], list[float | None]] = {}
+        for attempt in self.searched:
+            scores.setdefault(attempt.key[1:3], []).append(attempt.score)
+        seeds = self.shape[2]
+        return {
+            place: sum(found) / seeds
+            for place, every in scores.items()
+            if len(found := [score for score in every if score is not None]) == seeds
+        }
+
+    @property
+    def baseline(self) -> list[float]:
+        """The scores of the calibration that the run was planned with."""
+        calibration = self.plan["calibration"] or {"samples": []}
+        return [sample["score"] for sample in calibration["samples"]]
+
+    @property
     def fired(self) -> list[Fired]:
         return [Fired(*(event[name] for name in Fired._fields)) for event in self.events("fired")]
+
+    @property
+    def overridden(self) -> list[tuple[str, int, str]]:
+        """Rule, generation and reason of each override."""
+        return [
+            (event["rule"], event["generation"], event["reason"])
+            for event in self.events("overridden")
+        ]
+
+    def reserved_at(self, key: Key) -> int:
+        """How many records there are when that evaluation has just been reserved."""
+        return next(
+            number
+            for number, line in enumerate(self.lines, 1)
+            if line["event"]["kind"] == "reserved" and _key(line["event"]) == key
+        )
 
     @property
     def verdict(self) -> Verdict | None:
@@ -220,6 +260,20 @@ class Books:
             ],
             "verdict": None if verdict is None else verdict._asdict(),
             "concluded": self.is_concluded,
+        }
+
+    @property
+    def kept(self) -> dict[str, Any]:
+        """What is stored beside a golden ledger: the essence, what was spent, and what fired."""
+        return {
+            **self.essence,
+            "statuses": self.statuses,
+            "attempts": len(self.attempts),
+            "open": len(self.open_attempts),
+            "device_ms": self.device_ms,
+            "fired": [fired._asdict() for fired in self.fired],
+            "overridden": [event["rule"] for event in self.events("overridden")],
+            "caps": [self.plan["caps"], *(event["caps"] for event in self.events("amended"))],
         }
 
     @cached_property
@@ -322,6 +376,20 @@ def sealed(lines: Iterable[dict[str, Any]]) -> bytes:
         previous = hashlib.sha256(previous.encode() + body).hexdigest()[:32]
         data += body + b',"h":"' + previous.encode() + b'"}\n'
     return data
+
+
+def renamed(run: Path, names: dict[str, str]) -> None:
+    """Write a ledger anew in which every text that holds one of these is another instead."""
+
+    def other(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: other(inner) for name, inner in value.items()}
+        if isinstance(value, list):
+            return [other(inner) for inner in value]
+        found = [new for old, new in names.items() if isinstance(value, str) and old in value]
+        return found[0] if found else value
+
+    (run / LEDGER).write_bytes(sealed(other(line) for line in Books.of(run).lines))
 
 
 def records(run: Path) -> int:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,7 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.acceptance.books import LEDGER, Books
+
 REPOSITORY = Path(__file__).parents[2]
+PROGRAM = "orchestrator"
+"""With it begin the commands that the product prints here, whichever Python runs it."""
 PATIENCE = 120.0
 """Seconds that a command, or a condition that is waited for, may take before the test fails."""
 
@@ -48,7 +53,7 @@ class WarmStart:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
-                env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+                env={**os.environ, "PYTHONPATH": str(REPOSITORY), "CMAES_PROGRAM": PROGRAM},
             )
         process = self._process
         assert process.stdin is not None
@@ -88,11 +93,12 @@ class Product:
     ) -> Done:
         """Run a command to its end and check its exit code (None: any).
 
-        `fresh` starts a new interpreter, which variables such as PYTHONPATH need.
+        `fresh` starts a new interpreter, which variables such as PYTHONPATH need; so do those of
+        OpenBLAS, which are read when numpy is imported.
         """
         arguments = [str(word) for word in words]
         environment = self.environment(variables)
-        if fresh:
+        if fresh or any(name.startswith("OPENBLAS_") for name in self.variables | variables):
             ended = subprocess.run(
                 [sys.executable, "-m", "orchestrator", *arguments],
                 cwd=self.folder,
@@ -131,6 +137,7 @@ class Product:
             "PYTHONPATH": str(REPOSITORY),
             "COLUMNS": "100",
             "NO_COLOR": "1",
+            "CMAES_PROGRAM": PROGRAM,
             **self.variables,
             **(variables or {}),
         }
@@ -172,6 +179,15 @@ class Product:
         assert len(found) == 1, found
         return found[0]
 
+    def stored(self, name: str) -> Path:
+        """The directory of a golden run, copied to where this user's runs are: only its ledger."""
+        golden = REPOSITORY / "tests/golden/runs" / name
+        phase: str = Books.of(golden).plan["phase"]
+        directory = self.folder / "artifacts/cmaes" / phase / name
+        directory.mkdir(parents=True)
+        shutil.copy(golden / LEDGER, directory)
+        return directory
+
     def verify(self, run: object | None = None) -> None:
         """Every run of a test ends here: its ledger replays to what it says."""
         self("verify", *([run] if run is not None else []))
@@ -187,7 +203,8 @@ class Product:
         for process in self.started:
             if process.poll() is None:
                 process.kill()
-            process.communicate()
+            if process.stdout and not process.stdout.closed:  # nobody has waited for its end
+                process.communicate()
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = PATIENCE) -> None:
