@@ -42,7 +42,7 @@ Again = Literal["elsewhere", "lighter"]
 memory, and there is a way to compute the same in less."""
 
 Grade = Literal["go_persists", "go", "no_go"]
-"""What a search amounts to: a Go that persists on more FLOPs, a Go at this budget, a No-Go."""
+"""What a search amounts to: a Go that persists on more FLOPs, a Go not shown to, a No-Go."""
 
 NoGo = Literal[
     "dead_space", "below_noise", "too_small", "does_not_persist", "pathological", "unstable"

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from budgets.plain import printable
+from budgets.plain import PROGRAM, printable
 from objectives.commands import Program
 from objectives.keeping import keeping
 from orchestrator.cli.analyze import analyze
@@ -145,7 +145,7 @@ def main() -> None:
             stream.reconfigure(errors="replace")  # a terminal's charset stops no run
     try:
         with keeping(allowed=False):  # but where something is evaluated
-            sys.exit(app(standalone_mode=False) or 0)
+            sys.exit(app(standalone_mode=False, prog_name=PROGRAM) or 0)
     except tuple(EXIT_BY_ERROR) as error:
         code = exit_code(error)
         if message := printable(in_words(error)):

@@ -54,6 +54,7 @@ def evaluate(attempt: Attempt, device: str, threads: int) -> Report:
             threads=threads,
             heartbeat=heartbeat_into(attempt.directory / METRICS),
             attempt_id=attempt.attempt_id,
+            pinned=attempt.pinned,
         )
         called_at = time.monotonic()
         measurement = objective.evaluate(attempt.knobs, attempt.seed, context)

@@ -44,10 +44,11 @@ class Attempt(Frozen):
     attempt_id: str
     directory: Path
     objective: ObjectiveSpec
-    knobs: dict[str, float]
+    knobs: dict[str, int | float]
     seed: int
     limits: Limits
     owner: Owner
+    pinned: dict[str, str | int] = Field(default={})  # the plan's provenance
     avoid: str = ""  # a device, as outcomes name it: an earlier try ended there as none should
 
 

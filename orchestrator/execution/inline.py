@@ -24,6 +24,7 @@ from orchestrator.execution.evaluate import Attempt, Outcome, Slots
 from orchestrator.execution.insistence import Insisted, insisted_on
 from orchestrator.execution.server import EngineError
 
+THREADS = "OMP_NUM_THREADS"
 ANYTHING = "backslashreplace"
 """Logs take characters that are none, as a child's do."""
 
@@ -110,7 +111,7 @@ def _private(path: str, flags: int) -> int:
 def _evaluated_here_alone(attempt: Attempt, slots: Slots) -> Report:
     """Evaluate, and end any copy of this process that the objective forked and let return."""
     here = os.getpid()
-    with _restored():
+    with _restored(slots.threads):
         report = child.evaluate(attempt, slots.device, slots.threads)
     if os.getpid() != here:
         os._exit(0)  # a second orchestrator would write to the ledger
@@ -118,9 +119,13 @@ def _evaluated_here_alone(attempt: Attempt, slots: Slots) -> Report:
 
 
 @contextmanager
-def _restored() -> Iterator[None]:
-    """Whatever the block does to them, the working directory and signal handlers stay."""
-    directory = os.getcwd()
+def _restored(threads: int) -> Iterator[None]:
+    """Whatever the block does to them, the working directory and signal handlers stay.
+
+    Within it the environment says how many threads are the evaluation's.
+    """
+    directory, said = os.getcwd(), os.environ.get(THREADS)
+    os.environ[THREADS] = str(threads)
     in_main = threading.current_thread() is threading.main_thread()
     caught = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP} if in_main else set()
     handlers = {signum: signal.getsignal(signum) for signum in caught}
@@ -128,6 +133,9 @@ def _restored() -> Iterator[None]:
         yield
     finally:
         os.chdir(directory)
+        os.environ.pop(THREADS, None)
+        if said is not None:
+            os.environ[THREADS] = said
         for signum, handler in handlers.items():
             if handler is not None and signal.getsignal(signum) is not handler:
                 signal.signal(signum, handler)

@@ -18,6 +18,7 @@ from typing import Any, Self
 
 from budgets.events import Withdrawn
 from budgets.words import counted
+from objectives.api import SetupError, missing_package
 from orchestrator.execution.attempts import to_json, write_config
 from orchestrator.execution.devices import Offer, cpu_name
 from orchestrator.execution.evaluate import Attempt, Launcher, Outcome, Slots
@@ -318,6 +319,9 @@ def _not_there(address: str, error: Exception) -> str:
 def _ray() -> Any:
     """The module, imported after what it reads from the environment is set."""
     set_environment()
-    import ray
+    try:
+        import ray
+    except ModuleNotFoundError as error:
+        raise SetupError(missing_package(error.name)) from error
 
     return ray

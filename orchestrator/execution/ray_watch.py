@@ -18,6 +18,7 @@ from orchestrator.execution.server import EngineError
 from orchestrator.execution.slot_actor import Answer, Ready
 
 MAX_DEATHS = 3  # of one slot's actor in a row
+ASK_SECONDS = 2.0  # between questions about nodes that may be lost
 LATE_SECONDS = 3600.0  # how long what was given up is looked for; a later session looks once more
 
 
@@ -43,6 +44,8 @@ class SlotWatch:
         self._terms = terms
         self._new_actor = new_actor
         self._clock = clock
+        self._died_on: dict[str, tuple[str, int]] = {}  # node id: host, how many of its actors
+        self._asked_at = -math.inf  # Ray, for its nodes
         # Given up unheard, and when; their outcomes may still follow.
         self._late: dict[str, tuple[Attempt, float]] = {}
         self._here: set[Any] = set()  # references whose answers have come
@@ -91,6 +94,8 @@ class SlotWatch:
             if may_replace and slot.is_lost() and now > self._patient_until:
                 self._fence(slot)
         self._take_in_files()
+        if may_replace:
+            self._name_lost_nodes(now)
 
     def _take_in(self, slot: RaySlot, *, may_replace: bool) -> None:
         """Whatever the slot's actor has answered by now."""
@@ -111,6 +116,7 @@ class SlotWatch:
 
     def greet(self, slot: RaySlot, place: Ready) -> None:
         slot.greeted(place)
+        self._died_on.pop(place.node_id, None)
         self.withdrawn += place.withdrawn
 
     def _collect(self, slot: RaySlot, answer: Answer) -> None:
@@ -155,8 +161,26 @@ class SlotWatch:
         with suppress(self._ray.exceptions.RayError):
             self._ray.kill(slot.actor)
         node_id = slot.place.node_id if slot.place else ""
+        if slot.place:
+            self._died_on[node_id] = slot.host, self._died_on.get(node_id, ("", 0))[1] + 1
         slot.asked(self._new_actor(node_id, tuple(self._late)))
         slot.bury()
+
+    def _name_lost_nodes(self, now: float) -> None:
+        """Warn of a node where actors died, once Ray has given it up too, which it does later."""
+        if not self._died_on or now - self._asked_at < ASK_SECONDS:
+            return
+        self._asked_at = now
+        try:
+            dead = {node["NodeID"] for node in self._ray.nodes() if not node["Alive"]}
+        except (self._ray.exceptions.RayError, RuntimeError):
+            return  # asked again
+        for node_id in dead & self._died_on.keys():
+            host, slots = self._died_on.pop(node_id)
+            self.warnings += (
+                f"node {host} is lost, with {slots} of {len(self.slots)} slots; they go on "
+                f"elsewhere if the cluster has room (ray status)",
+            )
 
     def _value(self, reference: Any) -> Any:
         """The value behind Ray's reference if it is there by now; None if not, or without one.

@@ -173,6 +173,7 @@ class Run:
             seed=reserved.seed,
             limits=plan.limits.stretched(made.length),
             owner=self.owner,
+            pinned=plan.provenance,
             avoid=avoided(earlier),
         )
 

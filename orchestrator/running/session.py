@@ -131,7 +131,7 @@ class Session:
         ruling = judge_on_record(run)
         if ruling.decision == "continue":
             ruling = Walk(
-                run, proposes, start(), self.stop, self._closed, pace, self.look
+                run, proposes, start(), self.stop, self._closed, pace, self._looked
             ).to_its_end()
         if self.stop.now:  # what was in flight is killed here, so it can be settled
             self._end_executor()
@@ -173,7 +173,7 @@ class Session:
     def _take_up(self, directory: Path, run: Run, slots: Slots, overrides: Overrides) -> None:
         """Put this session on record, and make good what earlier ones have left undone."""
         if not run.state.open_tries():  # whose ends may yet make a rule fire
-            for rule, reason in overrides:
+            for rule, reason in overrides[:1]:
                 refuse_override(run.state, rule, reason)  # before anything is written
         run.record(opened(run.owner, slots))
         self._track(directory, run.state)
@@ -196,6 +196,10 @@ class Session:
         """The result, once the history has what the run took."""
         keep(self.root, result.state, result.ruling, self.say)
         return result
+
+    def _looked(self, run: Run) -> None:
+        self._say_new_warnings()
+        self.look(run)
 
     def _closed(self, run: Run, generation: Generation | None) -> None:
         self._say_new_warnings()

@@ -234,7 +234,8 @@ def test_a_walk_that_believes_a_late_result_is_caught(
 
     monkeypatch.setattr(Run, "take", believe)
     world.disturb = stormy
-    assert "undisturbed" in caught(world)
+    found = caught(world)
+    assert "undisturbed" in found or "summary.json" in found  # by its score, or by its files
 
 
 def test_accounts_that_forget_how_long_an_attempt_may_take_are_caught(
