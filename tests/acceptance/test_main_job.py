@@ -12,7 +12,7 @@ from tests.acceptance.product import Product
 
 SPHERE = ("--objective", "sphere", "--set", "noise=0.01", "--workers", 2, "--run-id", "run")
 INLINE = ("--executor", "inline", *SPHERE)
-TINY = ("n_layer=1", "n_embd=16", "sequence_len=64", "target_flops=3e8", "val_windows=8")
+TINY = ("n_layer=1", "n_embd=16", "sequence_len=64", "val_windows=8")
 
 
 def tree(run: Path) -> dict[str, bytes]:
@@ -43,7 +43,7 @@ def trains(product: Product, *words: object) -> Path:
 @pytest.mark.xdist_group("ray")
 def test_tier_min_of_a_tiny_nanochat_runs_through_ray(product: Product) -> None:
     sets = [word for setting in TINY for word in ("--set", setting)]
-    run = trains(product, *sets, "--assume-eval-seconds", 5)
+    run = trains(product, *sets, "--set", "target_flops=3e8", "--assume-eval-seconds", 5)
     summary = json.loads(next(run.glob("eval/gen_0000/cand_0000/seed_*/summary.json")).read_text())
     assert summary["measurement"]["steps"] >= 20
 
