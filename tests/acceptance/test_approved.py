@@ -89,9 +89,9 @@ PAGES_OF_NEW_RUNS = {
 }
 KEYS = {
     "status": ["go", "interrupted", "statuses", "campaign", "space_check"],
-    "report": ["go", "interrupted", "statuses", "campaign", "space_check", "proxy_check"],
+    "report": ["go", "statuses", "campaign", "space_check", "proxy_check"],
     "best": ["go", "go_at_the_end", "no_go_noise", "smoke"],
-    "compare go_fades": ["go", "phase2"],
+    "compare go": ["phase2"],
     "analyze --accept-drift": ["go"],
     "explain": ["statuses"],
     "verify --accept-drift": ["go"],

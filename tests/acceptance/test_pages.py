@@ -35,9 +35,7 @@ CHROMIUM = shutil.which("chromium")
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run")
 RUNS = ["go_fades", "no_go_noise", "statuses", "interrupted", "campaign", "space_check"]
 
-HOSTILE = (
-    "'\"><script>window.owned = 1</script><img src=x onerror='a()'>\u202e\u2066\x1b[31m\x07\x9b|`"
-)
+HOSTILE = "'\"><script>window.owned = 1</script><img onerror='a()'>\u202e\u2066\x1b[31m\x07\x9b|`"
 STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 ANSWER = """word => {
