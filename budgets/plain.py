@@ -1,11 +1,38 @@
 """Text from anywhere, made fit to be shown."""
 
+import os
 import re
 import shlex
+import shutil
+import sys
 from pathlib import Path
 
-PROGRAM = "python -m orchestrator"
-"""How every command begins that a person is told to type."""
+NAME = "CMAES_PROGRAM"
+"""The variable in which a script that starts this program says how it was called itself."""
+
+
+def _program() -> str:
+    """How this program was called, so that a shell in the same directory finds it again."""
+    if said := os.environ.get(NAME):
+        return said
+    called = Path(sys.argv[0])
+    if called.name == "orchestrator":  # an installed command
+        found = shutil.which(called.name)
+        return called.name if found and _is_same(found, called) else shell_word(str(called))
+    if called.parts[-2:] != ("orchestrator", "__main__.py"):  # a library of another program
+        return "python -m orchestrator"
+    names = (n for n in ("python", "python3") if (p := shutil.which(n)) and _is_same(p, _PYTHON))
+    return f"{next(names, shell_word(str(_PYTHON)))} -m orchestrator"
+
+
+_PYTHON = Path(sys.executable)
+
+
+def _is_same(found: str, other: Path) -> bool:
+    """Whether both are one file of one directory: those of two environments may be one link."""
+    one, two = os.path.abspath(found), os.path.abspath(other)
+    return os.path.dirname(one) == os.path.dirname(two) and os.path.samefile(one, two)
+
 
 _STEERS = re.compile(r"[\\`<\[\]|*~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 """Characters that mean something to Markdown; an underscore does only at the edge of a word."""
@@ -57,3 +84,7 @@ def _escaped(character: str) -> str:
     if 0xDC80 <= code <= 0xDCFF:  # a byte that is no text
         return f"\\x{code - 0xDC00:02x}"
     return f"\\x{code:02x}" if code < 0x80 else f"\\U{code:08x}"
+
+
+PROGRAM = _program()
+"""How every command begins that a person is told to type."""

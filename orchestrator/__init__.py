@@ -8,6 +8,9 @@ if TYPE_CHECKING:
     from orchestrator.notebook import LoadedRun
 
 
+__all__ = ["load"]
+
+
 def load(run: "str | Path", *, runs_dir: "str | Path" = "artifacts/cmaes") -> "LoadedRun":
     """The run in a directory, or with an id among those in `runs_dir`, to look into.
 

@@ -10,4 +10,11 @@ if __name__ == "__main__":
         from orchestrator.cli.entry import main
     except KeyboardInterrupt:  # before anything was begun
         sys.exit(130)
+    except ModuleNotFoundError as error:
+        sys.stderr.write(
+            f"error: {sys.executable} has no module {error.name!r}: the orchestrator is not "
+            "installed there. Start it with scripts/run of its checkout, which installs what it "
+            "needs, or with the Python that it was installed into\n"
+        )
+        sys.exit(2)
     main()

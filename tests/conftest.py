@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -63,9 +64,12 @@ def pytest_configure() -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """In several processes a file stays in one. What starts a Ray is marked as one group: two Rays
-    may take the same port.
+    may take the same port. What needs a package that is not here is skipped.
     """
     for item in items:
+        for marker in item.iter_markers("needs"):
+            if find_spec(marker.args[0]) is None:
+                item.add_marker(pytest.mark.skip(reason=f"{marker.args[0]} is not installed"))
         if not item.get_closest_marker("xdist_group"):
             item.add_marker(pytest.mark.xdist_group(str(item.path)))
 

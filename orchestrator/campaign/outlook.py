@@ -7,10 +7,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from budgets.terms import CampaignTerms, Condition, Devices
+from budgets.terms import Calibration, CampaignTerms, Condition, Devices
 from objectives import registry
 from objectives.api import Objective
-from orchestrator.planning.times import Times, times_here
+from orchestrator.planning.calibrations import calibration_here
+from orchestrator.planning.times import times_here
 
 
 @dataclass(frozen=True)
@@ -134,16 +135,33 @@ def expected_of(
     if assumed_seconds is not None:
         origin = f"assumed: {assumed_seconds:g} s an evaluation, by exact FLOPs of each condition"
         return tuple(Expected(one, assumed_seconds * one.length, origin) for one in conditions)
-    return tuple(
-        _expected(one, times_here(root, _as_loaded(objective, one), devices)) for one in conditions
-    )
+    common = calibration_here(root, objective, devices)
+    return tuple(_expected(one, objective, common, root, devices) for one in conditions)
 
 
 def _as_loaded(objective: Objective, condition: Condition) -> Objective:
     return registry.load(registry.varied(objective.spec, condition.settings))
 
 
-def _expected(condition: Condition, times: Times) -> Expected:
+def _as_much_work(one: Objective, other: Objective) -> bool:
+    """Whether both are known to take the same FLOPs."""
+    here, there = one.flops(), other.flops()
+    return here is not None and there is not None and here.total == there.total
+
+
+def _expected(
+    condition: Condition,
+    objective: Objective,
+    common: Calibration | None,
+    root: Path,
+    devices: Devices,
+) -> Expected:
+    """`common` is what was measured of the configuration that all conditions have in common."""
+    loaded = _as_loaded(objective, condition)
+    times = times_here(root, loaded, devices)
+    is_own = times.calibration is not None and times.prior is None
+    if common is not None and not is_own and _as_much_work(loaded, objective):
+        return Expected(condition, common.median_seconds, "calibrated, with the same FLOPs")
     if times.calibration is None:
         return Expected(condition, None, "no estimate")
     seconds = times.calibration.median_seconds

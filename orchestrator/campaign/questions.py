@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
+from budgets.accounts import MS_PER_HOUR
 from budgets.table import table
 from budgets.terms import Plan
 from orchestrator.campaign.outlook import Outlook
@@ -12,6 +13,7 @@ from orchestrator.planning.checklist import Item, checklist
 from orchestrator.planning.facts import facts_of, needs
 from orchestrator.planning.known_knobs import Known
 from orchestrator.planning.room import room
+from orchestrator.planning.times import Times
 
 
 def questions(
@@ -19,19 +21,20 @@ def questions(
 ) -> tuple[Item, ...]:
     """The checklist of a campaign; `basis` is what is known of the configuration in common."""
     space, nothing = room(plan, root, basis.evaluation_bytes), Known((), (), ())
-    facts = facts_of(plan, basis, None, space, nothing, now)
+    facts = facts_of(plan, basis, None, Times(), lambda _: 0.0, space, nothing, now)
     seeds = len(outlook.terms.seeds)
     longest = max(condition.length for condition in outlook.terms.conditions)
-    reserve_ms = plan.limits.stretched(longest).reserve_ms
+    last = plan.limits.stretched(longest).reserve_ms / MS_PER_HOUR  # its whole limit
+    hours = None if outlook.hours is None else outlook.hours + last
+    device_hours = None if outlook.device_hours is None else outlook.device_hours + last
     own = replace(
         facts,
         smoke=seeds < 2,
         purpose=f"full: {seeds} seeds tell effects from luck",
         at_once=min(outlook.at_once, plan.devices.count),
         idle_share=_idle(outlook),
-        hours=outlook.hours,
-        hours_are="by median times it ends",
-        needs=tuple(needs(plan, reserve_ms, outlook.hours, outlook.device_hours, now)),
+        hours=hours,
+        needs=tuple(needs(plan, hours, device_hours, now)),
     )
     return checklist(own, searches=False)
 

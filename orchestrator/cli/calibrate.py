@@ -18,8 +18,9 @@ from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.config.asked import Conduct, conduct_of, limits_of
 from orchestrator.config.resolve import Resolved
 from orchestrator.config.sections import MOST_SEEDS
+from orchestrator.execution.engine import devices_of
 from orchestrator.planning.basis_text import calibration_lines
-from orchestrator.planning.calibrations import CALIBRATION_SEEDS
+from orchestrator.planning.calibrations import CALIBRATION_SEEDS, find_calibration, made_at
 from orchestrator.planning.request import Overrides, Request
 from orchestrator.records.planned import spec_of
 from orchestrator.records.recorded import Result
@@ -69,11 +70,17 @@ def calibrate(
         measure_micro_batches(how, limits, micro_batches, seeds or CALIBRATION_SEEDS)
     else:
         why, repeats = reason if again else None, seeds or CALIBRATION_SEEDS
+        known = find_calibration(how.root, limits.objective, devices_of(how.engine.slots()))
         done = _measured(how, limits, repeats, overrides, why)
         if as_json:
             print_json(_as_dict(done))
-        else:
-            _show(done, _next(resolved))
+            return
+        _show(done, _next(resolved))
+        if known is not None and known.directory == done.directory:
+            repeated = command("calibrate", *resolved.given.words())
+            made = f"{made_at(done.directory):%Y-%m-%d %H:%M} UTC"
+            print_line(f"Nothing was measured now: these figures are of {made}.")
+            print_line(f'To measure again: {repeated} --again --reason "WHY"')
 
 
 def _measured(

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from budgets.plain import printable
+from budgets.plain import PROGRAM, printable
 from objectives.commands import Program
 from objectives.keeping import keeping
 from orchestrator.cli.analyze import analyze
@@ -38,6 +38,7 @@ from orchestrator.cli.space import spaces
 from orchestrator.cli.status import status
 from orchestrator.cli.terminal import print_json
 from orchestrator.cli.track import track
+from orchestrator.execution.insistence import Insisted
 from orchestrator.version import version
 
 app = Program(
@@ -144,7 +145,7 @@ def main() -> None:
             stream.reconfigure(errors="replace")  # a terminal's charset stops no run
     try:
         with keeping(allowed=False):  # but where something is evaluated
-            sys.exit(app(standalone_mode=False) or 0)
+            sys.exit(app(standalone_mode=False, prog_name=PROGRAM) or 0)
     except tuple(EXIT_BY_ERROR) as error:
         code = exit_code(error)
         if message := printable(in_words(error)):
@@ -153,6 +154,7 @@ def main() -> None:
                     print_json({"error": message, "exit_code": code})
             print(f"error: {message}", file=sys.stderr)
         sys.exit(code)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Insisted) as interrupted:
         print("Interrupted.", file=sys.stderr)
-        sys.exit(EXIT_SIGNAL + signal.SIGINT)
+        is_ours = isinstance(interrupted, Insisted)
+        sys.exit(EXIT_SIGNAL + (interrupted.args[0] if is_ours else signal.SIGINT))

@@ -13,6 +13,7 @@ from budgets.ledger.chain import LedgerCorruptError
 from budgets.ledger.lock import LedgerLockedError
 from budgets.ledger.storage import FULL
 from budgets.ledger.writer import LedgerStorageError
+from budgets.plain import PROGRAM
 from objectives.api import SetupError
 from objectives.settings import fault_in_words
 from orchestrator.cli.conducting import EXIT_CORRUPT, EXIT_STORAGE
@@ -70,7 +71,7 @@ def _of_parser(error: Any) -> str:
         return ""  # the help has been shown: there is no more to say
     message = " ".join(error.format_message().split()).replace("Value error, ", "").rstrip(".")
     came = _value_of(getattr(error, "param", None))
-    command = error.ctx.command_path if error.ctx else "orchestrator"
+    command = error.ctx.command_path if error.ctx else PROGRAM
     got = "" if came is None or repr(came) in message else f", got {came!r}"
     end = "" if message.endswith("?") else "."
     return f"{message}{got}{end} See: {command} --help"

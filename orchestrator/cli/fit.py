@@ -95,11 +95,9 @@ def fit_phase(asked: Asked, fitting: Fitting) -> None:
 
 
 def _spread(plan: Plan) -> float:
-    import numpy as np
+    from orchestrator.planning.barrier import spread  # imports numpy
 
-    from orchestrator.planning.barrier import SEED, beyond_the_forecast
-
-    return beyond_the_forecast(plan, np.random.default_rng(SEED))
+    return spread(plan)
 
 
 def _applied(asked: Asked, fitting: Fitting, found: list[Choice], room: Room) -> str:

@@ -10,7 +10,7 @@ from typer import Context
 
 from budgets.fold import ImpossibleEventError
 from budgets.ledger.chain import LedgerCorruptError
-from budgets.plain import PROGRAM, command
+from budgets.plain import command
 from budgets.rules.triggers import RULES
 from budgets.terms import Plan
 from objectives import registry, secrets
@@ -73,7 +73,8 @@ def asked_for(context: Context, phase: PhaseName, *, as_json: bool) -> Asked:
     """What is asked for of a phase. Raises ValueError on what cannot be."""
     resolved = resolved_of(context, flags={"search.phase": (phase, phase)})
     if resolved.campaign is not None:
-        raise ValueError(f"{resolved.file} describes a campaign, not a search: {PROGRAM} run FILE")
+        other = command("run", str(resolved.file))
+        raise ValueError(f"{resolved.file} describes a campaign, not a search: {other}")
     return _asked(context, resolved, as_json=as_json)
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, get_args
 from typer import Option
 
 from budgets.ledger.storage import write_aside
-from budgets.plain import command, plain, printable
+from budgets.plain import PROGRAM, command, plain, printable, shell_word
 from orchestrator.cli.options import Json
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.config import explain
@@ -51,7 +51,7 @@ def init(
     if out.exists() or out.is_symlink():
         raise ValueError(f"--out {out}: there is something already; name another file")
     named_file("--out", out)
-    text = text.replace("THIS-FILE", str(out))
+    text = text.replace("THIS-FILE", shell_word(str(out)))
     write_aside(out, text.encode())
     if as_json:
         print_json({"template": template, "file": str(out)})
@@ -62,7 +62,8 @@ def init(
 def template_text(template: Template) -> str:
     """The file's text, with THIS-FILE for its name."""
     assert template in get_args(Template)
-    return (TEMPLATES / f"{template}.toml").read_text(encoding="utf-8")
+    text = (TEMPLATES / f"{template}.toml").read_text(encoding="utf-8")
+    return text.replace("python -m orchestrator", PROGRAM)
 
 
 def explain_file(resolved: Resolved, *, as_json: bool) -> None:

@@ -5,7 +5,7 @@ from itertools import islice
 from os.path import normpath
 from pathlib import Path
 
-from budgets.plain import PROGRAM
+from budgets.plain import command
 from orchestrator.records.manifest import campaign_of_runs
 from orchestrator.records.recorded import find_run, recorded_plan, runs_of_cell
 
@@ -36,7 +36,8 @@ def _hint(found: Sequence[Path]) -> str:
     plan = recorded_plan(found[0]) if len(found) == 1 else None
     if plan is None or plan.campaign is None:
         return ""
-    return f": it is a campaign, whose conditions its report compares. See: {PROGRAM} report RUN"
+    look = command("report", str(found[0]))
+    return f": it is a campaign, whose conditions its report compares. See: {look}"
 
 
 def _runs_of(name: str, root: Path) -> Iterator[Path]:

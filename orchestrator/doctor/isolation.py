@@ -1,9 +1,12 @@
 """How far an evaluation is kept apart from everything else here, in plain words."""
 
+import sys
+
+from budgets.plain import shell_word
 from orchestrator.doctor.asking import Ask, NoAnswerError
 from orchestrator.doctor.finding import Finding
 
-LOOK = "ATTEMPT_ID=look python -m orchestrator.doctor.orphaning"
+LOOK = f"ATTEMPT_ID=look {shell_word(sys.executable)} -m orchestrator.doctor.orphaning"
 LINUX = "run on Linux, with /proc mounted without hidepid"
 
 

@@ -128,6 +128,11 @@ def beyond_the_forecast(plan: Plan, rng: np.random.Generator) -> float:
     return max(0.0, found.hours_p90 - forecast.search - forecast.verdict)
 
 
+def spread(plan: Plan) -> float:
+    """The same, equal for equal plans."""
+    return beyond_the_forecast(plan, np.random.default_rng(SEED))
+
+
 def _summed_up(over: Array, searched: Array, rung: Array, busy: Array, count: int) -> Simulated:
     def hours(seconds: Array, share: float) -> float:
         return float(np.quantile(seconds, share)) / 3600

@@ -41,10 +41,10 @@ def calibrations_on(root: Path, objective: Objective, kind: str) -> list[Result]
     placed = [(calibration_name(objective, run.state.plan.devices), run) for run in runs]
     placed.sort(key=lambda pair: _number(pair[1].directory, pair[0]))
     newest = dict(placed)  # at each place its last one
-    return sorted(newest.values(), key=lambda run: _made_at(run.directory), reverse=True)
+    return sorted(newest.values(), key=lambda run: made_at(run.directory), reverse=True)
 
 
-def _made_at(directory: Path) -> datetime:
+def made_at(directory: Path) -> datetime:
     """When a run came to its end."""
     return datetime.fromisoformat(read(directory / LEDGER).records[-1].at)
 

@@ -62,8 +62,7 @@ class Facts:
     age_days: float | None = None
     drift: float | None = None  # what an evaluation took since, by what was measured
     drifted: str = ""  # where
-    hours: float | None = None  # that it takes ...
-    hours_are: str = "nine in ten end"  # ... in these words
+    hours: float | None = None  # that must be free
     hours_allowed: float | None = None
     alive: tuple[str, ...] = ()  # knobs
     dead: tuple[str, ...] = ()
@@ -153,7 +152,7 @@ def _wall(facts: Facts) -> Item:
     question = "Is the wall clock acceptable?"
     if facts.hours is None:
         return Item(question, "unknown", f"nothing was measured: {CALIBRATE}")
-    needed = f"{facts.hours_are} within {duration(3600 * facts.hours)}"
+    needed = f"{duration(3600 * facts.hours)} must be free"
     if facts.hours_allowed is None:
         why = f"{needed}; say how long it may take: --window or --max-hours"
         return Item(question, "unknown", why)

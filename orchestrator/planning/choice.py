@@ -9,15 +9,12 @@ from budgets.plain import PROGRAM
 from budgets.terms import Calibration, Devices, Plan
 from objectives.api import Objective, Variant
 from orchestrator.planning.gains import smallest_gain
-from orchestrator.planning.needs import Hours, hours_of
+from orchestrator.planning.needs import Hours, Spread, hours_of, hours_that_must_be_free
 from orchestrator.planning.plan import Succession, search_plan, why_no_go
 from orchestrator.planning.request import Request
 from orchestrator.planning.times import Times
 
 Lever = Literal["as asked", "generations", "tier", "seeds", "flops", "all of these", "more"]
-
-Spread = Callable[[Plan], float]
-"""Hours beyond the forecast of a plan within which nine in ten runs stay; 0: not simulated."""
 
 
 @dataclass(frozen=True)
@@ -142,9 +139,10 @@ def weighed(
     is_scaled = known is not None and bool(known.samples) and is_assumed
     to_calibrate = wanted.times.to_calibrate or is_scaled
     hours = hours_of(plan, to_calibrate=to_calibrate, beside=wanted.times.delays)
-    if hours is None:
+    needed = hours_that_must_be_free(plan, wanted.times, wanted.spread, is_scaled=is_scaled)
+    if hours is None or needed is None:
         raise NoTimeError
-    needed, seen = hours.needed + wanted.spread(plan), smallest_gain(plan)
+    seen = smallest_gain(plan)
     return Choice(
         idea=idea,
         plan=plan,

@@ -10,6 +10,7 @@ from budgets.terms import Devices
 from objectives.api import Objective
 from orchestrator.planning.known_knobs import Known, known_knobs
 from orchestrator.planning.plan import Succession
+from orchestrator.planning.times import times_with_gaps
 
 if TYPE_CHECKING:
     from orchestrator.planning.page import Circumstances
@@ -32,5 +33,6 @@ def circumstances(
     except (LedgerCorruptError, ImpossibleEventError, ValueError) as error:
         unread = (str(error),)
         known = Known((), (), tuple(knob.name for knob in objective.space.knobs))
+    times = times_with_gaps(root, objective, devices, assumed_seconds)
     now = datetime.now(UTC)
-    return Circumstances(devices, basis, root, known, now, succession), unread
+    return Circumstances(devices, basis, root, known, now, succession, times), unread

@@ -4,12 +4,17 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from budgets.accounts import MS_PER_HOUR
 from budgets.terms import Plan
 from orchestrator.planning.basis import Basis
 from orchestrator.planning.checklist import Facts, Need
 from orchestrator.planning.known_knobs import Known
+from orchestrator.planning.needs import (
+    Spread,
+    device_hours_that_must_be_free,
+    hours_that_must_be_free,
+)
 from orchestrator.planning.room import Room
+from orchestrator.planning.times import Times
 
 if TYPE_CHECKING:
     from orchestrator.planning.barrier import Simulated  # imports numpy
@@ -19,15 +24,22 @@ def facts_of(  # noqa: PLR0913, PLR0917 - one a thing that is known
     plan: Plan,
     basis: Basis,
     simulated: "Simulated | None",
+    times: Times,
+    spread: Spread,
     space: Room,
     known: Known,
     now: datetime,
 ) -> Facts:
-    """The facts of one tier's plan; `now` dates the calibration and measures a deadline."""
+    """The facts of one tier's plan; `now` dates the calibration and measures a deadline.
+
+    Its hours and device-hours are what the rules of a run, and `plan --fit`, ask to be free.
+    """
     measured = basis.calibration
     seconds = [s.seconds for s in measured.samples] if measured is not None else []
-    hours = None if simulated is None else simulated.hours_p90
-    device_hours = None if simulated is None else simulated.device_hours_p90
+    hours = hours_that_must_be_free(plan, times, spread)
+    device_hours = None
+    if simulated is not None:
+        device_hours = device_hours_that_must_be_free(plan, simulated.device_hours_p90)
     age = None if basis.measured_at is None else (now - basis.measured_at).total_seconds() / 86_400
     return Facts(
         smoke=plan.confirmation is None,
@@ -48,7 +60,7 @@ def facts_of(  # noqa: PLR0913, PLR0917 - one a thing that is known
         alive=known.alive,
         dead=known.dead,
         untried=known.neither,
-        needs=tuple(needs(plan, plan.limits.reserve_ms, hours, device_hours, now)),
+        needs=tuple(needs(plan, hours, device_hours, now)),
         disk_needed=space.needed,
         disk_free=space.free,
         disk_measured=space.measured,
@@ -70,15 +82,13 @@ def window_hours(plan: Plan, now: datetime) -> float | None:
 
 
 def needs(
-    plan: Plan, reserve_ms: int, hours: float | None, device_hours: float | None, now: datetime
+    plan: Plan, hours: float | None, device_hours: float | None, now: datetime
 ) -> Iterator[Need]:
-    """What each cap has to hold: the last attempt must find its whole reservation free."""
-    caps, reserve = plan.caps, reserve_ms / MS_PER_HOUR
-    hours = None if hours is None else hours + reserve
-    device = None if device_hours is None else device_hours + reserve
-    cost = None if device is None else device * plan.price_per_device_hour
+    """What each cap has to hold, of what must be free."""
+    caps = plan.caps
+    cost = None if device_hours is None else device_hours * plan.price_per_device_hour
     for name, needed, allowed, unit in (
-        ("--max-device-hours", device, caps.device_hours, "device-hours"),
+        ("--max-device-hours", device_hours, caps.device_hours, "device-hours"),
         ("--max-hours", hours, caps.hours, "hours"),
         ("--max-cost", cost, caps.cost, ""),
         ("--window", hours, window_hours(plan, now), "hours"),

@@ -46,10 +46,21 @@ def choices(wanted: Wanted) -> list[Choice]:
         return [asked, *(_more(wanted, asked) if is_short else ())]
     found = [asked, *_generations(wanted, asked), *_tiers(wanted, asked), *_seeds(wanted, asked)]
     found += _flops(wanted, asked, wanted.request, "flops")
+    found = _each_once(found)
     if any(choice.fits for choice in found):
         return found
     least = replace(wanted.request, tier="min", generations=2, seeds_per_candidate=1)
     return [*found, *_flops(wanted, asked, least, "all of these")]
+
+
+def _each_once(found: Sequence[Choice]) -> list[Choice]:
+    """Without what spends the window as an earlier one does, under another tier's name."""
+    spent: dict[tuple[object, ...], Choice] = {}
+    for choice in found:
+        plan, varied = choice.plan, choice.idea.varied
+        settings = None if varied is None else repr(varied.settings)
+        spent.setdefault((plan.resolved, repr(plan.confirmation), settings), choice)
+    return list(spent.values())
 
 
 def best(found: Sequence[Choice]) -> Choice | None:

@@ -1,5 +1,6 @@
-"""How many hours a plan takes, and how many must be free so that no rule ends it early."""
+"""What a plan takes, and how much must be free so that no rule ends it early."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil
 
@@ -8,7 +9,10 @@ from budgets.course import expected
 from budgets.proxy.certificate import outlook
 from budgets.terms import Plan
 from orchestrator.planning.calibrations import CALIBRATION_SEEDS
-from orchestrator.planning.times import NO_DELAYS, Delays
+from orchestrator.planning.times import NO_DELAYS, Delays, Times
+
+Spread = Callable[[Plan], float]
+"""Hours beyond the forecast of a plan within which nine in ten runs stay; 0: not simulated."""
 
 
 @dataclass(frozen=True)
@@ -60,3 +64,30 @@ def hours_of(plan: Plan, *, to_calibrate: bool, beside: Delays = NO_DELAYS) -> H
         calibrating=rounds * typical,
         delays=beside.startup_hours + (beside.slowdown - 1) * (search + verdict),
     )
+
+
+def hours_that_must_be_free(
+    plan: Plan, times: Times, spread: Spread, *, is_scaled: bool = False
+) -> float | None:
+    """What a window or a cap on hours must leave; None where no time is known.
+
+    The one answer of `plan`, `plan --fit` and the rules of a run. `is_scaled`: the plan's time is
+    not the measured one of `times`.
+    """
+    to_calibrate = times.to_calibrate or is_scaled
+    hours = hours_of(plan, to_calibrate=to_calibrate, beside=times.delays)
+    return None if hours is None else hours.needed + spread(plan)
+
+
+def device_hours_that_must_be_free(plan: Plan, device_hours: float) -> float:
+    """What a cap on device time must leave a run whose search and verdict take `device_hours`.
+
+    The rung, and the last attempts' whole limits, must be free too, as the rules of a run ask.
+    """
+    calibration, confirmation = plan.calibration, plan.confirmation
+    assert calibration is not None, "whoever knows the device time knows the time of an evaluation"
+    typical, whole = calibration.median_seconds / 3600, plan.limits.reserve_ms / MS_PER_HOUR
+    last = max(0.0, whole - typical)
+    if confirmation is None:
+        return device_hours + last
+    return device_hours + confirmation.sizes().get("rung", (0, 0.0))[1] * typical + last + whole

@@ -10,7 +10,7 @@ from typing import Any, get_args
 import numpy as np
 
 from budgets.terms import Devices, Plan, Tier
-from orchestrator.planning.barrier import SEED, Simulated, simulate
+from orchestrator.planning.barrier import SEED, Simulated, simulate, spread
 from orchestrator.planning.basis import Basis
 from orchestrator.planning.checklist import Item, checklist
 from orchestrator.planning.facts import facts_of
@@ -21,6 +21,7 @@ from orchestrator.planning.power import GAINS, Assumptions, Power, imagined_powe
 from orchestrator.planning.preview import Preview, preview_tiers
 from orchestrator.planning.request import Request
 from orchestrator.planning.room import Room, room
+from orchestrator.planning.times import Times
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,7 @@ class Circumstances:
     known: Known  # about the knobs
     now: datetime
     succession: Succession | None = None
+    times: Times | None = None  # with what delays a run; None: the basis' calibration alone
 
 
 def page_of(
@@ -127,7 +129,8 @@ def _tier(preview: Preview, under: Circumstances) -> TierPage:
     calibration = basis.calibration
     simulated = None if calibration is None else simulate(plan, calibration, basis.overheads, rng)
     space = room(plan, under.root, basis.evaluation_bytes)
-    facts = facts_of(plan, basis, simulated, space, under.known, under.now)
+    times = under.times or Times(calibration)
+    facts = facts_of(plan, basis, simulated, times, spread, space, under.known, under.now)
     return TierPage(
         preview,
         simulated,

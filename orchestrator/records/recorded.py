@@ -153,7 +153,8 @@ def find_run(run: str | None, root: Path, *phases: Phase) -> Path:
     """The directory of a run by id or path, or of the latest one.
 
     Where phases are given, it is looked for in these alone, unless it is named by its path. Raises
-    ValueError without it, PermissionError where this user may not look into it.
+    ValueError without it or where two have the id, PermissionError where this user may not look
+    into it.
     """
     if run is not None and os.path.lexists(Path(run) / LEDGER):  # False on what is no path at all
         return Path(run)
@@ -170,6 +171,11 @@ def find_run(run: str | None, root: Path, *phases: Phase) -> Path:
         near = "" if run is None else " or ".join(get_close_matches(run[:80], names, MOST_NEAR))
         hint = near and f". Did you mean {near}?"
         raise ValueError(f"{wanted} in {root}{there}: name its directory, or say --runs-dir{hint}")
+    if run is not None and len(found) > 1:
+        named = " or ".join(str(path.parent) for path in found)
+        raise ValueError(
+            f"{len(found)} runs are called {run!r}: name the directory of one, {named}"
+        )
     return max(found, key=last_changed).parent
 
 

@@ -1,7 +1,9 @@
 """What rules decide, put on record: that they fired, were overridden, that the run is done."""
 
 from budgets.events import Concluded, Overridden
-from budgets.rules.triggers import Ruling, judge, only_ends_the_search
+from budgets.rules.table import INFRASTRUCTURE, SETUP_FAILED
+from budgets.rules.triggers import Ruling, held_up_by, judge, only_ends_the_search
+from budgets.state import RunState
 from orchestrator.running.run import Run
 
 
@@ -35,20 +37,33 @@ def conclude(run: Run, ruling: Ruling) -> None:
 def override(run: Run, rule: str, reason: str) -> None:
     """Let the run go on although `rule` fired; where it fires no longer, repeating is harmless.
 
-    Raises ValueError unless that rule is what holds the run up, and where the reason was given for
-    an earlier generation: it lets through only what somebody had looked at.
+    Raises ValueError as `refuse_override` does.
     """
-    passed = [o for o in run.state.overridden if (o.rule, o.reason) == (rule, reason)]
-    triggers = [t for t in judge(run.state).triggers if t.rule == rule]
+    refuse_override(run.state, rule, reason)
+    for trigger in held_up_by(run.state, rule):
+        run.record(Overridden(rule=rule, generation=trigger.generation, reason=reason))
+
+
+def refuse_override(state: RunState, rule: str, reason: str) -> None:
+    """Raises ValueError unless that rule is what holds the run up.
+
+    Also where the reason was given for an earlier generation: it lets through only what somebody
+    had looked at.
+    """
+    passed = [o for o in state.overridden if (o.rule, o.reason) == (rule, reason)]
+    triggers = held_up_by(state, rule)
     if not triggers and not passed:
         raise ValueError(f"--override {rule}: that rule does not hold this run up")
     for trigger in triggers:
         if not trigger.overridable:
-            raise ValueError(f"--override {rule}: this rule cannot be overridden")
+            way_on = " Repeat the command without it: that tries again"
+            tries_again = rule in (INFRASTRUCTURE.name, SETUP_FAILED.name)
+            raise ValueError(
+                f"--override {rule}: this rule cannot be overridden.{way_on if tries_again else ''}"
+            )
         if passed:
             raise ValueError(
                 f"--override {rule}: this reason let generation {passed[-1].generation} through; "
                 f"the rule fires again in generation {trigger.generation}: look, and give another "
                 "--reason"
             )
-        run.record(Overridden(rule=rule, generation=trigger.generation, reason=reason))

@@ -16,6 +16,7 @@ def readme(export: Export) -> str:
         count=export.jobs_in_words,
         table=runs_table(export),
         directory=shlex.quote(str(export.directory)),
+        python=shlex.quote(export.python),
         first=shlex.quote(export.jobs[0].name),
         lead=max(lead_seconds(export.options, job) for job in export.jobs),
         requeues=max(export.requeues(job) for job in export.jobs),

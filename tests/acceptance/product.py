@@ -16,6 +16,8 @@ from typing import Any
 from tests.acceptance.books import LEDGER, Books
 
 REPOSITORY = Path(__file__).parents[2]
+PROGRAM = "orchestrator"
+"""With it begin the commands that the product prints here, whichever Python runs it."""
 PATIENCE = 120.0
 """Seconds that a command, or a condition that is waited for, may take before the test fails."""
 
@@ -51,7 +53,7 @@ class WarmStart:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
-                env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+                env={**os.environ, "PYTHONPATH": str(REPOSITORY), "CMAES_PROGRAM": PROGRAM},
             )
         process = self._process
         assert process.stdin is not None
@@ -135,6 +137,7 @@ class Product:
             "PYTHONPATH": str(REPOSITORY),
             "COLUMNS": "100",
             "NO_COLOR": "1",
+            "CMAES_PROGRAM": PROGRAM,
             **self.variables,
             **(variables or {}),
         }
@@ -200,7 +203,8 @@ class Product:
         for process in self.started:
             if process.poll() is None:
                 process.kill()
-            process.communicate()
+            if process.stdout and not process.stdout.closed:  # nobody has waited for its end
+                process.communicate()
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = PATIENCE) -> None:

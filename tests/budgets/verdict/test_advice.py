@@ -22,7 +22,7 @@ NAN = Status.NAN
 KEPT, LESS, GONE = (((1.0, 1.0), (s, s)) for s in (0.98, 0.995, 1.02))
 ALIVE = 3 * ((1.0, 1.2, 1.1, 1.3),)
 STAYS = "Next: "
-FOLLOW = "Next: `python -m orchestrator phase2 --variant robust --tier min --from judged`."
+FOLLOW = "Next: `python -m orchestrator phase2 --variant robust --tier min --from judged`"
 LARGER = f"{STAYS}search with longer evaluations: "
 
 

@@ -56,10 +56,10 @@ FAILING = TWO.replace("training.noise = 0.01", "training.failure_rate = 0.25").r
 
 
 LIMITS = (
-    *("--limit-seconds", "60", "--max-device-hours", "0.0396"),
+    *("--limit-seconds", "60", "--max-device-hours", "0.0418"),
     *("--assume-eval-seconds", "0.1"),
 )
-"""Of 71.3 s for each of two: an attempt reserves 70."""
+"""Of 75.2 s for each of two: an attempt reserves 70, and a busy machine takes its time."""
 
 
 @pytest.fixture
@@ -345,7 +345,7 @@ def test_a_calibration_that_is_paused_stops_no_other_search_and_can_be_overridde
 def test_a_budget_that_stops_one_gives_exit_code_4_and_the_others_their_turn(
     run: Command, tmp_path: Path
 ) -> None:
-    text = TWO.replace('search.method = "plain"', "training.seconds = 0.3")
+    text = TWO.replace('search.method = "plain"', "training.seconds = 0.6")
 
     answer = run(text, *LIMITS)
 
@@ -355,7 +355,7 @@ def test_a_budget_that_stops_one_gives_exit_code_4_and_the_others_their_turn(
 
 
 def test_a_paused_one_weighs_more_than_a_stopped_one(run: Command, tmp_path: Path) -> None:
-    text = FAILING.replace('search.method = "plain"', "training.seconds = 0.3")
+    text = FAILING.replace('search.method = "plain"', "training.seconds = 0.6")
 
     answer = run(text, *LIMITS)
 

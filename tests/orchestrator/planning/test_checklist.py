@@ -70,7 +70,7 @@ def test_what_nobody_knows_is_unknown_and_never_passed() -> None:
         (PILOT, {"drift": 0.9, "drifted": "r"}, "pass", "r took 0.90 x that"),
         (PILOT, {"age_days": 31.0}, "unknown", "31 days ago, and nothing ran since"),
         (PILOT, {"age_days": 31.0, "drift": 1.0, "drifted": "r"}, "pass", "31 days ago; r took"),
-        ("Is the wall", {"hours": 3.5}, "fail", "within 3 h 30 min, 3 h 00 min are there"),
+        ("Is the wall", {"hours": 3.5}, "fail", "3 h 30 min must be free, 3 h 00 min are there"),
         ("Is the wall", {"hours_allowed": None}, "unknown", "may take: --window or --max-hours"),
         ("Is the wall", {"hours": None}, "unknown", MEASURE),
         ("Are the knobs", {"dead": ("c",)}, "fail", "2 of 3 moved the score when checked; c did"),
