@@ -141,7 +141,7 @@ def test_a_page_of_several_stored_runs(looker: Product, approved: Approved, name
     approved(name, masked(screen(*dones), approve.STORED))
 
 
-@pytest.mark.parametrize("name", {**PAGES_OF_PLANS, **PAGES_OF_NEW_RUNS})
+@pytest.mark.parametrize("name", [*PAGES_OF_PLANS, *PAGES_OF_NEW_RUNS])
 def test_a_page_without_a_stored_run(product: Product, approved: Approved, name: str) -> None:
     product.write("rates.toml", CAMPAIGN)
     product.variables["TZ"] = "UTC"
