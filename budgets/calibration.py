@@ -119,6 +119,20 @@ def forecast(envelope: Envelope, eval_seconds: float, devices: int, price: float
     )
 
 
+BAND_SDS = 2.0
+"""How far the noise band reaches either side of the baseline's mean, in standard deviations."""
+
+
+def noise_band(calibration: Calibration | None, seeds: int = 1) -> tuple[float, float] | None:
+    """Where a candidate like the baseline scores: the mean of so many seeds. None: not measured."""
+    mean = None if calibration is None else calibration.mean_score
+    sd = None if calibration is None else calibration.sd_score
+    if mean is None or sd is None:
+        return None
+    reach = BAND_SDS * sd / sqrt(seeds)
+    return mean - reach, mean + reach
+
+
 def best_exceeded(evaluations: int, share: float) -> float:
     """What the best of so many standard normals exceeds with probability `share`, 0 < share < 1."""
     return NormalDist().inv_cdf((1 - share) ** (1 / max(1, evaluations)))

@@ -1,8 +1,9 @@
 """Whose a failure is, by its status and its cause in words: the machine's, or its configuration's.
 
 The words are those of supervisors, of Python and torch, and of CUDA (the texts of
-`cudaGetErrorString`). What they do not decide is ambiguous: it is tried once more elsewhere. Where
-nothing can be evaluated at all, it is the doing of neither: somebody has to mend the setup.
+`cudaGetErrorString`). Of exceptions only those that torch or CUDA raise acquit a configuration.
+What is not decided is ambiguous: it is tried once more elsewhere. Where nothing can be evaluated at
+all, it is the doing of neither: somebody has to mend the setup.
 """
 
 import re
@@ -32,6 +33,7 @@ _SETUP = Cause("setup", "nothing can be evaluated")
 _LOST = Cause("infrastructure", "the worker, its node or the orchestrator died")
 _CANCELLED = Cause("infrastructure", "cancelled")
 _NO_ROOM = Cause("infrastructure", "the run's disk was full")
+_LOST_AGAIN = Cause("configuration", "lost each time that it was tried")
 _NAN = Cause("configuration", "no score that can be compared")
 _STALLED = Cause("configuration", "stalled")
 _SLOW = Cause("configuration", "over its time limit")
@@ -69,6 +71,19 @@ _MACHINE: tuple[tuple[str, Cause], ...] = (
     (r"driver initialization failed|unsupported display driver|driver shutting down", _DRIVER),
     (r"system not yet initialized|\bmps (server|client)", _DRIVER),
 )
+_DEVICE_ERROR = (
+    r"(exited with status \d+: )?(\[rank\d+\]: )?"
+    r"((torch|cupy\w*|pycuda|pynvml|numba\.cuda|jaxlib)\.[\w.]+|AcceleratorError"
+    r"|RuntimeError: ((CUDA|HIP) (unknown )?error|CUDA driver|No CUDA GPUs|Found no NVIDIA driver"
+    r"|The NVIDIA driver|Unexpected error from cuda|Triton Error \[CUDA\])):?"
+)
+"""How an exception of torch's or CUDA's begins: from others, words about devices prove nothing."""
+
+_MACHINE_ITSELF = tuple((rf"(?s)^(?={_DEVICE_ERROR}).*({said})", cause) for said, cause in _MACHINE)
+
+_SAYS_LOST_AGAIN = (r"^lost \d+ times: ", _LOST_AGAIN)
+"""What the orchestrator says of an evaluation that it gives up."""
+
 _NO_CONNECTION = r"[\w.]*(connection\w*error|brokenpipeerror|timeouterror|gaierror)\b"
 _NOT_DECIDED: tuple[tuple[str, Cause], ...] = (
     (r"device-side assert triggered", _ASSERTION),
@@ -95,7 +110,13 @@ _RULES: dict[Status, tuple[tuple[str, Cause], ...]] = {
     Status.NAN: (("", _NAN),),
     Status.OOM: ((_OTHERS_USE, _SHARED_MEMORY), ("", _MEMORY)),
     Status.TIMEOUT: ((r"^stalled", _STALLED), ("", _SLOW)),
-    Status.ERROR: (_SAYS_SETUP, *_MACHINE, *_NOT_DECIDED, ("", _RAISED)),
+    Status.ERROR: (
+        _SAYS_LOST_AGAIN,
+        _SAYS_SETUP,
+        *_MACHINE_ITSELF,
+        *_NOT_DECIDED,
+        ("", _RAISED),
+    ),
     Status.LOST: (_SAYS_SETUP, *_MACHINE, (r"disk is full", _NO_ROOM), ("", _LOST)),
     Status.CANCELLED: (("", _CANCELLED),),
 }
@@ -124,6 +145,16 @@ def cause_of(status: Status, text: str) -> Cause | None:
 def is_lost(status: Status, text: str) -> bool:
     """Whether the infrastructure lost an attempt that was settled so."""
     return status is Status.LOST and not is_setup(status, text)
+
+
+def was_given_up(status: Status, text: str) -> bool:
+    """Whether an attempt was settled without its own word, which may still come."""
+    return status is Status.LOST or cause_of(status, text) is _LOST_AGAIN
+
+
+def is_unexplained(status: Status, text: str) -> bool:
+    """Whether an attempt was lost with its worker or device: by its own doing, perhaps."""
+    return status is Status.LOST and cause_of(status, text) not in (_SETUP, _NO_ROOM)
 
 
 def is_setup(status: Status, text: str) -> bool:

@@ -42,7 +42,7 @@ Again = Literal["elsewhere", "lighter"]
 memory, and there is a way to compute the same in less."""
 
 Grade = Literal["go_persists", "go", "no_go"]
-"""What a search amounts to: a Go that persists on more FLOPs, a Go at this budget, a No-Go."""
+"""What a search amounts to: a Go that persists on more FLOPs, a Go not shown to, a No-Go."""
 
 NoGo = Literal[
     "dead_space", "below_noise", "too_small", "does_not_persist", "pathological", "unstable"
@@ -55,6 +55,12 @@ AttemptKey = tuple[PanelName | None, int, int, int, int]
 """The same with the number of the attempt."""
 
 _COMPLETE = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+MOST_SCORE = 1e100
+"""In size: nobody can compute with the squares of far larger ones, as every comparison does."""
+
+Score = Annotated[float, Field(ge=-MOST_SCORE, le=MOST_SCORE)]
 
 
 class Owner(Terms):
@@ -154,7 +160,7 @@ class Settled(_OfAnAttempt):
     seed: int
     attempt: int
     status: Status
-    score: float | None  # present when and only when status is ok
+    score: Score | None  # present when and only when status is ok
     charged_ms: int = Field(ge=0)  # device time
     seconds: float
     startup_seconds: float = 0.0
@@ -192,7 +198,7 @@ class Late(_OfAnAttempt):
     seed: int
     attempt: int
     status: Status
-    score: float | None
+    score: Score | None
     seconds: float
     charged_ms: int = Field(ge=0)  # beyond what its settlement charged
     cause: str = ""

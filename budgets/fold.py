@@ -14,7 +14,7 @@ from itertools import islice
 from typing import assert_never
 
 from budgets.accounts import MS_PER_HOUR, Accounts, Calendar
-from budgets.causes import is_setup
+from budgets.causes import is_setup, was_given_up
 from budgets.events import (
     Amended,
     Concluded,
@@ -382,7 +382,7 @@ def _late(state: RunState, event: Late) -> None:
         raise ValueError(f"{event.panel} panel {event.generation} was never asked")
     tries = state.batch(event).tries.get((event.candidate, event.seed), ())
     given_up = tries[event.attempt - 1].settled if 0 < event.attempt <= len(tries) else None
-    if given_up is None or given_up.status is not Status.LOST:
+    if given_up is None or not was_given_up(given_up.status, given_up.cause):
         raise ValueError(f"attempt {event.attempt_key} was not given up as lost")
     if event.attempt_key in (late.attempt_key for late in state.late):
         raise ValueError(f"attempt {event.attempt_key} has come late before")

@@ -304,8 +304,11 @@ class Rung(Terms):
     varied: Varied
 
 
-VERDICT_VERSION = 1
-"""Of who is a finalist and what makes a Go: raise it with any change of either."""
+VERDICT_VERSION = 2
+"""Of who is a finalist and what makes a Go: raise it with any change of either.
+
+Since 2 a gain persists on the rung only above chance.
+"""
 
 
 class Confirmation(Terms):
@@ -376,7 +379,7 @@ class Condition(Terms):
 
     name: str  # fit for a file
     settings: dict[str, Any]  # to lay over the objective's
-    knobs: dict[str, float]  # with which it is evaluated: those of its point
+    knobs: dict[str, int | float]  # with which it is evaluated: those of its point
     point: tuple[float, ...] | None = Field(  # of the unit cube; None: its own baseline
         default=None, exclude_if=lambda point: point is None
     )

@@ -71,6 +71,16 @@ def sentence_case(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def uncapitalized(text: str) -> str:
+    """To stand behind other words."""
+    return text[:1].lower() + text[1:]
+
+
+def quoted(text: str) -> str:
+    """As somebody else's words."""
+    return f"\N{LEFT DOUBLE QUOTATION MARK}{text}\N{RIGHT DOUBLE QUOTATION MARK}"
+
+
 def counted(count: int, what: str) -> str:
     """`1 seed`, `8 seeds`, `no seeds`; `2 boundaries`."""
     if count == 1:

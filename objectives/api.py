@@ -7,7 +7,7 @@ what it needs to train only inside `evaluate` and `preflight`, so that planning 
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Protocol, runtime_checkable
 
@@ -16,7 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from objectives.space import SearchSpace
 
 Knobs = Mapping[str, float]
-"""Decoded values by knob name, in the knob's own unit (an `int` knob holds a whole number)."""
+"""Decoded values by knob name, in the knob's own unit (an `int` knob holds an int)."""
 
 
 Count = Annotated[int, Field(ge=0, lt=2**63)]
@@ -39,6 +39,15 @@ class ObjectiveError(Exception):
 
 class SetupError(ObjectiveError):
     """Nothing can be evaluated at all: data missing, configuration impossible, device absent."""
+
+
+def missing_package(name: str | None) -> str:
+    """What an import of a package that is not installed means to whoever runs the product."""
+    if name == "ray":
+        return "ray is not installed: pip install ray, or say --executor local, which needs none"
+    if name == "torch":
+        return "torch is not installed, which training needs: pip install torch"
+    return f"the package {name} is not installed: pip install {name}"
 
 
 class DivergedError(ObjectiveError):
@@ -118,6 +127,7 @@ class Context:
     threads: int  # for arithmetic on the CPU
     heartbeat: Callable[[Mapping[str, float]], None]  # call at least every few seconds with metrics
     attempt_id: str = ""  # no other evaluation has it, nor another try at this one
+    pinned: Mapping[str, str | int] = field(default_factory=dict)  # the run's provenance
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ and `python:module:function`.
 """
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel
@@ -27,6 +28,9 @@ CHECKOUT = "checkout"
 
 MOVES_CODE = frozenset({"argv", "checkout", "directory", "module", "sources"})
 """Settings that say which files a program is: with another one its pinned code is another too."""
+
+SCRIPTS = frozenset({".jl", ".pl", ".py", ".r", ".R", ".rb", ".sh"})
+"""How a script's name ends."""
 
 NAMES = ("nanochat", "command", f"{FUNCTION}MODULE:FUNCTION", *ANALYTIC)
 
@@ -173,8 +177,22 @@ def _defaults(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def short_name(spec: ObjectiveSpec) -> str:
-    """A name for files and runs: lower case, without a colon, 40 characters at most."""
+    """A name for files and runs: lower case, without a colon, 40 characters at most.
+
+    A function's has its module, a command's the script or the module that it starts.
+    """
     name = "nanochat-checkout" if CHECKOUT in spec.settings else spec.name
     if name.startswith(FUNCTION):
-        name = name.rpartition(":")[2]
-    return re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-._")[:40] or "function"
+        name = name.removeprefix(FUNCTION)
+    elif name == "command":
+        name = f"{name}-{_program(spec.settings.get('argv', ()))}"
+    return re.sub(r"[^a-z0-9._-]+", "-", name.lower())[-40:].strip("-._") or "function"
+
+
+def _program(argv: Sequence[str]) -> str:
+    """What a person calls it: `train` of `python train.py`, `python -m train` and `./train`."""
+    if "-m" in argv[:-1]:
+        return argv[argv.index("-m") + 1]
+    named = (Path(part) for part in argv if "{" not in part and "=" not in part)
+    found = next((path for path in named if path.suffix in SCRIPTS), Path("".join(argv[:1])))
+    return found.stem

@@ -20,9 +20,11 @@ _NAMED = re.compile(rf"(?<![A-Za-z0-9_-])({_NAME}[\"']?\s*[=:]\s*[\"']?)[^\s,;&\
 
 _ISSUED = re.compile(
     r"(?<![A-Za-z0-9])(?:hf_[A-Za-z0-9]{20,}|sk-[A-Za-z0-9_-]{20,}|gh[opsu]_[A-Za-z0-9]{20,}"
-    r"|github_pat_[A-Za-z0-9_]{20,}|AKIA[A-Z0-9]{16}|xox[abprs]-[A-Za-z0-9-]{10,})"
+    r"|github_pat_[A-Za-z0-9_]{20,}|AKIA[A-Z0-9]{16}|xox[abprs]-[A-Za-z0-9-]{10,}"
+    r"|glpat-[A-Za-z0-9_-]{20,}|eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]+)"
 )
-"""Tokens as Hugging Face, OpenAI, GitHub, AWS and Slack issue them: known by their beginnings."""
+"""Tokens as Hugging Face, OpenAI, GitHub, AWS, Slack and GitLab issue them, and JSON web tokens:
+known by their beginnings. Keys of 40 hexadecimal digits look like commits, and are not."""
 
 SHORTEST = 6  # characters: what is shorter is in other words too
 

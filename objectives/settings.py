@@ -30,7 +30,10 @@ def parse(model: type[Model], settings: Mapping[str, Any], owner: str) -> Model:
     except ValidationError as error:
         raise ValueError(f"{owner} settings: {in_words(error)}") from error
     for name, value in settings.items():
-        if isinstance(value, str) and isinstance(number := getattr(parsed, name), int | float):
+        number = getattr(parsed, name)
+        if isinstance(value, bool) and isinstance(number, int | float) and number is not value:
+            raise ValueError(f"{owner} settings: {name}: expected a number, got {value}")
+        if isinstance(value, str) and isinstance(number, int | float):
             raise ValueError(
                 f"{owner} settings: {name}: expected {json.dumps(number)}, without quotes, got "
                 f"{shown(value)}"

@@ -54,6 +54,8 @@ class Knob(BaseModel):
     def _check(self) -> Self:
         if not self.low < self.high:
             raise ValueError(f"knob {self.name}: low {self.low} must be below high {self.high}")
+        if not math.isfinite(self.high - self.low):
+            raise ValueError(f"knob {self.name}: {self.low} to {self.high} is too wide a range")
         if self.kind == "int":
             self._check_grid()
         elif self.step != 1:
@@ -99,11 +101,16 @@ class Knob(BaseModel):
         return (self.high - self.low) // self.step + 1
 
     def decode(self, unit: float) -> float:
-        """The knob's value at `unit` in [0, 1]."""
+        """The knob's value at `unit` in [0, 1]: an int of an int knob."""
         if self.kind == "int":  # equal shares of the unit interval, one per value
-            return self.low + self.step * min(math.floor(unit * self._bins), self._bins - 1)
+            bin_ = min(math.floor(unit * self._bins), self._bins - 1)
+            return self.typed(self.low + self.step * bin_)
         x = self.low + unit * (self.high - self.low)
         return _SCALES[self.kind].to_value(min(x, self.high))  # rounding may step over the edge
+
+    def typed(self, value: float) -> float:
+        """A value in the type that the knob's owner expects: an int of an int knob."""
+        return int(value) if self.kind == "int" else value
 
     def encode(self, value: float) -> float:
         """The coordinate at which `decode` gives `value`: in [0, 1] if it lies in the bounds."""

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,11 @@ ROOM = 2 << 30
 """Bytes that the tests may need at once."""
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    text = "rewrite tests/approved as the product prints it now (tests/acceptance/test_approved.py)"
+    parser.addoption("--approve", action="store_true", help=text)
+
+
 def pytest_configure() -> None:
     """Temporary directories are in memory where it has the room: runs sync after every record.
 
@@ -58,9 +64,12 @@ def pytest_configure() -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """In several processes a file stays in one. What starts a Ray is marked as one group: two Rays
-    may take the same port.
+    may take the same port. What needs a package that is not here is skipped.
     """
     for item in items:
+        for marker in item.iter_markers("needs"):
+            if find_spec(marker.args[0]) is None:
+                item.add_marker(pytest.mark.skip(reason=f"{marker.args[0]} is not installed"))
         if not item.get_closest_marker("xdist_group"):
             item.add_marker(pytest.mark.xdist_group(str(item.path)))
 

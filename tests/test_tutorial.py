@@ -25,10 +25,6 @@ QUICK = {
     ),
     "fit.toml --tier target": "fit.toml --tier target --generations 6 --executor inline",
     "train.toml --tier target": "train.toml --tier target --generations 4 --executor local",
-    "Go that persists: on 8 fresh seeds the search's winner is 2.04%": (
-        "Go at this budget: on 8 fresh seeds the search's winner is 2.04%"
-    ),
-    "Confirmed: Go that persists": "Confirmed: Go at this budget",
     "nanochat": "sphere",
     "tau_c": "x0",
     "alpha_c": "x1",

@@ -136,8 +136,8 @@ def budget_report(state: RunState, ruling: Ruling | None = None) -> BudgetReport
     calibration = plan.calibration
     mean = calibration.mean_score if calibration else None
     sd = calibration.sd_score if calibration else None
+    scores, seeds_each = comparable_scores(state)
     full = [r for g in state.generations if g.is_full for r in g.results()]
-    scores = [r.score for r in full if r.score is not None]
     seconds = [r.seconds for r in full if r.status is Status.OK]
     return BudgetReport(
         run_id=plan.run_id,
@@ -162,7 +162,7 @@ def budget_report(state: RunState, ruling: Ruling | None = None) -> BudgetReport
         if calibration is None or mean is None
         else Baseline(mean=mean, sd=sd, seeds=len(calibration.samples)),
         luckiest_score=min(scores, default=None),
-        luckiest_of_noise=luck(calibration, len(scores)),
+        luckiest_of_noise=luck(calibration, len(scores), seeds_each),
         rows=tuple(_row(g) for g in state.generations),
         recommendation=recommendation(state),
         triggers=tuple(f"{f.rule}, generation {f.generation}: {f.evidence}" for f in state.fired),
@@ -189,6 +189,18 @@ def budget_report(state: RunState, ruling: Ruling | None = None) -> BudgetReport
         campaign=campaign,
         timing=timing(state),
     )
+
+
+def comparable_scores(state: RunState) -> tuple[list[float], int]:
+    """All scores of full length so far, and of how many seeds each is the mean.
+
+    Of a search its candidates'; a run that only measures has single evaluations.
+    """
+    full = [g for g in state.generations if g.is_full]
+    if state.plan.search is not None:
+        scores = [score for g in full for score in g.healthy]
+        return scores, state.plan.resolved.seeds_per_candidate
+    return [r.score for g in full for r in g.results() if r.score is not None], 1
 
 
 def in_words(event: Amended) -> str:

@@ -169,6 +169,8 @@ def _survival(state: RunState) -> str:
     if found.is_shown:
         return f" The winner of phase 1 survives on {found.pairs} fresh seeds."
     why = f"its gain on {found.pairs} fresh seeds may be chance"
+    if found.is_loss:
+        why = f"it is worse than the baseline on {found.pairs} fresh seeds"
     if not found.pairs:
         why = "it has no score on fresh seeds"
     return f" The winner of phase 1 does not survive: {why}."

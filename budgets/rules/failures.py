@@ -174,7 +174,8 @@ def keeps_getting_lost(state: RunState, batch: Batch) -> Reading:
         if len(lost) >= limit:
             evidence = (
                 f"candidate {candidate}, seed {seed} of {name_of(batch)} was lost "
-                f"{len(lost)} times ({lost[-1].cause}); resuming tries again"
+                f"{len(lost)} times ({lost[-1].cause}). See to the machines, then resume: what is "
+                "lost again counts as its candidate's own failure"
             )
             return INFRASTRUCTURE.reads(number, len(lost), limit, evidence, fires=True)
         most = max(most, len(lost))

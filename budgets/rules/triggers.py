@@ -70,6 +70,13 @@ def judge(state: RunState) -> Ruling:
     return Ruling("done", (), f"all {evaluations} planned evaluations are settled")
 
 
+def held_up_by(state: RunState, rule: str) -> tuple[Reading, ...]:
+    """What that rule sees that holds the run up, whatever else does."""
+    if state.concluded is not None:
+        return ()
+    return tuple(t for t in _triggers(state) if t.rule == rule and not _waived(state, t))
+
+
 def ruling_of(state: RunState) -> Ruling:
     """How the run stands: what only ends its search does not end it."""
     ruling = judge(state)

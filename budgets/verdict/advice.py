@@ -8,7 +8,8 @@ from budgets.state import RunState
 from budgets.statistics.comparison import Gain
 from budgets.statistics.detectable import detectable
 from budgets.terms import Thresholds
-from budgets.verdict.gains import average_gain, rung_gain, winner_gain
+from budgets.verdict.conditions import rung
+from budgets.verdict.gains import average_gain, control_gains, rung_gain, winner_gain
 from budgets.words import percent
 
 MOST_SEEDS = 64
@@ -21,6 +22,7 @@ StepKind = Literal[
     "more_seeds",  # the same comparison with less noise
     "longer_search",  # more evaluations
     "other_knobs",
+    "control",  # the simpler thing is better
     "failures",  # to be looked into first
 ]
 
@@ -31,6 +33,7 @@ class Step(NamedTuple):
     kind: StepKind
     why: str = ""
     seeds: int | None = None  # of `more_seeds`: that are enough by the noise there was
+    instead: str = ""  # of `control`: what is better
 
 
 def advised(state: RunState) -> Step | None:
@@ -38,6 +41,8 @@ def advised(state: RunState) -> Step | None:
     own = state.decided
     if own is None:
         return None
+    if own.no_go not in ("pathological", "unstable") and (named := _better_control(state)):
+        return Step("control", instead=named)
     if own.grade == "go_persists":
         return Step("use" if state.plan.phase == "phase2" else "follow")
     if own.grade == "go":
@@ -63,6 +68,8 @@ def _follow(_: Step, state: RunState) -> str:
 
 
 def _longer_evaluations(step: Step, state: RunState) -> str:
+    if is_rung_uncertain(state):
+        return f"train the winner and the baseline longer, on more seeds: {step.why}"
     return f"search with {_more_training(state)}: {step.why}"
 
 
@@ -86,6 +93,13 @@ def _other_knobs(step: Step, state: RunState) -> str:
     return f"{step.why}{'; ' if step.why else ''}tune other knobs: {check}{others}"
 
 
+def _control(step: Step, _: RunState) -> str:
+    return (
+        f"use {plain(step.instead)}, which is simpler and better than the winner; or tune knobs "
+        "that it has as well"
+    )
+
+
 def _failures(_: Step, __: RunState) -> str:
     return (
         "look into the failures (progress.csv, and the stderr.txt of each evaluation), narrow the "
@@ -100,6 +114,7 @@ _IN_WORDS: dict[StepKind, Callable[[Step, RunState], str]] = {
     "more_seeds": _more_seeds,
     "longer_search": _longer_search,
     "other_knobs": _other_knobs,
+    "control": _control,
     "failures": _failures,
 }
 
@@ -111,7 +126,23 @@ def _not_shown_to_last(state: RunState) -> str:
         return "the gain was not tried on more FLOPs"
     if found.mean is None:
         return "the gain on more FLOPs could not be measured"
+    if is_rung_uncertain(state):
+        return "what was kept of the gain on more FLOPs may be chance"
     return "on more FLOPs too little of the gain was kept"
+
+
+def is_rung_uncertain(state: RunState) -> bool:
+    """Whether enough of the gain was kept on more FLOPs, and only more seeds can show it."""
+    kept = rung(state)
+    if kept is None or kept.met or kept.observed is None or kept.limit is None:
+        return False
+    return kept.observed >= kept.limit
+
+
+def _better_control(state: RunState) -> str:
+    """The one that the winner is shown to be worse than by most; empty: there is none."""
+    found = [(over.mean or 0.0, name) for name, _, over in control_gains(state) if over.is_loss]
+    return min(found)[1] if found else ""
 
 
 def _more_training(state: RunState) -> str:

@@ -12,6 +12,9 @@ from budgets.statistics.comparison import Gain, better
 from budgets.verdict.gains import average_gain, rung_gain, winner_gain
 from budgets.words import percent
 
+RUNG_ABOVE_CHANCE = 2
+"""Version of the rules since which the gain on more FLOPs must be more than chance."""
+
 Rule = Literal["signal", "stability", "persistence", "sanity", "rung"]
 
 
@@ -128,9 +131,10 @@ def sanity(state: RunState) -> Condition:
 
 
 def rung(state: RunState) -> Condition | None:
-    """Enough of the gain is kept on more FLOPs; None where that was not tried.
+    """Enough of the gain is kept on more FLOPs, above chance; None where that was not tried.
 
-    Nothing is kept where the winner fails there on every seed.
+    Nothing is kept where the winner fails there on every seed. Chance counts since version 2 of
+    the rules: a run keeps those that it was planned with.
     """
     found, at_budget = rung_gain(state), winner_gain(state)
     confirmation, panel = state.plan.confirmation, state.panel("rung")
@@ -149,9 +153,15 @@ def rung(state: RunState) -> Condition | None:
             f"the winner is {better(found.mean)} than the baseline on {seeds}: {held} of the gain "
             "is kept"
         )
-    why = f"{where} {said} (to persist, {percent(asked)} or more must be)"
     enough = found.pairs >= min(2, confirmation.rung.seeds)  # one that is left is a glimpse
-    return _condition("rung", kept, asked, why, met=enough and kept is not None and kept >= asked)
+    met, shown = enough and kept is not None and kept >= asked, ""
+    if confirmation.version >= RUNG_ABOVE_CHANCE:
+        shown, sure = ", above chance", percent(1 - found.level)
+        if met and found.lower is not None:
+            said += f", with {sure} confidence a gain of {100 * found.lower:+.3g}% or more"
+        met = met and found.is_shown
+    why = f"{where} {said} (to persist, {percent(asked)} or more must be{shown})"
+    return _condition("rung", kept, asked, why, met=met)
 
 
 def _condition(

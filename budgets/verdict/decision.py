@@ -41,7 +41,7 @@ _NAMES: dict[Rule, NoGo] = {
 
 
 def _grade(found: dict[Rule, Condition]) -> tuple[Grade, NoGo | None]:
-    """Where a gain was shown. A rung that could not be measured leaves the Go at this budget."""
+    """Where a gain was shown. A rung that could not be measured leaves the Go as it is."""
     for rule, name in _NAMES.items():
         if not found[rule].met:
             return "no_go", name

@@ -20,7 +20,7 @@ from budgets.verdict.luck import luck, promise
 
 TITLES: dict[Grade, str] = {
     "go_persists": "Go that persists",
-    "go": "Go at this budget",
+    "go": "Go; persistence not shown",
     "no_go": "No-Go",
 }
 
@@ -70,6 +70,11 @@ class Findings(Frozen):
     over_incumbent: Gain | None = None  # the winner's over that earlier one
 
 
+def beating(found: Findings) -> list[Control]:
+    """Controls that the winner is shown to be worse than."""
+    return [one for one in found.controls if one.winner_gain.is_loss]
+
+
 def unbeaten(found: Findings) -> list[Control]:
     """Controls that the winner is not shown to be better than."""
     compared = [one for one in found.controls if one.winner_gain.mean is not None]
@@ -77,7 +82,7 @@ def unbeaten(found: Findings) -> list[Control]:
 
 
 def title(grade: Grade, no_go: NoGo | None) -> str:
-    """`Go at this budget`, `No-Go, below noise`."""
+    """`Go; persistence not shown`, `No-Go, below noise`."""
     return TITLES[grade] if no_go is None else f"{TITLES[grade]}, {NAMES[no_go]}"
 
 

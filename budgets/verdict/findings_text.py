@@ -7,7 +7,7 @@ from budgets.plain import plain
 from budgets.statistics.comparison import Gain, better
 from budgets.statistics.spread import sd_interval
 from budgets.verdict.finalists import IN_WORDS
-from budgets.verdict.findings import Finalist, Findings, unbeaten
+from budgets.verdict.findings import Finalist, Findings, beating, unbeaten
 from budgets.words import counted, percent
 
 
@@ -152,7 +152,11 @@ def _controls(found: Findings) -> Iterator[Block]:
         columns = ["control", "its gain over the baseline", "the winner's gain over it"]
         caption = "Controls: with something switched off, at the baseline's knobs"
         yield Table(caption, columns, rows)
-    if equal := ", ".join(plain(one.name) for one in unbeaten(found)):  # or the gain is only repair
+    for one in beating(found):
+        sure = percent(1 - one.winner_gain.level)
+        yield Text(f"The winner is worse than {plain(one.name)}, with {sure} confidence.")
+    unsure = [plain(one.name) for one in unbeaten(found) if not one.winner_gain.is_loss]
+    if equal := ", ".join(unsure):  # or the gain is only repair
         yield Text(
             f"The winner is not shown to be better than {equal}: what was tuned is not shown to be "
             "worth having."

@@ -28,6 +28,7 @@ class Hearing:
         self.matched: dict[str, str] = {}  # what a pattern's group last was, by the pattern
         self.printed: dict[str, float] = {}  # the block of `key: number` lines
         self.unread: dict[str, str] = {}  # what a wanted key last said, where that is no number
+        self.inside: dict[str, str] = {}  # lines that say a wanted key among other words
         self._failures = [(compiled(text), kind) for text, kind in config.failures.items()]
         patterns = {place.pattern for place in config.places if place.pattern is not None}
         self._patterns = [compiled(pattern) for pattern in patterns]
@@ -63,7 +64,10 @@ class Hearing:
         if found is None or value is None:
             self._unlike(line)
             return {}
-        if not self._is_kept(name := found[1]):
+        name = found[1]
+        if name not in self._wanted:
+            self._among_others(line)
+        if not self._is_kept(name):
             return {}
         self.printed[name] = value
         self.unread.pop(name, None)
@@ -74,6 +78,14 @@ class Hearing:
         name, *rest = (part.strip() for part in re.split("[:=]", line, maxsplit=1))
         if name in self._wanted and any(rest):
             self.unread[name] = rest[0]
+        else:
+            self._among_others(line)
+
+    def _among_others(self, line: str) -> None:
+        """Remember `INFO epoch 3 loss: 0.5`, to say why that is no line `loss: NUMBER`."""
+        for name in self._wanted:
+            if name is not None and re.search(rf"(?<!\w){re.escape(name)}\s*[:=]", line):
+                self.inside[name] = line.strip()
 
     def _is_kept(self, name: str) -> bool:
         if name in self._wanted or name in self.printed:

@@ -1,6 +1,8 @@
 """From what a program said and wrote to a measurement."""
 
+import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +47,10 @@ class Found:
     def unread(self, place: Where) -> str | None:
         """What stands in the place of the number; None if nothing does."""
         return None if place.line is None else self._hearing.unread.get(place.line)
+
+    def inside(self, place: Where) -> str | None:
+        """A line that says the key among other words; None if there was none."""
+        return None if place.line is None else self._hearing.inside.get(place.line)
 
     def _printed(self, key: str) -> float | None:
         """Where its last word is no number, an earlier number is another step's."""
@@ -124,6 +130,9 @@ def _missing(what: str, place: Where, found: Found, ended: Ended) -> str:
         where = f"{place.path}, which is to be in the evaluation's directory, was"
     if (unread := found.unread(place)) is not None:
         where = f"{place} (it is {unread[:80]!r}, and a pattern can say what of it is meant) was"
+    elif (line := found.inside(place)) is not None:
+        pattern = json.dumps(f"{re.escape(place.line or '')}\\s*[:=]\\s*(\\S+)")
+        where = f"{place} (it is inside {line[:120]!r}: say {{ pattern = {pattern} }}) was"
     said = f"its last line was {ended.last_line[:120]!r}" if ended.last_line else "it said nothing"
     head = f"no {what}: the program exited with 0, and {where} not found; {said}"
     return "\n".join((head, f"Its last {len(ended.tail)} lines:", *ended.tail))

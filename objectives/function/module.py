@@ -1,5 +1,6 @@
 """The user's module on the disk: where it is and what its code is. Nothing here imports it."""
 
+import ast
 import os
 import sys
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from keyword import iskeyword
 from pathlib import Path
 
+from objectives.api import SetupError
 from objectives.programs.sources import DEFAULT, digest, matching
 
 PREFIX = "python:"
@@ -45,6 +47,20 @@ class Module:
 
     file: Path
     package: Path | None  # of the top package that it is in, if any
+
+    def may_have(self, function: str) -> bool:
+        """Whether its file binds that name somewhere, as far as that is seen without importing."""
+        try:
+            tree = ast.parse(self.file.read_bytes())
+        except (OSError, SyntaxError, ValueError):  # importing it will say what is wrong
+            return True
+        bound = {"*", function, "__getattr__"}
+        return any(
+            getattr(node, "name", None) in bound
+            or getattr(node, "asname", None) in bound
+            or (isinstance(node, ast.Name) and node.id in bound)
+            for node in ast.walk(tree)
+        )
 
     def folders(self, directory: Path) -> tuple[Path, ...]:
         """Where the user's own modules are, if `directory` is said to hold them."""
@@ -93,6 +109,19 @@ def find(name: str, directory: Path) -> Module:
         )
     file = Path(spec.origin)
     return Module(file, _package(outer, file))
+
+
+def require_no_namesake(directory: Path) -> None:
+    """Raises SetupError if a module there has the name of a package of ours: ours is imported."""
+    ours = Path(__file__).parents[2]
+    for name in sorted(OURS):
+        found = [directory / f"{name}.py", *sorted((directory / name).glob("*.py"))[:1]]
+        theirs = next((file for file in found if file.is_file()), None)
+        if theirs is not None and not theirs.resolve().is_relative_to(ours / name):
+            raise SetupError(
+                f"{theirs} can never be imported: {name} is a package of the orchestrator's, which "
+                "every evaluation has imported already. Give yours another name"
+            )
 
 
 def _otherwise(top: str) -> ModuleSpec | None:

@@ -123,6 +123,7 @@ class FunctionObjective:
         Warns of what decides a score and may change unnoticed.
         """
         found = self._found()
+        module.require_no_namesake(self._directory)
         files = _tried(self.name, found, self.config.directory, self.code, self._fixed)
         pinned = found.pinned(self._directory, self.config.sources)
         inside = [file for file in files if file.is_relative_to(self._directory)]
@@ -135,10 +136,6 @@ class FunctionObjective:
             f"{named} can change while the run goes on, and nobody would notice: with sources = "
             f"{patterns} an evaluation of another version is refused",
         )
-
-    def require_program(self) -> None:
-        """Raises SetupError where there is no such function. Calls nothing."""
-        self.preflight()
 
     def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
         """Call it. Its own exceptions come as they are."""
@@ -158,6 +155,12 @@ class FunctionObjective:
             returned = function(own, seed, self.config.budget, **deepcopy(self.config.fixed))
             seconds = time.perf_counter() - began
             return measurement_of(returned, seconds)
+
+    def require_program(self) -> None:
+        """Raises SetupError where the module has no such function. Imports nothing."""
+        named, found = Named.parse(self.name), self._found()
+        if not found.may_have(named.function):
+            raise SetupError(f"{found.file} has no function {named.function}")
 
     @property
     def source_files(self) -> list[Path]:

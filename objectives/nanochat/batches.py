@@ -13,9 +13,10 @@ CHUNK = 64  # optimiser steps whose tokens are moved to the device at once
 
 
 class Batches:
-    """The training windows of every step, drawn beforehand: a step's number says what it reads.
+    """The training windows of every step: its number says what it reads.
 
-    How an effective batch is cut into micro-batches changes nothing of what it reads.
+    They are drawn some steps at a time, so memory does not grow with the steps of a run. How an
+    effective batch is cut into micro-batches changes nothing of what it reads.
     """
 
     def __init__(
@@ -29,20 +30,30 @@ class Batches:
         self._tokens, self._device = corpus.train, device
         self._shape = (config.gradient_accumulation_steps, config.micro_batch_size)
         self._window = np.arange(config.sequence_len + 1)
-        sequences = (steps, self._shape[0] * self._shape[1])
-        last = len(corpus.train) - config.sequence_len
-        self._starts = torch.randint(last, sequences, generator=generator).numpy()
+        self._steps, self._last = steps, len(corpus.train) - config.sequence_len
+        self._generator, self._origin, self._drawn = generator, generator.get_state(), 0
         self._first, self._chunk = -1, torch.empty(0)
 
     def __getitem__(self, step: int) -> Tensor:
         """Token ids (micro-batch, sequence, token + 1) of `step`, on the device."""
         first = step // CHUNK * CHUNK
         if first != self._first:
-            starts = self._starts[first : first + CHUNK]
+            starts = self._starts(first)
             windows = self._tokens[starts[..., None] + self._window]
             chunk = _tensor(windows, self._device)
             self._first, self._chunk = first, chunk.view(-1, *self._shape, chunk.shape[-1])
         return self._chunk[step - first]
+
+    def _starts(self, first: int) -> np.ndarray:
+        """Where the windows of the chunk that begins with step `first` begin (step, sequence)."""
+        if first < self._drawn:
+            self._generator.set_state(self._origin)
+            self._drawn = 0
+        while self._drawn <= first:
+            sequences = (min(CHUNK, self._steps - self._drawn), self._shape[0] * self._shape[1])
+            starts = torch.randint(self._last, sequences, generator=self._generator)
+            self._drawn += CHUNK
+        return starts.numpy()
 
 
 @dataclass(frozen=True)

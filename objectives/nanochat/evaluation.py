@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import torch
 
-from objectives.api import Context, Measurement, OutOfMemoryError
+from objectives.api import Context, Measurement, OutOfMemoryError, SetupError
 from objectives.nanochat.config import NanochatConfig
 from objectives.nanochat.flops import INITIAL_SHARE, optimizer_flops, require_steps
 from objectives.nanochat.health import diagnose
@@ -28,9 +28,27 @@ def evaluate(config: NanochatConfig, seed: int, context: Context) -> Measurement
     with torch_set(context.threads, context.device):
         began = time.perf_counter()
         corpus = data.load(config.data, config.tokenizer)
+        _require_same_text(config, corpus, context.pinned)
         trainer = Trainer(config, corpus, seed, context.device)
         require_steps(trainer.plan)
         return _measure(trainer, _Pulse(context), began)
+
+
+def _require_same_text(
+    config: NanochatConfig, corpus: data.Corpus, pinned: Mapping[str, str | int]
+) -> None:
+    """Raises SetupError if the text is not the one that the run was planned with.
+
+    A condition of a campaign that names another text is not held against the plan's.
+    """
+    if (pinned.get("data"), pinned.get("tokenizer")) != (config.data, config.tokenizer):
+        return
+    if corpus.sha256 != pinned.get("data_sha256"):
+        raise SetupError(
+            f"the text of {config.data} has changed since the run was planned (sha256 "
+            f"{str(pinned.get('data_sha256'))[:8]} then, {corpus.sha256[:8]} now): put it back and "
+            "repeat the command, or begin another run with --run-id"
+        )
 
 
 class _Pulse:

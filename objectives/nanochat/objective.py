@@ -1,9 +1,12 @@
 """The nanochat objective: knobs of a small GPT in, held-out bits per byte out."""
 
+import ast
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
+from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from typing import Any, Self
@@ -14,7 +17,9 @@ from objectives.api import (
     Knobs,
     Measurement,
     ObjectiveSpec,
+    SetupError,
     Variant,
+    missing_package,
     require_factor,
 )
 from objectives.nanochat import groups
@@ -132,6 +137,8 @@ class NanochatObjective:
         return tuple(part for word in words for part in ("--set", word))
 
     def preflight(self) -> tuple[str, ...]:
+        if find_spec("torch") is None:
+            raise SetupError(missing_package("torch"))
         corpus = data.load(self.config.data, self.config.tokenizer)
         data.require_length(corpus, self.config.sequence_len)
         plans = [plan(config, len(corpus.train)) for config in self._extremes()]
@@ -153,7 +160,10 @@ class NanochatObjective:
         return tuple(warnings)
 
     def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
-        from objectives.nanochat import evaluation  # imports torch
+        try:
+            from objectives.nanochat import evaluation  # imports torch
+        except ModuleNotFoundError as error:
+            raise SetupError(missing_package(error.name)) from error
 
         names = {knob.name for knob in self.space.knobs}
         if set(knobs) != names:
@@ -169,9 +179,24 @@ class NanochatObjective:
             yield self.config.with_knobs(dict(corner))
 
 
+@cache
 def _code_sha256() -> str:
-    """Of every source file that can change a score; the training program beside it cannot."""
+    """Of every source file that can change a score; the training program beside it cannot.
+
+    Neither can comments and docstrings, which are left out.
+    """
     folder = Path(__file__).parent
     sources = sorted([*folder.glob("[!_]*.py"), *(folder / "text").glob("*.py")])
-    named = (path.relative_to(folder).as_posix().encode() + path.read_bytes() for path in sources)
-    return sha256(b"".join(named)).hexdigest()
+    whole = sha256()
+    for path in (*sources, folder.parent / "space.py"):
+        whole.update(f"{path.name}\0{_without_docstrings(path)}\0".encode())
+    return whole.hexdigest()
+
+
+def _without_docstrings(path: Path) -> str:
+    tree = ast.parse(path.read_bytes())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            is_told = ast.get_docstring(node) is not None
+            node.body[:1] = [ast.Pass()] if is_told else node.body[:1]
+    return ast.unparse(tree)

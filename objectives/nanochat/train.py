@@ -24,6 +24,7 @@ from objectives.nanochat.optim import lr_factor, optimizers, set_lr
 from objectives.nanochat.synaptic import release_noise
 from objectives.nanochat.text.data import Corpus, require_length
 
+ROOM = 1024  # steps whose losses are kept before more room is made
 EVAL_BATCHES = 4  # micro-batches scored at once: without gradients there is room
 
 
@@ -45,8 +46,7 @@ class Trainer:
         self.loss: Callable[..., Tensor] = _compiled(self.model) if config.compile else self.model
         self.optimizers = optimizers(self.model, config)
         self.parameters = list(self.model.parameters())
-        self.losses = torch.zeros(self.steps, device=self.device)
-        self.grad_norms = torch.zeros(self.steps, device=self.device)
+        self.losses = self.grad_norms = torch.zeros(0, device=self.device)
         self.done = 0
 
     def step(self) -> None:
@@ -60,6 +60,7 @@ class Trainer:
             part = part / self.config.gradient_accumulation_steps
             torch.autograd.backward(part)
             loss += part.detach()
+        self._make_room()
         self.losses[self.done], self.grad_norms[self.done] = loss, self._clip()
         factor = lr_factor(self.done, self.steps, self.config)
         for optimizer in self.optimizers:
@@ -68,6 +69,14 @@ class Trainer:
             optimizer.zero_grad()
         self.model.adapt()
         self.done += 1
+
+    def _make_room(self) -> None:
+        """For what this step shows: twice as much as there was, but no more than all steps need."""
+        room = len(self.losses)
+        if self.done >= room:
+            more = torch.zeros(min(max(room, ROOM), self.steps - room), device=self.device)
+            self.losses = torch.cat((self.losses, more))
+            self.grad_norms = torch.cat((self.grad_norms, more))
 
     def _clip(self) -> Tensor:
         """Scale the gradients down to the largest norm allowed; returns the norm they had."""
@@ -127,8 +136,8 @@ class Trainer:
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)
         self.noise.set_state(state["noise"])
-        self.losses.copy_(state["losses"])
-        self.grad_norms.copy_(state["grad_norms"])
+        self.losses = state["losses"].to(self.device, copy=True)
+        self.grad_norms = state["grad_norms"].to(self.device, copy=True)
 
 
 def _decisive(config: NanochatConfig) -> dict[str, Any]:

@@ -4,7 +4,14 @@ import re
 from collections.abc import Mapping
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_serializer,
+    model_validator,
+)
 
 from objectives.settings import in_words, unknown
 from objectives.space import NAME, Kind, Knob, SearchSpace, to_x
@@ -46,6 +53,10 @@ class DeclaredKnob(BaseModel):
             raise ValueError(f"min {self.min:g} must be below max {self.max:g}")
         return self
 
+    @field_serializer("min", "max", "baseline")
+    def _whole_of_an_int_knob(self, value: float) -> int | float:
+        return int(value) if self.kind == "int" and value.is_integer() else value
+
     def named(self, name: str) -> Knob:
         """The knob of that name. Raises ValueError, naming it, where it cannot be."""
         if not re.fullmatch(NAME, name):
@@ -76,20 +87,30 @@ def space_of(knobs: Mapping[str, DeclaredKnob]) -> SearchSpace:
     return SearchSpace(knobs=tuple(knob.named(name) for name, knob in knobs.items()))
 
 
+MOST_BEYOND = 1e-14
+"""As a share of a value: how far the way through the unit cube moves the end of a range."""
+
+
 def as_given(space: SearchSpace, values: Mapping[str, float]) -> dict[str, float]:
     """Each value as a program is given it, in the space's order: whole numbers for `int` knobs.
 
-    Others have 12 digits: 0.3 comes back from the unit cube as 0.29999999999999993, which nobody
-    asked for. Raises ValueError unless there is one value for each knob, and no other.
+    Others have 12 digits where that stays in the range: 0.3 comes back from the unit cube as
+    0.29999999999999993, which nobody asked for. Raises ValueError unless there is one value for
+    each knob, and no other.
     """
-    kinds = {knob.name: knob.kind for knob in space.knobs}
-    if values.keys() != kinds.keys():
-        missing, unknown = sorted(kinds.keys() - values.keys()), sorted(values.keys() - kinds)
+    names = {knob.name for knob in space.knobs}
+    if values.keys() != names:
+        missing, unknown = sorted(names - values.keys()), sorted(values.keys() - names)
         raise ValueError(f"expected its knobs: missing {missing}, unknown {unknown}")
-    return {
-        name: int(values[name]) if kind == "int" else float(f"{values[name]:.12g}")
-        for name, kind in kinds.items()
-    }
+    return {knob.name: _rounded(knob, values[knob.name]) for knob in space.knobs}
+
+
+def _rounded(knob: Knob, value: float) -> float:
+    if knob.kind == "int":
+        return int(value)
+    rounded = float(f"{value:.12g}")
+    beyond = max(knob.decode(0.0) - rounded, rounded - knob.decode(1.0))
+    return value if beyond > MOST_BEYOND * abs(rounded) else rounded
 
 
 def as_text(space: SearchSpace, values: Mapping[str, float]) -> dict[str, str]:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Collection, Mapping
 from fnmatch import fnmatchcase
 
-from objectives.secrets import SHORTEST, is_secret_name
+from objectives.secrets import is_secret_name
 
 MARK = "ATTEMPT_ID"
 
@@ -37,7 +37,7 @@ def check_given(given: Mapping[str, str]) -> None:
                 f"environment.{name}: by it the processes of an evaluation are found when it has "
                 "to be ended: expected another name"
             )
-        if is_secret_name(name) and len(value) >= SHORTEST and "{" not in value:
+        if is_secret_name(name) and value and "{" not in value:
             raise ValueError(
                 f"environment.{name} looks like a secret, and settings are written to the ledger: "
                 f'set {name} where you start the search, and say pass_environment = ["{name}"]'

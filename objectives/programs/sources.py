@@ -27,12 +27,14 @@ MOST_NAMED = 3
 def digest(directory: Path, patterns: Sequence[str], also: Collection[Path] = ()) -> str:
     """SHA-256 (hex) over names and contents of the files that the patterns find, and `also`.
 
-    A pattern without a slash is looked for at any depth, as git's are; `/train.py` is in the
+    Of equal files the one that lies least deep counts: a program may copy itself to its results. A
+    pattern without a slash is looked for at any depth, as git's are; `/train.py` is in the
     directory itself. Hidden files and links to directories are passed over. Raises SetupError on
     too many files, and on one that cannot be read.
     """
-    whole, size = sha256(), 0
-    for name in _names(directory, patterns, also):
+    whole, size, seen = sha256(), 0, set[str]()
+    names = _names(directory, patterns, also)
+    for name in sorted(names, key=lambda name: (name.count("/"), name)):
         path = os.path.join(directory, name)  # strings: paths would take as long as the reading
         try:
             size += os.stat(path).st_size
@@ -42,7 +44,10 @@ def digest(directory: Path, patterns: Sequence[str], also: Collection[Path] = ()
                 content = file.read()
         except OSError as error:
             raise SetupError(f"cannot read the source {path}: {error.strerror}") from error
-        whole.update(f"{name}\0{sha256(content).hexdigest()}\n".encode(errors="surrogateescape"))
+        own = sha256(content).hexdigest()
+        if own not in seen:
+            seen.add(own)
+            whole.update(f"{name}\0{own}\n".encode(errors="surrogateescape"))
     return whole.hexdigest()
 
 

@@ -85,12 +85,12 @@ def configuration_of(plan: Plan, point: Point) -> Configuration:
 
 def _value(knob: Knob, unit: float) -> KnobValue:
     """At its baseline exactly that: on the way to the unit cube and back digits may get lost."""
-    there = knob.encode(knob.baseline)
+    there, baseline = knob.encode(knob.baseline), knob.typed(knob.baseline)
     if unit == there:
-        return KnobValue(knob.name, knob.baseline, knob.baseline, 0.0)
+        return KnobValue(knob.name, baseline, baseline, 0.0)
     value = knob.decode(unit)
     moved = (knob.encode(value) if knob.kind == "int" else unit) - there
-    return KnobValue(knob.name, value, knob.baseline, moved)
+    return KnobValue(knob.name, value, baseline, moved)
 
 
 def knob_line(knob: KnobValue) -> str:

@@ -10,8 +10,11 @@ from budgets.verdict.findings_text import in_words
 from budgets.words import percent
 from orchestrator.best.configuration import Configuration, KnobValue, moved
 from orchestrator.best.scale import usual_times
+from orchestrator.best.widening import widening
 from orchestrator.config.asked import found_as
+from orchestrator.records.cautions import cautions
 from orchestrator.records.planned import spec_of
+from orchestrator.records.range_ends import range_ends
 from orchestrator.records.recommended import Best, Evidence
 from orchestrator.running import artifacts
 
@@ -33,6 +36,7 @@ def as_dict(
         "candidate": candidate.as_dict(),
         "evidence": None if evidence is None else _evidence_dict(evidence),
         "why_not": recommended.why,
+        "cautions": cautions(best.state),
         **artifacts.best(best.state),
     }
 
@@ -75,6 +79,7 @@ def to_lines(best: Best, directory: Path, candidate: Configuration) -> Iterator[
     """A page of a terminal at most, what is not confirmed first."""
     plan = best.state.plan
     yield best.headline
+    yield from (f"But: {said}" for said in cautions(best.state))
     yield f"{plan.run_id}, {plan.phase}{f', tier {plan.tier}' if plan.tier else ''}: {directory}"
     is_no_go = best.standing == "no_go"
     yield from ("", _title(best), "", *_table(candidate.knobs), "")
@@ -130,6 +135,9 @@ def _ways_on(best: Best, run: str, candidate: Configuration) -> Iterator[str]:
     times = usual_times(spec_of(best.state.plan))
     how = "longer" if times > 1 else "once more"
     yield f"Train it {how}: {own} --train --times {times:g} --compare"
+    wider = widening(best.state.plan, run, range_ends(best.state))
+    if wider is not None:
+        yield f"{wider.said.rstrip('.')}: {wider.command}"
 
 
 def _forms(candidate: Configuration) -> Iterator[tuple[str, bool]]:

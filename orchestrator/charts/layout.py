@@ -29,7 +29,7 @@ LEAST_HEIGHT = 48.0  # of a frame
 LEAST_ROW = 16.0  # of a frame's named row
 EMPTY_HEIGHT = 56.0
 
-NAME_SHARE, RULE_SHARE = 0.36, 0.26
+NAME_SHARE, RULE_SHARE = 0.56, 0.26
 """How much of a chart's width the names of its rows may take, and the names of its rules."""
 
 

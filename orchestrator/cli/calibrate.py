@@ -77,10 +77,10 @@ def calibrate(
             return
         _show(done, _next(resolved))
         if known is not None and known.directory == done.directory:
-            same = command("calibrate", *resolved.given.words())
+            repeated = command("calibrate", *resolved.given.words())
             made = f"{made_at(done.directory):%Y-%m-%d %H:%M} UTC"
             print_line(f"Nothing was measured now: these figures are of {made}.")
-            print_line(f'To measure again: {same} --again --reason "WHY"')
+            print_line(f'To measure again: {repeated} --again --reason "WHY"')
 
 
 def _measured(

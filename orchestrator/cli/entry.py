@@ -38,6 +38,7 @@ from orchestrator.cli.space import spaces
 from orchestrator.cli.status import status
 from orchestrator.cli.terminal import print_json
 from orchestrator.cli.track import track
+from orchestrator.execution.insistence import Insisted
 from orchestrator.version import version
 
 app = Program(
@@ -153,6 +154,7 @@ def main() -> None:
                     print_json({"error": message, "exit_code": code})
             print(f"error: {message}", file=sys.stderr)
         sys.exit(code)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Insisted) as interrupted:
         print("Interrupted.", file=sys.stderr)
-        sys.exit(EXIT_SIGNAL + signal.SIGINT)
+        is_ours = isinstance(interrupted, Insisted)
+        sys.exit(EXIT_SIGNAL + (interrupted.args[0] if is_ours else signal.SIGINT))

@@ -1,5 +1,6 @@
 """`export slurm FILE`: the runs of a file as jobs of a cluster."""
 
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -81,7 +82,7 @@ def export_of(resolved: Resolved, directory: Path | None) -> Export:
     """The jobs of a configuration. Raises ValueError, naming what cannot be."""
     options = slurm_options(resolved)
     name = _name(resolved)
-    place = (Path(name) if directory is None else directory).absolute()
+    place = Path(os.path.abspath(name if directory is None else directory))  # no `..` in scripts
     python = sys.executable if options.python is None else options.python
     return Export(
         name=name,

@@ -87,7 +87,7 @@ def knob_rows(objective: Objective) -> list[dict[str, Any]]:
             "kind": knob.kind,
             "low": knob.decode(0.0),
             "high": knob.decode(1.0),
-            "baseline": knob.baseline,
+            "baseline": knob.typed(knob.baseline),
         }
         for knob in objective.space.knobs
     ]

@@ -8,6 +8,7 @@ from budgets.report.markdown import amount
 from budgets.report.model import Balance
 from budgets.statistics.comparison import Gain, better
 from budgets.words import listed, number, percent, precise_duration
+from objectives.settings import cut
 from orchestrator.compare.model import Compared, Fact, Part, Side
 from orchestrator.compare.plots import plots
 from orchestrator.report.contents.blocks import Block, Figure, Lead, Section
@@ -23,6 +24,9 @@ PARTS: dict[Part, str] = {
 
 TIMES = ("device-hours", "hours open")
 """Currencies that are said as time: of hours a short run has too few."""
+
+LONGEST_SAME = 40
+"""Characters of a value that all have."""
 
 MOST_NAMED = 3
 
@@ -256,7 +260,7 @@ def _fact(fact: Fact) -> list[str]:
 
 
 def _same(facts: Sequence[Fact]) -> Iterator[str]:
-    """`objective: dimension 10, noise 0.005`: what is long is named only."""
+    """`objective: dimension 10, noise 0.005`: what is long is cut."""
     for part, title in PARTS.items():
         own = [fact for fact in facts if fact.part == part]
         if own:
@@ -265,8 +269,7 @@ def _same(facts: Sequence[Fact]) -> Iterator[str]:
 
 
 def _same_fact(fact: Fact) -> str:
-    value = fact.values[0] or ""
-    return plain(fact.name if len(value) > 40 else f"{fact.name} {value}")
+    return plain(f"{fact.name} {cut(fact.values[0] or '', LONGEST_SAME)}")
 
 
 def _knobs(runs: Sequence[Side]) -> Iterator[Block]:

@@ -22,7 +22,10 @@ def facts(reports: Sequence[Report]) -> tuple[Fact, ...]:
 
 def _facts_of(own: Report) -> Iterator[tuple[tuple[Part, str], str]]:
     identity, source = own.identity, own.provenance
-    limits = {f"limit of {name}": value for name, value in source.limits.items()}
+    limits = {
+        name if name.endswith("limit") else f"{name} limit": value
+        for name, value in source.limits.items()
+    }
     yield from _all("objective", {"objective": identity.objective, **source.settings})
     yield from _all("data", source.data)
     yield from _all("space", {knob.name: _range(knob) for knob in own.knobs})

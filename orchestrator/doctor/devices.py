@@ -119,6 +119,18 @@ def _gpu(
     return Finding(item, "absent", f"{seen}: not free", mend)
 
 
+def of_cluster(offer: Offer, slots_: Slots | str) -> tuple[Finding, ...]:
+    """What a cluster offers to a run that joins it; who else uses that, Ray does not say."""
+    gpus_ = Finding("GPU", "absent", f"none in {offer.where}")
+    if offer.gpus:
+        gpus_ = Finding("GPU", "ok", f"{offer.gpus} x {offer.gpu_name} in {offer.where}")
+    return (
+        Finding("CPUs", "ok", f"{offer.cpus} in {offer.where}"),
+        gpus_,
+        slots(slots_, Graphics(program=False)),
+    )
+
+
 def slots(slots_: Slots | str, graphics: Graphics) -> Finding:
     """How many evaluations would run at once, or (a text) why the devices do not suffice."""
     item = "evaluations at once"

@@ -34,6 +34,7 @@ from orchestrator.execution.devices import Offer, cpu_name, usable_cpus
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.evaluate import Slots
 from orchestrator.execution.occupancy import process_name
+from orchestrator.execution.server import EngineError
 from orchestrator.trackers.names import is_installed
 
 IMPORT_SECONDS, TREE_SECONDS = 120.0, 30.0
@@ -103,20 +104,36 @@ def _devices(
     subject: Subject, graphics: devices.Graphics, runs_: list[Path], busy: tuple[devices.Busy, ...]
 ) -> tuple[Finding, ...]:
     engine = subject.conduct.engine
+    live = runs.live(runs_, platform.node())
+    if engine.address not in (None, "local"):
+        return (*_devices_of_cluster(engine), *live)
     names = sorted({name for _, name in graphics.visible})
     offer = Offer(usable_cpus(), cpu_name(), len(graphics.visible), " + ".join(names))
-    asked: Slots | str
-    try:
-        asked = offer.slots(engine.device, engine.workers, engine.threads)
-    except ValueError as error:
-        asked = str(error)
+    asked = _slots(offer, engine)
     return (
         devices.cpus(offer, machine.load(), busy),
         devices.memory(*memory_bytes(), asked if isinstance(asked, Slots) else None),
         *devices.gpus(graphics, process_name),
         devices.slots(asked, graphics),
-        *runs.live(runs_, platform.node()),
+        *live,
     )
+
+
+def _devices_of_cluster(engine: Engine) -> tuple[Finding, ...]:
+    """Those of the Ray that a run is told to join, as the run itself would ask for them."""
+    try:
+        offer = engine.offer()
+    except EngineError as error:
+        return (Finding("evaluations at once", "missing", str(error), sockets.NO_CLUSTER),)
+    return devices.of_cluster(offer, _slots(offer, engine))
+
+
+def _slots(offer: Offer, engine: Engine) -> Slots | str:
+    """What would run at once on these devices, or why they do not suffice."""
+    try:
+        return offer.slots(engine.device, engine.workers, engine.threads)
+    except ValueError as error:
+        return str(error)
 
 
 def _versions(imports: Ask | None, gpus: int, conduct: Conduct) -> tuple[Finding, ...]:
@@ -150,9 +167,10 @@ def _sockets(engine: Engine) -> tuple[Finding, ...]:
     environment, uid = os.environ, os.getuid()
     address = engine.address or environment.get("RAY_ADDRESS") if engine.kind == "ray" else None
     reach: Callable[[str], None] = ray_access.check_address
+    joined = address not in (None, "local")  # then no Ray of ours is started
     return (
-        *sockets.listening(machine.listeners(uid)),
-        sockets.private_ray(environment),
+        *sockets.listening(machine.listeners(uid), joined=joined),
+        *(() if joined else (sockets.private_ray(environment),)),
         sockets.cluster(address, reach),
         sockets.token(ray_access.token_path(), uid, environment),
     )

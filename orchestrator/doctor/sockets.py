@@ -21,6 +21,8 @@ _RAYS = (
     "ray.util.client",
 )
 SHOWN = 8
+NO_CLUSTER = "ray status (on its head), or a Ray of your own: unset RAY_ADDRESS, no --address"
+NEXT_TIME = "when the cluster is started next: RAY_AUTH_MODE=token ray start (on every node)"
 RESTART = "if it is needed: RAY_AUTH_MODE=token ray start --head --node-ip-address=127.0.0.1"
 
 
@@ -52,8 +54,11 @@ class Listener:
         return f"{self.name} (pid {self.pid}) on {host}:{self.port}"
 
 
-def listening(found: Sequence[Listener] | None) -> tuple[Finding, ...]:
-    """What of this user's listens beyond loopback, Ray's by itself; None: nobody may know here."""
+def listening(found: Sequence[Listener] | None, *, joined: bool = False) -> tuple[Finding, ...]:
+    """What of this user's listens beyond loopback, Ray's by itself; None: nobody may know here.
+
+    A Ray that a run is to join (`joined`) is there on purpose, and other nodes must reach it.
+    """
     if found is None:
         mend = "sudo ss -ltnp"
         seen = "the system does not say which sockets listen"
@@ -63,10 +68,10 @@ def listening(found: Sequence[Listener] | None) -> tuple[Finding, ...]:
     own = len(found) - len(open_)
     seen = f"beyond loopback: {listed(others, SHOWN + 1) or 'none'}; on loopback: {own}"
     inside = [one for one in found if one.is_rays and not one.is_beyond_loopback]
-    return (Finding("listening", "ok", seen), _of_ray(rays, inside))
+    return (Finding("listening", "ok", seen), _of_ray(rays, inside, joined=joined))
 
 
-def _of_ray(rays: Sequence[Listener], inside: Sequence[Listener]) -> Finding:
+def _of_ray(rays: Sequence[Listener], inside: Sequence[Listener], *, joined: bool) -> Finding:
     item = "Ray listens"
     if not rays:
         who = ", ".join(sorted({f"{one.name} (pid {one.pid})" for one in inside}))
@@ -75,15 +80,19 @@ def _of_ray(rays: Sequence[Listener], inside: Sequence[Listener]) -> Finding:
     pids = " ".join(map(str, sorted({one.pid for one in rays})))
     mend = f"kill {pids}; {RESTART}"
     naked = [one for one in rays if one.token is False]
+    if naked and joined:
+        seen = "the cluster that a run joins asks nobody for a token: whoever reaches it may run"
+        return Finding(item, "absent", f"{seen} code as you", NEXT_TIME)
     if naked:
         seen = f"asks nobody for a token: {listed(naked, SHOWN + 1)}"
         return Finding(item, "missing", seen, mend)
     unseen = [one for one in rays if one.token is None]
-    if unseen:
+    if unseen and not joined:
         return Finding(
             item, "unknown", f"perhaps without a token: {listed(unseen, SHOWN + 1)}", mend
         )
-    return Finding(item, "ok", f"with a token: {listed(rays, SHOWN + 1)}")
+    how = "perhaps without a token" if unseen else "with a token"
+    return Finding(item, "ok", f"{how}: {listed(rays, SHOWN + 1)}")
 
 
 def private_ray(environment: Mapping[str, str]) -> Finding:
@@ -107,8 +116,7 @@ def cluster(address: str | None, reach: Callable[[str], None]) -> Finding:
     try:
         reach(address)
     except EngineError as error:
-        mend = "ray status (on its head), or a Ray of your own: unset RAY_ADDRESS, no --address"
-        return Finding(item, "missing", str(error), mend)
+        return Finding(item, "missing", str(error), NO_CLUSTER)
     return Finding(item, "ok", f"a run joins {address}, which answers")
 
 

@@ -121,7 +121,11 @@ class SummaryRoom:
         write_all(self._file, data)
         os.ftruncate(self._file, len(data))
         os.fsync(self._file)
-        self._aside.rename(self._directory / SUMMARY)
+        try:
+            self._aside.rename(self._directory / SUMMARY)
+        except FileNotFoundError:  # the evaluation has removed it, its whole directory perhaps
+            self._directory.mkdir(parents=True, exist_ok=True)
+            write_aside(self._directory / SUMMARY, data)
         DISK.sync_directory(self._directory)
 
 
@@ -182,8 +186,12 @@ def read_report(directory: Path, attempt_id: str) -> Report:
 
 
 def take_lock(directory: Path, wait_seconds: float = 0.0) -> int | None:
-    """A descriptor that holds the attempt's lock until it is closed, or None if another has it."""
+    """A descriptor that holds the attempt's lock until it is closed, or None if another has it.
+
+    An evaluation may have removed its own directory: then there is an empty one afterwards.
+    """
     deadline = time.monotonic() + wait_seconds
+    directory.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     while True:
         try:

@@ -27,6 +27,7 @@ from objectives.programs.ended import ProgramFailedError
 from objectives.secrets import redacted
 from orchestrator.execution.attempts import MEASUREMENT, METRICS, Report, write_model
 from orchestrator.execution.evaluate import Attempt, no_score
+from orchestrator.execution.insistence import Insisted
 
 MOST_CHARACTERS, MOST_SETUP_CHARACTERS = 300, 1000
 
@@ -43,7 +44,7 @@ def main(attempt: Attempt, device: str, threads: int) -> int:
 
 
 def evaluate(attempt: Attempt, device: str, threads: int) -> Report:
-    """Run the objective and name how it ended; never raises."""
+    """Run the objective and name how it ended; raises nothing but Insisted."""
     called_at = None
     try:
         objective = registry.load(attempt.objective)
@@ -53,11 +54,14 @@ def evaluate(attempt: Attempt, device: str, threads: int) -> Report:
             threads=threads,
             heartbeat=heartbeat_into(attempt.directory / METRICS),
             attempt_id=attempt.attempt_id,
+            pinned=attempt.pinned,
         )
         called_at = time.monotonic()
         measurement = objective.evaluate(attempt.knobs, attempt.seed, context)
         status, cause = judge(measurement)
         kept = measurement if status is not Status.ERROR else None
+    except Insisted:
+        raise
     except BaseException as error:  # see the module's first lines
         if not isinstance(error, ProgramFailedError):  # its own last words are what helps
             traceback.print_exc()
@@ -86,7 +90,7 @@ def classify(error: BaseException) -> Status:
     names = {kind.__name__ for kind in type(error).__mro__}
     if isinstance(error, OutOfMemoryError | MemoryError) or "OutOfMemoryError" in names:
         return Status.OOM
-    text = str(error).lower()
+    text = "".join(traceback.format_exception_only(error)).lower()  # whatever its __str__ does
     if isinstance(error, RuntimeError) and (
         "out of memory" in text or "can't allocate memory" in text or "alloc_failed" in text
     ):
@@ -107,6 +111,7 @@ def in_one_line(error: BaseException) -> str:
     if isinstance(error, ObjectiveError):
         known = "SetupError" if isinstance(error, SetupError) else name
         said = known + "".join(said.partition(": ")[1:])
+    said = said.encode("utf-8", "backslashreplace").decode()  # no file holds half a character
     most = MOST_SETUP_CHARACTERS if isinstance(error, SetupError) else MOST_CHARACTERS
     where = "" if isinstance(error, ObjectiveError) else _where_raised(error)
     return redacted(said, os.environ)[: most - len(where)] + where

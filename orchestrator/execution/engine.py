@@ -18,6 +18,9 @@ from orchestrator.execution.inline import InlineExecutor
 from orchestrator.version import version
 
 ExecutorKind = Literal["ray", "local", "inline"]
+PACKAGES = ("cma", "numpy", "ray", "torch")
+"""Of which the ledger keeps the releases; torch and ray need not be there."""
+
 HOST_MEMORY_SHARE = 0.9  # of the machine's memory, for all evaluations together
 
 
@@ -52,16 +55,20 @@ class Engine:
 
     def slots(self) -> Slots:
         """What may run at once here. Raises ValueError when more is asked for than there is."""
-        return self._offer().slots(self.device, self.workers, self.threads)
+        return self.offer().slots(self.device, self.workers, self.threads)
 
     def with_threads(self, slots: Slots, threads: int) -> Slots:
         """These slots with so many threads each; fewer where there are not as many CPUs."""
         count = slots.count
         if slots.device == "cpu" and threads > slots.threads:
-            count = max(1, min(count, self._offer().cpus // threads))
+            count = max(1, min(count, self.offer().cpus // threads))
         return replace(slots, count=count, threads=threads)
 
-    def _offer(self) -> Offer:
+    def offer(self) -> Offer:
+        """The devices to choose from: this machine's, or those of the cluster at `address`.
+
+        Raises EngineError when the cluster cannot be joined.
+        """
         if self.kind != "ray" or self.address is None:
             return local_offer()
         from orchestrator.execution.ray_executor import cluster_offer
@@ -111,8 +118,15 @@ def versions() -> dict[str, str]:
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
     return {
         "orchestrator": version(),
-        **{name: metadata.version(name) for name in ("cma", "numpy", "ray", "torch")},
+        **{name: found for name in PACKAGES if (found := _installed(name))},
         "blas": f"{blas['name']} {blas['version']}",
         "python": platform.python_version(),
         "processor": cpu_name(),
     }
+
+
+def _installed(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None

@@ -12,7 +12,7 @@ from typing import Annotated, Literal, Protocol, Self
 
 from pydantic import Field
 
-from budgets.events import Owner, Status, Withdrawn
+from budgets.events import MOST_SCORE, Owner, Status, Withdrawn
 from budgets.frozen import Frozen
 from budgets.terms import Limits
 from objectives.api import Count, Measurement, ObjectiveSpec
@@ -20,10 +20,6 @@ from objectives.api import Count, Measurement, ObjectiveSpec
 Launcher = Literal["fork", "exec"]
 Seconds = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 """As a supervisor can measure them: whatever else a file claims, it is not a result."""
-
-
-MOST_SCORE = 1e100
-"""In size: nobody can compute with the squares of far larger ones, as every comparison does."""
 
 
 def no_score(score: float) -> str:
@@ -48,10 +44,11 @@ class Attempt(Frozen):
     attempt_id: str
     directory: Path
     objective: ObjectiveSpec
-    knobs: dict[str, float]
+    knobs: dict[str, int | float]
     seed: int
     limits: Limits
     owner: Owner
+    pinned: dict[str, str | int] = Field(default={})  # the plan's provenance
     avoid: str = ""  # a device, as outcomes name it: an earlier try ended there as none should
 
 

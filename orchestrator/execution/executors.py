@@ -25,7 +25,7 @@ from orchestrator.execution.evaluate import Attempt, Launcher, Outcome, Slots, d
 from orchestrator.execution.launch import Launch, Program
 from orchestrator.execution.lease import Lease
 from orchestrator.execution.pool import RELEASE_SECONDS, Device, DevicePool
-from orchestrator.execution.recovery import end_if_abandoned
+from orchestrator.execution.recovery import end_if_abandoned, kill_supervisor
 from orchestrator.execution.server import EngineError, ForkServer
 
 PROBE_SECONDS = 0.25  # how often attempts in flight are looked at without being announced
@@ -42,6 +42,7 @@ class _Flight:
     submitted_at: float
     is_cancelled: bool = False
     is_announced: bool = False  # its supervisor has done what it will
+    is_killed: bool = False  # its supervisor, which did not end it in time
 
     def seconds(self) -> float:
         return time.monotonic() - self.submitted_at
@@ -62,8 +63,9 @@ class LocalExecutor:
     `preload` are modules the fork server imports once; `program` is what runs for an attempt.
     GPUs are those visible to this process unless `gpu_ids` names them; on a cluster their names
     need the `host`. With `lease_seconds`, what runs is ended unless `lease.extend` is called in
-    time. An attempt that is not over `overrun_seconds` after its reservation is given back as lost,
-    and its device is withdrawn; so is one that has failed.
+    time. The supervisor of an attempt that is not over `overrun_seconds` after its reservation is
+    killed, and its tree with it. An attempt that outlives that as long again is given back as
+    lost, and its device is withdrawn; so is one that has failed.
     """
 
     def __init__(  # noqa: PLR0913 - how to evaluate, and where
@@ -212,7 +214,11 @@ class LocalExecutor:
         attempt, seconds = flight.attempt, flight.seconds()
         if outcome := read(Outcome, attempt.directory / STUCK):
             return outcome if outcome.attempt_id == attempt.attempt_id else None
-        if seconds < attempt.limits.reserve_ms / 1000 + self._overrun_seconds:
+        overdue_seconds = seconds - attempt.limits.reserve_ms / 1000
+        if overdue_seconds > self._overrun_seconds and not flight.is_killed:
+            flight.is_killed = True  # a stopped one dies of it too; its tree is ended after that
+            kill_supervisor(attempt.directory)
+        if overdue_seconds < 2 * self._overrun_seconds:
             return None
         return Outcome(
             attempt_id=attempt.attempt_id,

@@ -16,7 +16,8 @@ import sys
 from orchestrator.execution import processes
 from orchestrator.execution.supervisor import supervise
 
-READY = b"ready"
+READY, MISSING = b"ready", b"missing "
+"""What it reports; after the second the package that is not installed."""
 
 
 def main() -> None:
@@ -29,7 +30,11 @@ def main() -> None:
     parser.add_argument("--lease", type=int, help="descriptor of a lease to watch")
     options = parser.parse_args()
     for name in ("orchestrator.execution.child", *filter(None, options.preload.split(","))):
-        importlib.import_module(name)
+        try:
+            importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            os.write(options.ready, MISSING + str(error.name).encode())
+            raise
     gc.collect()
     gc.freeze()  # keeps the forks from copying every page at their first collection
     processes.gather_into_huge_pages()

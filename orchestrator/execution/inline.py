@@ -21,13 +21,19 @@ from orchestrator.execution.attempts import (
     write_summary,
 )
 from orchestrator.execution.evaluate import Attempt, Outcome, Slots
+from orchestrator.execution.insistence import Insisted, insisted_on
 from orchestrator.execution.server import EngineError
+
+THREADS = "OMP_NUM_THREADS"
+ANYTHING = "backslashreplace"
+"""Logs take characters that are none, as a child's do."""
 
 
 class InlineExecutor:
     """Evaluates in this process, when `wait` is called: no isolation and no limits.
 
-    For analytic objectives and tests; it writes the same files as the others.
+    For analytic objectives and tests; it writes the same files as the others. The second SIGINT or
+    SIGTERM during evaluations ends the one that runs.
     """
 
     def __init__(self, slots: Slots) -> None:
@@ -35,6 +41,7 @@ class InlineExecutor:
         self.warnings: tuple[str, ...] = ()
         self.withdrawn: tuple[Withdrawn, ...] = ()
         self._queue: deque[Attempt] = deque()
+        self._heard: list[int] = []  # signals, while something was evaluated
 
     def __enter__(self) -> Self:
         return self
@@ -67,12 +74,12 @@ class InlineExecutor:
         started = Started(attempt_id=attempt.attempt_id, device=device, **me)
         write_model(attempt.directory / STARTED, started, durable=False)
         with (
-            open(attempt.directory / "stdout.txt", "w", opener=_private) as out,
-            open(attempt.directory / "stderr.txt", "w", opener=_private) as err,
+            open(attempt.directory / "stdout.txt", "w", errors=ANYTHING, opener=_private) as out,
+            open(attempt.directory / "stderr.txt", "w", errors=ANYTHING, opener=_private) as err,
             redirect_stdout(out),
             redirect_stderr(err),
         ):
-            report = _evaluated_here_alone(attempt, self.slots)
+            report = self._report(attempt)
         outcome = Outcome(
             attempt_id=attempt.attempt_id,
             status=report.status,
@@ -87,6 +94,15 @@ class InlineExecutor:
         with locked(attempt.directory):
             return write_summary(attempt.directory, outcome)
 
+    def _report(self, attempt: Attempt) -> Report:
+        try:
+            with insisted_on(self._heard):
+                return _evaluated_here_alone(attempt, self.slots)
+        except Insisted:
+            return Report(
+                attempt_id=attempt.attempt_id, status=Status.CANCELLED, cause="interrupted"
+            )
+
 
 def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
@@ -95,7 +111,7 @@ def _private(path: str, flags: int) -> int:
 def _evaluated_here_alone(attempt: Attempt, slots: Slots) -> Report:
     """Evaluate, and end any copy of this process that the objective forked and let return."""
     here = os.getpid()
-    with _restored():
+    with _restored(slots.threads):
         report = child.evaluate(attempt, slots.device, slots.threads)
     if os.getpid() != here:
         os._exit(0)  # a second orchestrator would write to the ledger
@@ -103,9 +119,13 @@ def _evaluated_here_alone(attempt: Attempt, slots: Slots) -> Report:
 
 
 @contextmanager
-def _restored() -> Iterator[None]:
-    """Whatever the block does to them, the working directory and signal handlers stay."""
-    directory = os.getcwd()
+def _restored(threads: int) -> Iterator[None]:
+    """Whatever the block does to them, the working directory and signal handlers stay.
+
+    Within it the environment says how many threads are the evaluation's.
+    """
+    directory, said = os.getcwd(), os.environ.get(THREADS)
+    os.environ[THREADS] = str(threads)
     in_main = threading.current_thread() is threading.main_thread()
     caught = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP} if in_main else set()
     handlers = {signum: signal.getsignal(signum) for signum in caught}
@@ -113,6 +133,9 @@ def _restored() -> Iterator[None]:
         yield
     finally:
         os.chdir(directory)
+        os.environ.pop(THREADS, None)
+        if said is not None:
+            os.environ[THREADS] = said
         for signum, handler in handlers.items():
             if handler is not None and signal.getsignal(signum) is not handler:
                 signal.signal(signum, handler)

@@ -65,8 +65,22 @@ def check_address(address: str) -> None:
             f"Ray Client ({address}) is not supported: run on a node of the cluster and give "
             f"HOST:PORT of its head, or auto"
         )
-    if address not in ("local", "auto"):
+    if address == "local":
+        _check_loopback()
+    elif address != "auto":
         reach(address)
+
+
+def _check_loopback() -> None:
+    """Raises EngineError where Ray's own processes could not reach each other: it would hang."""
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            socket.create_connection(server.getsockname(), timeout=3.0).close()
+    except OSError as error:
+        raise EngineError(
+            f"Ray cannot start here: nothing can be reached at 127.0.0.1 ({error}). Bring the "
+            "loopback up (ip link set lo up), or say --executor local, which does without Ray"
+        ) from None
 
 
 def reach(address: str) -> None:

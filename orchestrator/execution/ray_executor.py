@@ -8,6 +8,7 @@ The only module that imports ray.
 
 import math
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -17,10 +18,12 @@ from typing import Any, Self
 
 from budgets.events import Withdrawn
 from budgets.words import counted
+from objectives.api import SetupError, missing_package
 from orchestrator.execution.attempts import to_json, write_config
 from orchestrator.execution.devices import Offer, cpu_name
 from orchestrator.execution.evaluate import Attempt, Launcher, Outcome, Slots
 from orchestrator.execution.executors import EXIT_SECONDS
+from orchestrator.execution.insistence import Insisted, insisted_on
 from orchestrator.execution.launch import Program
 from orchestrator.execution.lease import LeaseTerms
 from orchestrator.execution.pool import RELEASE_SECONDS
@@ -90,16 +93,17 @@ class RayExecutor:
         return self._warnings + (self._watch.warnings if self._watch else ())
 
     def __enter__(self) -> Self:
-        self._connection = connected(self._address, self._run_name)
-        self._connection.__enter__()
-        try:
-            self._control = ControlService(_ray().get_runtime_context().gcs_address)
-            _check_resources(self.slots)
-            self._watch = SlotWatch(_ray(), self._terms, self.slots.count, self._new_actor)
-            self._wait_until_ready(self._watch)
-        except BaseException:
-            self._leave()
-            raise
+        with insisted_on([]):
+            self._connection = connected(self._address, self._run_name)
+            self._connection.__enter__()
+            try:
+                self._control = ControlService(_ray().get_runtime_context().gcs_address)
+                _check_resources(self.slots)
+                self._watch = SlotWatch(_ray(), self._terms, self.slots.count, self._new_actor)
+                self._wait_until_ready(self._watch)
+            except BaseException:
+                self._leave()
+                raise
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -290,6 +294,8 @@ def connected(address: str | None, namespace: str) -> Iterator[None]:
         try:
             with chdir(ROOT):  # workers look for modules in the driver's directory first
                 ray.init(address=address, logging_level="ERROR", **options)
+        except SystemExit as ended:  # by Ray's own handler of SIGTERM
+            raise Insisted(signal.SIGTERM) from ended
         except Exception as error:
             is_plain = type(error) is Exception  # that is how Ray says that it took too long
             if not is_plain and not isinstance(error, (ConnectionError, RuntimeError, ValueError)):
@@ -313,6 +319,9 @@ def _not_there(address: str, error: Exception) -> str:
 def _ray() -> Any:
     """The module, imported after what it reads from the environment is set."""
     set_environment()
-    import ray
+    try:
+        import ray
+    except ModuleNotFoundError as error:
+        raise SetupError(missing_package(error.name)) from error
 
     return ray

@@ -18,6 +18,8 @@ from orchestrator.execution.server import EngineError
 from orchestrator.execution.slot_actor import Answer, Ready
 
 MAX_DEATHS = 3  # of one slot's actor in a row
+ASK_SECONDS = 2.0  # between questions about nodes that may be lost
+LATE_SECONDS = 3600.0  # how long what was given up is looked for; a later session looks once more
 
 
 class SlotWatch:
@@ -42,7 +44,11 @@ class SlotWatch:
         self._terms = terms
         self._new_actor = new_actor
         self._clock = clock
-        self._late: dict[str, Attempt] = {}  # given up unheard; their outcomes may still follow
+        self._died_on: dict[str, tuple[str, int]] = {}  # node id: host, how many of its actors
+        self._asked_at = -math.inf  # Ray, for its nodes
+        # Given up unheard, and when; their outcomes may still follow.
+        self._late: dict[str, tuple[Attempt, float]] = {}
+        self._here: set[Any] = set()  # references whose answers have come
         self._looked_at = self._patient_until = -math.inf
         self.slots = [self._new_slot() for _ in range(count)]
 
@@ -62,16 +68,15 @@ class SlotWatch:
 
     def sleep(self, seconds: float) -> None:
         """Until an answer of any slot arrives, or so long."""
-        references = [
-            reference
-            for slot in self.slots
-            for reference in (slot.ready, slot.renewal, slot.answer)
-            if reference is not None
-        ]
-        if references:
+        if references := self._references():
             self._ray.wait(references, num_returns=1, timeout=seconds)
         else:
             time.sleep(seconds)
+
+    def _references(self) -> list[Any]:
+        """To every answer that is waited for."""
+        asked = (r for slot in self.slots for r in (slot.ready, slot.renewal, slot.answer))
+        return [reference for reference in asked if reference is not None]
 
     def look(self, *, may_replace: bool) -> None:
         """Take in what has arrived, renew leases, give up who is silent. Never waits for a slot."""
@@ -79,6 +84,8 @@ class SlotWatch:
         if now - self._looked_at > self._terms.margin_seconds:  # who was silent: they, or we?
             self._patient_until = now + self._terms.margin_seconds
         self._looked_at = now
+        if references := self._references():  # one call for all: each takes its time
+            self._here = set(self._ray.wait(references, num_returns=len(references), timeout=0)[0])
         for slot in self.slots:
             self._take_in(slot, may_replace=may_replace)
             slot.renew_if_due()
@@ -87,6 +94,8 @@ class SlotWatch:
             if may_replace and slot.is_lost() and now > self._patient_until:
                 self._fence(slot)
         self._take_in_files()
+        if may_replace:
+            self._name_lost_nodes(now)
 
     def _take_in(self, slot: RaySlot, *, may_replace: bool) -> None:
         """Whatever the slot's actor has answered by now."""
@@ -107,6 +116,7 @@ class SlotWatch:
 
     def greet(self, slot: RaySlot, place: Ready) -> None:
         slot.greeted(place)
+        self._died_on.pop(place.node_id, None)
         self.withdrawn += place.withdrawn
 
     def _collect(self, slot: RaySlot, answer: Answer) -> None:
@@ -125,7 +135,7 @@ class SlotWatch:
         """Give up the attempt of a silent slot, and ask for a device anywhere in the cluster."""
         if (lost := slot.lose()) is not None:
             attempt, outcome = lost
-            self._late[attempt.attempt_id] = attempt
+            self._late[attempt.attempt_id] = attempt, self._clock()
             self.arrived.append(outcome)
         with suppress(self._ray.exceptions.RayError):
             self._ray.kill(slot.actor)
@@ -137,9 +147,10 @@ class SlotWatch:
             if slot.is_orphan and slot.attempt and (outcome := _summary(slot.attempt)):
                 self.arrived.append(outcome)
                 slot.answered()
-        for attempt in list(self._late.values()):
+        for attempt, since in list(self._late.values()):
             if outcome := _summary(attempt):
                 self.arrived.append(outcome)
+            if outcome or self._clock() - since > LATE_SECONDS:
                 del self._late[attempt.attempt_id]
 
     def _replace(self, slot: RaySlot, error: Exception) -> None:
@@ -150,15 +161,33 @@ class SlotWatch:
         with suppress(self._ray.exceptions.RayError):
             self._ray.kill(slot.actor)
         node_id = slot.place.node_id if slot.place else ""
+        if slot.place:
+            self._died_on[node_id] = slot.host, self._died_on.get(node_id, ("", 0))[1] + 1
         slot.asked(self._new_actor(node_id, tuple(self._late)))
         slot.bury()
+
+    def _name_lost_nodes(self, now: float) -> None:
+        """Warn of a node where actors died, once Ray has given it up too, which it does later."""
+        if not self._died_on or now - self._asked_at < ASK_SECONDS:
+            return
+        self._asked_at = now
+        try:
+            dead = {node["NodeID"] for node in self._ray.nodes() if not node["Alive"]}
+        except (self._ray.exceptions.RayError, RuntimeError):
+            return  # asked again
+        for node_id in dead & self._died_on.keys():
+            host, slots = self._died_on.pop(node_id)
+            self.warnings += (
+                f"node {host} is lost, with {slots} of {len(self.slots)} slots; they go on "
+                f"elsewhere if the cluster has room (ray status)",
+            )
 
     def _value(self, reference: Any) -> Any:
         """The value behind Ray's reference if it is there by now; None if not, or without one.
 
         Raises Ray's error if that is what came.
         """
-        if reference is None or not self._ray.wait([reference], timeout=0)[0]:
+        if reference is None or reference not in self._here:
             return None
         return self._ray.get(reference)
 

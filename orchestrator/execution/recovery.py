@@ -1,5 +1,6 @@
 """What became of an attempt whose supervisor or orchestrator is gone."""
 
+import json
 import signal
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ from budgets.ledger.storage import FULL
 from orchestrator.execution import processes
 from orchestrator.execution.attempts import (
     CONFIG,
+    LOCK,
     STARTED,
     SUMMARY,
     SUMMARY_ROOM,
@@ -51,7 +53,7 @@ def recover(directory: Path, attempt_id: str, wait_seconds: float) -> Outcome | 
         return Unstarted(attempt_id)  # the first is on disk before a supervisor is asked for
     with locked(directory, wait_seconds) as ended:
         if not ended:
-            _kill_supervisor(directory)
+            kill_supervisor(directory)
         if not processes.kill_marked(attempt_id):
             return Unknown(attempt_id, "processes of the attempt survive SIGKILL")
     with locked(directory, wait_seconds) as ended:
@@ -68,10 +70,24 @@ def _without_summary(directory: Path, attempt_id: str) -> Unstarted | Unknown:
     attempt = read(Attempt, directory / CONFIG)
     if attempt is not None and processes.owner_is_gone(attempt.owner):
         return Unstarted(attempt_id)
+    if attempt is None and _was_being_prepared(directory):
+        return Unstarted(attempt_id)
     return Unknown(attempt_id, "its orchestrator ran elsewhere, or is still alive")
 
 
-def _kill_supervisor(directory: Path) -> None:
+def _was_being_prepared(directory: Path) -> bool:
+    """Whether its orchestrator died in the middle of `config.json`, before it asked for a start."""
+    if any(path.name not in (CONFIG, LOCK) for path in directory.iterdir()):
+        return False
+    try:
+        json.loads((directory / CONFIG).read_bytes())
+    except ValueError:
+        return True
+    return False
+
+
+def kill_supervisor(directory: Path) -> None:
+    """SIGKILL the process that supervises the attempt on this machine, if there is one."""
     started = read(Started, directory / STARTED)
     if (
         started is not None

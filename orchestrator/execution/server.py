@@ -8,10 +8,11 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from objectives.api import SetupError, missing_package
 from objectives.programs.environment import MARK
 from orchestrator.execution import processes
 from orchestrator.execution.attempts import to_json
-from orchestrator.execution.forkserver import READY
+from orchestrator.execution.forkserver import MISSING, READY
 from orchestrator.execution.launch import Launch
 
 READY_SECONDS = 180.0  # importing torch took 13 s on a loaded machine
@@ -59,12 +60,16 @@ class ForkServer:
             os.close(ready_read)
 
     def _wait_until_ready(self, ready: int) -> None:
-        if select.select([ready], [], [], READY_SECONDS)[0] and os.read(ready, 64) == READY:
+        ends = select.select([ready], [], [], READY_SECONDS)[0]
+        answer = os.read(ready, 64) if ends else b""
+        if answer == READY:
             return
         self._process.kill()
         self._process.wait()
         said = self.said()
         self.close()
+        if answer.startswith(MISSING):
+            raise SetupError(missing_package(answer.removeprefix(MISSING).decode()))
         raise EngineError(f"the fork server did not start; its last words:\n{said}")
 
     @property

@@ -56,8 +56,8 @@ class Watch:
             self._ask_to_leave(poll)
 
     def cancel(self, *_: object) -> None:
-        """As a signal handler: end the attempt as cancelled."""
-        self._violate(Status.CANCELLED, "cancelled by the orchestrator")
+        """As a signal handler: end the attempt as cancelled. Who wanted it is not known here."""
+        self._violate(Status.CANCELLED, "its supervisor was told to end (SIGTERM)")
 
     def check_ties(self) -> None:
         """Ends the attempt if nobody is left to use its result."""

@@ -90,7 +90,7 @@ def value_of(knob: Knob, given: Any) -> float:
     if knob.kind == "int" and knob.decode(knob.encode(value)) != value:
         grid = "a whole number" if knob.step == 1 else f"{low:g} and whole steps of {knob.step}"
         raise ValueError(f"{knob.name}: expected {grid}, got {value:g}")
-    return value
+    return knob.typed(value)
 
 
 def _as_float(given: int | float) -> float | None:

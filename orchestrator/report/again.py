@@ -11,12 +11,10 @@ from budgets.proxy.certificate import LEAST_CANDIDATES
 from budgets.report.liveness import moved
 from budgets.state import RunState
 from budgets.terms import Caps, Plan
-from objectives import registry
 from objectives.api import SetupError
-from objectives.secrets import redacted
 from orchestrator.best.training import training_name
 from orchestrator.checks.space import CHECK_SEEDS
-from orchestrator.config.document import as_assigned
+from orchestrator.config.command_words import UntoldError, objective_words
 from orchestrator.config.sections import Evaluation, Top
 from orchestrator.planning.calibrations import CALIBRATION_SEEDS
 from orchestrator.planning.plan import limits_for
@@ -26,12 +24,8 @@ from orchestrator.planning.request import (
     SIGMA0,
     run_directory,
 )
-from orchestrator.records.planned import objective_of, space_of, spec_of
+from orchestrator.records.planned import objective_of, space_of
 from orchestrator.report.terms import flags, keys, terms, text, thresholds, verdict
-
-
-class UntoldError(ValueError):
-    """Something that the run was begun with is not in its ledger."""
 
 
 def again(directory: Path, state: RunState) -> tuple[str, ...]:
@@ -63,20 +57,6 @@ def _place(directory: Path, plan: Plan) -> list[str]:
     if directory != run_directory(root, plan.phase, plan.run_id) or root == Path(Top().runs_dir):
         return []
     return ["--runs-dir", str(root)]
-
-
-def objective_words(plan: Plan) -> Iterator[str]:
-    """Which one, with the settings that it would not have anyway. Raises UntoldError."""
-    spec = spec_of(plan)
-    registry.named(spec.name)  # raises ValueError on one that there is no more
-    if spec.name != Top().objective:
-        yield from ("--objective", spec.name)
-    for name, value in registry.unusual(spec).items():
-        key = f"training.{name}" if name in Top.model_fields or "." in name else name
-        word = f"{key}={as_assigned(value)}"
-        if redacted(word, {}) != word:
-            raise UntoldError(f"the setting {name} holds what may be a secret")
-        yield from ("--set", word)
 
 
 def _devices(plan: Plan) -> Iterator[str]:

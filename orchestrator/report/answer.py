@@ -12,12 +12,18 @@ from orchestrator.report.model import Answer
 
 
 def answer(
-    state: RunState, report: BudgetReport, directory: Path, last: datetime | None = None
+    state: RunState,
+    report: BudgetReport,
+    directory: Path,
+    last: datetime | None = None,
+    *,
+    is_interrupted: bool = False,
 ) -> Answer:
     """Did it find something, how sure is that, what did it cost, what to do next.
 
     `report` is the state's, `directory` the run's: commands name it. As of the last record, which
-    is from `last`: no process and no clock is asked.
+    is from `last`: no process and no clock is asked. Whoever has asked them says that it
+    `is_interrupted`.
     """
     asked = Asked(state, report, directory, last)
     if state.decided is not None and report.findings is not None:
@@ -25,7 +31,7 @@ def answer(
     if not state.opened:
         return standing.planned(asked)
     if report.decision == "continue":
-        return standing.running(asked)
+        return standing.interrupted(asked) if is_interrupted else standing.running(asked)
     if report.decision in ("pause", "stop"):
         return standing.held_up(asked)
     return _over(asked)

@@ -11,6 +11,7 @@ from budgets.report.model import BudgetReport, budget_report
 from budgets.state import RunState
 from orchestrator.config.asked import found_as
 from orchestrator.records.recorded import is_there
+from orchestrator.records.standing import standing_of
 from orchestrator.report.answer import answer
 from orchestrator.report.curves import curves
 from orchestrator.report.distribution import distribution
@@ -26,9 +27,12 @@ from orchestrator.report.scores import arms, comparisons, noise
 from orchestrator.report.times import Noted, RunClock, clock_of, folded
 
 
-def report(directory: Path) -> Report:
-    """The report of the run in `directory`, as of its last record. Raises as `recorded` does."""
-    return report_of(directory, recorded(directory))
+def report(directory: Path, now: datetime | None = None) -> Report:
+    """The report of the run in `directory`, as of its last record. Raises as `recorded` does.
+
+    As of `now` it says of a run that no process has that it was interrupted.
+    """
+    return report_of(directory, recorded(directory), now)
 
 
 def recorded(directory: Path) -> Iterator[Record]:
@@ -44,17 +48,19 @@ def recorded(directory: Path) -> Iterator[Record]:
     return chain([first], records)
 
 
-def report_of(directory: Path, records: Iterable[Record]) -> Report:
+def report_of(directory: Path, records: Iterable[Record], now: datetime | None = None) -> Report:
     """The report of the run in `directory` from its records. Raises as `fold` does."""
     state, noted = folded(records)
     clock, budget = clock_of(state), budget_report(state)
     found = ended(state, noted, clock)
     own = spans(state, noted, clock, found)
     spread, no_spread = distribution(state)
+    last = datetime.fromisoformat(noted.last_at)
+    is_left = now is not None and standing_of(state, now).kind == "interrupted"
     losses, no_losses = curves(directory, state)
     return Report(
         identity=_identity(directory, state, noted, clock, budget),
-        answer=answer(state, budget, directory, datetime.fromisoformat(noted.last_at)),
+        answer=answer(state, budget, directory, last, is_interrupted=is_left),
         budget=budget,
         knobs=knobs(state),
         evaluations=evaluations(state, found),

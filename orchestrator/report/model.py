@@ -60,7 +60,7 @@ Mood = Literal["good", "caution", "bad", "open", "trouble"]
 class Answer(Frozen):
     """What a person asks first, answered in a sentence or two each: text, without any marks."""
 
-    title: str  # the verdict in two or three words: `Go at this budget`, `Running`
+    title: str  # the verdict in two or three words: `Go that persists`, `Running`
     sentence: str  # the verdict in a plain sentence, with its evidence
     but: str = ""  # what to know before relying on that, to stand behind `But`; empty: nothing
     meaning: str  # what the title means, for who never heard it
@@ -79,13 +79,14 @@ class KnobView(Frozen):
 
     name: str
     kind: str
-    low: float  # in its own unit, as are the next three
-    high: float
-    baseline: float
-    recommended: float | None
+    low: int | float  # in its own unit, as are the next three
+    high: int | float
+    baseline: int | float
+    recommended: int | float | None
     baseline_unit: float  # place in its range, 0 to 1, as is the next
     recommended_unit: float | None
     step: int = 1  # of an int knob: it takes every `step`-th number from `low` on
+    at_end: str | None = None  # `lower`, `upper`: where in its range the best of the search lies
 
 
 class _Attempt(Frozen):
@@ -114,7 +115,7 @@ class Evaluation(_Attempt):
     status: Status
     score: float | None
     point: Point
-    knobs: dict[str, float]
+    knobs: dict[str, int | float]
     session: int  # that reserved it
     device: str  # nothing else was on it at the time: `0 on host`, `cpu on host, slot 2`
     began: float
@@ -198,6 +199,7 @@ class Noise(Frozen):
     peak_memory_bytes: tuple[int, ...]
     median_seconds: float
     p90_seconds: float
+    band: tuple[float, float] | None = None  # of a candidate's score: mean ± 2 sd over its seeds
 
 
 class Spread(Frozen):

@@ -14,8 +14,9 @@ from budgets.terms import Caps, Limits, Plan
 from budgets.words import counted, in_bytes
 from objectives.secrets import HIDDEN, is_secret_name, redacted
 from orchestrator.best.configuration import configuration_of
+from orchestrator.config.command_words import UntoldError
 from orchestrator.records.recommended import best_of
-from orchestrator.report.again import UntoldError, again
+from orchestrator.report.again import again
 from orchestrator.report.model import Provenance
 
 FINGERPRINT = "objective's fingerprint"

@@ -72,6 +72,7 @@ def _environment() -> Environment:
         kind=_kind,
         is_long=_is_long,
         place=_place,
+        refuse=_refuse,
         ruler_in_words=_ruler_in_words,
         spans=_spans,
         svg=_drawn,
@@ -105,6 +106,11 @@ def _spans(text: object) -> list[Span]:
 
 def _kind(value: object) -> str:
     return type(value).__name__
+
+
+def _refuse(block: object) -> None:
+    """Raises TypeError: what no template shows must not be left out in silence."""
+    raise TypeError(f"no template shows a block of {_kind(block)}")
 
 
 def _is_long(value: object) -> bool:

@@ -24,10 +24,11 @@ def noise(state: RunState) -> Noise | None:
             calibration = calibrations.measure(state)
     if calibration is None or not calibration.samples:
         return None
-    return _noise(calibration)
+    seeds = state.plan.resolved.seeds_per_candidate if state.plan.search is not None else 1
+    return _noise(calibration, seeds)
 
 
-def _noise(calibration: Calibration) -> Noise:
+def _noise(calibration: Calibration, seeds: int) -> Noise:
     samples, sd = calibration.samples, calibration.sd_score
     low, high = (None, None) if sd is None else sd_interval(sd, len(samples))
     return Noise(
@@ -40,6 +41,7 @@ def _noise(calibration: Calibration) -> Noise:
         peak_memory_bytes=tuple(sample.peak_memory_bytes for sample in samples),
         median_seconds=calibration.median_seconds,
         p90_seconds=calibration.p90_seconds,
+        band=calibrations.noise_band(calibration, seeds),
     )
 
 

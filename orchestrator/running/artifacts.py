@@ -21,6 +21,7 @@ from objectives.space import SearchSpace
 from orchestrator.records import manifest, metrics
 from orchestrator.records.export import COLUMNS, progress_rows, to_csv
 from orchestrator.records.planned import space_of
+from orchestrator.records.range_ends import as_dicts, range_ends
 
 
 def recommended_knobs(state: RunState) -> dict[str, float] | None:
@@ -119,6 +120,7 @@ def best(state: RunState) -> dict[str, Any]:
             "is_confirmed": found is not None and found.arm is not None,  # by a Go
         },
         "winner": _winner(state, space, found),
+        "at_range_ends": as_dicts(range_ends(state)),
         "verdict": None if found is None else {"grade": found.grade, "no_go": found.no_go},
         "baseline": {
             "point": space.baseline,
@@ -179,7 +181,11 @@ def _compared(state: RunState) -> dict[str, dict[str, float]]:
         return {}
     if centre_of(plan) == "baseline":
         return {
-            knob.name: {"low": knob.decode(0), "baseline": knob.baseline, "high": knob.decode(1)}
+            knob.name: {
+                "low": knob.decode(0),
+                "baseline": knob.typed(knob.baseline),
+                "high": knob.decode(1),
+            }
             for knob in space.knobs
         }
     if not state.generations:

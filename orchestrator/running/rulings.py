@@ -1,11 +1,9 @@
 """What rules decide, put on record: that they fired, were overridden, that the run is done."""
 
-from collections.abc import Iterator
-
 from budgets.events import Concluded, Overridden
-from budgets.rules.triggers import Ruling, judge, only_ends_the_search
+from budgets.rules.table import INFRASTRUCTURE, SETUP_FAILED
+from budgets.rules.triggers import Ruling, held_up_by, judge, only_ends_the_search
 from budgets.state import RunState
-from orchestrator.planning.request import Overrides
 from orchestrator.running.run import Run
 
 
@@ -39,35 +37,33 @@ def conclude(run: Run, ruling: Ruling) -> None:
 def override(run: Run, rule: str, reason: str) -> None:
     """Let the run go on although `rule` fired; where it fires no longer, repeating is harmless.
 
-    Raises ValueError as `overrides_of` does.
+    Raises ValueError as `refuse_override` does.
     """
-    for event in overrides_of(run.state, rule, reason):
-        run.record(event)
+    refuse_override(run.state, rule, reason)
+    for trigger in held_up_by(run.state, rule):
+        run.record(Overridden(rule=rule, generation=trigger.generation, reason=reason))
 
 
-def overrides_of(state: RunState, rule: str, reason: str) -> Iterator[Overridden]:
-    """What goes on record for an override; nothing where it is repeated.
+def refuse_override(state: RunState, rule: str, reason: str) -> None:
+    """Raises ValueError unless that rule is what holds the run up.
 
-    Raises ValueError unless that rule is what holds the run up, and where the reason was given for
-    an earlier generation: it lets through only what somebody had looked at.
+    Also where the reason was given for an earlier generation: it lets through only what somebody
+    had looked at.
     """
     passed = [o for o in state.overridden if (o.rule, o.reason) == (rule, reason)]
-    triggers = [t for t in judge(state).triggers if t.rule == rule]
+    triggers = held_up_by(state, rule)
     if not triggers and not passed:
         raise ValueError(f"--override {rule}: that rule does not hold this run up")
     for trigger in triggers:
         if not trigger.overridable:
-            raise ValueError(f"--override {rule}: this rule cannot be overridden")
+            way_on = " Repeat the command without it: that tries again"
+            tries_again = rule in (INFRASTRUCTURE.name, SETUP_FAILED.name)
+            raise ValueError(
+                f"--override {rule}: this rule cannot be overridden.{way_on if tries_again else ''}"
+            )
         if passed:
             raise ValueError(
                 f"--override {rule}: this reason let generation {passed[-1].generation} through; "
                 f"the rule fires again in generation {trigger.generation}: look, and give another "
                 "--reason"
             )
-        yield Overridden(rule=rule, generation=trigger.generation, reason=reason)
-
-
-def refuse_first(state: RunState, overrides: Overrides) -> None:
-    """Raise what `override` would for the first of these, before anything is on record."""
-    for rule, reason in overrides[:1]:
-        list(overrides_of(state, rule, reason))

@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import Path
 
 from budgets.accounts import Accounts, Refusal
+from budgets.causes import was_given_up
 from budgets.events import (
     Event,
     Owner,
@@ -85,14 +86,18 @@ class Run:
         self.ledger.append(record)
         self.observe(self.state, record.event)
 
-    def take(self, outcome: Outcome, *, recovered: bool = False) -> None:
+    def take(self, outcome: Outcome, *, may_be_cancelled: bool = False) -> None:
         """Settle the attempt that ended so; or note that one given up as lost has come after all.
 
-        What has been heard before is not heard again.
+        What has been heard before is not heard again. An attempt that nobody here has cancelled was
+        lost, whoever told its supervisor to end.
         """
         for attempt in self.state.open_tries():
             if self._attempt_id(attempt.reserved) == outcome.attempt_id:
-                own = judged(self.state, settled(attempt.reserved, outcome, recovered=recovered))
+                end = settled(attempt.reserved, outcome)
+                if end.status is Status.CANCELLED and not may_be_cancelled:
+                    end = replace(end, status=Status.LOST)
+                own = judged(self.state, end)
                 return self.record(self._excused(own))
         lost = self._lost_of(outcome.attempt_id)
         if lost is not None and not settles(outcome, lost):
@@ -114,7 +119,7 @@ class Run:
     def given_up(self) -> list[Settled]:
         """Settlements of attempts that were lost, and of which nothing was heard since."""
         heard = {late.attempt_key for late in self.state.late}
-        lost = (end for end in self.state.ends() if end.status is Status.LOST)
+        lost = (end for end in self.state.ends() if was_given_up(end.status, end.cause))
         return [end for end in lost if end.attempt_key not in heard]
 
     def reserve(self, batch: Batch, candidate: int, seed: int) -> Attempt | Refusal:
@@ -168,6 +173,7 @@ class Run:
             seed=reserved.seed,
             limits=plan.limits.stretched(made.length),
             owner=self.owner,
+            pinned=plan.provenance,
             avoid=avoided(earlier),
         )
 

@@ -35,7 +35,7 @@ from orchestrator.running import artifacts
 from orchestrator.running.pacing import MEASURES, Paces
 from orchestrator.running.place import check_place, make_directory
 from orchestrator.running.preflight import preflight
-from orchestrator.running.rulings import conclude, judge_on_record, override, refuse_first
+from orchestrator.running.rulings import conclude, judge_on_record, override, refuse_override
 from orchestrator.running.run import Run, check_same_plan, note_the_late, open_run, settle_abandoned
 from orchestrator.running.signals import SignalStop
 from orchestrator.running.walk import Proposer, Stop, Walk
@@ -131,7 +131,7 @@ class Session:
         ruling = judge_on_record(run)
         if ruling.decision == "continue":
             ruling = Walk(
-                run, proposes, start(), self.stop, self._closed, pace, self.look
+                run, proposes, start(), self.stop, self._closed, pace, self._looked
             ).to_its_end()
         if self.stop.now:  # what was in flight is killed here, so it can be settled
             self._end_executor()
@@ -172,8 +172,9 @@ class Session:
 
     def _take_up(self, directory: Path, run: Run, slots: Slots, overrides: Overrides) -> None:
         """Put this session on record, and make good what earlier ones have left undone."""
-        if not run.state.open_tries():  # else what they come to may make a rule fire
-            refuse_first(run.state, overrides)
+        if not run.state.open_tries():  # whose ends may yet make a rule fire
+            for rule, reason in overrides[:1]:
+                refuse_override(run.state, rule, reason)  # before anything is written
         run.record(opened(run.owner, slots))
         self._track(directory, run.state)
         settle_abandoned(run)
@@ -195,6 +196,10 @@ class Session:
         """The result, once the history has what the run took."""
         keep(self.root, result.state, result.ruling, self.say)
         return result
+
+    def _looked(self, run: Run) -> None:
+        self._say_new_warnings()
+        self.look(run)
 
     def _closed(self, run: Run, generation: Generation | None) -> None:
         self._say_new_warnings()

@@ -3,6 +3,7 @@
 import hashlib
 import math
 
+from budgets.causes import was_given_up
 from budgets.events import Late, Reserved, Settled, Status
 from budgets.plain import one_line
 from budgets.state import RunState
@@ -46,10 +47,13 @@ def late(lost: Settled, outcome: Outcome) -> Late:
 def settles(outcome: Outcome, recorded: Settled) -> bool:
     """Whether this outcome, not silence, is what the attempt was settled with.
 
-    An error of the machine's, of the setup or on a full disk was settled as lost.
+    An error of the machine's, of the setup or on a full disk was settled as lost, and so was what
+    somebody else cancelled.
     """
-    excused = recorded.status is Status.LOST and outcome.status is Status.ERROR
-    return (excused or outcome.status is recorded.status) and outcome.seconds == recorded.seconds
+    same = {recorded.status}
+    if was_given_up(recorded.status, recorded.cause):
+        same = {Status.LOST, Status.ERROR, Status.CANCELLED}
+    return outcome.status in same and outcome.seconds == recorded.seconds
 
 
 def settled(reserved: Reserved | Settled, outcome: Outcome, *, recovered: bool = False) -> Settled:

@@ -4,11 +4,12 @@ All of it follows from the ledger and from an attempt's own word, so whoever ask
 comes or when it is found later, is told the same.
 """
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from budgets.causes import cause_of
+from budgets.causes import cause_of, is_lost, is_unexplained
 from budgets.events import Reserved, Settled, Status
 from budgets.plain import one_line
 from budgets.sameness import difference
@@ -62,17 +63,18 @@ def form(state: RunState, batch: Batch, candidate: int, lighter: int = 0) -> For
 def judged(state: RunState, end: Settled) -> Settled:
     """`end` as it goes on record: as what it is, or owed again for a reason.
 
-    What the infrastructure did is `lost`, and so is what found that nothing can be evaluated. What
-    may have been a machine's doing is tried once more elsewhere, a score that was computed
-    otherwise than those before it too; out of memory, a search's evaluation is tried lighter as
-    long as it can be.
+    What the infrastructure did is `lost`, and so is what found that nothing can be evaluated. An
+    evaluation that is lost again and again is its configuration's own failure in the end. What may
+    have been a machine's doing is tried once more elsewhere, a score that was computed otherwise
+    than those before it too; out of memory, a search's evaluation is tried lighter as long as it
+    can be.
     """
     end = _comparable(state, end)
     cause = cause_of(end.status, end.cause)
-    if cause is None or not end.status.final:
+    if cause is None or end.status is Status.CANCELLED:
         return end
     if cause.whose in ("infrastructure", "setup"):
-        return replace(end, status=Status.LOST)
+        return _given_up(state, replace(end, status=Status.LOST))
     batch = state.batch(end)
     earlier = before(batch, end)
     if cause.whose == "ambiguous" and all(one.again != "elsewhere" for one in earlier):
@@ -81,6 +83,35 @@ def judged(state: RunState, end: Settled) -> Settled:
     if is_searched and form(state, batch, end.candidate, times_lighter(earlier) + 1):
         return replace(end, again="lighter")
     return end
+
+
+def _given_up(state: RunState, lost: Settled) -> Settled:
+    """`lost`, or an error where the evaluation is lost too often.
+
+    That is `attempts_per_session` times in all, once such losses have paused the run and somebody
+    has resumed it. Attempts that ended with their orchestrator do not count.
+    """
+    batch, limit = state.batch(lost), state.plan.thresholds.attempts_per_session
+    ended = (*before(batch, lost), lost)
+    counted = [e for e in ended if is_unexplained(e.status, e.cause) and not e.recovered]
+    if lost not in counted or len(counted) < limit:
+        return lost
+    session = batch.tries[lost.candidate, lost.seed][lost.attempt - 1].session
+    if not any(_most_losses(tries, before=session) >= limit for tries in _all_tries(state)):
+        return lost
+    cause = one_line(f"lost {len(counted)} times: {lost.cause}")
+    return replace(lost, status=Status.ERROR, cause=cause)
+
+
+def _all_tries(state: RunState) -> Iterator[tuple[Try, ...]]:
+    """Of every evaluation."""
+    return (tries for batch in state.batches() for tries in batch.tries.values())
+
+
+def _most_losses(tries: tuple[Try, ...], before: int) -> int:
+    """How many of them one session lost, of those before that one."""
+    lost = (t for t in tries if t.settled and is_lost(t.settled.status, t.settled.cause))
+    return max(Counter(t.session for t in lost if t.session < before).values(), default=0)
 
 
 def _comparable(state: RunState, end: Settled) -> Settled:

@@ -173,7 +173,7 @@ class Walk:
         """Settle what has ended within one look."""
         self.look(self.run)
         for outcome in self.executor.wait(WAIT_SECONDS):
-            self.run.take(outcome)
+            self.run.take(outcome, may_be_cancelled=self.stop.requested)
         for device in self.executor.withdrawn:
             if device not in self.run.state.withdrawn:
                 self.run.record(device)

@@ -13,13 +13,14 @@ from budgets.report.sentence import sentence
 from budgets.state import RunState
 from budgets.verdict.findings import title
 from budgets.words import duration
+from orchestrator.records.cautions import cautions
 from orchestrator.records.standing import GOES_ON, Kind, standing_of
 
 Standing = Kind | Literal["empty", "unread"]
 """`empty`: without a whole record; `unread`: nobody has looked yet."""
 
-Mood = Literal["good", "bad", "open", "trouble"]
-"""A Go; a No-Go; neither; what a person should look into."""
+Mood = Literal["good", "caution", "bad", "open", "trouble"]
+"""A Go; one with something against it; a No-Go; neither; what a person should look into."""
 
 _UNKNOWN: dict[Standing, str] = {"unread": "Being read.", "empty": "No whole record yet."}
 
@@ -45,7 +46,7 @@ class Entry:
     left: str = ""
     cost: tuple[str, ...] = ()
     where: str = ""  # another machine that has it
-    verdict: str = ""  # of a search that has one: `Go at this budget`
+    verdict: str = ""  # of a search that has one: `Go that persists`
 
     @property
     def goes_on(self) -> bool:
@@ -114,7 +115,9 @@ def mood_of(state: RunState, standing: Standing) -> Mood:
         return "trouble"
     if state.decided is None:
         return "open"
-    return "bad" if state.decided.grade == "no_go" else "good"
+    if state.decided.grade == "no_go":
+        return "bad"
+    return "caution" if cautions(state) else "good"
 
 
 def _cost(state: RunState) -> tuple[str, ...]:

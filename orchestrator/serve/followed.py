@@ -110,7 +110,7 @@ class Followed:
             return None
         assert follower.state is not None, "a run that can be read has records"
         assert snapshot is not None, "and a snapshot"
-        sight = Sight(snapshot, stage_of(follower.state))
+        sight = Sight(snapshot, f"{stage_of(follower.state)} {snapshot.standing}")
         if self._let_go():
             self._sight = sight
         return sight

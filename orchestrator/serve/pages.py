@@ -96,7 +96,7 @@ def unreadable(entry: Entry) -> bytes:
 
 def report(directory: Path) -> str:
     """What is in <main> of a run: its report as it stands. Raises as `recorded_state`."""
-    return page.content(collected(directory))
+    return page.content(collected(directory, datetime.now(UTC)))
 
 
 def _document(head: str, view: View, content: bytes, **values: Any) -> bytes:

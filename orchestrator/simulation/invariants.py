@@ -44,6 +44,9 @@ class Judge:
     open: dict[tuple[Evaluation, int], Reserved] = field(default_factory=dict)
     charged: Counter[tuple[Evaluation, int]] = field(default_factory=Counter)
     lost: set[tuple[Evaluation, int]] = field(default_factory=set)
+    seen_ms: list[int] = field(default_factory=list)  # by session: how long it was open at least
+    promised: dict[tuple[Evaluation, int], tuple[int, int]] = field(default_factory=dict)
+    """Of each open attempt its session, and when in it the attempt began."""
     reserved_ms: dict[tuple[Evaluation, int], int] = field(default_factory=dict)
     began_at: float = 0.0
     opened_at: float = 0.0  # when the last session began
@@ -60,7 +63,9 @@ class Judge:
             self.began_at, self.clock.was_set_back = self.clock.seconds, False
         unheard = self._read_on(state)
         for earlier in unheard[:-1]:
+            self._clock_in(earlier)
             self._note(earlier.event)
+        self._clock_in(unheard[-1])
         must(unheard[-1].event == event, f"{event.kind} is not the last record of the file")
         self.heads[state.records] = state.head
         self.records[event.kind] += 1
@@ -110,12 +115,35 @@ class Judge:
         self.reserved_ms[place] = event.reserve_ms
         accounts = state.accounts
         if accounts.caps.hours is not None:
-            hours = accounts.committed_wall_ms / 3_600_000
-            must(hours <= accounts.caps.hours + 1e-9, f"{place} may end after the cap on hours")
+            open_ms = self._open_ms(state)
+            must(open_ms <= 3_600_000 * accounts.caps.hours + 1, f"{place} may outlast --max-hours")
         if accounts.calendar is not None:
             end = accounts.calendar.now_ms + event.reserve_ms
             must(end <= accounts.calendar.deadline_ms, f"{place} may end after the deadline")
             self._in_time(accounts.caps.window, event)
+
+    def _clock_in(self, record: Record) -> None:
+        """Books of wall clock: how long each session was open, and what may end when."""
+        event = record.event
+        if isinstance(event, Opened):
+            self.seen_ms.append(0)
+        if self.seen_ms:
+            self.seen_ms[-1] = max(self.seen_ms[-1], record.elapsed_ms)
+        if isinstance(event, Reserved):
+            self.promised[_place(event)] = len(self.seen_ms) - 1, self.seen_ms[-1]
+        if isinstance(event, Settled) and _place(event) in self.promised:
+            session, began = self.promised.pop(_place(event))
+            took_ms = min(event.charged_ms, self.reserved_ms[_place(event)])
+            if session < len(self.seen_ms) - 1:
+                self.seen_ms[session] = max(self.seen_ms[session], began + took_ms)
+
+    def _open_ms(self, state: RunState) -> int:
+        """How long the run may have been open when all that is in flight takes its longest."""
+        ends = list(self.seen_ms)
+        for place, (session, began) in self.promised.items():
+            ends[session] = max(ends[session], began + self.reserved_ms[place])
+        led_here = (state.plan.calibration, state.plan.parent)
+        return sum(ends) + sum(paid.open_ms for paid in led_here if paid is not None)
 
     def _in_time(self, window: Window | None, event: Reserved) -> None:
         """The deadline holds in real time too, unless somebody has set the clock back."""
@@ -128,7 +156,12 @@ class Judge:
         place = _place(event)
         must(self.open.pop(place, None) is not None, f"{place} is settled without a reservation")
         self.charged[place] += event.charged_ms
-        if not event.status.final:
+        is_lost_again = event.cause.startswith("lost ")
+        if is_lost_again:
+            times = sum(evaluation == place[0] for evaluation, _ in self.lost) + 1
+            must(times >= 3, f"{place} is blamed for what was lost {times} times")
+            self.reference = None  # another search from here on
+        if is_lost_again or not event.status.final:
             self.lost.add(place)
         if event.again is not None:
             self._tried_again(place[0], event)
@@ -259,7 +292,8 @@ class Judge:
             return
         took_ms = ceil(1000 * (use.ended - use.began) - 1e-6)
         must(place in self.charged, f"{use} is nowhere in the ledger")
-        unheard = use.status is None or use.seen_at > self.opened_at
+        is_final = self.final.get(use.evaluation) is not None
+        unheard = use.status is None or use.seen_at > self.opened_at or is_final
         if unheard and place in self.lost:
             took_ms = min(took_ms, self.reserved_ms[place])
         must(

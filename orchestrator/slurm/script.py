@@ -22,6 +22,7 @@ def run_script(export: Export, job: Job) -> str:
         *directives(export, job),
         f"# Run {job.name} of {export.name}: starts it, or takes it up where it stands.",
         "# shellcheck disable=SC1090,SC1091,SC2317 # sourced files are the cluster's; traps call",
+        "# shellcheck disable=SC2054 # a comma in a path",
         "",
         *assignments(export, job),
         *setup(export),
@@ -91,6 +92,7 @@ def submit_script(export: Export) -> str:
         f"# Submits the {export.jobs_in_words} of {export.name} in turn and writes their\n"
         "# ids into submitted.tsv. It stops at the first that is refused; call it again to go on:\n"
         "# what is listed there is skipped.\n"
+        "# shellcheck disable=SC2054 # a comma in a name\n"
         "set -uo pipefail\n\n"
         f"runs=(\n{listed})\n" + template("submit_all.sh")
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from statistics import median, stdev
 
-from budgets.calibration import luck
+from budgets.calibration import luck, noise_band
 from budgets.events import Decided, GenerationTold, Settled, Status
 from budgets.ledger.chain import Record
 from budgets.report.model import Balance, balances
@@ -160,10 +160,9 @@ def _baseline(state: RunState) -> Iterator[tuple[str, float]]:
     if calibration is None or (mean := calibration.mean_score) is None:
         return
     yield "baseline/score", mean
-    if (sd := calibration.sd_score) is None:
+    if (band := noise_band(calibration, seeds)) is None:
         return
-    noise = 2 * sd / math.sqrt(seeds)
-    yield "baseline/noise_low", mean - noise
-    yield "baseline/noise_high", mean + noise
+    yield "baseline/noise_low", band[0]
+    yield "baseline/noise_high", band[1]
     tries = sum(len(generation.healthy) for generation in state.told if generation.is_full)
     yield from _of(("baseline/best_by_luck", luck(calibration, tries, seeds)))

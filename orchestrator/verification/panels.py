@@ -51,7 +51,7 @@ def panels_and_decision(records: Sequence[Record]) -> str:
     """Each panel, and what was decided, is what the plan and the records before it give."""
     state = begin(records[0])
     confirmation = state.plan.confirmation
-    if confirmation is not None and confirmation.version != VERDICT_VERSION:
+    if confirmation is not None and confirmation.version > VERDICT_VERSION:
         return f"decision: by version {confirmation.version} of the rules, not replayed here"
     for record in records[1:]:
         event = record.event

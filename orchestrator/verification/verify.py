@@ -9,8 +9,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from budgets.calibration import measure
-from budgets.causes import TRIED_AGAIN_SINCE
-from budgets.events import AttemptKey, Late, Opened, Reserved, Settled, Status
+from budgets.causes import TRIED_AGAIN_SINCE, was_given_up
+from budgets.events import AttemptKey, Late, Opened, Reserved, Settled
 from budgets.fold import ImpossibleEventError, fold
 from budgets.ledger.chain import LEDGER, LedgerCorruptError, Record, read
 from budgets.ledger.head import records_lost, rolled_back
@@ -30,7 +30,7 @@ from orchestrator.records.planned import space_of
 from orchestrator.records.recommended import best_point
 from orchestrator.records.recorded import as_of, is_there
 from orchestrator.running.settle import attempt_id, settled, settles
-from orchestrator.running.tries import judged
+from orchestrator.running.tries import before, form, judged, times_lighter
 from orchestrator.search import Point, Search
 from orchestrator.verification.campaign import conditions_as_planned
 from orchestrator.verification.panels import at, differing_field, fresh_seeds, panels_and_decision
@@ -210,13 +210,17 @@ def _settlements(directory: Path, records: Sequence[Record], state: RunState) ->
             schema = event.schema_version
         if isinstance(event, Reserved):
             reserved[event.attempt_key] = event
+            if (worst_ms := _worst_ms(state, event)) != event.reserve_ms:
+                raise DivergedError(
+                    f"{at(record)} sets {event.reserve_ms} ms aside, its limits allow {worst_ms}"
+                )
         if not isinstance(event, Settled):
             continue
         own = reserved[event.attempt_key]
         place = directory / "eval" / attempt_place(own)
         outcome = read_file(Outcome, place / SUMMARY)
         is_own = outcome is not None and outcome.attempt_id == attempt_id(state, own)
-        if outcome is None or (not is_own and event.status is Status.LOST):
+        if outcome is None or (not is_own and was_given_up(event.status, event.cause)):
             missing += 1
             continue
         if not is_own:  # it was settled by a file of that name, under another plan
@@ -225,14 +229,24 @@ def _settlements(directory: Path, records: Sequence[Record], state: RunState) ->
         end = settled(own, outcome, recovered=event.recovered)
         if schema >= TRIED_AGAIN_SINCE:
             end = judged(state, end)
-        own_word = end.status is Status.LOST and settles(outcome, event)
-        if event.status is Status.LOST and not own_word:
+        given_up = was_given_up(event.status, event.cause)
+        own_word = was_given_up(end.status, end.cause) and settles(outcome, event)
+        if given_up and not own_word:
             continue  # it was not there yet when the attempt was given up, or it was excused
         differing = differing_field(event, end)
         if differing:
             raise DivergedError(f"{at(record)} says {differing} of {place / 'summary.json'}")
     gone = f", {missing} have none (any more)" if missing else ""
     return f"settlements: {compared} attempts' own files agree{gone}"
+
+
+def _worst_ms(state: RunState, reserved: Reserved) -> int:
+    """What the plan lets an attempt take at most."""
+    batch = state.batch(reserved)
+    lighter = times_lighter(before(batch, reserved))
+    made = form(state, batch, reserved.candidate, lighter) if lighter else None
+    length = batch.length(reserved.candidate) if made is None else made.length
+    return state.plan.limits.stretched(length).reserve_ms
 
 
 def _calibration(directory: Path, state: RunState) -> str:

@@ -1,5 +1,6 @@
 """Bars, a sparkline and lines that fit, in characters that a terminal can show."""
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -84,6 +85,20 @@ def fitted(line: Line, width: int, cut: str) -> Line:
         kept.append((text, style))
         room -= cell_len(text)
     return tuple(kept)
+
+
+def wrapped(line: Line, width: int) -> list[Line]:
+    """The line broken between words where it is wider; a word that is too wide stays whole."""
+    lines: list[list[Piece]] = [[]]
+    room = width
+    for text, style in line:
+        for word in re.findall(r"\S+\s*|\s+", text):
+            if lines[-1] and cell_len(word.rstrip()) > room:
+                lines.append([])
+                room = width
+            lines[-1].append((word, style))
+            room -= cell_len(word)
+    return [tuple(one) for one in lines]
 
 
 def padded(text: str, width: int, cut: str) -> str:

@@ -80,8 +80,8 @@ def evaluations(found: Snapshot) -> Line:
 def mean(found: Snapshot, glyphs: Glyphs) -> list[Line]:
     """The last mean beside the baseline and its noise."""
     known = found.scores
-    sd, baseline = known.noise_sd, known.baseline
-    noise = "" if sd is None else f" {glyphs.about} {2 * sd:.2g}"
+    band, baseline = known.band, known.baseline
+    noise = "" if band is None else f" {glyphs.about} {(band[1] - band[0]) / 2:.2g}"
     base = "" if baseline is None else f"the baseline, {baseline:.5g}{noise}"
     last = next((g for g in reversed(known.generations) if g.mean is not None), None)
     if last is not None and last.mean is not None and found.phase != "calibration":

@@ -4,13 +4,10 @@ from functools import partial
 from statistics import fmean
 from typing import Literal
 
-from budgets.calibration import luck
+from budgets.calibration import luck, noise_band
 from budgets.state import Generation, RunState
 from orchestrator.watch.noted import Noted, Tally
 from orchestrator.watch.snapshot import GenerationScores, Scores
-
-BAND_SDS = 2.0
-"""How far the noise band reaches either side of the baseline's mean, in its own deviations."""
 
 
 def scores_of(state: RunState, noted: Noted) -> Scores:
@@ -18,29 +15,31 @@ def scores_of(state: RunState, noted: Noted) -> Scores:
     calibration = state.plan.calibration
     mean = None if calibration is None else calibration.mean_score
     sd = None if calibration is None else calibration.sd_score
-    band = None if mean is None or sd is None else (mean - BAND_SDS * sd, mean + BAND_SDS * sd)
-    is_search = state.plan.search is not None or state.plan.phase == "calibration"
-    full = [noted.tally(g) for g in state.generations if g.is_full and is_search]
-    count = sum(len(tally.scores) for tally in full)
+    is_search = state.plan.search is not None
+    seeds = state.plan.resolved.seeds_per_candidate if is_search else 1
+    band = noise_band(calibration, seeds)
+    generations = tuple(
+        noted.scored(g, partial(_generation, band=band, is_search=is_search))
+        for g in state.generations
+        if is_search or state.plan.phase == "calibration"
+    )
+    full = [one for one in generations if one.is_full]
     return Scores(
         baseline=mean,
         noise_sd=sd,
         band=band,
-        best=min((tally.best for tally in full if tally.best is not None), default=None),
-        best_by_luck=luck(calibration, count),
-        generations=tuple(
-            noted.scored(g, partial(_generation, band=band)) for g in state.generations if is_search
-        ),
+        best=min((one.best for one in full if one.best is not None), default=None),
+        best_by_luck=luck(calibration, sum(one.healthy for one in full), seeds),
+        generations=generations,
     )
 
 
 def _generation(
-    generation: Generation, tally: Tally, band: tuple[float, float] | None
+    generation: Generation, tally: Tally, band: tuple[float, float] | None, *, is_search: bool
 ) -> GenerationScores:
-    """Of candidates once it is told; before that of their evaluations so far."""
-    told, scores = generation.told, tally.scores
-    if told is not None:
-        scores = tuple(generation.healthy)
+    """Of a search's candidates; else of single evaluations."""
+    told = generation.told
+    scores = tuple(generation.healthy) if is_search else tally.scores
     mean = fmean(scores) if scores else None
     outside: Literal["better", "worse"] | None = None
     if mean is not None and band is not None and generation.is_full:

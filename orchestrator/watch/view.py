@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 from textwrap import wrap
+from typing import Any
 
 from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
@@ -12,7 +13,7 @@ from rich.segment import Segment
 from budgets.plain import printable
 from budgets.report.markdown import spent
 from orchestrator.watch import parts
-from orchestrator.watch.glyphs import FAINT, ODD, Glyphs, Line, fitted, glyphs_for, shown
+from orchestrator.watch.glyphs import FAINT, ODD, Glyphs, Line, fitted, glyphs_for, shown, wrapped
 from orchestrator.watch.later import later
 from orchestrator.watch.readers import Showing
 from orchestrator.watch.rows import device_lines
@@ -31,11 +32,13 @@ SHARES = (
     ("evaluations", 1),
     ("score", 1),
     ("so", 3),
+    ("run", 2),
+    ("time", 2),
     ("devices", 3),
     ("rules", 2),
     ("fresh seeds", 2),
     ("budget", 1),
-    ("score", 2),
+    ("score", 4),
     ("means", 1),
     ("last", 1),
     ("budget", 5),
@@ -99,19 +102,30 @@ def run_in(directory: Path, now: Callable[[], datetime]) -> Showing[Snapshot]:
         picture,
         news,
         key=lambda found: (found.records, found.holder),
-        document=lambda found: {"directory": str(directory), **found.model_dump(mode="json")},
+        document=lambda found: _document(directory, found),
     )
+
+
+def _document(directory: Path, found: Snapshot) -> dict[str, Any]:
+    """With keys that mean the same in every document about a run."""
+    said = found.model_dump(mode="json")
+    slots, planned = said.pop("devices"), said.pop("generations")
+    return {"directory": str(directory), **said, "generations_planned": planned, "slots": slots}
 
 
 def _parts(found: Snapshot, width: int, glyphs: Glyphs) -> dict[str, list[Line]]:
     """All there is to say, in reading order; of devices nothing, there may be hundreds."""
     return {
-        "run": [parts.who(found)],
+        "run": wrapped(parts.who(found), width),
         "now": [parts.where(found, width, glyphs)],
-        "time": [parts.when(found)],
+        "time": wrapped(parts.when(found), width),
         "so": list(_so(found, width)),
         "evaluations": [parts.evaluations(found)],
-        "score": [*parts.mean(found, glyphs), *parts.best(found.scores)],
+        "score": [
+            whole
+            for line in (*parts.mean(found, glyphs), *parts.best(found.scores))
+            for whole in wrapped(line, width)
+        ],
         "means": parts.means(found.scores, width, glyphs),
         "fresh seeds": parts.arms(found.arms),
         "budget": parts.budget(found.balances, width, glyphs),

@@ -5,9 +5,12 @@ The one place of the suite that knows how a ledger is written. Nothing here asks
 
 import hashlib
 import json
+import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
+from math import floor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -52,6 +55,17 @@ class Fired(NamedTuple):
     limit: float
 
 
+class Use(NamedTuple):
+    """What is spent once an attempt is reserved, the worst of all that is in flight included."""
+
+    record: int
+    evaluations: int  # of the search
+    device_ms: int
+    open_ms: int
+    end_ms: int  # of the latest attempt, since 1970
+    caps: dict[str, Any]  # in force
+
+
 @dataclass(frozen=True)
 class Books:
     """What the lines of a ledger say, added up by the test itself."""
@@ -82,6 +96,11 @@ class Books:
     def knobs(self) -> list[dict[str, Any]]:
         knobs: list[dict[str, Any]] = self.plan["space"]["knobs"]
         return knobs
+
+    @property
+    def conditions(self) -> list[str]:
+        """Of a campaign of trainings: the conditions, in the order of the candidates."""
+        return [condition["name"] for condition in self.plan["campaign"]["conditions"]]
 
     @property
     def sessions(self) -> int:
@@ -194,6 +213,22 @@ class Books:
         return [Fired(*(event[name] for name in Fired._fields)) for event in self.events("fired")]
 
     @property
+    def overridden(self) -> list[tuple[str, int, str]]:
+        """Rule, generation and reason of each override."""
+        return [
+            (event["rule"], event["generation"], event["reason"])
+            for event in self.events("overridden")
+        ]
+
+    def reserved_at(self, key: Key) -> int:
+        """How many records there are when that evaluation has just been reserved."""
+        return next(
+            number
+            for number, line in enumerate(self.lines, 1)
+            if line["event"]["kind"] == "reserved" and _key(line["event"]) == key
+        )
+
+    @property
     def verdict(self) -> Verdict | None:
         decided = self.events("decided")
         if not decided:
@@ -211,12 +246,6 @@ class Books:
     @property
     def device_ms(self) -> int:
         return sum(attempt.charged_ms for attempt in self.attempts)
-
-    @property
-    def paid_before_ms(self) -> int:
-        """Device time that counts against the run's caps and was spent on its calibration."""
-        calibration = self.plan["calibration"]
-        return 0 if calibration is None else int(calibration["charged_ms"])
 
     @property
     def essence(self) -> dict[str, Any]:
@@ -247,46 +276,90 @@ class Books:
             "caps": [self.plan["caps"], *(event["caps"] for event in self.events("amended"))],
         }
 
-    def overshoots(self) -> list[str]:
-        """Every reservation that did not fit under a cap when it was made, by these books alone.
+    @cached_property
+    def paid_before_ms(self) -> int:
+        """Device time that led to the run and counts against its caps."""
+        calibration, parent = self.plan["calibration"] or {}, self.plan["parent"] or {}
+        return int(calibration.get("charged_ms", 0) + parent.get("device_ms", 0))
 
-        Wall clock is the sum over sessions of the last moment each was seen; what a killed session
-        spent after its last record is unknown, so these books may only be too kind.
-        """
-        caps, price = self.plan["caps"], self.plan["price_per_device_hour"]
-        found: list[str] = []
-        held: dict[tuple[Key, int], int] = {}
+    @property
+    def open_ms(self) -> int:
+        """How long the run was open, by the last moment that each session is known to have seen."""
+        return self._time[1]
+
+    @property
+    def uses(self) -> list[Use]:
+        """What each reservation made of every currency."""
+        return self._time[0]
+
+    @cached_property
+    def _time(self) -> tuple[list[Use], int]:
+        caps, uses = self.plan["caps"], []
+        held: dict[tuple[Key, int], tuple[int, int, int]] = {}  # session, since, reserved
         device_ms = self.paid_before_ms
-        sessions: list[int] = []
+        sessions = [(self.plan[paid] or {}).get("open_ms", 0) for paid in ("calibration", "parent")]
         begun: set[Key] = set()
+        now = opened = 0
         for line in self.lines:
-            event = line["event"]
-            kind = event["kind"]
+            event, elapsed = line["event"], line["elapsed_ms"]
+            kind, at = event["kind"], milliseconds(line["at"])
             if kind == "opened":
                 sessions.append(0)
+                opened = max(now, at)
             elif kind == "amended":
                 caps = event["caps"]
-            if sessions:
-                sessions[-1] = max(sessions[-1], line["elapsed_ms"])
+            if kind != "planned":
+                sessions[-1] = max(sessions[-1], elapsed)
+            now = max(now, at, opened + elapsed)
             if kind == "settled":
-                held.pop((_key(event), event["attempt"]))
+                session, since, reserved = held.pop((_key(event), event["attempt"]))
                 device_ms += event["charged_ms"]
-            if kind != "reserved":
-                continue
-            held[_key(event), event["attempt"]] = event["reserve_ms"]
-            if _key(event)[0] == SEARCH:
-                begun.add(_key(event))
-            hours = (device_ms + sum(held.values())) / 3_600_000
-            open_hours = (sum(sessions) + event["reserve_ms"]) / 3_600_000
-            for name, used, cap in (
-                ("evaluations", len(begun), caps["evaluations"]),
-                ("device-hours", hours, caps["device_hours"]),
-                ("cost", hours * price, caps["cost"]),
-                ("hours", open_hours, caps["hours"]),
-            ):
-                if cap is not None and used > cap * (1 + 1e-9):
-                    found.append(f"record {line['seq']}: {name} {used} of {cap}")
+                if session < len(sessions) - 1:  # it was open for as long as that attempt
+                    proven = since + min(event["charged_ms"], reserved)
+                    sessions[session] = max(sessions[session], proven)
+            elif kind == "reserved":
+                reserved = event["reserve_ms"]
+                held[_key(event), event["attempt"]] = len(sessions) - 1, sessions[-1], reserved
+                begun |= {_key(event)} if _key(event)[0] == SEARCH else set()
+                ends = list(sessions)
+                for session, since, worst in held.values():
+                    ends[session] = max(ends[session], since + worst)
+                worst_ms = device_ms + sum(one[2] for one in held.values())
+                uses.append(Use(line["seq"], len(begun), worst_ms, sum(ends), now + reserved, caps))
+        return uses, sum(sessions)
+
+    def overshoots(self) -> list[str]:
+        """Every reservation that did not fit under a cap when it was made, by these books alone."""
+        plan, found = self.plan, []
+        for use in self.uses:
+            caps = use.caps
+            hours = [caps["device_hours"], caps["hours"]]
+            if caps["cost"] is not None:
+                hours.append(caps["cost"] / plan["price_per_device_hour"])
+            limits = [caps["evaluations"], *(h and floor(h * 3_600_000) for h in hours)]
+            used = [use.evaluations, use.device_ms, use.open_ms, use.device_ms]
+            pairs = list(zip(used, limits, strict=False))
+            if caps["window"] is not None:
+                pairs.append((use.end_ms, self.deadline_ms(caps["window"])))
+            found += [
+                f"record {use.record}: {u} of {c}" for u, c in pairs if c is not None and u > c
+            ]
         return found
+
+    def deadline_ms(self, window: dict[str, Any]) -> float:
+        """When the last evaluation must be over, in milliseconds since 1970."""
+        if window["until"] is not None:
+            end = milliseconds(window["until"])
+        else:
+            began = milliseconds(self.lines[0]["at"])
+            began -= (self.plan["calibration"] or {}).get("open_ms", 0)
+            end = began + window["hours"] * 3_600_000
+        return float(end - 1000 * window["margin_seconds"])
+
+
+def milliseconds(at: str) -> int:
+    """Since 1970."""
+    return round(1000 * datetime.fromisoformat(at).timestamp())
 
 
 def _key(event: dict[str, Any]) -> Key:
@@ -305,6 +378,20 @@ def sealed(lines: Iterable[dict[str, Any]]) -> bytes:
     return data
 
 
+def renamed(run: Path, names: dict[str, str]) -> None:
+    """Write a ledger anew in which every text that holds one of these is another instead."""
+
+    def other(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: other(inner) for name, inner in value.items()}
+        if isinstance(value, list):
+            return [other(inner) for inner in value]
+        found = [new for old, new in names.items() if isinstance(value, str) and old in value]
+        return found[0] if found else value
+
+    (run / LEDGER).write_bytes(sealed(other(line) for line in Books.of(run).lines))
+
+
 def records(run: Path) -> int:
     """How many whole records a run's ledger holds; none while there is no ledger."""
     ledger = run / LEDGER
@@ -312,8 +399,10 @@ def records(run: Path) -> int:
 
 
 def cut(run: Path, keep: int, *, half_of_the_next: bool = False) -> None:
-    """Leave the first records of a ledger, as a kill at that moment does."""
+    """Leave the first records of a ledger, as a kill at that moment does, and the evaluations."""
     lines = (run / LEDGER).read_bytes().splitlines(keepends=True)
     rest = lines[keep][: len(lines[keep]) // 2] if half_of_the_next else b""
     (run / LEDGER).write_bytes(b"".join(lines[:keep]) + rest)
-    (run / HEAD).unlink(missing_ok=True)
+    for path in run.iterdir():  # reports, and what else was made of the later records
+        if path.name not in (LEDGER, "eval"):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()

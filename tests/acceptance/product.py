@@ -203,7 +203,8 @@ class Product:
         for process in self.started:
             if process.poll() is None:
                 process.kill()
-            process.communicate()
+            if process.stdout and not process.stdout.closed:  # nobody has waited for its end
+                process.communicate()
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = PATIENCE) -> None:

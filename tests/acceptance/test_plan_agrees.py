@@ -101,15 +101,15 @@ def test_page_and_run_agree_on_what_is_paid(product: Product, case: Case, suffic
 @pytest.mark.slow
 @pytest.mark.parametrize("suffices", [True, False])
 def test_they_agree_where_the_evaluations_take_the_time(product: Product, suffices: bool) -> None:
-    same = (
+    base = (
         *("--objective", "sphere", "--executor", "local", "--workers", "2", "--set"),
         *("seconds=0.4", "--set", "noise=0.01"),
     )
-    product("calibrate", *same)
-    base = (*same, "--tier", "target", "--limit-seconds", "2", "--safety-margin", "0s")
-    whole = product.json("plan", "phase1", "--fit", *base, "--window", "1h")["choices"][0]
+    product("calibrate", *base)
+    search = (*base, "--tier", "target", "--limit-seconds", "2", "--safety-margin", "0s")
+    whole = product.json("plan", "phase1", "--fit", *search, "--window", "1h")["choices"][0]
     spare = 20 if suffices else -0.5 * HOUR * whole["hours"]
-    words = (*base, "--window", f"{HOUR * whole['needed_hours'] + spare:.0f}s")
+    words = (*search, "--window", f"{HOUR * whole['needed_hours'] + spare:.0f}s")
     assert product.json("plan", "phase1", "--fit", *words)["choices"][0]["fits"] is suffices
     assert answers(page(product, *words), "wall clock") == {"pass" if suffices else "fail"}
     assert fits_the_run(product, *words) is suffices

@@ -73,9 +73,8 @@ def test_what_would_happen_again_anywhere_is_the_configurations(
     [
         (f"{CUDA}uncorrectable ECC error encountered", "the device failed"),
         (f"{CUDA}uncorrectable NVLink error detected", "the device failed"),
-        ("RuntimeError: NVRM: Xid (PCI:0000:3b:00): 79", "the device failed"),
-        ("RuntimeError: the GPU has fallen off the bus", "the device failed"),
-        ("RuntimeError: GPU is lost. Reboot the system", "the device failed"),
+        (f"{CUDA}NVRM: Xid (PCI:0000:3b:00): 79", "the device failed"),
+        ("pynvml.NVMLError_GpuIsLost: GPU is lost", "the device failed"),
         ("RuntimeError: CUDA error: device lost", "the device failed"),
         (f"{CUDA}no CUDA-capable device is detected", "the device failed"),
         (f"{CUDA}CUDA-capable device(s) is/are busy or unavailable", "the device failed"),
@@ -84,7 +83,10 @@ def test_what_would_happen_again_anywhere_is_the_configurations(
             "RuntimeError: CUDA driver initialization failed, you might not have a CUDA gpu.",
             "the device's driver failed",
         ),
-        ("RuntimeError: Driver/library version mismatch", "the device's driver failed"),
+        (
+            "pynvml.NVMLError_LibRmVersionMismatch: Driver/library version mismatch",
+            "the device's driver failed",
+        ),
     ],
 )
 def test_a_device_that_failed_is_the_infrastructures_and_to_be_withdrawn(
@@ -103,7 +105,7 @@ def test_a_device_that_failed_is_the_infrastructures_and_to_be_withdrawn(
             "the worker, its node or the orchestrator died",
         ),
         ("lost", "the run's disk is full (1 MiB free)", "the run's disk was full"),
-        ("cancelled", "cancelled by the orchestrator", "cancelled"),
+        ("cancelled", "its supervisor was told to end (SIGTERM)", "cancelled"),
     ],
 )
 def test_what_was_lost_is_the_infrastructures(status: str, text: str, what: str) -> None:
@@ -153,6 +155,21 @@ def test_what_was_lost_is_the_infrastructures(status: str, text: str, what: str)
 )
 def test_what_one_case_does_not_show_is_ambiguous(status: str, text: str, what: str) -> None:
     assert found_in(status, text) == ("ambiguous", what, False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "KeyError: 'xid'",
+        "ValueError: column xid is missing",
+        "RuntimeError: sensor: device unavailable",
+        "RuntimeError: the packet's device was lost",
+        "exited with status 1: RuntimeError: no NVIDIA driver, says the user",
+        "ProgramFailedError: exited with status 1: KeyError: 'xid'",
+    ],
+)
+def test_other_exceptions_that_speak_of_devices_are_the_configurations(text: str) -> None:
+    assert found_in("error", text) == ("configuration", "an exception", False)
 
 
 @pytest.mark.parametrize("file", ["xid.py", "nccl_utils.py", "my run/ecc error.py"])

@@ -2,6 +2,9 @@
 
 Each run's ledger is kept as it was written, with its *essence*: what it found and what it spent,
 as the test's own books read it. A ledger of a later schema must have the same essence.
+
+`beaten_by_a_control` is not made here: it is a small training whose compared scores were lowered by
+2 %, so that its winner is a Go and its controls are better still.
 """
 
 import shutil

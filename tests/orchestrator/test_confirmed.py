@@ -65,7 +65,7 @@ def test_a_search_of_two_generations_is_compared_in_four_panels(finished: Path) 
     state = state_of(finished)
     assert state.records == RECORDS
     assert state.decided is not None
-    assert state.decided.grade == "go_persists"
+    assert state.decided.grade == "go"  # one seed on the rung shows nothing
     assert tuple(name for name, _ in state.panels) == PANELS
 
 
@@ -216,12 +216,12 @@ def test_a_panels_outcome_that_comes_after_its_attempt_was_given_up_is_charged_a
 def test_a_process_that_died_between_a_stop_rule_and_its_decision_says_neither_twice(
     place: Path, search: Search, found: Found
 ) -> None:
-    nothing = {"objective": "noise", "settings": {"dimension": 2}, "search_seed": 3}
+    nothing = {"objective": "noise", "settings": {"dimension": 2, "noise": 0.0}}  # all is alike
     result = search(place, **nothing)
     decided = result.state.decided
     assert decided is not None
     assert decided.grade == "no_go"
-    assert [fired.rule for fired in result.state.fired] in (["flat"], ["seed_luck"])
+    assert [fired.rule for fired in result.state.fired] == ["flat"]
     whole = found(result.directory)
     number = next(n for n, e in enumerate(events_of(result.directory)) if isinstance(e, Decided))
     cut(result.directory, number)

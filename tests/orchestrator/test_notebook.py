@@ -53,8 +53,9 @@ def test_knobs_are_those_that_are_recommended(finished_run: Path) -> None:
 def test_after_a_no_go_nothing_is_recommended_but_something_was_best(
     search_confirmed: Callable[..., Result], tmp_path: Path
 ) -> None:
+    unreachable = {"go_seeds": 2, "go_gain": 0.9}
     directory = search_confirmed(
-        tmp_path, objective="noise", run_id="refuted", thresholds={"go_seeds": 2}
+        tmp_path, objective="noise", run_id="refuted", thresholds=unreachable
     ).directory
     run = load(directory)
 

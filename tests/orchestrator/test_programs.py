@@ -115,7 +115,7 @@ def test_a_search_runs_and_resumes(
 
     assert (first.code, again.code) == (0, 0), first.err + again.err
     run = only(tmp_path / "artifacts/cmaes/phase1")
-    assert run.name == ("min-evaluate-s1" if door == "function" else "min-command-s1")
+    assert run.name == ("min-train-evaluate-s1" if door == "function" else "min-command-train-s1")
     best = json.loads((run / "best.json").read_bytes())
     assert set(best["recommendation"]["knobs"]) == {"opt.lr", "depth"}
     assert (next(run.glob("eval/*/*/*")) / "program.json").exists()
@@ -227,7 +227,7 @@ def followed(write: Write, function: Path, command: "Command") -> Followed:
         write("function", knobs, REST, name="more.toml")
         said = ("--override", "go", "--reason", "to see")
         return command(
-            *("phase2", "--variant", variant, "--from", "min-evaluate-s1"),
+            *("phase2", "--variant", variant, "--from", "min-train-evaluate-s1"),
             *("--config", "more.toml", *said, *more),
         )
 
@@ -269,7 +269,16 @@ def test_what_the_followed_run_tuned_need_not_be_said_again(
 ) -> None:
     del followed  # its phase 1 is there
     how = ("--executor", "inline", "--workers", "1", "--assume-eval-seconds", "1")
-    follow = ("plan", "phase2", "--tier", "min", "--from", "min-evaluate-s1", *how, "--variant")
+    follow = (
+        "plan",
+        "phase2",
+        "--tier",
+        "min",
+        "--from",
+        "min-train-evaluate-s1",
+        *how,
+        "--variant",
+    )
 
     same, fixed, robust = (
         command(*follow, *more, "--json")
@@ -280,7 +289,7 @@ def test_what_the_followed_run_tuned_need_not_be_said_again(
 
     assert same.code == 0, same.err
     assert "(there -> asked): budget: " in fixed.err
-    assert "adds knobs to those of min-evaluate-s1" in robust.err
+    assert "adds knobs to those of min-train-evaluate-s1" in robust.err
     assert edited.err.endswith("The sources have changed since: put them back as they were\n")
 
 
@@ -288,7 +297,7 @@ def test_other_knobs_do_not_follow_robustly(followed: Followed) -> None:
     answer = followed("robust", MORE_KNOBS)
 
     assert answer.code == 2
-    assert "--variant robust changes nothing of what min-evaluate-s1 tuned" in answer.err
+    assert "--variant robust changes nothing of what min-train-evaluate-s1 tuned" in answer.err
     assert "knobs.wd" in answer.err
 
 
@@ -346,7 +355,7 @@ def test_a_module_that_cannot_be_found_is_one_clear_line(
 def test_a_dry_run_of_a_function_calls_nothing(
     write: Write, function: Path, command: "Command"
 ) -> None:
-    function.write_text("raise SystemExit('imported')")
+    function.write_text("raise SystemExit('imported')\n\n\ndef evaluate(): ...\n")
     write("function", KNOBS)
 
     answer = command("dry-run", "--config", "my.toml", "--knobs", "depth=3")

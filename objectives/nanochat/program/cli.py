@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from typer import Option
 
-from objectives.api import ObjectiveError, SetupError
+from objectives.api import ObjectiveError, SetupError, missing_package
 from objectives.commands import Program, examples
 from objectives.nanochat.program import count as flop_count
 from objectives.nanochat.program import explain as explanation
@@ -184,6 +184,10 @@ def main() -> None:
         sys.exit(stopped.exit_code)
     except (ValueError, SetupError) as error:
         _leave(str(error), EXIT_BAD_INPUT)
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        _leave(missing_package(error.name), EXIT_BAD_INPUT)
     except (ObjectiveError, OSError) as error:
         _leave(str(error), EXIT_FAILED)
     except KeyboardInterrupt:

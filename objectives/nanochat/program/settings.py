@@ -22,6 +22,13 @@ class ProgramConfig(BaseModel):
     keep_best: bool = True  # and the one with the lowest validation bits per byte
     tensorboard: bool = False
 
+    @field_validator("checkpoint_dir", mode="before")
+    @classmethod
+    def _named(cls, value: object) -> object:
+        if value == "":
+            raise ValueError("expected a directory's name")
+        return value
+
     @field_validator("checkpoint_dir")
     @classmethod
     def _with_home(cls, value: Path) -> Path:

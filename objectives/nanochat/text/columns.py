@@ -13,6 +13,7 @@ from typing import Any
 from objectives.api import SetupError
 from objectives.nanochat.text.documents import (
     COLUMN,
+    Apart,
     Documents,
     from_value,
     optional,
@@ -39,7 +40,8 @@ class Shards:
                 f"held out; got {len(names)}"
             )
         paths = [folder / name for name in names]
-        return Documents(cls(paths[:-1]), cls(paths[-1:]))
+        train, val = cls(paths[:-1]), cls(paths[-1:])
+        return Documents(Apart(train, val), val)
 
     def __iter__(self) -> Iterator[bytes]:
         for path in self.paths:
@@ -152,5 +154,5 @@ def _documents(splits: Mapping[str, Any], name: str) -> Documents:
     """The split `validation` held out, if there is one, else a tenth of `train`."""
     parts = {part: Rows(rows, f"{name}, split {part}") for part, rows in splits.items()}
     if "validation" in parts:
-        return Documents(parts["train"], parts["validation"])
+        return Documents(Apart(parts["train"], parts["validation"]), parts["validation"])
     return split(parts["train"], name)

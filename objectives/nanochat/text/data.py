@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # numpy is imported where it is used: plans stay quick
 
 __all__ = ["BUILTIN", "Corpus", "absolute", "fingerprint", "load", "require_length"]
 
-LAYOUT = "1"  # to be raised when the same data is split, tokenised or kept in another way
+LAYOUT = "2"  # to be raised when the same data is split, tokenised or kept in another way
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Documents: what a text is made of, and how it is split into a training and a held-out part."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib import import_module
@@ -18,6 +18,28 @@ class Documents:
     train: Iterable[bytes]
     val: Iterable[bytes]
     duplicates: int = 0  # copies left out, so that no held-out document is trained on
+
+    @property
+    def left_out(self) -> int:
+        """All copies that were left out, once both parts have been read."""
+        return self.duplicates + (self.train.left_out if isinstance(self.train, Apart) else 0)
+
+
+@dataclass
+class Apart:
+    """The documents of a training part that the held-out part does not have."""
+
+    documents: Iterable[bytes]
+    held_out: Iterable[bytes]
+    left_out: int = 0  # when it was read last
+
+    def __iter__(self) -> Iterator[bytes]:
+        held, self.left_out = {sha256(document).digest() for document in self.held_out}, 0
+        for document in self.documents:
+            if sha256(document).digest() in held:
+                self.left_out += 1
+            else:
+                yield document
 
 
 def tenth_held_out(ordered: Sequence[bytes], duplicates: int = 0) -> Documents:

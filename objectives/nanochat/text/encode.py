@@ -40,7 +40,7 @@ def encode(documents: Documents, tokenizer: Tokenizer, file: IO[bytes]) -> Summa
         documents=train.documents + val.documents,
         train_bytes=train.bytes,
         val_bytes=val.bytes,
-        duplicates=documents.duplicates,
+        duplicates=documents.left_out,
         train_tokens=train.tokens,
         tokens_sha256=writer.tokens.hexdigest(),
         tokenizer_sha256=tokenizer.sha256,

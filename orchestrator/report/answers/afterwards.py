@@ -7,12 +7,18 @@ from budgets.plain import command
 from budgets.state import RunState
 from budgets.statistics.detectable import detectable
 from budgets.tiers import TIERS
-from budgets.verdict.advice import MOST_SEEDS, Step, StepKind, advised, enough_seeds
+from budgets.verdict.advice import (
+    MOST_SEEDS,
+    Step,
+    StepKind,
+    advised,
+    enough_seeds,
+    is_rung_uncertain,
+)
 from budgets.verdict.findings import Findings, unbeaten
-from budgets.words import percent, sentence_case
+from budgets.words import percent, quoted, sentence_case, uncapitalized
 from orchestrator.config.document import as_assigned
 from orchestrator.report.answers.asked import Asked
-from orchestrator.report.answers.words import uncapitalized
 
 NAME_CHARACTERS = 48
 """Of a run's id that the id of another begins with."""
@@ -30,7 +36,21 @@ def afterwards(asked: Asked, found: Findings) -> After:
     """What to do after the decision there is."""
     step = advised(asked.state)
     assert step is not None, "it is decided"
-    return _AFTER[step.kind](asked, found, step)
+    after = _AFTER[step.kind](asked, found, step)
+    is_shown = found.gain is not None and found.gain.is_shown
+    return wider(asked, after) if is_shown and step.kind not in ("control", "failures") else after
+
+
+def wider(asked: Asked, after: After) -> After:
+    """What to do where the best lies at the end of a range; else what there was to do anyway."""
+    found = asked.widening
+    if found is None:
+        return after
+    if found.is_whole:
+        otherwise = f"Or {uncapitalized(after.said)}"
+        return After(found.said, (found.command, *after.commands[:1]), otherwise)
+    otherwise = f"Or {uncapitalized(found.said)}"
+    return After(after.said, (*after.commands[:1], found.command), otherwise)
 
 
 def _best(asked: Asked) -> str:
@@ -56,12 +76,12 @@ def _follow(asked: Asked, found: Findings, _: Step) -> After:
         "in tier min of phase 2, three seeds a candidate."
     )
     otherwise = f"Or {uncapitalized(_taking(found))}"
-    return After(said, (asked.of_objective(*words), _best(asked)), otherwise)
+    return After(said, (command(*words), _best(asked)), otherwise)
 
 
 def _longer_evaluations(asked: Asked, found: Findings, step: Step) -> After:
     """More training in each evaluation: a search, or else one longer training of what there is."""
-    settings = _settings_with_more(asked.state)
+    settings = None if is_rung_uncertain(asked.state) else _settings_with_more(asked.state)
     show = "Or see what was compared:"
     if found.grade == "go":
         show = "Or take it as it is, for trainings as short as the search's:"
@@ -168,6 +188,14 @@ def _longer_search(asked: Asked, _: Findings, step: Step) -> After:
     )
 
 
+def _control(asked: Asked, _: Findings, step: Step) -> After:
+    said = (
+        f"Use {quoted(step.instead)} instead: it is simpler and better than the winner. Or tune "
+        "knobs that it has as well. To see what was found:"
+    )
+    return After(said, (_best(asked),))
+
+
 def _failures(asked: Asked, _: Findings, __: Step) -> After:
     said = "Look into the failures, narrow the ranges that lead there, and search again."
     return After(said, (command("ledger", "export", asked.run),))
@@ -180,5 +208,6 @@ _AFTER: dict[StepKind, Callable[[Asked, Findings, Step], After]] = {
     "more_seeds": _more_seeds,
     "longer_search": _longer_search,
     "other_knobs": _other_knobs,
+    "control": _control,
     "failures": _failures,
 }

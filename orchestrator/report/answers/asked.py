@@ -14,12 +14,12 @@ from budgets.report.sentence import more_of
 from budgets.rules.table import Reading
 from budgets.state import RunState
 from objectives.api import SetupError
+from orchestrator.best.widening import Widening, widening
 from orchestrator.config.asked import found_as
+from orchestrator.config.command_words import UntoldError, objective_words
 from orchestrator.config.document import as_assigned
-from orchestrator.report.again import UntoldError, again, objective_words
-
-MOST_OPTIONS = 240
-"""Characters: what takes more options than that came from a file, and is named by it."""
+from orchestrator.records.range_ends import range_ends
+from orchestrator.report.again import again
 
 BEGAN = "the command that began it"
 
@@ -80,17 +80,20 @@ class Asked:
         return command(*words, *self._options(settings or {}))
 
     def _options(self, changed: Mapping[str, Any]) -> tuple[str, ...]:
-        """--objective and --set; a file's name to fill in where they are too many to repeat."""
+        """--objective and --set; a file's name to fill in where a ledger must not tell them."""
         own = self.state.plan.objective
         objective = {**own, "settings": {**own["settings"], **changed}}
         with suppress(UntoldError, SetupError, ValueError):
-            words = tuple(
+            return tuple(
                 objective_words(self.state.plan.model_copy(update={"objective": objective}))
             )
-            if sum(map(len, words)) <= MOST_OPTIONS:
-                return words
         sets = (word for key, value in changed.items() for word in ("--set", _assigned(key, value)))
         return ("--config", "FILE", *sets)
+
+    @cached_property
+    def widening(self) -> Widening | None:
+        """The way on where its best lies at the end of a range."""
+        return widening(self.state.plan, self.run, range_ends(self.state))
 
     def overriding(self, rules: list[str]) -> tuple[str, ...]:
         """Taken up although these rules fired."""

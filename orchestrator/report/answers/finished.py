@@ -3,8 +3,9 @@
 from budgets.plain import command, one_line
 from budgets.report.sentence import same_scores
 from budgets.tiers import TIERS
-from budgets.words import about
-from orchestrator.report.answers.afterwards import After
+from budgets.words import about, uncapitalized
+from orchestrator.records.cautions import cautions
+from orchestrator.report.answers.afterwards import After, wider
 from orchestrator.report.answers.asked import Asked
 from orchestrator.report.answers.cost import cost
 from orchestrator.report.answers.words import largest_moves
@@ -15,9 +16,12 @@ def over(asked: Asked) -> Answer:
     """Everything is settled, and nothing was compared with the baseline."""
     is_smoke, healthy, count = asked.is_smoke_test, asked.healthy, asked.settled
     way = _compared_by(asked)
+    if healthy and not same_scores(asked.state):
+        way = way if is_smoke else wider(asked, way)
     return Answer(
         title=_title_of_what_is_over(asked),
         sentence=_settled(asked),
+        but=uncapitalized(" ".join(cautions(asked.state))) if healthy else "",
         meaning=(
             "A smoke test (tier min) tries out whether everything works; it is too small to find "
             "anything."

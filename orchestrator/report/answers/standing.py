@@ -58,6 +58,22 @@ def running(asked: Asked) -> Answer:
     )
 
 
+def interrupted(asked: Asked) -> Answer:
+    """It may go on, and no process has it."""
+    return Answer(
+        title="Interrupted",
+        sentence=f"{sentence_case(asked.report.sentence)} No process has it now.",
+        meaning="",
+        luck=_luckiest(asked),
+        found=_nothing_yet(asked),
+        sure=_sure_so_far(asked),
+        cost=cost(asked),
+        next=f"Repeat {BEGAN}: it goes on where it stopped, and nothing paid is lost.",
+        commands=asked.beginning,
+        mood="trouble",
+    )
+
+
 def _to_come(asked: Asked) -> str:
     """How long, and until when."""
     left, compared = asked.report.remaining_hours, ""
@@ -194,12 +210,12 @@ def _way_on(asked: Asked, triggers: tuple[Reading, ...]) -> After:
         said = "This run cannot go on: look into Failures, fix what leads there, start another."
         return After(said, (look,))
     if anew and is_baseline_broken(asked.state):
-        return After(f"Find out why, under Failures below. {anew}.", (look, *asked.beginning))
+        return After(f"Find out why, under Failures. {anew}.", (look, *asked.beginning))
     if not all(trigger.overridable for trigger in triggers):
         said = "Mend what is named above."
         return After(said, (look, *asked.beginning), "Then take it up:")
     return After(
-        "Find out why, under Failures below and with:",
+        "Find out why, under Failures and with:",
         (look, *asked.overriding(rules)),
         f"{anew}. If it does no harm, go on (the reason goes on record):"
         if anew

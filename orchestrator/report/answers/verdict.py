@@ -5,12 +5,12 @@ from budgets.statistics.comparison import Gain, better
 from budgets.verdict.conditions import gain_in_words
 from budgets.verdict.findings import Findings, title
 from budgets.verdict.gains import winner_means
-from budgets.words import counted, percent, sentence_case
+from budgets.words import counted, percent, quoted, sentence_case, uncapitalized
+from orchestrator.records.cautions import cautions, kept
 from orchestrator.report.answers.afterwards import afterwards
 from orchestrator.report.answers.asked import Asked
-from orchestrator.report.answers.cautions import cautions, kept
 from orchestrator.report.answers.cost import cost
-from orchestrator.report.answers.words import largest_moves, luck_in_words, quoted
+from orchestrator.report.answers.words import largest_moves, luck_in_words
 from orchestrator.report.measured import measured_in
 from orchestrator.report.model import Answer
 
@@ -21,7 +21,7 @@ def decided(asked: Asked, found: Findings) -> Answer:
     assert own is not None, "it is asked of a run with a verdict"
     called = title(own.grade, own.no_go)
     after = afterwards(asked, found)
-    but = cautions(found, own)
+    but = uncapitalized(" ".join(cautions(asked.state)))
     return Answer(
         title=called,
         sentence=_sentence(asked, found, own),

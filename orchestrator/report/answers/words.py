@@ -9,16 +9,6 @@ LARGEST = 3
 """Moves of knobs that are named."""
 
 
-def uncapitalized(text: str) -> str:
-    """To stand behind other words."""
-    return text[:1].lower() + text[1:]
-
-
-def quoted(text: str) -> str:
-    """As somebody else's words."""
-    return f"\N{LEFT DOUBLE QUOTATION MARK}{text}\N{RIGHT DOUBLE QUOTATION MARK}"
-
-
 def luck_in_words(seemed: float | None, by_luck: float | None) -> str:
     """What the best score of a search is worth, beside what as many baselines would show."""
     if seemed is None:
@@ -33,10 +23,10 @@ def luck_in_words(seemed: float | None, by_luck: float | None) -> str:
 
 
 def largest_moves(state: RunState) -> str:
-    """`matrix_lr 0.02 -> 0.035, tau_c 0.85 -> 0.9, and 8 more`, in shares of their ranges."""
+    """`matrix_lr 0.02 to 0.035, tau_c 0.85 to 0.9, and 8 more`, in shares of their ranges."""
     moved = sorted(filter(_reach, knobs(state)), key=_reach, reverse=True)
     said = [
-        f"{knob.name} {knob.baseline:.3g} -> {knob.recommended:.3g}" for knob in moved[:LARGEST]
+        f"{knob.name} {knob.baseline:.3g} to {knob.recommended:.3g}" for knob in moved[:LARGEST]
     ]
     more = len(moved) - LARGEST
     return ", ".join(said) + (f", and {more} more" if more > 0 else "")

@@ -49,7 +49,8 @@ def _moved(knob: KnobView) -> str:
     """By what share of its range."""
     if knob.recommended_unit is None:
         return "-"
-    return f"{knob.recommended_unit - knob.baseline_unit:+.0%}"
+    end = "" if knob.at_end is None else f", {knob.at_end} end"
+    return f"{knob.recommended_unit - knob.baseline_unit:+.0%}{end}"
 
 
 def _marginals(report: Report) -> Iterator[Block]:

@@ -20,7 +20,7 @@ from orchestrator.charts.chart import (
 from orchestrator.report.model import ArmScores, Comparison, Report
 from orchestrator.report.plots.words import columns_for, sentences
 
-NAME_WIDTH = 32
+NAME_WIDTH = 60
 
 FEWEST = 2
 """Pairs, whose interval may be cut by the edge where others have more."""
@@ -70,7 +70,7 @@ def _forest(report: Report, own: Sequence[Comparison]) -> Chart:
 def _names(own: Sequence[Comparison]) -> list[str]:
     """What is compared, with what unless it is the baseline, and on how many seeds."""
     every = [
-        one.name
+        one.name.removesuffix(" (control)")
         if one.against == "baseline"
         else f"{one.name} over {one.against.removesuffix(' (control)')}"
         for one in own

@@ -18,7 +18,7 @@ from orchestrator.charts.chart import (
 )
 from orchestrator.report.model import GenerationView, Noise, Report
 from orchestrator.report.plots.candidates import FEW, Candidate, breaks, candidates, generation_axis
-from orchestrator.report.plots.fresh import NOISE_SDS, Fresh, fresh_of
+from orchestrator.report.plots.fresh import Fresh, fresh_of
 from orchestrator.report.plots.progress_text import caption, description
 
 MOST_MARKED = 12
@@ -86,9 +86,8 @@ def _score_axis(report: Report, low: float | None = None, high: float | None = N
 def _noise_marks(noise: Noise | None) -> Iterator[Mark]:
     if noise is None:
         return
-    if noise.sd:
-        reach = NOISE_SDS * noise.sd
-        yield Stripe(noise.mean - reach, noise.mean + reach, "baseline", "baseline's noise, ± 2 sd")
+    if noise.sd and noise.band:
+        yield Stripe(*noise.band, "baseline", "baseline's noise, ± 2 sd")
     yield Rule(noise.mean, "baseline", "baseline, mean", is_dashed=False)
 
 
@@ -212,8 +211,7 @@ def _reach(
     found = [c.score for c in own if c.score is not None]
     also = [value for one in fresh for value in (one.low, one.mean, one.high) if value is not None]
     if report.noise is not None:
-        reach = NOISE_SDS * (report.noise.sd or 0.0)
-        also += [report.noise.mean - reach, report.noise.mean + reach]
+        also += report.noise.band or [report.noise.mean]
     also += [g.luck_so_far for g in report.generations if g.luck_so_far is not None]
     return _reach_of(found, also) if found or also else None
 

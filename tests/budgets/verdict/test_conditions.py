@@ -325,7 +325,22 @@ def test_exactly_half_is_kept(tell: "Tell") -> None:
     found = rung(story.state)
     assert found is not None
     assert (found.met, found.observed) == (True, 0.5)
-    assert found.evidence.endswith("(to persist, 50% or more must be)")
+    assert found.evidence.endswith("(to persist, 50% or more must be, above chance)")
+
+
+@pytest.mark.parametrize(("version", "met"), [(1, True), (2, False)])
+def test_what_is_kept_within_chance_persists_by_the_first_rules_alone(
+    tell: "Tell", version: int, met: bool
+) -> None:
+    """Rules that a run was planned with stay its own."""
+    compared = {"winner": 8 * (0.98,), "rung": ((1.0, 1.0), (0.99, 0.97))}
+    plan = tell(**compared).state.plan
+    assert plan.confirmation is not None
+    confirmation = plan.confirmation.model_copy(update={"version": version})
+    found = rung(tell(plan.model_copy(update={"confirmation": confirmation}), **compared).state)
+    assert found is not None
+    assert found.met is met
+    assert found.observed == pytest.approx(1.0)
 
 
 def test_a_winner_that_fails_on_the_rung_keeps_nothing(tell: "Tell") -> None:

@@ -37,7 +37,7 @@ def test_a_run_that_is_not_compared_has_no_findings(make_story: "MakeStory") -> 
 def test_every_grade_and_no_go_has_a_title() -> None:
     assert set(TITLES) == set(get_args(Grade))
     assert set(NAMES) == set(get_args(NoGo))
-    assert title("go", None) == "Go at this budget"
+    assert title("go", None) == "Go; persistence not shown"
     assert title("no_go", "dead_space") == "No-Go, dead space"
 
 

@@ -190,10 +190,7 @@ def test_controls_are_shown_at_equal_flops_and_at_equal_seconds(tell: "Tell") ->
     off, equal = lines[at + 2 : at + 4]
     assert off.startswith("| synapses off | +1.00% (+1.00% to +1.00%, 5 seeds) | +1.01% (")
     assert equal.startswith(f"| {EQUAL} | +3.00% (+3.00% to +3.00%, 5 seeds) | -1.03% (")
-    assert lines[at + 5] == (
-        f"The winner is not shown to be better than {EQUAL}: what was tuned is not shown to be "
-        "worth having."
-    )
+    assert lines[at + 5] == f"The winner is worse than {EQUAL}, with 99% confidence."
 
 
 def test_controls_that_are_beaten_need_no_remark(tell: "Tell") -> None:

@@ -39,7 +39,7 @@ def test_a_spec_gives_an_equal_objective(make: Make) -> None:
 def test_it_is_known_by_its_function_and_its_settings() -> None:
     name = "python:my.package:evaluate"
 
-    assert short_name(ObjectiveSpec(name=name)) == "evaluate"
+    assert short_name(ObjectiveSpec(name=name)) == "my.package-evaluate"
     assert set(named(name).settings) == {
         *("knobs", "directory", "budget", "fixed", "sources", "code"),
     }

@@ -29,7 +29,7 @@ def tutorial(tmp_path: Path) -> Path:
 
 
 def measurements(tmp_path: Path) -> list[dict[str, Any]]:
-    found = (tmp_path / "artifacts/cmaes/phase1/min-evaluate-s1").glob("eval/*/*/*/summary.json")
+    found = (tmp_path / "artifacts/cmaes/phase1").glob("*/eval/*/*/*/summary.json")
     ended = [orjson.loads(path.read_bytes()) for path in found]
     assert [one["status"] for one in ended] == ["ok"] * 8
     return [one["measurement"] for one in ended]

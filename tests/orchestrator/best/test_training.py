@@ -65,7 +65,7 @@ def test_it_is_a_run_of_one_condition_at_the_recommendation_on_a_fresh_seed(
 
 def test_what_was_predicted_and_how_the_baseline_did_are_told(training: Path, train: Train) -> None:
     said = train().out
-    assert "Confirmed: Go that persists, by 2 fresh seeds." in said
+    assert "Confirmed: Go; persistence not shown, by 2 fresh seeds." in said
     assert "In the search, on fresh seeds, it gained +" in said
     assert "The baseline scored " in said
     assert "with 4 x effort in the search, on 1 other seed." in said

@@ -39,6 +39,7 @@ def carried_out(command: "Command", tmp_path: Path, text: str) -> str:
     return answer.out
 
 
+@pytest.mark.needs("matplotlib")
 def test_a_campaign_of_trainings_ends_with_its_effects_and_a_picture(
     command: "Command", tmp_path: Path
 ) -> None:
@@ -56,6 +57,7 @@ def test_a_campaign_of_trainings_ends_with_its_effects_and_a_picture(
     ]  # fmt: skip
 
 
+@pytest.mark.needs("matplotlib")
 def test_status_shows_the_matrix_and_report_draws_it(command: "Command", tmp_path: Path) -> None:
     carried_out(command, tmp_path, TRAININGS)
     directory = "artifacts/cmaes/campaign/toy"
@@ -69,6 +71,7 @@ def test_status_shows_the_matrix_and_report_draws_it(command: "Command", tmp_pat
     assert "noise: 0.02 against 0.01" in (tmp_path / "drawn.svg").read_text()
 
 
+@pytest.mark.needs("matplotlib")
 def test_a_rebuild_draws_again(command: "Command", tmp_path: Path) -> None:
     carried_out(command, tmp_path, TRAININGS)
     picture = tmp_path / "artifacts/cmaes/campaign/toy/effects.png"
@@ -89,6 +92,7 @@ def test_without_matplotlib_a_campaign_ends_all_the_same_and_says_it_once(
     assert (refused.code, "pip install" in refused.err) == (2, True)
 
 
+@pytest.mark.needs("matplotlib")
 def test_a_campaign_of_searches_is_compared_too(command: "Command", tmp_path: Path) -> None:
     out = carried_out(command, tmp_path, SEARCHES)
     assert "step: large against small" in out

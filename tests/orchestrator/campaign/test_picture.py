@@ -72,6 +72,7 @@ CASES = {
 }
 
 
+@pytest.mark.needs("matplotlib")
 def test_a_picture_is_written_as_its_name_says(tmp_path: Path) -> None:
     picture.draw(CASES["two"], tmp_path / "effects.png", "score")
     assert (tmp_path / "effects.png").read_bytes().startswith(PNG)
@@ -86,6 +87,7 @@ def drawn(report: CampaignReport) -> Any:
     return figure
 
 
+@pytest.mark.needs("matplotlib")
 @pytest.mark.parametrize("case", CASES)
 def test_no_name_covers_another_or_leaves_the_picture(case: str) -> None:
     figure = drawn(CASES[case])
@@ -103,17 +105,20 @@ def test_no_name_covers_another_or_leaves_the_picture(case: str) -> None:
             assert box.y1 <= whole.y1 + 1
 
 
+@pytest.mark.needs("matplotlib")
 def test_long_names_are_told_apart_by_their_ends() -> None:
     names = drawn(CASES["long names"]).axes[0].get_yticklabels()
     assert len({label.get_text() for label in names}) == 12
 
 
+@pytest.mark.needs("matplotlib")
 def test_an_svg_names_conditions_effects_and_units() -> None:
     text = picture.picture(CASES["a factor"], "held-out bits per byte", "svg").decode()
     for said in ("condition0", "width: 64 against 32", "held-out bits per byte", "lower is better"):
         assert said in text
 
 
+@pytest.mark.needs("matplotlib")
 @pytest.mark.parametrize("form", FORMS)
 def test_the_same_campaign_is_the_same_picture(form: Form) -> None:
     first, second = (picture.picture(CASES["two"], "score", form) for _ in range(2))

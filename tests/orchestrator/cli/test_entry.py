@@ -226,7 +226,7 @@ def test_a_directory_that_cannot_be_written_is_a_storage_error(
 
 
 def test_a_second_orchestrator_is_told_who_is_first(command: "Command", tmp_path: Path) -> None:
-    fragile = ("--set", "failure_rate=0.2", "--assume-eval-seconds", "1")
+    fragile = ("--set", "failure_rate=1", "--assume-eval-seconds", "1")
     assert phase1(command, *fragile).code == 3
     run = tmp_path / "artifacts/cmaes/phase1/min-sphere-s1"
     with Ledger(run, system_clock()):

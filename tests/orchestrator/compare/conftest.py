@@ -34,7 +34,7 @@ def side(name: str, **more: Any) -> Side:
         last=now, is_over=True, sessions=(), records=1, head="0",
     )  # fmt: skip
     answer = Answer(
-        title="Go at this budget", sentence="", meaning="", luck="", found="", sure="", cost="",
+        title="Go that persists", sentence="", meaning="", luck="", found="", sure="", cost="",
         next="", commands=(), mood="good",
     )  # fmt: skip
     knob = KnobView(

@@ -57,14 +57,20 @@ class FakeRay:
         self.answers: dict[Any, Any] = {}
         self.actors: list[FakeActor] = []
         self.killed: list[FakeActor] = []
+        self.alive = {"n1": True}
 
-    def wait(self, references: list[Any], timeout: float) -> tuple[list[Any], list[Any]]:
+    def wait(
+        self, references: list[Any], num_returns: int, timeout: float
+    ) -> tuple[list[Any], list[Any]]:
         return [one for one in references if one in self.answers], []
 
     def get(self, reference: Any) -> Any:
         if isinstance(answer := self.answers[reference], Exception):
             raise answer
         return answer
+
+    def nodes(self) -> list[dict[str, Any]]:
+        return [{"NodeID": node_id, "Alive": alive} for node_id, alive in self.alive.items()]
 
     def kill(self, actor: FakeActor) -> None:
         self.killed.append(actor)
@@ -209,6 +215,19 @@ def test_a_dead_actors_attempt_is_buried_on_its_node_before_the_slot_is_free(
     bench.ray.answers[bench.actor.last("bury")] = to_json(Answer(outcome=lost))
     assert bench.look() == [lost]
     assert len(bench.watch.free()) == 1
+
+
+def test_a_node_that_is_lost_is_named_once_with_its_slots(make_attempt: Make) -> None:
+    bench = Bench(slots=2)
+    bench.look(10.0)
+    for actor in bench.ray.actors.copy():
+        bench.ray.answers[actor.last("renew")] = DiedError()
+    bench.look(10.0)
+    assert not bench.watch.warnings
+    bench.ray.alive["n1"] = False  # Ray itself hears of it later
+    bench.look(20.0)
+    (warning,) = bench.watch.warnings
+    assert "node h1 is lost, with 2 of 2 slots" in warning
 
 
 def test_an_attempt_that_cannot_be_buried_is_given_up_like_a_silent_one(

@@ -35,7 +35,7 @@ def watch(make_attempt: Make, lease: Lease) -> Watch:
 def test_the_first_cause_of_an_end_is_the_one_that_counts(watch: Watch) -> None:
     watch.cancel()
     watch.check_ties()
-    assert watch.violation == (Status.CANCELLED, "cancelled by the orchestrator")
+    assert watch.violation == (Status.CANCELLED, "its supervisor was told to end (SIGTERM)")
 
 
 def test_what_has_ended_by_itself_is_not_cancelled(watch: Watch) -> None:

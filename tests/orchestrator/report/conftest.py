@@ -18,7 +18,7 @@ GOLDEN = Path(__file__).parents[2] / "golden"
 
 @pytest.fixture
 def confirmed(confirmed_run: Path, tmp_path: Path) -> Path:
-    """A copy of the search with every panel there is, which ended in a Go that persists."""
+    """A copy of the search with every panel there is, which ended in a Go."""
     root = confirmed_run.parents[1]
     shutil.copytree(root, tmp_path / "artifacts/cmaes")
     return tmp_path / "artifacts/cmaes" / confirmed_run.relative_to(root)

@@ -20,11 +20,12 @@ from orchestrator.best.training import training_name
 from orchestrator.cli.analyze import same_objective
 from orchestrator.cli.given import search_command
 from orchestrator.cli.space import check_command
+from orchestrator.config.command_words import UntoldError
 from orchestrator.planning.differences import differences
 from orchestrator.planning.plan import search_plan
 from orchestrator.planning.request import Confirm, Follows, Request
 from orchestrator.records.recorded import Result, load_state
-from orchestrator.report.again import UntoldError, again
+from orchestrator.report.again import again
 from orchestrator.warm.distribution import learned
 from orchestrator.warm.succession import again as taken_over_again
 from orchestrator.warm.succession import predecessor

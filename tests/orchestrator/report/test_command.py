@@ -152,6 +152,7 @@ def test_a_damaged_ledger_has_no_page(command: "Command", searched: Path) -> Non
     assert not (searched / "reports/report.html").exists()
 
 
+@pytest.mark.needs("matplotlib")
 def test_single_plots_are_drawn(command: "Command", searched: Path, tmp_path: Path) -> None:
     answer = command("report", "--png", "scores", "--pdf", "budget")
     assert answer.code == 0, answer.err

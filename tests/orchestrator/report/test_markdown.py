@@ -30,7 +30,7 @@ def rendered(text: str) -> str:
 def test_the_sections_of_the_page_come_in_their_order(confirmed_report: Report) -> None:
     text = markdown(confirmed_report, plots(confirmed_report))
     assert re.findall(r"^## (.*)$", text, re.MULTILINE) == [title for _, title, _ in SECTIONS]
-    assert text.startswith("# confirmed: Go that persists\n")
+    assert text.startswith("# confirmed: Go; persistence not shown\n")
 
 
 def test_every_plot_is_there_in_words(confirmed_report: Report) -> None:

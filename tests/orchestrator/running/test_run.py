@@ -21,7 +21,7 @@ from orchestrator.records.recorded import Result
 from orchestrator.running import artifacts
 from orchestrator.running.run import PlanChangedError, Run, open_run
 from orchestrator.running.session import system_clock
-from tests.executors import Which, ending, is_first
+from tests.executors import Which, ending, failing, is_first
 from tests.ledgers import cut, events_of, state_of
 from tests.orchestrator.conftest import NOISY
 
@@ -225,9 +225,9 @@ def test_an_evaluation_lost_three_times_pauses_and_a_resume_tries_again(
 def test_too_many_failures_pause_the_run_until_somebody_takes_the_blame(
     tmp_path: Path, run_search: RunSearch
 ) -> None:
-    fragile = {"failure_rate": 0.2}
-    paused = run_search(tmp_path, settings=fragile)
-    again = run_search(tmp_path, settings=fragile)
+    fragile: dict[str, Any] = {"engine": failing(3, 7), "population": 8, "assumed_seconds": 1.0}
+    paused = run_search(tmp_path, **fragile)
+    again = run_search(tmp_path, **fragile)
 
     assert paused.ruling.decision == again.ruling.decision == "pause"
     assert [t.rule for t in again.ruling.triggers] == ["crash_rate"]
@@ -314,7 +314,7 @@ def test_searches_can_share_a_calibration_that_somebody_is_reading(
 def test_an_override_repeated_with_the_command_is_no_second_override(
     tmp_path: Path, run_search: RunSearch
 ) -> None:
-    fragile = {"settings": {"failure_rate": 0.2}, "assumed_seconds": 1.0}
+    fragile: dict[str, Any] = {"engine": failing(3, 7), "population": 8, "assumed_seconds": 1.0}
     run_search(tmp_path, **fragile)
     for _ in range(2):
         result = run_search(tmp_path, **fragile, overrides=[("crash_rate", "known")])
@@ -325,24 +325,25 @@ def test_an_override_repeated_with_the_command_is_no_second_override(
 def test_a_reason_lets_through_only_the_generation_it_was_given_for(
     tmp_path: Path, run_search: RunSearch
 ) -> None:
-    fragile = {"settings": {"failure_rate": 0.3}, "assumed_seconds": 1.0, "tier": "target"}
+    engine = failing(3, 7, generations=2)
+    fragile: dict[str, Any] = {"engine": engine, "population": 8, "assumed_seconds": 1.0}
     run_search(tmp_path, **fragile)
     again = run_search(tmp_path, **fragile, overrides=[("crash_rate", "known")])
     (trigger,) = again.ruling.triggers
-    assert (trigger.rule, trigger.generation > 0) == ("crash_rate", True)
+    assert (trigger.rule, trigger.generation) == ("crash_rate", 1)
 
     refusal = (
         "--override crash_rate: this reason let generation 0 through; the rule fires again in "
-        f"generation {trigger.generation}: look, and give another --reason"
+        "generation 1: look, and give another --reason"
     )
     with pytest.raises(ValueError, match=f"^{refusal}$"):
         run_search(tmp_path, **fragile, overrides=[("crash_rate", "known")])
 
 
 def test_the_time_left_is_that_of_the_workers_in_use(tmp_path: Path, run_search: RunSearch) -> None:
-    paused = {"settings": {"failure_rate": 0.2}, "assumed_seconds": 10.0}
-    run_search(tmp_path, **paused, engine=Engine(kind="inline", workers=2))
-    state = run_search(tmp_path, **paused, engine=Engine(kind="inline", workers=1)).state
+    paused: dict[str, Any] = {"population": 8, "assumed_seconds": 10.0}
+    run_search(tmp_path, **paused, engine=failing(3, 7, workers=2))
+    state = run_search(tmp_path, **paused, engine=failing(3, 7)).state
 
     assert [opened.workers for opened in state.opened] == [2, 1]
 

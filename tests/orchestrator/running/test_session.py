@@ -463,7 +463,7 @@ class Talks(InlineExecutor):
 
     def __init__(self, slots: Slots, noted: list[str]) -> None:
         super().__init__(slots)
-        self._noted, self._heard = noted, 0
+        self._noted, self._looks = noted, 0
         noted.append(f"{slots.threads} threads")
 
     def __enter__(self) -> Self:
@@ -476,8 +476,8 @@ class Talks(InlineExecutor):
         super().__exit__()
 
     def wait(self, timeout_seconds: float) -> list[Outcome]:
-        self._heard += 1
-        if self._heard == 2:
+        self._looks += 1
+        if self._looks == 2:
             self.warnings += ("it is slow",)
         return super().wait(timeout_seconds)
 

@@ -27,7 +27,6 @@ from objectives.api import ObjectiveSpec
 from orchestrator.capacity.pace import Pace
 from orchestrator.checks.space import CheckRequest
 from orchestrator.execution.engine import Engine
-from orchestrator.execution.evaluate import Attempt
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.planning.request import Request
 from orchestrator.records.recorded import Result
@@ -39,7 +38,7 @@ from orchestrator.running.session import Session, system_clock
 from orchestrator.simulation.clock import SimulatedClock
 from orchestrator.simulation.session import Person, SimulatedEngine
 from orchestrator.verification.verify import verify
-from tests.executors import ending
+from tests.executors import failing
 from tests.ledgers import cut, events_of, every
 from tests.orchestrator.conftest import CONFIRMED
 
@@ -175,7 +174,7 @@ def test_the_second_signal_ends_what_fills_slots_while_a_stop_waits_for_it(tmp_p
 def test_the_rule_that_a_decision_names_is_on_record_once_though_its_process_died_between(
     tmp_path: Path, search_confirmed: Callable[..., Result], found: Found
 ) -> None:
-    nothing = {"objective": "noise", "settings": {"dimension": 2}, "search_seed": 3}
+    nothing = {"objective": "noise", "settings": {"dimension": 2, "noise": 0.0}}  # all is alike
     run = search_confirmed(tmp_path, **nothing).directory
     whole, events = found(run), events_of(run)
     (fired,) = (n for n, event in enumerate(events) if isinstance(event, Fired))
@@ -188,15 +187,8 @@ def test_the_rule_that_a_decision_names_is_on_record_once_though_its_process_die
     assert len(every(Fired, run)) == 1
 
 
-def fails_twice(attempt: Attempt) -> tuple[Status, str] | None:
-    """Fails candidates 3 and 7 of generation 0: one more than a generation may."""
-    candidate = attempt.directory.parent
-    fails = candidate.parent.name == "gen_0000" and candidate.name[-1] in "37"
-    return (Status.ERROR, "ValueError: no") if fails else None
-
-
 def test_a_generation_that_a_result_taken_up_has_paused_is_not_told(tmp_path: Path) -> None:
-    engine = ending(fails_twice, on_disk=True)
+    engine = failing(3, 7)  # one more than a generation may
     run = search(tmp_path, engine).directory
     last = max(n for n, event in enumerate(events_of(run)) if isinstance(event, Reserved))
     cut(run, last)  # its reservation is lost, its result is not
@@ -287,10 +279,10 @@ def test_a_device_given_up_is_on_record_once(tmp_path: Path) -> None:
 
 
 def test_a_rule_that_fires_in_a_later_generation_wants_another_reason(tmp_path: Path) -> None:
-    fragile: dict[str, Any] = {"settings": {"failure_rate": 0.4}, "evaluation_seed": 1}
+    fragile = failing(3, 7, generations=2)
     for reasons in ([], ["known"], ["known too"]):
         overrides = [("crash_rate", reason) for reason in reasons]
-        result = search(tmp_path, overrides=overrides, **fragile)
+        result = search(tmp_path, fragile, overrides=overrides)
 
     overridden = [(one.generation, one.reason) for one in result.state.overridden]
     assert overridden == [(0, "known"), (1, "known too")]
@@ -305,14 +297,14 @@ def test_a_cap_cannot_be_overridden(tmp_path: Path) -> None:
 
 
 def test_nothing_of_a_run_that_is_over_is_overridden(tmp_path: Path) -> None:
-    fragile: dict[str, Any] = {"settings": {"failure_rate": 0.2}, "evaluation_seed": 1}
-    search(tmp_path, **fragile)
+    fragile = failing(3, 7)
+    search(tmp_path, fragile)
     known = [("crash_rate", "known")]
-    over = search(tmp_path, overrides=known, **fragile)
+    over = search(tmp_path, fragile, overrides=known)
 
     with pytest.raises(ValueError, match="is over, and no rule holds it up"):
-        search(tmp_path, overrides=[("crash_rate", "another reason")], **fragile)
-    again = search(tmp_path, overrides=known, **fragile)
+        search(tmp_path, fragile, overrides=[("crash_rate", "another reason")])
+    again = search(tmp_path, fragile, overrides=known)
     assert again.ruling.decision == over.ruling.decision == "done"
 
 

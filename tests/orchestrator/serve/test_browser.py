@@ -122,7 +122,7 @@ def test_the_list_loads_and_leads_to_a_run(
     expect(tab.page.locator("table.runs tbody tr")).to_have_count(2)
     expect(tab.page.locator("#running .standing")).to_have_text("running")
     tab.page.locator("#runs a").click()
-    expect(tab.page.locator("main h1")).to_have_text("Go that persists")
+    expect(tab.page.locator("main h1")).to_have_text("Go; persistence not shown")
     expect(tab.page.locator("main .sentence")).to_contain_text("On 2 fresh seeds the search's")
     assert {url.removeprefix(site.url).split("/")[-1] for url in tab.requests} >= {"follow.js"}
     assert all(url.startswith(site.url) for url in tab.requests)
@@ -158,9 +158,9 @@ def test_a_runs_page_follows_it_to_its_end(
     tab.until("1 of 2 generations finished", "main")
     assert tab.page.title() == "11% confirmed"
     run.finish()
-    tab.until("Go that persists", "main h1")
+    tab.until("Go; persistence not shown", "main h1")
     expect(tab.page.locator(".live dl")).to_have_count(0)
-    expect(tab.page.locator(".live .standing")).to_have_text("Go that persists")
+    expect(tab.page.locator(".live .standing")).to_have_text("Go; persistence not shown")
 
 
 def test_a_report_that_comes_anew_leaves_the_reader_where_he_is(
@@ -174,7 +174,7 @@ def test_a_report_that_comes_anew_leaves_the_reader_where_he_is(
     tab.page.evaluate("document.getElementById('knobs').scrollIntoView()")
     link, top = tab.page.evaluate(PLACE)
     run.finish()
-    tab.until("Go that persists", "main h1")
+    tab.until("Go; persistence not shown", "main h1")
     after = tab.page.evaluate(PLACE)
     assert after[0] == link
     assert after[1] == pytest.approx(top, abs=2)
@@ -396,7 +396,7 @@ def test_a_reports_file_opens_from_disk_and_asks_for_nothing(
     file.write_text(report_page.html(report(confirmed_run)))
     with opened(browser, color_scheme=scheme, offline=True) as tab:
         tab.page.goto(file.as_uri())
-        expect(tab.page.locator("h1")).to_contain_text("Go that persists")
+        expect(tab.page.locator("h1")).to_contain_text("Go; persistence not shown")
         assert tab.requests == [file.as_uri()]
         paper = tab.page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert (sum(map(int, paper[4:-1].split(", "))) > 384) is (scheme == "light")

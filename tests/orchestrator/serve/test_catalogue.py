@@ -64,8 +64,8 @@ def test_a_verdict_is_named_and_gives_the_mood(
 ) -> None:
     grow(of=confirmed_run).finish()
     entry = only(runs)
-    assert (entry.verdict, entry.mood) == ("Go that persists", "good")
-    assert entry.sentence.startswith("Go that persists: on 2 fresh seeds")
+    assert (entry.verdict, entry.mood) == ("Go; persistence not shown", "caution")
+    assert entry.sentence.startswith("Go; persistence not shown: on 2 fresh seeds")
 
 
 def test_a_run_that_nobody_carries_out_is_interrupted(

@@ -63,7 +63,7 @@ def test_the_list_shows_every_run_and_leads_to_its_page(
     for run in routes.catalogue.runs():
         assert f'href="/{run.id}"' in page
     assert re.findall(r"<h2[^>]*>(\w+)</h2>", page) == ["Running", "Runs"]
-    assert "Go that persists: on 2 fresh seeds" in page
+    assert "Go; persistence not shown: on 2 fresh seeds" in page
     assert "1 running, 2 in all." in head(routes).words
 
 
@@ -129,10 +129,10 @@ def test_a_run_that_is_over_has_no_head_but_its_report(
 ) -> None:
     grow(of=confirmed_run).finish()
     own = head(routes, only(routes))
-    assert "Go that persists" in own.words
+    assert "Go; persistence not shown" in own.words
     assert own.of("dl") + own.of("progress") + own.of("table") == []
     assert state(routes, only(routes))["is_over"] is True
-    assert "Go that persists" in state(routes, only(routes))["title"]
+    assert "Go; persistence not shown" in state(routes, only(routes))["title"]
 
 
 def test_the_report_is_new_when_a_generation_has_closed(routes: Routes, grow: Grow) -> None:

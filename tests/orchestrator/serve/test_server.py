@@ -360,7 +360,7 @@ def test_a_run_under_the_eyes_of_many_comes_to_what_it_would_have(
 
         threads = readers(read)
         result = run_search(
-            tmp_path, settings={"noise": 0.01, "failure_rate": 0.03}, evaluation_seed=6
+            tmp_path, settings={"noise": 0.001, "nan_radius": 0.8425}, evaluation_seed=6
         )
         over.set()
         for thread in threads:

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from budgets.accounts import Accounts
 from budgets.events import Settled, Status
 from budgets.ledger.chain import LEDGER
 from budgets.rules import triggers
@@ -222,18 +223,28 @@ def test_a_walk_that_believes_a_late_result_is_caught(
     """It settles the attempt that now runs in the place of the one that was given up."""
     take = Run.take
 
-    def believe(run: Run, outcome: Outcome, *, recovered: bool = False) -> None:
+    def believe(run: Run, outcome: Outcome, *, may_be_cancelled: bool = False) -> None:
         for lost in run.given_up():
             if run._attempt_id(lost) == outcome.attempt_id:
                 for attempt in run.state.open_tries():
                     again = attempt.reserved
                     if (again.candidate, again.seed) == (lost.candidate, lost.seed):
                         return run.record(settled(again, outcome))
-        return take(run, outcome, recovered=recovered)
+        return take(run, outcome, may_be_cancelled=may_be_cancelled)
 
     monkeypatch.setattr(Run, "take", believe)
     world.disturb = stormy
-    assert "undisturbed" in caught(world)
+    found = caught(world)
+    assert "undisturbed" in found or "summary.json" in found  # by its score, or by its files
+
+
+def test_accounts_that_forget_how_long_an_attempt_may_take_are_caught(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its wall clock: the judge keeps its own books of it."""
+    world.scenarios = tuple(s for s in SCENARIOS if s.name == "wall-clock")
+    monkeypatch.setattr(Accounts, "committed_wall_ms", property(lambda accounts: accounts.wall_ms))
+    assert "may outlast --max-hours" in caught(world)
 
 
 def test_a_walk_that_charges_nothing_for_what_was_lost_is_caught(

@@ -21,7 +21,7 @@ Written = Callable[..., Path]
         (4, 0, "Done (exit code 4)"),
         (3, 3, "Paused by a rule"),
         (2, 2, "Failed with exit code 2"),
-        (5, 5, "Failed with exit code 5"),
+        (5, 5, "Another orchestrator has the run"),
         (7, 7, "Failed with exit code 7"),
         (130, 130, "not by its time limit"),
         (143, 143, "not by its time limit"),

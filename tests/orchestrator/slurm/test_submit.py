@@ -1,6 +1,7 @@
 """`submit_all.sh` against an sbatch that a test wrote."""
 
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -123,9 +124,13 @@ def test_a_line_that_was_cut_short_counts_as_none(cluster: "Cluster", written: W
     assert len(cluster.asked("sbatch")) == 1
 
 
-def test_without_sbatch_it_says_where_to_go(machine: "Cluster", written: Written) -> None:
-    place = written("a")
-    said = machine.run("/bin/bash", str(place / "submit_all.sh"), PATH="/usr/bin:/bin")
+def test_without_sbatch_it_says_where_to_go(
+    machine: "Cluster", written: Written, tmp_path: Path
+) -> None:
+    place, tools = written("a"), tmp_path / "tools"
+    tools.mkdir()
+    (tools / "dirname").symlink_to(shutil.which("dirname") or "")
+    said = machine.run("/bin/bash", str(place / "submit_all.sh"), PATH=str(tools))
     assert said.returncode == 1
     assert "run this on a login node" in said.stderr
 

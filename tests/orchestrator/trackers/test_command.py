@@ -25,6 +25,7 @@ def files(run: Path) -> Path:
     return run / "trackers/tensorboard"
 
 
+@pytest.mark.needs("tensorboard")
 def test_a_run_is_told_and_the_command_that_shows_it_is_named(
     command: "Command", run: Path, files: Path
 ) -> None:
@@ -36,6 +37,7 @@ def test_a_run_is_told_and_the_command_that_shows_it_is_named(
     assert (run / LEDGER).read_bytes() == ledger
 
 
+@pytest.mark.needs("tensorboard")
 def test_anew_makes_what_was_told_again(command: "Command", run: Path, files: Path) -> None:
     command("track", RUN, "--to", "tensorboard")
     (before,) = files.iterdir()
@@ -46,6 +48,7 @@ def test_anew_makes_what_was_told_again(command: "Command", run: Path, files: Pa
     assert len(after.read_bytes()) == len(content)
 
 
+@pytest.mark.needs("tensorboard")
 def test_several_are_told_side_by_side_and_one_that_fails_does_not_keep_the_others(
     command: "Command", run: Path, files: Path, instead: Instead
 ) -> None:
@@ -78,7 +81,10 @@ def test_a_failure_says_how_to_try_again(command: "Command", run: Path, instead:
     [
         ((), "--to: which tracker? tensorboard, wandb or mlflow"),
         (("--to", "tb"), "--to: expected tensorboard, wandb, mlflow, got 'tb'"),
-        (("nobody", "--to", "tensorboard"), "no run 'nobody'"),
+        pytest.param(
+            *(("nobody", "--to", "tensorboard"), "no run 'nobody'"),
+            marks=pytest.mark.needs("tensorboard"),
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_refused(
@@ -103,6 +109,7 @@ def test_a_missing_library_is_refused_before_anything_starts(
     assert not (tmp_path / "artifacts").exists()
 
 
+@pytest.mark.needs("tensorboard")
 def test_a_damaged_ledger_is_said_as_everywhere(command: "Command", run: Path) -> None:
     data = (run / LEDGER).read_bytes()
     (run / LEDGER).write_bytes(data.replace(b'"seq":3,', b'"seq":4,'))
@@ -120,6 +127,7 @@ def test_what_is_told_elsewhere_is_not_made_anew_here(
     assert "MLFLOW_TRACKING_URI is set" in answer.err
 
 
+@pytest.mark.needs("tensorboard")
 def test_a_run_that_somebody_tells_already_is_left_to_them(command: "Command", run: Path) -> None:
     place = Place(run, "tensorboard")
     place.make()
@@ -135,6 +143,7 @@ SPHERE = (
 )
 
 
+@pytest.mark.needs("tensorboard")
 def test_a_run_is_told_beside_itself_and_the_same_run_may_have_other_trackers(
     command: "Command", tmp_path: Path
 ) -> None:
@@ -183,6 +192,7 @@ def test_trackers_are_for_a_training_not_for_a_look(command: "Command", run: Pat
     assert "--track: a training is logged to trackers, so expected --train too" in answer.err
 
 
+@pytest.mark.needs("tensorboard")
 def test_a_training_of_what_is_best_is_told_too(command: "Command", run: Path) -> None:
     shutil.rmtree(run / "eval")
     answer = command(

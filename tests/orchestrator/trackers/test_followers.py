@@ -182,6 +182,7 @@ def test_a_place_that_cannot_be_written_is_said_and_nothing_is_started(
     assert "trackers" in line
 
 
+@pytest.mark.needs("tensorboard")
 def test_a_disk_that_is_full_ends_the_telling(tracked: Path) -> None:
     """Its files end at 8 KiB: the limit that the follower inherits is this process's."""
     usual = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -307,6 +308,7 @@ def test_a_run_is_the_same_whatever_becomes_of_its_tracker(
     assert line.startswith("Tracker wandb failed: ")
 
 
+@pytest.mark.needs("tensorboard")
 def test_a_run_tells_its_tracker_while_it_goes_on_and_the_calibration_before_it_does_not(
     run_search: Callable[..., Result],
     tmp_path: Path,
@@ -321,6 +323,7 @@ def test_a_run_tells_its_tracker_while_it_goes_on_and_the_calibration_before_it_
     assert [path.parent for path in tmp_path.rglob("trackers")] == [result.directory]
 
 
+@pytest.mark.needs("tensorboard")
 def test_a_run_that_is_over_is_told_by_the_same_command(
     run_search: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

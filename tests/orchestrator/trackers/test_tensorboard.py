@@ -51,6 +51,7 @@ def text(run: Path, tag: str) -> str:
     return str(event.tensor_proto.string_val[0].decode())
 
 
+@pytest.mark.needs("tensorboard")
 def test_every_figure_can_be_read_back_with_its_step_and_moment(
     tracked: Path,
     told: Tell,
@@ -67,6 +68,7 @@ def test_every_figure_can_be_read_back_with_its_step_and_moment(
     assert not any(Path(tracked, "../home").iterdir())
 
 
+@pytest.mark.needs("tensorboard")
 def test_the_plan_and_the_summary_are_text_that_is_no_markup(tracked: Path, told: Tell) -> None:
     told(tracked, "tensorboard")
     assert "| run_id | min-sphere-s1 |" in text(tracked, "plan")
@@ -92,6 +94,7 @@ def in_process(run: Path, dies_at: int | None = None) -> None:
         sink._writer.close()  # as the kernel does for the dead
 
 
+@pytest.mark.needs("tensorboard")
 @pytest.mark.parametrize("dies_at", [1, 2, 4])
 def test_after_a_death_no_curve_is_doubled_and_none_has_a_gap(
     tracked: Path,
@@ -107,6 +110,7 @@ def test_after_a_death_no_curve_is_doubled_and_none_has_a_gap(
     assert scalars(tracked) == expected(curves(all_figures(tracked)))
 
 
+@pytest.mark.needs("tensorboard")
 def test_a_run_that_goes_on_continues_its_curves(
     tracked: Path, cut: Callable[..., None], all_figures: AllFigures, curves: CurvesOf
 ) -> None:
@@ -121,6 +125,7 @@ def test_a_run_that_goes_on_continues_its_curves(
     assert len(list((tracked / "trackers/tensorboard").iterdir())) == 2
 
 
+@pytest.mark.needs("tensorboard")
 def test_what_was_deleted_is_made_again(
     tracked: Path, all_figures: AllFigures, curves: CurvesOf, cut: Callable[..., None]
 ) -> None:

@@ -79,7 +79,7 @@ def test_the_summary_says_what_was_found_and_what_is_recommended(confirmed_run: 
     found, best = summary(state, {}), best_of(state)
     assert state.decided is not None
     assert found["decision"] == "done"
-    assert found["verdict/title"] == "Go that persists"
+    assert found["verdict/title"] == "Go; persistence not shown"
     assert found["verdict/gain"] == state.decided.gain
     assert found["standing"] == "confirmed"
     knobs = {name: v for name, v in found.items() if name.startswith("recommended/")}

@@ -62,7 +62,7 @@ def test_a_generation_has_a_short_budget_and_in_brief_none(watched: Watched) -> 
         (FIRED, "Rule nan: so many."),
         (Overridden(rule="nan", generation=0, reason="I looked"), "Rule nan is overridden: I look"),
         (Withdrawn(device="GPU-1", why="gone"), "Device GPU-1 gets no more work: gone."),
-        (Decided(grade="go", evidence="better"), "Go at this budget: better."),
+        (Decided(grade="go", evidence="better"), "Go; persistence not shown: better."),
     ],
     ids=lambda value: getattr(value, "kind", ""),
 )

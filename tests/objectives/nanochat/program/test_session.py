@@ -142,6 +142,7 @@ def test_an_effective_batch_trains_alike_however_it_is_cut(
     assert found[2] == pytest.approx(found[0], rel=1e-5)
 
 
+@pytest.mark.needs("tensorboard")
 def test_tensorboard_shows_the_figures(train: Train, tmp_path: Path) -> None:
     train(tmp_path, tensorboard=True)
     from tensorboard.backend.event_processing import (

@@ -382,11 +382,14 @@ def test_a_data_set_that_will_not_do_is_refused(tmp_path: Path, datasets: Any) -
 def test_a_data_set_is_loaded_as_from_the_hub(tmp_path: Path, datasets: Any) -> None:
     (tmp_path / "mine").mkdir()
     write_json_lines(tmp_path / "mine/train.jsonl")
-    write_json_lines(tmp_path / "mine/validation.jsonl")
+    held_out = [b"another", DOCUMENTS[0]]
+    lines = [json.dumps({"text": text.decode()}) for text in held_out]
+    (tmp_path / "mine/validation.jsonl").write_text("\n".join(lines))
     hub = Hub(str(tmp_path / "mine"))  # which `datasets` reads as it reads the hub
     documents = hub.documents()
-    assert list(documents.train) == list(documents.train) == DOCUMENTS
-    assert list(documents.val) == DOCUMENTS
+    assert list(documents.train) == list(documents.train) == DOCUMENTS[1:]
+    assert list(documents.val) == held_out
+    assert documents.left_out == 1
     assert hub.fingerprint() == Hub(hub.dataset).fingerprint()
     with pytest.raises(SetupError, match=r"cannot read data .*BuilderConfig 'none' not found"):
         Hub(hub.dataset, "none").fingerprint()

@@ -9,9 +9,7 @@ from budgets.events import Concluded, Status
 from budgets.report.model import budget_report
 from budgets.terms import Rung, Varied
 from budgets.verdict.decision import decide
-from budgets.verdict.findings import findings
 from orchestrator.report.answer import answer
-from orchestrator.report.answers.cautions import cautions
 from orchestrator.report.markdown import markdown
 from orchestrator.report.model import Answer
 from orchestrator.report.page import content
@@ -33,7 +31,7 @@ def asked(story: Story) -> Answer:
 
 def test_a_gain_that_is_not_kept_is_cautioned_and_sent_to_more_training() -> None:
     found = asked(judged(winner=GAIN, rung=HALF_LOST))
-    assert found.title == "Go at this budget"
+    assert found.title == "Go; persistence not shown"
     assert found.but.startswith("with 4 x FLOPs only 27.5% of the gain is left, on 2 seeds.")
     assert "kept" not in found.sentence
     assert found.next.startswith("Train it and the baseline 4 times as long")
@@ -58,12 +56,8 @@ def test_where_the_training_has_a_setting_the_search_is_repeated_with_more_of_it
 
 
 def test_a_gain_that_was_not_tried_with_more_training_is_cautioned() -> None:
-    story = judged(winner=GAIN, rung=HALF_LOST)
-    own, seen = story.state.decided, findings(story.state)
-    assert own is not None
-    assert seen is not None
-    untried = seen.model_copy(update={"rung": None})
-    assert cautions(untried, own).startswith("it was not tried with more training")
+    found = asked(judged(winner=GAIN))
+    assert found.but.startswith("it was not tried with more training")
 
 
 def test_a_go_that_persists_and_beats_its_controls_has_no_but() -> None:
@@ -72,9 +66,10 @@ def test_a_go_that_persists_and_beats_its_controls_has_no_but() -> None:
     assert found.but == ""
 
 
-def test_a_go_that_persists_on_seeds_too_few_to_tell_says_so_and_is_no_good_news_alone() -> None:
+def test_a_go_whose_rung_has_too_few_seeds_to_tell_is_sent_to_more_seeds_there() -> None:
     found = asked(judged(winner=GAIN, rung=UNSURE, control=5 * (1.02,), equal=5 * (1.02,)))
-    assert found.title == "Go that persists"
+    assert found.title == "Go; persistence not shown"
+    assert "--train --seeds 8 --compare" in found.commands[0]
     assert found.mood == "caution"
     assert found.but == (
         "that it stays with 4 x FLOPs rests on 2 seeds: -45.2% to +50.2% (99% sure of each end), "
@@ -85,7 +80,7 @@ def test_a_go_that_persists_on_seeds_too_few_to_tell_says_so_and_is_no_good_news
 def test_what_was_found_names_the_score_its_direction_both_means_and_the_moves() -> None:
     found = asked(judged(winner=GAIN, rung=KEPT)).found
     assert "Score (lower is better): 0.98 against the baseline's 1." in found
-    assert "Largest moves: x0 0 -> -0.2" in found
+    assert "Largest moves: x0 0 to -0.2" in found
 
 
 def test_nothing_found_names_no_moves() -> None:

@@ -174,6 +174,7 @@ NOISE = Noise(
     peak_memory_bytes=(290 << 20,) * 3,
     median_seconds=1.0,
     p90_seconds=1.1,
+    band=(0.96, 1.04),
 )
 
 

@@ -51,6 +51,7 @@ def in_order(report: Report) -> list[str]:
     return [plot.name for plot in found]
 
 
+@pytest.mark.needs("matplotlib")
 @pytest.mark.parametrize("name", PLOTS)
 def test_each_plot_of_a_search_is_a_picture_too(made: "Made", name: str) -> None:
     plot = PLOTS[name].draw(made.whole())
@@ -65,6 +66,7 @@ def test_each_plot_of_every_stored_ledger_is_a_picture_too(name: str) -> None:
         is_a_picture(plot)
 
 
+@pytest.mark.needs("matplotlib")
 @pytest.mark.parametrize("name", ["schema_1_check", "schema_5_campaign"])
 def test_what_a_check_and_a_campaign_found_are_pictures_too(name: str) -> None:
     for plotted in ("liveness", "conditions", "effects"):
@@ -119,6 +121,7 @@ def test_a_search_of_failures_only_has_plots(
     assert "parallel" not in names
 
 
+@pytest.mark.needs("matplotlib")
 def test_whatever_names_hold_steers_nothing(made: "Made") -> None:
     report = made.whole(HOSTILE)
     knobs = tuple(k.model_copy(update={"name": f"{k.name}{HOSTILE}"}) for k in report.knobs)

@@ -1,27 +1,39 @@
-"""What is to be known before anybody relies on a verdict."""
+"""What speaks against relying on what a search has found: one wording, for every view of it."""
 
 from collections.abc import Iterator
 
 from budgets.events import Decided
+from budgets.state import RunState
 from budgets.statistics.comparison import Gain, better
-from budgets.verdict.findings import Control, Findings, unbeaten
-from budgets.words import counted, percent
-from orchestrator.report.answers.words import quoted, uncapitalized
+from budgets.verdict.findings import Control, Findings, beating, findings, unbeaten
+from budgets.words import counted, percent, quoted
+from orchestrator.records.range_ends import caution, range_ends
 
 
-def cautions(found: Findings, own: Decided) -> str:
-    """In a sentence each, to stand behind `But`; empty where there is nothing to be careful of."""
-    own_kind = _of_a_no_go if own.grade == "no_go" else _of_a_go
-    return uncapitalized(" ".join(own_kind(found, own)))
+def cautions(state: RunState) -> tuple[str, ...]:
+    """A sentence or two each, the weightiest first; empty where there is nothing to be careful of.
+
+    A control that is better than the winner comes before everything else.
+    """
+    found, own, ends = findings(state), state.decided, range_ends(state)
+    said = [] if found is None or own is None else list(_of_a_verdict(found, own))
+    return (*said, caution(ends)) if ends else tuple(said)
+
+
+def _of_a_verdict(found: Findings, own: Decided) -> Iterator[str]:
+    yield from map(_beaten, beating(found))
+    yield from _of_a_no_go(found, own) if own.grade == "no_go" else _of_a_go(found, own)
 
 
 def _of_a_go(found: Findings, own: Decided) -> Iterator[str]:
-    yield from map(_unbeaten, unbeaten(found))
+    yield from (_unbeaten(one) for one in unbeaten(found) if not one.winner_gain.is_loss)
     over = found.over_incumbent
     if over is not None and over.mean is not None and not over.is_shown:
+        is_worse = "worse" if over.is_loss else "not shown to be better"
+        chance = "" if over.is_loss else ", which may be chance"
         yield (
-            "It is not shown to be better than the winner of the run that it follows: "
-            f"{better(over.mean)} than that on {counted(over.pairs, 'seed')}, which may be chance."
+            f"It is {is_worse} than the winner of the run that it follows: "
+            f"{better(over.mean)} than that on {counted(over.pairs, 'seed')}{chance}."
         )
     if own.grade == "go":
         yield _with_more_training(found)
@@ -43,15 +55,29 @@ def _may_not_stay(rung: Gain, label: str | None) -> str:
     )
 
 
+def _beaten(control: Control) -> str:
+    gain = control.winner_gain
+    assert gain.mean is not None, "it is a loss"
+    return (
+        f"The simpler {quoted(control.name)}, a control at the baseline's knobs, beats it: it is "
+        f"{better(gain.mean)} than that ({_interval(gain)}{counted(gain.pairs, 'seed')})."
+    )
+
+
 def _unbeaten(control: Control) -> str:
     gain = control.winner_gain
     assert gain.mean is not None, "only these are compared"
-    chance = ", may be chance" if gain.upper is None or gain.upper > 0 else ""
     return (
-        f"It is {better(gain.mean)} ({counted(gain.pairs, 'seed')}{chance}) than the simpler "
-        f"{quoted(control.name)}, a control at the baseline's knobs: what was tuned is not "
-        "shown to be worth having."
+        f"It is {better(gain.mean)} ({_interval(gain)}{counted(gain.pairs, 'seed')}, may be "
+        f"chance) than the simpler {quoted(control.name)}, a control at the baseline's knobs: what "
+        "was tuned is not shown to be worth having."
     )
+
+
+def _interval(gain: Gain) -> str:
+    if gain.lower is None or gain.upper is None:
+        return ""
+    return f"{100 * gain.lower:+.3g}% to {100 * gain.upper:+.3g}%, "
 
 
 def _with_more_training(found: Findings) -> str:
@@ -60,6 +86,9 @@ def _with_more_training(found: Findings) -> str:
         return "It was not tried with more training than the search's evaluations had."
     if found.rung.mean is None:
         return f"With {found.rung_label} the gain could not be measured."
+    rung = next((c for c in found.conditions if c.rule == "rung"), None)
+    if rung is not None and (rung.observed or 0.0) >= (rung.limit or 0.0):
+        return _may_not_stay(found.rung, found.rung_label)
     share = kept(found)
     left = (
         "nothing of the gain is"

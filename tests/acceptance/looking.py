@@ -1,0 +1,46 @@
+"""What a person sees of a run: pages, as text and as commands to copy."""
+
+import html
+import json
+import re
+import shlex
+import urllib.request
+
+from tests.acceptance.product import Product
+
+
+def served(product: Product, run_id: str) -> tuple[str, str]:
+    """The list of runs and the run's page, as `serve` sends them."""
+    process = product.start("serve", "--port", "0", "--json")
+    assert process.stdout is not None
+    document = "".join(iter(process.stdout.readline, "}\n"))
+    url = json.loads(f"{document}}}")["url"].rstrip("/")
+    runs = fetch(f"{url}/")
+    place = re.search(rf'href="(/[^"]+)"><bdi>{run_id}</bdi>', runs)
+    assert place is not None, runs
+    return runs, fetch(url + place[1])
+
+
+def fetch(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=60) as answer:  # noqa: S310 - our own
+        return str(answer.read().decode())
+
+
+def page_of(product: Product, run_id: str) -> str:
+    return product("report", run_id, "--html", "--out", "-").out
+
+
+def plain(page: str) -> str:
+    """A page's text."""
+    return html.unescape(re.sub(r"<[^>]+>", "", page))
+
+
+def commands_in(text: str) -> list[list[str]]:
+    """Whole lines that are commands of the product, as a shell splits them."""
+    lines = re.findall(r"^\s*python -m orchestrator (.+)$", text, re.MULTILINE)
+    return [shlex.split(line) for line in lines]
+
+
+def commands_on(page: str) -> list[list[str]]:
+    found = re.findall(r'<pre class="command">(.*?)</pre>', page, re.DOTALL)
+    return commands_in("\n".join(map(plain, found)))

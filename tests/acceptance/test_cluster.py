@@ -1,0 +1,118 @@
+"""Ray clusters that are joined with --address, and what is said when one loses a node."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.books import Books, records
+from tests.acceptance.product import Product, wait_until
+
+pytestmark = pytest.mark.xdist_group("ray")
+
+ALONE = ("unshare", "--user", "--map-root-user", "--net", "--pid", "--fork", "--mount-proc")
+"""A network, mounts and processes of its own: nobody can reach a Ray without a token there."""
+
+SCRIPT = """
+set -e
+mount -t tmpfs none /mnt # its sockets want a short path
+ip link set lo up
+ip address add 10.77.0.1/32 dev lo
+export HOME="$PWD" RAY_USAGE_STATS_ENABLED=0 RAY_memory_monitor_refresh_ms=0
+RAY_AUTH_MODE=disabled "$PYTHON" -m ray.scripts.scripts start --head --port=6399 --num-cpus=3 \\
+  --node-ip-address=10.77.0.1 --include-dashboard=false --object-store-memory=83886080 \\
+  --temp-dir=/mnt/ray >start.txt 2>&1
+"$PYTHON" -m orchestrator doctor --quick --objective sphere --address 10.77.0.1:6399 --json
+"""
+
+NODES = """
+import sys
+from ray.cluster_utils import Cluster
+options = {"num_cpus": 1, "object_store_memory": 83886080}
+nodes = Cluster(initialize_head=True, head_node_args={**options, "include_dashboard": False})
+second = nodes.add_node(**options)
+print(nodes.address, flush=True)
+sys.stdin.readline()
+nodes.remove_node(second, allow_graceful=False)
+sys.stdin.readline()
+nodes.shutdown()
+"""
+
+
+def can_be_alone() -> bool:
+    if shutil.which("unshare") is None or shutil.which("ip") is None:
+        return False
+    return subprocess.run([*ALONE, "true"], capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.skipif(not can_be_alone(), reason="no network of one's own can be had here")
+def test_doctor_judges_the_cluster_that_is_joined_and_never_says_to_end_it(
+    product: Product,
+) -> None:
+    environment = product.environment({"PYTHON": sys.executable})
+    ended = subprocess.run(
+        [*ALONE, "bash", "-c", SCRIPT], cwd=product.folder, text=True, capture_output=True,
+        env={name: value for name, value in environment.items() if not name.startswith("RAY_")},
+        check=False, timeout=250,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended
+    judged = json.loads(ended.stdout)
+    found = {one["item"]: one for part in judged["sections"] for one in part["findings"]}
+    assert found["CPUs"]["seen"].startswith("3 ")
+    assert found["evaluations at once"]["seen"].startswith("3 ")
+    assert not [one for one in found.values() if "kill" in one["mend"] or "stop" in one["mend"]]
+
+
+@pytest.mark.parametrize("words", [("doctor", "--quick"), ("phase1", "--tier", "min")])
+def test_an_address_where_nobody_answers_is_named(product: Product, words: tuple[str, ...]) -> None:
+    done = product(*words, "--objective", "sphere", "--address", "127.0.0.1:1", code=None)
+    assert done.code in (2, 7)
+    assert "127.0.0.1:1" in done.text
+    assert not list(product.folder.iterdir())
+
+
+@pytest.fixture
+def two_nodes(product: Product, tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
+    """A cluster of two nodes on this machine's loopback; a line of input ends the second one."""
+    token = tmp_path / "token"
+    token.write_text(os.urandom(32).hex())
+    token.chmod(0o600)
+    product.variables |= {
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN_PATH": str(token),
+    }
+    nodes = subprocess.Popen(
+        [sys.executable, "-c", NODES], env=product.environment(), text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    yield nodes
+    nodes.communicate("\n\n", timeout=60)
+
+
+@pytest.mark.slow
+def test_a_node_that_is_lost_is_named_and_the_search_ends_on_the_other_one(
+    product: Product, two_nodes: "subprocess.Popen[str]"
+) -> None:
+    assert two_nodes.stdin is not None
+    assert two_nodes.stdout is not None
+    address = two_nodes.stdout.readline().strip()
+    run = product.start(
+        *("phase1", "--tier", "min", "--objective", "sphere", "--set", "seconds=3"),
+        *("--assume-eval-seconds", "3", "--address", address),
+    )
+    ledgers = product.folder.glob
+    wait_until(lambda: any(records(path.parent) >= 6 for path in ledgers("**/ledger.jsonl")))
+    two_nodes.stdin.write("\n")
+    two_nodes.stdin.flush()
+    said, _ = run.communicate(timeout=200)
+    assert run.returncode == 0, said
+    host = os.uname().nodename
+    assert [line for line in said.splitlines() if line.startswith("Warning") and host in line], said
+    assert len(Books.of(product.run_directory()).results) == 16
+    product.verify()
