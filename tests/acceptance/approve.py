@@ -29,10 +29,13 @@ STORED: Masks = (
     (r"[ \t]+$", ""),
 )
 HERE: Masks = (
+    (r"^ /(\S|\n )*?/user/", " FOLDER/"),  # however many lines it takes
     *STORED,
     (r"\n {3,5}(?=\S)", " "),  # a sentence goes on in the next line
+    (r"directory: .*/user:", "directory: FOLDER:"),
     (r"\bon (\d+) x .*", r"on \1 x A PROCESSOR"),
     (r"\b[\d.]+ GiB", "N GiB"),
+    (r"• .*sbatch: .*", "• (whether sbatch is here)"),
     (r"\b[0-9a-f]{32,}\b", "HASH"),
     (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?", "DATE"),
     (r" {2,}", "  "),  # a column is as wide as what is masked in it

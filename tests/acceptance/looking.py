@@ -6,7 +6,7 @@ import re
 import shlex
 import urllib.request
 
-from tests.acceptance.product import Product
+from tests.acceptance.product import PROGRAM, Product
 
 
 def served(product: Product, run_id: str) -> tuple[str, str]:
@@ -37,7 +37,7 @@ def plain(page: str) -> str:
 
 def commands_in(text: str) -> list[list[str]]:
     """Whole lines that are commands of the product, as a shell splits them."""
-    lines = re.findall(r"^\s*python -m orchestrator (.+)$", text, re.MULTILINE)
+    lines = re.findall(rf"^\s*{PROGRAM} (.+)$", text, re.MULTILINE)
     return [shlex.split(line) for line in lines]
 
 

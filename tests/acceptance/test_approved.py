@@ -89,9 +89,9 @@ PAGES_OF_NEW_RUNS = {
 }
 KEYS = {
     "status": ["go", "interrupted", "statuses", "campaign", "space_check"],
-    "report": ["go", "interrupted", "statuses", "campaign", "space_check", "proxy_check"],
+    "report": ["go", "statuses", "campaign", "space_check", "proxy_check"],
     "best": ["go", "go_at_the_end", "no_go_noise", "smoke"],
-    "compare go_fades": ["go", "phase2"],
+    "compare go": ["phase2"],
     "analyze --accept-drift": ["go"],
     "explain": ["statuses"],
     "verify --accept-drift": ["go"],
@@ -141,7 +141,7 @@ def test_a_page_of_several_stored_runs(looker: Product, approved: Approved, name
     approved(name, masked(screen(*dones), approve.STORED))
 
 
-@pytest.mark.parametrize("name", {**PAGES_OF_PLANS, **PAGES_OF_NEW_RUNS})
+@pytest.mark.parametrize("name", [*PAGES_OF_PLANS, *PAGES_OF_NEW_RUNS])
 def test_a_page_without_a_stored_run(product: Product, approved: Approved, name: str) -> None:
     product.write("rates.toml", CAMPAIGN)
     product.variables["TZ"] = "UTC"

@@ -12,7 +12,7 @@ FILES = {
     "good.toml": 'objective = "sphere"\nsearch.tier = "min"\nbackend.executor = "inline"\n',
     "typo.toml": 'objective = "sphere"\n[search]\nteir = "min"\n',
     "type.toml": 'objective = "sphere"\n[search]\nseed = "one"\n',
-    "true.toml": 'objective = "sphere"\n[training]\ndimension = true\n',
+    "true.toml": 'objective = "sphere"\n[training]\nfailure_rate = true\n',
     "corrupt.toml": 'objective = "sphere\n',
     "twice.toml": 'objective = "sphere"\nobjective = "ellipsoid"\n',
     "rules.toml": "[thresholds]\ncrash_rate_puase = 0.2\n",
@@ -43,7 +43,7 @@ phase1 --tier huge {RUN}                                | huge
 phase1 --tier min --objective spere                     | sphere
 phase1 --tier min {RUN} --set dimensoin=3               | dimension
 phase1 --tier min {RUN} --set dimension=many            | dimension
-phase1 --tier min {RUN} --set dimension=true            | dimension
+phase1 --tier min {RUN} --set failure_rate=true         | failure_rate
 phase1 --tier min {RUN} --set search.teir=min           | tier
 phase1 --tier min {RUN} --sigma0 7                      | 0.3
 phase1 --tier min {RUN} --max-hours -1                  | -1
@@ -84,7 +84,7 @@ run bound.toml                                          | lr
 run corrupt.toml                                        | corrupt.toml
 run twice.toml                                          | twice.toml
 run type.toml                                           | seed
-run true.toml                                           | dimension
+run true.toml                                           | failure_rate
 run range.toml                                          | lr
 run campaign.toml                                       | twice
 run artifacts/cmaes/phase1/first/ledger.jsonl           | ledger.jsonl

@@ -112,14 +112,16 @@ def edited(run: Path, edit: Edit) -> None:
     (run / LEDGER).write_bytes(
         sealed({**line, "event": event} for line, event in zip(fewer, events, strict=True))
     )
-    (run / HEAD).unlink()
-    shutil.rmtree(run / "reports")
+    (run / HEAD).unlink(missing_ok=True)
+    shutil.rmtree(run / "reports", ignore_errors=True)
 
 
 @pytest.mark.parametrize("lie", LIES)
 def test_a_lie_that_is_sealed_as_it_should_be_is_found(
     product: Product, run: Path, lie: str
 ) -> None:
+    edited(run, lambda _: None)
+    product.verify("mine")  # it is the lie that is found, not who sealed it
     edited(run, LIES[lie])
     assert "Traceback" not in product("verify", "mine", code=6).text
 
@@ -130,12 +132,6 @@ def test_a_score_that_nobody_can_compute_with_ends_no_command_in_a_traceback(
     edited(run, LIES["a score nobody can compute with"])
     for command in ("status", "report", "best"):
         assert "Traceback" not in product(command, "mine", code=6).text
-
-
-def test_a_ledger_sealed_by_the_test_is_one_of_the_products(product: Product, run: Path) -> None:
-    """What the table above finds is the lie, not how it was written."""
-    edited(run, lambda _: None)
-    product.verify("mine")
 
 
 @pytest.mark.parametrize("records", [1, 5])

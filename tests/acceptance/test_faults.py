@@ -331,3 +331,18 @@ def test_a_signal_while_ray_starts_ends_the_command_with_its_number(
     assert process.returncode == 128 + signals[-1], out
     assert Books.of(product.run_directory("mine")).attempts == []
     product.verify("mine")
+
+
+@pytest.mark.slow
+@pytest.mark.xfail(strict=True, reason="what is written after a generation grows with the run")
+def test_late_evaluations_of_a_long_run_write_no_more_than_early_ones(product: Product) -> None:
+    counting = "import atexit as a, runpy; a.register(lambda: print(open('/proc/self/io').read()))"
+    script = f"{counting}; runpy.run_module('orchestrator', run_name='__main__')"
+    words = ["phase1", "--tier", "max", "--objective", "sphere", "--population", "8", *INLINE]
+    words += ["--assume-eval-seconds", "1", "--confirm-seeds", "0", "--max-evals"]
+    written = []
+    for n in (40, 160, 480):
+        command = [sys.executable, "-c", script, *words, str(n), "--run-id", f"r{n}"]
+        out = subprocess.check_output(command, cwd=product.folder, env=product.environment())
+        written.append(int(out.decode().split("wchar: ")[1].split()[0]))
+    assert (written[2] - written[1]) / 320 < 1.25 * (written[1] - written[0]) / 120

@@ -90,7 +90,7 @@ def test_the_population_is_twice_the_devices_within_its_limits(product: Product)
         "tiers"
     ]
     assert shape(one, "resolved") == (30, 4, 1)
-    words = ("--tier", "min", "--devices", 8)  # 16 a generation would leave one of them
+    words = ("--tier", "min", "--devices", "8")  # 16 a generation would leave one of them
     assert shape(product.json("plan", "phase1", *MINUTE, *words)["elsewhere"][0], "resolved") == (
         *(8, 2, 1),
     )

@@ -10,7 +10,6 @@ import shutil
 import signal
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -60,8 +59,7 @@ def stories(tmp_path_factory: pytest.TempPathFactory, warm_start: WarmStart) -> 
         user = Product(folder, warm_start)
         user.write("campaign.toml", CAMPAIGN)
         user(*command.split())
-        (ledger,) = folder.glob(f"**/{LEDGER}")
-        run = ledger.parent
+        (run,) = (ledger.parent for ledger in folder.glob(f"**/{LEDGER}"))
         told[kind] = Story(command.split(), folder, run.relative_to(folder), Books.of(run))
     return told
 
@@ -84,9 +82,8 @@ def check_resumed(product: Product, story: Story, keep: int, *, torn: bool, file
     run, when = killed(product, story, keep, torn=torn, files=files), (keep, torn, files)
     left_open = Books(story.books.lines[:keep]).open_attempts
 
-    check_end(product.json(*story.words), run, story)
+    attempts = repeated(product, story.words, run, story).attempts
 
-    attempts = Books.of(run).attempts
     if files == "kept":  # every result is adopted: nothing is evaluated or charged again
         assert sorted(attempts) == sorted(story.books.attempts), when
     else:
@@ -96,12 +93,11 @@ def check_resumed(product: Product, story: Story, keep: int, *, torn: bool, file
         assert lost == {(one.key, 1, charge * one.reserved_ms) for one in left_open}, when
         assert again == {one.key for one in left_open}, when
         assert len(attempts) == len(story.books.attempts) + len(left_open), when
-    product.verify(run)
 
 
-def check_end(document: dict[str, Any], run: Path, story: Story) -> None:
-    """The run found what the story did, nothing is open, and the accounts are the records' sum."""
-    books = Books.of(run)
+def repeated(product: Product, words: list[str], run: Path, story: Story) -> Books:
+    """Repeat a run's command: it finds what the story did, and its accounts are right."""
+    document, books = product.json(*words), Books.of(run)
     assert books.essence == story.books.essence
     assert not books.open_attempts
     if "balances" in document:  # not of a calibration
@@ -111,6 +107,8 @@ def check_end(document: dict[str, Any], run: Path, story: Story) -> None:
         assert round(spent["device-hours"] * 3_600_000) == books.device_ms
         assert spent["evaluations"] == len(books.searched)
         assert spent.get("evaluations apart", 0) == compared
+    product.verify(run)
+    return books
 
 
 def sample(books: Books) -> list[int]:
@@ -140,16 +138,11 @@ def test_a_run_killed_after_a_record_ends_as_if_nobody_had_killed_it(
         check_resumed(product, stories[kind], keep, torn=torn and keep < count, files=left)
 
 
-def test_a_run_killed_before_its_first_record_begins_anew(
+def test_a_run_killed_before_its_first_record_begins_anew_unless_evaluations_were_paid(
     product: Product, stories: dict[str, Story]
 ) -> None:
     for torn in (False, True):
         check_resumed(product, stories["search"], 0, torn=torn, files="gone")
-
-
-def test_paid_evaluations_without_a_ledger_are_refused_and_kept(
-    product: Product, stories: dict[str, Story]
-) -> None:
     run = killed(product, stories["search"], 0, torn=False, files="kept")
     before = sorted(run.glob("eval/**"))
     product(*stories["search"].words, code=6)
@@ -188,10 +181,14 @@ def family(run: Path) -> dict[str, int]:
     return dict(zip(names, pids, strict=True)) if pids[2] > 1 else {}
 
 
+def real(executor: str) -> list[str]:
+    return [*SEARCH.split(), executor, "--set", "seconds=0.1"]
+
+
 def kill_one(product: Product, executor: str, victim: str, at: int) -> tuple[Path, int]:
     """Kill a process of the search from that record on. Its run, and its command's exit code."""
     run = product.folder / "artifacts/cmaes/phase1/run"
-    process = product.start(*SEARCH.split(), executor, "--set", "seconds=0.1")
+    process = product.start(*real(executor))
     found: dict[str, int] = {}
 
     def is_killed() -> bool:
@@ -206,12 +203,6 @@ def kill_one(product: Product, executor: str, victim: str, at: int) -> tuple[Pat
     ours = [found[name] for name in ("trainer", "supervisor", "fork server")]
     wait_until(lambda: not alive_below(run) and not any(map(parent, ours)), 5)
     return run, process.returncode
-
-
-def check_repeated(product: Product, run: Path, executor: str, story: Story) -> Books:
-    check_end(product.json(*SEARCH.split(), executor, "--set", "seconds=0.1"), run, story)
-    product.verify(run)
-    return Books.of(run)
 
 
 RAY = pytest.mark.xdist_group("ray")
@@ -237,7 +228,7 @@ def test_a_killed_process_changes_nothing_that_the_run_finds(
     """Without its driver a run waits for the command; without any other process it goes on."""
     run, code = kill_one(product, executor, victim, at)
     assert code == (-signal.SIGKILL if victim == "driver" else 0)
-    books = check_repeated(product, run, executor, stories["search"])
+    books = repeated(product, real(executor), run, stories["search"])
     assert victim != "supervisor" or books.statuses["lost"] == 1
 
 
@@ -249,7 +240,7 @@ def test_a_run_killed_ten_times_at_random_ends_as_if_nobody_had_killed_it(
     for _ in range(10):
         run, _ = kill_one(product, "local", "driver", at)
         at = records(run) + draw.randint(2, 7)
-    assert check_repeated(product, run, "local", stories["search"]).sessions == 11
+    assert repeated(product, real("local"), run, stories["search"]).sessions == 11
 
 
 @pytest.mark.parametrize(
@@ -263,8 +254,8 @@ def test_a_run_killed_ten_times_at_random_ends_as_if_nobody_had_killed_it(
 def test_a_run_resumes_on_any_x86_64_processor(product: Product, first: str, then: str) -> None:
     product(*COMMANDS["search"].split(), fresh=True, OPENBLAS_CORETYPE=first)
     run = product.run_directory()
-    whole = Books.of(run)
+    essence = Books.of(run).essence
     cut(run, 45)
     product(*COMMANDS["search"].split(), fresh=True, OPENBLAS_CORETYPE=then)
-    assert Books.of(run).essence == whole.essence
+    assert Books.of(run).essence == essence
     product("verify", run, fresh=True, OPENBLAS_CORETYPE=then)

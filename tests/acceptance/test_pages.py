@@ -30,14 +30,12 @@ objective = "python:{function}"
 directory = "."
 knobs.{knob} = {{ min = 0.0, max = 1.0, baseline = 0.5 }}
 """
-SCREEN = {"width": 1280, "height": 800}
+WIDTH, HEIGHT = 1280, 800
 CHROMIUM = shutil.which("chromium")
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run")
 RUNS = ["go_fades", "no_go_noise", "statuses", "interrupted", "campaign", "space_check"]
 
-HOSTILE = (
-    "'\"><script>window.owned = 1</script><img src=x onerror='a()'>\u202e\u2066\x1b[31m\x07\x9b|`"
-)
+HOSTILE = "'\"><script>window.owned = 1</script><img onerror='a()'>\u202e\u2066\x1b[31m\x07\x9b|`"
 STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 ANSWER = """word => {
@@ -71,7 +69,7 @@ def browser() -> Iterator[Browser]:
 def opened(browser: Browser, url: str) -> Iterator[Page]:
     """The page there: it asks nobody else for anything, complains of nothing, is not too wide."""
     requests, complaints = [], []
-    with browser.new_context(viewport=SCREEN) as context:
+    with browser.new_context(viewport={"width": WIDTH, "height": HEIGHT}) as context:
         page = context.new_page()
         page.set_default_timeout(60_000)
         page.on("request", lambda request: requests.append(request.url))
@@ -89,7 +87,7 @@ def assert_answered(page: Page) -> None:
     """The four questions of a reader have an answer on the first screen."""
     for word in ("Found", "How sure", "Cost", "Next"):
         lowest, length = page.evaluate(ANSWER, word)
-        assert lowest <= SCREEN["height"], word
+        assert lowest <= HEIGHT, word
         assert length > 10, word
 
 
@@ -117,7 +115,7 @@ class Site:
 
     def page_of(self, run: str = "") -> str:
         """The address of the first run in the list, or of that one."""
-        links = re.findall(r'href="/([^"]+)"[^>]*>(.*?)</a>', self.ask()[1])
+        links: list[tuple[str, str]] = re.findall(r'href="/([^"]+)"[^>]*>(.*?)</a>', self.ask()[1])
         return self.url + next(address for address, name in links if run in name)
 
 

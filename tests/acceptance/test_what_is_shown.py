@@ -16,7 +16,7 @@ import pytest
 
 from tests.acceptance.books import Books, cut
 from tests.acceptance.looking import commands_in, commands_on, page_of, plain, served
-from tests.acceptance.product import Product, WarmStart
+from tests.acceptance.product import PROGRAM, Product, WarmStart
 
 INLINE = ("--executor", "inline", "--workers", "2", "--threads", "1")
 FUNCTION = """
@@ -94,7 +94,7 @@ def test_a_winner_at_the_end_of_a_range_is_said_on_every_surface(
 
 def test_the_way_on_from_the_end_of_a_range_can_be_pasted(ended: tuple[Product, str]) -> None:
     product, printed = ended
-    best = product("best", "slope").out.replace(": python", ":\npython")
+    best = product("best", "slope").out.replace(f": {PROGRAM}", f":\n{PROGRAM}")
     (same,), (wider,) = (
         [words for words in commands_in(text) if "--warm-start" in words]
         for text in (printed, best)
