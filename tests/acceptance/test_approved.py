@@ -1,39 +1,74 @@
 """Every page and every output as it was approved: a file for each in tests/approved.
 
-A change of words or of a number shows here as a difference; `approve.COMMAND` approves it.
+A change of words or of a number shows here as a difference; `COMMAND` approves it. What depends on
+the time or the machine is masked.
 """
 
+import difflib
+import html
 import re
-import shlex
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import pytest
 
-from tests.acceptance import approve
-from tests.acceptance.approve import Approved, keys_of, masked, screen, words_of
-from tests.acceptance.product import REPOSITORY, Product
+from tests.acceptance.product import REPOSITORY, Done, Product
 
-STORED = sorted(path.name for path in (REPOSITORY / "tests/golden/runs").iterdir())
-"""Runs that were recorded once. Every command may look at them."""
+APPROVED = REPOSITORY / "tests/approved"
+COMMAND = "scripts/test tests/acceptance/test_approved.py --approve"
+Approve = Callable[[str, str], None]
 
-PAGES = {
-    "status": ("status RUN", "*"),
-    "report": ("report RUN", "*"),
-    "markdown": ("report RUN --md --out -", "*"),
-    "html": ("report RUN --html --out -", "go statuses campaign"),
-    "best": ("best RUN", "*"),
-    "verify": ("verify --accept-drift RUN", "go interrupted phase2 campaign proxy_check"),
-    "analyze": ("analyze --accept-drift RUN", "go no_go_noise"),
-    "rules": ("explain RUN", "statuses"),
+STORED = ((r"/\S*/user\b", "FOLDER"), (r"[ \t]+$", ""))
+HERE = (  # what depends on the machine, which the product looks at
+    (r"^ /(\S|\n )*?/user/", " FOLDER/"),  # however many lines it takes
+    (re.escape(sys.executable), "PYTHON"),
+    (re.escape(str(REPOSITORY)), "CHECKOUT"),
+    *STORED,
+    (r"\n {3,5}(?=\S)", " "),  # a sentence goes on in the next line
+    (r"directory: .*/user:", "directory: FOLDER:"),
+    (r"\bon (\d+) x .*", r"on \1 x A PROCESSOR"),
+    (r"\b[\d.]+ GiB", "N GiB"),
+    (r"• .*sbatch: .*", "• (whether sbatch is here)"),
+    (r"\b[0-9a-f]{32,}\b", "HASH"),
+    (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?", "DATE"),
+    (r" {2,}", "  "),  # a column is as wide as what is masked in it
+    (r"─+", "─"),
+)
+JUST_MADE = (  # all times
+    # The report that ends a run: stored runs have the same.
+    (r"\n {20,}\S.*\n(?:(?!\$ orchestrator).*\n)*?(?=Ledger: )", "\n(the report)\n"),
+    *HERE,
+    (r"(?<=-cpu-)[0-9a-f]{6}(-[0-9a-f]{6})?", "HASH"),
+    (r" s left.*", " s left"),
+    (r"\b\d[\d.,e-]*( to \d[\d.,e-]*)?(?= ([KMG]iB|ms|s|min|(evaluations )?an hour)\b)", "N"),
+    (r"\b0\.0\d{3}(?= (of \S+ )?(device-hours|hours open))", "N"),
+)
+HTML = (  # a block is a line, a table's cells are between bars
+    (r"(?s)<(style|svg|head)\b.*?</\1>", ""),
+    (r"\s+", " "),
+    (r"</t[dh]>", " | "),
+    (r"</?(p|div|li|tr|h\d|d[td]|pre|section|fig\w+|caption|table|summary)\b[^>]*>", "\n"),
+    (r"<[^>]*>", ""),
+    (r" *\n\s*", "\n"),
+)
+
+ALL = " ".join(sorted(path.name for path in (REPOSITORY / "tests/golden/runs").iterdir()))
+STORED_PAGES = {
+    f"{page}/{run}": [command.replace("RUN", run)]
+    for page, command, runs in (
+        ("status", "status RUN", ALL),
+        ("report", "report RUN", ALL),
+        ("markdown", "report RUN --md --out -", ALL),
+        ("html", "report RUN --html --out -", "go statuses campaign"),
+        ("best", "best RUN", ALL),
+        ("verify", "verify --accept-drift RUN", "go interrupted phase2 campaign proxy_check"),
+        ("analyze", "analyze --accept-drift RUN", "go no_go_noise"),
+        ("rules", "explain RUN", "statuses"),
+    )
+    for run in runs.split()
 }
-"""Of each page its command, and the stored runs that it is made of (*: all)."""
-
-PAGES_OF_RUNS = [
-    f"{page}/{run}"
-    for page, (_, runs) in PAGES.items()
-    for run in (STORED if runs == "*" else runs.split())
-]
-PAGES_OF_SEVERAL = {
+STORED_PAGES |= {
     "best-in-other-forms": ["best go_at_the_end --toml", "best go_at_the_end --flags"],
     "compare": ["compare go go_fades", "compare no_go_noise smoke"],
     "history": ["history --write"],
@@ -54,43 +89,33 @@ PAGES_OF_SEVERAL = {
         "init --template campain",
     ],
 }
+TEMPLATES = "smoke phase1 phase2 campaign factorial nanochat command function"
 SPHERE = "--objective sphere --set dimension=2 --set noise=0.01"
 MACHINE = "--workers 2 --threads 1 --device cpu"
 INLINE = f"{SPHERE} --executor inline {MACHINE}"
 ASSUMED = f"{SPHERE} {MACHINE} --assume-eval-seconds 60"
-TEMPLATES = [
-    "smoke",
-    "phase1",
-    "phase2",
-    "campaign",
-    "factorial",
-    "nanochat",
-    "command",
-    "function",
-]
-PAGES_OF_PLANS = {
-    "rules": ["explain"],
-    "templates": [f"init --template {name}" for name in TEMPLATES],
-    "configuration": ["init --template command --out search.toml", "explain search.toml"],
-    "space": ["space show", "dry-run --objective sphere"],
-    "plan-uncalibrated": [f"plan phase1 {INLINE}"],
-    "plan-assumed": [f"plan phase1 {ASSUMED} --max-device-hours 2 --price-per-device-hour 3"],
-    "plan-that-fits": [
-        f"plan phase1 --tier target --fit --window {w} {ASSUMED}" for w in ("8h", "1h")
-    ],
-    "plan-campaign": ["plan campaign rates.toml"],
-    "slurm": ["export slurm rates.toml", "export slurm rates.toml --out jobs --write"],
-}
 PAGES_OF_NEW_RUNS = {
     "calibrate": [f"calibrate {INLINE}"],
     "search": [f"phase1 --tier min --generations 1 {INLINE} --assume-eval-seconds 1"],
     "proxy-check": [f"proxy check {INLINE} --candidates 8"],
     "campaign": ["run rates.toml"],
 }
-KEYS = {
+FIT = "plan phase1 --tier target --fit --window"
+NEW_PAGES = PAGES_OF_NEW_RUNS | {
+    "rules": ["explain"],
+    "templates": [f"init --template {name}" for name in TEMPLATES.split()],
+    "configuration": ["init --template command --out search.toml", "explain search.toml"],
+    "space": ["space show", "dry-run --objective sphere"],
+    "plan-uncalibrated": [f"plan phase1 {INLINE}"],
+    "plan-assumed": [f"plan phase1 {ASSUMED} --max-device-hours 2 --price-per-device-hour 3"],
+    "plan-that-fits": [f"{FIT} 8h {ASSUMED}", f"{FIT} 1h {ASSUMED}"],
+    "plan-campaign": ["plan campaign rates.toml"],
+    "slurm": ["export slurm rates.toml", "export slurm rates.toml --out jobs --write"],
+}
+KEYS = {  # commands with the stored runs of which `--json` is looked at
     "status": ["go", "interrupted", "statuses", "campaign", "space_check"],
     "report": ["go", "statuses", "campaign", "space_check", "proxy_check"],
-    "best": ["go", "go_at_the_end", "no_go_noise", "smoke"],
+    "best": ["go_at_the_end", "no_go_noise", "smoke"],
     "compare go": ["phase2"],
     "analyze --accept-drift": ["go"],
     "explain": ["statuses"],
@@ -98,73 +123,92 @@ KEYS = {
     "history": [""],
     f"plan phase1 {ASSUMED} --window 8h": ["", "--fit"],
 }
-"""Commands with the stored runs of which `--json` is looked at."""
-
 CAMPAIGN = """
 objective = "sphere"
-[training]
-noise = 0.01
+training.noise = 0.01
+backend = { executor = "inline", workers = 2, threads = 1, device = "cpu" }
+slurm.time = "1h"
 [campaign]
 seeds = [1, 2]
-[[campaign.conditions]]
-name = "two"
-training.dimension = 2
-[[campaign.conditions]]
-name = "three"
-training.dimension = 3
-[backend]
-executor = "inline"
-workers = 2
-threads = 1
-device = "cpu"
-[slurm]
-time = "1h"
+conditions = [{ name = "two", training.dimension = 2 }, { name = "three", training.dimension = 3 }]
 """
 
 
+def masked(text: str, masks: Iterable[tuple[str, str]]) -> str:
+    for pattern, mask in masks:
+        text = re.sub(pattern, mask, text, flags=re.MULTILINE)
+    return text
+
+
+def screen(*dones: Done) -> str:
+    """Commands and what they printed, as a terminal shows them."""
+    texts = []
+    for done in dones:
+        errors = f"[stderr]\n{done.err}" if done.err else ""
+        code = f"[exit code {done.code}]\n" if done.code else ""
+        texts.append(f"$ orchestrator {' '.join(done.words)}\n{done.out}{errors}{code}")
+    return "\n".join(texts)
+
+
 @pytest.fixture
-def approved(request: pytest.FixtureRequest) -> Approved:
-    return Approved(rewrite=request.config.getoption("--approve"))
+def approved(request: pytest.FixtureRequest) -> Approve:
+    """Compares a page with its approved file, or with `--approve` writes the file."""
+
+    def compare(name: str, text: str) -> None:
+        file, text = APPROVED / f"{name}.txt", text.strip("\n") + "\n"
+        before = file.read_text() if file.exists() else ""
+        if request.config.getoption("--approve"):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+        elif text != before:
+            pages = before.splitlines(keepends=True), text.splitlines(keepends=True)
+            diff = "".join(difflib.unified_diff(*pages, f"approved/{name}", "printed now"))
+            pytest.fail(f"{diff}\nTo approve all changes: {COMMAND}", pytrace=False)
+
+    return compare
 
 
-@pytest.mark.parametrize("name", PAGES_OF_RUNS)
-def test_a_page_of_a_stored_run(looker: Product, approved: Approved, name: str) -> None:
-    page, run = name.split("/")
-    done = looker(*PAGES[page][0].replace("RUN", run).split(), code=None)
-    text = words_of(done.out) if page == "html" else screen(done)
-    approved(name, masked(text, approve.STORED))
+@pytest.mark.parametrize("name", STORED_PAGES)
+def test_a_page_of_stored_runs(looker: Product, approved: Approve, name: str) -> None:
+    dones = [looker(*command.split(), code=None) for command in STORED_PAGES[name]]
+    is_html = name.startswith("html/")
+    text = html.unescape(masked(dones[0].out, HTML)) if is_html else screen(*dones)
+    approved(name, masked(text, STORED))
 
 
-@pytest.mark.parametrize("name", PAGES_OF_SEVERAL)
-def test_a_page_of_several_stored_runs(looker: Product, approved: Approved, name: str) -> None:
-    dones = [looker(*command.split(), code=None) for command in PAGES_OF_SEVERAL[name]]
-    approved(name, masked(screen(*dones), approve.STORED))
-
-
-@pytest.mark.parametrize("name", [*PAGES_OF_PLANS, *PAGES_OF_NEW_RUNS])
-def test_a_page_without_a_stored_run(product: Product, approved: Approved, name: str) -> None:
+@pytest.mark.parametrize("name", NEW_PAGES)
+def test_a_page_without_a_stored_run(product: Product, approved: Approve, name: str) -> None:
     product.write("rates.toml", CAMPAIGN)
-    product.variables["TZ"] = "UTC"
-    commands = {**PAGES_OF_PLANS, **PAGES_OF_NEW_RUNS}[name]
-    text = screen(*(product(*shlex.split(command), code=None) for command in commands))
+    text = screen(*(product(*it.split(), code=None, TZ="UTC") for it in NEW_PAGES[name]))
     for file in sorted([*product.folder.glob("jobs/*.*"), *product.folder.glob("jobs/two_s1/*.*")]):
         text += f"\n=== {file.relative_to(product.folder)}\n{file.read_text()}"
-    approved(name, masked(text, approve.HERE if name in PAGES_OF_PLANS else approve.JUST_MADE))
+    approved(name, masked(text, JUST_MADE if name in PAGES_OF_NEW_RUNS else HERE))
 
 
-def helps(user: Product, *words: str) -> Iterator[str]:
-    """`--help` of a command and of every command below it."""
-    done = user(*words, "--help")
-    yield screen(done)
-    for command in re.findall(r"^│ ([a-z][a-z0-9-]*) ", done.out, re.MULTILINE):
-        yield from helps(user, *words, command)
+def test_the_help_of_every_command(looker: Product, approved: Approve) -> None:
+    """Of a command, then of every command below it."""
+    dones: list[Done] = []
+    commands: list[list[str]] = [[]]
+    while commands:
+        words = commands.pop(0)
+        dones.append(looker(*words, "--help"))
+        below = re.findall(r"^│ ([a-z][a-z0-9-]*) ", dones[-1].out, re.MULTILINE)
+        commands = [[*words, command] for command in below] + commands
+    approved("help", masked(screen(*dones), STORED))
 
 
-def test_the_help_of_every_command(looker: Product, approved: Approved) -> None:
-    approved("help", masked("\n".join(helps(looker)), approve.STORED))
+def keys_of(value: Any, place: str = "") -> set[str]:
+    """Every key of a JSON document, and of what type its values are."""
+    if isinstance(value, dict):
+        return set().union(*(keys_of(inner, f"{place}.{key}") for key, inner in value.items()))
+    if isinstance(value, list):
+        return set().union({f"{place}[]"}, *(keys_of(inner, f"{place}[]") for inner in value))
+    types = {bool: "boolean", int: "number", float: "number", str: "string"}
+    return {f"{place}: {types.get(type(value), 'null')}"}
 
 
-def test_the_keys_of_every_json(looker: Product, approved: Approved) -> None:
+def test_the_keys_of_every_json(looker: Product, approved: Approve) -> None:
+    looker("history", "--write")
     lines = []
     for command, runs in KEYS.items():
         keys = [keys_of(looker.json(*command.split(), *run.split(), code=None)) for run in runs]
@@ -172,6 +216,9 @@ def test_the_keys_of_every_json(looker: Product, approved: Approved) -> None:
     approved("keys", "\n".join(lines))
 
 
-def test_every_approved_file_has_its_page(approved: Approved) -> None:
-    pages = [*PAGES_OF_RUNS, *PAGES_OF_SEVERAL, *PAGES_OF_PLANS, *PAGES_OF_NEW_RUNS]
-    approved.only([*pages, "help", "keys"])
+def test_every_approved_file_has_its_page(request: pytest.FixtureRequest) -> None:
+    pages = {APPROVED / f"{name}.txt" for name in [*STORED_PAGES, *NEW_PAGES, "help", "keys"]}
+    others = sorted(set(APPROVED.rglob("*.txt")) - pages)
+    for file in others if request.config.getoption("--approve") else []:
+        file.unlink()
+    assert not any(file.exists() for file in others), f"no test makes {others}: {COMMAND}"
