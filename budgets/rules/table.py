@@ -195,7 +195,11 @@ GO = (
         "sanity", "share of the winner's runs that failed, exploded or were sick", "go_pathological"
     ),
     _condition(
-        "rung", "share of the gain that is kept with more FLOPs, to persist", "persist_share"
+        "rung",
+        "share of the gain that is kept with more FLOPs, to persist; the gain's lower bound there "
+        "is above 0",
+        "persist_share",
+        "go_level",
     ),
     _condition(
         "flat",

@@ -6,12 +6,13 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from tests.acceptance.books import LEDGER, Books
 
@@ -20,6 +21,9 @@ PROGRAM = "orchestrator"
 """With it begin the commands that the product prints here, whichever Python runs it."""
 PATIENCE = 120.0
 """Seconds that a command, or a condition that is waited for, may take before the test fails."""
+
+USUAL = {"COLUMNS": "100", "NO_COLOR": "1", "CMAES_PROGRAM": PROGRAM}
+USUAL["PYTHONPATH"] = str(REPOSITORY)
 
 
 @dataclass(frozen=True)
@@ -44,34 +48,29 @@ class WarmStart:
     """One process that starts commands quickly; see warm_start.py."""
 
     def __init__(self) -> None:
-        self._process: subprocess.Popen[str] | None = None
+        self._process = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("warm_start.py"))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **USUAL},
+        )
 
-    def run(self, request: dict[str, Any], timeout: float) -> int:
-        if self._process is None or self._process.poll() is not None:
-            self._process = subprocess.Popen(
-                [sys.executable, str(Path(__file__).with_name("warm_start.py"))],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-                env={**os.environ, "PYTHONPATH": str(REPOSITORY), "CMAES_PROGRAM": PROGRAM},
-            )
-        process = self._process
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(json.dumps(request) + "\n")
-        process.stdin.flush()
-        pid = int(process.stdout.readline())
-        watchdog = threading.Timer(timeout, os.kill, (pid, signal.SIGKILL))
-        watchdog.start()
-        try:
-            return int(process.stdout.readline())
-        finally:
-            watchdog.cancel()
+    def run(
+        self, arguments: list[str], folder: Path, environment: dict[str, str], timeout: float
+    ) -> Done:
+        streams = [str(folder.parent / name) for name in ("stdout.txt", "stderr.txt")]
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        request = (arguments, str(folder), environment, streams, timeout)
+        print(json.dumps(request), file=self._process.stdin, flush=True)
+        code = int(self._process.stdout.readline())
+        out, err = (Path(stream).read_text(errors="replace") for stream in streams)
+        return Done(tuple(arguments), code, out, err)
 
     def close(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.communicate()
+        self._process.kill()
+        self._process.communicate()
 
 
 @dataclass
@@ -96,65 +95,36 @@ class Product:
         `fresh` starts a new interpreter, which variables such as PYTHONPATH need; so do those of
         OpenBLAS, which are read when numpy is imported.
         """
-        arguments = [str(word) for word in words]
-        environment = self.environment(variables)
         if fresh or any(name.startswith("OPENBLAS_") for name in self.variables | variables):
-            ended = subprocess.run(
-                [sys.executable, "-m", "orchestrator", *arguments],
-                cwd=self.folder,
-                env=environment,
-                text=True,
-                errors="replace",
-                capture_output=True,
-                check=False,
-                timeout=timeout,
-                stdin=subprocess.DEVNULL,
-            )
-            done = Done(tuple(arguments), ended.returncode, ended.stdout, ended.stderr)
+            process = self.start(*words, stderr=subprocess.PIPE, **variables)
+            out, err = process.communicate(timeout=timeout)
+            done = Done(tuple(map(str, words)), process.returncode, out, err)
         else:
-            done = self._forked(arguments, environment, timeout)
+            environment = self.environment(variables)
+            done = self.warm.run([*map(str, words)], self.folder, environment, timeout)
         assert code is None or done.code == code, f"expected exit code {code}: {done}"
         return done
 
-    def _forked(self, arguments: list[str], environment: dict[str, str], timeout: float) -> Done:
-        streams = {name: self.folder.parent / f"{name}.txt" for name in ("stdout", "stderr")}
-        ended = self.warm.run(
-            {
-                "arguments": arguments,
-                "directory": str(self.folder),
-                "environment": environment,
-                **{name: str(path) for name, path in streams.items()},
-            },
-            timeout,
-        )
-        out, err = (path.read_text(errors="replace") for path in streams.values())
-        return Done(tuple(arguments), ended, out, err)
-
     def environment(self, variables: dict[str, str] | None = None) -> dict[str, str]:
-        """What a command finds in its environment. A user's home is the folder beside theirs."""
-        return {
-            **os.environ,
-            "PYTHONPATH": str(REPOSITORY),
-            "COLUMNS": "100",
-            "NO_COLOR": "1",
-            "CMAES_PROGRAM": PROGRAM,
-            **self.variables,
-            **(variables or {}),
-        }
+        """What a command finds in its environment."""
+        return {**os.environ, **USUAL, **self.variables, **(variables or {})}
 
     def json(self, *words: object, code: int | None = 0) -> Any:
         """What a command prints with `--json`."""
         return json.loads(self(*words, "--json", code=code).out)
 
-    def start(self, *words: object, **variables: str) -> "subprocess.Popen[str]":
+    def start(
+        self, *words: object, stderr: int = subprocess.STDOUT, **variables: str
+    ) -> "subprocess.Popen[str]":
         """Begin a command in a process group of its own; it is killed with the test's end."""
         process = subprocess.Popen(
             [sys.executable, "-m", "orchestrator", *map(str, words)],
             cwd=self.folder,
             env=self.environment(variables),
             text=True,
+            errors="replace",
             stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            stderr=stderr,
             stdin=subprocess.DEVNULL,
             start_new_session=True,
         )
@@ -201,8 +171,7 @@ class Product:
 
     def end(self) -> None:
         for process in self.started:
-            if process.poll() is None:
-                process.kill()
+            process.kill()
             if process.stdout and not process.stdout.closed:  # nobody has waited for its end
                 process.communicate()
 
@@ -217,13 +186,5 @@ def wait_until(condition: Callable[[], bool], seconds: float = PATIENCE) -> None
 
 def alive_below(directory: Path) -> list[int]:
     """The processes that work in a run's directory: every evaluation's do."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                cwd = (entry / "cwd").readlink()
-            except OSError:
-                continue
-            if cwd.is_relative_to(directory):
-                found.append(int(entry.name))
-    return found
+    processes = psutil.process_iter(["cwd"])
+    return [one.pid for one in processes if Path(one.info["cwd"] or "/").is_relative_to(directory)]

@@ -8,67 +8,50 @@ import os
 import re
 import shutil
 import sys
-from pathlib import Path
 
 import pytest
 
 from tests.acceptance.books import Books
 from tests.acceptance.product import REPOSITORY, Product
 
-STAND_IN = REPOSITORY / "tests/objectives/checkout/fake"
 SEARCH = """
 objective = "nanochat"
 [training]
-checkout = "{checkout}"
-python = "{python}"
+checkout = "{}"
+python = "{}"
 data = "{base}/base_data_climbmix"
 tokenizer = "{base}/tokenizer"
 target_flops = 1e11
 eager = true
-{more}
-[training.flags]
-depth = 4
-aspect-ratio = 32
-head-dim = 64
-max-seq-len = 128
-device-batch-size = 16
-total-batch-size = 2048
-eval-tokens = 8192
-window-pattern = "L"
-[training.knobs]
-matrix-lr = {{ kind = "log10", min = 0.002, max = 2.0, baseline = 0.02 }}
-warmup-steps = {{ kind = "int", min = 0, max = 4, baseline = 2 }}
+flags = {{ depth = 4, aspect-ratio = 32, head-dim = 64, max-seq-len = 128, window-pattern = "L", \
+device-batch-size = 16, total-batch-size = 2048, eval-tokens = 8192 }}
+knobs.matrix-lr = {{ kind = "log10", min = 0.002, max = 2.0, baseline = 0.02 }}
+knobs.warmup-steps = {{ kind = "int", min = 0, max = 4, baseline = 2 }}
 """
 MIN = ("phase1", "--tier", "min", "--config", "search.toml", "--assume-eval-seconds", "1")
-SMALL = ("--population", "8", "--known", "known.json")
+INLINE = (*MIN, "--population", "8", "--executor", "inline")
 REAL = [os.environ.get(f"NANOCHAT_{name}") for name in ("CHECKOUT", "PYTHON", "BASE_DIR")]
 
 
-def user(product: Product, more: str = "") -> Path:
-    """Someone with a checkout, two shards and a tokenizer. Returns the checkout."""
-    checkout = product.folder / "nanochat"
-    shutil.copytree(STAND_IN, checkout, ignore=shutil.ignore_patterns("*.pyc"))
-    for name in (
-        "base_data_climbmix/shard_00000.parquet",
-        "base_data_climbmix/shard_00001.parquet",
-        "tokenizer/tokenizer.pkl",
-        "tokenizer/token_bytes.pt",
-    ):
-        product.write(f"base/{name}", name)
-    base = product.folder / "base"
-    product.write(
-        "search.toml",
-        SEARCH.format(checkout=checkout, python=sys.executable, base=base, more=more),
-    )
-    product.write("known.json", '[{"matrix-lr": 1.0, "warmup-steps": 4}]')  # it diverges
-    return checkout
+@pytest.fixture
+def user(product: Product) -> Product:
+    """Someone with a checkout, two shards and a tokenizer."""
+    fake = REPOSITORY / "tests/objectives/checkout/fake"
+    shutil.copytree(fake, product.folder / "nanochat", ignore=shutil.ignore_patterns("*.pyc"))
+    for shard in ("shard_00000", "shard_00001"):
+        product.write(f"base/base_data_climbmix/{shard}.parquet", shard)
+    for file in ("tokenizer.pkl", "token_bytes.pt"):
+        product.write(f"base/tokenizer/{file}", file)
+    place = product.folder
+    search = SEARCH.format(place / "nanochat", sys.executable, base=place / "base")
+    product.write("search.toml", search)
+    return product
 
 
-def test_flags_arrive_and_the_held_out_score_comes_back(product: Product) -> None:
-    user(product)
-    product(*MIN, *SMALL, "--executor", "inline")
-    run = product.run_directory()
-    expected = []
+def test_flags_arrive_and_the_held_out_score_comes_back(user: Product) -> None:
+    user.write("known.json", '[{"matrix-lr": 1.0, "warmup-steps": 4}]')  # it diverges
+    user(*INLINE, "--known", "known.json")
+    run, expected = user.run_directory(), []
     for place in (file.parent for file in run.glob("eval/**/program.json")):
         knobs = json.loads((place / "config.json").read_text())["knobs"]
         argv = json.loads((place / "program.json").read_text())["argv"]
@@ -83,51 +66,39 @@ def test_flags_arrive_and_the_held_out_score_comes_back(product: Product) -> Non
     measured = [one.score or 0.0 for one in results if one.status == "ok"]
     assert sorted(measured) == pytest.approx(sorted(expected), abs=1e-6)
     assert "nan" in {one.status for one in results}
-    product.verify()
+    user.verify()
 
 
 def test_a_training_that_crashes_is_its_configurations_failure_and_sources_are_pinned(
-    product: Product,
+    user: Product,
 ) -> None:
-    checkout = user(product, 'environment = { FAKE_TRAP = "crash" }')
-    product(*MIN, *SMALL, "--executor", "inline", code=3)
-    books = Books.of(product.run_directory())
+    search = (user.folder / "search.toml").read_text()
+    user.write("search.toml", f'{search}environment = {{ FAKE_TRAP = "crash" }}')
+    user(*INLINE, code=3)
+    books = Books.of(user.run_directory())
     assert {one.status for one in books.attempts} == {"error"}
     assert all("the loss is a tensor of another shape" in one.cause for one in books.attempts)
-    with open(checkout / "scripts/base_train.py", "a") as source:
+    with open(user.folder / "nanochat/scripts/base_train.py", "a") as source:
         source.write("# edited\n")
-    refused = product(*MIN, *SMALL, "--executor", "inline", code=2)
-    assert "objective.settings.code" in refused.err
-    product.verify()
+    assert "objective.settings.code" in user(*INLINE, code=2).err
+    user.verify()
 
 
-@pytest.mark.parametrize(
-    ("of", "word"),
-    [
-        ("base/tokenizer/tokenizer.pkl", "tokenizer"),
-        ("base/base_data_climbmix/shard_00001.parquet", "parquet"),
-        ("nanochat/scripts/base_train.py", "base_train"),
-    ],
-)
-def test_what_is_missing_is_named_before_anything_is_spent(
-    product: Product, of: str, word: str
-) -> None:
-    user(product)
-    (product.folder / of).unlink()
-    assert word in product(*MIN, *SMALL, "--executor", "inline", code=2).err
-    assert not list(product.folder.glob("**/ledger.jsonl"))
+def test_what_is_missing_is_named_before_anything_is_spent(user: Product) -> None:
+    for name in ("nanochat/scripts/base_train", "base/tokenizer/tokenizer"):
+        (file,) = user.folder.glob(f"{name}.*")
+        file.unlink()
+        assert file.stem in user(*INLINE, code=2).err
+        file.write_text("")
+    assert not list(user.folder.glob("**/ledger.jsonl"))
 
 
 if all(REAL):
 
     @pytest.mark.slow
     def test_the_real_checkout_is_searched(product: Product) -> None:
-        user(product)
-        checkout, python, base = REAL
-        product.write(
-            "search.toml", SEARCH.format(checkout=checkout, python=python, base=base, more="")
-        )
-        product(*MIN, *SMALL, "--executor", "local", timeout=3600)
-        scores = [one.score for one in Books.of(product.run_directory()).results.values()]
-        assert all(1 < score < 4 for score in scores if score is not None)
+        product.write("search.toml", SEARCH.format(*REAL[:2], base=REAL[2]))
+        product(*MIN, "--population", "8", "--executor", "local", timeout=3600)
+        books = Books.of(product.run_directory())
+        assert all(1 < one.score < 4 for one in books.attempts if one.score is not None)
         product.verify()

@@ -93,11 +93,19 @@ def test_a_winner_whose_gain_is_more_than_chance_survives(story: "Story") -> Non
 
 
 @pytest.mark.parametrize(
-    "scores", [(0.5, 1.02, 0.98), (1.0, 1.02, 0.98), (1.3, 1.31, 1.29)], ids=["luck", "none", "bad"]
+    ("scores", "why"),
+    [
+        ((0.5, 1.02, 0.98), "its gain on 3 fresh seeds may be chance"),
+        ((1.0, 1.02, 0.98), "its gain on 3 fresh seeds may be chance"),
+        ((1.3, 1.31, 1.29), "it is worse than the baseline on 3 fresh seeds"),
+    ],
+    ids=["luck", "none", "bad"],
 )
-def test_a_winner_whose_gain_may_be_chance_does_not(story: "Story", scores: Scores) -> None:
+def test_a_winner_without_a_gain_above_chance_does_not(
+    story: "Story", scores: Scores, why: str
+) -> None:
     brief, lines = said(compare(story, scores))
-    assert brief.endswith("does not survive: its gain on 3 fresh seeds may be chance.")
+    assert brief.endswith(f"does not survive: {why}.")
     assert "The winner of phase 1 does not survive:" in lines
 
 

@@ -28,7 +28,7 @@ from pathlib import Path
 
 def evaluate(knobs, seed, budget):
     behaviour = int(knobs["a"] * 997) % 14
-    time.sleep(0.3)
+    time.sleep(0.5)
     seen = Path(__file__).with_name(f"seen_{behaviour}_{seed}")
     first = not seen.exists()
     seen.touch()
@@ -135,7 +135,7 @@ def statuses(product: Product) -> Path:
     wait_until(lambda: any(product.folder.glob("**/statuses/eval/**/started.json")))
     for _ in range(2):  # the second signal kills what runs
         process.send_signal(signal.SIGTERM)
-        time.sleep(0.05)
+        time.sleep(0.15)
     process.wait()
     for session in range(6):
         if product(*words, code=None).code != 3:
@@ -159,8 +159,8 @@ def capped(product: Product) -> Path:
     words = ("phase1", "--run-id", "capped", "--tier", "target", "--objective", "sphere", *NOISY)
     words = (*words, *costs, "--confirm-seeds", "0")
     product(*words, "--max-device-hours", "0.0045", code=4)
-    product("amend", "capped", "--max-device-hours", "0.0046", "--reason", "the trend is good")
-    product(*words, code=None)
+    product("amend", "capped", "--max-device-hours", "0.0048", "--reason", "the trend is good")
+    product(*words, "--max-device-hours", "0.0048", code=None)
     return product.run_directory("capped")
 
 

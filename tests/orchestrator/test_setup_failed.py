@@ -167,7 +167,7 @@ def test_the_command_says_what_to_mend_and_lets_nobody_override_it(
     assert SAID in " ".join(answer.out.split())
     assert "--override" not in answer.out
     refused = command(*search, "--override", "setup_failed", "--reason", "never mind")
-    assert refused.code == 2  # a new session has begun: nothing holds it up
-    assert "does not hold this run up" in refused.err
+    assert refused.code == 2
+    assert "cannot be overridden" in refused.err
     assert command(*search).code == 3
     assert command(*search).code == 0

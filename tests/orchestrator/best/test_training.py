@@ -216,8 +216,11 @@ def test_after_a_no_go_nothing_is_trained_unless_it_is_asked_for_all_the_same(
     assert command(*line).code == 0  # begun, it is anybody's to take up
 
 
-def test_what_nobody_confirmed_is_trained_and_called_so(plain: Path, command: "Command") -> None:
-    answer = command("best", "--train", "--executor", "inline", "--workers", "1")
+def test_what_nobody_confirmed_is_trained_and_called_so(command: "Command") -> None:
+    here = ("--executor", "inline", "--workers", "1")
+    sphere = ("--objective", "sphere", "--set", "dimension=2", "--assume-eval-seconds", "1")
+    assert command("phase1", "--tier", "min", *sphere, *here).code == 0
+    answer = command("best", "--train", *here)
     assert answer.code == 0, answer.err
     assert "Not confirmed: " in answer.out
     assert "Nothing says what the baseline scores there: --compare trains it too." in answer.out

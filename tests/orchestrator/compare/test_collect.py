@@ -47,7 +47,7 @@ def test_different_settings_are_facts_that_differ(compared: Compared) -> None:
     assert differences["objective", "dimension"] == ("2", "10")
     assert differences["search", "tier"] == ("target", "min")
     assert differences["space", "x9"][0] is None
-    assert ("objective", "noise") not in differences
+    assert ("objective", "seconds") not in differences
     assert not any("fingerprint" in name for _, name in differences)
 
 

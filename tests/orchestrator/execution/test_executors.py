@@ -7,7 +7,7 @@ import pytest
 
 from budgets.events import Status
 from objectives import registry
-from objectives.api import ObjectiveSpec
+from objectives.api import ObjectiveSpec, SetupError
 from orchestrator.execution import attempts, processes
 from orchestrator.execution.evaluate import Attempt, Executor, Launcher, Outcome, Slots
 from orchestrator.execution.executors import LocalExecutor
@@ -199,7 +199,7 @@ def test_an_attempt_whose_fork_server_died_before_it_began_is_lost(
 
 def test_a_preload_that_cannot_be_imported_is_said_at_once(slots: Slots) -> None:
     with (
-        pytest.raises(EngineError, match="No module named 'no_such_module'"),
+        pytest.raises(SetupError, match="no_such_module is not installed"),
         LocalExecutor(slots, preload=("no_such_module",)),
     ):
         pass

@@ -45,16 +45,19 @@ def as_text(row: dict[str, Any]) -> dict[str, str]:
 
 def test_a_row_says_place_result_cost_and_knobs_in_their_units(state: RunState) -> None:
     rows = export_rows(state)
-    first = state.generations[0].results()[0]
+    number, result = next(
+        (n, r) for n, r in enumerate(state.generations[0].results()) if r.score is not None
+    )
     assert len(rows) == 16
     assert [(r["generation"], r["candidate"]) for r in rows] == [
         (g, c) for g in range(2) for c in range(8)
     ]
-    assert rows[0]["score"] == first.score
-    assert rows[0]["charged_ms"] == first.charged_ms
-    assert rows[0]["status"] == "ok"
-    point = state.generations[0].points[0]
-    assert [rows[0][f"knob.x{n}"] for n in range(10)] == pytest.approx([2 * u - 1 for u in point])
+    row = rows[number]
+    assert row["score"] == result.score
+    assert row["charged_ms"] == result.charged_ms
+    assert row["status"] == "ok"
+    point = state.generations[0].points[number]
+    assert [row[f"knob.x{n}"] for n in range(10)] == pytest.approx([2 * u - 1 for u in point])
     failed = next(row for row in rows if row["status"] != "ok")
     assert failed["score"] is None
     assert failed["cause"]

@@ -14,7 +14,7 @@ from budgets.ledger.chain import LEDGER, LedgerCorruptError, read
 from budgets.ledger.head import HEAD, LedgerRolledBackError
 from orchestrator.records.tail import Tail
 
-GOLDEN = sorted((Path(__file__).parents[2] / "golden").iterdir())
+GOLDEN = sorted((Path(__file__).parents[2] / "golden").glob("schema_*"))
 SEARCH, OTHER = GOLDEN[-2] / LEDGER, GOLDEN[0] / LEDGER
 
 

@@ -93,7 +93,7 @@ def test_a_default_that_is_asked_for_is_not_what_the_run_was_begun_with(
 
 
 @pytest.mark.parametrize(
-    "other", [{"sigma0": 0.1}, {"settings": {"noise": 0.02}}], ids=["option", "objective"]
+    "other", [{"population": 4}, {"settings": {"noise": 0.02}}], ids=["option", "objective"]
 )
 def test_another_plan_begins_a_child_that_names_its_parent(
     root: Path, run: Path, run_search: RunSearch, other: dict[str, Any]

@@ -110,7 +110,7 @@ def test_a_runs_page_has_its_report_and_what_it_does_now(routes: Routes, grow: G
     words = head(routes, only(routes)).words
     assert "min-sphere-s1 running last record" in words
     assert "Doing generation 0 (1 of 2)" in words
-    assert "Evaluations 1 ok," in words
+    assert "Evaluations 0 ok, 1 failed (1 nan)," in words
 
 
 def test_a_page_has_the_head_that_its_state_has_and_says_when_it_was_made(

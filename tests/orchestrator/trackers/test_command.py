@@ -1,6 +1,5 @@
 """`track`, and `--track` beside a run."""
 
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -193,14 +192,14 @@ def test_trackers_are_for_a_training_not_for_a_look(command: "Command", run: Pat
 
 
 @pytest.mark.needs("tensorboard")
-def test_a_training_of_what_is_best_is_told_too(command: "Command", run: Path) -> None:
-    shutil.rmtree(run / "eval")
+def test_a_training_of_what_is_best_is_told_too(command: "Command", tmp_path: Path) -> None:
+    assert command(*SPHERE).code == 0
     answer = command(
         *("best", RUN, "--train", "--times", "1", "--executor", "inline", "--workers", "1"),
         *("--track", "tensorboard"),
     )
     assert answer.code == 0, answer.out + answer.err
-    told = list((run.parent.parent / "campaign").glob("*/trackers/tensorboard.json"))
+    told = list(tmp_path.glob("artifacts/cmaes/campaign/*/trackers/tensorboard.json"))
     assert len(told) == 1
 
 

@@ -113,8 +113,8 @@ def test_failures_are_counted_by_status_and_have_no_score(
 ) -> None:
     found = curves(all_figures(finished_run))
     assert len(found["score"]) == 15
-    assert found["status/ok"][16] + found["status/error"][16] == 16
-    assert found["status/error"][16] == 1
+    assert found["status/ok"][16] + found["status/nan"][16] == 16
+    assert found["status/nan"][16] == 1
     assert set(found) >= {f"status/{status}" for status in Status if status.final}
 
 

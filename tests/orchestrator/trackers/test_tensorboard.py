@@ -72,7 +72,7 @@ def test_every_figure_can_be_read_back_with_its_step_and_moment(
 def test_the_plan_and_the_summary_are_text_that_is_no_markup(tracked: Path, told: Tell) -> None:
     told(tracked, "tensorboard")
     assert "| run_id | min-sphere-s1 |" in text(tracked, "plan")
-    assert "| objective/settings/noise | 0.01 |" in text(tracked, "plan")
+    assert "| objective/settings/noise | 0.001 |" in text(tracked, "plan")
     assert f"| ledger/head | {load_state(tracked).head} |" in text(tracked, "summary")
     assert "| decision | done |" in text(tracked, "summary")
 

@@ -21,7 +21,7 @@ def test_a_plan_is_flat_names_and_plain_values(finished_run: Path) -> None:
     plan = plan_of(finished_run)
     found = config(plan, {})
     assert found["run_id"] == plan.run_id
-    assert found["objective/settings/noise"] == 0.01
+    assert found["objective/settings/noise"] == 0.001
     assert found["space/knobs/x0/low"] == -1.0
     assert found["resolved/population"] == 8
     assert plan.calibration is not None

@@ -52,7 +52,7 @@ def test_a_run_is_written_offline_with_all_of_its_history_and_asks_for_nothing(
     assert said["run"]["id"] == state.genesis[:16]
     assert said["run"]["name"] == "min-sphere-s1"
     assert said["run"]["tags"] == ["phase1", "min", "sphere"]
-    assert said["config"]["objective/settings/noise"] == 0.01
+    assert said["config"]["objective/settings/noise"] == 0.001
     assert said["summary"] | summary(state, {}) == said["summary"]
     assert said["exit"] == 0
     assert not alone

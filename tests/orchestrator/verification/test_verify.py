@@ -358,8 +358,7 @@ def test_a_decision_that_does_not_follow_is_found(
     run = Path(shutil.copytree(decided, tmp_path / decided.name))
     lines = lines_of(run)
     event = lines[numbers(lines, "decided")[0]]["event"]
-    assert event.get(field) != value
-    event[field] = value
+    event[field] = "go" if event.get(field) == value else value
     seal_again(run, lines)
 
     divergence = verify(run).divergence

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 GOLDEN = Path(__file__).parents[3] / "golden"
 
-LEDGERS = sorted(path.name for path in GOLDEN.iterdir() if path.is_dir())
+LEDGERS = sorted(path.name for path in GOLDEN.glob("schema_*"))
 
 HOSTILE = "</svg><script>alert(1)</script>\x1b[2J $x^2$ \u202e %s {0} \ud800 & \"'"
 
