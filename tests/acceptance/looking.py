@@ -14,16 +14,12 @@ def served(product: Product, run_id: str) -> tuple[str, str]:
     process = product.start("serve", "--port", "0", "--json")
     assert process.stdout is not None
     document = "".join(iter(process.stdout.readline, "}\n"))
-    url = json.loads(f"{document}}}")["url"].rstrip("/")
-    runs = fetch(f"{url}/")
-    place = re.search(rf'href="(/[^"]+)"><bdi>{run_id}</bdi>', runs)
-    assert place is not None, runs
-    return runs, fetch(url + place[1])
-
-
-def fetch(url: str) -> str:
-    with urllib.request.urlopen(url, timeout=60) as answer:  # noqa: S310 - our own
-        return str(answer.read().decode())
+    url, pages = json.loads(f"{document}}}")["url"].rstrip("/"), [""]
+    for place in ("^()", rf'href="(/[^"]+)"><bdi>{run_id}</bdi>'):
+        (path,) = re.findall(place, pages[-1])
+        with urllib.request.urlopen(url + path, timeout=60) as answer:  # noqa: S310 - our own
+            pages.append(answer.read().decode())
+    return pages[1], pages[2]
 
 
 def page_of(product: Product, run_id: str) -> str:

@@ -17,10 +17,10 @@ from tests.acceptance.product import REPOSITORY, Product
 SEARCH = """
 objective = "nanochat"
 [training]
-checkout = "{}"
-python = "{}"
-data = "{base}/base_data_climbmix"
-tokenizer = "{base}/tokenizer"
+data = "{0}/base_data_climbmix"
+tokenizer = "{0}/tokenizer"
+checkout = "{1}"
+python = "{2}"
 target_flops = 1e11
 eager = true
 flags = {{ depth = 4, aspect-ratio = 32, head-dim = 64, max-seq-len = 128, window-pattern = "L", \
@@ -28,9 +28,10 @@ device-batch-size = 16, total-batch-size = 2048, eval-tokens = 8192 }}
 knobs.matrix-lr = {{ kind = "log10", min = 0.002, max = 2.0, baseline = 0.02 }}
 knobs.warmup-steps = {{ kind = "int", min = 0, max = 4, baseline = 2 }}
 """
+SHARDS = [f"base_data_climbmix/shard_0000{number}.parquet" for number in (0, 1)]
 MIN = ("phase1", "--tier", "min", "--config", "search.toml", "--assume-eval-seconds", "1")
 INLINE = (*MIN, "--population", "8", "--executor", "inline")
-REAL = [os.environ.get(f"NANOCHAT_{name}") for name in ("CHECKOUT", "PYTHON", "BASE_DIR")]
+REAL = [os.environ.get(f"NANOCHAT_{name}") for name in ("BASE_DIR", "CHECKOUT", "PYTHON")]
 
 
 @pytest.fixture
@@ -38,13 +39,10 @@ def user(product: Product) -> Product:
     """Someone with a checkout, two shards and a tokenizer."""
     fake = REPOSITORY / "tests/objectives/checkout/fake"
     shutil.copytree(fake, product.folder / "nanochat", ignore=shutil.ignore_patterns("*.pyc"))
-    for shard in ("shard_00000", "shard_00001"):
-        product.write(f"base/base_data_climbmix/{shard}.parquet", shard)
-    for file in ("tokenizer.pkl", "token_bytes.pt"):
-        product.write(f"base/tokenizer/{file}", file)
-    place = product.folder
-    search = SEARCH.format(place / "nanochat", sys.executable, base=place / "base")
-    product.write("search.toml", search)
+    for file in ("tokenizer/tokenizer.pkl", "tokenizer/token_bytes.pt", *SHARDS):
+        product.write(f"base/{file}", file)
+    places = (product.folder / name for name in ("base", "nanochat"))
+    product.write("search.toml", SEARCH.format(*places, sys.executable))
     return product
 
 
@@ -97,7 +95,7 @@ if all(REAL):
 
     @pytest.mark.slow
     def test_the_real_checkout_is_searched(product: Product) -> None:
-        product.write("search.toml", SEARCH.format(*REAL[:2], base=REAL[2]))
+        product.write("search.toml", SEARCH.format(*REAL))
         product(*MIN, "--population", "8", "--executor", "local", timeout=3600)
         books = Books.of(product.run_directory())
         assert all(1 < one.score < 4 for one in books.attempts if one.score is not None)

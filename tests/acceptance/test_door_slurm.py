@@ -15,7 +15,7 @@ from tests.acceptance.product import Product, wait_until
 BASH = shutil.which("bash") or "/bin/bash"
 SEARCH = """
 objective = "sphere"
-training = { dimension = 2, noise = 0.01, seconds = 0.2 }
+training = { dimension = 2, noise = 0.01 }
 search = { tier = "min", population = 4, run_id = "run" }
 evaluation.assume_eval_seconds = 30
 backend = { executor = "inline", workers = 1 }
@@ -94,7 +94,7 @@ def test_every_script_is_shell_without_a_complaint(product: Product) -> None:
     exported(product, CAMPAIGN)
     exported(product, nodes, "--out", "more")
     scripts = [*product.folder.rglob("submit_all.sh"), *product.folder.rglob("run.slurm")]
-    assert len(scripts) == 2 + 4 + 1
+    assert len(scripts) == 7
     for script in scripts:
         shell(product, BASH, "-n", script)
         if shutil.which("shellcheck"):
@@ -164,24 +164,13 @@ def test_how_a_run_ends_decides_what_becomes_of_its_job(
         assert "Not requeued" not in said
 
 
-def test_a_search_cut_by_its_time_limit_and_met_by_its_own_restart_ends_like_any_other(
-    cluster: Product,
-) -> None:
-    jobs = exported(cluster, SEARCH)
-    job, run = (BASH, jobs / "run/run.slurm"), jobs / "run/phase1/run"
-    first = subprocess.Popen(job, env=cluster.environment(), start_new_session=True)
-    wait_until(lambda: records(run) >= 6)
-    os.killpg(first.pid, signal.SIGSTOP)  # it ends only after the other has met it
-    shell(cluster, *job, code=5, SLURM_RESTART_COUNT="1")
-    first.send_signal(signal.SIGUSR1)
-    os.killpg(first.pid, signal.SIGCONT)
-    assert first.wait(timeout=100) == 143
-    assert asked(cluster, "scontrol") == ["requeue 77"] * 2
-    shell(cluster, *job, SLURM_RESTART_COUNT="2")
-    cluster.verify(run)
+def test_a_job_runs_its_search_to_the_end_beside_its_script(cluster: Product) -> None:
+    job = exported(cluster, SEARCH) / "run"
+    shell(cluster, BASH, job / "run.slurm")
     cluster("run", "file.toml")
     whole = Books.of(cluster.folder / "artifacts/cmaes/phase1/run")
-    assert Books.of(run).essence == whole.essence
+    assert Books.of(job / "phase1/run").essence == whole.essence
+    cluster.verify(job / "phase1/run")
 
 
 CONF = """
@@ -228,7 +217,7 @@ def slurm(product: Product) -> Iterator[Path]:
 def test_a_real_slurm_runs_cancels_requeues_and_survives_a_node_that_is_cut_off(
     product: Product, slurm: Path
 ) -> None:
-    jobs = exported(product, SEARCH.replace("seconds = 0.2", "seconds = 1.0"))
+    jobs = exported(product, SEARCH.replace("noise = 0.01", "seconds = 1.0"))
     run = jobs / "run/phase1/run"
     shell(product, jobs / "submit_all.sh")
     ((_, job),) = submitted(jobs)

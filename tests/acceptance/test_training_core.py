@@ -27,13 +27,9 @@ def core(product: Product, *words: str, code: int | None = 0, before: tuple[str,
     return done.stdout
 
 
-def flops(product: Product, *words: str) -> Any:
-    return json.loads(core(product, "flops", "--json", *words))
-
-
 @pytest.mark.slow
 def test_the_budget_of_flops_is_what_torch_counts(product: Product) -> None:
-    counted = flops(product, "--count", *TINY)["micro_batch"]
+    counted = json.loads(core(product, "flops", "--json", "--count", *TINY))["micro_batch"]
     assert counted["formula"] == pytest.approx(counted["torch"], rel=0.02)
 
 
@@ -57,11 +53,9 @@ def test_a_text_that_changes_during_a_search_stops_it(product: Product) -> None:
     strict=True, reason="recomputation, which saves memory, is paid from the budget of FLOPs"
 )
 def test_recomputation_trains_as_many_steps(product: Product) -> None:
-    plain, recomputed = (
-        flops(product, "--set", "target_flops=3e10", "--set", f"gradient_checkpointing={said}")
-        for said in ("false", "true")
-    )
-    assert recomputed["steps"] == plain["steps"]
+    words = ("flops", "--json", "--set", "target_flops=3e10", "--set")
+    said = [core(product, *words, f"gradient_checkpointing={on}") for on in ("false", "true")]
+    assert len({json.loads(one)["steps"] for one in said}) == 1
 
 
 def test_a_wrong_setting_is_refused_in_one_line(product: Product) -> None:

@@ -3,307 +3,233 @@
 Every number is computed here again, from the raw scores of the ledger.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import cache
-from itertools import chain
-from math import ceil, sqrt
-from statistics import fmean, stdev, variance
+from collections.abc import Mapping
+from math import ceil
+from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
-from scipy import integrate, optimize, stats
+from scipy import optimize, stats
 
 from tests.acceptance.books import FAILED, Books
+from tests.acceptance.looking import commands_in
 from tests.acceptance.product import Product, WarmStart
-from tests.acceptance.searches import SMALL, books_of, calibration_of, phase1, scores
+from tests.acceptance.searches import SMALL, books_of, phase1, scores
 
 pytestmark = pytest.mark.xdist_group("verdicts")
 
 LEVEL = 0.01
 """With which probability a bound of a verdict misses the truth."""
 
+HILL = "--generations 4 --rung 0"
 LARGE = "--set available=0.3 --set noise=0.002 --generations 6 --rung-seeds 5"
 EARLY = "--population 12 --generations 4 --rung 0"
 """Enough candidates in the first third of generations to call knobs dead."""
-SEARCHES = {  # of eight candidates a generation: what is searched, how, and what must be said
-    "go": ("hill", "--generations 4 --rung 0", "go", None),
-    "persists": ("sphere", LARGE, "go_persists", None),
-    "lost-later": ("sphere", f"{LARGE} --set persists=-1", "no_go", "does_not_persist"),
-    "one-lucky": ("needle", "--generations 2", "no_go", "does_not_persist"),
-    "luck": ("lucky", EARLY, "no_go", "dead_space"),
-    "at-the-peak": ("peak", EARLY, "no_go", "below_noise"),
-    "small": (
-        *("sphere", "--generations 6 --set available=0.006 --set noise=0.0003"),
-        *("no_go", "too_small"),
-    ),
-    "exploding": ("exploding", "--generations 2", "no_go", "pathological"),
-    "crashing": ("one_crashes", "--generations 4", "no_go", "unstable"),
-    "no-baseline": ("reference_crashes", "--generations 2", "no_go", "unstable"),
-}
-COMPARED = [name for name in SEARCHES if name != "no-baseline"]
-UNSHOWN = ["luck", "at-the-peak"]
-
-
-class Ended(NamedTuple):
-    books: Books
-    calibration: Books
-    findings: dict[str, Any]  # of the report
-    best: dict[str, Any]
-
-    @property
-    def winner(self) -> dict[int, float | None]:
-        (arm,) = self.books.comparisons["winner 0"]
-        return self.books.scores("winner 0", arm)
-
-    @property
-    def baseline(self) -> dict[int, float | None]:
-        return self.books.scores("reference 0", "baseline")
-
-    @property
-    def rung(self) -> "Gain | None":
-        if "rung 0" not in self.books.comparisons:
-            return None
-        baseline, winner = self.books.comparisons["rung 0"]
-        return gain(*(self.books.scores("rung 0", arm) for arm in (winner, baseline)))
-
-
-@pytest.fixture(scope="module")
-def user(tmp_path_factory: pytest.TempPathFactory, warm_start: WarmStart) -> Iterator[Product]:
-    """One user in whose folder all searches of this file are."""
-    folder = tmp_path_factory.mktemp("verdicts") / "user"
-    folder.mkdir()
-    one = Product(folder, warm_start)
-    yield one
-    one.end()
-
-
-@pytest.fixture(scope="module")
-def ended(user: Product) -> Callable[[str], Ended]:
-    """`ended(name)`: how that search of the table ended. It is carried out once."""
-
-    @cache
-    def search(name: str) -> Ended:
-        objective, words, grade, _ = SEARCHES[name]
-        phase1(user, name, objective, *words.split(), code=4 if grade == "no_go" else 0)
-        findings = user.json("report", name)["findings"]
-        both = books_of(user, name), calibration_of(user, name)
-        return Ended(*both, findings, user.json("best", name))
-
-    return search
-
-
-Searches = Callable[[str], Ended]
-
-
-class Gain(NamedTuple):
-    """How much better than the baseline, as a share of its score; paired by seed."""
-
-    pairs: int
-    mean: float
-    lower: float
-    upper: float
-    detectable: float
+SEARCHES = [  # what is searched, how, and what must be said: the grade, or why it is a No-Go
+    ("hill", '--generations 4 --set fixed={"uneven":true}', "go"),
+    ("sphere", LARGE, "go_persists"),
+    ("sphere", f"{LARGE} --set persists=-1", "does_not_persist"),
+    ("needle", "--generations 2", "does_not_persist"),
+    ("flat", EARLY + ' --set fixed={"lucky":"gen_0003/cand_0003"}', "dead_space"),
+    ("peak", EARLY, "below_noise"),
+    ("sphere", "--generations 6 --set available=0.006 --set noise=0.0003", "too_small"),
+    ("hill", HILL + ' --set fixed={"explodes":true}', "pathological"),
+    ("hill", HILL + ' --set fixed={"crash":"gen_000[012]/cand_0000"}', "unstable"),
+]
+Gain = dict[str, float]
 
 
 def gain(own: Mapping[int, float | None], reference: Mapping[int, float | None]) -> Gain:
-    pairs = [
-        (one, other)
-        for seed, other in reference.items()
-        if other is not None and (one := own.get(seed)) is not None
-    ]
-    scale = abs(fmean(other for _, other in pairs))
-    gains = [(other - one) / scale for one, other in pairs]
-    count, mean = len(gains), fmean(gains)
-    error = stdev(gains) / sqrt(count)
-    limit = float(stats.t.ppf(1 - LEVEL, count - 1))
+    """How much better than the reference, as a share of its score; paired by seed."""
+    pairs = [(other, own.get(seed)) for seed, other in reference.items()]
+    worse, better = np.array([pair for pair in pairs if None not in pair], dtype=float).T
+    gains = (worse - better) / abs(worse.mean())
+    mean, error, freedom = gains.mean(), stats.sem(gains), len(gains) - 1
+    margin = error * (limit := stats.t.ppf(1 - LEVEL, freedom))
+    found = {"pairs": len(gains), "mean": mean, "lower": mean - margin, "upper": mean + margin}
 
     def missed(true: float) -> float:
         """By how much a true gain of that size is shown less often than 8 times of 10."""
-        return float(0.8 - stats.nct.sf(limit, count - 1, true / error))
+        return float(0.8 - stats.nct.sf(limit, freedom, true / error))
 
-    detectable = optimize.brentq(missed, 0.0, 50 * limit * error) if error else 0.0
-    return Gain(count, mean, mean - limit * error, mean + limit * error, float(detectable))
+    return {**found, "detectable": optimize.brentq(missed, 0.0, 50 * margin) if error else 0.0}
+
+
+class Search(NamedTuple):
+    """A search that is over, and what is said of it."""
+
+    said: str
+    books: Books
+    calibration: Books
+    report: dict[str, Any]
+    best: dict[str, Any]
+
+    def gains(self, panel: str) -> dict[str, Gain]:
+        """Over the baseline, by the names of those compared."""
+        arms = self.books.comparisons.get(panel, {})
+        reference = self.books.scores(panel if "baseline" in arms else "reference 0", "baseline")
+        return {arm: gain(self.books.scores(panel, arm), reference) for arm in arms}
+
+
+@pytest.fixture(
+    scope="module", params=SEARCHES, ids=[f"{one}: {said}" for one, _, said in SEARCHES]
+)
+def search(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, warm_start: WarmStart
+) -> Search:
+    user = Product(tmp_path_factory.mktemp("user"), warm_start)
+    objective, words, said = request.param
+    phase1(user, "run", objective, *words.split(), code=0 if said.startswith("go") else 4)
+    (calibration,) = user.folder.glob("**/calibration/*/ledger.jsonl")
+    books = books_of(user, "run"), Books.of(calibration.parent)
+    return Search(said, *books, user.json("report"), user.json("best"))
 
 
 def agrees(shown: dict[str, Any], own: Gain) -> None:
-    exact = {name: shown[name] for name in ("pairs", "mean", "lower", "upper")}
-    assert exact == pytest.approx({name: getattr(own, name) for name in exact}, rel=1e-7)
-    assert shown["detectable"] == pytest.approx(own.detectable, rel=1e-3)
+    assert {name: shown[name] for name in own} == pytest.approx(own, rel=1e-5)
 
 
-@pytest.mark.parametrize("name", SEARCHES)
-def test_each_verdict_is_given_where_it_is_the_truth(ended: Searches, name: str) -> None:
-    _, _, grade, reason = SEARCHES[name]
-    search, is_go = ended(name), grade != "no_go"
-    verdict = search.books.verdict
+def test_each_verdict_is_given_where_it_is_the_truth(search: Search) -> None:
+    is_go, verdict, best = search.said.startswith("go"), search.books.verdict, search.best
+    said = (search.said, None) if is_go else ("no_go", search.said)
     assert verdict is not None
-    assert (verdict.grade, verdict.reason) == (grade, reason)
-    assert (search.findings["grade"], search.findings["no_go"]) == (grade, reason)
-    assert search.best["verdict"] == {"grade": grade, "no_go": reason}
-    assert search.best["recommended"]["is"] == ("candidate" if is_go else "baseline")
-    assert (verdict.point is not None) == is_go
+    assert (verdict.grade, verdict.reason, verdict.point is not None) == (*said, is_go)
+    findings, title = search.report["findings"], search.report["answer"]["title"]
+    assert (findings["grade"], findings["no_go"]) == said
+    assert ("that persists" in title) == (search.said == "go_persists")
+    assert ("not shown" in title) == (search.said == "go")
+    assert tuple(best["verdict"].values()) == said
+    assert best["recommended"]["is"] == ("candidate" if is_go else "baseline")
 
 
-@pytest.mark.parametrize("name", COMPARED)
-def test_gains_and_their_bounds_follow_from_the_raw_scores(ended: Searches, name: str) -> None:
-    search = ended(name)
-    own, verdict = gain(search.winner, search.baseline), search.books.verdict
-    assert verdict is not None
-    assert (verdict.gain, verdict.lower) == pytest.approx((own.mean, own.lower), rel=1e-7)
-    agrees(search.findings["gain"], own)
-    agrees(search.best["winner"]["gain"], own)
-    for one in search.findings["finalists"]:
-        agrees(one["gain"], gain(search.books.scores("finalists 0", one["name"]), search.baseline))
-    if search.rung is not None:
-        agrees(search.findings["rung"], search.rung)
-
-
-@pytest.mark.parametrize("name", COMPARED)
-def test_what_a_go_needs_is_read_from_the_raw_results(ended: Searches, name: str) -> None:
-    search = ended(name)
-    books, gained = search.books, gain(search.winner, search.baseline)
-    of_mean = gained
-    if "average" not in books.comparisons["winner 0"]:  # where it won, on the winner's seeds
-        of_mean = gain(books.scores("finalists 0", "average"), search.baseline)
-    last = [one for one in books.searched if one.key[1] >= books.shape[1] - 3]
+def test_gains_and_what_a_go_needs_follow_from_the_raw_scores(search: Search) -> None:
+    books, findings = search.books, search.report["findings"]
+    ((name, winner),) = search.gains("winner 0").items()
+    assert books.verdict is not None
+    assert books.verdict[-2:] == pytest.approx((winner["mean"], winner["lower"]), rel=1e-7)
+    agrees(findings["gain"], winner)
+    agrees(search.best["winner"]["gain"], winner)
+    finalists = search.gains("finalists 0")
+    for one in findings["finalists"]:
+        agrees(one["gain"], finalists[one["name"]])
+    last = [one.status in FAILED for one in books.searched if one.key[1] >= books.shape[1] - 3]
     own = {
-        "signal": gained.mean,
-        "stability": sum(one.status in FAILED for one in last) / len(last),
-        "persistence": of_mean.mean,
-        "sanity": 1.0 if name == "exploding" else 0.0,
+        "signal": winner["mean"],
+        "stability": sum(last) / len(last),
+        "persistence": (winner if name == "average" else finalists["average"])["mean"],
+        "sanity": 1.0 if search.said == "pathological" else 0.0,
     }
-    if search.rung is not None:
-        own["rung"] = search.rung.mean / gained.mean
-    shown = {one["rule"]: one["observed"] for one in search.findings["conditions"]}
+    if longer := search.gains("rung 0").get(name):
+        agrees(findings["rung"], longer)
+        own["rung"] = longer["mean"] / winner["mean"]
+        is_kept = longer["lower"] > 0 and own["rung"] > 0.5
+        assert is_kept == (search.said in {"go_persists", "too_small"})
+    shown = {one["rule"]: one["observed"] for one in findings["conditions"]}
     assert shown == pytest.approx(own, rel=1e-9, abs=1e-12)
 
 
-@pytest.mark.parametrize("name", SEARCHES)
-def test_nobody_is_compared_on_seeds_it_was_found_or_picked_on(ended: Searches, name: str) -> None:
-    search = ended(name)
+def test_nobody_is_compared_on_seeds_it_was_found_or_picked_on(search: Search) -> None:
     seeds = {
         panel: {seed for arm in arms.values() for seed in arm["seeds"]}
         for panel, arms in search.books.comparisons.items()
     }
     assert (len(seeds["finalists 0"]), len(seeds["winner 0"])) == (3, 8)
     assert seeds.pop("reference 0") == seeds["finalists 0"] | seeds["winner 0"]
-    known = ({one.key[3] for one in books.searched} for books in search[:2])
+    known = [{one.key[3] for one in books.searched} for books in search[1:3]]
     apart = [*seeds.values(), *known]
     assert sum(map(len, apart)) == len(set().union(*apart))
 
 
-@pytest.mark.parametrize("name", SEARCHES)
-def test_the_luckiest_are_compared_again_and_the_best_goes_on(ended: Searches, name: str) -> None:
+def test_the_luckiest_are_compared_again_and_the_best_goes_on(search: Search) -> None:
     """The luckiest: furthest below their generation's mean, in the last third of generations."""
-    books = ended(name).books
-    _, generations, _ = books.shape
+    books, generations = search.books, search.books.shape[1]
     lucky = [
         (one.score - fmean(scores(books, one.key[1])), one.key)
         for one in books.searched
         if one.score is not None and one.key[1] >= generations - ceil(generations / 3)
     ]
-    points = [books.generations[key[1]]["points"][key[2]] for _, key in sorted(lucky)[:2]]
-    arms = books.comparisons["finalists 0"]
-    assert all(point in [arm["point"] for arm in arms.values()] for point in points)
-    means = {arm: fmean(filter(None, books.scores("finalists 0", arm).values())) for arm in arms}
-    best = min(arms, key=lambda arm: means[arm])
-    compared = {arm: one["point"] for arm, one in books.comparisons["winner 0"].items()}
-    assert compared == {best: arms[best]["point"]}
+    arms = {name: arm["point"] for name, arm in books.comparisons["finalists 0"].items()}
+    for _, (_, number, candidate, _) in sorted(lucky)[:2]:
+        assert books.generations[number]["points"][candidate] in arms.values()
+    gains = search.gains("finalists 0")
+    best = max(gains, key=lambda name: gains[name]["mean"])
+    compared = books.comparisons["winner 0"].items()
+    assert [(name, arm["point"]) for name, arm in compared] == [(best, arms[best])]
 
 
-@pytest.mark.parametrize("name", COMPARED)
-def test_what_luck_alone_would_seem_stands_beside_what_seemed(ended: Searches, name: str) -> None:
+def test_what_luck_alone_would_seem_stands_beside_what_seemed(search: Search) -> None:
     """Without a gain it is said to be luck where it is more than luck does once in 100."""
-    search = ended(name)
+    findings = search.report["findings"]
     found, known = scores(search.books), scores(search.calibration)
-    count, mean, sd = len(found), fmean(known), stdev(known)
+    count, mean, spread = len(found), fmean(known), stdev(known) / abs(fmean(known))
     seemed = (mean - min(found)) / abs(mean)
-    assert search.findings["seemed"] == pytest.approx(seemed, rel=1e-9)
-
-    def density(x: float) -> float:
-        return float(x * count * stats.norm.pdf(x) * stats.norm.cdf(x) ** (count - 1))
-
-    best_of_normals = integrate.quad(density, -9, 9)[0]
-    assert search.findings["luck"] == pytest.approx(best_of_normals * sd / abs(mean), rel=0.01)
-    if name in UNSHOWN:
-        gained, rare = gain(search.winner, search.baseline), stats.norm.ppf(0.99 ** (1 / count))
-        most = max(0.01, gained.upper, float(rare) * sd / abs(mean))
+    assert findings["seemed"] == pytest.approx(seemed, rel=1e-9)
+    best_of_normals = stats.norm.expect(lambda x: x * count * stats.norm.cdf(x) ** (count - 1))
+    assert findings["luck"] == pytest.approx(best_of_normals * spread, rel=0.01)
+    (winner,) = search.gains("winner 0").values()
+    most = max(0.01, winner["upper"], stats.norm.ppf(0.99 ** (1 / count)) * spread)
+    stops = {
+        "dead_space": ("seed_luck", seemed, most),
+        "below_noise": ("flat", winner["mean"], 0.01),
+    }
+    if search.said in stops:
+        assert (seemed >= most) == (search.said == "dead_space")
+        rule, *numbers = stops[search.said]
         (fired,) = search.books.fired
-        assert (seemed >= most) == (name == "luck")
-        numbers = (seemed, most) if name == "luck" else (gained.mean, 0.01)
-        assert (fired.observed, fired.limit) == pytest.approx(numbers, rel=1e-6)
-        assert (fired.rule, fired.decision) == ("seed_luck" if name == "luck" else "flat", "stop")
+        assert fired[::2] == (rule, "stop", pytest.approx(numbers[1], rel=1e-6))
+        assert fired.observed == pytest.approx(numbers[0], rel=1e-6)
 
 
-@pytest.mark.parametrize("name", UNSHOWN)
-def test_knobs_are_dead_where_candidates_differ_by_no_more_than_chance(
-    ended: Searches, name: str
+@pytest.mark.parametrize(
+    ("objective", "words", "code", "said"),
+    [
+        ("sphere", "--tier min --confirm-seeds 8", 0, None),  # it says that the plumbing works
+        ("flat", '--set fixed={"level":0} --confirm-seeds 0', 0, None),  # gains are shares of 0
+        ("hill", '--set fixed={"crash":"reference"}', 4, "unstable"),
+    ],
+)
+def test_tier_min_and_what_has_no_baseline_never_get_a_go(
+    product: Product, objective: str, words: str, code: int, said: str | None
 ) -> None:
-    """Chance is what neither seed nor configuration explains, on the seeds of the verdict."""
-    search = ended(name)
-    population, generations, _ = search.books.shape
-    third = range(ceil(generations / 3))
-    assert len(third) * (population - 1) >= 20
-    spread = fmean(variance(scores(search.books, number)) for number in third)
-    squares, freedom = 0.0, 0
-    for panel in ("finalists 0", "winner 0"):
-        arms = [search.books.scores(panel, arm) for arm in search.books.comparisons[panel]]
-        rows = [[arm[seed] or 0.0 for seed in arms[0]] for arm in [search.baseline, *arms]]
-        columns = [fmean(column) for column in zip(*rows, strict=True)]
-        whole = fmean(chain.from_iterable(rows))
-        squares += sum(
-            (score - fmean(row) - column + whole) ** 2
-            for row in rows
-            for score, column in zip(row, columns, strict=True)
-        )
-        freedom += (len(rows) - 1) * (len(columns) - 1)
-    is_dead = sqrt(spread) <= 1.1 * sqrt(squares / freedom)
-    assert is_dead == (SEARCHES[name][3] == "dead_space")
+    phase1(product, "run", objective, "--generations", 2, *words.split(), code=code)
+    verdict = books_of(product, "run").verdict
+    assert (verdict and verdict.reason) == said
+    assert (product.json("best")["verdict"] or {}).get("no_go") == said
 
 
-@pytest.mark.parametrize("words", ["", "--confirm-seeds 8"])
-def test_tier_min_never_says_go(user: Product, words: str) -> None:
-    """However large the gain: it says that the plumbing works."""
-    name = f"min{words}".replace(" ", "-")
-    phase1(user, name, "sphere", "--tier", "min", *words.split())
-    assert books_of(user, name).verdict is None
-    assert user.json("best", name)["verdict"] is None
+def test_without_a_baseline_away_from_zero_no_verdict_is_promised(product: Product) -> None:
+    done = phase1(product, "run", "flat", "--set", 'fixed={"level": 0}', code=2)
+    assert "--confirm-seeds 0" in done.err
+    assert not list(product.folder.glob("**/phase1/run"))
 
 
-def test_without_a_baseline_away_from_zero_no_verdict_is_promised(user: Product) -> None:
-    """A gain is a share of it. The calibration stays, and a search without a verdict uses it."""
-    for _ in range(2):
-        assert "--confirm-seeds 0" in phase1(user, "zero", "around_zero", code=2).err
-    assert not list(user.folder.glob("**/phase1/zero"))
-    phase1(user, "zero", "around_zero", "--confirm-seeds", 0, "--generations", 2)
-    assert len(calibration_of(user, "zero").attempts) == 8
-    assert books_of(user, "zero").verdict is None
+PHASE_2 = ("--tier", "min", *SMALL, "--generations", 2, "--run-id", "second")
 
 
-PHASE_2 = ("--variant", "robust", "--tier", "min", *SMALL, "--generations", 2)
-
-
-def test_a_phase_2_compares_with_what_its_phase_1_found(user: Product, ended: Searches) -> None:
-    found = ended("go").books.verdict
+def test_a_phase_2_compares_with_what_its_phase_1_found(product: Product) -> None:
+    """And the command that is printed after a Go starts it, without a file of settings."""
+    phase1(product, "run", "hill", "--generations", 4)
+    found = books_of(product, "run").verdict
+    (words,) = commands_in(product.json("report", "run")["answer"]["commands"][0])
+    product(*words, "--rung", 0, *PHASE_2)
+    product.verify("second")
+    books, findings = books_of(product, "second"), product.json("report", "second")["findings"]
+    point = books.comparisons["reference 0"]["incumbent"]["point"]
     assert found is not None
-    words = ("--config", "hill.toml", "--from", "go", "--run-id", "second", "--rung", 0)
-    user("phase2", *words, *PHASE_2)
-    user.verify("second")
-    books, findings = books_of(user, "second"), user.json("report", "second")["findings"]
-    assert tuple(books.comparisons["reference 0"]["incumbent"]["point"]) == found.point
+    assert found.point == tuple(point)
     before, baseline = (books.scores("reference 0", arm) for arm in ("incumbent", "baseline"))
     agrees(findings["incumbent"], gain(before, baseline))
     (winner,) = books.comparisons["winner 0"]
     agrees(findings["over_incumbent"], gain(books.scores("winner 0", winner), before))
 
 
-def test_a_phase_2_follows_a_no_go_on_the_record_only(user: Product, ended: Searches) -> None:
-    ended("luck")
-    command = ("phase2", "--config", "lucky.toml", "--from", "luck", "--run-id", "all-the-same")
-    words = (*command, *PHASE_2, "--confirm-seeds", 0)
-    assert "--override go" in user(*words, code=2).err
-    user(*words, "--override", "go", code=2)  # without a reason
-    assert not list(user.folder.glob("**/all-the-same"))
-    user(*words, "--override", "go", "--reason", "curious")
-    user.verify("all-the-same")
-    assert books_of(user, "all-the-same").overridden == [("go", 0, "curious")]
+def test_a_phase_2_follows_a_no_go_on_the_record_only(product: Product) -> None:
+    phase1(product, "run", "peak", "--generations", 2, "--rung", 0, code=4)
+    words = ("phase2", "--variant", "robust", "--from", "run", *PHASE_2, "--confirm-seeds", 0)
+    assert "--override go" in product(*words, code=2).err
+    product(*words, "--override", "go", code=2)  # without a reason
+    assert not list(product.folder.glob("**/second"))
+    product(*words, "--override", "go", "--reason", "curious")
+    product.verify("second")
+    assert books_of(product, "second").overridden == [("go", 0, "curious")]
