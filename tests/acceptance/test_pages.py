@@ -17,8 +17,6 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from tests.acceptance.books import records, renamed
 from tests.acceptance.product import Product, wait_until
 
-CHROMIUM = shutil.which("chromium")
-RUNS = ["go_fades", "no_go_noise", "statuses", "interrupted", "campaign", "space_check"]
 SCRIPT = "<script>window.owned = 1</script>"
 HOSTILE = f"'\">{SCRIPT}<img onerror='a()'>\u202e\u2066\x1b[31m\x07\x9b|`"
 STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -27,12 +25,12 @@ SLOW = "phase1 --tier min --objective sphere --set seconds=0.3 --assume-eval-sec
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    if CHROMIUM is None:
+    if (chromium := shutil.which("chromium")) is None:
         missing = "no chromium here: apt-get install -y --no-install-recommends chromium"
         pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
     expect.set_options(timeout=60_000)
     with sync_playwright() as playwright:
-        yield playwright.chromium.launch(executable_path=CHROMIUM)
+        yield playwright.chromium.launch(executable_path=chromium)
 
 
 @contextmanager
@@ -78,7 +76,7 @@ def serve(user: Product) -> tuple[str, str, int]:
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("run", ["go_fades", "no_go_noise", "statuses", "campaign", "space_check"])
 def test_a_report_answers_four_questions_on_its_first_screen_and_asks_nobody(
     looker: Product, browser: Browser, run: str
 ) -> None:
@@ -105,31 +103,17 @@ def test_a_run_that_goes_on_is_followed_to_its_end(product: Product, browser: Br
 def test_text_of_others_is_shown_as_text(product: Product, browser: Browser) -> None:
     names = dict.fromkeys(["statuses", "python:rude", "MemoryError"], HOSTILE)
     renamed(product.stored("statuses"), names)
-    for command in (
-        "status",
-        "best",
-        "explain",
-        "verify",
-        "report",
-        "report --html --out run.html",
-    ):
-        done = product(*command.split(), "statuses", code=None)
-        assert done.code != 1, done
-        assert STEERING.findall(done.text) == [], done
-    markdown = product("report", "statuses", "--md", "--out", "-").out
-    assert "<script" not in markdown.replace("\\<", "")
-    assert STEERING.findall(markdown) == []
+    knobs = json.dumps({HOSTILE: {"min": 0, "max": 1, "baseline": 0.5}})
+    texts = [product("plan", "phase1", "--objective=python:a:f", f"--set=knobs={knobs}", code=2)]
+    commands = ["status", "best", "explain", "verify", "report", "report --html --out run.html"]
+    texts += [product(*command.split(), "statuses", code=None) for command in commands]
+    texts.append(product("report", "statuses", "--md", "--out", "-"))
+    assert [done for done in texts if done.code == 1 or STEERING.search(done.text)] == []
+    assert "<script" not in texts[-1].out.replace("\\<", "")
     site, run, _ = serve(product)
     for url in (product.folder.joinpath("run.html").as_uri(), site, run):
         with opened(browser, url) as page:
             expect(page.locator("body")).to_contain_text(SCRIPT)
-
-
-def test_a_knob_cannot_have_a_hostile_name(product: Product) -> None:
-    knobs = json.dumps({HOSTILE: {"min": 0, "max": 1, "baseline": 0.5}})
-    told = product("plan", "phase1", "--objective", "python:any:f", f"--set=knobs={knobs}", code=2)
-    assert "onerror" in told.text
-    assert STEERING.findall(told.text) == []
 
 
 def test_a_server_is_for_its_own_machine_and_changes_nothing(looker: Product) -> None:
@@ -138,10 +122,8 @@ def test_a_server_is_for_its_own_machine_and_changes_nothing(looker: Product) ->
     listening = psutil.Process(pid).net_connections(kind="inet")
     assert {connection.laddr.ip for connection in listening} == {"127.0.0.1"}
     assert ask(run)[0] == 200
-    refused = [ask(run, Host="evil.example")]
+    paths = ("../ledger.jsonl", "go/ledger.jsonl", "/evil.example")
+    refused = [ask(run, Host="evil.example"), *(ask(site + path) for path in paths)]
     refused += [ask(run, method) for method in ("POST", "PUT", "DELETE")]
-    refused += [
-        ask(site + path) for path in ("../ledger.jsonl", "go/ledger.jsonl", "/evil.example")
-    ]
     assert all(status >= 400 for status, _ in refused)
     assert {p: p.read_bytes() for p in looker.folder.rglob("*") if p.is_file()} == files
