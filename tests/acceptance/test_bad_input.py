@@ -60,7 +60,7 @@ run typo.toml                                           | tier
 run corrupt.toml                                        | corrupt.toml
 run function.toml --set training.knobs.lr.baseline=2    | lr
 run function.toml --set training.direction=maximize     | negative
-run campaign.toml                                       | twice
+run campaign.toml                                       | conditions
 plan phase1 --objective sphere --fit                    | --window
 plan phase1 --objective ellipsoid --fit --window 1h     | calibrate
 plan campaign good.toml                                 | campaign

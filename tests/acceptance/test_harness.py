@@ -7,9 +7,7 @@ import pytest
 from tests.acceptance.product import REPOSITORY, Product
 
 
-@pytest.mark.parametrize(
-    "words", [("--version",), ("plan", "phase1"), ("status", "nothing"), ("bad",)]
-)
+@pytest.mark.parametrize("words", [("plan", "phase1"), ("status", "nothing"), ("bad",)])
 def test_a_command_started_warm_prints_what_a_fresh_one_does(
     product: Product, words: tuple[str, ...]
 ) -> None:
