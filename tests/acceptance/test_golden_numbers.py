@@ -1,6 +1,6 @@
 """The numbers that the specification fixes, read from what the product prints."""
 
-from math import ceil, floor, log2
+from math import ceil, floor, log2, prod
 from statistics import linear_regression
 from typing import Any
 
@@ -23,39 +23,36 @@ def shape(plan: dict[str, Any], which: str) -> Shape:
     return one["population"], one["generations"], one["seeds_per_candidate"]
 
 
+TIERS = {  # evaluations; P, G and seeds: nominal, and carried out on so many devices
+    ("phase1", "min"): (16, (8, 2, 1), {1: (8, 2, 1), 4: (8, 2, 1)}),
+    ("phase1", "target"): (120, (12, 10, 1), {1: (8, 15, 1), 4: (8, 15, 1)}),
+    ("phase1", "max"): (480, (16, 30, 1), {1: (8, 60, 1), 4: (8, 60, 1)}),
+    ("phase2", "min"): (180, (12, 5, 3), {8: (16, 3, 3), 12: (24, 2, 3)}),
+    ("phase2", "target"): (720, (16, 15, 3), {8: (16, 15, 3), 12: (24, 10, 3)}),
+    ("phase2", "max"): (2160, (24, 30, 3), {8: (16, 45, 3), 12: (24, 30, 3)}),
+}
+
+
 @pytest.mark.parametrize(
-    ("tier", "nominal", "evaluations"),
-    [("min", (8, 2, 1), 16), ("target", (12, 10, 1), 120), ("max", (16, 30, 1), 480)],
+    ("words", "devices"),
+    [
+        ("phase1", "1,4"),
+        ("phase2 --from go --variant robust --set dimension=4 --set noise=0.01", "8,12"),
+    ],
 )
-def test_tiers_of_phase_1_and_their_hours_at_60_seconds(
-    product: Product, tier: str, nominal: Shape, evaluations: int
-) -> None:
-    plan = product.json("plan", "phase1", *MINUTE, "--tier", tier, "--devices", "1,4")
-    for one, devices in zip(plan["elsewhere"], (1, 4), strict=True):
-        assert shape(one, "nominal") == nominal
-        assert one["plan"]["caps"]["evaluations"] == evaluations
-        assert one["expected"]["ideal_hours"] == pytest.approx(evaluations / 60 / devices)
-        assert one["expected"]["device_hours"] == pytest.approx(evaluations / 60)
-        assert one["expected"]["evals_per_hour"] == 60
-
-
-def test_tiers_of_phase_2(product: Product) -> None:
+def test_tiers_and_their_hours_at_60_seconds(product: Product, words: str, devices: str) -> None:
     product.stored("go")
-    plan = product.json(
-        *("plan", "phase2", *MINUTE, *sets("dimension=4", "noise=0.01"), "--from", "go"),
-        *("--variant", "robust", "--devices", "8,12"),
-    )
-    golden = {  # evaluations; P, G and seeds: nominal, and on 8 and on 12 devices
-        "min": (180, (12, 5, 3), {8: (16, 3, 3), 12: (24, 2, 3)}),
-        "target": (720, (16, 15, 3), {8: (16, 15, 3), 12: (24, 10, 3)}),
-        "max": (2160, (24, 30, 3), {8: (16, 45, 3), 12: (24, 30, 3)}),
-    }
+    plan = product.json("plan", *words.split(), *MINUTE, "--devices", devices)
     assert len(plan["elsewhere"]) == 6
     for one in plan["elsewhere"]:
-        evaluations, nominal, resolved = golden[one["plan"]["tier"]]
+        evaluations, nominal, resolved = TIERS[words[:6], one["plan"]["tier"]]
+        count = one["plan"]["devices"]["count"]
         assert one["plan"]["caps"]["evaluations"] == evaluations
-        assert shape(one, "nominal") == nominal
-        assert shape(one, "resolved") == resolved[one["plan"]["devices"]["count"]]
+        assert (shape(one, "nominal"), shape(one, "resolved")) == (nominal, resolved[count])
+        hours = prod(resolved[count]) / 60
+        assert one["expected"]["device_hours"] == pytest.approx(hours)
+        assert one["expected"]["ideal_hours"] == pytest.approx(hours / count)
+        assert one["expected"]["evals_per_hour"] == 60
 
 
 @pytest.mark.parametrize(

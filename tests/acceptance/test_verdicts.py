@@ -19,9 +19,6 @@ from tests.acceptance.searches import SMALL, books_of, phase1, scores
 
 pytestmark = pytest.mark.xdist_group("verdicts")
 
-LEVEL = 0.01
-"""With which probability a bound of a verdict misses the truth."""
-
 HILL = "--generations 4 --rung 0"
 LARGE = "--set available=0.3 --set noise=0.002 --generations 6 --rung-seeds 5"
 EARLY = "--population 12 --generations 4 --rung 0"
@@ -46,7 +43,8 @@ def gain(own: Mapping[int, float | None], reference: Mapping[int, float | None])
     worse, better = np.array([pair for pair in pairs if None not in pair], dtype=float).T
     gains = (worse - better) / abs(worse.mean())
     mean, error, freedom = gains.mean(), stats.sem(gains), len(gains) - 1
-    margin = error * (limit := stats.t.ppf(1 - LEVEL, freedom))
+    limit = stats.t.ppf(0.99, freedom)  # a bound misses the truth once in 100
+    margin = limit * error
     found = {"pairs": len(gains), "mean": mean, "lower": mean - margin, "upper": mean + margin}
 
     def missed(true: float) -> float:
@@ -72,9 +70,7 @@ class Search(NamedTuple):
         return {arm: gain(self.books.scores(panel, arm), reference) for arm in arms}
 
 
-@pytest.fixture(
-    scope="module", params=SEARCHES, ids=[f"{one}: {said}" for one, _, said in SEARCHES]
-)
+@pytest.fixture(scope="module", params=SEARCHES, ids=[said for *_, said in SEARCHES])
 def search(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, warm_start: WarmStart
 ) -> Search:
@@ -123,8 +119,8 @@ def test_gains_and_what_a_go_needs_follow_from_the_raw_scores(search: Search) ->
     if longer := search.gains("rung 0").get(name):
         agrees(findings["rung"], longer)
         own["rung"] = longer["mean"] / winner["mean"]
-        is_kept = longer["lower"] > 0 and own["rung"] > 0.5
-        assert is_kept == (search.said in {"go_persists", "too_small"})
+        is_shown = longer["lower"] > 0 and own["rung"] > 0.5
+        assert is_shown == (search.said in {"go_persists", "too_small"})
     shown = {one["rule"]: one["observed"] for one in findings["conditions"]}
     assert shown == pytest.approx(own, rel=1e-9, abs=1e-12)
 
@@ -169,16 +165,13 @@ def test_what_luck_alone_would_seem_stands_beside_what_seemed(search: Search) ->
     assert findings["luck"] == pytest.approx(best_of_normals * spread, rel=0.01)
     (winner,) = search.gains("winner 0").values()
     most = max(0.01, winner["upper"], stats.norm.ppf(0.99 ** (1 / count)) * spread)
-    stops = {
-        "dead_space": ("seed_luck", seemed, most),
-        "below_noise": ("flat", winner["mean"], 0.01),
-    }
-    if search.said in stops:
-        assert (seemed >= most) == (search.said == "dead_space")
-        rule, *numbers = stops[search.said]
+    if search.said in {"dead_space", "below_noise"}:
+        is_luck = search.said == "dead_space"
         (fired,) = search.books.fired
-        assert fired[::2] == (rule, "stop", pytest.approx(numbers[1], rel=1e-6))
-        assert fired.observed == pytest.approx(numbers[0], rel=1e-6)
+        assert (is_luck, fired.decision) == (seemed >= most, "stop")
+        assert fired.rule == ("seed_luck" if is_luck else "flat")
+        numbers = (seemed, most) if is_luck else (winner["mean"], 0.01)
+        assert (fired.observed, fired.limit) == pytest.approx(numbers, rel=1e-6)
 
 
 @pytest.mark.parametrize(
