@@ -6,11 +6,11 @@ The one place of the suite that knows how a ledger is written. Nothing here asks
 import hashlib
 import json
 import shutil
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import cached_property
-from math import floor
+from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,24 +18,22 @@ LEDGER = "ledger.jsonl"
 HEAD = "head.json"
 SEARCH = "search"
 """The batch of everything that the search itself asked for; the others are comparisons."""
+FAILED = {"nan", "oom", "timeout", "error"}
 
 Key = tuple[str, int, int, int]
 """Names an evaluation: batch, number (of the generation), candidate, seed."""
-
-FAILED = {"nan", "oom", "timeout", "error"}
-NOT_FINAL = {"lost", "cancelled"}
 
 
 class Attempt(NamedTuple):
     key: Key
     number: int
     reserved_ms: int
-    status: str | None  # None: still open
-    score: float | None
-    charged_ms: int
-    seconds: float
-    cause: str
-    is_final: bool  # otherwise the evaluation is made again
+    status: str | None = None  # None: still open
+    score: float | None = None
+    charged_ms: int = 0
+    seconds: float = 0.0
+    cause: str = ""
+    is_final: bool = False  # otherwise the evaluation is made again
 
 
 class Verdict(NamedTuple):
@@ -63,28 +61,39 @@ class Use(NamedTuple):
     device_ms: int
     open_ms: int
     end_ms: int  # of the latest attempt, since 1970
-    caps: dict[str, Any]  # in force
+    limits: dict[str, float]  # in force on each of these
 
 
-@dataclass(frozen=True)
 class Books:
     """What the lines of a ledger say, added up by the test itself."""
 
-    lines: tuple[dict[str, Any], ...]
+    def __init__(self, lines: Sequence[dict[str, Any]]) -> None:
+        self.lines = lines
+        planned, decided = self.events("planned"), self.events("decided")
+        self.plan: dict[str, Any] = planned[0]["plan"] if planned else {}
+        led_to = [self.plan.get(name) or {} for name in ("calibration", "parent")]
+        self.paid_before_ms = sum(one.get("charged_ms", one.get("device_ms", 0)) for one in led_to)
+        self.open_before_ms = [one.get("open_ms", 0) for one in led_to]
+        self.baseline = [one["score"] for one in led_to[0].get("samples", [])]  # of a calibration
+        self.sessions = len(self.events("opened"))
+        self.is_concluded = bool(self.events("concluded"))
+        self.verdict = _verdict(decided[-1]) if decided else None
+        self.overridden = [
+            (event["rule"], event["generation"], event["reason"])
+            for event in self.events("overridden")
+        ]
+        self.fired = [
+            Fired(*(event[name] for name in Fired._fields)) for event in self.events("fired")
+        ]
 
     @classmethod
     def of(cls, run: Path) -> "Books":
         data = (run / LEDGER).read_bytes()
         whole = data[: data.rfind(b"\n") + 1]
-        return cls(tuple(json.loads(line) for line in whole.splitlines()))
+        return cls([json.loads(line) for line in whole.splitlines()])
 
     def events(self, kind: str) -> list[dict[str, Any]]:
         return [line["event"] for line in self.lines if line["event"]["kind"] == kind]
-
-    @cached_property
-    def plan(self) -> dict[str, Any]:
-        plan: dict[str, Any] = self.events("planned")[0]["plan"]
-        return plan
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -94,43 +103,28 @@ class Books:
 
     @property
     def knobs(self) -> list[dict[str, Any]]:
-        knobs: list[dict[str, Any]] = self.plan["space"]["knobs"]
-        return knobs
+        return list(self.plan["space"]["knobs"])
 
     @property
     def conditions(self) -> list[str]:
         """Of a campaign of trainings: the conditions, in the order of the candidates."""
         return [condition["name"] for condition in self.plan["campaign"]["conditions"]]
 
-    @property
-    def sessions(self) -> int:
-        return len(self.events("opened"))
-
     @cached_property
     def attempts(self) -> list[Attempt]:
         """In the order of their reservations."""
         found: dict[tuple[Key, int], Attempt] = {}
-        for line in self.lines:
-            event = line["event"]
+        for event in (line["event"] for line in self.lines):
             if event["kind"] == "reserved":
-                key = _key(event)
-                place = key, event["attempt"]
+                place = _key(event), event["attempt"]
                 assert place not in found, f"{place} is reserved twice"
-                found[place] = Attempt(
-                    key, event["attempt"], event["reserve_ms"], None, None, 0, 0.0, "", False
-                )
+                found[place] = Attempt(*place, event["reserve_ms"])
             elif event["kind"] == "settled":
                 place = _key(event), event["attempt"]
                 assert found[place].status is None, f"{place} is settled twice"
-                again = event["again"] is not None
-                found[place] = found[place]._replace(
-                    status=event["status"],
-                    score=event["score"],
-                    charged_ms=event["charged_ms"],
-                    seconds=event["seconds"],
-                    cause=event["cause"],
-                    is_final=event["status"] not in NOT_FINAL and not again,
-                )
+                result = {name: event[name] for name in Attempt._fields[3:-1]}
+                final = event["again"] is None and event["status"] not in ("lost", "cancelled")
+                found[place] = found[place]._replace(**result, is_final=final)
         return list(found.values())
 
     @property
@@ -152,19 +146,19 @@ class Books:
     @property
     def statuses(self) -> dict[str, int]:
         """How many attempts ended in which way."""
-        ends = [attempt.status for attempt in self.attempts if attempt.status is not None]
-        return {status: ends.count(status) for status in sorted(set(ends))}
+        return Counter(sorted(one.status for one in self.attempts if one.status is not None))
+
+    @property
+    def device_ms(self) -> int:
+        return sum(attempt.charged_ms for attempt in self.attempts)
 
     @property
     def generations(self) -> list[dict[str, Any]]:
         """The points and seeds of each, and the digest of the search that has learned them."""
         told = {event["generation"]: event["digest"] for event in self.events("generation_told")}
         return [
-            {
-                "points": asked["points"],
-                "seeds": asked["seeds"],
-                "digest": told.get(asked["generation"]),
-            }
+            {name: asked[name] for name in ("points", "seeds")}
+            | {"digest": told.get(asked["generation"])}
             for asked in self.events("generation_asked")
         ]
 
@@ -182,83 +176,32 @@ class Books:
     def scores(self, comparison: str, arm: str) -> dict[int, float | None]:
         """The raw score of every seed of one configuration of a comparison."""
         name, number = comparison.rsplit(" ", 1)
-        candidate = list(self.comparisons[comparison]).index(arm)
-        return {
-            seed: attempt.score
-            for (batch, batch_number, index, seed), attempt in self.results.items()
-            if (batch, batch_number, index) == (name, int(number), candidate)
-        }
+        place = name, int(number), list(self.comparisons[comparison]).index(arm)
+        return {key[3]: one.score for key, one in self.results.items() if key[:3] == place}
 
     @property
     def candidate_means(self) -> dict[tuple[int, int], float]:
         """The mean over seeds of each candidate whose evaluations have all given a score."""
-        scores: dict[tuple[int, int], list[float | None]] = {}
-        for attempt in self.searched:
-            scores.setdefault(attempt.key[1:3], []).append(attempt.score)
+        scores: dict[tuple[int, int], list[float]] = {}
+        for one in self.searched:
+            scores.setdefault(one.key[1:3], []).extend([] if one.score is None else [one.score])
         seeds = self.shape[2]
-        return {
-            place: sum(found) / seeds
-            for place, every in scores.items()
-            if len(found := [score for score in every if score is not None]) == seeds
-        }
-
-    @property
-    def baseline(self) -> list[float]:
-        """The scores of the calibration that the run was planned with."""
-        calibration = self.plan["calibration"] or {"samples": []}
-        return [sample["score"] for sample in calibration["samples"]]
-
-    @property
-    def fired(self) -> list[Fired]:
-        return [Fired(*(event[name] for name in Fired._fields)) for event in self.events("fired")]
-
-    @property
-    def overridden(self) -> list[tuple[str, int, str]]:
-        """Rule, generation and reason of each override."""
-        return [
-            (event["rule"], event["generation"], event["reason"])
-            for event in self.events("overridden")
-        ]
+        return {place: sum(own) / seeds for place, own in scores.items() if len(own) == seeds}
 
     def reserved_at(self, key: Key) -> int:
         """How many records there are when that evaluation has just been reserved."""
-        return next(
-            number
-            for number, line in enumerate(self.lines, 1)
-            if line["event"]["kind"] == "reserved" and _key(line["event"]) == key
-        )
-
-    @property
-    def verdict(self) -> Verdict | None:
-        decided = self.events("decided")
-        if not decided:
-            return None
-        event = decided[-1]
-        point = None if event["point"] is None else tuple(event["point"])
-        return Verdict(
-            event["grade"], event["no_go"], event["arm"], point, event["gain"], event["lower"]
-        )
-
-    @property
-    def is_concluded(self) -> bool:
-        return bool(self.events("concluded"))
-
-    @property
-    def device_ms(self) -> int:
-        return sum(attempt.charged_ms for attempt in self.attempts)
+        events = enumerate((line["event"] for line in self.lines), 1)
+        return next(n for n, one in events if one["kind"] == "reserved" and _key(one) == key)
 
     @property
     def essence(self) -> dict[str, Any]:
         """What the run found: no times, and not how often it was interrupted."""
-        verdict = self.verdict
+        results = sorted(self.results.items())
         return {
             "generations": self.generations,
             "comparisons": self.comparisons,
-            "results": [
-                [*key, attempt.status, attempt.score]
-                for key, attempt in sorted(self.results.items())
-            ],
-            "verdict": None if verdict is None else verdict._asdict(),
+            "results": [[*key, attempt.status, attempt.score] for key, attempt in results],
+            "verdict": self.verdict and self.verdict._asdict(),
             "concluded": self.is_concluded,
         }
 
@@ -272,15 +215,9 @@ class Books:
             "open": len(self.open_attempts),
             "device_ms": self.device_ms,
             "fired": [fired._asdict() for fired in self.fired],
-            "overridden": [event["rule"] for event in self.events("overridden")],
+            "overridden": [rule for rule, _, _ in self.overridden],
             "caps": [self.plan["caps"], *(event["caps"] for event in self.events("amended"))],
         }
-
-    @cached_property
-    def paid_before_ms(self) -> int:
-        """Device time that led to the run and counts against its caps."""
-        calibration, parent = self.plan["calibration"] or {}, self.plan["parent"] or {}
-        return int(calibration.get("charged_ms", 0) + parent.get("device_ms", 0))
 
     @property
     def open_ms(self) -> int:
@@ -294,72 +231,73 @@ class Books:
 
     @cached_property
     def _time(self) -> tuple[list[Use], int]:
-        caps, uses = self.plan["caps"], []
+        limits, uses = self._limits(self.plan["caps"]), []
         held: dict[tuple[Key, int], tuple[int, int, int]] = {}  # session, since, reserved
-        device_ms = self.paid_before_ms
-        sessions = [(self.plan[paid] or {}).get("open_ms", 0) for paid in ("calibration", "parent")]
+        device_ms, sessions = self.paid_before_ms, list(self.open_before_ms)
         begun: set[Key] = set()
         now = opened = 0
         for line in self.lines:
-            event, elapsed = line["event"], line["elapsed_ms"]
-            kind, at = event["kind"], milliseconds(line["at"])
-            if kind == "opened":
+            event, elapsed, at = line["event"], line["elapsed_ms"], _milliseconds(line["at"])
+            if event["kind"] == "opened":
                 sessions.append(0)
                 opened = max(now, at)
-            elif kind == "amended":
-                caps = event["caps"]
-            if kind != "planned":
+            elif event["kind"] == "amended":
+                limits = self._limits(event["caps"])
+            if event["kind"] != "planned":
                 sessions[-1] = max(sessions[-1], elapsed)
             now = max(now, at, opened + elapsed)
-            if kind == "settled":
+            if event["kind"] == "settled":
                 session, since, reserved = held.pop((_key(event), event["attempt"]))
                 device_ms += event["charged_ms"]
                 if session < len(sessions) - 1:  # it was open for as long as that attempt
                     proven = since + min(event["charged_ms"], reserved)
                     sessions[session] = max(sessions[session], proven)
-            elif kind == "reserved":
-                reserved = event["reserve_ms"]
-                held[_key(event), event["attempt"]] = len(sessions) - 1, sessions[-1], reserved
-                begun |= {_key(event)} if _key(event)[0] == SEARCH else set()
+            elif event["kind"] == "reserved":
+                reserved, key = event["reserve_ms"], _key(event)
+                held[key, event["attempt"]] = len(sessions) - 1, sessions[-1], reserved
+                begun |= {key} if key[0] == SEARCH else set()
                 ends = list(sessions)
                 for session, since, worst in held.values():
                     ends[session] = max(ends[session], since + worst)
-                worst_ms = device_ms + sum(one[2] for one in held.values())
-                uses.append(Use(line["seq"], len(begun), worst_ms, sum(ends), now + reserved, caps))
+                most = len(begun), device_ms + sum(one[2] for one in held.values()), sum(ends)
+                uses.append(Use(line["seq"], *most, now + reserved, limits))
         return uses, sum(sessions)
+
+    def _limits(self, caps: dict[str, Any]) -> dict[str, float]:
+        hours = [inf if caps[name] is None else caps[name] for name in ("device_hours", "hours")]
+        if caps["cost"] is not None:
+            hours[0] = min(hours[0], caps["cost"] / self.plan["price_per_device_hour"])
+        limits = {"device_ms": hours[0] * 3_600_000, "open_ms": hours[1] * 3_600_000}
+        limits["evaluations"] = inf if caps["evaluations"] is None else caps["evaluations"]
+        limits["end_ms"] = inf if caps["window"] is None else self.deadline_ms(caps["window"])
+        return limits
 
     def overshoots(self) -> list[str]:
         """Every reservation that did not fit under a cap when it was made, by these books alone."""
-        plan, found = self.plan, []
-        for use in self.uses:
-            caps = use.caps
-            hours = [caps["device_hours"], caps["hours"]]
-            if caps["cost"] is not None:
-                hours.append(caps["cost"] / plan["price_per_device_hour"])
-            limits = [caps["evaluations"], *(h and floor(h * 3_600_000) for h in hours)]
-            used = [use.evaluations, use.device_ms, use.open_ms, use.device_ms]
-            pairs = list(zip(used, limits, strict=False))
-            if caps["window"] is not None:
-                pairs.append((use.end_ms, self.deadline_ms(caps["window"])))
-            found += [
-                f"record {use.record}: {u} of {c}" for u, c in pairs if c is not None and u > c
-            ]
-        return found
+        return [
+            f"record {use.record}: {name} {getattr(use, name)} of {limit}"
+            for use in self.uses
+            for name, limit in use.limits.items()
+            if getattr(use, name) > limit
+        ]
 
     def deadline_ms(self, window: dict[str, Any]) -> float:
         """When the last evaluation must be over, in milliseconds since 1970."""
-        if window["until"] is not None:
-            end = milliseconds(window["until"])
-        else:
-            began = milliseconds(self.lines[0]["at"])
-            began -= (self.plan["calibration"] or {}).get("open_ms", 0)
-            end = began + window["hours"] * 3_600_000
+        began = _milliseconds(self.lines[0]["at"]) - self.open_before_ms[0]
+        until = window["until"] and _milliseconds(window["until"])
+        end = until or began + window["hours"] * 3_600_000
         return float(end - 1000 * window["margin_seconds"])
 
 
-def milliseconds(at: str) -> int:
+def _milliseconds(at: str) -> int:
     """Since 1970."""
     return round(1000 * datetime.fromisoformat(at).timestamp())
+
+
+def _verdict(event: dict[str, Any]) -> Verdict:
+    point = None if event["point"] is None else tuple(event["point"])
+    numbers = event["gain"], event["lower"]
+    return Verdict(event["grade"], event["no_go"], event["arm"], point, *numbers)
 
 
 def _key(event: dict[str, Any]) -> Key:
