@@ -31,7 +31,6 @@ class Attempt(NamedTuple):
     status: str | None = None  # None: still open
     score: float | None = None
     charged_ms: int = 0
-    seconds: float = 0.0
     cause: str = ""
     is_final: bool = False  # otherwise the evaluation is made again
 
@@ -187,11 +186,6 @@ class Books:
             scores.setdefault(one.key[1:3], []).extend([] if one.score is None else [one.score])
         seeds = self.shape[2]
         return {place: sum(own) / seeds for place, own in scores.items() if len(own) == seeds}
-
-    def reserved_at(self, key: Key) -> int:
-        """How many records there are when that evaluation has just been reserved."""
-        events = enumerate((line["event"] for line in self.lines), 1)
-        return next(n for n, one in events if one["kind"] == "reserved" and _key(one) == key)
 
     @property
     def essence(self) -> dict[str, Any]:

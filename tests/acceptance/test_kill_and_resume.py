@@ -32,6 +32,7 @@ COMMANDS = {
 FILES = ("kept", "emptied", "gone")
 """What a kill left of the evaluations: all they wrote; empty directories; nothing."""
 SLOW = pytest.mark.slow
+OTHER_KERNEL = pytest.mark.xfail(strict=True, reason="arithmetic depends on the kernel of BLAS")
 
 
 @dataclass(frozen=True)
@@ -143,17 +144,18 @@ def family(run: Path) -> dict[str, int]:
     return dict(zip(names, pids, strict=True)) if pids[2] > 1 else {}
 
 
+RAY = pytest.mark.xdist_group("ray")
+RARELY = [("local", "driver", 50), ("local", "supervisor", 20), ("local", "trainer", 40)]
+RARELY += [("ray", "raylet", 60), ("ray", "supervisor", 25)]
+
+
 @pytest.mark.parametrize(
     ("executor", "victim", "at"),
     [
         ("local", "driver", 8),
         ("local", "fork server", 12),
-        pytest.param("ray", "driver", 14, marks=pytest.mark.xdist_group("ray")),
-        pytest.param("local", "driver", 50, marks=SLOW),
-        pytest.param("local", "supervisor", 20, marks=SLOW),
-        pytest.param("local", "trainer", 40, marks=SLOW),
-        pytest.param("ray", "raylet", 60, marks=[SLOW, pytest.mark.xdist_group("ray")]),
-        pytest.param("ray", "supervisor", 25, marks=[SLOW, pytest.mark.xdist_group("ray")]),
+        pytest.param("ray", "driver", 14, marks=RAY),
+        *(pytest.param(*kill, marks=[SLOW, RAY]) for kill in RARELY),
     ],
 )
 def test_a_killed_process_changes_nothing_that_the_run_finds(
@@ -187,10 +189,7 @@ def test_a_killed_process_changes_nothing_that_the_run_finds(
     [
         ("Nehalem", "Nehalem"),
         ("Haswell", "Haswell"),
-        pytest.param(
-            *("Haswell", "Nehalem"),
-            marks=pytest.mark.xfail(strict=True, reason="arithmetic depends on the BLAS kernel"),
-        ),
+        pytest.param("Haswell", "Nehalem", marks=OTHER_KERNEL),
     ],
 )
 def test_a_run_resumes_on_any_x86_64_processor(product: Product, first: str, then: str) -> None:
