@@ -140,27 +140,29 @@ def test_what_is_whole_of_a_damaged_ledger_is_salvaged_and_the_search_ends_as_it
     product.verify("mine")
 
 
-@pytest.mark.parametrize("reserved", [False, True])
-def test_an_attempt_that_was_never_asked_for_costs_nothing(
-    product: Product, run: Path, reserved: bool
+@pytest.mark.parametrize("moment", ["unreserved", "reserved", "started"])
+def test_an_attempt_costs_nothing_until_it_is_asked_for_and_may_then_cost_its_worst_case(
+    product: Product, run: Path, moment: str
 ) -> None:
-    """Its directory cannot be made; then half of its configuration is written as it is killed."""
-    whole = Books.of(run)
-    cut(run, [line["event"]["kind"] for line in whole.lines].index("reserved") + reserved)
+    """Its directory cannot be made; half of its configuration is written; it has started."""
+    whole, lost = Books.of(run), int(moment != "unreserved")
+    cut(run, [line["event"]["kind"] for line in whole.lines].index("reserved") + lost)
     config = next(run.glob("eval/gen_0000/cand_0000/*/config.json"))
-    half = config.read_bytes()[:100]
+    left = {path: path.read_bytes() for path in (config, config.with_name("started.json"))}
     shutil.rmtree(run / "eval")
-    if not reserved:
+    if moment == "unreserved":
         (run / "eval").write_text("in the way")
         product(*COMMAND, code=8)
         assert Books.of(run).attempts == []
         (run / "eval").unlink()
 
     config.parent.mkdir(parents=True)
-    config.write_bytes(half)
+    for path, data in left.items() if moment == "started" else [(config, left[config][:100])]:
+        path.write_bytes(data)
     product(*COMMAND)
     attempts = Books.of(run).attempts
-    assert [one.charged_ms for one in attempts if one.status == "lost"] == [0] * reserved
-    assert len(attempts) == 16 + reserved
+    charge = attempts[0].reserved_ms if moment == "started" else 0
+    assert [one.charged_ms for one in attempts if one.status == "lost"] == [charge] * lost
+    assert len(attempts) == 16 + lost
     assert Books.of(run).essence == whole.essence
     product.verify("mine")
