@@ -17,6 +17,7 @@ from budgets.calibration import (
     forecast,
     measure,
     noise,
+    noise_band,
 )
 from budgets.events import Status
 from budgets.rules.failures import crash_rate
@@ -329,3 +330,14 @@ def test_equal_terms_are_equal_plans_and_others_are_not(make_plan: "MakePlan") -
     assert make_plan() == make_plan()
     assert make_plan() != make_plan(evaluation_seed=124)
     assert type(make_plan()).model_validate_json(make_plan().model_dump_json()) == make_plan()
+
+
+def test_the_noise_band_is_of_means_over_the_seeds_of_a_candidate() -> None:
+    assert noise_band(None) is None
+    assert noise_band(Calibration(assumed_seconds=1.0)) is None
+    fields = dict.fromkeys(Sample.model_fields, 0)
+    samples = tuple(
+        Sample(**{**fields, "seed": n, "score": score}) for n, score in enumerate((1, 3))
+    )
+    low, high = noise_band(Calibration(samples=samples), seeds=4) or (0.0, 0.0)
+    assert (low, high) == pytest.approx((2 - 2**0.5, 2 + 2**0.5))

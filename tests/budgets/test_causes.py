@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from budgets.causes import cause_of, is_lost, is_setup
+from budgets.causes import cause_of, is_lost, is_setup, is_unexplained
 from budgets.events import Status
 
 CUDA = "torch.AcceleratorError: CUDA error: "
@@ -311,3 +311,17 @@ def test_whoever_ran_a_program_that_said_nothing_known_its_end_is_judged_alike(
     assert own is None or own.whose != "setup"
     lost = [is_lost(status, ended), is_setup(status, ended)]
     assert lost == [status is Status.LOST, False]
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "expected"),
+    [
+        (Status.LOST, "its supervisor was killed", True),
+        (Status.LOST, "SetupError: the data has changed", False),
+        (Status.ERROR, "ValueError: no", False),
+    ],
+)
+def test_an_attempt_lost_with_its_worker_may_have_done_it_itself(
+    status: Status, text: str, expected: bool
+) -> None:
+    assert is_unexplained(status, text) is expected

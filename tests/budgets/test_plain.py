@@ -2,10 +2,12 @@
 
 import shlex
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
-from budgets.plain import PROGRAM, command, one_line, plain, printable, shell_word
+from budgets.plain import NAME, PROGRAM, _program, command, one_line, plain, printable, shell_word
 
 
 def test_what_steers_a_terminal_is_replaced_and_lines_stay() -> None:
@@ -68,3 +70,25 @@ def test_any_other_word_is_one_line_that_bash_reads_back(text: str, word: str) -
 
 def test_a_command_quotes_the_words_that_a_shell_would_part() -> None:
     assert command("plan", "two words") == f"{PROGRAM} plan 'two words'"
+
+
+def test_a_command_begins_as_the_program_was_called(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv(NAME, raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    installed = tmp_path / "orchestrator"
+    installed.write_text("#!/bin/sh\n")
+    installed.chmod(0o755)
+    monkeypatch.setattr(sys, "argv", [str(installed)])
+    assert _program() == "orchestrator"
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert _program() == str(installed)
+    monkeypatch.setattr(sys, "argv", ["/somewhere/orchestrator/__main__.py"])
+    assert _program() == f"{sys.executable} -m orchestrator"
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
+    assert _program() == "python -m orchestrator"
+    monkeypatch.setattr(sys, "argv", ["notebook"])
+    assert _program() == "python -m orchestrator"
+    monkeypatch.setenv(NAME, "scripts/run")
+    assert _program() == "scripts/run"

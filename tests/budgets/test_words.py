@@ -14,8 +14,10 @@ from budgets.words import (
     number,
     percent,
     precise_duration,
+    quoted,
     rounded_up,
     sentence_case,
+    uncapitalized,
 )
 
 
@@ -140,3 +142,7 @@ def test_what_is_needed_at_least_is_never_rounded_down(value: float, text: str) 
 )
 def test_a_sentence_begins_with_a_capital_and_keeps_its_others(text: str, said: str) -> None:
     assert sentence_case(text) == said
+
+
+def test_words_of_others_stand_behind_ours_in_quotation_marks() -> None:
+    assert quoted(uncapitalized("It is so")) == "\u201cit is so\u201d"

@@ -10,6 +10,7 @@ from budgets.events import Concluded, Overridden, Status
 from budgets.fold import fold
 from budgets.rules.triggers import (
     disk_full,
+    held_up_by,
     judge,
     readings,
     refusal_of,
@@ -229,7 +230,10 @@ def test_what_is_concluded_stays_as_it_was_concluded(story: "Story") -> None:
     story.ask()
     story.evaluate(0, Status.ERROR)
     story.evaluate(1, Status.ERROR)
+    assert [reading.rule for reading in held_up_by(story.state, "crash_rate")] == ["crash_rate"]
+    assert held_up_by(story.state, "patience") == ()
     story.say(Concluded(reason="so"))
+    assert held_up_by(story.state, "crash_rate") == ()
     verdict = judge(story.state)
     assert (verdict.decision, verdict.triggers, verdict.reason) == ("done", (), "so")
 

@@ -24,6 +24,7 @@ ALIVE = 3 * ((1.0, 1.2, 1.1, 1.3),)
 STAYS = "Next: "
 FOLLOW = "Next: `python -m orchestrator phase2 --variant robust --tier min --from judged`"
 LARGER = f"{STAYS}search with longer evaluations: "
+LONGER = f"{STAYS}train the winner and the baseline longer, on more seeds: "
 
 
 def noisy(score: float, noise: float, count: int = 8) -> "tuple[Outcome, ...]":
@@ -50,10 +51,14 @@ def test_before_the_decision_there_is_none(tell: "Tell") -> None:
     [
         (KEPT, FOLLOW),
         (LESS, f"{LARGER}on more FLOPs too little of the gain was kept."),
+        (
+            ((1.0, 1.0), (0.99, 0.97)),
+            f"{LONGER}what was kept of the gain on more FLOPs may be chance.",
+        ),
         (None, f"{LARGER}the gain was not tried on more FLOPs."),
         (((NAN, NAN), (0.98, 0.98)), f"{LARGER}the gain on more FLOPs could not be measured."),
     ],
-    ids=["kept", "less", "not tried", "not measured"],
+    ids=["kept", "less", "by chance", "not tried", "not measured"],
 )
 def test_a_go_is_followed_where_it_lasts_and_else_searched_for_there(
     tell: "Tell", rung: Any, expected: str
