@@ -22,6 +22,14 @@ FILES = {
     "training.knobs.lr = { min = 0.1, max = 1.0, baseline = 0.5 }\n",
     "campaign.toml": 'objective = "sphere"\ncampaign.conditions = [{name = "a"}, {name = "a"}]\n',
 }
+SECRETS = {
+    "1.toml": "HF_TOKEN = 'abc-abc'",
+    "2.toml": "A = 'glpat-ABCDEFGHIJKLMNOPQRST'",
+    "3.toml": "A = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnb'",
+}
+PROGRAM = FILES["function.toml"].replace("python:train:evaluate", "command")
+PROGRAM += "training.argv = ['true']\ntraining.score = 'a'\ntraining.environment."
+FILES |= {name: PROGRAM + secret for name, secret in SECRETS.items()}
 RUN = "--objective sphere --executor inline --assume-eval-seconds 1"
 FIRST = f"phase1 --tier min --run-id first {RUN}"
 
@@ -61,6 +69,9 @@ run corrupt.toml                                        | corrupt.toml
 run function.toml --set training.knobs.lr.baseline=2    | lr
 run function.toml --set training.direction=maximize     | negative
 run campaign.toml                                       | conditions
+run 1.toml --set search.tier=min                        | the ledger
+run 2.toml --set search.tier=min                        | the ledger
+run 3.toml --set search.tier=min                        | the ledger
 plan phase1 --objective sphere --fit                    | --window
 plan phase1 --objective ellipsoid --fit --window 1h     | calibrate
 plan campaign good.toml                                 | campaign
@@ -106,6 +117,7 @@ def test_it_is_refused_in_one_line(user: Product, row: str) -> None:
     done = user(*shlex.split(line), code=int(code))
     assert word in done.err
     assert "Traceback" not in done.text
+    assert not any(secret.split("'")[1] in done.text for secret in SECRETS.values())
     assert done.err.count("error: ") == 1
     assert everything(user.folder) == before
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.books import LEDGER, Books, records
+from tests.acceptance.books import Books, records
 from tests.acceptance.product import Product, alive_below, wait_until
 
 RUDE = """
@@ -140,17 +140,6 @@ def test_a_second_orchestrator_is_turned_away_and_a_second_interrupt_kills_what_
     product.verify("mine")
 
 
-def test_an_override_that_is_refused_changes_nothing(product: Product) -> None:
-    command = search(product, "throw(ValueError('no'))")
-    product(*command, code=3)
-    ledger = product.run_directory("mine") / LEDGER
-    before = ledger.read_bytes()
-    for rule in ("patience", "runaway_time"):
-        product(*command, "--override", rule, "--reason", "why not", code=2)
-    assert ledger.read_bytes() == before
-    product.verify("mine")
-
-
 @pytest.mark.xfail(strict=True, reason="a generation that mostly fails holds a search up for good")
 def test_every_rule_that_pauses_a_search_leaves_a_way_on(product: Product) -> None:
     command = search(product, f"{SCORE} if knobs['a'] < 0.1 else throw(ValueError('no'))")
@@ -191,26 +180,6 @@ def test_a_full_disk_ends_a_search_and_loses_nothing(product: Product) -> None:
     books = Books.of(product.run_directory("mine"))
     assert books.statuses == {"lost": 1, "ok": len(books.results)}
     product.verify("mine")
-
-
-PROGRAM = KNOBS.replace("python:rude:evaluate", "command") + 'argv = ["true"]\nscore = "loss"\n'
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        "HF_TOKEN=abc",
-        "A=glpat-ABCDEFGHIJKLMNOPQRST",
-        "A=eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnb",
-    ],
-)
-def test_a_secret_in_a_setting_is_refused_and_never_written(product: Product, given: str) -> None:
-    name, value = given.split("=")
-    product.write("program.toml", f'{PROGRAM}environment.{name} = "{value}"\n')
-    said = product(*SEARCH, "--config", "program.toml", *LOCAL, code=2).text
-    assert "secret" in said or "token" in said
-    assert value not in said
-    assert not (product.folder / "artifacts").exists()
 
 
 RAY = (*SEARCH, "--objective", "sphere", "--executor", "ray")

@@ -146,7 +146,7 @@ def family(run: Path) -> dict[str, int]:
 
 RAY = pytest.mark.xdist_group("ray")
 RARELY = [("local", "driver", 50), ("local", "supervisor", 20), ("local", "trainer", 40)]
-RARELY += [("ray", "raylet", 60), ("ray", "supervisor", 25)]
+RARELY += [("ray", "driver", 14), ("ray", "raylet", 60), ("ray", "supervisor", 25)]
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,6 @@ RARELY += [("ray", "raylet", 60), ("ray", "supervisor", 25)]
     [
         ("local", "driver", 8),
         ("local", "fork server", 12),
-        pytest.param("ray", "driver", 14, marks=RAY),
         *(pytest.param(*kill, marks=[SLOW, RAY]) for kill in RARELY),
     ],
 )

@@ -22,6 +22,7 @@ def test_a_rule_pauses_until_it_is_overridden(product: Product, rule: str, end: 
     assert fired == (rule, 1, "pause", 2 / 8, 0.1)
     phase1(product, *search, code=3)
     assert books_of(product, "run").results == paused.results, "what is paused pays for nothing"
+    phase1(product, *search, *KNOWN, "patience", code=2)  # which has not fired: not recorded
     phase1(product, *search, *KNOWN, rule)
     books = books_of(product, "run")
     assert (books.overridden, books.fired) == ([(rule, 1, "known")], [fired])

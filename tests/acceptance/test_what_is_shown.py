@@ -143,15 +143,6 @@ def test_the_page_of_an_interrupted_run_says_how_to_take_it_up(product: Product)
     product.verify()
 
 
-def test_compare_names_no_fact_without_its_value(looker: Product) -> None:
-    text = " ".join(looker("compare", "go", "interrupted").out.split())
-    same = text.partition("The same in all of them")[2].partition("What each run")[0].split("•")
-    facts = [line.partition(": ")[2] for line in same if "range and baseline" not in line]
-    pieces = ", ".join(facts).split(", ")
-    assert len(pieces) > 10
-    assert [piece for piece in pieces if len(piece.split()) == 1] == []
-
-
 def test_the_live_view_says_all_of_what_matters_in_80_columns(product: Product) -> None:
     name = "a-name-that-nearly-fills-the-line-of-a-terminal"
     product(*SMALL, "--run-id", name)
@@ -164,6 +155,17 @@ def test_the_live_view_says_all_of_what_matters_in_80_columns(product: Product) 
     )  # fmt: skip
     words = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen.stdout).split()
     assert {name + ",", "finished"} <= set(words)
+
+
+def test_a_verdict_has_one_colour_and_the_rows_of_its_plot_can_be_read(looker: Product) -> None:
+    run = "beaten_by_a_control"
+    runs, page = served(looker, run)
+    (listed,) = re.findall(rf'<tr class="mood-(\w+)(?:(?!</tr>).)*<bdi>{run}<', runs, re.DOTALL)
+    moods = re.findall(r'class="(?:live |answer )mood-(\w+)', page)
+    assert [listed, *moods] == ["caution"] * 3
+    plot = page_of(looker, run).partition('id="plot-confirmations"')[2].partition("</figure>")[0]
+    assert "synapses off at equal seconds" in plot
+    assert "\N{HORIZONTAL ELLIPSIS}" not in plot
 
 
 @pytest.mark.xfail(
