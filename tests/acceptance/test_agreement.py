@@ -69,6 +69,12 @@ def test_a_golden_run_keeps_its_essence_and_replays(product: Product, name: str)
     product("verify", run, "--accept-drift")
 
 
+def test_a_golden_search_is_made_again_bit_for_bit_by_the_kernel_that_it_was_recorded_with(
+    product: Product,
+) -> None:
+    product("verify", product.stored("go"), OPENBLAS_CORETYPE="Haswell")
+
+
 @pytest.mark.parametrize("name", [name for name in RUNS if name != "campaign"])
 def test_documents_show_what_the_ledger_adds_up_to(product: Product, name: str) -> None:
     run, books = product.stored(name), Books.of(GOLDEN / name)
