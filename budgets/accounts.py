@@ -13,6 +13,7 @@ read from the clock on the wall, and never runs backwards here, whatever that cl
 """
 
 from collections.abc import Mapping
+from itertools import count
 from math import floor, inf
 from typing import NamedTuple
 
@@ -32,6 +33,7 @@ class Hold(NamedTuple):
     session: int
     since_ms: int
     apart: bool = False  # not one of the search's evaluations
+    slot: int | None = None
 
 
 class Refusal(NamedTuple):
@@ -201,11 +203,24 @@ class Accounts(NamedTuple):
 
     def _wall_overrun_ms(self, reserve_ms: int) -> float:
         """How far an attempt's worst case would lead beyond the cap on wall clock."""
-        held = self._hold((), reserve_ms, self.sessions_ms)
+        hold = Hold(reserve_ms, len(self.sessions_ms) - 1, self.sessions_ms[-1])
+        held = self._hold((), hold, self.sessions_ms)
         return held.committed_wall_ms - _cap_ms(self.caps.hours)
 
+    @property
+    def free_slot(self) -> int:
+        """The lowest that no attempt in flight is in."""
+        taken = {hold.slot for hold in self.holds.values()}
+        return next(slot for slot in count() if slot not in taken)
+
     def reserve(
-        self, key: Key, reserve_ms: int, elapsed_ms: int = 0, *, apart: bool = False
+        self,
+        key: Key,
+        reserve_ms: int,
+        elapsed_ms: int = 0,
+        *,
+        apart: bool = False,
+        slot: int | None = None,
     ) -> "Accounts":
         """Set the worst case of an attempt aside. Raises ValueError if a cap forbids it."""
         if not self.sessions_ms:
@@ -215,17 +230,16 @@ class Accounts(NamedTuple):
         now = self if self.caps.hours is None else self.tick(elapsed_ms)
         if refusal := now.refusal(reserve_ms, apart=apart):
             raise ValueError(f"a reservation beyond a cap: {refusal}")
-        return self._hold(key, reserve_ms, self._sessions_at(elapsed_ms), apart=apart)
+        sessions_ms = self._sessions_at(elapsed_ms)
+        hold = Hold(reserve_ms, len(sessions_ms) - 1, sessions_ms[-1], apart, slot)
+        return self._hold(key, hold, sessions_ms)
 
-    def _hold(
-        self, key: Key, reserve_ms: int, sessions_ms: tuple[int, ...], *, apart: bool = False
-    ) -> "Accounts":
-        hold = Hold(reserve_ms, len(sessions_ms) - 1, sessions_ms[-1], apart)
+    def _hold(self, key: Key, hold: Hold, sessions_ms: tuple[int, ...]) -> "Accounts":
         return self._booked(
             {**self.holds, key: hold},
             sessions_ms,
-            reserved_ms=reserve_ms,
-            apart_held=int(apart),
+            reserved_ms=hold.reserve_ms,
+            apart_held=int(hold.apart),
         )
 
     def _booked(  # noqa: PLR0913 - one a book

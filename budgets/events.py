@@ -12,7 +12,7 @@ from pydantic.dataclasses import dataclass
 
 from budgets.terms import Arm, Caps, PanelName, Plan, Terms
 
-SCHEMA = 5
+SCHEMA = 6
 """Version of these words, in every ledger's first record and in every session's (see `upcast`)."""
 
 
@@ -90,6 +90,7 @@ class Opened:
     owner: Owner
     workers: int = Field(ge=1)  # evaluations it runs at once
     versions: dict[str, str]
+    command: tuple[str, ...] = ()  # the words that began it, without secrets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
@@ -147,6 +148,7 @@ class Reserved(_OfAnAttempt):
     seed: int
     attempt: int = Field(ge=1)
     reserve_ms: int = Field(ge=0)
+    slot: int | None = Field(default=None, ge=0)  # of its session: the lowest that was free
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)

@@ -37,7 +37,7 @@ from budgets.events import (
 from budgets.ledger.chain import Record
 from budgets.proxy.certificate import paired_panel
 from budgets.sameness import compared_with, marks
-from budgets.state import Batch, Generation, Panel, RunState, Try
+from budgets.state import Batch, Generation, Moment, Panel, RunState, Try
 from budgets.terms import Window
 from budgets.words import counted
 
@@ -167,21 +167,24 @@ def _apply(state: RunState, event: Event, record: Record) -> None:
     if isinstance(event, Opened):
         state.accounts = state.accounts.open_session()
     state.accounts, at_ms = state.accounts.tick(record.elapsed_ms), _ms(record.at)
-    _rarer(state, event, at_ms)
+    _rarer(state, event, at_ms, Moment(max(0, len(state.opened) - 1), record.elapsed_ms))
     if isinstance(event, Opened | GenerationTold | Concluded):
         _compare_clocks(state, event, at_ms - record.elapsed_ms)
 
 
-def _rarer(state: RunState, event: Event, at_ms: int) -> None:  # noqa: PLR0912 - one a word
+def _rarer(  # noqa: PLR0912 - one a word
+    state: RunState, event: Event, at_ms: int, moment: Moment
+) -> None:
     match event:
         case GenerationAsked():
-            _asked(state, event)
+            _asked(state, event, moment)
         case PanelAsked():
-            _panel_asked(state, event)
+            _panel_asked(state, event, moment)
         case GenerationTold():
-            _told(state, event)
+            _told(state, event, moment)
         case Opened():
             state.opened.append(event)
+            state.opened_ms.append(at_ms)
             state.setup_failed = None
         case Fired():
             _fired(state, event)
@@ -217,7 +220,7 @@ def _compare_clocks(state: RunState, event: Event, offset_ms: int) -> None:
     state.wall_offset_ms = offset_ms
 
 
-def _asked(state: RunState, event: GenerationAsked) -> None:
+def _asked(state: RunState, event: GenerationAsked, moment: Moment) -> None:
     if state.current is not None:
         raise ValueError(f"generation {state.current.number} is not told yet")
     if event.generation != state.asked:
@@ -250,6 +253,7 @@ def _asked(state: RunState, event: GenerationAsked) -> None:
         changed=event.settings,
         stretch=event.length,
         conditions=() if campaign is None else campaign.conditions,
+        asked_at=moment,
     )
 
 
@@ -263,7 +267,7 @@ def _require_undecided(state: RunState) -> None:
         raise ValueError("the search is decided")
 
 
-def _panel_asked(state: RunState, event: PanelAsked) -> None:
+def _panel_asked(state: RunState, event: PanelAsked, moment: Moment) -> None:
     _require_undecided(state)
     if event.panel == "proxy":
         _check_paired(state, event)
@@ -281,6 +285,7 @@ def _panel_asked(state: RunState, event: PanelAsked) -> None:
         name=event.panel,
         arms=event.arms,
         seeds=event.seeds,
+        asked_at=moment,
     )
 
 
@@ -341,9 +346,11 @@ def _reserved(state: RunState, event: Reserved, elapsed_ms: int) -> None:
     if event.attempt != len(tries) + 1:
         raise ValueError(f"expected attempt {len(tries) + 1}, got {event.attempt}")
     place, apart = (event.panel, event.generation, *key), event.panel is not None
-    state.accounts = state.accounts.reserve(place, event.reserve_ms, elapsed_ms, apart=apart)
+    state.accounts = state.accounts.reserve(
+        place, event.reserve_ms, elapsed_ms, apart=apart, slot=event.slot
+    )
     session = len(state.opened) - 1
-    batch.tries[key] = (*tries, Try(session, event))
+    batch.tries[key] = (*tries, Try(session, event, reserved_ms=elapsed_ms))
     if session not in state.starts_ms:
         state.starts_ms[session] = elapsed_ms
 
@@ -362,7 +369,10 @@ def _settled(state: RunState, event: Settled, elapsed_ms: int) -> None:
     state.accounts = state.accounts.settle(
         place, event.charged_ms, final=event.final, elapsed_ms=elapsed_ms
     )
-    batch.tries[key] = (*tries[:-1], Try(tries[-1].session, tries[-1].reserved, event))
+    ended = tries[-1]._replace(
+        settled=event, settled_at=Moment(max(0, len(state.opened) - 1), elapsed_ms)
+    )
+    batch.tries[key] = (*tries[:-1], ended)
     _noted(state, event)
 
 
@@ -390,11 +400,11 @@ def _late(state: RunState, event: Late) -> None:
     state.late.append(event)
 
 
-def _told(state: RunState, event: GenerationTold) -> None:
+def _told(state: RunState, event: GenerationTold, moment: Moment) -> None:
     generation = _current(state, event.generation)
     if not generation.closed:
         raise ValueError("it is told before every evaluation is settled")
-    generation.told = event
+    generation.told, generation.told_at = event, moment
     state.told.append(generation)
     state.current = None
 

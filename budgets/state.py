@@ -28,12 +28,21 @@ from budgets.statistics.totals import total
 from budgets.terms import Arm, Condition, PanelName, Plan
 
 
+class Moment(NamedTuple):
+    """When a record was made."""
+
+    session: int
+    ms: int  # since that session opened
+
+
 class Try(NamedTuple):
     """One attempt at an evaluation: open until it is settled."""
 
     session: int
     reserved: Reserved
     settled: Settled | None = None
+    reserved_ms: int = 0  # since its session opened
+    settled_at: Moment | None = None
 
 
 def _final(tries: tuple[Try, ...]) -> Settled | None:
@@ -54,6 +63,7 @@ class Batch(ABC):
     number: int
     points: tuple[tuple[float, ...], ...]
     tries: dict[tuple[int, int], tuple[Try, ...]] = field(default_factory=dict)
+    asked_at: Moment | None = None
 
     @property
     def panel(self) -> PanelName | None:
@@ -149,6 +159,7 @@ class Generation(Batch):
     stretch: float = 1.0
     conditions: tuple[Condition, ...] = ()  # of a campaign: what each candidate is
     told: GenerationTold | None = None
+    told_at: Moment | None = None
 
     @property
     def is_full(self) -> bool:
@@ -225,6 +236,7 @@ class RunState:
     records: int
     accounts: Accounts
     opened: list[Opened] = field(default_factory=list)
+    opened_ms: list[int] = field(default_factory=list)  # of each session: when, since 1970
     told: list[Generation] = field(default_factory=list)
     current: Generation | None = None  # asked but not told yet
     panels: dict[tuple[PanelName, int], Panel] = field(default_factory=dict)

@@ -5,8 +5,9 @@ a plan's `parent` and a cap's `window`. Schema 3 has `panel_asked` and `decided`
 word about an evaluation, `again` in a settlement, a generation's `distances`, `settings` and
 `length`; a plan's `confirmation`, `proxy` and `source`. Schema 4 has `guided` and `descent` in what
 a search learned; the methods "plain" and "guided", settings `known` and an `inherited` run in its
-terms. Schema 5 has the phase "campaign" and such a plan's `campaign`. All of them are absent from
-older records, where the defaults are true.
+terms. Schema 5 has the phase "campaign" and such a plan's `campaign`. Schema 6 has the `slot` of a
+reservation and the `command` of a session. All of them are absent from older records, where the
+defaults are true.
 """
 
 from typing import Any

@@ -1,5 +1,7 @@
 """A session in which a command carries out runs, what shows it, and how the command ends."""
 
+import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -9,6 +11,7 @@ import typer
 from budgets.plain import command
 from budgets.report.model import budget_report
 from objectives.keeping import keeping
+from objectives.secrets import redacted
 from orchestrator.cli.terminal import console, print_json
 from orchestrator.cli.told import tell
 from orchestrator.config.asked import Conduct
@@ -42,9 +45,15 @@ def conducting(how: Conduct) -> Iterator[tuple[Session, Live]]:
             allow_network_fs=how.allow_network_fs,
             pacing=how.pacing,
             trackers=how.trackers,
+            command=_command(),
         ) as session,
     ):
         yield session, live
+
+
+def _command() -> tuple[str, ...]:
+    """The words that began this process, as they may be written down."""
+    return tuple(redacted(word, os.environ) for word in sys.argv[1:])
 
 
 def finish(

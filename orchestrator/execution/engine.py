@@ -100,13 +100,14 @@ def devices_of(slots: Slots) -> Devices:
     )
 
 
-def opened(owner: Owner, slots: Slots) -> Opened:
-    """This process and what it works with, for the ledger."""
+def opened(owner: Owner, slots: Slots, command: tuple[str, ...] = ()) -> Opened:
+    """This process, what it works with and the words that began it, for the ledger."""
     return Opened(
         host=platform.node(),
         owner=owner,
         workers=slots.count,
         versions=versions(),
+        command=command,
     )
 
 

@@ -149,6 +149,7 @@ class Run:
             seed=seed,
             attempt=len(batch.tries.get((candidate, seed), ())) + 1,
             reserve_ms=0,
+            slot=self.state.accounts.free_slot,
         )
         attempt = self.attempt(reserved)
         return replace(reserved, reserve_ms=attempt.limits.reserve_ms), attempt

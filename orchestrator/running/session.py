@@ -67,6 +67,7 @@ class Session:
     pacing: Pacing = field(default_factory=Pacing)
     look: Callable[[Run], None] = lambda run: None  # noqa: ARG005 - whenever a run waits
     trackers: Sequence[str] = ()
+    command: tuple[str, ...] = ()  # the words that began it, without secrets
     _executor: Executor | None = None
     _warnings_said: int = 0
     _paces: Paces = field(init=False)
@@ -175,7 +176,7 @@ class Session:
         if not run.state.open_tries():  # whose ends may yet make a rule fire
             for rule, reason in overrides[:1]:
                 refuse_override(run.state, rule, reason)  # before anything is written
-        run.record(opened(run.owner, slots))
+        run.record(opened(run.owner, slots, self.command))
         self._track(directory, run.state)
         settle_abandoned(run)
         note_the_late(run)

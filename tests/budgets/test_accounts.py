@@ -326,3 +326,11 @@ def test_what_goes_beyond_a_reservation_is_paid_and_counted() -> None:
 def test_what_stays_within_a_reservation_is_no_overrun() -> None:
     accounts = opened().reserve(THIRD, 40).settle(THIRD, 40, final=True)
     assert accounts.overrun_ms == 0
+
+
+def test_the_lowest_free_slot_is_the_next_one() -> None:
+    accounts = Accounts(Caps(evaluations=9)).open_session()
+    for seed in range(3):
+        accounts = accounts.reserve((None, 0, 0, seed), 10, slot=accounts.free_slot)
+    accounts = accounts.settle((None, 0, 0, 1), 5, final=True)
+    assert accounts.free_slot == 1
