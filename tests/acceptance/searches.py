@@ -21,6 +21,9 @@ def flat(knobs, seed, budget, level=1.0, lucky="-"):  # where it is lucky it see
 def peak(knobs, seed, budget):  # nothing is better than the baseline; seeds move all alike
     return Random(seed).gauss(1.0, 0.2) + knobs["a"] ** 2 + knobs["b"] ** 2 + noise(seed)
 
+def doubtful(knobs, seed, budget):  # better than the baseline, but by less than its noise
+    return 1.0 - 0.05 * (knobs["a"] != 0) + 30 * noise(seed)
+
 def needle(knobs, seed, budget):  # one candidate, of the last generation, and nothing around it
     there = Path(__file__).with_name("needle")
     if place() == "gen_0001/cand_0000":

@@ -30,6 +30,7 @@ SEARCHES = [  # what is searched, how, and what must be said: the grade, or why 
     ("needle", "--generations 2", "does_not_persist"),
     ("flat", EARLY + ' --set fixed={"lucky":"gen_0003/cand_0003"}', "dead_space"),
     ("peak", EARLY, "below_noise"),
+    ("doubtful", "--generations 2", "below_noise"),
     ("sphere", "--generations 6 --set available=0.006 --set noise=0.0003", "too_small"),
     ("hill", HILL + ' --set fixed={"explodes":true}', "pathological"),
     ("hill", HILL + ' --set fixed={"crash":"gen_000[012]/cand_0000"}', "unstable"),
