@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from budgets.fold import fold
 from budgets.ledger.chain import Record
 from budgets.plain import plain, printable
-from budgets.report.model import budget_report, recommendation
+from budgets.report.model import budget_report
 from budgets.state import RunState
+from budgets.verdict.finalists import recommendation
 from objectives.space import SearchSpace
 from orchestrator.records.planned import space_of
 from orchestrator.records.recommended import best_point

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from budgets.blocks import Block, Heading, Items, Table, Text
-from budgets.report.liveness import MOST_SEEDS, Centre, EndEffect, KnobFinding, Liveness
+from budgets.liveness import MOST_SEEDS, Centre, EndEffect, KnobFinding, Liveness
 
 _BAR = 16
 """Characters of the longest bar."""

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from budgets.blocks import Block, Heading, Items, Table, Text, markdown
 from budgets.campaign.text import campaign_blocks
+from budgets.pace import GOOD_ACCURACY, Timing
 from budgets.plain import PROGRAM, plain
 from budgets.proxy.text import proxy_blocks
 from budgets.report.failures import Failures
 from budgets.report.liveness_text import check_blocks
 from budgets.report.model import Balance, BudgetReport, GenerationRow
-from budgets.report.pace import GOOD_ACCURACY, Timing
 from budgets.verdict.finalists import IN_WORDS
 from budgets.verdict.findings_text import finding_blocks
 from budgets.words import duration, number

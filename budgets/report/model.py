@@ -10,17 +10,17 @@ from budgets.calibration import luck
 from budgets.campaign.effects import CampaignReport, campaign_of
 from budgets.events import Amended, Status
 from budgets.frozen import Frozen
+from budgets.liveness import Liveness, liveness
+from budgets.pace import Timing, remaining_hours, timing
 from budgets.proxy.report import ProxyReport, proxy_report
 from budgets.report.failures import Failures, failures
-from budgets.report.liveness import Liveness, liveness
-from budgets.report.pace import Timing, remaining_hours, timing
 from budgets.report.sentence import sentence
 from budgets.report.usage import idle_hours, slot_hours, wasted_hours
 from budgets.rules.triggers import Ruling, ruling_of
 from budgets.state import Generation, RunState
 from budgets.statistics.totals import total
 from budgets.terms import Caps
-from budgets.verdict.finalists import stood_for
+from budgets.verdict.finalists import recommendation
 from budgets.verdict.findings import Findings, findings
 
 
@@ -112,17 +112,6 @@ class BudgetReport(Frozen):
     follows: str | None = None  # which run or known settings the search begins with
     campaign: CampaignReport | None = None
     timing: Timing | None = None  # estimated and actual, where something was estimated
-
-
-def recommendation(state: RunState) -> tuple[float, ...] | None:
-    """The point of the unit cube that is recommended; None where there is none.
-
-    What won on fresh seeds; before that, and where nothing is compared, what the search stands
-    for. Never the best score seen: the luckiest of many noisy scores is evidence of luck.
-    """
-    if state.decided is not None:
-        return state.decided.point
-    return stood_for(state)
 
 
 def budget_report(state: RunState, ruling: Ruling | None = None) -> BudgetReport:

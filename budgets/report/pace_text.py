@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from budgets.report.pace import Pace
+from budgets.pace import Pace
 from budgets.words import duration
 
 

@@ -8,10 +8,10 @@ from budgets.campaign.effects import CampaignReport, campaign_of
 from budgets.campaign.text import campaign_sentence
 from budgets.course import next_step
 from budgets.events import Fired
+from budgets.liveness import liveness
 from budgets.plain import PROGRAM
 from budgets.proxy.report import proxy_report
 from budgets.proxy.text import proxy_sentence
-from budgets.report.liveness import liveness
 from budgets.rules.triggers import Ruling
 from budgets.state import RunState
 from budgets.verdict.findings import title

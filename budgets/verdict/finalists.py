@@ -101,6 +101,17 @@ def luckiest(state: RunState, count: int) -> list[Point]:
     return [state.told[number].points[candidate] for _, number, candidate in ranked[:count]]
 
 
+def recommendation(state: RunState) -> tuple[float, ...] | None:
+    """The point of the unit cube that is recommended; None where there is none.
+
+    What won on fresh seeds; before that, and where nothing is compared, what the search stands
+    for. Never the best score seen: the luckiest of many noisy scores is evidence of luck.
+    """
+    if state.decided is not None:
+        return state.decided.point
+    return stood_for(state)
+
+
 def full_ones(state: RunState) -> list[Generation]:
     """The generations told whose candidates were evaluated in full."""
     return [generation for generation in state.told if generation.is_full]

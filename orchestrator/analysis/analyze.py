@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from budgets.report.model import recommendation
 from budgets.state import RunState
 from budgets.terms import SearchTerms
+from budgets.verdict.finalists import recommendation
 from objectives.space import SearchSpace
 from orchestrator.analysis.sensitivity import Estimate, estimate_of
 from orchestrator.checks.space import Around

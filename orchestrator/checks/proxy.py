@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from random import Random
 
 from budgets.proxy.certificate import LEAST_CANDIDATES
-from budgets.report.model import recommendation
 from budgets.state import RunState
 from budgets.terms import Calibration, Devices, Envelope, Plan
+from budgets.verdict.finalists import recommendation
 from orchestrator.checks.space import Centre
 from orchestrator.planning.plan import plan_of, short_hash
 from orchestrator.planning.proxy import check_population, proxy_terms

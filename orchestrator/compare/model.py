@@ -7,8 +7,8 @@ run's own baseline.
 from typing import Literal
 
 from budgets.frozen import Frozen
+from budgets.pace import Timing
 from budgets.report.model import Balance
-from budgets.report.pace import Timing
 from budgets.statistics.comparison import Gain
 from orchestrator.report.model import Answer, Identity, KnobView
 

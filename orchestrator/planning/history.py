@@ -21,8 +21,8 @@ from budgets.events import Settled, Status
 from budgets.fold import ImpossibleEventError
 from budgets.ledger.chain import LedgerCorruptError
 from budgets.ledger.storage import DISK, read_plain
+from budgets.pace import last_seen, timing
 from budgets.plain import PROGRAM
-from budgets.report.pace import last_seen, timing
 from budgets.rules.triggers import Decision, Ruling, ruling_of
 from budgets.state import RunState
 from budgets.terms import Devices, Phase, Tier

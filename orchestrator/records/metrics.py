@@ -15,7 +15,7 @@ from budgets.events import Event, Settled
 from budgets.fold import apply, begin
 from budgets.ledger.chain import LEDGER, Record, read
 from budgets.ledger.storage import write_aside
-from budgets.report.pace import pace, timing
+from budgets.pace import pace, timing
 from budgets.state import Observer, RunState
 
 METRICS = "metrics.jsonl"

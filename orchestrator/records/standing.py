@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from budgets.report.pace import last_seen
+from budgets.pace import last_seen
 from budgets.rules.triggers import Decision, Ruling, ruling_of
 from budgets.state import RunState
 from budgets.words import duration

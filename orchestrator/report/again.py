@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from budgets.following import BEGINNING
+from budgets.liveness import moved
 from budgets.proxy.certificate import LEAST_CANDIDATES
-from budgets.report.liveness import moved
 from budgets.state import RunState
 from budgets.terms import Caps, Plan
 from objectives.api import SetupError

@@ -1,7 +1,7 @@
 """Every knob of a run: its range, where it began, and what is recommended."""
 
-from budgets.report.model import recommendation
 from budgets.state import RunState
+from budgets.verdict.finalists import recommendation
 from objectives.space import Knob
 from orchestrator.records.planned import space_of
 from orchestrator.records.range_ends import range_ends

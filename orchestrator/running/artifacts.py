@@ -9,12 +9,12 @@ from budgets.events import GenerationTold
 from budgets.fold import apply, begin
 from budgets.ledger.chain import LEDGER, read
 from budgets.ledger.storage import document, write_aside
-from budgets.report.liveness import centre_of, moved
+from budgets.liveness import centre_of, moved
 from budgets.report.markdown import to_markdown
-from budgets.report.model import BudgetReport, budget_report, recommendation
+from budgets.report.model import BudgetReport, budget_report
 from budgets.rules.triggers import Ruling
 from budgets.state import RunState
-from budgets.verdict.finalists import winner
+from budgets.verdict.finalists import recommendation, winner
 from budgets.verdict.findings import Findings
 from budgets.verdict.findings import findings as findings_of
 from objectives.space import SearchSpace

@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
+from budgets.pace import last_seen, pace
 from budgets.plain import one_line, printable
 from budgets.report.markdown import amount
 from budgets.report.model import balances
-from budgets.report.pace import last_seen, pace
 from budgets.report.sentence import sentence
 from budgets.state import RunState
 from budgets.verdict.findings import title

@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from budgets.report.pace import Pace
+from budgets.pace import Pace
 from budgets.report.pace_text import per_cent, track
 from orchestrator.serve.entry import Entry
 from orchestrator.watch import parts

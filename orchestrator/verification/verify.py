@@ -14,9 +14,9 @@ from budgets.events import AttemptKey, Late, Opened, Reserved, Settled
 from budgets.fold import ImpossibleEventError, fold
 from budgets.ledger.chain import LEDGER, LedgerCorruptError, Record, read
 from budgets.ledger.head import records_lost, rolled_back
+from budgets.liveness import centre_of, moved
 from budgets.plain import PROGRAM
 from budgets.proxy.replay import first_divergence
-from budgets.report.liveness import centre_of, moved
 from budgets.report.model import BudgetReport
 from budgets.state import RunState
 from budgets.terms import Inherited, Parent, Plan, SearchTerms, Source

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from heapq import nlargest
 
-from budgets.report.pace import Pace
+from budgets.pace import Pace
 from orchestrator.watch.snapshot import DeviceRow, Snapshot
 
 MOST_ROWS = 64

@@ -20,10 +20,10 @@ from budgets.events import (
     Settled,
     Withdrawn,
 )
-from budgets.report.liveness import label
+from budgets.liveness import label
+from budgets.pace import pace
 from budgets.report.markdown import spent
 from budgets.report.model import balances
-from budgets.report.pace import pace
 from budgets.report.pace_text import pace_line, track
 from budgets.state import RunState
 from budgets.verdict.findings import title

@@ -13,8 +13,8 @@ from pydantic.dataclasses import dataclass
 
 from budgets.events import Status
 from budgets.frozen import Frozen
+from budgets.pace import Pace
 from budgets.report.model import Balance
-from budgets.report.pace import Pace
 from budgets.rules.triggers import Decision
 from budgets.terms import PanelName, Phase, Tier
 from orchestrator.records.standing import OVER, Kind

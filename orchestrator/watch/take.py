@@ -7,8 +7,8 @@ from statistics import fmean
 
 from budgets.course import next_step, pairing, search_is_over, still_apart
 from budgets.events import Settled, Status
+from budgets.pace import Pace, expected_seconds, last_seen, pace
 from budgets.report.model import balances
-from budgets.report.pace import Pace, expected_seconds, last_seen, pace
 from budgets.report.sentence import sentence
 from budgets.state import RunState
 from orchestrator.records.standing import Kind, standing_of

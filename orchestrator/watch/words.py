@@ -1,7 +1,7 @@
 """Which evaluation of its batch it is, in words."""
 
 from budgets.events import Late, Reserved, Settled
-from budgets.report.liveness import label
+from budgets.liveness import label
 from budgets.state import Generation, RunState
 
 Place = Reserved | Settled | Late

@@ -60,6 +60,7 @@ def campaign(product: Product, executor: tuple[str, ...], *deeds: str, code: int
     product("run", "rude.toml", *priced, *executor, code=code)
     product.verify("rude")
     attempts = Books.of(product.run_directory("rude")).attempts
+    assert all(one.charged_ms <= one.reserved_ms for one in attempts)
     return [[one.status for one in attempts if one.key[2] == n] for n in range(len(deeds))]
 
 

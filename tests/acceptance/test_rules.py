@@ -31,7 +31,10 @@ def test_a_rule_pauses_until_it_is_overridden(product: Product, rule: str, end: 
 
 
 def test_an_override_is_of_one_rule(product: Product) -> None:
-    fails = ("--set", 'fixed={"crash": "gen_0001/cand_000[25]", "diverge": "gen_0001/cand_000[67]"}')
+    fails = (
+        "--set",
+        'fixed={"crash": "gen_0001/cand_000[25]", "diverge": "gen_0001/cand_000[67]"}',
+    )
     search = ("run", "hill", *fails, *SHORT, 2)
     for code, rules in ((3, ()), (3, ("crash_rate",)), (0, ("crash_rate", "sustained_nan"))):
         overrides = [word for rule in rules for word in (*KNOWN, rule)]

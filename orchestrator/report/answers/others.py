@@ -4,7 +4,7 @@ from math import sqrt
 from statistics import fmean, stdev
 
 from budgets.calibration import ONE_SCORE, measure
-from budgets.report.liveness import EndEffect, KnobFinding, Liveness
+from budgets.liveness import EndEffect, KnobFinding, Liveness
 from budgets.statistics.detectable import detectable
 from budgets.statistics.spread import sd_interval
 from budgets.words import about, counted, first_few, listed, percent, sentence_case

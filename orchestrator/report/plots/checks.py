@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from statistics import fmean, stdev
 
-from budgets.report.liveness import EndEffect, Liveness
+from budgets.liveness import EndEffect, Liveness
 from budgets.words import counted, listed, number
 from orchestrator.charts.chart import Axis, Chart, Intervals, Mark, Note, Plot, Points, Rule, Stripe
 from orchestrator.report.model import Evaluation, Report

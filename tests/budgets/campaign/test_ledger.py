@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from budgets.events import GenerationAsked, Reserved, Settled, Status
 from budgets.fold import ImpossibleEventError
-from budgets.report.liveness import label
+from budgets.liveness import label
 from budgets.report.model import budget_report
 from budgets.rules.triggers import judge
 from budgets.terms import CampaignTerms, Caps, Condition, Envelope, Plan

@@ -18,13 +18,14 @@ from budgets.events import (
 )
 from budgets.fold import fold
 from budgets.ledger.chain import read
+from budgets.pace import remaining_hours
 from budgets.report.markdown import amount, spent, to_markdown
-from budgets.report.model import BudgetReport, balances, budget_report, changed, recommendation
-from budgets.report.pace import remaining_hours
+from budgets.report.model import BudgetReport, balances, budget_report, changed
 from budgets.report.sentence import more_of
 from budgets.rules.triggers import Ruling, disk_full, unaffordable
 from budgets.terms import Arm, Calibration, Caps, Envelope, Thresholds, Window
 from budgets.verdict.decision import decide
+from budgets.verdict.finalists import recommendation
 from tests.budgets.conftest import settled
 
 if TYPE_CHECKING:

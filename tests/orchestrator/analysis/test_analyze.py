@@ -11,9 +11,8 @@ import pytest
 
 from budgets.events import Decided
 from budgets.ledger.chain import LEDGER
-from budgets.report.liveness import liveness
-from budgets.report.model import recommendation
-from budgets.verdict.finalists import stood_for
+from budgets.liveness import liveness
+from budgets.verdict.finalists import recommendation, stood_for
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from objectives.space import Knob, SearchSpace

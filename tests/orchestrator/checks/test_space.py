@@ -10,7 +10,7 @@ import pytest
 
 from budgets.events import Settled
 from budgets.ledger.chain import LEDGER
-from budgets.report.liveness import KnobFinding, KnobVerdict, Liveness, liveness
+from budgets.liveness import KnobFinding, KnobVerdict, Liveness, liveness
 from budgets.report.model import budget_report
 from budgets.terms import Calibration, Devices
 from objectives import registry

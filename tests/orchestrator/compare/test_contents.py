@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from budgets.blocks import Table
+from budgets.pace import Timing
 from budgets.report.model import Balance
-from budgets.report.pace import Timing
 from budgets.statistics.comparison import Gain
 from orchestrator.compare.contents import lead, sections
 from orchestrator.compare.model import Compared, Duel, Fact, Scores, Side

@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from budgets.events import Overridden
-from budgets.report.liveness import moved
+from budgets.liveness import moved
 from budgets.state import RunState
 from budgets.terms import Calibration, Plan, Window
 from objectives import registry

@@ -11,8 +11,9 @@ import pytest
 from budgets.events import Concluded, Decided, Event, Grade, NoGo, Overridden, Status
 from budgets.ledger.chain import LEDGER, read
 from budgets.ledger.writer import Ledger
-from budgets.report.model import budget_report, recommendation
+from budgets.report.model import budget_report
 from budgets.state import RunState
+from budgets.verdict.finalists import recommendation
 from objectives import registry
 from objectives.analytic import AnalyticObjective
 from objectives.api import Measurement, ObjectiveSpec

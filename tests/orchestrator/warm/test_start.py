@@ -11,7 +11,7 @@ import pytest
 from budgets.events import Planned
 from budgets.ledger.chain import LEDGER, read
 from budgets.ledger.writer import Ledger
-from budgets.report.model import recommendation
+from budgets.verdict.finalists import recommendation
 from objectives.analytic import AnalyticObjective
 from objectives.space import Knob, SearchSpace
 from orchestrator.planning.known import KnownSettings

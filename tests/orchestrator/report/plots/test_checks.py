@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from budgets.events import Status
-from budgets.report.liveness import EndEffect, KnobFinding, Liveness
+from budgets.liveness import EndEffect, KnobFinding, Liveness
 from orchestrator.charts.chart import Intervals, Note, Points, Rule, Stripe
 from orchestrator.report.model import Report
 from orchestrator.report.plots.checks import baseline, liveness

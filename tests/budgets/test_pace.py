@@ -7,8 +7,8 @@ import pytest
 
 from budgets.events import Event, Fired, Opened, Overridden, Reserved, Settled, Status
 from budgets.fold import apply, fold
+from budgets.pace import Timing, last_seen, pace, timing
 from budgets.report.markdown import BESIDE, RECALIBRATE, timing_lines
-from budgets.report.pace import Timing, last_seen, pace, timing
 from budgets.report.pace_text import clock, pace_line
 from budgets.state import RunState
 from budgets.terms import CampaignTerms, Caps, Condition, Envelope, Window

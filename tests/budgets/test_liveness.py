@@ -7,7 +7,7 @@ import pytest
 
 from budgets.blocks import markdown
 from budgets.events import GenerationAsked, Status
-from budgets.report.liveness import EndEffect, KnobFinding, Liveness, label, liveness
+from budgets.liveness import EndEffect, KnobFinding, Liveness, label, liveness
 from budgets.report.liveness_text import check_blocks
 from budgets.report.markdown import to_markdown
 from budgets.report.model import BudgetReport, budget_report

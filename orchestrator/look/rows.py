@@ -1,0 +1,324 @@
+"""The parts of a run as people are shown them: plain values, no text made of them.
+
+Scores are better when lower. Times are seconds on the run's own clock: its sessions laid end to
+end, without the breaks between them. Points and `unit` places are of the unit cube.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+from budgets.events import Status
+from budgets.statistics.comparison import Gain
+
+Point = tuple[float, ...]
+Matrix = tuple[tuple[float, ...], ...]
+Doing = Literal["idle", "starting", "running"]
+"""Of a slot; `starting` until its supervisor has said that it took the evaluation on."""
+
+OVERDUE_TIMES, OVERDUE_SECONDS = 1.5, 2.0
+"""An evaluation is overdue that takes so many times what is expected, and so much longer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Balance:
+    """One currency."""
+
+    currency: str  # `evaluations`, `comparison evaluations`, `device-hours`, `hours open`, `cost`
+    spent: float
+    reserved: float
+    free: float | None  # None without a cap
+    cap: float | None
+
+    @property
+    def counts(self) -> bool:
+        """Whether there is anything to say: money only where it has a price or a cap."""
+        return self.currency != "cost" or self.cap is not None or self.spent > 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """One process that had the ledger."""
+
+    number: int
+    opened: datetime
+    began: float
+    ended: float  # of its last record
+    host: str
+    workers: int
+    versions: dict[str, str]
+    command: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One attempt at an evaluation: over, or in flight, which has no status yet."""
+
+    what: str  # `generation 3, candidate 2`; `winner, average`
+    comparison: str | None  # None: of the search, a check, a calibration or a campaign
+    generation: int  # or the comparison's number
+    candidate: int
+    arm: str  # of a comparison; a campaign's condition; empty otherwise
+    seed: int
+    attempt: int
+    place: str  # its directory below the run's: `eval/gen_0000/cand_0003/seed_12`
+    point: Point
+    knobs: dict[str, int | float]
+    is_short: bool  # evaluated by a proxy: comparable with its like only
+    session: int  # that reserved it
+    slot: int | None  # of the session; None: an older ledger, which does not say
+    began: float
+    reserved_seconds: float
+    status: Status | None = None
+    is_final: bool = False  # it decided its evaluation, which is not made again
+    is_recovered: bool = False
+    score: float | None = None
+    ended: float | None = None
+    device: str = ""
+    seconds: float = 0.0
+    startup_seconds: float = 0.0
+    train_seconds: float = 0.0
+    charged_seconds: float = 0.0
+    peak_memory_bytes: int = 0
+    steps: int = 0
+    tokens: int = 0
+    train_flops: float = 0.0
+    eval_flops: float = 0.0
+    cause: str = ""
+    whose: str = ""  # a failure's: configuration, infrastructure, ambiguous, setup
+    metrics: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def in_flight(self) -> bool:
+        return self.status is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slot:
+    """What a slot of the session that has the run does now."""
+
+    slot: int
+    device: str = ""  # as its attempt says; empty: not known
+    doing: Doing = "idle"
+    seconds: float | None = None  # for how long; None: not known
+    what: str = ""  # which evaluation; empty when idle, as are the next two
+    place: str = ""
+    attempt: int = 0
+    expected_seconds: float | None = None
+    expected_steps: float | None = None
+    limit_seconds: float | None = None  # then it is ended
+    step: float | None = None  # as its heartbeat said last, as are the next two
+    loss: float | None = None
+    progress: float | None = None  # 0 to 1
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whether it takes far longer than is expected."""
+        expected = self.expected_seconds
+        if self.seconds is None or expected is None:
+            return False
+        return self.seconds > max(OVERDUE_TIMES * expected, expected + OVERDUE_SECONDS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """Evaluations, of the search and of comparisons together."""
+
+    settled: int  # for good
+    ok: int
+    failed: dict[str, int]  # by status
+    lost: int  # attempts that were lost, cancelled or are made again: no evaluation is used up
+    in_flight: int
+    to_come: int  # neither settled nor in flight, at most
+    planned: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generation:
+    """One generation: the scores of its healthy candidates, each the mean over its seeds.
+
+    Of a run that searches nothing a score is a single evaluation's.
+    """
+
+    number: int
+    is_short: bool
+    is_told: bool
+    began: float
+    ended: float
+    candidates: int
+    healthy: int
+    failed: int  # evaluations
+    best: float | None
+    mean: float | None
+    sd: float | None
+    best_so_far: float | None  # of full generations up to this one
+    luck_so_far: float | None  # expected best of as many candidates that equal the baseline
+    outside: Literal["better", "worse"] | None  # of the noise band, its mean
+    eval_seconds: float | None  # median
+    step_size: float | None  # of the search once it has learned the generation, as are the next
+    axis_ratio: float | None
+    mean_point: Point | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What the slots did in one part of the run's time, in device-hours.
+
+    Useful and wasted are what the part's own evaluations were charged, whenever they ran; idle is
+    when slots were there and nothing ran.
+    """
+
+    part: str  # `start-up`, `generation 3`, `comparison`, `long run`
+    planned: float | None  # by the calibration; None: not known
+    useful: float
+    wasted: float
+    idle: float
+    reserved: float  # in flight
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Baseline:
+    """The default configuration as calibrated, and how far its scores spread over seeds."""
+
+    mean: float
+    sd: float | None
+    sd_low: float | None  # 95 % interval of the sd
+    sd_high: float | None
+    scores: tuple[float, ...]
+    seconds: tuple[float, ...]
+    peak_memory_bytes: tuple[int, ...]
+    median_seconds: float
+    p90_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knob:
+    """One knob, with where the search began and what it recommends, in the knob's own unit."""
+
+    name: str
+    kind: str
+    step: int  # of an int knob: it takes every `step`-th number from `low` on
+    low: int | float
+    high: int | float
+    baseline: int | float
+    recommended: int | float | None
+    baseline_unit: float
+    recommended_unit: float | None
+    at_end: str | None  # `lower`, `upper`: where in its range the best of the search lies
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arm:
+    """One configuration that is compared, and its score on each of its seeds."""
+
+    comparison: str
+    number: int
+    name: str
+    scores: dict[int, float | None]  # by seed; None: failed, or not evaluated yet
+    settled: int
+    mean: float | None  # of the healthy scores so far
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedGain:
+    """A gain on fresh seeds."""
+
+    name: str  # `winner`, `winner, 4 x FLOPs`, `plain attention (control)`
+    against: str
+    gain: Gain
+    is_decisive: bool  # it is the one that the verdict rests on
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureKind:
+    """Attempts that failed alike."""
+
+    whose: str
+    what: str
+    attempts: int
+    final: int  # of these: the last word on their evaluations
+    example: str  # the cause of one
+    places: tuple[str, ...]  # directories of the first few
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MadeAgain:
+    """What became of evaluations that were tried again."""
+
+    how: str  # `elsewhere`, `lighter`
+    healthy: int
+    failed: int
+    owed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failures:
+    """How many evaluations failed by their configuration, how many attempts were lost, and why."""
+
+    evaluations: int  # that are over
+    failed: int  # of these
+    attempts: int  # that ended other than by a person's order
+    lost: int  # of these, by the infrastructure
+    again: tuple[MadeAgain, ...]
+    kinds: tuple[FailureKind, ...]  # the most frequent first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """The search's distribution after one generation, replayed from the ledger."""
+
+    generation: int
+    step_size: float
+    axis_ratio: float  # of the longest axis to the shortest, by standard deviations
+    deviations: tuple[float, ...]  # of each knob, in units of its range
+    mean_point: Point
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distribution:
+    """How the search's distribution grew, and what it is at last."""
+
+    history: tuple[Spread, ...]
+    first_deviations: tuple[float, ...]
+    correlations: Matrix
+    eigenvalues: tuple[float, ...]  # variances along the principal axes, the largest first
+    axes: Matrix  # unit vectors in that order
+    correlation_by_chance: float | None  # the strongest that one search in 20 has on pure noise
+    condition_by_chance: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marginal:
+    """What the search's evaluations say of one knob, all else aside: no experiment.
+
+    `excess` is a candidate's score less its generation's mean; bins hold as many candidates each.
+    """
+
+    knob: str
+    units: tuple[float, ...]
+    excess: tuple[float, ...]
+    bin_units: tuple[float, ...]
+    bin_means: tuple[float, ...]
+    bin_errors: tuple[float, ...]  # standard errors
+    slope: float | None  # by regression, per standard deviation of the candidates
+    slope_error: float | None
+    stands: bool | None  # above its error; None: too few evaluations to say
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """A loss over the steps of one evaluation."""
+
+    name: str  # `baseline`, `recommended`, `best of the search`
+    seed: int
+    quantity: str  # `train loss`
+    steps: tuple[float, ...]
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogEnd:
+    """The last lines of what a failed attempt wrote."""
+
+    place: str  # the file below the run's directory; empty: none is there
+    lines: tuple[str, ...]
