@@ -24,6 +24,7 @@ class Reading:
     evidence: str
     overridable: bool = True
     fires: bool = False
+    flag: str = ""  # of the cap that is in the way
 
     def fired(self) -> Fired:
         """As it goes on record once it fires."""

@@ -6,7 +6,7 @@ all, `ruling_of` says what that means for the run. `budgets.rules.table` has the
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from budgets import following
@@ -166,7 +166,7 @@ def unaffordable(state: RunState) -> Reading | None:
                 f"generation {state.asked} is expected to need {needs} ({_included(apart)}), "
                 f"{left} are free ({flag})"
             )
-            return BUDGET.reads(state.asked, need, free, evidence, fires=True)
+            return replace(BUDGET.reads(state.asked, need, free, evidence, fires=True), flag=flag)
     return None
 
 
@@ -229,4 +229,5 @@ def refused(state: RunState, batch: Batch, refusal: Refusal) -> Reading:
     if batch.panel is None and (verdict := still_for_the_verdict(state)).evaluations:
         left = precise_duration(3600 * verdict.device_hours)
         evidence += f", when {left} of device time are left to the verdict"
-    return BUDGET.reads(place, refusal.needed, refusal.free, evidence, fires=True)
+    found = BUDGET.reads(place, refusal.needed, refusal.free, evidence, fires=True)
+    return replace(found, flag=refusal.flag if refusal.flag.startswith("--") else "")
