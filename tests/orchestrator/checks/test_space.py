@@ -12,7 +12,6 @@ import pytest
 from budgets.events import Settled
 from budgets.ledger.chain import LEDGER
 from budgets.liveness import KnobFinding, KnobVerdict, Liveness, liveness
-from budgets.report.model import budget_report
 from budgets.terms import Calibration, Devices
 from objectives import registry
 from objectives.api import ObjectiveSpec
@@ -20,6 +19,7 @@ from objectives.space import Knob, SearchSpace
 from orchestrator.checks.space import CheckRequest, check_points
 from orchestrator.execution.engine import Engine
 from orchestrator.look.reports import rebuild
+from orchestrator.look.run import Run
 from orchestrator.planning.known_knobs import Known, known_knobs, together
 from orchestrator.planning.request import Request
 from orchestrator.records.recorded import Result
@@ -193,7 +193,7 @@ def test_a_cliff_at_the_end_of_a_range_is_a_finding_and_no_pause(
     result = run_check(tmp_path, objective="cliff")
     assert result.ruling.decision == "done"
     assert findings(result).unstable_ends == ("x0 high",)
-    assert budget_report(result.state).evaluations_by_status == {"ok": 12, "nan": 3}
+    assert Run(result.state, datetime.now(UTC)).evaluations_by_status == {"ok": 12, "nan": 3}
 
 
 def test_a_failing_baseline_pauses_before_anything_else_is_paid(
