@@ -654,10 +654,7 @@ def _campaign(own: CampaignReport) -> Drawing:
 
 
 def _of_knobs(
-    run: Run,
-    sizes: Sequence[float],
-    paint_one: Callable[[Axes, Knob, int], None],
-    **said: str,
+    run: Run, sizes: Sequence[float], paint_one: Callable[[Axes, Knob, int], None], **said: str
 ) -> Drawing:
     """Small multiples of the knobs with the largest sizes, in the order of the space."""
     ranked = sorted(range(len(sizes)), key=lambda place: -sizes[place])
@@ -829,7 +826,7 @@ def _correlations(run: Run) -> Drawing | None:
         axes.set(xlim=(-0.5, len(names) - 1.5), ylim=(len(names) - 0.5, 0.5))
         axes.set_yticks(places[1:], names[1:])
         axes.set_xticks(places[:-1], names[:-1], rotation=90)
-        axes.tick_params(length=0)
+        axes.tick_params(length=0, labelsize=min(FONT - 1, 65 * side / len(names)))
         axes.spines[:].set_visible(False)
 
     said = listed(f"{names[row]} with {names[column]} {r:+.2f}" for r, row, column in pairs[:8])
@@ -869,7 +866,9 @@ def _device_time(run: Run) -> Drawing | None:
         "idle": {"fc": GREY, "alpha": 0.45, "ec": "none"},
         "reserved": {"fill": False, "ls": "--", "ec": INK, "lw": 0.8},
     }
-    names = [one.part.replace("generation ", "") for one in run.usage]
+    parts = [one.part for one in run.usage]
+    names = [part.replace("generation ", "") if run.is_search else part for part in parts]
+    names = [name.replace("generation 0", "evaluations") for name in names]
     is_long, step, last = len(names) > 6, ceil(len(names) / 20), len(run.generations) - 1
     numbered = {str(number) for number in range(0, last + 2 - step, step)}
     named = [x for x, name in enumerate(names) if name in numbered or not name.isdecimal()]

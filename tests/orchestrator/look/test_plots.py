@@ -93,6 +93,7 @@ def check(figure: Figure) -> Iterator[str]:
                 wanted.add(found[1])
     assert wanted <= set(ids)
     assert all(each.startswith(f"{figure.name}-") for each in ids)
+    assert all(each.get("font-size") for each in root.iter("text"))
     assert not re.search(r"\bnan\b|\binf\b", " ".join(each.get("d", "") for each in root.iter()))
     yield from ids
 
@@ -181,18 +182,24 @@ def test_failures_are_marks_at_the_edge() -> None:
     assert "no score yet" in texts(drawn(run_of("all_failed"))["scores"])
 
 
-@pytest.mark.parametrize("dimension", [1, 40])
+def test_one_knob() -> None:
+    run = run_of("statuses")
+    assert run.attempts  # made of the space as it is
+    parts = {"space": run.space.model_copy(update={"knobs": run.space.knobs[:1]})}
+    run.__dict__ |= {**parts, "knobs": run.knobs[:1], "marginals": run.marginals[:1]}
+    found = drawn(run)
+    assert set(OF_A_SEARCH) - set(found) == {"correlations"}
+
+
+@pytest.mark.parametrize("dimension", [2, 40])
 def test_any_number_of_knobs(dimension: int, tmp_path: Path) -> None:
     run = searched(tmp_path, dimension, "target")
     found = drawn(run)
-    assert ("correlations" in found) == (dimension > 1)
     names = {knob.name for knob in run.knobs}
     for name in ("paths", "marginals"):
         shown = names & set(texts(found[name]))
         assert len(shown) == min(12, dimension)
-        assert all(re.search(rf"\b{name}\b", found["paths"].caption) for name in names - shown) or (
-            name == "marginals"
-        )
+        assert all(re.search(rf"\b{each}\b", found[name].caption) for each in names - shown)
 
 
 def test_a_timeline_of_many_slots_shows_some() -> None:
