@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from itertools import compress
+from itertools import accumulate, compress, pairwise
 from math import ceil, copysign, floor, inf, isfinite, isnan, log10, nan
 from pathlib import Path
 from statistics import fmean, quantiles
@@ -223,7 +223,8 @@ def _legend(canvas: Canvas, columns: int = 4) -> None:
     known: dict[str, Any] = {}
     for axes in canvas.axes:
         marks, labels = axes.get_legend_handles_labels()
-        known |= dict(zip(labels, marks, strict=True))
+        for label, mark in zip(labels, marks, strict=True):
+            known.setdefault(label, mark)
     canvas.legend(
         known.values(), known, loc="upper left", ncols=columns, borderaxespad=0.1,
         handlelength=1.8, columnspacing=1.2, labelspacing=0.25,
@@ -869,25 +870,28 @@ def _device_time(run: Run) -> Drawing | None:
     parts = [one.part for one in run.usage]
     names = [part.replace("generation ", "") if run.is_search else part for part in parts]
     names = [name.replace("generation 0", "evaluations") for name in names]
-    is_long, step, last = len(names) > 6, ceil(len(names) / 20), len(run.generations) - 1
-    numbered = {str(number) for number in range(0, last + 2 - step, step)}
-    named = [x for x, name in enumerate(names) if name in numbered or not name.isdecimal()]
+    is_long, step = len(names) > 6, ceil(len(names) / 20)
+    named = [x for x, name in enumerate(names) if not name.isdecimal() or int(name) % step == 0]
+    widths = [1.0 if name.isdecimal() else max(1.0, len(names) / 24) for name in names]
+    ends = list(accumulate(widths, initial=0.0))
 
     def paint(canvas: Canvas) -> None:
         (axes,) = _grid(canvas, margins=(0.7, 0.15, 0.4, 0.9 if is_long else 0.35))
-        tops, places = [0.0] * len(names), range(len(names))
+        tops = [0.0] * len(names)
         for kind, look in looks.items():
             below, tops = tops, [low + own for low, own in zip(tops, amounts[kind], strict=True)]
-            boxes = [(x - 0.4, x + 0.4, below[x], tops[x]) for x in places if tops[x] > below[x]]
+            spans = zip(ends, ends[1:], below, tops, strict=False)
+            boxes = [(x + 0.1, end - 0.1, low, top) for x, end, low, top in spans if top > low]
             _boxes(axes, boxes, label=kind, **look)
         if any(planned := amounts["planned"]):
-            edges = [edge for x in places for edge in (x - 0.48, x + 0.48, nan)]
+            edges = [edge for x, end in pairwise(ends) for edge in (x, end, nan)]
             y = [value or nan for value in planned for _ in range(3)]
             axes.plot(edges, y, color=PURPLE, lw=2, label="planned")
-        usual = max(3600 * value / size for value in (*charged, *hours["planned"]))
-        axes.set(xlim=(-0.7, len(names) - 0.3), ylim=(0, 1.06 * min(max(tops), 3 * usual) or 1.0))
-        axes.set_ylim(top=max(1.06 * usual, axes.get_ylim()[1]))
-        axes.set_xticks(named, [names[x] for x in named], rotation=90 if is_long else 0)
+        usual = max(3600 * value / size for value in (*charged, *hours["planned"])) or 1.0
+        top = max(1.06 * usual, min(1.06 * max(tops), 3 * usual))
+        axes.set(xlim=(-0.2, ends[-1] + 0.2), ylim=(0, top))
+        middles = [(ends[x] + ends[x + 1]) / 2 for x in named]
+        axes.set_xticks(middles, [names[x] for x in named], rotation=90 if is_long else 0)
         axes.set_ylabel(f"device time ({unit})")
         _legend(canvas, 5)
 

@@ -127,7 +127,7 @@ def test_every_golden_run_is_drawn(name: str) -> None:
 @pytest.mark.parametrize("name", ["go", "statuses", "campaign", "space_check", "calibration"])
 def test_every_beginning_of_a_run_is_drawn(name: str, tmp_path: Path) -> None:
     records = read(GOLDEN / name / LEDGER).records
-    for count in [*range(1, 12), *range(12, len(records), max(1, len(records) // 6))]:
+    for count in [*range(1, 9), *range(9, len(records), len(records) // 4)]:
         drawn(Run(fold(records[:count]), NOW))
 
 
