@@ -19,7 +19,7 @@ from orchestrator.campaign.collected import (
 from orchestrator.campaign.request import CampaignRequest
 from orchestrator.campaign.searches import SearchCell, search_cells
 from orchestrator.campaign.stagger import Staggered
-from orchestrator.cli.board import collected
+from orchestrator.cli.board import collected, draw_beside
 from orchestrator.cli.conducting import EXIT_BY_DECISION, EXIT_SIGNAL, conducting, finish
 from orchestrator.cli.terminal import print_json
 from orchestrator.config.asked import Asked, request_of
@@ -32,7 +32,6 @@ from orchestrator.planning.plan import calibration_plan, search_plan
 from orchestrator.planning.request import Overrides, Request, run_directory, run_name
 from orchestrator.records.manifest import source_of
 from orchestrator.records.recorded import Result, recorded_state
-from orchestrator.report.campaign_picture import draw_beside
 from orchestrator.running.checking import Checking
 from orchestrator.running.searching import Searching
 from orchestrator.running.session import Session, system_clock
@@ -69,7 +68,7 @@ def run_trainings(asked: Asked) -> None:
         result = Checking(request, slots, pace, word).carry_out(session)
         report = _run(result).campaign
         assert report is not None, "it is a campaign"
-        draw_beside(result.directory, report, asked.resolved.top.objective, live.say)
+        draw_beside(result.directory, report, live.say)
         finish(result, session.stop, live, asked.conduct.as_json)
 
 

@@ -4,7 +4,9 @@ from pathlib import Path
 
 from budgets.plain import printable
 from orchestrator.cli.terminal import print_json, print_line, write_bytes
-from orchestrator.report.written import STDOUT, named_place, own_place, write
+from orchestrator.look.page import named_place, own_place, write
+
+STDOUT = Path("-")
 
 
 def deliver(

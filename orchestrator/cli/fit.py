@@ -13,6 +13,7 @@ from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.config.asked import Asked
 from orchestrator.config.resolve import all_keys
 from orchestrator.execution.engine import devices_of
+from orchestrator.look.page import named_file
 from orchestrator.planning.calibrations import calibration_here
 from orchestrator.planning.choice import Choice, Room, Wanted
 from orchestrator.planning.fit import best, choices, too_short
@@ -20,7 +21,6 @@ from orchestrator.planning.fit_text import to_markdown
 from orchestrator.planning.profiles import current_profile, profile_reports
 from orchestrator.planning.request import Request
 from orchestrator.planning.times import times_with_gaps
-from orchestrator.report.written import named_file
 from orchestrator.running.searching import refuse_the_past
 from orchestrator.warm.succession import foreseen
 

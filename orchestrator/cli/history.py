@@ -7,11 +7,11 @@ from typer import Option
 
 from budgets.pace import GOOD_ACCURACY, good_on_devices
 from budgets.plain import plain, printable
-from orchestrator.look.text import BESIDE, RECALIBRATE
 from budgets.table import table
 from budgets.words import duration
 from orchestrator.cli.options import DEFAULT_ROOT, Json, Root
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
+from orchestrator.look.text import BESIDE, RECALIBRATE
 from orchestrator.planning.history import HISTORY, Entry, append, read_history, rebuilt
 
 Write = Annotated[bool, Option("--write", help="Add the runs that only their ledgers know.")]

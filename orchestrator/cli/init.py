@@ -13,7 +13,7 @@ from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.config import explain
 from orchestrator.config.asked import request_of
 from orchestrator.config.resolve import Resolved
-from orchestrator.report.written import named_file
+from orchestrator.look.page import named_file
 
 Template = Literal[
     "smoke",

@@ -7,22 +7,22 @@ from typing import Annotated
 from typer import Option
 
 from budgets.plain import printable
-from orchestrator.charts.forms import Form, can_draw
-from orchestrator.cli.board import collected, draw_board, show_result
-from orchestrator.cli.delivered import deliver
+from orchestrator.cli.board import collected, draw_beside, show_result
+from orchestrator.cli.delivered import STDOUT, deliver
 from orchestrator.cli.options import DEFAULT_ROOT, Json, Root, RunName
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.cli.told import tell
 from orchestrator.look.board import Board, find_board
 from orchestrator.look.document import document
+from orchestrator.look.page import named_place, own_place
 from orchestrator.look.reports import rebuild as rebuild_files
 from orchestrator.look.reports import report_markdown
 from orchestrator.look.run import Run
 from orchestrator.look.sections import sections
 from orchestrator.records.recorded import find_run, load_state
-from orchestrator.report.campaign_picture import PICTURE
-from orchestrator.report.written import STDOUT, named_file, named_place, own_reports
 from orchestrator.running.session import system_clock
+
+EVERY = "all"
 
 AsHtml = Annotated[bool, Option("--html", help="Write all of it as one page, for any browser.")]
 AsMarkdown = Annotated[bool, Option("--md", help="Write the same as Markdown.")]
@@ -52,48 +52,41 @@ def report(
     rebuild: Annotated[
         bool, Option("--rebuild", help="Also write the run's report files again.")
     ] = False,
-    plot: Annotated[
-        Path | None,
-        Option("--plot", metavar="FILE", help="Draw a campaign: FILE.png, FILE.svg or FILE.pdf."),
-    ] = None,
     as_json: Json = False,
 ) -> None:
     """What a run as it stands, or a campaign, came to: found, how sure, at what cost, what next.
 
     --html, --md, --json: all of it, with evidence, plots, knobs and logs. --png, --pdf: a plot.
 
-    Writes nothing without --html, --md, --png, --pdf, --plot or --rebuild.
+    Writes nothing without --html, --md, --png, --pdf or --rebuild.
     """
-    drawn: dict[Form, list[str]] = {"png": png or [], "pdf": pdf or []}
+    drawn = {"png": png or [], "pdf": pdf or []}
     form = _form(out, html=as_html, md=as_md, is_drawn=any(drawn.values()))
     if form is not None and out not in (None, STDOUT):
         named_place(out, form)  # before the time it takes to fill it
     board = find_board(run, root, system_clock().now())
-    if plot is not None:
-        named_file("--plot", plot)
-        draw_board(board, plot)
     if board is not None and board.is_of_runs:
         if any(drawn.values()):
-            raise ValueError("--png, --pdf: the plots are of one run; --plot FILE draws a campaign")
+            raise ValueError("--png, --pdf: this campaign's runs have plots, and it effects.png")
         if rebuild:
             board = collected(board.directory, system_clock().now(), lambda _: None)
         _of_runs(board, form, out, as_json=as_json)
         return
     directory = find_run(run, root)
     if rebuild:
-        _rebuild(directory, board)
+        load_state(directory)  # a ledger that cannot be read leaves every file as it is
+        rebuild_files(directory, system_clock().now())
+        if board is not None:
+            draw_beside(directory, board.report, lambda _: None)
+    view = Run(load_state(directory), system_clock().now(), directory)
     if any(drawn.values()):
-        _draw(directory, drawn, out, as_json=as_json)
+        _draw(view, directory, drawn, out, as_json=as_json)
     elif form is not None:
-        deliver(_text_of(directory, form), directory, f"report.{form}", out, as_json=as_json)
+        deliver(_text_of(view, form), directory, f"report.{form}", out, as_json=as_json)
     elif as_json:
-        print_json(document(_view(directory)))
+        print_json(document(view))
     else:
-        tell(_view(directory), print_markdown, lambda line: print_line(printable(line)))
-
-
-def _view(directory: Path) -> Run:
-    return Run(load_state(directory), system_clock().now(), directory)
+        tell(view, print_markdown, lambda line: print_line(printable(line)))
 
 
 def _form(out: Path | None, *, html: bool, md: bool, is_drawn: bool) -> str | None:
@@ -105,46 +98,64 @@ def _form(out: Path | None, *, html: bool, md: bool, is_drawn: bool) -> str | No
     return "html" if html else "md" if md else None
 
 
-def _rebuild(directory: Path, board: Board | None) -> None:
-    load_state(directory)  # a ledger that cannot be read leaves every file as it is
-    rebuild_files(directory, system_clock().now())
-    if board is not None and can_draw():
-        draw_board(board, directory / PICTURE)
-
-
 def _of_runs(board: Board, form: str | None, out: Path | None, *, as_json: bool) -> None:
     """A campaign whose cells are runs, with ledgers of their own."""
     if form is None:
         show_result(board, as_json=as_json)
         return
-    from orchestrator.report import boards
-
-    text = boards.page(board) if form == "html" else boards.markdown(board)
+    text = board.page() if form == "html" else board.markdown()
     deliver(text, board.directory, f"report.{form}", out, as_json=as_json)
 
 
-def _text_of(directory: Path, form: str) -> str:
-    if form == "md":
-        run = _view(directory)
-        return report_markdown(run, sections(run))
-    from orchestrator.report.collect import report as collect
-    from orchestrator.report.page import html
+def _text_of(view: Run, form: str) -> str:
+    from orchestrator.look.plots import figures
 
-    return html(collect(directory))
+    if form == "md":
+        return report_markdown(view, sections(view, figures(view, with_svg=False)))
+    from orchestrator.look.page import page_of
+
+    return page_of(view)
 
 
 def _draw(
-    directory: Path, drawn: Mapping[Form, Sequence[str]], out: Path | None, *, as_json: bool
+    view: Run,
+    directory: Path,
+    drawn: Mapping[str, Sequence[str]],
+    out: Path | None,
+    *,
+    as_json: bool,
 ) -> None:
-    from orchestrator.report.collect import report as collect
-    from orchestrator.report.pictures import write_pictures
+    """Each plot that is asked for into a file of its own, in the run's reports/ or in `out`."""
+    from orchestrator.look.plots import PLOTS, there, write
 
     if out == STDOUT:
         raise ValueError("--out -: a picture is not for a terminal: name a file or a folder")
-    where = own_reports(directory) if out is None else out
-    written = write_pictures(collect(directory), drawn, where)
+    files = {}
+    for form, names in drawn.items():
+        for name in there(view) if EVERY in names else names:
+            if name not in PLOTS:
+                known = ", ".join(PLOTS)
+                raise ValueError(f"--{form}: expected one of {known} or {EVERY}, got {name!r}")
+            files[_place(directory, f"{name}.{form}", out)] = name
+    if out is not None and out.suffix and len(files) > 1:
+        raise ValueError(f"--out {out}: {len(files)} plots go into a folder, not into one file")
+    for path, name in files.items():
+        write(view, name, path)
     if as_json:
-        print_json({"files": [str(path) for path in written]})
+        print_json({"files": [str(path) for path in files]})
         return
-    for path in written:
+    for path in files:
         print_line(printable(str(path)))
+
+
+def _place(directory: Path, name: str, out: Path | None) -> Path:
+    """Where that plot goes. Raises ValueError where something else is in the way."""
+    if out is None:
+        return own_place(directory, name)
+    form = name.rpartition(".")[2]
+    if out.suffix:
+        return named_place(out, form)
+    if not out.parent.is_dir():
+        raise ValueError(f"--out: {out.parent} is no directory: make it, or name another place")
+    out.mkdir(mode=0o700, exist_ok=True)
+    return named_place(out / name, form)

@@ -6,18 +6,19 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from budgets.blocks import markdown
+from budgets.blocks import Heading, Table
 from budgets.campaign.effects import CampaignReport, campaign_report
-from budgets.campaign.matrix import Matrix, matrix_of
+from budgets.campaign.matrix import Cell, Matrix, matrix_of
 from budgets.campaign.matrix_text import WIDTH, matrix_lines
 from budgets.campaign.text import campaign_blocks, campaign_sentence
 from budgets.ledger.chain import LEDGER
 from budgets.ledger.storage import document, write_aside
 from budgets.plain import plain
 from budgets.terms import Thresholds
-from budgets.words import duration
+from budgets.words import duration, number
 from orchestrator.campaign.runs import in_flight, matrix_of_runs
 from orchestrator.look import text
+from orchestrator.look.blocks import Figure, Section, markdown
 from orchestrator.look.run import Run
 from orchestrator.records.heard import Heard, hear
 from orchestrator.records.manifest import (
@@ -70,7 +71,42 @@ class Board:
     def markdown(self) -> str:
         """The result as a report of its own, of a campaign whose cells are runs."""
         lines = [f"# {plain(self.report.name)}: campaign", "", f"**{plain(self.sentence)}**", ""]
-        return "\n".join([*lines, *markdown(campaign_blocks(self.report)), ""])
+        return "\n".join([*lines, markdown(self._sections())])
+
+    def page(self) -> str:
+        """The same as a page."""
+        from orchestrator.look.page import Header, plain_page
+        from orchestrator.look.plots import campaign_figure
+
+        about = f"a campaign of {len(self.matrix.cells)} runs on {self.objective}"
+        is_found = bool(self.report.found)
+        heading = "Effects found" if is_found else "No effect found"
+        sections = self._sections(campaign_figure(self.report))
+        return plain_page(
+            Header(self.report.name, about),
+            heading if self.report.is_over else "In progress",
+            self.sentence,
+            sections,
+            "good" if is_found else "open",
+        )
+
+    def _sections(self, *figures: Figure) -> tuple[Section, ...]:
+        terms = self.matrix.terms
+        rows = [
+            [plain(condition.name), *(_cell(cell) for cell in cells)]
+            for condition, cells in zip(terms.conditions, self.matrix.rows, strict=True)
+        ]
+        found = [block for block in campaign_blocks(self.report) if not isinstance(block, Heading)]
+        columns = ["condition", *(f">seed {seed}" for seed in terms.seeds)]
+        caption = "Each condition on each seed: how its run stands, and what stands for it"
+        return (
+            Section("effects", "Effects", [*figures, *found]),
+            Section("runs", "Runs", [Table(caption, columns, rows)]),
+        )
+
+
+def _cell(cell: Cell) -> str:
+    return cell.status if cell.score is None else f"{cell.status} {number(cell.score)}"
 
 
 def find_board(run: str | None, root: Path, now: datetime) -> Board | None:

@@ -70,7 +70,12 @@ MACROS: dict[type, str] = {
 """What shows a block: macros of templates/blocks.html.j2."""
 
 STDOUT = Path("-")
-ENDINGS = {"html": (".html", ".htm"), "md": (".md", ".markdown", ".txt")}
+ENDINGS = {
+    "html": (".html", ".htm"),
+    "md": (".md", ".markdown", ".txt"),
+    "png": (".png",),
+    "pdf": (".pdf",),
+}
 """How the name of a file ends that a page may be written to, or replace."""
 
 

@@ -108,13 +108,27 @@ def figures(
     for name, plot in PLOTS.items():
         drawing = plot.draw(run) if name in wanted else None
         if drawing is not None:
-            yield Figure(
-                name=name,
-                title=_line(drawing.title),
-                caption=_line(drawing.caption),
-                description=_line(drawing.description),
-                svg=_inline(_drawn(drawing, "svg").decode(), name, drawing) if with_svg else "",
-            )
+            yield _figure(name, drawing, with_svg=with_svg)
+
+
+def campaign_figure(found: CampaignReport) -> Figure:
+    """The effects of a campaign whose cells are runs of their own."""
+    return _figure("effects", _campaign(found), with_svg=True)
+
+
+def _figure(name: str, drawing: Drawing, *, with_svg: bool) -> Figure:
+    return Figure(
+        name=name,
+        title=_line(drawing.title),
+        caption=_line(drawing.caption),
+        description=_line(drawing.description),
+        svg=_inline(_drawn(drawing, "svg").decode(), name, drawing) if with_svg else "",
+    )
+
+
+def there(run: Run) -> list[str]:
+    """The plots that the run has something to show in."""
+    return [name for name, plot in PLOTS.items() if plot.draw(run) is not None]
 
 
 def write(run: Run, name: str, path: Path) -> None:
@@ -122,14 +136,23 @@ def write(run: Run, name: str, path: Path) -> None:
 
     Raises ValueError where there is no such plot or form, or this run has nothing to show in it.
     """
+    drawing = PLOTS[name].draw(run) if name in PLOTS else None
+    if drawing is None:
+        what = "has nothing to show in it" if name in PLOTS else "has no plot of that name"
+        known = listed(there(run)) or "no plot yet"
+        raise ValueError(f"plot {name!r}: this run {what}; it has {known}")
+    _write(drawing, path)
+
+
+def write_campaign(found: CampaignReport, path: Path) -> None:
+    """The same of a campaign's effects. Raises ValueError on another form."""
+    _write(_campaign(found), path)
+
+
+def _write(drawing: Drawing, path: Path) -> None:
     form = path.suffix.lower().removeprefix(".")
     if form not in _METADATA:
         raise ValueError(f"expected a file that ends with .png, .pdf or .svg, got {path.name!r}")
-    drawing = PLOTS[name].draw(run) if name in PLOTS else None
-    if drawing is None:
-        there = listed(name for name, plot in PLOTS.items() if plot.draw(run) is not None)
-        what = "has nothing to show in it" if name in PLOTS else "has no plot of that name"
-        raise ValueError(f"plot {name!r}: this run {what}; it has {there or 'no plot yet'}")
     write_aside(path, _drawn(drawing, form))
 
 
