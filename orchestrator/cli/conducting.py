@@ -15,11 +15,12 @@ from objectives.secrets import redacted
 from orchestrator.cli.terminal import console, print_json
 from orchestrator.cli.told import tell
 from orchestrator.config.asked import Conduct
+from orchestrator.look.track import Trackers, refuse_missing
 from orchestrator.records.recorded import Result
+from orchestrator.running.run import Run
 from orchestrator.running.session import Session
 from orchestrator.running.signals import SignalStop
 from orchestrator.running.walk import Stop
-from orchestrator.trackers.names import refuse_missing
 from orchestrator.watch.live import Live
 
 EXIT_BY_DECISION = {"done": 0, "pause": 3, "stop": 4}
@@ -32,23 +33,27 @@ EXIT_SIGNAL = 128  # plus the signal's number
 def conducting(how: Conduct) -> Iterator[tuple[Session, Live]]:
     """A session, and what shows it. Raises ValueError where a tracker's library is missing."""
     refuse_missing(how.trackers)
-    with (
-        keeping(allowed=True),
-        Live(console(stderr=how.as_json)) as live,
-        Session(
-            how.root,
-            how.engine,
-            live.observe,
-            live.say,
-            look=live.look,
-            stop=SignalStop(how.drain_seconds, announce=live.announce),
-            allow_network_fs=how.allow_network_fs,
-            pacing=how.pacing,
-            trackers=how.trackers,
-            command=_command(),
-        ) as session,
-    ):
-        yield session, live
+    with keeping(allowed=True), Live(console(stderr=how.as_json)) as live:
+        stop = SignalStop(how.drain_seconds, announce=live.announce)
+        with Trackers(how.trackers, live.say, lambda: stop.now) as trackers:
+
+            def look(run: Run) -> None:
+                live.look(run)
+                trackers.look()
+
+            with Session(
+                how.root,
+                how.engine,
+                live.observe,
+                live.say,
+                look=look,
+                stop=stop,
+                allow_network_fs=how.allow_network_fs,
+                pacing=how.pacing,
+                track=trackers.begin,
+                command=_command(),
+            ) as session:
+                yield session, live
 
 
 def _command() -> tuple[str, ...]:
