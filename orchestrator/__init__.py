@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from orchestrator.notebook import LoadedRun
+    from orchestrator.look.notebook import LoadedRun
 
 
 __all__ = ["load"]
@@ -14,9 +14,9 @@ __all__ = ["load"]
 def load(run: "str | Path", *, runs_dir: "str | Path" = "artifacts/cmaes") -> "LoadedRun":
     """The run in a directory, or with an id among those in `runs_dir`, to look into.
 
-    `.report`, `.evaluations`, `.generations`, `.recommendation`; as frames with pandas. Raises
-    ValueError where there is none.
+    `.run` has every number that people are shown; `.evaluations`, `.generations`,
+    `.recommendation`; as frames with pandas. Raises ValueError where there is none.
     """
-    from orchestrator import notebook  # not before somebody asks
+    from orchestrator.look import notebook  # not before somebody asks
 
     return notebook.load(run, runs_dir=runs_dir)

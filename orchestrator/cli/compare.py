@@ -1,18 +1,19 @@
 """`compare`: runs side by side, on a terminal, as a page, as Markdown, as JSON."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
+from budgets.plain import plain, printable
 from orchestrator.cli.delivered import deliver
 from orchestrator.cli.options import DEFAULT_ROOT, Json, Root
 from orchestrator.cli.terminal import print_json, print_markdown
-from orchestrator.compare.places import places
 from orchestrator.report.written import STDOUT, named_place
 
 if TYPE_CHECKING:
-    from orchestrator.compare.model import Compared
+    from orchestrator.look.compare import Comparison
 
 Runs = Annotated[
     list[str],
@@ -50,26 +51,31 @@ def compare(
         raise ValueError("--out says where to: add --html or --md")
     if form is not None and out not in (None, STDOUT):
         named_place(out, form)  # before the time it takes to fill it
+    from orchestrator.look.compare import comparison, document, places
+
     directories = places(runs, root)
-    from orchestrator.compare.collect import compare as collect
-
-    found = collect(directories)
+    found = comparison(directories, datetime.now(UTC))
     if form is not None:
-        deliver(_text_of(found, form), directories[0], f"compare.{form}", out, as_json=as_json)
+        page = _html(found) if as_html else _markdown(found)
+        deliver(page, directories[0], f"compare.{form}", out, as_json=as_json)
     elif as_json:
-        print_json(found.model_dump(mode="json"))
+        print_json(document(found))
     else:
-        print_markdown(_text_of(found, "md", has_plots=False))
+        print_markdown(_markdown(found))
 
 
-def _text_of(found: "Compared", form: str, *, has_plots: bool = True) -> str:
-    from orchestrator.compare.contents import lead, sections
+def _markdown(found: "Comparison") -> str:
+    from orchestrator.look.blocks import markdown
+    from orchestrator.look.compare import sections
 
-    own = lead(found), sections(found, has_plots=has_plots)
-    if form == "html":
-        from orchestrator.report.page import of_sections as page
+    names = " · ".join(map(plain, found.names))
+    lead = f"# {names}: {found.heading}\n\n{plain(found.sentence)}\n\n"
+    return printable(lead) + markdown(sections(found))
 
-        return page(*own)
-    from orchestrator.report.markdown import of_sections as markdown
 
-    return markdown(*own)
+def _html(found: "Comparison") -> str:
+    from orchestrator.look.compare import sections
+    from orchestrator.look.page import Header, plain_page
+
+    header = Header(" · ".join(found.names), f"{len(found.runs)} runs side by side")
+    return plain_page(header, found.heading, found.sentence, sections(found), found.mood)

@@ -17,11 +17,12 @@ from orchestrator.config.asked import Conduct
 from orchestrator.look.document import document
 from orchestrator.look.reports import ReportFiles
 from orchestrator.look.run import Run
+from orchestrator.look.track import Trackers, refuse_missing
 from orchestrator.records.recorded import Result
+from orchestrator.running.run import Run as RunInHand
 from orchestrator.running.session import Session, system_clock
 from orchestrator.running.signals import SignalStop
 from orchestrator.running.walk import Stop
-from orchestrator.trackers.names import refuse_missing
 from orchestrator.watch.live import Live
 
 EXIT_BY_DECISION = {"done": 0, "pause": 3, "stop": 4}
@@ -34,24 +35,28 @@ EXIT_SIGNAL = 128  # plus the signal's number
 def conducting(how: Conduct) -> Iterator[tuple[Session, Live]]:
     """A session, and what shows it. Raises ValueError where a tracker's library is missing."""
     refuse_missing(how.trackers)
-    with (
-        keeping(allowed=True),
-        Live(console(stderr=how.as_json)) as live,
-        Session(
-            how.root,
-            how.engine,
-            live.observe,
-            live.say,
-            look=live.look,
-            stop=SignalStop(how.drain_seconds, announce=live.announce),
-            allow_network_fs=how.allow_network_fs,
-            pacing=how.pacing,
-            trackers=how.trackers,
-            reports=ReportFiles(),
-            command=_command(),
-        ) as session,
-    ):
-        yield session, live
+    with keeping(allowed=True), Live(console(stderr=how.as_json)) as live:
+        stop = SignalStop(how.drain_seconds, announce=live.announce)
+        with Trackers(how.trackers, live.say, lambda: stop.now) as trackers:
+
+            def look(run: RunInHand) -> None:
+                live.look(run)
+                trackers.look()
+
+            with Session(
+                how.root,
+                how.engine,
+                live.observe,
+                live.say,
+                look=look,
+                stop=stop,
+                allow_network_fs=how.allow_network_fs,
+                pacing=how.pacing,
+                track=trackers.begin,
+                reports=ReportFiles(),
+                command=_command(),
+            ) as session:
+                yield session, live
 
 
 def _command() -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from objectives.api import SetupError
 from objectives.settings import fault_in_words
 from orchestrator.cli.conducting import EXIT_CORRUPT, EXIT_STORAGE
 from orchestrator.execution.server import EngineError
+from orchestrator.look.track import TrackerError
 from orchestrator.records.diverged import ReplayError
 
 EXIT_BAD_INPUT = 2
@@ -37,6 +38,7 @@ EXIT_BY_ERROR: dict[type[Exception], int] = {
     EngineError: EXIT_ENGINE,
     LedgerStorageError: EXIT_STORAGE,
     OSError: EXIT_STORAGE,
+    TrackerError: EXIT_STORAGE,
 }
 
 

@@ -28,12 +28,12 @@ from orchestrator.slurm.resources import resources
 from orchestrator.slurm.tree import files_of
 from orchestrator.slurm.write import write as put
 
-exports = group("What a file describes, for others to run.", "export slurm search.toml")
+exports = group("For other programs.", "export slurm search.toml", "export optuna --out study.db")
 
 
 @exports.callback()
 def export() -> None:
-    """What a file describes, for others to run."""
+    """For other programs."""
 
 
 @exports.command(

@@ -9,12 +9,11 @@ from objectives.api import Objective
 from objectives.settings import shown
 from orchestrator.capacity.terms import Pacing
 from orchestrator.config.resolve import Resolved
-from orchestrator.config.sections import Backend, Top
+from orchestrator.config.sections import Backend, Top, Tracker
 from orchestrator.execution.engine import Engine
 from orchestrator.planning.known import read_known
 from orchestrator.planning.request import Confirm, Follows, Request, run_directory
 from orchestrator.planning.window import parse_window
-from orchestrator.trackers.names import Tracker
 
 
 @dataclass(frozen=True)

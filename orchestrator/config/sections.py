@@ -4,6 +4,7 @@ What a value means is said where it is used; here is what it may be, and the opt
 """
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
@@ -11,7 +12,6 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from budgets.terms import PositiveSeed, SearchMethod, Tier, VariantName
 from orchestrator.capacity.terms import Backpressure as Controller
 from orchestrator.planning.request import RUNG_FACTOR, RUNG_SEEDS, VERDICT_SEEDS
-from orchestrator.trackers.names import Tracker
 
 LARGEST = 1e9
 """Of any number of hours, seconds or money: a larger one is a slip, and no clock counts so far."""
@@ -247,6 +247,16 @@ class Campaign(Section):
     stagger_seconds: float = Field(default=0.0, ge=0, le=LARGEST)
     controls: bool = True  # the default configuration, and the objective's own controls
     conditions: list[dict[str, Any]] = Field(default=[])
+
+
+Tracker = Literal["tensorboard", "wandb", "mlflow"]
+"""An experiment tracker by the name of its library, which is that of its extra too."""
+
+
+def is_installed(tracker: str) -> bool:
+    """Whether its library is; a directory of that name that lies about is none."""
+    found = find_spec(tracker)
+    return found is not None and found.origin is not None
 
 
 class Track(Section):

@@ -528,7 +528,19 @@ def _provenance(run: Run, _: Figures) -> Iterator[Block]:
     each = f"{counted(own.threads, 'thread')} and {in_bytes(own.memory_bytes)} each"
     yield Text(plain(f"On {text.devices(run)}, {each}. {_calibration(plan)}"))
     yield Commands([command("verify", named(run)), *beginning(run)])
-    tables = {
+    found: list[Block] = []
+    for title, pairs in facts(run).items():
+        rows = [[plain(name), plain(one_line(value, 400))] for name, value in pairs.items()]
+        found += [Table(title, ["what", "value"], rows)] if rows else []
+    if changed := [plain(line) for line in _changed_versions(state)]:
+        found.append(Items(changed))
+    yield Details("Everything that decides the scores", found)
+
+
+def facts(run: Run) -> dict[str, dict[str, str]]:
+    """What decides the scores, by its title and its name, without secrets."""
+    plan, state = run.plan, run.state
+    return {
         "Settings of the objective": dict(_settings(plan.objective["settings"])),
         "Data": {name: str(value) for name, value in plan.provenance.items()},
         "Search": dict(_terms(plan)),
@@ -536,13 +548,6 @@ def _provenance(run: Run, _: Figures) -> Iterator[Block]:
         "Limits of one evaluation": dict(_limits(plan.limits)),
         "Versions": state.opened[-1].versions if state.opened else {},
     }
-    found: list[Block] = []
-    for title, pairs in tables.items():
-        rows = [[plain(name), plain(one_line(value, 400))] for name, value in pairs.items()]
-        found += [Table(title, ["what", "value"], rows)] if rows else []
-    if changed := [plain(line) for line in _changed_versions(state)]:
-        found.append(Items(changed))
-    yield Details("Everything that decides the scores", found)
 
 
 def _calibration(plan: Plan) -> str:

@@ -4,7 +4,7 @@
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -38,7 +38,6 @@ from orchestrator.running.rulings import conclude, judge_on_record, override, re
 from orchestrator.running.run import Run, check_same_plan, note_the_late, open_run, settle_abandoned
 from orchestrator.running.signals import SignalStop
 from orchestrator.running.walk import Proposer, Stop, Walk
-from orchestrator.trackers.followers import Followers
 
 
 class Reports:
@@ -83,27 +82,23 @@ class Session:
     source: Mapping[str, str] | None = None  # the file that describes a campaign
     pacing: Pacing = field(default_factory=Pacing)
     look: Callable[[Run], None] = lambda run: None  # noqa: ARG005 - whenever a run waits
-    trackers: Sequence[str] = ()
+    track: Callable[[Path], None] = lambda run: None  # noqa: ARG005 - once a run is open
     reports: Reports = field(default_factory=Reports)
     command: tuple[str, ...] = ()  # the words that began it, without secrets
     _executor: Executor | None = None
     _warnings_said: int = 0
     _paces: Paces = field(init=False)
-    _followers: Followers = field(init=False)
 
     def __post_init__(self) -> None:
         self._paces = Paces(self.pacing, self.say)
-        self._followers = Followers(self.trackers, self.say)
 
     def __enter__(self) -> Self:
         self.stop.install()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._followers.release()
         self._end_executor()
         self._paces.close()
-        self._followers.close(lambda: self.stop.now)
 
     def carry_out(  # noqa: PLR0913 - what is run, on what, and how
         self,
@@ -158,7 +153,6 @@ class Session:
         pace.look(run.state)
         conclude(run, ruling)
         self.reports.ended(run.directory, run.state)
-        self._followers.release()
         return ruling
 
     def _finish_off(self, directory: Path, state: RunState) -> None:
@@ -184,7 +178,7 @@ class Session:
         make_directory(directory)
 
     def _opened(self, directory: Path, ledger: Ledger, plan: Plan) -> Run:
-        observe = metrics.recording(directory, self._followers.looking(self.observe))
+        observe = metrics.recording(directory, self.observe)
         run = open_run(ledger, plan, self.owner(), observe)
         self._say_repairs(ledger)
         return run
@@ -207,9 +201,9 @@ class Session:
             self.say(f"{ledger.path}: {repair}.")
 
     def _track(self, directory: Path, state: RunState) -> None:
-        """Let trackers be told of the run; of none whose evaluations are there to be timed."""
+        """Let trackers follow the run; none whose evaluations are there to be timed."""
         if state.plan.phase not in MEASURES:
-            self._followers.begin(directory)
+            self.track(directory)
 
     def _kept(self, result: Result) -> Result:
         """The result, once the history has what the run took."""

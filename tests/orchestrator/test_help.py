@@ -86,7 +86,8 @@ def test_a_narrow_terminal_shows_every_option_and_example_whole(path: str, shown
     lines = [line.strip() for line in shown.rstrip().splitlines()]
     examples = examples_of(EVERY[path])
     assert lines[-len(examples) - 1 :] == ["Examples:", *examples]
-    names = [p.opts[0] for p in EVERY[path].params if p.param_type_name == "option"]
+    options = [p for p in EVERY[path].params if p.param_type_name == "option"]
+    names = [option.opts[0] for option in options if not option.hidden]
     assert [name for name in names if name not in shown] == []
 
 

@@ -16,7 +16,6 @@ FORMERLY = [
     ("calibrate --repeats 5", {"seeds": 5}),
     ("proxy check --run first", {"formerly": "first"}),
     ("ledger verify first", {"run": "first"}),
-    ("track first --to wandb --anew", {"rebuild": True}),
 ]
 
 

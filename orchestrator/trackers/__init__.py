@@ -1,1 +1,0 @@
-"""Experiment trackers told what a ledger says. They only ever read it."""
