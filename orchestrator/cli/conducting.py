@@ -12,6 +12,7 @@ from budgets.plain import command
 from budgets.report.model import budget_report
 from objectives.keeping import keeping
 from objectives.secrets import redacted
+from orchestrator.cli.output import Output
 from orchestrator.cli.terminal import console, print_json
 from orchestrator.cli.told import tell
 from orchestrator.config.asked import Conduct
@@ -20,7 +21,6 @@ from orchestrator.running.session import Session
 from orchestrator.running.signals import SignalStop
 from orchestrator.running.walk import Stop
 from orchestrator.trackers.names import refuse_missing
-from orchestrator.watch.live import Live
 
 EXIT_BY_DECISION = {"done": 0, "pause": 3, "stop": 4}
 EXIT_CORRUPT = 6
@@ -29,12 +29,12 @@ EXIT_SIGNAL = 128  # plus the signal's number
 
 
 @contextmanager
-def conducting(how: Conduct) -> Iterator[tuple[Session, Live]]:
+def conducting(how: Conduct) -> Iterator[tuple[Session, Output]]:
     """A session, and what shows it. Raises ValueError where a tracker's library is missing."""
     refuse_missing(how.trackers)
     with (
         keeping(allowed=True),
-        Live(console(stderr=how.as_json)) as live,
+        Output(console(stderr=how.as_json)) as live,
         Session(
             how.root,
             how.engine,
@@ -59,7 +59,7 @@ def _command() -> tuple[str, ...]:
 def finish(
     result: Result,
     stop: Stop,
-    live: Live,
+    live: Output,
     as_json: bool,
     also: Mapping[str, Any] | None = None,
     lines: Sequence[str] = (),
