@@ -297,11 +297,11 @@ class OnScreen:
                 self._screen.leave(picture_of(self._seen, ENDLESS))
 
     def __call__(self, news: list[str], seen: Seen) -> bool:
+        self._seen = seen
         try:
             self._screen.paint(news, picture_of(seen, self._screen.room))
         except OSError:  # the terminal went away
             return False
-        self._seen = seen
         return True
 
 
