@@ -11,6 +11,7 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +38,10 @@ from orchestrator.execution.executors import LocalExecutor
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.execution.launch import Launch, Program
 from orchestrator.execution.logs import CappedLog
+from orchestrator.look.reports import rebuild, report_markdown
+from orchestrator.look.run import Run
+from orchestrator.look.sections import sections
 from orchestrator.records.recorded import Result, load_state
-from orchestrator.running import artifacts
 from orchestrator.running.session import system_clock
 from orchestrator.running.settle import attempt_id
 from orchestrator.simulation.session import SimulatedEngine
@@ -255,7 +258,7 @@ def test_no_file_for_people_steers_a_terminal_or_a_browser(complaining: Path) ->
     causes = {
         r.event.cause for r in read(complaining / LEDGER).records if r.event.kind == "settled"
     }
-    artifacts.rebuild(complaining)
+    rebuild(complaining, datetime.now(UTC))
     texts = {p.name: p.read_text() for p in complaining.rglob("*.md")}
 
     assert {"; rm -rf /", "<script>alert(1)</script>", "a b c"} <= causes
@@ -319,7 +322,10 @@ def test_somebody_elses_ledger_does_not_steer_the_terminal(
 
     assert [answer.code for answer in answers] == [0, 0, 0]
     assert not steering("".join(answer.out + answer.err for answer in answers))
-    assert "<script" not in artifacts.markdown(load_state(tmp_path)).replace(r"\<script", "")
+    page = report_markdown(
+        run := Run(load_state(tmp_path), datetime.now(UTC), tmp_path), sections(run)
+    )
+    assert "<script" not in page.replace(r"\<script", "")
 
 
 def test_no_part_of_a_report_is_markup(complaining: Path) -> None:

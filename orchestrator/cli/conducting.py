@@ -9,15 +9,17 @@ from typing import Any
 import typer
 
 from budgets.plain import command
-from budgets.report.model import budget_report
 from objectives.keeping import keeping
 from objectives.secrets import redacted
 from orchestrator.cli.output import Output
 from orchestrator.cli.terminal import console, print_json
 from orchestrator.cli.told import tell
 from orchestrator.config.asked import Conduct
+from orchestrator.look.document import document
+from orchestrator.look.reports import ReportFiles
+from orchestrator.look.run import Run
 from orchestrator.records.recorded import Result
-from orchestrator.running.session import Session
+from orchestrator.running.session import Session, system_clock
 from orchestrator.running.signals import SignalStop
 from orchestrator.running.walk import Stop
 from orchestrator.trackers.names import refuse_missing
@@ -45,6 +47,7 @@ def conducting(how: Conduct) -> Iterator[tuple[Session, Output]]:
             allow_network_fs=how.allow_network_fs,
             pacing=how.pacing,
             trackers=how.trackers,
+            reports=ReportFiles(),
             command=_command(),
         ) as session,
     ):
@@ -72,14 +75,14 @@ def finish(
     run that is done has `failed` if what it was made for is not there.
     """
     live.rest()
-    report = budget_report(result.state, result.ruling)
+    run = Run(result.state, system_clock().now(), result.directory, result.ruling)
     if as_json:
-        print_json({"directory": str(result.directory), **report.model_dump(), **(also or {})})
+        print_json({**document(run), **(also or {})})
     else:
         for line in lines:
             live.say(line)
         if not lines:
-            tell(result, live.markdown, live.say)
+            tell(run, live.markdown, live.say)
         live.say(f"Files: {result.directory}")
         live.say(f"See it: {command('report', str(result.directory), '--html')}")
     if stop.requested and result.ruling.decision == "continue":

@@ -14,11 +14,11 @@ from typer import Option
 
 from budgets.ledger.chain import LEDGER
 from budgets.plain import printable
-from orchestrator.campaign.status import Board, find_board
 from orchestrator.cli.board import show_board
 from orchestrator.cli.conducting import EXIT_SIGNAL
 from orchestrator.cli.options import DEFAULT_ROOT, Json, Root, RunName
 from orchestrator.cli.terminal import console, print_json, print_line
+from orchestrator.look.board import Board, find_board
 from orchestrator.look.document import document
 from orchestrator.look.run import Run
 from orchestrator.look.terminal import status_lines

@@ -27,7 +27,7 @@ from rich.console import Console, RenderableType
 from budgets.fold import ImpossibleEventError
 from budgets.ledger.chain import LedgerCorruptError
 from budgets.plain import printable
-from orchestrator.campaign.status import Board
+from orchestrator.look.board import Board
 from orchestrator.look.document import document
 from orchestrator.look.lines import is_lasting, line_of
 from orchestrator.look.run import Run

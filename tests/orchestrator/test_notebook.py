@@ -10,9 +10,8 @@ import pytest
 import orchestrator
 from budgets.ledger.chain import LEDGER
 from orchestrator import load
-from orchestrator.records.recorded import Result, load_state
+from orchestrator.records.recorded import Result
 from orchestrator.report.collect import report
-from orchestrator.running.artifacts import recommended_knobs
 from tests import ledgers
 
 
@@ -42,12 +41,6 @@ def test_evaluations_and_generations_are_lists(finished_run: Path) -> None:
         run.evaluations[0].seed
     ) == 8
     assert [view.number for view in run.generations] == [0, 1]
-
-
-def test_knobs_are_those_that_are_recommended(finished_run: Path) -> None:
-    run = load(finished_run)
-
-    assert run.recommendation == run.best == recommended_knobs(load_state(finished_run))
 
 
 def test_after_a_no_go_nothing_is_recommended_but_something_was_best(

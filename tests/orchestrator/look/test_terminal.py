@@ -264,7 +264,8 @@ class Person:
             stderr=slave,
             env=ENVIRONMENT,
             cwd=directory,
-            preexec_fn=lambda: (os.setsid(), fcntl.ioctl(0, termios.TIOCSCTTY, 0)),
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )
         os.close(slave)
 
@@ -326,6 +327,8 @@ def test_a_pipe_that_is_closed_ends_it(run: Path) -> None:
     words = [sys.executable, "-m", "orchestrator", "status", str(run), "--watch"]
     pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(words, **pipes, env=ENVIRONMENT) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
         try:
             process.stdout.readline()
             process.stdout.close()

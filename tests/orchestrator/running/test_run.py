@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,9 @@ from orchestrator.execution.engine import Engine
 from orchestrator.execution.evaluate import Attempt
 from orchestrator.execution.processes import this_owner
 from orchestrator.execution.server import EngineError
+from orchestrator.look.reports import rebuild
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.recorded import Result
-from orchestrator.running import artifacts
 from orchestrator.running.run import PlanChangedError, Run, open_run
 from orchestrator.running.session import system_clock
 from tests.executors import Which, ending, failing, is_first
@@ -103,7 +104,7 @@ def test_every_derived_file_is_rebuilt_from_the_ledger_alone(
     for name in derived:
         shutil.rmtree(run / name) if (run / name).is_dir() else (run / name).unlink()
 
-    artifacts.rebuild(run)
+    rebuild(run, datetime.now(UTC))
 
     assert {p: p.read_bytes() for name in derived for p in files(run / name)} == kept
     assert len(kept) == 8
