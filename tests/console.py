@@ -14,6 +14,7 @@ A block of `python` or `toml` that begins with `# NAME` is a file of that name.
 """
 
 import fcntl
+import io
 import os
 import pty
 import re
@@ -27,8 +28,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-
-from tests.orchestrator.watch.conftest import Terminal
 
 BLOCK = re.compile(
     r"(?:^<!-- (?P<mark>[^\n]*) -->\n)?^```(?P<kind>console|python|toml)\n(?P<text>.*?)^```$",
@@ -144,6 +143,81 @@ def _pattern(line: str) -> str:
         parts += [re.escape(line[end : found.start()]), place(found)]
         end = found.end()
     return "".join([*parts, re.escape(line[end:])])
+
+
+class Terminal(io.StringIO):
+    """What a person sees of what is written to it: a screen that wraps, scrolls and is resized.
+
+    It knows what the picture says to terminals, and no more.
+    """
+
+    def __init__(self, columns: int = 80, lines: int = 24) -> None:
+        super().__init__()
+        self.columns, self.lines = columns, lines
+        self.rows: list[str] = [""]
+        self.row = self.column = 0
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        rest = text
+        while rest:
+            rest = self._sequence(rest) if rest.startswith("\x1b[") else self._character(rest)
+        return len(text)
+
+    def _sequence(self, text: str) -> str:
+        end = next(place for place in range(2, len(text)) if text[place].isalpha())
+        argument, what = text[2:end], text[end]
+        if what == "A":
+            self.row = max(self._top, self.row - int(argument or 1))
+        elif what == "K":
+            self.rows[self.row] = self.rows[self.row][: self.column]
+        elif what == "J":
+            self.rows[self.row] = self.rows[self.row][: self.column]
+            del self.rows[self.row + 1 :]
+        else:
+            assert what == "m", f"an unknown sequence: {text[: end + 1]!r}"
+        return text[end + 1 :]
+
+    def _character(self, text: str) -> str:
+        one = text[0]
+        if one == "\r":
+            self.column = 0
+        elif one == "\n":
+            self._down()
+        else:
+            if self.column == self.columns:
+                self._down()
+            row = self.rows[self.row].ljust(self.column)
+            self.rows[self.row] = row[: self.column] + one + row[self.column + 1 :]
+            self.column += 1
+        return text[1:]
+
+    def _down(self) -> None:
+        self.row, self.column = self.row + 1, 0
+        if self.row == len(self.rows):
+            self.rows.append("")
+
+    @property
+    def _top(self) -> int:
+        """The first row that is on the screen: nobody gets to those that have scrolled away."""
+        return max(0, len(self.rows) - self.lines)
+
+    def seen(self) -> list[str]:
+        """All that was ever written and not overwritten, with what has scrolled away."""
+        return [row.rstrip() for row in self.rows]
+
+    def resize(self, columns: int) -> None:
+        """As terminals do that fold long rows anew."""
+        cursor = (self.row, self.column)
+        self.columns, self.row = columns, 0
+        folded: list[str] = []
+        for number, row in enumerate(self.rows):
+            if number == cursor[0]:
+                self.row = len(folded) + cursor[1] // columns
+            folded += [row[at : at + columns] for at in range(0, max(1, len(row)), columns)]
+        self.rows, self.column = folded, cursor[1] % columns
 
 
 class Shell:
@@ -269,7 +343,7 @@ class Follower:
         command, self._running = f"the end of {self._running}", None
         code, seen = self._shell(0).ended(self.seconds)
         assert code == step.code, _otherwise(command, f"exit code {code}, not {step.code}", seen)
-        # Below it may still be the live view of a killed process, whose heir is about to erase it.
+        # Below it may still be the picture of a killed process, whose viewer is about to erase it.
         _compare(replace(step, shown=("...", *step.shown)), command, seen, so_far=True)
         return seen
 

@@ -28,6 +28,7 @@ from budgets.terms import Limits
 from objectives import registry, secrets
 from objectives.api import ObjectiveSpec
 from objectives.space import Knob
+from orchestrator.cli.output import Output
 from orchestrator.execution import attempts, processes
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.evaluate import Attempt, Launcher, Outcome, Slots
@@ -43,7 +44,6 @@ from orchestrator.running.session import system_clock
 from orchestrator.running.settle import attempt_id
 from orchestrator.simulation.session import SimulatedEngine
 from orchestrator.verification.verify import verify
-from orchestrator.watch.live import Live
 
 RunSearch = Callable[..., Result]
 Command = Callable[..., Any]
@@ -335,7 +335,7 @@ def test_a_knobs_name_is_a_plain_word(name: str) -> None:
 def test_nothing_that_is_said_while_a_run_goes_on_steers_the_terminal() -> None:
     shown = io.StringIO()
 
-    Live(Console(file=shown)).say(" ".join(HOSTILE))
+    Output(Console(file=shown)).say(" ".join(HOSTILE))
 
     assert "]0;owned" in shown.getvalue()
     assert not steering(shown.getvalue())

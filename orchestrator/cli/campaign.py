@@ -21,6 +21,7 @@ from orchestrator.campaign.searches import SearchCell, search_cells
 from orchestrator.campaign.stagger import Staggered
 from orchestrator.cli.board import collected, draw_beside
 from orchestrator.cli.conducting import EXIT_BY_DECISION, EXIT_SIGNAL, conducting, finish
+from orchestrator.cli.output import Output
 from orchestrator.cli.terminal import print_json
 from orchestrator.config.asked import Asked, request_of
 from orchestrator.execution.engine import devices_of
@@ -35,7 +36,6 @@ from orchestrator.records.recorded import Result, recorded_state
 from orchestrator.running.checking import Checking
 from orchestrator.running.searching import Searching
 from orchestrator.running.session import Session, system_clock
-from orchestrator.watch.live import Live
 
 
 def run_campaign(asked: Asked) -> None:
@@ -160,7 +160,7 @@ def _searched(
     return wanted.carry_out(session)
 
 
-def _show(result: Result, live: Live) -> None:
+def _show(result: Result, live: Output) -> None:
     live.say(text.sentence(_run(result)))
     live.say(f"Files: {result.directory}")
 

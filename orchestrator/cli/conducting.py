@@ -11,6 +11,7 @@ import typer
 from budgets.plain import command
 from objectives.keeping import keeping
 from objectives.secrets import redacted
+from orchestrator.cli.output import Output
 from orchestrator.cli.terminal import console, print_json
 from orchestrator.cli.told import tell
 from orchestrator.config.asked import Conduct
@@ -23,7 +24,6 @@ from orchestrator.running.run import Run as RunInHand
 from orchestrator.running.session import Session, system_clock
 from orchestrator.running.signals import SignalStop
 from orchestrator.running.walk import Stop
-from orchestrator.watch.live import Live
 
 EXIT_BY_DECISION = {"done": 0, "pause": 3, "stop": 4}
 EXIT_CORRUPT = 6
@@ -32,10 +32,10 @@ EXIT_SIGNAL = 128  # plus the signal's number
 
 
 @contextmanager
-def conducting(how: Conduct) -> Iterator[tuple[Session, Live]]:
+def conducting(how: Conduct) -> Iterator[tuple[Session, Output]]:
     """A session, and what shows it. Raises ValueError where a tracker's library is missing."""
     refuse_missing(how.trackers)
-    with keeping(allowed=True), Live(console(stderr=how.as_json)) as live:
+    with keeping(allowed=True), Output(console(stderr=how.as_json)) as live:
         stop = SignalStop(how.drain_seconds, announce=live.announce)
         with Trackers(how.trackers, live.say, lambda: stop.now) as trackers:
 
@@ -67,7 +67,7 @@ def _command() -> tuple[str, ...]:
 def finish(
     result: Result,
     stop: Stop,
-    live: Live,
+    live: Output,
     as_json: bool,
     also: Mapping[str, Any] | None = None,
     lines: Sequence[str] = (),

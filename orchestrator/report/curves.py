@@ -6,6 +6,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import orjson
+
 from budgets.events import Settled, Status
 from budgets.ledger.head import read_mark
 from budgets.state import Batch, RunState
@@ -16,7 +18,6 @@ from orchestrator.records.recorded import ledgers
 from orchestrator.report.files import read_whole
 from orchestrator.report.measured import scored_by
 from orchestrator.report.model import Curve
-from orchestrator.watch.signs import finite, objects
 
 MOST_POINTS = 200
 MOST_BYTES = 16 << 20
@@ -58,7 +59,7 @@ def read_curve(source: Source, score: str = "") -> Curve | None:
         data = read_whole(source.directory, f"{source.place}/{METRICS}", MOST_BYTES)
     except (OSError, ValueError):
         return None
-    beats = list(objects(data.splitlines()))
+    beats = list(_objects(data.splitlines()))
     for loss in (*LOSSES, score):
         points = list(_points(beats, loss))
         if len(points) > 1:
@@ -74,8 +75,8 @@ def _points(beats: Iterable[dict[str, Any]], loss: str) -> Iterator[tuple[float,
     """Step and loss wherever both are said, as long as the steps rise."""
     last = -math.inf
     for said in beats:
-        step = next((s for name in STEPS if (s := finite(said.get(name))) is not None), None)
-        value = finite(said.get(loss))
+        step = next((s for name in STEPS if (s := _finite(said.get(name))) is not None), None)
+        value = _finite(said.get(loss))
         if step is not None and value is not None and step > last:
             last = step
             yield step, value
@@ -166,3 +167,21 @@ def _of_conditions(directory: Path, state: RunState) -> Iterator[Iterator[Source
         for _, _, place in sorted(known)[:MOST_CONDITIONS]:
             seeds = generation.seeds
             yield _healthy(directory, generation, conditions[place].name, place, seeds)
+
+
+def _finite(value: object) -> float | None:
+    """The number, if it is one."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if math.isfinite(value) else None
+
+
+def _objects(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    """JSON objects, one a line; a line that is torn, or anything else, is passed over."""
+    for line in lines:
+        try:
+            found = orjson.loads(line)
+        except ValueError:
+            continue
+        if isinstance(found, dict):
+            yield found

@@ -18,6 +18,7 @@ from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.cli.conducting import finish
 from orchestrator.cli.fit import room_of
+from orchestrator.cli.output import Output
 from orchestrator.cli.terminal import console
 from orchestrator.execution.engine import devices_of
 from orchestrator.planning.choice import Wanted
@@ -32,7 +33,6 @@ from orchestrator.running.session import Session
 from orchestrator.simulation.clock import BEGAN, SimulatedClock
 from orchestrator.simulation.instant import InstantExecutor, Machine
 from orchestrator.simulation.session import Person, SimulatedEngine
-from orchestrator.watch.live import Live
 
 if TYPE_CHECKING:
     from tests.conftest import Command
@@ -132,7 +132,7 @@ def test_a_window_that_is_too_short_ends_the_run_in_time_with_everything_saved(
     assert (kept.decision, kept.evaluations, kept.evaluations_planned) == ("stop", 8, 16)
     assert kept.accuracy == pytest.approx(100)
     assert kept.actual_hours == pytest.approx(240 / HOUR)
-    with pytest.raises(typer.Exit) as left, Live(console()) as live:
+    with pytest.raises(typer.Exit) as left, Output(console()) as live:
         finish(result, Person(), live, as_json=False)
     assert left.value.exit_code == 4
 

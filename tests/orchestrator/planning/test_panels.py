@@ -18,13 +18,13 @@ from budgets.verdict.finalists import BASELINE, recommendation, winner
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.cli import conducting, terminal
+from orchestrator.cli.output import Output
 from orchestrator.planning.panels import due, panel
 from orchestrator.planning.plan import search_plan
 from orchestrator.planning.request import Confirm, Request
 from orchestrator.planning.seeds import confirmation_seeds, evaluation_seeds
 from orchestrator.records.recorded import Result
 from orchestrator.simulation.session import Person
-from orchestrator.watch.live import Live
 
 RunSearch = Callable[..., Result]
 
@@ -165,7 +165,7 @@ def test_a_go_leaves_with_0_and_a_no_go_with_4(
 ) -> None:
     result = no_go if code else go
     with pytest.raises(typer.Exit) as leaving:
-        conducting.finish(result, Person(), Live(terminal.console()), as_json=True)
+        conducting.finish(result, Person(), Output(terminal.console()), as_json=True)
     assert leaving.value.exit_code == code
     found = orjson.loads(capfdbinary.readouterr().out)
     assert result.state.decided is not None

@@ -1,7 +1,8 @@
 """How a run stands: by its records, its process, and one answer for every reader."""
 
 from collections.abc import Callable
-from datetime import timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,26 +12,47 @@ from budgets.events import Concluded, Owner, Status
 from budgets.fold import fold
 from budgets.ledger.chain import LEDGER, read
 from budgets.rules.triggers import judge
+from budgets.state import RunState
+from orchestrator.execution.processes import this_owner
 from orchestrator.records.recorded import Result, load_state
 from orchestrator.records.standing import REPEAT, Standing, standing_of
 from orchestrator.serve.catalogue import Catalogue
+from tests.budgets.conftest import OPENED, Story, small_plan
 from tests.orchestrator.conftest import cut_ledger
-from tests.orchestrator.watch.conftest import BEGAN, ME, NOBODY, Watched
 
 if TYPE_CHECKING:
     from tests.conftest import Command
 
+BEGAN = datetime(2030, 1, 1, tzinfo=UTC)
+ME = this_owner()
+NOBODY = Owner(boot_id=ME.boot_id, pid=2**22, start_ticks=1)  # of a process that is gone
 ELSEWHERE = ME.model_copy(update={"boot_id": "another machine"})
 
 
-def stands(run: Watched, seconds: float | None = None) -> Standing:
+class Owned(Story):
+    """A run of 2 x 4 evaluations on two devices that somebody carries out."""
+
+    def __init__(self, owner: Owner = ME) -> None:
+        self.owner = owner
+        super().__init__(small_plan())
+
+    def open(self) -> RunState:
+        self.elapsed_ms = 0
+        return self.say(replace(OPENED, workers=2, owner=self.owner))
+
+    @property
+    def now(self) -> datetime:
+        return BEGAN + timedelta(milliseconds=self.elapsed_ms)
+
+
+def stands(run: Owned, seconds: float | None = None) -> Standing:
     """As of that moment, or of the last record."""
     now = run.now if seconds is None else BEGAN + timedelta(seconds=seconds)
     return standing_of(run.state, now)
 
 
-def begun(owner: Owner) -> Watched:
-    run = Watched(owner=owner)
+def begun(owner: Owner) -> Owned:
+    run = Owned(owner=owner)
     run.ask()
     run.reserve(0)
     return run
@@ -56,13 +78,13 @@ def test_one_that_may_go_on_stands_as_its_process_does(
     assert found.host == ("here" if owner is ELSEWHERE else "")
 
 
-def paused(owner: Owner) -> Watched:
-    run = Watched(owner=owner)
+def paused(owner: Owner) -> Owned:
+    run = Owned(owner=owner)
     run.score(Status.ERROR, Status.ERROR, 1.0, 1.0)
     return run
 
 
-def noted(run: Watched) -> Watched:
+def noted(run: Owned) -> Owned:
     (trigger,) = judge(run.state).triggers
     run.say(trigger.fired())
     return run
@@ -78,7 +100,7 @@ def noted(run: Watched) -> Watched:
     ],
 )
 def test_one_that_a_rule_holds_is_paused_when_its_process_leaves_it_at_that(
-    run: Watched, kind: str
+    run: Owned, kind: str
 ) -> None:
     found = stands(run)
     assert (found.kind, found.way_on) == (kind, "")
@@ -86,7 +108,7 @@ def test_one_that_a_rule_holds_is_paused_when_its_process_leaves_it_at_that(
 
 
 def test_one_whose_process_is_killed_with_a_pause_to_come_is_paused() -> None:
-    run = Watched(owner=NOBODY)
+    run = Owned(owner=NOBODY)
     run.ask()
     for candidate in range(3):
         run.evaluate(candidate, Status.ERROR)
@@ -96,7 +118,7 @@ def test_one_whose_process_is_killed_with_a_pause_to_come_is_paused() -> None:
 
 
 def test_a_concluded_one_is_finished_whoever_lives_on() -> None:
-    run = Watched()
+    run = Owned()
     run.finish()
     assert stands(run).kind == "running"  # nothing says so yet
     run.say(Concluded(reason="done"))

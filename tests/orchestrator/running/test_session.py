@@ -266,13 +266,13 @@ def test_a_pause_for_want_of_room_is_exit_8(run: Path) -> None:
     import typer
 
     from budgets.rules.triggers import Ruling, disk_full
-    from orchestrator.watch.live import Live
+    from orchestrator.cli.output import Output
 
     state = state_of(run)
     trigger = disk_full(0, "the disk is full; make room and repeat the command")
     result = Result(run, state, Ruling("pause", (trigger,), trigger.evidence))
     with pytest.raises(typer.Exit) as leaving:
-        conducting.finish(result, Person(), Live(terminal.console(stderr=True)), as_json=False)
+        conducting.finish(result, Person(), Output(terminal.console(stderr=True)), as_json=False)
     assert leaving.value.exit_code == conducting.EXIT_STORAGE == 8
 
 
