@@ -1,1 +1,0 @@
-"""A run's state as the budget report, and that as text."""
