@@ -254,6 +254,18 @@ def _own_ms(state: RunState) -> tuple[int, int]:
     return sum(state.own_sessions_ms), sum(state.starts_ms.values())
 
 
+def slot_hours(state: RunState) -> float:
+    """Device-hours that the sessions' slots were there for."""
+    sessions = zip(state.own_sessions_ms, state.opened, strict=True)
+    return sum(ms * opened.workers for ms, opened in sessions) / MS_PER_HOUR
+
+
+def idle_hours(state: RunState) -> float:
+    """... of which nothing ran: start-up, waiting for the last of a generation."""
+    used_ms = state.accounts.device_ms - state.planned.paid_before_ms
+    return max(0.0, slot_hours(state) - used_ms / MS_PER_HOUR)
+
+
 def last_seen(state: RunState) -> datetime:
     """The moment of the last record, by the wall's clock."""
     return _moment(_now_ms(state))

@@ -25,6 +25,7 @@ from objectives.keeping import cache_directory
 from orchestrator.checks.space import Around, CheckRequest
 from orchestrator.cli import entry as command_line
 from orchestrator.execution.engine import Engine
+from orchestrator.look.reports import ReportFiles
 from orchestrator.planning.request import Request
 from orchestrator.records.recorded import Result
 from orchestrator.running.checking import Checking
@@ -91,6 +92,7 @@ def make_session(
         say=say,
         stop=Person(),
         clock=clock or system_clock(),
+        reports=ReportFiles(),
     )
 
 

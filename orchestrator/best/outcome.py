@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -14,10 +15,11 @@ from budgets.state import RunState
 from budgets.verdict.findings_text import in_words
 from budgets.words import counted, duration
 from objectives.api import Variant
+from orchestrator.look import text
+from orchestrator.look.run import Run
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.recommended import Best
 from orchestrator.records.recorded import Result
-from orchestrator.running.artifacts import campaign_report, sentence
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ class Outcome:
     def lines(self) -> Iterator[str]:
         """For a terminal: the score, what it compares with, what it took, where it lies."""
         if self.result.ruling.decision != "done":
-            yield sentence(self.result.state, self.result.ruling)
+            yield text.sentence(_run(self.result))
         yield self.best.headline
         yield from self._score()
         yield from self._known_before()
@@ -113,7 +115,13 @@ class Outcome:
 
 def outcome_of(best: Best, result: Result, variant: Variant) -> Outcome:
     """The outcome as far as it is known."""
-    return Outcome(best, result, variant, campaign_report(result.state, result.ruling))
+    report = _run(result).campaign
+    assert report is not None, "a training is a campaign"
+    return Outcome(best, result, variant, report)
+
+
+def _run(result: Result) -> Run:
+    return Run(result.state, datetime.now(UTC), result.directory, result.ruling)
 
 
 def _rung_scores(search: RunState, factor: float) -> list[float]:

@@ -1,6 +1,7 @@
 """What a search recommends, for a terminal and as JSON."""
 
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,14 @@ from budgets.verdict.findings_text import in_words
 from budgets.words import percent
 from orchestrator.best.configuration import Configuration, KnobValue, moved
 from orchestrator.best.scale import usual_times
-from orchestrator.best.widening import widening
 from orchestrator.config.asked import found_as
+from orchestrator.look.next_step import widening
+from orchestrator.look.reports import best_document
+from orchestrator.look.run import Run
 from orchestrator.records.cautions import cautions
 from orchestrator.records.planned import spec_of
 from orchestrator.records.range_ends import range_ends
 from orchestrator.records.recommended import Best, Evidence
-from orchestrator.running import artifacts
 
 
 def as_dict(
@@ -37,7 +39,7 @@ def as_dict(
         "evidence": None if evidence is None else _evidence_dict(evidence),
         "why_not": recommended.why,
         "cautions": cautions(best.state),
-        **artifacts.best(best.state),
+        **best_document(Run(best.state, datetime.now(UTC), directory)),
     }
 
 

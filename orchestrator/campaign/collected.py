@@ -1,17 +1,14 @@
 """What a command leaves of a whole campaign: `effects.json` and `manifest.json`."""
 
-from datetime import datetime
 from os.path import relpath
 from pathlib import Path
 
 from budgets.campaign.matrix import PENDING, Cell, Matrix
 from budgets.ledger.chain import LEDGER
-from budgets.ledger.storage import document, write_aside
 from budgets.terms import CampaignTerms, Condition
 from orchestrator.campaign.cells import campaign_name, campaign_of, cells_of
 from orchestrator.campaign.conditions import agreed, factors_of
 from orchestrator.campaign.searches import SearchCell, campaign_directory
-from orchestrator.campaign.status import Board, board_of_runs
 from orchestrator.config.asked import request_of
 from orchestrator.config.resolve import Resolved
 from orchestrator.planning.request import run_directory
@@ -20,7 +17,6 @@ from orchestrator.records.manifest import (
     described,
     read_manifest,
     source_of,
-    with_statuses,
     write_manifest,
 )
 from orchestrator.records.recorded import is_there
@@ -81,15 +77,3 @@ def manifest_of_searches(
     matrix = Matrix(terms=terms, rows=(row,) * len(terms.conditions))
     source = {} if resolved.file is None else source_of(resolved.file)
     return described(matrix, places, "search", source, {}, resolved.top.objective)
-
-
-def collect_runs(directory: Path, now: datetime) -> Board:
-    """Write what is said of a campaign whose cells are runs, as they stand. Raises ValueError."""
-    manifest = read_manifest(directory)
-    if manifest is None:
-        raise ValueError(f"{directory} holds no campaign: it has no manifest.json")
-    board = board_of_runs(directory, manifest, now)
-    write_manifest(directory, with_statuses(manifest, board.matrix))
-    effects = {"sentence": board.sentence, "campaign": board.report.model_dump()}
-    write_aside(directory / "effects.json", document(effects))
-    return board

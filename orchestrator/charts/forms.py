@@ -7,7 +7,7 @@ Form = Literal["png", "pdf", "svg"]
 
 FORMS: tuple[Form, ...] = get_args(Form)
 
-MISSING = "a picture needs matplotlib: pip install 'cmaes-orchestrator[plots]'"
+MISSING = "a picture needs matplotlib: pip install matplotlib"
 
 
 def can_draw() -> bool:

@@ -5,9 +5,9 @@ from datetime import datetime
 from pathlib import Path
 
 from budgets.plain import printable
-from orchestrator.campaign.status import Board
 from orchestrator.charts.forms import MISSING
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
+from orchestrator.look.board import Board
 from orchestrator.report import campaign_picture as picture
 
 
@@ -22,7 +22,7 @@ def show_board(board: Board, *, as_json: bool) -> None:
 
 def collected(directory: Path, now: datetime, say: Callable[[str], None]) -> Board:
     """A campaign whose cells are runs, its files written as these stand. Raises ValueError."""
-    from orchestrator.campaign.collected import collect_runs
+    from orchestrator.look.board import collect_runs
 
     board = collect_runs(directory, now)
     picture.draw_beside(directory, board.report, board.objective, say)

@@ -25,16 +25,17 @@ from orchestrator.cli.terminal import print_json
 from orchestrator.config.asked import Asked, request_of
 from orchestrator.execution.engine import devices_of
 from orchestrator.execution.evaluate import Slots
+from orchestrator.look import text
+from orchestrator.look.run import Run
 from orchestrator.planning.calibrations import CALIBRATION_SEEDS
 from orchestrator.planning.plan import calibration_plan, search_plan
 from orchestrator.planning.request import Overrides, Request, run_directory, run_name
 from orchestrator.records.manifest import source_of
 from orchestrator.records.recorded import Result, recorded_state
 from orchestrator.report.campaign_picture import draw_beside
-from orchestrator.running import artifacts
 from orchestrator.running.checking import Checking
 from orchestrator.running.searching import Searching
-from orchestrator.running.session import Session
+from orchestrator.running.session import Session, system_clock
 from orchestrator.watch.live import Live
 
 
@@ -66,7 +67,8 @@ def run_trainings(asked: Asked) -> None:
         request = CampaignRequest(asked.request, campaign)
         pace = Staggered(campaign.stagger_seconds, session.clock.monotonic)
         result = Checking(request, slots, pace, word).carry_out(session)
-        report = artifacts.campaign_report(result.state, result.ruling)
+        report = _run(result).campaign
+        assert report is not None, "it is a campaign"
         draw_beside(result.directory, report, asked.resolved.top.objective, live.say)
         finish(result, session.stop, live, asked.conduct.as_json)
 
@@ -160,7 +162,7 @@ def _searched(
 
 
 def _show(result: Result, live: Live) -> None:
-    live.say(artifacts.sentence(result.state, result.ruling))
+    live.say(text.sentence(_run(result)))
     live.say(f"Files: {result.directory}")
 
 
@@ -168,5 +170,9 @@ def _as_dict(result: Result) -> dict[str, str]:
     return {
         "directory": str(result.directory),
         "decision": result.ruling.decision,
-        "sentence": artifacts.sentence(result.state, result.ruling),
+        "sentence": text.sentence(_run(result)),
     }
+
+
+def _run(result: Result) -> Run:
+    return Run(result.state, system_clock().now(), result.directory, result.ruling)

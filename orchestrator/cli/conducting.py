@@ -9,16 +9,18 @@ from typing import Any
 import typer
 
 from budgets.plain import command
-from budgets.report.model import budget_report
 from objectives.keeping import keeping
 from objectives.secrets import redacted
 from orchestrator.cli.terminal import console, print_json
 from orchestrator.cli.told import tell
 from orchestrator.config.asked import Conduct
+from orchestrator.look.document import document
+from orchestrator.look.reports import ReportFiles
+from orchestrator.look.run import Run
 from orchestrator.look.track import Trackers, refuse_missing
 from orchestrator.records.recorded import Result
-from orchestrator.running.run import Run
-from orchestrator.running.session import Session
+from orchestrator.running.run import Run as OpenRun
+from orchestrator.running.session import Session, system_clock
 from orchestrator.running.signals import SignalStop
 from orchestrator.running.walk import Stop
 from orchestrator.watch.live import Live
@@ -37,7 +39,7 @@ def conducting(how: Conduct) -> Iterator[tuple[Session, Live]]:
         stop = SignalStop(how.drain_seconds, announce=live.announce)
         with Trackers(how.trackers, live.say, lambda: stop.now) as trackers:
 
-            def look(run: Run) -> None:
+            def look(run: OpenRun) -> None:
                 live.look(run)
                 trackers.look()
 
@@ -51,6 +53,7 @@ def conducting(how: Conduct) -> Iterator[tuple[Session, Live]]:
                 allow_network_fs=how.allow_network_fs,
                 pacing=how.pacing,
                 track=trackers.begin,
+                reports=ReportFiles(),
                 command=_command(),
             ) as session:
                 yield session, live
@@ -77,14 +80,14 @@ def finish(
     run that is done has `failed` if what it was made for is not there.
     """
     live.rest()
-    report = budget_report(result.state, result.ruling)
+    run = Run(result.state, system_clock().now(), result.directory, result.ruling)
     if as_json:
-        print_json({"directory": str(result.directory), **report.model_dump(), **(also or {})})
+        print_json({**document(run), **(also or {})})
     else:
         for line in lines:
             live.say(line)
         if not lines:
-            tell(result, live.markdown, live.say)
+            tell(run, live.markdown, live.say)
         live.say(f"Files: {result.directory}")
         live.say(f"See it: {command('report', str(result.directory), '--html')}")
     if stop.requested and result.ruling.decision == "continue":

@@ -7,7 +7,7 @@ from typer import Option
 
 from budgets.pace import GOOD_ACCURACY, good_on_devices
 from budgets.plain import plain, printable
-from budgets.report.markdown import BESIDE, RECALIBRATE
+from orchestrator.look.text import BESIDE, RECALIBRATE
 from budgets.table import table
 from budgets.words import duration
 from orchestrator.cli.options import DEFAULT_ROOT, Json, Root

@@ -10,7 +10,6 @@ from typer import Context, Option
 from budgets.ledger.chain import LEDGER, damaged, read
 from budgets.ledger.head import read_mark, records_lost
 from budgets.plain import move_command, printable
-from budgets.report.model import budget_report, changed
 from budgets.words import counted
 from orchestrator.cli.conducting import EXIT_CORRUPT
 from orchestrator.cli.given import for_record, resolved_of
@@ -27,6 +26,10 @@ from orchestrator.cli.options import (
 from orchestrator.cli.program import examples, group
 from orchestrator.cli.terminal import print_json, print_line, write_bytes
 from orchestrator.config.asked import window_of
+from orchestrator.look import text
+from orchestrator.look.document import document
+from orchestrator.look.reports import rebuild
+from orchestrator.look.run import Run
 from orchestrator.records.export import Format
 from orchestrator.records.export import export as export_run
 from orchestrator.records.recorded import find_run, load_state
@@ -98,6 +101,7 @@ def salvage(
 
     source = find_run(run, root)
     saved = save(source, out, system_clock())
+    rebuild(out, system_clock().now())
     if as_json:
         print_json({**asdict(saved), "out": str(out)})
         return
@@ -161,14 +165,14 @@ def amend(
         window=window_of(caps.window, caps.safety_margin),
     )
     state = amend_run(directory, amendment, system_clock())
-    report = budget_report(state)
+    found = Run(state, system_clock().now(), directory)
     if as_json:
-        print_json({"directory": str(directory), **report.model_dump()})
+        print_json(document(found))
         return
     earlier = state.amended[-2] if len(state.amended) > 1 else state.planned
-    if named := changed(earlier.caps, state.plan.caps):
+    if named := text.caps_changed(earlier.caps, state.plan.caps):
         print_line(f"{named}.")
     planned = counted(state.plan.resolved.generations, "generation")
     print_line(f"{directory}: amended. Planned: {planned}.")
-    print_line(report.sentence)
+    print_line(text.sentence(found))
     print_line("Repeat the command that began it to go on.")

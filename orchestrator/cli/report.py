@@ -7,18 +7,21 @@ from typing import Annotated
 from typer import Option
 
 from budgets.plain import printable
-from budgets.rules.triggers import ruling_of
-from orchestrator.campaign.status import Board, find_board
 from orchestrator.charts.forms import Form, can_draw
 from orchestrator.cli.board import collected, draw_board, show_result
 from orchestrator.cli.delivered import deliver
 from orchestrator.cli.options import DEFAULT_ROOT, Json, Root, RunName
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.cli.told import tell
-from orchestrator.records.recorded import Result, find_run, load_state
+from orchestrator.look.board import Board, find_board
+from orchestrator.look.document import document
+from orchestrator.look.reports import rebuild as rebuild_files
+from orchestrator.look.reports import report_markdown
+from orchestrator.look.run import Run
+from orchestrator.look.sections import sections
+from orchestrator.records.recorded import find_run, load_state
 from orchestrator.report.campaign_picture import PICTURE
 from orchestrator.report.written import STDOUT, named_file, named_place, own_reports
-from orchestrator.running import artifacts
 from orchestrator.running.session import system_clock
 
 AsHtml = Annotated[bool, Option("--html", help="Write all of it as one page, for any browser.")]
@@ -55,7 +58,7 @@ def report(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """The budget report of a run as it stands; the result of a campaign.
+    """What a run as it stands, or a campaign, came to: found, how sure, at what cost, what next.
 
     --html, --md, --json: all of it, with evidence, plots, knobs and logs. --png, --pdf: a plot.
 
@@ -84,14 +87,13 @@ def report(
     elif form is not None:
         deliver(_text_of(directory, form), directory, f"report.{form}", out, as_json=as_json)
     elif as_json:
-        from orchestrator.report.collect import report as collect
-        from orchestrator.report.document import document
-
-        print_json(document(collect(directory)))
+        print_json(document(_view(directory)))
     else:
-        state = load_state(directory)
-        result = Result(directory, state, ruling_of(state))
-        tell(result, print_markdown, lambda line: print_line(printable(line)))
+        tell(_view(directory), print_markdown, lambda line: print_line(printable(line)))
+
+
+def _view(directory: Path) -> Run:
+    return Run(load_state(directory), system_clock().now(), directory)
 
 
 def _form(out: Path | None, *, html: bool, md: bool, is_drawn: bool) -> str | None:
@@ -105,7 +107,7 @@ def _form(out: Path | None, *, html: bool, md: bool, is_drawn: bool) -> str | No
 
 def _rebuild(directory: Path, board: Board | None) -> None:
     load_state(directory)  # a ledger that cannot be read leaves every file as it is
-    artifacts.rebuild(directory)
+    rebuild_files(directory, system_clock().now())
     if board is not None and can_draw():
         draw_board(board, directory / PICTURE)
 
@@ -122,17 +124,13 @@ def _of_runs(board: Board, form: str | None, out: Path | None, *, as_json: bool)
 
 
 def _text_of(directory: Path, form: str) -> str:
+    if form == "md":
+        run = _view(directory)
+        return report_markdown(run, sections(run))
     from orchestrator.report.collect import report as collect
+    from orchestrator.report.page import html
 
-    found = collect(directory)
-    if form == "html":
-        from orchestrator.report.page import html
-
-        return html(found)
-    from orchestrator.report.markdown import markdown
-    from orchestrator.report.plots import plots
-
-    return markdown(found, plots(found))
+    return html(collect(directory))
 
 
 def _draw(

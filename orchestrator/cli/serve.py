@@ -2,11 +2,12 @@
 
 import errno
 import os
-from collections.abc import Callable
+import sys
 from contextlib import suppress
 from pathlib import Path
+from socket import socket
 from threading import Thread
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from typer import Argument, Option
 
@@ -16,11 +17,8 @@ from orchestrator.cli.options import DEFAULT_ROOT, Json, Root
 from orchestrator.cli.terminal import print_json, print_line
 from orchestrator.records.recorded import find_run
 
-if TYPE_CHECKING:
-    from orchestrator.serve.answers import Answer, Request
-    from orchestrator.serve.server import Server
-
 PORT = 8321
+EXTRA = ("starlette", "uvicorn")
 
 Place = Annotated[
     str | None,
@@ -41,18 +39,20 @@ def serve(
 
     The page is on 127.0.0.1 alone. From another machine: ssh -L 8321:127.0.0.1:8321 HOST.
     """
-    from orchestrator.serve.catalogue import Catalogue
-    from orchestrator.serve.routes import Routes
-
     directory = served(place, root)
-    routes = Routes(Catalogue(directory))
-    with listening(port, routes.answer) as server:
-        url = f"{server.url}{routes.first()}"
-        _announce(server, directory, url, as_json=as_json)
+    with listening(port) as listener:
+        from orchestrator.look import serve as serving  # where it is missing, `listening` says so
+
+        site = serving.Site(serving.Runs(directory))
+        number = listener.getsockname()[1]
+        url = f"http://{serving.HOST}:{number}{site.first}"
+        _announce(number, directory, url, as_json=as_json)
+        if sys.stdout is not None:
+            sys.stdout.flush()  # whoever began it reads where it is from a pipe
         if opens:
             Thread(target=_open, args=(url,), daemon=True).start()
         with suppress(KeyboardInterrupt):
-            server.serve_forever()
+            serving.serve(site, listener)
 
 
 def served(place: str | None, root: Path) -> Path:
@@ -67,32 +67,35 @@ def served(place: str | None, root: Path) -> Path:
     return find_run(place, root)
 
 
-def listening(port: int, answer: "Callable[[Request], Answer]") -> "Server":
-    """A server at that port. Raises ValueError where it cannot be had."""
-    from orchestrator.serve.server import HOST, Server
-
+def listening(port: int) -> socket:
+    """A socket on loopback. Raises ValueError where it, or what serves it, cannot be had."""
     try:
-        return Server(port, answer)
+        from orchestrator.look.serve import HOST, listening
+    except ModuleNotFoundError as error:
+        if str(error.name).partition(".")[0] not in EXTRA:
+            raise
+        raise ValueError(
+            f"serve needs {error.name}: pip install 'cmaes-orchestrator[serve]'"
+        ) from error
+    try:
+        return listening(port)
     except OSError as error:
         if error.errno not in (errno.EADDRINUSE, errno.EACCES):
             raise
         raise ValueError(
             f"--port: {port} on {HOST} cannot be had ({error.strerror}). If another `serve` has "
-            f"it, open http://{HOST}:{port}/; else say --port 0, or another number"
+            "it, open the address that it printed; else say --port 0, or another number"
         ) from error
 
 
-def _announce(server: "Server", directory: Path, url: str, *, as_json: bool) -> None:
-    port = server.server_port
+def _announce(port: int, directory: Path, url: str, *, as_json: bool) -> None:
     if as_json:
         print_json({"url": url, "directory": str(directory), "port": port, "pid": os.getpid()})
         return
     what = "run" if (directory / LEDGER).exists() else "runs in"
     print_line(printable(f"Showing the {what} {shell_word(str(directory))} at {url}"))
     print_line(f"From another machine: ssh -N -L {port}:127.0.0.1:{port} HOST, then the same.")
-    if not server.knows_callers:
-        print_line("Whoever is on this machine can read it: its system does not tell users apart.")
-    print_line("Ctrl-C ends it; no run notices.")
+    print_line("Who knows that address can read it. Ctrl-C ends it; no run notices.")
 
 
 def _open(url: str) -> None:

@@ -18,11 +18,11 @@ from budgets.report.markdown import amount
 from budgets.report.model import budget_report
 from budgets.report.pace_text import pace_line
 from budgets.state import RunState
-from orchestrator.campaign.status import Board, find_board
 from orchestrator.cli.board import show_board
 from orchestrator.cli.conducting import EXIT_SIGNAL
 from orchestrator.cli.options import DEFAULT_ROOT, Json, Root, RunName
 from orchestrator.cli.terminal import console, print_json, print_line
+from orchestrator.look.board import Board, find_board
 from orchestrator.records.recorded import find_run
 from orchestrator.running.session import system_clock
 from orchestrator.watch.board import BOARD, watch_board

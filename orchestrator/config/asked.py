@@ -212,4 +212,7 @@ def window_of(window: str | None, safety_margin: str) -> Window | None:
 def found_as(directory: Path, plan: Plan) -> str:
     """The run's id where commands find it by that, or else its directory."""
     usual = run_directory(Path(Top().runs_dir), plan.phase, plan.run_id)
-    return plan.run_id if directory == usual else str(directory)
+    here, own = Path.cwd(), directory.absolute()
+    if own == usual.absolute():
+        return plan.run_id
+    return str(own.relative_to(here) if own.is_relative_to(here) else own)

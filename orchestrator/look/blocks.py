@@ -11,6 +11,7 @@ from typing import Literal, assert_never
 from budgets.blocks import Heading, Items, Table, Text
 from budgets.plain import plain, printable
 from budgets.table import table
+from budgets.words import sentence_case
 
 RULER = 11
 """Characters of a knob's range."""
@@ -132,6 +133,21 @@ def answer_in_markdown(answer: Answer) -> str:
     if answer.commands[1:]:
         lines += ["", plain(answer.otherwise or "Or:"), "", *_fenced(answer.commands[1:])]
     return printable("\n".join([*lines, ""]))
+
+
+def answer_in_lines(answer: Answer) -> Iterator[str]:
+    """The same for a terminal, the verdict first."""
+    yield f"{answer.title}: {answer.sentence}"
+    if answer.but:
+        yield f"But: {sentence_case(answer.but)}"
+    yield f"Found: {answer.found}"
+    yield f"How sure: {answer.sure} {answer.luck}".rstrip()
+    yield f"Cost: {answer.cost}"
+    yield f"Next: {answer.next}"
+    yield from (f"  {line}" for line in answer.commands[:1])
+    if answer.commands[1:]:
+        yield answer.otherwise or "Or:"
+        yield from (f"  {line}" for line in answer.commands[1:])
 
 
 def _lines(block: Block) -> Iterator[str]:

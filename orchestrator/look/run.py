@@ -21,7 +21,16 @@ from budgets.causes import cause_of, is_lost
 from budgets.course import search_is_over, still_apart
 from budgets.events import Reserved, Settled, Status
 from budgets.liveness import Liveness, label, liveness
-from budgets.pace import Pace, Timing, expected_seconds, last_seen, pace, timing
+from budgets.pace import (
+    Pace,
+    Timing,
+    expected_seconds,
+    idle_hours,
+    last_seen,
+    pace,
+    slot_hours,
+    timing,
+)
 from budgets.proxy.report import ProxyReport, proxy_report
 from budgets.rules.triggers import Decision, Ruling
 from budgets.state import Batch, Moment, Panel, RunState, Try
@@ -67,13 +76,21 @@ MOST_PLACES = 5
 class Run:
     """A run at a moment.
 
-    `directory` is where its attempts' files are; without it no heartbeat is read.
+    `directory` is where its attempts' files are; without it no heartbeat is read. `ruling` is what
+    its session came to, where no record says it: a disk that is full.
     """
 
-    def __init__(self, state: RunState, now: datetime, directory: Path | None = None) -> None:
+    def __init__(
+        self,
+        state: RunState,
+        now: datetime,
+        directory: Path | None = None,
+        ruling: Ruling | None = None,
+    ) -> None:
         self.state = state
         self.now = now
         self.directory = directory
+        self._ruling = ruling
 
     # Which run it is, and how it stands
 
@@ -96,7 +113,7 @@ class Run:
 
     @property
     def ruling(self) -> Ruling:
-        return self.standing.ruling
+        return self._ruling or self.standing.ruling
 
     @property
     def decision(self) -> Decision:
@@ -176,14 +193,12 @@ class Run:
     @property
     def slot_hours(self) -> float:
         """Device-hours that the sessions' slots were there for."""
-        sessions = zip(self.state.own_sessions_ms, self.state.opened, strict=True)
-        return sum(ms * opened.workers for ms, opened in sessions) / MS_PER_HOUR
+        return slot_hours(self.state)
 
     @property
     def idle_hours(self) -> float:
         """... of which nothing ran: start-up, waiting for the last of a generation."""
-        used_ms = self.state.accounts.device_ms - self.state.planned.paid_before_ms
-        return max(0.0, self.slot_hours - used_ms / MS_PER_HOUR)
+        return idle_hours(self.state)
 
     @property
     def wasted_hours(self) -> float:
@@ -215,13 +230,20 @@ class Run:
     # Time
 
     @cached_property
+    def ledger_pace(self) -> Pace:
+        """Where it stood in time at its last record."""
+        return pace(self.state)
+
+    @cached_property
     def pace(self) -> Pace:
         """Where it stands in time now: what runs has come so much nearer to its end."""
         state, now = self.state, self.now
+        if self.is_over:
+            return self.ledger_pace.model_copy(update={"eta": None})
         if self.standing.kind != "running":
             return pace(state, now)
         hours = max(0.0, (now - self.last).total_seconds()) / 3600
-        found, most = pace(state), (expected_seconds(state) or 0.0) / 3600
+        found, most = self.ledger_pace, (expected_seconds(state) or 0.0) / 3600
         update: dict[str, float | datetime] = {"elapsed_hours": found.elapsed_hours + hours}
         if found.remaining_hours is not None:
             remaining = max(0.0, found.remaining_hours - min(hours, most))

@@ -71,6 +71,11 @@ def summary(run: Run) -> tuple[Section, ...]:
     )
 
 
+def _code(line: str) -> str:
+    """As code in a text."""
+    return f"`{printable(line).replace('`', chr(39))}`"
+
+
 def _shown(figures: Figures, *names: str) -> list[Figure]:
     return [figures[name] for name in names if name in figures]
 
@@ -159,15 +164,20 @@ def _scores(run: Run, figures: Figures) -> Iterator[Block]:
 
 
 def _by_generation(run: Run) -> Iterator[Block]:
-    columns = [">generation", ">best", ">mean", ">sd", ">best so far", ">by luck alone"]
-    columns += [">healthy", ">failed", ">step size", ">eval seconds"]
-    table = Table(
-        "By luck alone: the best score to expect of as many candidates that equal the baseline",
-        columns,
-        [_generation(one) for one in run.generations],
-    )
+    table = generations_table(run.generations)
     is_short = len(run.generations) <= SLOWEST
     yield table if is_short else Details(f"All {len(run.generations)} generations", [table])
+
+
+def generations_table(generations: Sequence[Generation]) -> Table:
+    """The scores of those generations, a row each."""
+    columns = [">generation", ">best", ">mean", ">sd", ">best so far", ">by luck alone"]
+    columns += [">healthy", ">failed", ">step size", ">eval seconds"]
+    return Table(
+        "By luck alone: the best score to expect of as many candidates that equal the baseline",
+        columns,
+        [_generation(one) for one in generations],
+    )
 
 
 def _generation(one: Generation) -> list[str]:
@@ -277,7 +287,7 @@ def _knobs(run: Run, figures: Figures) -> Iterator[Block]:
         shows = command("best", named(run))
         yield Text(
             "Nothing is recommended: the baseline stays. What was compared with it, "
-            f"`{shows}` shows."
+            f"{_code(shows)} shows."
         )
     elif not is_any:
         yield Text("Nothing is recommended yet, or by this kind of run.")
@@ -394,7 +404,7 @@ def _evaluations(run: Run, _: Figures) -> Iterator[Block]:
         yield Text("No evaluation has begun yet.")
         return
     yield Text(
-        f"Every attempt, one a row: `{command('ledger', 'export', named(run))}`. "
+        f"Every attempt, one a row: {_code(command('ledger', 'export', named(run)))}. "
         "Its files lie in the run's directory, under eval/."
     )
     in_flight = [one for one in run.attempts if one.in_flight]
@@ -441,7 +451,7 @@ def _training(_: Run, figures: Figures) -> Iterator[Block]:
         yield Text("No evaluation that was looked at left its steps with a loss.")
 
 
-def _failed(run: Run, _: Figures) -> Iterator[Block]:
+def _failed(run: Run) -> Iterator[Block]:
     found = run.failures
     if found is None or not found.kinds:
         yield Text("Nothing has failed.")
@@ -480,11 +490,14 @@ def _kinds(found: Failures) -> Table:
     )
 
 
-# Records
+def _what_happened(run: Run, _: Figures) -> Iterator[Block]:
+    yield from _failed(run)
+    yield from _rules(run.state)
+    yield Text(f"Every rule and what it sees: {_code(command('explain', named(run)))}.")
 
 
-def _rules(run: Run, _: Figures) -> Iterator[Block]:
-    state = run.state
+def _rules(state: RunState) -> Iterator[Block]:
+    """What rules and people decided, and what happened to the ledger and the devices."""
     parts = {
         "Rules that fired": [
             f"{one.rule}, generation {one.generation}: {one.evidence}" for one in state.fired
@@ -504,7 +517,9 @@ def _rules(run: Run, _: Figures) -> Iterator[Block]:
             yield Items([plain(entry) for entry in entries])
     if not any(parts.values()):
         yield Text("No rule fired, and nothing was overridden, amended, salvaged or withdrawn.")
-    yield Text(f"Every rule and what it sees: `{command('explain', named(run))}`.")
+
+
+# Records
 
 
 def _provenance(run: Run, _: Figures) -> Iterator[Block]:
@@ -640,11 +655,10 @@ SECTIONS: tuple[tuple[str, str, Write], ...] = (
     ("budget", "Budget", _budget),
     ("scores", "Scores", _scores),
     ("knobs", "Knobs", _knobs),
-    ("failures", "Failures", _failed),
+    ("failures", "Failures, rules and decisions", _what_happened),
     ("search", "Search", _search),
     ("evaluations", "Evaluations", _evaluations),
     ("training", "Training", _training),
-    ("rules", "Rules and decisions", _rules),
     ("provenance", "Provenance", _provenance),
     ("ledger", "Ledger", _ledger),
 )

@@ -99,7 +99,7 @@ class History:
 
 def entry_of(state: RunState, ruling: Ruling | None = None) -> Entry:
     """The run as it stands, with this ruling or the one that its records allow."""
-    from budgets.report.usage import idle_hours
+    from budgets.pace import idle_hours
 
     plan, took = state.plan, timing(state)
     settings = dict(plan.objective.get("settings", {}))

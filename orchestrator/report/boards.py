@@ -7,7 +7,7 @@ from budgets.campaign.matrix import Cell
 from budgets.campaign.text import campaign_blocks
 from budgets.plain import plain
 from budgets.words import number
-from orchestrator.campaign.status import Board
+from orchestrator.look.board import Board
 from orchestrator.report.bars import bars_of
 from orchestrator.report.campaign_picture import unit_of
 from orchestrator.report.contents.blocks import Block, Figure, Lead, Section, without_headings

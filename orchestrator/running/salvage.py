@@ -14,7 +14,6 @@ from budgets.ledger.storage import DISK, read_plain, write_aside
 from budgets.ledger.writer import Clock, Ledger
 from budgets.state import RunState
 from orchestrator.execution.processes import this_owner
-from orchestrator.running import artifacts
 from orchestrator.running.run import Run, settle_abandoned
 
 
@@ -128,7 +127,6 @@ def _settle(out: Path, prefix: Prefix, clock: Clock) -> list[Settled]:
         ledger.mark_head()
         if run.state.concluded is not None:
             ledger.give_up_ballast()
-        artifacts.rebuild(out)
         batches = ((run.state.batch(r), r) for r in owed)
         ends = (b.tries[r.candidate, r.seed][r.attempt - 1].settled for b, r in batches)
         return [end for end in ends if end is not None]

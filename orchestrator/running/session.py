@@ -31,7 +31,6 @@ from orchestrator.planning.request import Overrides
 from orchestrator.records import metrics
 from orchestrator.records.planned import objective_of
 from orchestrator.records.recorded import Result, recorded_state
-from orchestrator.running import artifacts
 from orchestrator.running.pacing import MEASURES, Paces
 from orchestrator.running.place import check_place, make_directory
 from orchestrator.running.preflight import preflight
@@ -39,6 +38,24 @@ from orchestrator.running.rulings import conclude, judge_on_record, override, re
 from orchestrator.running.run import Run, check_same_plan, note_the_late, open_run, settle_abandoned
 from orchestrator.running.signals import SignalStop
 from orchestrator.running.walk import Proposer, Stop, Walk
+
+
+class Reports:
+    """Who writes the files that people read beside a ledger. This one writes none."""
+
+    def taken_up(
+        self, directory: Path, state: RunState, source: Mapping[str, str] | None = None
+    ) -> None:
+        """A session begins: what an earlier one died before writing."""
+
+    def closed(self, directory: Path, state: RunState, *, is_generation: bool) -> None:
+        """A generation was closed, or a comparison."""
+
+    def ended(self, directory: Path, state: RunState) -> None:
+        """The session leaves the run."""
+
+    def finished(self, directory: Path, state: RunState) -> None:
+        """The run was over already."""
 
 
 def system_clock() -> Clock:
@@ -66,6 +83,7 @@ class Session:
     pacing: Pacing = field(default_factory=Pacing)
     look: Callable[[Run], None] = lambda run: None  # noqa: ARG005 - whenever a run waits
     track: Callable[[Path], None] = lambda run: None  # noqa: ARG005 - once a run is open
+    reports: Reports = field(default_factory=Reports)
     command: tuple[str, ...] = ()  # the words that began it, without secrets
     _executor: Executor | None = None
     _warnings_said: int = 0
@@ -134,7 +152,7 @@ class Session:
             settle_abandoned(run)
         pace.look(run.state)
         conclude(run, ruling)
-        artifacts.write_run(run.directory, run.state)
+        self.reports.ended(run.directory, run.state)
         return ruling
 
     def _finish_off(self, directory: Path, state: RunState) -> None:
@@ -146,7 +164,7 @@ class Session:
                 self._say_repairs(ledger)
         with suppress(OSError):  # of a run that may only be read
             (directory / BALLAST).unlink(missing_ok=True)
-            artifacts.write_stale(directory, state)
+            self.reports.finished(directory, state)
         self._track(directory, state)
 
     def _prepare(self, directory: Path, objective: Objective, plan: Plan, why: str) -> None:
@@ -174,7 +192,7 @@ class Session:
         self._track(directory, run.state)
         settle_abandoned(run)
         note_the_late(run)
-        artifacts.write_missing(directory, run.state, self.source)
+        self.reports.taken_up(directory, run.state, self.source)
         for rule, reason in overrides:
             override(run, rule, reason)
 
@@ -198,9 +216,8 @@ class Session:
 
     def _closed(self, run: Run, generation: Generation | None) -> None:
         self._say_new_warnings()
-        if run.state.plan.search is not None and generation is not None:
-            artifacts.write_generation(run.directory, run.state)
-        artifacts.write_run(run.directory, run.state)
+        is_generation = run.state.plan.search is not None and generation is not None
+        self.reports.closed(run.directory, run.state, is_generation=is_generation)
 
     def _started(self, slots: Slots, objective: Objective, name: str) -> Executor:
         if self._executor is not None and self._executor.slots != slots:

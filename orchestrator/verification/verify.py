@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from budgets.calibration import measure
 from budgets.causes import TRIED_AGAIN_SINCE, was_given_up
@@ -17,7 +17,6 @@ from budgets.ledger.head import records_lost, rolled_back
 from budgets.liveness import centre_of, moved
 from budgets.plain import PROGRAM
 from budgets.proxy.replay import first_divergence
-from budgets.report.model import BudgetReport
 from budgets.state import RunState
 from budgets.terms import Inherited, Parent, Plan, SearchTerms, Source
 from orchestrator.execution.attempts import SUMMARY
@@ -297,17 +296,31 @@ def _start(directory: Path, plan: Plan, inherited: Inherited) -> str:
     return f"start: {inherited.run_id} stood where the search starts"
 
 
+class _Mark(BaseModel):
+    """Where in the ledger a report was written."""
+
+    records: int
+    head: str
+
+
+class _Report(BaseModel):
+    """A generation's budget report, of which only that is looked at."""
+
+    ledger: _Mark
+
+
 def _reports(directory: Path, records: Sequence[Record]) -> str:
     """Every report names the head it was written at: that record must still be there."""
     paths = sorted(directory.glob("reports/gen_*.json"))
     for path in paths:
         try:
-            report = BudgetReport.model_validate_json(path.read_bytes())
+            mark = _Report.model_validate_json(path.read_bytes()).ledger
         except ValidationError as error:
             raise DivergedError(
                 f"{path} is no budget report; write it again with: {PROGRAM} report --rebuild"
             ) from error
-        count = report.records
-        if count > len(records) or records[count - 1].digest != report.head:
-            raise DivergedError(f"{path} was written at record {count - 1}, which is not there")
+        is_known = 0 < mark.records <= len(records)
+        if not is_known or records[mark.records - 1].digest != mark.head:
+            at = mark.records - 1
+            raise DivergedError(f"{path} was written at record {at}, which is not there")
     return f"reports: {len(paths)} name heads of this ledger"

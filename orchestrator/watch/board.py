@@ -7,7 +7,7 @@ from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
 
 from budgets.campaign.matrix import Cell
-from orchestrator.campaign.status import Board
+from orchestrator.look.board import Board
 from orchestrator.watch.glyphs import fitted, glyphs_for, shown
 from orchestrator.watch.readers import Showing
 from orchestrator.watch.watching import LOOK_SECONDS

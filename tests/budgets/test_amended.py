@@ -1,7 +1,6 @@
 """Caps change by a person's word on record, and by nothing else."""
 
 from copy import deepcopy
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,10 +8,8 @@ import pytest
 from budgets.accounts import MS_PER_HOUR
 from budgets.events import Amended, Concluded
 from budgets.fold import ImpossibleEventError, fold
-from budgets.report.markdown import to_markdown
-from budgets.report.model import budget_report, in_words
 from budgets.rules.triggers import judge
-from budgets.terms import Caps, Envelope, Window
+from budgets.terms import Caps, Envelope
 
 if TYPE_CHECKING:
     from tests.budgets.conftest import MakeStory, Story
@@ -168,20 +165,6 @@ def test_what_was_agreed_stays_on_record(story: "Story") -> None:
     assert story.state.planned == agreed
     assert story.state.plan.resolved == Envelope(population=4, generations=4, seeds_per_candidate=1)
     assert fold(story.records) == story.state
-
-
-def test_the_report_gives_each_amendment_and_its_reason(story: "Story") -> None:
-    story.say(amended(4, evaluations=16, hours=3.0), amended(3, "less is more", evaluations=12))
-    text = to_markdown(budget_report(story.state))
-    assert "- 4 generations, evaluations 16, hours 3: the queue is short" in text
-    assert "- 3 generations, evaluations 12: less is more" in text
-
-
-def test_an_amended_window_is_given_as_the_person_gave_it(story: "Story") -> None:
-    until = datetime(2031, 1, 2, 3, tzinfo=UTC)
-    hours, moment = amended(window=Window(hours=9.5)), amended(window=Window(until=until))
-    assert in_words(hours) == "2 generations, evaluations 8, window 9.5 hours"
-    assert in_words(moment) == "2 generations, evaluations 8, window 2031-01-02 03:00:00+00:00"
 
 
 def test_amending_costs_no_time_and_no_money(make_story: "MakeStory") -> None:

@@ -9,8 +9,6 @@ from pydantic import ValidationError
 from budgets.accounts import MS_PER_HOUR, Accounts, Calendar
 from budgets.events import Amended, Event, Overridden
 from budgets.fold import ImpossibleEventError, apply, fold
-from budgets.report.markdown import to_markdown
-from budgets.report.model import budget_report
 from budgets.rules.triggers import judge, unaffordable
 from budgets.state import RunState
 from budgets.terms import Calibration, Caps, Parent, Window
@@ -132,12 +130,6 @@ def test_a_generation_begun_in_time_that_became_late_is_a_stop(make_story: "Make
 # When a window begins
 
 
-def test_a_window_of_hours_begins_when_the_run_was_planned(make_story: "MakeStory") -> None:
-    state = make_story(caps=caps(window(HOUR, margin_seconds=600))).state
-    assert hours_left(state) == pytest.approx(50 / 60)
-    assert budget_report(state).deadline == BEGAN + timedelta(minutes=50)
-
-
 def test_the_time_of_a_runs_own_calibration_is_part_of_its_window(make_story: "MakeStory") -> None:
     made = Calibration(assumed_seconds=2.0, open_ms=120_000, charged_ms=5)
     state = make_story(calibration=made, caps=caps(window(HOUR))).state
@@ -162,20 +154,6 @@ def test_time_between_sessions_is_gone_too(make_story: "MakeStory") -> None:
     story = make_story(caps=caps(window(HOUR)))
     say(story, opened(story), wall=1800.0, elapsed=0.0)
     assert hours_left(story.state) == pytest.approx(0.5)
-
-
-def test_without_a_window_there_is_no_deadline(story: "Story") -> None:
-    assert story.state.accounts.window_hours_free is None
-    assert budget_report(story.state).deadline is None
-    assert "Deadline" not in to_markdown(budget_report(story.state))
-
-
-def test_the_report_says_by_when_evaluations_are_over(make_story: "MakeStory") -> None:
-    text = to_markdown(budget_report(make_story(caps=caps(window(HOUR, 600))).state))
-    assert (
-        "Deadline: evaluations are over by 2030-01-01 00:50:00 UTC, 50 min 00 s after the last "
-        "record." in text
-    )
 
 
 # Clocks that jump
@@ -237,19 +215,6 @@ def whole(make_story: "MakeStory") -> list[Event]:
     story = make_story()
     story.finish()
     return [record.event for record in story.records[2:]]
-
-
-@pytest.mark.parametrize("jump", [-HOUR, DAY, 4.0, -4.0])
-def test_a_jump_changes_no_duration_and_no_charge_and_the_report_says_it(
-    make_story: "MakeStory", jump: float
-) -> None:
-    steady, jumped = (told_with_jump(make_story, seconds) for seconds in (0.0, jump))
-    assert jumped.state.accounts == steady.state.accounts
-    noted = abs(jump) > 5
-    assert jumped.state.clock_jumps_ms == ([1000 * jump] if noted else [])
-    text = to_markdown(budget_report(jumped.state))
-    assert (f"The wall's clock jumped ({jump:+.0f} s), or the machine slept" in text) == noted
-    assert steady.state.clock_jumps_ms == []
 
 
 def test_a_jump_there_and_back_is_noted_twice(make_story: "MakeStory") -> None:

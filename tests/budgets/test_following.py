@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from budgets.events import Overridden
-from budgets.following import BEGINNING, beginning, in_words, readings
-from budgets.report.model import budget_report
+from budgets.following import BEGINNING, beginning, readings
 from budgets.rules.triggers import RULES, judge
 from budgets.terms import Inherited, SearchTerms, Source
 
@@ -77,29 +76,6 @@ def test_what_speaks_for_it_is_read_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "words"),
-    [
-        ({}, "said Go, the same knobs on more seeds."),
-        ({"grade": "go_persists"}, "said Go that persists, the same"),
-        ({"grade": "no_go"}, "said No-Go, the same"),
-        ({"grade": ""}, "has come to no verdict, the same"),
-        ({"variant": "expanded", "added": ("a", "b")}, "said Go, with 2 more knobs, a, b."),
-    ],
-)
-def test_a_report_says_which_run_is_followed(
-    make_story: "MakeStory", fields: dict[str, Any], words: str
-) -> None:
-    follows = budget_report(make_story(source=source(**fields)).state).follows
-    assert follows == in_words(source(**fields))
-    assert follows.startswith("It follows target-sphere-s1, which ")
-    assert words in follows
-
-
-def test_a_report_of_any_other_run_says_nothing_of_it(make_story: "MakeStory") -> None:
-    assert budget_report(make_story().state).follows is None
-
-
-@pytest.mark.parametrize(
     ("fields", "new"),
     [
         ({}, ""),
@@ -116,21 +92,3 @@ def test_a_search_that_starts_where_another_stood_says_so(
     assert beginning(make_plan(search=search)) == (
         f"It starts where earlier stood{new}; none of its scores count here."
     )
-
-
-@pytest.mark.parametrize(
-    ("count", "said"),
-    [
-        (1, "The first candidate is a known setting."),
-        (3, "The first 3 candidates are known settings."),
-    ],
-)
-def test_known_settings_come_first(make_plan: "MakePlan", count: int, said: str) -> None:
-    known = count * ((0.5, 0.5),)
-    search = SearchTerms(seed=7, sigma0=0.2, start=(0.5, 0.5), known=known)
-    assert beginning(make_plan(search=search)) == said
-    assert beginning(make_plan(search=search, source=source())) == f"{in_words(source())} {said}"
-
-
-def test_a_grade_that_nobody_knows_is_quoted() -> None:
-    assert "which said perhaps, the same" in in_words(source(grade="perhaps"))

@@ -8,8 +8,6 @@ import pytest
 
 from budgets.events import Late, Reserved, Status
 from budgets.fold import ImpossibleEventError
-from budgets.report.markdown import to_markdown
-from budgets.report.model import budget_report
 from budgets.terms import Caps
 
 if TYPE_CHECKING:
@@ -131,11 +129,3 @@ def test_each_attempt_at_an_evaluation_may_come_late(story: "Story", given_up: L
     story.evaluate(1, Status.LOST)
     story.say(given_up, replace(given_up, attempt=2))
     assert [event.attempt for event in story.state.late] == [1, 2]
-
-
-def test_the_report_counts_them(story: "Story", given_up: Late) -> None:
-    assert "came late" not in to_markdown(budget_report(story.state))
-    story.say(given_up)
-    assert "1 attempts that were given up as lost came late: charged, and told to nobody." in (
-        to_markdown(budget_report(story.state))
-    )

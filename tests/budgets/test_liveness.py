@@ -5,12 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from budgets.blocks import markdown
 from budgets.events import GenerationAsked, Status
 from budgets.liveness import EndEffect, KnobFinding, Liveness, label, liveness
-from budgets.report.liveness_text import check_blocks
-from budgets.report.markdown import to_markdown
-from budgets.report.model import BudgetReport, budget_report
 from budgets.statistics.paired import count_needed
 from budgets.statistics.students_t import two_sided_limit
 from budgets.terms import Calibration, Caps, Envelope, Parent, Thresholds
@@ -293,18 +289,6 @@ def test_around_a_recommendation_two_knobs_at_once_are_refused(make_story: "Make
         label(state.plan, state.generations[0], 1)
 
 
-def test_what_was_found_around_a_recommendation_says_so(make_story: "MakeStory") -> None:
-    points = ((0.4, 0.5), (0.5, 0.4), (0.5, 0.6))
-    finding = found(make_story, UP, SAME, SAME, points=points, parent=PARENT)
-    assert (finding.centre, finding.names("dead")) == ("recommendation", ("b",))
-    text = "\n".join(markdown(check_blocks(finding)))
-    assert "The recommendation scores 1 over 4 seeds" in text
-    assert "Each knob goes a step down and a step up, all others at the recommendation" in text
-    assert "over this check's own recommendation seeds" in text
-    assert "better side" in text
-    assert "Dead: b. The score stays the same on both sides." in text
-
-
 def test_before_the_baseline_is_measured_nothing_is_found(make_story: "MakeStory") -> None:
     story = checking(make_story)
     for seed in SEEDS[:3]:
@@ -324,11 +308,6 @@ def test_a_knob_is_pending_until_both_its_ends_are_evaluated(make_story: "MakeSt
     assert ([f.knob for f in finding.knobs], finding.pending) == (["a"], ("b",))
 
 
-def test_a_run_that_is_no_check_has_no_findings(story: "Story") -> None:
-    assert liveness(story.finish()) is None
-    assert budget_report(story.state).check is None
-
-
 # The report
 
 
@@ -338,126 +317,6 @@ def whole(make_story: "MakeStory") -> "Story":
     for candidate, scores in enumerate((BASELINE, NOISE, DOWN, SAME, SAME)):
         evaluate(story, candidate, scores)
     return story
-
-
-def test_the_sentence_counts_the_knobs_that_move_the_score_and_names_the_others(
-    make_story: "MakeStory",
-) -> None:
-    report = budget_report(whole(make_story).state)
-    assert report.decision == "done"
-    assert report.sentence == "1 of 2 knobs move the score; dead: b."
-
-
-def test_the_sentence_names_unproven_knobs_and_unstable_ends(make_story: "MakeStory") -> None:
-    story = checking(make_story)
-    everything: list[Sequence[Outcome]] = [BASELINE, NOISE, NOISE, FAILED, NOISE]
-    for candidate, outcomes in enumerate(everything):
-        evaluate(story, candidate, outcomes)
-    assert budget_report(story.state).sentence == (
-        "0 of 2 knobs move the score; unproven: a; unstable: b low."
-    )
-
-
-def test_a_check_that_is_not_over_says_how_far_it_is(make_story: "MakeStory") -> None:
-    story = checking(make_story)
-    evaluate(story, 0, BASELINE)
-    assert budget_report(story.state).sentence == "4 of 20 evaluations settled."
-
-
-def test_the_report_survives_json(make_story: "MakeStory") -> None:
-    report = budget_report(whole(make_story).state)
-    assert BudgetReport.model_validate_json(report.model_dump_json()) == report
-
-
-def test_the_table_has_a_row_a_knob_and_says_what_to_do(make_story: "MakeStory") -> None:
-    text = to_markdown(budget_report(whole(make_story).state))
-    rows = [line for line in text.splitlines() if line.startswith(("| a ", "| b "))]
-    assert rows == [
-        "| a | alive | +0.31 | +0.5 | -6.12 | ∞ | high | ████████████████ |",
-        "| b | dead | +0.00 | 0 | +0.00 | 0 |  |  |",
-    ]
-    assert "sd 0.08165 over this check's own baseline seeds" in text
-    assert "- Dead: b. The score stays the same at both ends: a search wastes budget" in text
-    assert "luckiest" not in text
-
-
-def test_failures_unproven_and_pending_knobs_are_each_a_line(make_story: "MakeStory") -> None:
-    story = checking(make_story)
-    everything: list[Sequence[Outcome]] = [BASELINE, WORSE, FAILED]
-    for candidate, outcomes in enumerate(everything):
-        evaluate(story, candidate, outcomes)
-    lines = markdown(check_blocks(liveness(story.state)))
-    assert "| a | unstable | +30.62 | +3.9 | 4 nan |  |  | ████████████████ |" in lines
-    assert "- a fails at high: 4 nan of 4." in lines
-    assert "- Not evaluated to the end: b." in lines
-
-
-@pytest.mark.parametrize(
-    ("low", "says"),
-    [(WORSE, "--seeds 5 would show it"), (off_by(0.1, -0.1, 0.1, -0.1), "even 1000 seeds")],
-)
-def test_an_unproven_knob_says_what_it_would_take(
-    make_story: "MakeStory", low: "Sequence[Outcome]", says: str
-) -> None:
-    lines = markdown(check_blocks(found(make_story, low, SAME)))
-    assert any(line.startswith("- Unproven: a.") and says in line for line in lines)
-
-
-def test_before_any_knob_is_evaluated_to_the_end_there_is_no_table(
-    make_story: "MakeStory",
-) -> None:
-    story = checking(make_story)
-    evaluate(story, 0, BASELINE)
-    lines = markdown(check_blocks(liveness(story.state)))
-    assert "No knob has all its evaluations yet." in lines
-    assert not [line for line in lines if line.startswith("|")]
-
-
-def test_before_the_baseline_there_is_a_section_without_a_table() -> None:
-    assert markdown(check_blocks(None)) == ["## Knobs", "", "The baseline is not measured yet."]
-
-
-def test_effects_are_in_units_of_a_noise_that_is_named(make_story: "MakeStory") -> None:
-    own = markdown(check_blocks(found(make_story, WORSE, SAME)))[2]
-    assert "in units of the noise, sd 0.08165 over this check's own baseline seeds" in own
-    calibration = make_story().state.plan.calibration
-    calibrated = markdown(check_blocks(found(make_story, WORSE, SAME, calibration=calibration)))[2]
-    assert "in units of the noise, sd 0.1 over the calibration's baseline seeds" in calibrated
-
-
-def test_without_noise_effects_are_in_the_scores_own_unit(make_story: "MakeStory") -> None:
-    story = checking(make_story, BOTH[:2])
-    for candidate, score in enumerate((1.0, 1.5, 1.0)):
-        evaluate(story, candidate, 4 * (score,))
-    lines = markdown(check_blocks(liveness(story.state)))
-    assert "Without noise, effects are in the score's own unit; t is" in lines[2]
-    assert lines[6].startswith("| a | alive | +0.5 | ∞ | +0 | 0 | ")
-
-
-@pytest.mark.parametrize(
-    ("parent", "head", "at_its_end", "moves"),
-    [
-        (None, "better end", "baseline", "goes to either end of its range"),
-        (PARENT, "better side", "recommendation", "goes a step down and a step up"),
-    ],
-)
-def test_the_table_names_what_it_compares_with(
-    make_story: "MakeStory", parent: Parent | None, head: str, at_its_end: str, moves: str
-) -> None:
-    finding = found(make_story, WORSE, points=((0.0, 0.5),), parent=parent)
-    lines = markdown(check_blocks(finding))
-    assert lines[4] == f"| knob | verdict | low | t | high | t | {head} | effect |"
-    assert f" | {at_its_end} |  | " in lines[6]
-    assert f"Each knob {moves}, all others at the {at_its_end}" in lines[2]
-
-
-def test_a_knob_that_was_not_measured_has_no_bar(make_story: "MakeStory") -> None:
-    lines = markdown(check_blocks(found(make_story, FAILED, FAILED, WORSE, SAME)))
-    assert "| a | unstable | 4 nan |  | 4 nan |  |  |  |" in lines
-    assert "- Alive, 1 of 2: b." not in lines
-    assert "- Alive, 1 of 2: a." in markdown(
-        check_blocks(found(make_story, off_by(5, 5, 5, 5), SAME, SAME, SAME))
-    )
 
 
 def test_the_limit_follows_from_how_many_ends_are_believed(make_story: "MakeStory") -> None:

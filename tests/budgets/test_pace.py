@@ -8,8 +8,6 @@ import pytest
 from budgets.events import Event, Fired, Opened, Overridden, Reserved, Settled, Status
 from budgets.fold import apply, fold
 from budgets.pace import Timing, last_seen, pace, timing
-from budgets.report.markdown import BESIDE, RECALIBRATE, timing_lines
-from budgets.report.pace_text import clock, pace_line
 from budgets.state import RunState
 from budgets.terms import CampaignTerms, Caps, Condition, Envelope, Window
 
@@ -102,33 +100,10 @@ def test_a_run_that_takes_what_was_planned_is_all_accurate(timed: Any) -> None:
     assert found.is_good
 
 
-@pytest.mark.parametrize(
-    ("seconds", "accuracy", "is_good"),
-    [(2.0 / 0.86, 86, True), (2.0 / 0.84, 84, False), (2.0 / 1.14, 114, True), (1.0, 200, False)],
-)
-def test_an_estimate_is_good_from_85_to_115_per_cent(
-    timed: Any, seconds: float, accuracy: float, is_good: bool
-) -> None:
-    found = timing(in_pairs(timed(), seconds))
-    assert found is not None
-    assert found.accuracy == pytest.approx(accuracy, abs=0.1)
-    assert found.is_good == is_good
-    (text,) = timing_lines(a_hundred_times(found))
-    assert f"accuracy {accuracy}%" in text
-    assert ("Recalibrate: `python -m orchestrator calibrate --again" in text) != is_good
-
-
 def a_hundred_times(found: Timing) -> Timing:
     """As much longer."""
     hours = {name: 100 * value for name, value in found if name.endswith("_hours")}
     return found.model_copy(update=hours)
-
-
-def test_of_less_than_a_minute_an_accuracy_says_nothing(timed: Any) -> None:
-    found = timing(in_pairs(timed(), 1.0))
-    assert found is not None
-    (text,) = timing_lines(found)
-    assert text.endswith("Of less than a minute that says nothing.")
 
 
 @pytest.mark.parametrize(
@@ -157,19 +132,6 @@ def test_the_metrics_have_the_names_that_trackers_know(timed: Any) -> None:
 def test_nothing_is_estimated_before_an_evaluation_is_over_or_without_a_time(timed: Any) -> None:
     assert timing(timed().story.state) is None
     assert timing(in_pairs(timed(calibration=None), 2.0)) is None
-
-
-def test_time_lost_between_evaluations_is_told_apart_from_a_wrong_calibration(timed: Any) -> None:
-    run = timed()
-    in_pairs(run, 2.0, (0, 1))
-    run.turn(4.0)
-    found, slower = timing(in_pairs(run, 2.0, (2, 3))), timing(in_pairs(timed(), 4.0))
-    assert found is not None
-    assert slower is not None
-    (beside,) = timing_lines(a_hundred_times(found))
-    assert BESIDE in beside
-    assert RECALIBRATE not in beside
-    assert BESIDE not in timing_lines(a_hundred_times(slower))[0]
 
 
 # Live
@@ -243,41 +205,6 @@ def test_a_run_that_waits_is_off_track_by_the_time_of_day(timed: Any) -> None:
 def test_a_run_without_a_time_has_no_track(timed: Any) -> None:
     found = pace(timed(calibration=None).story.state)
     assert (found.remaining_hours, found.eta, found.on_track) == (None, None, None)
-
-
-def test_the_pace_is_one_line(timed: Any) -> None:
-    state = in_pairs(timed(), 2.0)
-    assert pace_line(pace(state), BEGAN) == (
-        "On track: 9 s open, 4 s left, ends at 00:00:13, 50% done, 3,600 evaluations an hour."
-    )
-    slow = pace_line(pace(in_pairs(timed(), 4.0)), BEGAN)
-    assert slow.startswith("Off track by 6 s (forecast): ")
-
-
-def test_a_run_off_its_window_says_by_how_much(timed: Any) -> None:
-    window = Window(hours=20 / HOUR, margin_seconds=0)
-    state = in_pairs(timed(caps=Caps(evaluations=8, window=window)), 2.0)
-    assert pace_line(pace(state), BEGAN).startswith("Off track by 3 s (--window): ")
-
-
-def test_a_moment_of_another_day_has_its_date() -> None:
-    assert clock(BEGAN + timedelta(days=2), BEGAN) == "2030-01-03 00:00"
-
-
-def test_a_run_on_no_clock_and_no_plan_of_time_says_how_far_it_is(timed: Any) -> None:
-    run = timed(startup=3.0, calibration=None)
-    assert pace_line(pace(run.story.state), BEGAN) == "3 s open, 0% done."
-
-
-def test_a_finished_run_has_nothing_to_go(timed: Any) -> None:
-    run = timed()
-    in_pairs(run, 2.0)
-    run.story.tell()
-    run.story.ask()
-    state = in_pairs(run, 2.0)
-    assert pace_line(pace(state), BEGAN) == (
-        "On track: 13 s open, 0 s left, 100% done, 3,600 evaluations an hour."
-    )
 
 
 def test_without_a_calibration_only_a_limit_can_put_a_run_off_its_track(timed: Any) -> None:

@@ -1,4 +1,4 @@
-"""Ledgers of every released schema replay to the same report, whatever becomes of the code."""
+"""Ledgers of every released schema replay, whatever becomes of the code."""
 
 from pathlib import Path
 
@@ -6,28 +6,11 @@ import pytest
 
 from budgets.fold import fold
 from budgets.ledger.chain import LEDGER, read
-from budgets.report.model import BudgetReport, budget_report
-from orchestrator.running import artifacts
 from orchestrator.search import Search
 from orchestrator.verification.verify import verify
 
 GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("schema_*"))
 SEARCHES = [path for path in GOLDEN if not path.name.endswith(("_check", "_campaign"))]
-
-
-@pytest.mark.parametrize("directory", GOLDEN, ids=lambda path: path.name)
-def test_a_golden_ledger_still_gives_its_report(directory: Path) -> None:
-    """Reports may say more than they did; they say everything they did, in the same order."""
-    state = fold(read(directory / LEDGER).records)
-
-    recorded = BudgetReport.model_validate_json((directory / "report.json").read_bytes())
-    given = budget_report(state)
-    assert given.model_dump(include=recorded.model_fields_set) == recorded.model_dump(
-        include=recorded.model_fields_set
-    )
-    lines = iter(artifacts.markdown(state).split("\n"))
-    for line in (directory / "summary.md").read_text().split("\n"):
-        assert any(now.startswith(line) for now in lines), line
 
 
 @pytest.mark.parametrize("directory", SEARCHES, ids=lambda path: path.name)

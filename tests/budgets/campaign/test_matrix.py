@@ -6,8 +6,6 @@ import pytest
 
 from budgets.campaign.matrix import Cell, matrix_of
 from budgets.events import GenerationAsked, Status
-from budgets.report.markdown import to_markdown
-from budgets.report.model import budget_report
 from budgets.terms import CampaignTerms, Caps, Condition, Envelope
 
 if TYPE_CHECKING:
@@ -60,13 +58,6 @@ def test_a_cell_tried_again_says_which_attempt_is_next_or_in_flight(story: "Stor
     assert matrix_of(story.state).rows[0][0] == Cell(status="pending", note="attempt 2")
     story.reserve(0, seed=11)
     assert matrix_of(story.state).rows[0][0] == Cell(status="running", note="attempt 2")
-
-
-def test_the_report_has_the_conditions_in_place_of_generations(story: "Story") -> None:
-    story.say(GenerationAsked(generation=0, points=2 * ((0.5, 0.5),), seeds=SEEDS))
-    text = to_markdown(budget_report(story.state))
-    assert "## Conditions" in text
-    assert "| generation |" not in text
 
 
 def test_a_search_is_no_campaign(make_story: "MakeStory") -> None:

@@ -23,16 +23,11 @@ from budgets.proxy.certificate import (
 )
 from budgets.proxy.replay import first_divergence
 from budgets.proxy.report import ProxyReport, proxy_report
-from budgets.proxy.text import proxy_sentence
-from budgets.report.markdown import to_markdown
-from budgets.report.model import budget_report
 from budgets.rules.failures import runaway_time
 from budgets.rules.triggers import judge, refusal_of
 from budgets.state import RunState
 from budgets.terms import Arm, Caps, Confirmation, Envelope, Plan, ProxyTerms, Varied
-from budgets.verdict.finalists import luckiest
 from budgets.verdict.findings import findings
-from budgets.verdict.luck import promise, spread
 
 if TYPE_CHECKING:
     from tests.budgets.conftest import MakePlan, Story
@@ -275,13 +270,6 @@ def test_every_fidelity_has_its_reason(told: Paired, make_plan: "MakePlan") -> N
     assert fidelity(run.state, 0) == (False, False, "the plan has no proxy")
 
 
-def test_a_check_of_a_proxy_is_summed_up_by_its_comparison(told: Paired) -> None:
-    run = told(generations=1, phase="check", tier=None, search=None)
-    run.generation()
-    found = budget_report(run.state)
-    assert (found.decision, found.sentence) == ("done", proxy_sentence(report(run.state)))
-
-
 def test_a_check_compares_its_only_generation(told: Paired) -> None:
     run = told(generations=1, search=None, phase="check", tier=None)
     assert fidelity_of_next(run.state).paired
@@ -484,22 +472,6 @@ def test_full_evaluations_run_away_from_the_calibrated_time(told: Paired) -> Non
     assert "calibrated" in runaway_time(run.state, run.state.generations[3]).evidence
 
 
-def test_neither_luck_nor_promise_nor_spread_knows_short_scores(told: Paired) -> None:
-    run = told()
-    run.generation(RISING)
-    run.generation(tuple(s - 5 for s in RISING))
-    state = run.state
-    assert not state.told[1].is_full
-    assert luckiest(state, 8) == [state.told[0].points[c] for c in range(8)]
-    assert promise(state) == 0  # the baseline's 1.0, the best full score 1.0
-    before = spread(state)
-    run.generation(tuple(9 * s for s in RISING))
-    assert spread(state) == before
-    found = budget_report(state)
-    assert (found.luckiest_score, found.eval_seconds) == (1.0, 2.0)
-    assert [row.short for row in found.rows] == [False, True, True]
-
-
 def test_luck_is_that_of_the_full_scores(told: Paired) -> None:
     confirmation = Confirmation(seeds=4, picking_seeds=1, luckiest=0, control_seeds=0)
     run = told(confirmation=confirmation)
@@ -513,27 +485,6 @@ def test_luck_is_that_of_the_full_scores(told: Paired) -> None:
 
 
 # The report
-
-
-def test_the_report_says_what_was_shown_used_over_and_saved(told: Paired) -> None:
-    run = told(generations=6)
-    run.generation()
-    run.generation()
-    run.generation(favourite=(0.9, 0.5))
-    run.generation(RISING, FALLING)
-    found = report(run.state)
-    first, second = found.comparisons
-    assert (first.holds, first.short) == (True, (1, 2))
-    assert first.over == "the mean has moved by 0.4, 0.25 are allowed"
-    assert (second.holds, second.short, second.over) == (False, (), None)
-    assert found.short == (1, 2)
-    assert found.comparing_seconds == 16 * 0.5
-    assert found.saved_seconds == pytest.approx(16 * 1.5 - 16 * 0.5)
-    text = to_markdown(budget_report(run.state))
-    assert "| 1 short | 1 | 1.35 | 8 |" in text
-    assert "Generation 0 showed agreement: generations 1 to 2 short; then the mean has" in text
-    assert "Generation 3 did not show agreement: full evaluations." in text
-    assert "Comparing took 8.0 device-seconds. In all 16.0 device-seconds are saved" in text
 
 
 def test_of_three_comparisons_each_has_its_own_generations(told: Paired) -> None:
@@ -578,29 +529,6 @@ def test_comparing_takes_what_the_short_evaluations_were_charged_so_far(told: Pa
     )
     run.story.say(in_flight)
     assert report(run.state).comparing_seconds == 0.5
-
-
-def test_what_saves_nothing_is_a_loss_or_not_known_yet(told: Paired) -> None:
-    run = told()
-    assert report(run.generation()).saved_seconds is None
-    assert "nothing is saved yet" in to_markdown(budget_report(run.state))
-    run.generation(short_seconds=3.0)
-    assert report(run.state).saved_seconds == pytest.approx(8 * (2 - 3) - 8 * 0.5)
-    assert "12.0 device-seconds are lost" in to_markdown(budget_report(run.state))
-
-
-def test_only_full_generations_share_bars(told: Paired) -> None:
-    run = told(generations=4)
-    for level in (1.0, 50.0, 70.0, 0.5):
-        run.generation(tuple(level + offset for offset in RISING))
-    rows = [line for line in to_markdown(budget_report(run.state)).splitlines() if "█" in line]
-    assert [row.split()[1] for row in rows] == ["0", "3"]
-    assert rows[0].count("█") == 12
-
-
-def test_a_plan_without_a_proxy_reports_none(story: "Story") -> None:
-    assert proxy_report(story.finish()) is None
-    assert "Proxy" not in to_markdown(budget_report(story.state))
 
 
 # Verification

@@ -4,6 +4,7 @@ import re
 import shlex
 import tomllib
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,9 @@ import pytest
 from budgets.ledger.chain import LEDGER
 from objectives import registry
 from objectives.api import ObjectiveSpec
+from orchestrator.look.reports import best_document
+from orchestrator.look.run import Run
 from orchestrator.records.recorded import load_state
-from orchestrator.running.artifacts import best as best_json
 from tests.conftest import REPOSITORY
 
 if TYPE_CHECKING:
@@ -87,7 +89,7 @@ def test_after_a_no_go_the_baseline_is_recommended_and_the_candidate_shown(
     document = told("refuted")
     assert document["recommended"]["is"] == "baseline"
     assert [knob["value"] for knob in document["recommended"]["knobs"]] == [0.0, 0.0]
-    winner = best_json(load_state(refuted))["winner"]["knobs"]
+    winner = best_document(Run(load_state(refuted), datetime.now(UTC)))["winner"]["knobs"]
     assert {knob["name"]: knob["value"] for knob in document["candidate"]["knobs"]} == winner
 
 
@@ -95,9 +97,8 @@ def test_the_document_holds_all_of_best_json_and_the_gain_in_the_score_s_unit(
     confirmed: Path, told: Told
 ) -> None:
     document = told("confirmed")
-    assert {key: document[key] for key in best_json(load_state(confirmed))} == orjson.loads(
-        orjson.dumps(best_json(load_state(confirmed)))
-    )
+    own = best_document(Run(load_state(confirmed), datetime.now(UTC)))
+    assert {key: document[key] for key in own} == orjson.loads(orjson.dumps(own))
     evidence = document["evidence"]
     scale = evidence["baseline_score"]
     assert evidence["gain_in_score"]["mean"] == pytest.approx(scale - evidence["score"])

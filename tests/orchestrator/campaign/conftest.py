@@ -24,6 +24,7 @@ from orchestrator.campaign.conditions import (
 )
 from orchestrator.campaign.request import CampaignRequest
 from orchestrator.execution.engine import Engine
+from orchestrator.look.reports import ReportFiles
 from orchestrator.planning.request import Request
 from orchestrator.records.recorded import Result
 from orchestrator.running.checking import Checking
@@ -102,6 +103,7 @@ def trained(
         observe=lambda state, event: None,
         say=lambda text: None,
         stop=Uninterrupted(),
+        reports=ReportFiles(),
     )
     if owner is not None:
         session.owner = lambda: owner

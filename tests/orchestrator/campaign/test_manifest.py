@@ -2,15 +2,16 @@
 
 import hashlib
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 
+from orchestrator.look.reports import rebuild
 from orchestrator.records.manifest import Manifest, read_manifest, refresh, source_of
 from orchestrator.records.recorded import Result
-from orchestrator.running import artifacts
 
 Train = Callable[..., Result]
 
@@ -55,7 +56,7 @@ def test_the_file_it_came_from_outlives_a_rebuild(train: Train, tmp_path: Path) 
     file = tmp_path / "toy.toml"
     file.write_text("[campaign]\n")
     refresh(result.directory, result.state, source_of(file))
-    artifacts.rebuild(result.directory)
+    rebuild(result.directory, datetime.now(UTC))
     found = manifest_in(result.directory)
     assert found.file == str(file)
     assert found.sha256 == hashlib.sha256(b"[campaign]\n").hexdigest()
@@ -67,7 +68,7 @@ def test_a_rebuild_makes_the_same_files_again(train: Train, tmp_path: Path) -> N
     before = {name: (directory / name).read_bytes() for name in names}
     for name in names:
         (directory / name).unlink()
-    artifacts.rebuild(directory)
+    rebuild(directory, datetime.now(UTC))
     assert {name: (directory / name).read_bytes() for name in names} == before
 
 

@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from budgets.ledger.chain import LEDGER
-from orchestrator.campaign.status import Board, find_board
+from orchestrator.look.board import Board, find_board
 from orchestrator.records.recorded import Result
 
 Train = Callable[..., Result]

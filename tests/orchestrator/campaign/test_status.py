@@ -8,7 +8,7 @@ import pytest
 
 from budgets.events import Owner
 from budgets.ledger.chain import LEDGER, read
-from orchestrator.campaign.status import Board, find_board
+from orchestrator.look.board import Board, find_board
 from orchestrator.records.recorded import Result
 
 Train = Callable[..., Result]

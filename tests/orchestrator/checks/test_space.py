@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +12,17 @@ import pytest
 from budgets.events import Settled
 from budgets.ledger.chain import LEDGER
 from budgets.liveness import KnobFinding, KnobVerdict, Liveness, liveness
-from budgets.report.model import budget_report
 from budgets.terms import Calibration, Devices
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from objectives.space import Knob, SearchSpace
 from orchestrator.checks.space import CheckRequest, check_points
 from orchestrator.execution.engine import Engine
+from orchestrator.look.reports import rebuild
+from orchestrator.look.run import Run
 from orchestrator.planning.known_knobs import Known, known_knobs, together
 from orchestrator.planning.request import Request
 from orchestrator.records.recorded import Result
-from orchestrator.running import artifacts
 from orchestrator.verification.verify import verify
 from tests.ledgers import cut, every
 
@@ -192,7 +193,7 @@ def test_a_cliff_at_the_end_of_a_range_is_a_finding_and_no_pause(
     result = run_check(tmp_path, objective="cliff")
     assert result.ruling.decision == "done"
     assert findings(result).unstable_ends == ("x0 high",)
-    assert budget_report(result.state).evaluations_by_status == {"ok": 12, "nan": 3}
+    assert Run(result.state, datetime.now(UTC)).evaluations_by_status == {"ok": 12, "nan": 3}
 
 
 def test_a_failing_baseline_pauses_before_anything_else_is_paid(
@@ -328,22 +329,21 @@ def test_a_cap_on_device_time_stops_a_check_that_says_what_it_found_so_far(
 
 def test_the_files_of_a_check_are_rebuilt_from_its_ledger(finished: Path, tmp_path: Path) -> None:
     run = Path(shutil.copytree(finished, tmp_path / finished.name))
-    names = ("run.json", "progress.csv", "summary.md", "check.json")
+    names = ("run.json", "progress.csv", "check.json")
     before = {name: (run / name).read_bytes() for name in names}
     for name in names:
         (run / name).unlink()
-    artifacts.rebuild(run)
+    rebuild(run, datetime.now(UTC))
     assert {name: (run / name).read_bytes() for name in names} == before
 
 
-def test_check_json_has_the_findings_and_the_values_compared(finished: Path) -> None:
+def test_check_json_has_the_findings(finished: Path) -> None:
     document = orjson.loads((finished / "check.json").read_bytes())
     assert document["sentence"] == "1 of 2 knobs move the score; dead: x1."
     assert [(f["knob"], f["verdict"]) for f in document["check"]["knobs"]] == [
         ("x0", "alive"),
         ("x1", "dead"),
     ]
-    assert document["values"]["x0"] == {"low": -1.0, "baseline": 0.0, "high": 1.0}
     assert document["ledger"]["records"] == RECORDS
 
 

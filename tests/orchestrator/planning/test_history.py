@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
-from budgets.report.markdown import BESIDE, RECALIBRATE
 from budgets.terms import Devices
 from orchestrator.cli.history import to_markdown
 from orchestrator.execution.engine import Engine
+from orchestrator.look.text import BESIDE, RECALIBRATE
 from orchestrator.planning.history import HISTORY, append, read_history, rebuilt
 from orchestrator.planning.times import delays
 from orchestrator.records.recorded import Result

@@ -9,14 +9,12 @@ import typer
 
 from budgets.accounts import Accounts
 from budgets.events import Reserved, Settled, Status
-from budgets.fold import apply, begin, fold
+from budgets.fold import apply, fold
 from budgets.ledger.chain import LEDGER, read
-from budgets.report.markdown import to_markdown
-from budgets.report.model import BudgetReport, budget_report
 from budgets.state import Panel, RunState, Try
 from budgets.terms import Arm, Calibration, Devices, Plan
 from budgets.verdict.conditions import conditions
-from budgets.verdict.finalists import BASELINE, winner
+from budgets.verdict.finalists import BASELINE, recommendation, winner
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.cli import conducting, terminal
@@ -25,7 +23,6 @@ from orchestrator.planning.plan import search_plan
 from orchestrator.planning.request import Confirm, Request
 from orchestrator.planning.seeds import confirmation_seeds, evaluation_seeds
 from orchestrator.records.recorded import Result
-from orchestrator.running import artifacts
 from orchestrator.simulation.session import Person
 from orchestrator.watch.live import Live
 
@@ -147,7 +144,7 @@ def test_pure_noise_is_no_go_and_the_rung_is_not_paid(no_go: Result) -> None:
     assert decided.no_go in ("dead_space", "below_noise")
     assert [fired.rule for fired in result.state.fired] in (["flat"], ["seed_luck"])
     assert result.state.panel("rung") is None
-    assert artifacts.recommended_knobs(result.state) is None
+    assert recommendation(result.state) is None
 
 
 def test_knobs_that_do_nothing_at_all_are_a_dead_space(judged: Callable[..., Result]) -> None:
@@ -173,17 +170,6 @@ def test_a_go_leaves_with_0_and_a_no_go_with_4(
     found = orjson.loads(capfdbinary.readouterr().out)
     assert result.state.decided is not None
     assert found["findings"]["grade"] == result.state.decided.grade
-
-
-def test_every_prefix_of_its_ledger_has_a_report(go: Result) -> None:
-    records = read(go.directory / LEDGER).records
-    state = begin(records[0])
-    for record in records[1:]:
-        apply(state, record)
-        report = budget_report(state)
-        assert BudgetReport.model_validate_json(report.model_dump_json()) == report
-        assert "## Verdict" in to_markdown(report, artifacts.recommended_knobs(state))
-    assert "**Go that persists: on 5 fresh seeds the search's winner is" in to_markdown(report)
 
 
 def test_a_panel_is_due_once_and_the_same_whenever_it_is_asked(go: Result) -> None:

@@ -276,10 +276,10 @@ def test_caps_too_small_for_the_verdict_start_nothing_and_an_amendment_helps(
     answer = command(*CONFIRMED, "--max-device-hours", "0.01")
     assert answer.code == 4
     said = " ".join(answer.out.split())
-    assert "Stopped: generation 0 is expected to need " in said
+    assert "Stopped by rule budget: Generation 0 is expected to need " in said
     assert "(with the 27 evaluations that the verdict will take, and the last" in said
     assert "36 s are free (--max-device-hours)." in said
-    assert "To allow more: python -m orchestrator amend confirmed --max-device-hours 0." in said
+    assert "python -m orchestrator amend confirmed --max-device-hours 0." in said
     run = tmp_path / "artifacts/cmaes/phase1/confirmed"
     assert not (run / "eval").exists()
 

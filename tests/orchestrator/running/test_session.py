@@ -20,7 +20,6 @@ from budgets.ledger.chain import LEDGER, read
 from budgets.ledger.head import HEAD
 from budgets.ledger.lock import LOCK
 from budgets.ledger.writer import BALLAST, Clock, LedgerStorageError
-from budgets.report.model import budget_report
 from budgets.state import RunState
 from budgets.terms import Window
 from objectives import registry
@@ -30,6 +29,8 @@ from orchestrator.execution import devices
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.evaluate import Attempt, Outcome, Slots
 from orchestrator.execution.inline import InlineExecutor
+from orchestrator.look import text
+from orchestrator.look.run import Run
 from orchestrator.planning.request import Confirm, Request
 from orchestrator.records.recorded import Result
 from orchestrator.running.amend import Amendment, amend
@@ -355,7 +356,7 @@ def test_a_deadline_that_passes_in_mid_generation_is_a_stop(
     if result.ruling.decision == "stop":
         assert [t.rule for t in result.ruling.triggers] == ["budget"]
         assert "--window" in result.ruling.reason
-        assert "--window" in budget_report(result.state).sentence
+        assert "--window" in text.sentence(Run(result.state, datetime.now(UTC)))
     assert result.ruling.decision == ("done" if step < 2.0 else "stop")
 
 

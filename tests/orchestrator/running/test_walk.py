@@ -12,7 +12,6 @@ from budgets.events import (
     Event,
     Fired,
     GenerationTold,
-    PanelAsked,
     Reserved,
     Settled,
     Status,
@@ -28,6 +27,7 @@ from orchestrator.capacity.pace import Pace
 from orchestrator.checks.space import CheckRequest
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.inline import InlineExecutor
+from orchestrator.look.reports import ReportFiles
 from orchestrator.planning.request import Request
 from orchestrator.records.recorded import Result
 from orchestrator.running.amend import Amendment, amend
@@ -80,8 +80,10 @@ def search(
     seconds = request.pop("assumed_seconds", 1.0)
     stops = stop or Person()
     own = clock or system_clock()
-    session = Session(root, engine, observe, lambda text: None, own, stop=stops, look=look)
-    with session:
+    files = ReportFiles()
+    with Session(
+        root, engine, observe, lambda text: None, own, stop=stops, look=look, reports=files
+    ) as session:
         asked = Request(objective=objective, **request)
         return Searching(asked, engine.slots(), seconds, overrides).carry_out(session)
 
@@ -233,23 +235,6 @@ def test_a_runs_own_pace_sees_every_settlement_and_its_end(tmp_path: Path) -> No
         Checking(asked, engine.slots(), pace).carry_out(session)
 
     assert pace.looks == [*range(1, 11), 10]
-
-
-def test_what_a_panel_found_is_in_the_files_before_the_next_one_is_asked_for(
-    tmp_path: Path,
-) -> None:
-    behind: dict[str, bool] = {}
-    heads = [""]
-
-    def watch(state: RunState, event: Event) -> None:
-        if isinstance(event, PanelAsked) and event.panel in ("winner", "rung"):
-            summary = tmp_path / "phase1/confirmed/summary.md"
-            behind[event.panel] = heads[-1] not in summary.read_text()
-        heads.append(state.head)
-
-    search(tmp_path, observe=watch, **CONFIRMED)
-
-    assert behind == {"winner": False, "rung": False}
 
 
 # Devices

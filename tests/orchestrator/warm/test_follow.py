@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,6 @@ import pytest
 from budgets.events import Concluded, Decided, Event, Grade, NoGo, Overridden, Status
 from budgets.ledger.chain import LEDGER, read
 from budgets.ledger.writer import Ledger
-from budgets.report.model import budget_report
 from budgets.state import RunState
 from budgets.verdict.finalists import recommendation
 from objectives import registry
@@ -20,6 +20,8 @@ from objectives.api import Measurement, ObjectiveSpec
 from orchestrator.execution.attempts import locked, write_summary
 from orchestrator.execution.evaluate import Attempt, Outcome
 from orchestrator.execution.inline import InlineExecutor
+from orchestrator.look import text
+from orchestrator.look.run import Run
 from orchestrator.planning.request import Follows, Request
 from orchestrator.records.recorded import Result
 from orchestrator.running.run import PlanChangedError
@@ -208,7 +210,9 @@ def test_a_phase_1_that_says_go_is_followed_and_its_winner_survives(
     assert state.plan.source.grade == "go_persists"
     assert state.plan.confirmation is not None
     assert state.plan.confirmation.incumbent == first.state.decided.point
-    assert "The winner of phase 1 survives on 8 fresh seeds." in budget_report(state).sentence
+    assert "The winner of phase 1 survives on 8 fresh seeds." in text.sentence(
+        Run(state, datetime.now(UTC))
+    )
     assert "The winner of phase 1 survives: +" in (result.directory / "summary.md").read_text()
     assert verify(result.directory).divergence is None
 
@@ -217,7 +221,7 @@ def test_a_winner_that_luck_made_does_not_survive(root: Path, run_phase2: RunSea
     decide(root / "phase1" / RUN, point=(0.4, 0.6, 0.4))  # the optimum is on the other side
     result = run_phase2(root)
     assert "The winner of phase 1 does not survive: it is worse than the baseline on 8 fresh" in (
-        budget_report(result.state).sentence
+        text.sentence(Run(result.state, datetime.now(UTC)))
     )
 
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from budgets.campaign.effects import campaign_report
 from budgets.campaign.matrix import Cell, Matrix
 from budgets.terms import CampaignTerms, Condition
-from orchestrator.campaign.status import Board
+from orchestrator.look.board import Board
 from orchestrator.watch.board import BOARD, SHARE, Listing, watch_board
 from orchestrator.watch.readers import AsJson, AsLines, OnTerminal
 from orchestrator.watch.screen import Page

@@ -12,16 +12,22 @@ from budgets.campaign.matrix import Matrix, matrix_of
 from budgets.campaign.matrix_text import WIDTH, matrix_lines
 from budgets.campaign.text import campaign_blocks, campaign_sentence
 from budgets.ledger.chain import LEDGER
+from budgets.ledger.storage import document, write_aside
 from budgets.plain import plain
-from budgets.report.markdown import spent
-from budgets.report.model import BudgetReport, budget_report
 from budgets.terms import Thresholds
 from budgets.words import duration
 from orchestrator.campaign.runs import in_flight, matrix_of_runs
+from orchestrator.look import text
+from orchestrator.look.run import Run
 from orchestrator.records.heard import Heard, hear
-from orchestrator.records.manifest import Manifest, campaign_of_runs
+from orchestrator.records.manifest import (
+    Manifest,
+    campaign_of_runs,
+    read_manifest,
+    with_statuses,
+    write_manifest,
+)
 from orchestrator.records.recorded import find_run, first_plan, is_there
-from orchestrator.records.standing import Standing, standing_of
 
 
 @dataclass(frozen=True)
@@ -85,26 +91,25 @@ def find_board(run: str | None, root: Path, now: datetime) -> Board | None:
 
 def board_of_ledger(directory: Path, heard: Heard, now: datetime) -> Board:
     """A campaign of trainings."""
-    report, standing = budget_report(heard.state), standing_of(heard.state, now)
-    assert report.campaign is not None, "it is a campaign's ledger"
+    run = Run(heard.state, now, directory)
+    assert run.campaign is not None, "it is a campaign's ledger"
     return Board(
         directory=directory,
-        matrix=in_flight(matrix_of(heard.state), heard, standing, now),
-        report=report.campaign,
-        whose=standing.whose,
-        sentence=report.sentence,
-        objective=report.objective,
-        budget=tuple(_budget(report, standing)),
+        matrix=in_flight(matrix_of(heard.state), heard, run.standing, now),
+        report=run.campaign,
+        whose=run.standing.whose,
+        sentence=text.sentence(run),
+        objective=run.objective,
+        budget=tuple(_budget(run)),
     )
 
 
-def _budget(report: BudgetReport, standing: Standing) -> Iterator[str]:
-    yield f"Spent: {spent(report.balances)}."
-    if report.decision == "continue" and report.remaining_hours:
-        left = duration(3600 * report.remaining_hours)
-        yield f"About {left} of evaluations are left."
-    if standing.way_on:
-        yield standing.way_on
+def _budget(run: Run) -> Iterator[str]:
+    yield f"Spent: {text.spent(run)}."
+    if run.decision == "continue" and run.ledger_pace.remaining_hours:
+        yield f"About {duration(3600 * run.ledger_pace.remaining_hours)} of evaluations are left."
+    if run.standing.way_on:
+        yield run.standing.way_on
 
 
 def board_of_runs(directory: Path, manifest: Manifest, now: datetime) -> Board:
@@ -122,3 +127,15 @@ def board_of_runs(directory: Path, manifest: Manifest, now: datetime) -> Board:
         sentence=campaign_sentence(report, "runs"),
         objective=manifest.objective,
     )
+
+
+def collect_runs(directory: Path, now: datetime) -> Board:
+    """Write what is said of a campaign whose cells are runs, as they stand. Raises ValueError."""
+    manifest = read_manifest(directory)
+    if manifest is None:
+        raise ValueError(f"{directory} holds no campaign: it has no manifest.json")
+    board = board_of_runs(directory, manifest, now)
+    write_manifest(directory, with_statuses(manifest, board.matrix))
+    effects = {"sentence": board.sentence, "campaign": board.report.model_dump()}
+    write_aside(directory / "effects.json", document(effects))
+    return board

@@ -1,0 +1,107 @@
+"""What the arithmetic says of runs that are over, and of every moment on the way there."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from budgets.calibration import luck
+from budgets.campaign.effects import campaign_of
+from budgets.events import Salvaged, Status, Withdrawn
+from budgets.fold import apply, begin, fold
+from budgets.following import beginning
+from budgets.ledger.chain import LEDGER, read
+from budgets.liveness import liveness
+from budgets.pace import good_on_devices, idle_hours, slot_hours, timing
+from budgets.proxy.report import proxy_report
+from budgets.rules.triggers import ruling_of
+from budgets.state import RunState
+from budgets.terms import Inherited, Plan, Source
+from budgets.verdict.finalists import recommendation
+
+if TYPE_CHECKING:
+    from tests.budgets.conftest import Story
+
+RUNS = sorted((Path(__file__).parents[1] / "golden/runs").iterdir())
+
+
+def folded(name: str) -> RunState:
+    (run,) = (run for run in RUNS if run.name == name)
+    return fold(read(run / LEDGER).records)
+
+
+@pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)
+def test_every_moment_of_a_run_has_its_numbers(run: Path) -> None:
+    essence = json.loads((run / "essence.json").read_text())
+    records = read(run / LEDGER).records
+    state = begin(records[0])
+    for record in records[1:]:
+        apply(state, record)
+        assert 0 <= idle_hours(state) <= slot_hours(state) + 1e-12
+        ruling = ruling_of(state)
+        assert (ruling.decision == "done") <= (not state.accounts.holds)
+        fired = [trigger.fired() for trigger in ruling.triggers if trigger.observed is not None]
+        assert all(one.decision in ("pause", "stop") for one in fired)
+        assert state.accounts.hours_overrun == 0
+        assert (campaign_of(state, is_over=False) is None) == (run.name != "campaign")
+        assert (proxy_report(state) is None) == (run.name != "proxy_check")
+        assert liveness(state) is None or run.name == "space_check"
+    if (verdict := essence["verdict"]) is not None:
+        point = verdict["point"]
+        assert recommendation(state) == (None if point is None else tuple(point))
+    if (found := timing(state)) is not None:
+        devices = (found.estimated_device_hours, found.actual_device_hours)
+        assert found.is_good_on_devices == good_on_devices(*devices)
+        assert found.is_telling == (found.actual_hours >= 1 / 60)
+        assert (85 <= found.accuracy <= 115) == found.is_good
+
+
+def test_before_a_verdict_the_search_recommends_what_it_stands_for() -> None:
+    state = folded("smoke")
+    assert state.decided is None
+    assert recommendation(state) is not None
+
+
+def test_luck_is_the_best_of_so_many_baselines_and_unknown_without_noise() -> None:
+    calibration = folded("go").plan.calibration
+    assert calibration is not None
+    one, many = luck(calibration, 1), luck(calibration, 100)
+    assert one == pytest.approx(calibration.mean_score)
+    assert many is not None
+    assert many < one  # type: ignore[operator]
+    assert luck(calibration, 100, seeds=4) > many  # type: ignore[operator]
+    assert luck(calibration, 0) is luck(None, 5) is None
+    assert luck(folded("statuses").plan.calibration, 5) is None
+
+
+def test_where_a_search_begins_is_said_of_its_predecessor_and_its_known_settings() -> None:
+    plan = folded("phase2").plan
+    assert plan.search is not None
+    assert plan.source is not None
+    assert "go" in (beginning(plan) or "")
+    assert beginning(folded("go").plan) is None
+
+    def said(source: Source | None, inherited: Inherited | None, known: int) -> str:
+        search = plan.search.model_copy(  # type: ignore[union-attr]
+            update={"inherited": inherited, "known": ((0.5,) * 4,) * known}
+        )
+        changed: Plan = plan.model_copy(update={"source": source, "search": search})
+        return beginning(changed) or ""
+
+    more = plan.source.model_copy(update={"added": ("depth",), "grade": ""})
+    assert "depth" in said(more, None, 0)
+    wide = Inherited(run_id="before", head="0", new=("width",), moved=("lr",))
+    assert all(name in said(None, wide, 0) for name in ("width", "lr"))
+    assert said(None, None, 1) != said(None, None, 2) != ""
+
+
+def test_what_happens_to_a_ledger_and_its_devices_is_kept(story: "Story") -> None:
+    withdrawn = Withdrawn(device="0", why="it is not free")
+    salvaged = Salvaged(lost_records=1, lost_bytes=2, why="a flipped bit")
+    story.say(withdrawn)
+    story.say(salvaged)
+    story.ask()
+    story.evaluate(0, Status.OK, score=1.0)
+    assert (story.state.withdrawn, story.state.salvaged) == ([withdrawn], [salvaged])
+    assert [end.score for end in story.state.ends()] == [1.0]
