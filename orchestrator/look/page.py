@@ -124,7 +124,17 @@ def page(head: Header, answer: Answer, sections: Sequence[Section]) -> str:
 
 def content(head: Header, answer: Answer, sections: Sequence[Section]) -> Markup:
     """What is inside the <main> of a run's page."""
-    return filled("run.html.j2", header=head, answer=answer, sections=sections)
+    return answer_shown(head, answer) + sections_shown(sections)
+
+
+def answer_shown(head: Header, answer: Answer) -> Markup:
+    """The four answers, the first screen of a page."""
+    return filled("answer.html.j2", header=head, answer=answer)
+
+
+def sections_shown(sections: Sequence[Section]) -> Markup:
+    """The rest of a page: its contents, and the sections."""
+    return filled("sections.html.j2", sections=sections)
 
 
 def plain_page(

@@ -107,12 +107,12 @@ class Row:
 
 @dataclass
 class Kept:
-    """A run's row as long as its ledger is the same, and its page as it was last made."""
+    """A run's row as long as its ledger is the same, and the sections as they were last made."""
 
     stamp: object
     row: Row
-    content: Markup | None = None
-    content_of: object = None  # the ledger's stamp and the standing that it shows
+    sections: Markup | None = None
+    sections_of: object = None  # the ledger's stamp and the standing that they show
     made: float = 0.0
 
 
@@ -150,15 +150,15 @@ class Runs:
             kept = self._kept.setdefault(id_, Kept(stamp, row))
             kept.stamp, kept.row, shows = stamp, row, (stamp, row.standing)
             rests = row.goes_on and self._clock() - kept.made < REST_SECONDS
-            if kept.content is None or (shows != kept.content_of and not rests):
-                sections = page.sections_of(run)
-                kept.content = page.content(page.header(run), answer, sections)
-                kept.content_of, kept.made = shows, self._clock()
+            if kept.sections is None or (shows != kept.sections_of and not rests):
+                kept.sections = page.sections_shown(page.sections_of(run))
+                kept.sections_of, kept.made = shows, self._clock()
         except UNREADABLE as error:
             row, blocks = self._without_a_run(directory, error), []
             content = page.filled("unreadable.html.j2", row=row)
         else:
-            blocks, content = live(run) if row.goes_on else [], kept.content
+            blocks = live(run) if row.goes_on else []
+            content = page.answer_shown(page.header(run), answer) + kept.sections
         head = page.filled("live.html.j2", row=row, home=home, blocks=blocks)
         return row, Markup("\n").join([head, content])
 
@@ -276,7 +276,7 @@ def stamp_of(directory: Path) -> tuple[int, int, int] | None:
 
 def _spent(run: Run) -> str:
     balances = {balance.currency: balance for balance in run.balances if balance.counts}
-    said = [f"{duration(3600 * balances['device-hours'].spent)} of device time"]
+    said = [f"{precise_duration(3600 * balances['device-hours'].spent)} of device time"]
     if (cost := balances.get("cost")) is not None:
         said.append(f"cost {cost.spent:,.2f}")
     return ", ".join(said)
@@ -289,7 +289,7 @@ def live(run: Run) -> list[Block]:
     if pace.remaining_hours:
         said.append(f"{duration(3600 * pace.remaining_hours)} left")
     if pace.remaining_hours and pace.eta is not None:
-        said.append(f"ends at {pace.eta.astimezone():%Y-%m-%d %H:%M}")
+        said.append(f"ends at {pace.eta.astimezone(UTC):%Y-%m-%d %H:%M} UTC")
     said.append(f"{counts.in_flight} evaluations in flight, {counts.to_come} to come")
     if pace.evals_per_hour is not None:
         said.append(f"{pace.evals_per_hour:,.0f} an hour")

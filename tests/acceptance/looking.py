@@ -5,6 +5,7 @@ import json
 import re
 import shlex
 import urllib.request
+from urllib.parse import urljoin
 
 from tests.acceptance.product import PROGRAM, Product
 
@@ -17,7 +18,7 @@ def served(product: Product, run_id: str) -> tuple[str, str]:
     url, pages = json.loads(f"{document}}}")["url"].rstrip("/"), [""]
     for place in ("^()", rf'href="(/[^"]+)"><bdi>{run_id}</bdi>'):
         (path,) = re.findall(place, pages[-1])
-        with urllib.request.urlopen(url + path, timeout=60) as answer:  # noqa: S310 - our own
+        with urllib.request.urlopen(urljoin(url, path), timeout=60) as answer:  # noqa: S310 - our own
             pages.append(answer.read().decode())
     return pages[1], pages[2]
 

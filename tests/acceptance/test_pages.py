@@ -8,7 +8,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import psutil
 import pytest
@@ -72,7 +72,8 @@ def serve(user: Product) -> tuple[str, str, int]:
     assert process.stdout is not None
     announced = json.loads("".join(iter(process.stdout.readline, "}\n")) + "}")
     site: str = announced["url"]
-    return site, site + re.findall(r'<a href="/([^"]+)"', ask(site)[1])[0], announced["pid"]
+    first = re.findall(r'<a href="(/[^"]+)"', ask(site)[1])[0]
+    return site, urljoin(site, first), announced["pid"]
 
 
 @pytest.mark.browser

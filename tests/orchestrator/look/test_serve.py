@@ -21,6 +21,8 @@ from starlette.testclient import TestClient
 from budgets.ledger.chain import LEDGER
 from orchestrator.cli.serve import listening, served
 from orchestrator.look import page
+from orchestrator.look.blocks import Section
+from orchestrator.look.run import Run
 from orchestrator.look.serve import HOST, Runs, Site, directories, identifier
 from tests.orchestrator.look import pages
 
@@ -179,7 +181,7 @@ def test_a_page_is_made_anew_when_its_run_has_changed_and_not_too_often(
 ) -> None:
     made = []
 
-    def sections(run: "page.Run") -> tuple[page.Section, ...]:
+    def sections(run: Run) -> tuple[Section, ...]:
         made.append(run.state.records)
         return pages.sections(run)
 
@@ -200,6 +202,15 @@ def test_a_page_is_made_anew_when_its_run_has_changed_and_not_too_often(
     assert "running" not in client.get(address).text.split("</header>")[0]
     client.get(address)
     assert made == [40, 50, 50 + len(running) - 10]  # over: at once
+
+
+def test_a_process_that_dies_is_noticed_though_its_ledger_stays(
+    site: Site, running: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert site.runs.rows()[0][0].standing == "running"
+    monkeypatch.setattr("orchestrator.records.standing.goes_on", lambda state, now: False)
+    rows = {row.place: row.standing for row in site.runs.rows()[0]}
+    assert rows["phase1/go"] == "interrupted"
 
 
 def test_a_ledger_that_cannot_be_read_is_shown_as_such_beside_the_others(
