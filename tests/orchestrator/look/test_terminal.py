@@ -279,6 +279,16 @@ class Person:
             self.heard += os.read(self.terminal, 1 << 16)
         return int(found[1])
 
+    def leaves(self) -> None:
+        """With all that has been written by now."""
+        while select.select([self.terminal], [], [], 0)[0]:
+            self.heard += os.read(self.terminal, 1 << 16)
+        for process in (*self.shell.children(recursive=True), self.shell):
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        self.shell.wait()
+        os.close(self.terminal)
+
     def seen(self) -> list[str]:
         screen = Terminal(1000, 30)
         screen.write(UNSEEN.sub("", self.heard.decode()))
@@ -302,11 +312,7 @@ def at_terminal(directory: Path, *words: str) -> Iterator[Person]:
     try:
         yield person
     finally:
-        for process in (*person.shell.children(recursive=True), person.shell):
-            with suppress(psutil.NoSuchProcess):
-                process.kill()
-        person.shell.wait()
-        os.close(person.terminal)
+        person.leaves()
 
 
 @pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)])
