@@ -12,6 +12,7 @@ from orchestrator.look.sections import summary
 def tell(run: Run, as_markdown: Callable[[str], None], say: Callable[[str], None]) -> None:
     """Details first; what they come to last, where a terminal shows it."""
     as_markdown(f"# {plain(run.plan.run_id)}\n\n{markdown(summary(run))}")
+    say(f"Ledger: {run.state.records} records, head {run.state.head}.")
     say("")
     for line in answer_in_lines(answer(run)):
         say(line)

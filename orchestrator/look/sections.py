@@ -17,6 +17,7 @@ from budgets.plain import command, one_line, plain, printable
 from budgets.proxy.text import proxy_blocks
 from budgets.state import RunState
 from budgets.terms import Caps, Limits, Plan
+from budgets.verdict.finalists import IN_WORDS
 from budgets.verdict.findings import Findings
 from budgets.verdict.findings_text import gain_lines, judged
 from budgets.words import (
@@ -64,11 +65,18 @@ def sections(run: Run, figures: Iterable[Figure] = ()) -> tuple[Section, ...]:
 
 
 def summary(run: Run) -> tuple[Section, ...]:
-    """What a terminal shows."""
+    """What a terminal shows: the first sections, without the details that a page folds.
+
+    How a failure's log ends is no detail.
+    """
     return tuple(
-        Section(name, title, list(write(run, {})))
+        Section(name, title, [block for block in write(run, {}) if not _is_folded(block)])
         for name, title, write in SECTIONS[:ON_A_TERMINAL]
     )
+
+
+def _is_folded(block: Block) -> bool:
+    return isinstance(block, Details) and not any(isinstance(own, Log) for own in block.blocks)
 
 
 def _code(line: str) -> str:
@@ -292,7 +300,8 @@ def _knobs(run: Run, figures: Figures) -> Iterator[Block]:
     elif not is_any:
         yield Text("Nothing is recommended yet, or by this kind of run.")
     elif decided is not None:
-        yield Text(f"What won on fresh seeds: {plain(decided.arm)}.")
+        won = IN_WORDS.get(decided.arm.split()[0], decided.arm)
+        yield Text(f"What won on fresh seeds: {plain(won)}.")
     else:
         yield Text(
             "The mean of the search distribution over its last third of generations. It has not "

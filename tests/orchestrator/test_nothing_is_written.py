@@ -3,7 +3,6 @@
 import shutil
 import tempfile
 from collections.abc import Iterator
-from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,9 +14,7 @@ from orchestrator.cli.conducting import conducting
 from orchestrator.cli.entry import app
 from orchestrator.config.asked import Conduct
 from orchestrator.execution.engine import Engine
-from orchestrator.serve.answers import Request
-from orchestrator.serve.catalogue import Catalogue
-from orchestrator.serve.routes import Rhythm, Routes
+from orchestrator.look.serve import Runs
 
 if TYPE_CHECKING:
     from tests.conftest import Command
@@ -172,13 +169,13 @@ def test_a_command_that_looks_changes_no_file(
 
 def test_a_page_that_follows_changes_no_file(surroundings: Path) -> None:
     before = seen(surroundings)
-    rhythm = Rhythm(first_report_seconds=60.0)
-    routes = Routes(Catalogue(surroundings / "artifacts/cmaes"), rhythm=rhythm)
-    addresses = [f"/{run.id}" for run in routes.catalogue.runs()]
-    paths = [f"{address}{part}" for address in addresses for part in ("", "/state", "/content")]
-    for path in ("/", "/state", "/content", "/follow.js", *paths):
-        assert routes.answer(Request(path)).status == HTTPStatus.OK
-    assert len(addresses) == 3  # a search, its calibration, a campaign
+    runs = Runs(surroundings / "artifacts/cmaes")
+    rows, _ = runs.rows()
+    for row in rows:
+        directory = runs.find(row.id)
+        assert directory is not None
+        assert runs.view(directory, "/")[1]
+    assert len(rows) == 3  # a search, its calibration, a campaign
     after = seen(surroundings)
     paths_there = before.keys() | after.keys()
     assert [path for path in paths_there if before.get(path) != after.get(path)] == []

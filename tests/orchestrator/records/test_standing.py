@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from orchestrator.serve.catalogue import Catalogue
 
 from budgets.events import Concluded, Owner, Status
 from budgets.fold import fold
@@ -15,6 +14,7 @@ from budgets.ledger.chain import LEDGER, read
 from budgets.rules.triggers import judge
 from budgets.state import RunState
 from orchestrator.execution.processes import this_owner
+from orchestrator.look.serve import Runs
 from orchestrator.records.recorded import Result, load_state
 from orchestrator.records.standing import REPEAT, Standing, standing_of
 from tests.budgets.conftest import OPENED, Story, small_plan
@@ -152,9 +152,8 @@ def test_what_only_ends_the_search_is_no_end_for_any_reader(
     assert status[-1] == REPEAT
 
     page = command("report", str(comparing), "--md", "--out", "-").out
-    assert "In progress" in page
+    assert "Interrupted" in page
     assert "Stopped" not in page
 
-    listed = Catalogue(comparing).listing().entries
-    assert [entry.standing for entry in listed] == ["interrupted"]
-    assert listed[0].sentence == f"2 of 4 generations finished. {REPEAT}"
+    rows, _ = Runs(comparing).rows()
+    assert [row.standing for row in rows] == ["interrupted"]
