@@ -10,7 +10,7 @@ from budgets.plain import plain, printable
 from orchestrator.cli.delivered import deliver
 from orchestrator.cli.options import DEFAULT_ROOT, Json, Root
 from orchestrator.cli.terminal import print_json, print_markdown
-from orchestrator.report.written import STDOUT, named_place
+from orchestrator.look.page import STDOUT, named_place
 
 if TYPE_CHECKING:
     from orchestrator.look.compare import Comparison

@@ -4,9 +4,7 @@ from pathlib import Path
 
 from budgets.plain import printable
 from orchestrator.cli.terminal import print_json, print_line, write_bytes
-from orchestrator.look.page import named_place, own_place, write
-
-STDOUT = Path("-")
+from orchestrator.look.page import STDOUT, named_place, own_place, write
 
 
 def deliver(

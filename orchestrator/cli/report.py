@@ -8,13 +8,13 @@ from typer import Option
 
 from budgets.plain import printable
 from orchestrator.cli.board import collected, draw_beside, show_result
-from orchestrator.cli.delivered import STDOUT, deliver
+from orchestrator.cli.delivered import deliver
 from orchestrator.cli.options import DEFAULT_ROOT, Json, Root, RunName
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.cli.told import tell
 from orchestrator.look.board import Board, find_board
 from orchestrator.look.document import document
-from orchestrator.look.page import named_place, own_place
+from orchestrator.look.page import STDOUT, named_place, own_place
 from orchestrator.look.reports import rebuild as rebuild_files
 from orchestrator.look.reports import report_markdown
 from orchestrator.look.run import Run

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from orchestrator.serve.catalogue import Catalogue
 
 from budgets.events import Concluded, Owner, Status
 from budgets.fold import fold
@@ -16,7 +17,6 @@ from budgets.state import RunState
 from orchestrator.execution.processes import this_owner
 from orchestrator.records.recorded import Result, load_state
 from orchestrator.records.standing import REPEAT, Standing, standing_of
-from orchestrator.serve.catalogue import Catalogue
 from tests.budgets.conftest import OPENED, Story, small_plan
 from tests.orchestrator.conftest import cut_ledger
 
