@@ -52,7 +52,7 @@ def checked(product: Product, *command: object, code: int = 0, run: str = "run")
     spent = {currency: one["spent"] for currency, one in balances.items()}
     device_ms = books.paid_before_ms + books.device_ms
     assert spent["evaluations"] == len(books.searched) <= balances["evaluations"]["cap"]
-    if apart := balances.get("evaluations apart"):
+    if apart := balances.get("comparison evaluations"):
         assert apart["spent"] == len(books.results) - len(books.searched) <= apart["cap"]
     assert round(spent["device-hours"] * HOUR_MS) == device_ms
     assert round(spent["hours open"] * HOUR_MS) == books.open_ms

@@ -92,7 +92,7 @@ def repeated(product: Product, words: list[str], run: Path, story: Story) -> Boo
         assert round(spent["device-hours"] * 3_600_000) == books.device_ms
         assert spent["evaluations"] == len(books.searched)
         compared = len(books.results) - len(books.searched)
-        assert spent.get("evaluations apart", 0) == compared
+        assert spent.get("comparison evaluations", 0) == compared
         assert {one["reserved"] for one in document["balances"]} == {0}
     product.verify(run)
     return books
