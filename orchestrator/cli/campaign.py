@@ -19,7 +19,6 @@ from orchestrator.campaign.collected import (
 from orchestrator.campaign.request import CampaignRequest
 from orchestrator.campaign.searches import SearchCell, search_cells
 from orchestrator.campaign.stagger import Staggered
-from orchestrator.cli.board import collected, draw_beside
 from orchestrator.cli.conducting import EXIT_BY_DECISION, EXIT_SIGNAL, conducting, finish
 from orchestrator.cli.output import Output
 from orchestrator.cli.terminal import print_json
@@ -27,6 +26,7 @@ from orchestrator.config.asked import Asked, request_of
 from orchestrator.execution.engine import devices_of
 from orchestrator.execution.evaluate import Slots
 from orchestrator.look import text
+from orchestrator.look.board import collect_runs
 from orchestrator.look.run import Run
 from orchestrator.planning.calibrations import CALIBRATION_SEEDS
 from orchestrator.planning.plan import calibration_plan, search_plan
@@ -66,9 +66,6 @@ def run_trainings(asked: Asked) -> None:
         request = CampaignRequest(asked.request, campaign)
         pace = Staggered(campaign.stagger_seconds, session.clock.monotonic)
         result = Checking(request, slots, pace, word).carry_out(session)
-        report = _run(result).campaign
-        assert report is not None, "it is a campaign"
-        draw_beside(result.directory, report, live.say)
         finish(result, session.stop, live, asked.conduct.as_json)
 
 
@@ -89,10 +86,10 @@ def run_searches(asked: Asked) -> None:
             results.append(_searched(asked, cell, session, slots, overrides.get(cell.run_id, ())))
             _show(results[-1], live)
             if session.stop.requested:
-                collected(directory, session.clock.now(), live.say)
+                collect_runs(directory, session.clock.now())
                 live.say("Interrupted; nothing paid is lost. Repeat the command to go on.")
                 raise typer.Exit(EXIT_SIGNAL + session.stop.signum)
-        board = collected(directory, session.clock.now(), live.say)
+        board = collect_runs(directory, session.clock.now())
     if asked.conduct.as_json:
         print_json({**board.as_dict(), "runs": [_as_dict(result) for result in results]})
     else:

@@ -7,12 +7,12 @@ from typing import Annotated
 from typer import Option
 
 from budgets.plain import printable
-from orchestrator.cli.board import collected, draw_beside, show_result
+from orchestrator.cli.board import show_result
 from orchestrator.cli.delivered import deliver
 from orchestrator.cli.options import DEFAULT_ROOT, Json, Root, RunName
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.cli.told import tell
-from orchestrator.look.board import Board, find_board
+from orchestrator.look.board import Board, collect_runs, find_board
 from orchestrator.look.document import document
 from orchestrator.look.page import STDOUT, named_place, own_place
 from orchestrator.look.reports import rebuild as rebuild_files
@@ -66,18 +66,17 @@ def report(
         named_place(out, form)  # before the time it takes to fill it
     board = find_board(run, root, system_clock().now())
     if board is not None and board.is_of_runs:
-        if any(drawn.values()):
-            raise ValueError("--png, --pdf: this campaign's runs have plots, and it effects.png")
         if rebuild:
-            board = collected(board.directory, system_clock().now(), lambda _: None)
-        _of_runs(board, form, out, as_json=as_json)
+            board = collect_runs(board.directory, system_clock().now())
+        if any(drawn.values()):
+            _draw(board, board.directory, drawn, out, as_json=as_json)
+        else:
+            _of_runs(board, form, out, as_json=as_json)
         return
     directory = find_run(run, root)
     if rebuild:
         load_state(directory)  # a ledger that cannot be read leaves every file as it is
         rebuild_files(directory, system_clock().now())
-        if board is not None:
-            draw_beside(directory, board.report, lambda _: None)
     view = Run(load_state(directory), system_clock().now(), directory)
     if any(drawn.values()):
         _draw(view, directory, drawn, out, as_json=as_json)
@@ -118,7 +117,7 @@ def _text_of(view: Run, form: str) -> str:
 
 
 def _draw(
-    view: Run,
+    view: Run | Board,
     directory: Path,
     drawn: Mapping[str, Sequence[str]],
     out: Path | None,
@@ -126,21 +125,26 @@ def _draw(
     as_json: bool,
 ) -> None:
     """Each plot that is asked for into a file of its own, in the run's reports/ or in `out`."""
-    from orchestrator.look.plots import PLOTS, there, write
+    from orchestrator.look.plots import PLOTS, there, write, write_campaign
 
     if out == STDOUT:
         raise ValueError("--out -: a picture is not for a terminal: name a file or a folder")
     files = {}
     for form, names in drawn.items():
-        for name in there(view) if EVERY in names else names:
-            if name not in PLOTS:
-                known = ", ".join(PLOTS)
-                raise ValueError(f"--{form}: expected one of {known} or {EVERY}, got {name!r}")
+        known = ["effects"] if isinstance(view, Board) else list(PLOTS)
+        every = there(view) if isinstance(view, Run) else known
+        for name in every if EVERY in names else names:
+            if name not in known:
+                listed = ", ".join(known)
+                raise ValueError(f"--{form}: expected one of {listed} or {EVERY}, got {name!r}")
             files[_place(directory, f"{name}.{form}", out)] = name
     if out is not None and out.suffix and len(files) > 1:
         raise ValueError(f"--out {out}: {len(files)} plots go into a folder, not into one file")
     for path, name in files.items():
-        write(view, name, path)
+        if isinstance(view, Board):
+            write_campaign(view.report, path)
+        else:
+            write(view, name, path)
     if as_json:
         print_json({"files": [str(path) for path in files]})
         return

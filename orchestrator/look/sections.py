@@ -413,8 +413,8 @@ def _evaluations(run: Run, _: Figures) -> Iterator[Block]:
         yield Text("No evaluation has begun yet.")
         return
     yield Text(
-        f"Every attempt, one a row: {_code(command('ledger', 'export', named(run)))}. "
-        "Its files lie in the run's directory, under eval/."
+        "The files of each attempt lie in the run's directory, under eval/. Every attempt, one a "
+        f"row: {_code(command('ledger', 'export', named(run)))}"
     )
     in_flight = [one for one in run.attempts if one.in_flight]
     if in_flight:
@@ -502,7 +502,7 @@ def _kinds(found: Failures) -> Table:
 def _what_happened(run: Run, _: Figures) -> Iterator[Block]:
     yield from _failed(run)
     yield from _rules(run.state)
-    yield Text(f"Every rule and what it sees: {_code(command('explain', named(run)))}.")
+    yield Text(f"Every rule and what it sees: {_code(command('explain', named(run)))}")
 
 
 def _rules(state: RunState) -> Iterator[Block]:

@@ -26,8 +26,8 @@ NUMBER_BYTES = 21
 RUN_BYTES = 5_500
 """Of a plan, a session and a conclusion."""
 
-REPORT_BYTES, ROW_BYTES = 3_600, 310
-"""Of the two reports of a generation; and what each earlier generation adds to both."""
+REPORT_BYTES = 3_300
+"""Of the two reports of a generation."""
 
 EVALUATION_ROW_BYTES = 740
 """Of `progress.csv` (160) and `metrics.jsonl` (580)."""
@@ -59,8 +59,7 @@ def room(plan: Plan, root: Path, evaluation_bytes: int | None) -> Room:
     count = shape.evaluations + plan.apart
     dimension = 0 if plan.search is None else len(plan.search.start)
     asked = shape.population * dimension * NUMBER_BYTES
-    rows = shape.generations * (shape.generations - 1) // 2
-    files = shape.generations * REPORT_BYTES + rows * ROW_BYTES
+    files = shape.generations * REPORT_BYTES
     above = shape.generations * (1 + shape.population) * BLOCK  # gen_0000/cand_0000
     each = EVALUATION_BYTES if evaluation_bytes is None else evaluation_bytes
     return Room(
@@ -69,7 +68,7 @@ def room(plan: Plan, root: Path, evaluation_bytes: int | None) -> Room:
         + count * LEDGER_BYTES
         + shape.generations * (GENERATION_BYTES + asked)
         + BALLAST_BYTES,
-        reports=files + shape.generations * 2 * BLOCK // 2 + count * EVALUATION_ROW_BYTES,
+        reports=files + count * EVALUATION_ROW_BYTES,
         measured=evaluation_bytes is not None,
         free=free_bytes(root),
     )

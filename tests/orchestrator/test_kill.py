@@ -265,7 +265,7 @@ def test_status_sees_a_run_it_does_not_own(cli: Cli) -> None:
     process.communicate()
     dead = orjson.loads(cli.run("status", str(run), "--json").stdout)
 
-    assert (running["running"], dead["running"]) == (True, False)
+    assert (running["standing"], dead["standing"]) == ("running", "interrupted")
     assert seconds_until_gone(run) < 5
 
 

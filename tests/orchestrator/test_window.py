@@ -21,6 +21,7 @@ from orchestrator.cli.fit import room_of
 from orchestrator.cli.output import Output
 from orchestrator.cli.terminal import console
 from orchestrator.execution.engine import devices_of
+from orchestrator.look.reports import ReportFiles
 from orchestrator.planning.choice import Wanted
 from orchestrator.planning.fit import choices
 from orchestrator.planning.history import read_history
@@ -74,7 +75,13 @@ def search(tmp_path: Path, clock: SimulatedClock) -> Search:
         rng = np.random.default_rng(1)
         engine = SimulatedEngine("inline", make=lambda _: InstantExecutor(MACHINE, clock, rng))
         session = Session(
-            tmp_path, engine, lambda *_: None, lambda _: None, clock.clock, stop=Person()
+            tmp_path,
+            engine,
+            lambda *_: None,
+            lambda _: None,
+            clock.clock,
+            stop=Person(),
+            reports=ReportFiles(),
         )
         with session:
             return Searching(asked, MACHINE.slots, assumed_seconds=SECONDS).carry_out(session)
@@ -182,5 +189,5 @@ def test_status_tells_the_pace_of_a_run_that_is_not_over(
 ) -> None:
     stopped = search(request(window=within(780)))
     found = orjson.loads(command("status", str(stopped.directory), "--json").out)
-    assert found["pace"] is None  # it was stopped: nothing goes on
+    assert found["pace"]["eta"] is None  # it was stopped: nothing goes on
     assert found["timing"]["accuracy"] == pytest.approx(100)

@@ -1,6 +1,5 @@
 """The tutorial's functions and configurations work as they are printed; so does the template."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,7 +67,6 @@ def test_a_dry_run_of_the_tutorial_says_what_a_call_gets(
 def test_a_factor_of_a_campaign_may_be_fixed_in_each_condition(
     command: "Command", tutorial: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)  # a picture takes longer than all this
     campaign = '[campaign]\nseeds = [1]\n[factors]\n"fixed.batch_size" = [8, 32]\n'
     (tutorial / "sizes.toml").write_text(files_of(TUTORIAL)["search.toml"] + campaign)
 

@@ -273,12 +273,9 @@ def test_it_finds_what_the_idle_knob_does_not_do(evaluated: Path) -> None:
 def test_its_files_say_what_was_compared(evaluated: Path, analysis: Analysis) -> None:
     document = orjson.loads((evaluated / "check.json").read_bytes())
     assert "around the recommendation" in document["sentence"]
-    values = document["values"]["x0"]
-    assert values["low"] < values["recommendation"] < values["high"]
     summary = (evaluated / "summary.md").read_text()
     assert "The recommendation scores" in summary
     assert "Each knob goes a step down and a step up" in summary
-    assert "baseline" not in summary
 
 
 def test_it_is_no_check_of_the_space(evaluated: Path) -> None:

@@ -1,6 +1,5 @@
 """Small campaigns, carried out in this process."""
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -138,9 +137,3 @@ def cut() -> Callable[[Path, int], None]:
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished campaign of two levels of noise and the control on two seeds. Untouched."""
     return trained(tmp_path_factory.mktemp("made"), {"noise": [0.01, 0.02]}, (1, 2)).directory
-
-
-@pytest.fixture
-def unpictured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine without matplotlib: a picture takes longer than all else of a small campaign."""
-    monkeypatch.setitem(sys.modules, "matplotlib", None)

@@ -1,11 +1,9 @@
 """`status`, `report` and `run` of campaigns, as a person types them."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import orjson
-import pytest
 
 from tests.orchestrator.campaign.conftest import SEARCHES
 
@@ -39,15 +37,11 @@ def carried_out(command: "Command", tmp_path: Path, text: str) -> str:
     return answer.out
 
 
-@pytest.mark.needs("matplotlib")
-def test_a_campaign_of_trainings_ends_with_its_effects_and_a_picture(
-    command: "Command", tmp_path: Path
-) -> None:
+def test_a_campaign_of_trainings_ends_with_its_effects(command: "Command", tmp_path: Path) -> None:
     out = carried_out(command, tmp_path, TRAININGS)
     assert "noise: 0.02 against 0.01" in out
     assert "noise 0.02 with dimension 3" in out
     directory = tmp_path / "artifacts/cmaes/campaign/toy"
-    assert (directory / "effects.png").stat().st_size > 10_000
     manifest = orjson.loads((directory / "manifest.json").read_bytes())
     assert manifest["file"] == "campaign.toml"
     assert len(manifest["sha256"]) == 64
@@ -57,7 +51,6 @@ def test_a_campaign_of_trainings_ends_with_its_effects_and_a_picture(
     ]  # fmt: skip
 
 
-@pytest.mark.needs("matplotlib")
 def test_status_shows_the_matrix_and_report_draws_it(command: "Command", tmp_path: Path) -> None:
     carried_out(command, tmp_path, TRAININGS)
     directory = "artifacts/cmaes/campaign/toy"
@@ -66,33 +59,10 @@ def test_status_shows_the_matrix_and_report_draws_it(command: "Command", tmp_pat
     assert "15 of 15 settled: 15 ok." in shown.out
     as_json = orjson.loads(command("status", "toy", "--json").out)
     assert as_json["statuses"] == {"ok": 15}
-    report = command("report", directory, "--plot", "drawn.svg")
-    assert "n_embd" not in report.out
-    assert "noise: 0.02 against 0.01" in (tmp_path / "drawn.svg").read_text()
+    assert command("report", directory, "--png", "effects", "--out", "drawn.png").code == 0
+    assert (tmp_path / "drawn.png").stat().st_size > 10_000
 
 
-@pytest.mark.needs("matplotlib")
-def test_a_rebuild_draws_again(command: "Command", tmp_path: Path) -> None:
-    carried_out(command, tmp_path, TRAININGS)
-    picture = tmp_path / "artifacts/cmaes/campaign/toy/effects.png"
-    before = picture.read_bytes()
-    picture.unlink()
-    assert command("report", "toy", "--rebuild").code == 0
-    assert picture.read_bytes() == before
-
-
-def test_without_matplotlib_a_campaign_ends_all_the_same_and_says_it_once(
-    command: "Command", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    out = carried_out(command, tmp_path, TRAININGS)
-    assert out.replace("\n", " ").count("a picture needs matplotlib") == 1
-    assert not (tmp_path / "artifacts/cmaes/campaign/toy/effects.png").exists()
-    refused = command("report", "toy", "--plot", "drawn.png")
-    assert (refused.code, "pip install" in refused.err) == (2, True)
-
-
-@pytest.mark.needs("matplotlib")
 def test_a_campaign_of_searches_is_compared_too(command: "Command", tmp_path: Path) -> None:
     out = carried_out(command, tmp_path, SEARCHES)
     assert "step: large against small" in out
@@ -100,15 +70,11 @@ def test_a_campaign_of_searches_is_compared_too(command: "Command", tmp_path: Pa
     directory = tmp_path / "artifacts/cmaes/campaign/searches"
     assert {path.name for path in directory.iterdir()} == {
         "effects.json",
-        "effects.png",
         "manifest.json",
     }
+    assert command("report", "searches", "--png", "effects", "--out", "drawn.png").code == 0
+    assert (tmp_path / "drawn.png").stat().st_size > 10_000
     shown = command("status", "searches")
     assert "4 of 4 settled: 4 ok." in shown.out
     rebuilt = command("report", "searches", "--rebuild", "--json")
     assert orjson.loads(rebuilt.out)["campaign"]["measure"] == "mean score of the last generation"
-
-
-def test_only_a_campaign_is_drawn(command: "Command", run: Path) -> None:
-    refused = command("report", str(run), "--plot", "drawn.png")
-    assert (refused.code, "only a campaign has effects" in refused.err) == (2, True)

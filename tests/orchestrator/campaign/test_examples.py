@@ -13,7 +13,6 @@ from tests.ledgers import state_of
 
 Command = Callable[..., Any]
 
-pytestmark = pytest.mark.usefixtures("unpictured")
 
 EXAMPLES = Path(__file__).parent / "examples"
 

@@ -16,7 +16,6 @@ from tests.ledgers import state_of
 
 Command = Callable[..., Any]
 
-pytestmark = pytest.mark.usefixtures("unpictured")
 
 CAMPAIGN = """
 objective = "sphere"

@@ -17,7 +17,6 @@ from tests.ledgers import events_of, every, state_of
 
 Command = Callable[..., Any]
 
-pytestmark = pytest.mark.usefixtures("unpictured")
 Tamper = Callable[[Path, Callable[[list[dict[str, Any]]], Any]], None]
 
 CAMPAIGN = """

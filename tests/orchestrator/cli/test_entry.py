@@ -80,7 +80,7 @@ def test_every_command_answers_in_json(command: "Command") -> None:
     assert [k["name"] for k in documents["show"]["knobs"]] == [f"x{i}" for i in range(10)]
     assert {f["verdict"] for f in documents["check"]["check"]["knobs"]} == {"alive"}
     assert documents["phase1"]["evaluations_by_status"] == {"ok": 16}
-    assert documents["status"]["running"] is False
+    assert documents["status"]["standing"] == "finished"
     assert documents["report"]["ledger"]["head"] == documents["verify"]["head"]
     assert documents["verify"]["divergence"] is None
     assert documents["analyze"]["analysis"]["estimate"] is None  # 16 evaluations of ten knobs

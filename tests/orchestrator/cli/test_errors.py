@@ -72,7 +72,6 @@ def test_a_mistake_is_said_by_the_flag_it_is_in_and_nothing_is_written(
     [
         (("ledger", "export", RUN, "--out", ""), "--out: . is a directory: name a file in it"),
         (("ledger", "export", RUN, "--out", "nowhere/x.csv"), f"--out: {NO_SUCH}"),
-        (("report", RUN, "--plot", "nowhere/x.png"), f"--plot: {NO_SUCH}"),
         (("report", RUN, "--png", "wrong"), "or all, got 'wrong'\n"),
         (("amend", RUN, "--max-hours", "3", "--reason", "a\nb"), "expected one printable line"),
         (("amend", RUN, "--max-evals", "2", "--reason", "x"), "and these caps pay for 1 alone"),

@@ -372,7 +372,7 @@ def test_a_search_shows_a_picture_and_leaves_its_report_alone(tmp_path: Path) ->
         assert not viewer.is_running()
     seen = "\n".join(person.seen())
     assert "Generation 1 (2 of 2)" in seen
-    assert "in flight" not in seen
+    assert "to come" not in seen
     assert b"?25l" not in person.heard  # the cursor was never hidden
 
 

@@ -224,11 +224,13 @@ def test_a_plan_that_its_evaluations_were_not_made_for_is_found(run: Path) -> No
 def test_a_report_written_at_another_head_is_found(run: Path) -> None:
     path = run / "reports/gen_0000.json"
     report = orjson.loads(path.read_bytes())
-    path.write_bytes(orjson.dumps({**report, "head": "0" * 32}))
+    report["ledger"]["head"] = "0" * 32
+    path.write_bytes(orjson.dumps(report))
 
     divergence = verify(run).divergence
 
-    assert divergence == f"{path} was written at record {report['records'] - 1}, which is not there"
+    at = report["ledger"]["records"] - 1
+    assert divergence == f"{path} was written at record {at}, which is not there"
 
 
 def test_what_a_model_is_said_to_have_advised_is_made_again(
