@@ -42,7 +42,7 @@ from orchestrator.look.blocks import (
 from orchestrator.look.check_text import check_blocks
 from orchestrator.look.files import log_end, measured_in
 from orchestrator.look.next_step import beginning, named
-from orchestrator.look.rows import Attempt, Distribution, Failures, Generation, Knob, Usage
+from orchestrator.look.rows import Attempt, Distribution, Failures, Generation, Knob
 from orchestrator.look.run import Run
 
 ON_A_TERMINAL = 5
@@ -88,6 +88,12 @@ def _shown(figures: Figures, *names: str) -> list[Figure]:
     return [figures[name] for name in names if name in figures]
 
 
+def _folded(title: str, blocks: Sequence[Block]) -> Iterator[Block]:
+    """Those, if there are any, where a page folds them."""
+    if blocks:
+        yield Details(title, blocks)
+
+
 # What was found
 
 
@@ -120,7 +126,7 @@ def _untitled(blocks: Iterable[Block]) -> Iterator[Block]:
 def _evidence(run: Run, found: Findings, figures: Figures) -> Iterator[Block]:
     yield Items(list(gain_lines(found, is_drawn="gains" not in figures)))
     yield from _shown(figures, "gains")
-    yield from judged(found)
+    yield from _folded("What a Go needs, and what was compared", list(judged(found)))
     arms = [arm for arm in run.arms if arm.comparison != "short evaluations"]
     titles = list(dict.fromkeys(arm.name for arm in arms))
     if not titles:
@@ -207,8 +213,8 @@ def _generation(one: Generation) -> list[str]:
 def _budget(run: Run, figures: Figures) -> Iterator[Block]:
     yield balances(run)
     yield Items([plain(line) for line in _spending(run)])
-    yield from _shown(figures, "device_time", "timeline")
-    yield from _usage(run.usage)
+    yield from _folded("When the slots worked", _shown(figures, "timeline"))
+    yield from _folded("Where device time went", [*_shown(figures, "device_time"), *_usage(run)])
 
 
 def balances(run: Run) -> Table:
@@ -258,7 +264,8 @@ def _spending(run: Run) -> Iterator[str]:
         )
 
 
-def _usage(parts: Sequence[Usage]) -> Iterator[Block]:
+def _usage(run: Run) -> Iterator[Block]:
+    parts = run.usage
     rows = [(one.planned, one.useful, one.wasted, one.idle, one.reserved) for one in parts]
     if not any(value for row in rows for value in row):
         yield Text("No slot has been there yet: the run was not begun.")
@@ -267,10 +274,10 @@ def _usage(parts: Sequence[Usage]) -> Iterator[Block]:
     is_short = sum(sum(row[1:4]) for row in rows) < IN_SECONDS_BELOW
     scale, unit = (3600.0, "device-seconds") if is_short else (1.0, "device-hours")
     cells = [[one.part, *_cells(row, scale)] for one, row in zip(parts, rows, strict=True)]
-    caption = "Useful gave a score, wasted gave none, idle is when nothing ran"
+    caption = f"In {unit}: useful gave a score, wasted gave none, idle is when nothing ran"
     columns = ["part", ">planned", ">useful", ">wasted", ">idle", ">reserved"]
     in_all = ["**in all**", *_cells(whole, scale)]
-    yield Details(f"Where {unit} went", [Table(caption, columns, [*cells, in_all])])
+    yield Table(caption, columns, [*cells, in_all])
 
 
 def _sum(hours: Iterable[float | None]) -> float | None:
@@ -311,7 +318,8 @@ def _knobs(run: Run, figures: Figures) -> Iterator[Block]:
     columns = ["knob", "scale", ">low", ">high", ">baseline", *moves, "place in its range"]
     caption = "Knobs: baseline and recommendation" if is_any else "Knobs: ranges and baseline"
     yield Table(caption, columns, [_knob(knob, is_any=is_any) for knob in run.knobs])
-    yield from _shown(figures, "paths", "marginals")
+    yield from _shown(figures, "paths")
+    yield from _folded("Each knob by the scores of the search", _shown(figures, "marginals"))
 
 
 def _knob(knob: Knob, *, is_any: bool) -> list[object]:
@@ -331,13 +339,14 @@ def _search(run: Run, figures: Figures) -> Iterator[Block]:
     if found is None:
         yield Text(f"{sentence_case(plain(why)).rstrip('.')}.")
         return
-    yield Text(
+    explained = Text(
         "CMA-ES draws candidates from a normal distribution over the knobs, and moves and reshapes "
         "it by their scores. Its step size says how far it looks; an axis ratio above 1 that it "
         "has learned to look further in one direction than in another. Standard deviations (sd) "
         "are in units of a knob's range."
     )
-    yield from _shown(figures, "step_size", "correlations")
+    yield Details("Step size and axis ratio", [explained, *_shown(figures, "step_size")])
+    yield from _folded("Correlations", _shown(figures, "correlations"))
     last = found.history[-1]
     chance = ""
     if found.condition_by_chance is not None:
