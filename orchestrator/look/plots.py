@@ -19,6 +19,7 @@ from itertools import accumulate, compress, pairwise
 from math import ceil, copysign, floor, inf, isfinite, isnan, log10, nan
 from pathlib import Path
 from statistics import fmean, quantiles
+from textwrap import wrap
 from typing import Any, NamedTuple
 
 from budgets.campaign.effects import CampaignReport, telling
@@ -511,9 +512,16 @@ class _Forest(NamedTuple):
     has_noise: bool = False  # a band of one sd to either side
 
     @property
+    def names(self) -> list[str]:
+        """Of the rows, long ones in two lines."""
+        names = [_line(row.name) for row in self.rows[:MOST_ROWS]]
+        return ["\n".join(wrap(one, NAME_WIDTH)) for one in shortened(names, 2 * NAME_WIDTH - 4)]
+
+    @property
     def height(self) -> float:
         """In inches, with its axis."""
-        return 0.5 + ROW * max(2, len(self.rows[:MOST_ROWS]))
+        row = ROW * (1.5 if any("\n" in name for name in self.names) else 1.0)
+        return 0.5 + row * max(2, len(self.names))
 
 
 def _forests(title: str, caption: str, said: Iterable[str], *forests: _Forest) -> Drawing:
@@ -550,7 +558,7 @@ def _paint_forest(axes: Axes, forest: _Forest) -> None:
     ends = [min(max(end, middle - most), middle + most) for own in sizes for end in own]
     low, high = _reach((), [*ends, *forest.lines, *((-1.0, 1.0) if forest.has_noise else ())])
     axes.set(xlim=(low, high), ylim=(len(rows) - 0.4, -0.6), xlabel=forest.label)
-    axes.set_yticks(range(len(rows)), shortened([_line(row.name) for row in rows], NAME_WIDTH))
+    axes.set_yticks(range(len(rows)), forest.names)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
     axes.grid(axis="x")
