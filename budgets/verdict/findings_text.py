@@ -2,22 +2,13 @@
 
 from collections.abc import Iterator
 
-from budgets.blocks import Block, Heading, Items, Met, Table, Text
+from budgets.blocks import Block, Met, Table, Text
 from budgets.plain import plain
 from budgets.statistics.comparison import Gain, better
 from budgets.statistics.spread import sd_interval
 from budgets.verdict.finalists import IN_WORDS
 from budgets.verdict.findings import Finalist, Findings, beating, unbeaten
 from budgets.words import counted, percent
-
-
-def finding_blocks(found: Findings) -> Iterator[Block]:
-    """The verdict's evidence: gains on fresh seeds, luck, conditions, controls, what to do next."""
-    yield Heading("Verdict")
-    yield Items(list(gain_lines(found)))
-    yield from judged(found)
-    if found.advice is not None:
-        yield Text(found.advice)
 
 
 def judged(found: Findings) -> Iterator[Block]:

@@ -562,10 +562,6 @@ class Run:
         end = self.edges_ms[min(session + 1, len(self.edges_ms) - 1)]
         return min(self.edges_ms[session] + moment.ms, end)
 
-    def seconds_at(self, moment: Moment) -> float:
-        """The run's clock at that moment."""
-        return self.at_ms(moment) / 1000
-
 
 def comparison_name(panel: str | None) -> str | None:
     """What people know the ledger's panels as."""

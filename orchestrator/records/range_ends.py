@@ -1,7 +1,7 @@
 """Knobs of which a search's best lies at the end of their range: better values may lie beyond."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from budgets.state import RunState
 from budgets.words import listed
@@ -56,11 +56,6 @@ def caution(ends: Sequence[RangeEnd]) -> str:
 def widened_in_words(ends: Sequence[RangeEnd]) -> str:
     """`lr upwards and decay downwards`."""
     return listed(f"{end.knob} {end.way}" for end in ends)
-
-
-def as_dicts(ends: Sequence[RangeEnd]) -> list[dict[str, Any]]:
-    """For JSON."""
-    return [end._asdict() for end in ends]
 
 
 def _at_end(knob: Knob, unit: float) -> RangeEnd | None:

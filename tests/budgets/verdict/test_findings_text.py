@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from budgets.blocks import markdown
+from budgets.blocks import Block, Items, markdown
 from budgets.events import Status
 from budgets.statistics.comparison import Gain, gain
 from budgets.terms import Calibration
 from budgets.verdict.decision import decide
-from budgets.verdict.findings import findings
-from budgets.verdict.findings_text import bar, finding_blocks
+from budgets.verdict.findings import Findings, findings
+from budgets.verdict.findings_text import bar, gain_lines, judged
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,13 +24,18 @@ GAIN = (0.98, 0.978, 0.982, 0.979, 0.981, 0.98, 0.98, 0.98)
 EQUAL = "synapses off at equal seconds (1.5 x FLOPs)"
 
 
+def blocks_of(found: Findings) -> list[Block]:
+    """What a page says of them."""
+    return [Items(list(gain_lines(found))), *judged(found)]
+
+
 def lines_of(story: "Story", *, is_decided: bool = True) -> list[str]:
     if is_decided:
         fired, decided = decide(story.state)
         story.say(*fired, decided)
     found = findings(story.state)
     assert found is not None
-    return markdown(finding_blocks(found))
+    return markdown(blocks_of(found))
 
 
 def line(lines: list[str], beginning: str) -> str:
@@ -69,11 +74,8 @@ def test_what_has_no_range_has_no_bar(pairs: int) -> None:
 
 def test_the_gain_on_fresh_seeds_comes_first(tell: "Tell") -> None:
     lines = lines_of(tell(winner=GAIN))
-    assert lines[:3] == [
-        "## Verdict",
-        "",
-        "- The search's winner over the baseline: +2.00% (+1.87% to +2.13%, 8 seeds).",
-    ]
+    said = "- The search's winner over the baseline: +2.00% (+1.87% to +2.13%, 8 seeds)."
+    assert lines[0] == said
     assert line(lines, "- A gain is a share of the other's score").endswith(
         "each with 99% confidence."
     )
@@ -208,7 +210,7 @@ RUNS: dict[str, dict[str, Any]] = {
 def test_parts_that_there_are_not_leave_no_empty_lines(tell: "Tell") -> None:
     found = findings(tell(generations=()).state)
     assert found is not None
-    text = "\n".join(markdown(finding_blocks(found)))
-    assert text.startswith("## Verdict\n\n- ")
+    text = "\n".join(markdown(blocks_of(found)))
+    assert text.startswith("- ")
     assert "\n\n\n" not in text
     assert not text.endswith("\n")
