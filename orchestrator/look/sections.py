@@ -167,7 +167,7 @@ def _scores(run: Run, figures: Figures) -> Iterator[Block]:
         yield Text("No evaluation has ended yet.")
     if run.is_search and run.generations:
         yield from _by_generation(run)
-    if run.findings is None and run.best_so_far is not None and run.luck_so_far is not None:
+    if run.best_so_far is not None and run.luck_so_far is not None:
         yield Text(
             f"Best score: {run.best_so_far:.5g}. Were every candidate just the baseline, the best "
             f"would be expected near {run.luck_so_far:.5g}: how much of the rest is true, only "
