@@ -233,11 +233,6 @@ def failure_rates(found: Failures) -> Iterator[str]:
         f"({failed:.1%}), {found.lost} of {found.attempts} attempts by the infrastructure "
         f"({lost:.1%})."
     )
-    for again in found.again:
-        yield (
-            f"Tried again {again.how}: {again.healthy} became healthy, {again.failed} failed, "
-            f"{again.owed} are still to come."
-        )
 
 
 # What was found
