@@ -1,5 +1,6 @@
 """`from orchestrator import load`: a run in Python, as its ledger has it."""
 
+import re
 import subprocess
 import sys
 
@@ -59,3 +60,16 @@ def test_a_run_is_found_by_its_directory_or_its_id(looker: Product) -> None:
 def test_neither_import_nor_load_brings_torch_or_ray(looker: Product) -> None:
     words = [sys.executable, "-c", IMPORTS, str(looker.run_directory("go"))]
     subprocess.run(words, cwd=REPOSITORY, check=True)
+
+
+def test_the_suite_knows_the_product_from_outside() -> None:
+    """No test here imports the product's inside: only what the documentation calls public."""
+    inside = re.compile(
+        r"^\s*(?:from|import) (?:budgets|objectives|orchestrator)\b.*", re.MULTILINE
+    )
+    imports = {
+        line.strip()
+        for file in (REPOSITORY / "tests/acceptance").rglob("*.py")
+        for line in inside.findall(file.read_text())
+    }
+    assert imports <= {"from orchestrator import load"}
