@@ -3,8 +3,6 @@
 import json
 import tomllib
 
-import pytest
-
 from orchestrator import load
 from tests.acceptance.books import Books
 from tests.acceptance.product import Product
