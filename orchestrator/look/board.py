@@ -75,13 +75,14 @@ class Board:
 
     def page(self) -> str:
         """The same as a page."""
+        from orchestrator.look import draw
         from orchestrator.look.page import Header, plain_page
-        from orchestrator.look.plots import campaign_figure
+        from orchestrator.look.plots import campaign
 
         about = f"a campaign of {len(self.matrix.cells)} runs on {self.objective}"
         is_found = bool(self.report.found)
         heading = "Effects found" if is_found else "No effect found"
-        sections = self._sections(campaign_figure(self.report))
+        sections = self._sections(draw.figure("effects", campaign(self.report)))
         return plain_page(
             Header(self.report.name, about),
             heading if self.report.is_over else "In progress",
