@@ -25,8 +25,7 @@ from orchestrator.look.blocks import Figure
 INK = "#000001"
 GREY, BLUE, SKY, GREEN = "#808080", "#0072b2", "#56b4e9", "#009e73"
 ORANGE, RED, PURPLE = "#e69f00", "#d55e00", "#cc79a7"
-WIDTH, FONT = 6.4, 9.0
-"""Of a drawing, in inches; of its text, in points."""
+WIDTH, FONT = 6.4, 9.0  # of a drawing, in inches; of its text, in points
 
 _INKED = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
 _STYLE = dict.fromkeys(_INKED, INK) | {
@@ -44,8 +43,7 @@ _STYLE = dict.fromkeys(_INKED, INK) | {
 }
 _DATE = {"png": "Software", "pdf": "CreationDate", "svg": "Date"}
 """By form of a file: what is not written, so that the same drawing gives the same bytes."""
-_LOCK = threading.Lock()
-"""Matplotlib's settings are global."""
+_LOCK = threading.Lock()  # matplotlib's settings are global
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,7 @@ from orchestrator.look.files import curves
 from orchestrator.look.rows import Attempt, Knob
 from orchestrator.look.run import Run
 
-MOST_KNOBS, MOST_ROWS = 12, 40
-"""Charts of knobs and lines of a forest: others are not shown."""
+MOST_KNOBS, MOST_ROWS = 12, 40  # charts of knobs, lines of a forest: others are not shown
 
 
 def drawings(run: Run) -> dict[str, Drawing]:
@@ -104,9 +103,7 @@ def _scores(run: Run) -> Drawing | None:
     )
 
 
-class _Row(NamedTuple):
-    """A line of a forest."""
-
+class _Row(NamedTuple):  # of a forest
     name: str
     mean: float | None
     low: float | None
@@ -238,6 +235,7 @@ def _paths(run: Run) -> Drawing | None:
     if not own:
         return None
     history = run.replayed[0].history if run.replayed[0] else ()
+    last = history[-1].mean_point if history else [one.baseline_unit for one in run.knobs]
 
     def paint(axes: Any, knob: Knob, place: int) -> None:
         draw.dots(axes, [one.generation for one in own], [one.point[place] for one in own])
@@ -254,7 +252,7 @@ def _paths(run: Run) -> Drawing | None:
 
     return _of_knobs(
         run,
-        [abs((one.recommended_unit or 0.0) - one.baseline_unit) for one in run.knobs],
+        [abs(unit - one.baseline_unit) for unit, one in zip(last, run.knobs, strict=True)],
         paint,
         "Each knob's path",
         "The line is the mean point of the search's distribution, the band one standard deviation. "
@@ -308,12 +306,11 @@ def _step_size(run: Run) -> Drawing | None:
             axes.set(ylim=(0, 1.1 * max(y)), title=title, xlabel="generation")
             axes.grid(axis="y")
 
-    last, size, ratio = own[-1]
     return Drawing(
         "How wide the search looks",
         "A step size that falls means that the search closes in; one that grows, that it follows "
         "a slope or sees only noise. An axis ratio near 1 is a sphere.",
-        f"After generation {last}: step size {size:.3g}, axis ratio {ratio:.3g}.",
+        "After generation {}: step size {:.3g}, axis ratio {:.3g}.".format(*own[-1]),
         2.3,
         paint,
     )
@@ -364,7 +361,8 @@ def _device_time(run: Run) -> Drawing | None:
         "wasted": {"fc": draw.RED, "hatch": "////", "ec": draw.INK, "lw": 0.3},
         "idle": {"color": draw.GREY, "alpha": 0.45},
     }
-    unit, size = _unit(3600 * max((one.useful + one.idle for one in run.usage), default=0.0))
+    most = max((one.useful + one.idle + (one.planned or 0.0) for one in run.usage), default=0.0)
+    unit, size = _unit(3600 * most)
     amounts = {kind: [3600 / size * (getattr(one, kind) or 0.0) for one in run.usage]
                for kind in (*looks, "planned")}  # fmt: skip
     if not any(map(any, amounts.values())):
@@ -481,5 +479,4 @@ PLOTS: dict[str, Callable[[Run], Drawing | None]] = {
     "marginals": _marginals,
     "timeline": _timeline,
     "losses": _losses,
-}
-"""By name, in reading order."""
+}  # by name, in reading order

@@ -34,26 +34,13 @@ from tests.ledgers import sealed
 GOLDEN = Path(__file__).parents[2] / "golden" / "runs"
 RUNS = sorted(directory.name for directory in GOLDEN.iterdir())
 NOW = datetime(2026, 11, 24, tzinfo=UTC)
-OF_A_SEARCH = [
-    "scores",
-    "device_time",
-    "step_size",
-    "correlations",
-    "paths",
-    "marginals",
-    "timeline",
-]
-MEASURES_ONLY = ["device_time", "timeline"]
+MEASURED = "device_time timeline"
+SEARCH = "scores device_time step_size correlations paths marginals timeline"
 SHOWN = {
-    "all_failed": ["scores", "device_time", "paths", "timeline"],
-    "calibration": MEASURES_ONLY,
-    "campaign": ["effects", *MEASURES_ONLY],
-    "proxy_check": MEASURES_ONLY,
-    "space_check": ["effects", *MEASURES_ONLY],
-    "capped": OF_A_SEARCH,
-    "interrupted": OF_A_SEARCH,
-    "smoke": OF_A_SEARCH,
-    "statuses": OF_A_SEARCH,
+    "all_failed": "scores device_time paths timeline",
+    **dict.fromkeys(("calibration", "proxy_check"), MEASURED),
+    **dict.fromkeys(("campaign", "space_check"), f"effects {MEASURED}"),
+    **dict.fromkeys(("capped", "interrupted", "smoke", "statuses"), SEARCH),
 }
 """By run; every other run has gains as well."""
 
@@ -75,9 +62,7 @@ def drawn(run: Run) -> dict[str, Figure]:
 def check(figure: Figure) -> Iterator[str]:
     """Yield its ids. It has nothing that a page's policy forbids, or that leads out of it."""
     root = ElementTree.fromstring(figure.svg)  # noqa: S314 - of our own making
-    assert (root.tag, root.get("role")) == ("svg", "img")
-    assert root.get("aria-label")
-    assert root.get("viewBox")
+    assert {"viewBox", "role", "aria-label"} <= set(root.keys())
     ids, wanted = [each.get("id", "") for each in root.iter() if each.get("id")], set[str]()
     for each in root.iter():
         assert each.tag in {"svg", "g", "path", "use", "defs", "text", "tspan", "clipPath", "rect",
@@ -105,9 +90,8 @@ def searched(root: Path, dimension: int, tier: str, phase: str = "phase1") -> Ru
     settings = {"dimension": dimension, "noise": 0.005}
     objective = registry.load(ObjectiveSpec(name="ellipsoid", settings=settings))
     request, engine = Request(phase, tier, objective), Engine(kind="inline", workers=2)  # type: ignore[arg-type]
-    with Session(
-        root, engine, observe=lambda *_: None, say=lambda _: None, stop=SignalStop()
-    ) as session:
+    quiet = {"observe": lambda *_: None, "say": lambda _: None}
+    with Session(root, engine, **quiet, stop=SignalStop()) as session:
         directory = Searching(request, engine.slots(), 1.0).carry_out(session).directory
     return Run(load_state(directory), NOW, directory)
 
@@ -115,14 +99,14 @@ def searched(root: Path, dimension: int, tier: str, phase: str = "phase1") -> Ru
 @pytest.mark.parametrize("name", RUNS)
 def test_every_golden_run_is_drawn(name: str) -> None:
     found = drawn(run_of(name))
-    assert list(found) == SHOWN.get(name, ["gains", *OF_A_SEARCH])
+    assert " ".join(found) == SHOWN.get(name, f"gains {SEARCH}")
     assert found == {figure.name: figure for figure in figures(run_of(name))}  # to the byte
     words = figures(run_of(name), with_svg=False)
     assert words == [replace(figure, svg="") for figure in found.values()]
 
 
 @pytest.mark.parametrize("name", ["go", "statuses", "campaign", "space_check", "calibration"])
-def test_every_beginning_of_a_run_is_drawn(name: str, tmp_path: Path) -> None:
+def test_every_beginning_of_a_run_is_drawn(name: str) -> None:
     records = read(GOLDEN / name / LEDGER).records
     for count in [*range(1, 9), *range(9, len(records), len(records) // 4)]:
         drawn(Run(fold(records[:count]), NOW))
@@ -144,13 +128,10 @@ def test_what_plots_say_is_what_the_run_says() -> None:
 def test_text_from_anywhere_is_text() -> None:
     run = run_of("campaign")
     assert run.campaign is not None
-    rows = tuple(row.model_copy(update={"name": HOSTILE[7:40]}) for row in run.campaign.rows[:1])
-    changed = {"rows": (*rows, *run.campaign.rows[1:]), "measure": HOSTILE}
-    run.__dict__["campaign"] = run.campaign.model_copy(update=changed)
+    run.__dict__["campaign"] = run.campaign.model_copy(update={"measure": HOSTILE})
     figure = drawn(run)["effects"]
-    assert HOSTILE[7:24] in " ".join(texts(figure))
-    assert "style=\"a\" id='b'" in " ".join(texts(figure))
-    assert "$\\frac{" in " ".join(texts(figure))
+    shown = " ".join(texts(figure))
+    assert all(part in shown for part in ("<script>", "style=\"a\" id='b'", "$\\frac{"))
     assert not {"\u202e", "\x00"} & set(figure.svg + figure.description + figure.caption)
 
 
@@ -163,11 +144,6 @@ def test_huge_scores_hide_nothing_and_break_nothing(score: float, tmp_path: Path
     (tmp_path / LEDGER).write_bytes(sealed(lines))
     found = drawn(Run(fold(read(tmp_path / LEDGER).records), NOW))
     assert {"scores", "gains", "paths", "marginals", "timeline"} <= set(found)
-
-
-def test_failures_are_marks_at_the_edge() -> None:
-    assert "failed" in texts(drawn(run_of("statuses"))["scores"])
-    assert "failed" not in texts(drawn(run_of("go"))["scores"])
 
 
 @pytest.mark.parametrize("dimension", [2, 40])
@@ -191,15 +167,15 @@ def test_loss_curves_are_drawn_as_far_as_they_can_be_read(tmp_path: Path) -> Non
 
 
 def test_files_for_a_paper(tmp_path: Path) -> None:
+    drawing = drawings(run_of("go"))["scores"]
     for form, begin in {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml"}.items():
-        path = tmp_path / f"scores.{form}"
-        draw.write(drawings(run_of("go"))["scores"], path)
-        first = path.read_bytes()
-        assert first.startswith(begin)
-        draw.write(drawings(run_of("go"))["scores"], path)
-        assert path.read_bytes() == first
+        first, again = tmp_path / f"1.{form}", tmp_path / f"2.{form}"
+        draw.write(drawing, first)
+        draw.write(drawing, again)
+        assert first.read_bytes().startswith(begin)
+        assert first.read_bytes() == again.read_bytes()
     with pytest.raises(ValueError, match=r"\.png"):
-        draw.write(drawings(run_of("go"))["scores"], tmp_path / "scores.gif")
+        draw.write(drawing, tmp_path / "scores.gif")
 
 
 def test_matplotlib_is_there_only_when_something_is_drawn() -> None:
