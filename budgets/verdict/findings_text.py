@@ -104,7 +104,7 @@ def _conditions(found: Findings) -> Iterator[Block]:
     if found.conditions:
         rows = [
             (
-                "rung, to persist" if one.rule == "rung" else one.rule,
+                "long run, to persist" if one.rule == "rung" else one.rule,
                 Met(one.met),
                 plain(one.evidence),
             )
