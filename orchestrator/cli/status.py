@@ -85,10 +85,11 @@ def _key(seen: Seen, *, as_json: bool) -> object:
 
 
 def _standing(directory: Path, seen: Seen, *, as_json: bool) -> list[str]:
-    if as_json:
-        return [json.dumps(seen.as_dict() if isinstance(seen, Board) else document(seen))]
     if isinstance(seen, Board):
-        return seen.lines()
+        return [json.dumps(seen.as_dict())] if as_json else seen.lines()
+    if as_json:  # of a campaign in one ledger its board
+        board = find_board(str(directory), directory, seen.now)
+        return [json.dumps(document(seen) if board is None else board.as_dict())]
     return [f"{directory}: {seen.standing.whose}", f"{sentence(seen)} {seen.standing.way_on}"]
 
 
