@@ -170,24 +170,12 @@ def statuses(run: Run) -> str:
 
 
 def failure_rates(found: Failures) -> Iterator[str]:
-    """How many evaluations failed, how many attempts were lost, and what was tried again."""
-<<<<<<< HEAD
-    failed, lost = found.failed / max(1, found.evaluations), found.lost / max(1, found.attempts)
-    yield (
-        f"{found.failed} of {found.evaluations} evaluations failed by their configuration "
-        f"({failed:.1%}), {found.lost} of {found.attempts} attempts by the infrastructure "
-        f"({lost:.1%})."
-    )
-=======
+    """How many evaluations failed, and how many attempts were lost."""
     for failed, of, what, whose in (
         (found.failed, found.evaluations, "evaluations", "configuration"),
         (found.lost, found.attempts, "attempts", "infrastructure"),
     ):
         yield f"{failed} of {of} {what} failed by the {whose} ({failed / max(1, of):.1%})."
-    for own in found.again:
-        made = f"{own.healthy} became healthy, {own.failed} failed, {own.owed} are still to come"
-        yield f"Tried again {own.how}: {made}."
->>>>>>> words
 
 
 # What was found
