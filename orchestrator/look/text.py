@@ -154,7 +154,7 @@ def timing(found: Timing | None) -> str:
         f"estimated, {device_time(found.actual_device_hours)} used."
     )
     if found.is_good or not found.is_telling:
-        return said
+        return said if found.is_telling else f"{said} Of less than a minute that says nothing."
     low, high = GOOD_ACCURACY
     mend = BESIDE if found.is_good_on_devices else RECALIBRATE
     return f"{said} Good is {low:.0f} to {high:.0f}%. {mend}"
