@@ -143,7 +143,7 @@ def _over(run: Run) -> Answer:
         said["but"] = uncapitalized(" ".join(run.cautions))
         said["found"] = f"Not compared with the baseline yet. {text.moves(run.knobs)}".rstrip()
     if run.plan.phase == "phase1" and run.plan.tier == "min":
-        said["found"] = "That is not asked: a smoke test tries out whether everything works."
+        said["found"] = "Nothing, which is not asked of a smoke test."
         called = f"Smoke test, {failed} of {run.counts.settled} failed"
         if not failed:
             called, mood = "Smoke test passed", "good"
@@ -219,8 +219,8 @@ def _campaign(run: Run, own: CampaignReport) -> Answer:
     differences = [effect.difference for effect in own.effects]
     differences += [one.difference for row in own.rows for one in row.comparisons]
     count, shown = len(differences), sum(one.is_found for one in differences)
-    picture = f"{command('report', named(run))} --png effects"
-    way = NextStep("Use what is shown to be better. To see the effects:", (picture,))
+    use = "Use what is shown to be better. " if shown else ""
+    way = NextStep(f"{use}The effects:", (f"{command('report', named(run))} --png effects",))
     if own.unsettled:
         way = NextStep(f"Some conditions are not settled: {AGAIN}.", beginning(run))
     sure = (

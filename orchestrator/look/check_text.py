@@ -24,7 +24,7 @@ def check_blocks(found: Liveness | None) -> list[Block]:
     """The section on knobs; `found` is None before the baseline is measured."""
     if found is None:
         return [Heading("Knobs"), Text(check_sentence(found))]
-    unit = f"the noise, sd {found.noise:.4g}" if found.noise else "the score's own unit"
+    unit = f"units of the noise, sd {found.noise:.4g}" if found.noise else "the score's unit"
     basis = (
         f"The {found.centre} scores {found.baseline:.5g} over {found.seeds} seeds; lower is better."
         f" Each knob was moved alone, down and up, on the same seeds. Effects are in {unit}; t is "
@@ -35,7 +35,8 @@ def check_blocks(found: Liveness | None) -> list[Block]:
         ["knob", "verdict", ">low", ">t", ">high", ">t", "better end"],
         [_row(finding, found.centre) for finding in found.knobs],
     )
-    return [Heading("Knobs"), Text(basis), table, Items(list(_notes(found)))]
+    notes = list(_notes(found))
+    return [Heading("Knobs"), Text(basis), table, *([Items(notes)] if notes else [])]
 
 
 def _row(finding: KnobFinding, centre: str) -> list[str]:
@@ -55,8 +56,7 @@ def _cells(end: EndEffect) -> list[str]:
 
 
 def _notes(found: Liveness) -> Iterator[str]:
-    """What it comes to, how many seeds more it takes, what is still to come."""
-    yield check_sentence(found)
+    """How many seeds more it takes, what is still to come."""
     for one in found.knobs:
         if one.verdict == "unproven":
             needed = one.seeds_needed

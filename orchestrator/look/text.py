@@ -154,7 +154,7 @@ def timing(found: Timing | None) -> str:
         f"estimated, {device_time(found.actual_device_hours)} used."
     )
     if found.is_good or not found.is_telling:
-        return said
+        return said if found.is_telling else f"{said} Of less than a minute that says nothing."
     low, high = GOOD_ACCURACY
     mend = BESIDE if found.is_good_on_devices else RECALIBRATE
     return f"{said} Good is {low:.0f} to {high:.0f}%. {mend}"
@@ -170,12 +170,15 @@ def statuses(run: Run) -> str:
 
 
 def failure_rates(found: Failures) -> Iterator[str]:
-    """How many evaluations failed, and how many attempts were lost."""
+    """How many evaluations failed, how many attempts were lost, and what was tried again."""
     for failed, of, what, whose in (
         (found.failed, found.evaluations, "evaluations", "configuration"),
         (found.lost, found.attempts, "attempts", "infrastructure"),
     ):
         yield f"{failed} of {of} {what} failed by the {whose} ({failed / max(1, of):.1%})."
+    for own in found.again:
+        made = f"{own.healthy} became healthy, {own.failed} failed, {own.owed} are still to come"
+        yield f"Tried again {own.how}: {made}."
 
 
 # What was found
