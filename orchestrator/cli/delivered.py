@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+from budgets.ledger.storage import write_aside
 from budgets.plain import printable
 from orchestrator.cli.terminal import print_json, print_line, write_bytes
-from orchestrator.look.page import STDOUT, named_place, own_place, write
+from orchestrator.look.page import STDOUT, named_place, own_place
 
 
 def deliver(
@@ -15,15 +16,16 @@ def deliver(
     Raises ValueError where it cannot be written, or two things would be printed.
     """
     form = name.rpartition(".")[2]
+    data = text.encode("utf-8", "replace")
     if out == STDOUT:
         if as_json:
             raise ValueError("--out - prints the report itself: leave --json out, or name a file")
-        write_bytes(text.encode("utf-8", "replace"))
+        write_bytes(data)
         return
     path = own_place(directory, name) if out is None else named_place(out, form)
-    size = write(path, text)
+    write_aside(path, data)
     if as_json:
-        print_json({"file": str(path), "bytes": size, "url": path.resolve().as_uri()})
+        print_json({"file": str(path), "bytes": len(data), "url": path.resolve().as_uri()})
         return
     print_line(printable(str(path)))
     if form == "html":

@@ -43,7 +43,7 @@ def serve(
     with listening(port) as listener:
         from orchestrator.look import serve as serving  # where it is missing, `listening` says so
 
-        site = serving.Site(serving.Runs(directory))
+        site = serving.Site(directory)
         number = listener.getsockname()[1]
         url = f"http://{serving.HOST}:{number}{site.first}"
         _announce(number, directory, url, as_json=as_json)

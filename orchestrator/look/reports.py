@@ -4,60 +4,58 @@ While a run goes on a budget report is written once a generation, and the files 
 every few seconds at most; `metrics.jsonl` grows by a line an evaluation (`records.metrics`).
 """
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from math import inf
 from pathlib import Path
 from typing import Any
 
+from budgets.blocks import Text
 from budgets.events import GenerationTold
 from budgets.fold import apply, begin
 from budgets.ledger.chain import LEDGER, read
 from budgets.ledger.storage import document as as_json
 from budgets.ledger.storage import write_aside
+from budgets.ledger.writer import Clock
 from budgets.plain import plain
 from budgets.state import RunState
-from budgets.verdict.finalists import recommendation, winner
+from budgets.verdict.finalists import Point, recommendation, winner
+from budgets.words import number
 from orchestrator.look import text
 from orchestrator.look.answer import answer
 from orchestrator.look.blocks import Section, answer_in_markdown, markdown
 from orchestrator.look.document import SCHEMA, plain_values
+from orchestrator.look.page import header
 from orchestrator.look.run import Run
-from orchestrator.look.sections import balances, generations_table, summary
+from orchestrator.look.sections import balances, summary
 from orchestrator.records import manifest, metrics
 from orchestrator.records.export import COLUMNS, progress_rows, to_csv
-from orchestrator.running.session import Reports
+from orchestrator.running.session import Reports, system_clock
 
 EVERY_SECONDS = 5.0
 """How often the files about the whole run are written while it goes on."""
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 @dataclass
 class ReportFiles(Reports):
     """Writes a run's files for the session that carries it out."""
 
-    now: Callable[[], datetime] = _now
-    monotonic: Callable[[], float] = time.monotonic
-    _due: float = field(default=-inf)
+    clock: Clock = field(default_factory=system_clock)
+    _due: float = -inf
 
     def closed(self, directory: Path, state: RunState, *, is_generation: bool) -> None:
         """A generation or a comparison was closed: its budget report, and the rest if it is due."""
-        run = Run(state, self.now(), directory)
+        run = Run(state, self.clock.now(), directory)
         if is_generation:
             write_generation(run, directory)
-        if self.monotonic() >= self._due:
+        if self.clock.monotonic() >= self._due:
             write_run(run, directory)
-            self._due = self.monotonic() + EVERY_SECONDS
+            self._due = self.clock.monotonic() + EVERY_SECONDS
 
     def ended(self, directory: Path, state: RunState) -> None:
         """The session leaves the run."""
-        write_run(Run(state, self.now(), directory), directory)
+        write_run(Run(state, self.clock.now(), directory), directory)
         self._due = -inf
 
     def taken_up(
@@ -69,13 +67,13 @@ class ReportFiles(Reports):
             manifest.refresh(directory, state, source)
         last = directory / f"reports/gen_{state.finished - 1:04d}.json"
         if state.plan.search is not None and state.finished and not last.exists():
-            rebuild(directory, self.now())
+            rebuild(directory, self.clock.now())
 
     def finished(self, directory: Path, state: RunState) -> None:
         """A run that was over already: every file again unless they are of the ledger's head."""
-        summary_file = directory / "summary.md"
-        if not summary_file.exists() or state.head not in summary_file.read_text(errors="replace"):
-            rebuild(directory, self.now())
+        own = directory / "summary.md"
+        if not own.exists() or state.head not in own.read_text(errors="replace"):
+            rebuild(directory, self.clock.now())
 
 
 def rebuild(directory: Path, now: datetime) -> None:
@@ -91,42 +89,27 @@ def rebuild(directory: Path, now: datetime) -> None:
 
 
 def write_generation(run: Run, directory: Path) -> None:
-    """`reports/gen_0000.{md,json}`: the budget as of the generation that has just been closed."""
-    reports = directory / "reports"
-    reports.mkdir(mode=0o700, exist_ok=True)
-    name = f"gen_{run.state.finished - 1:04d}"
-    write_aside(reports / f"{name}.md", budget_report(run).encode())
-    write_aside(reports / f"{name}.json", as_json(budget_document(run)))
+    """`reports/gen_0000.{md,json}`: the budget as of the generation that has just been closed.
 
-
-def budget_report(run: Run) -> str:
-    """The budget after a generation, as Markdown: what it scored, what is spent, what is left."""
-    last = run.generations[-1]
-    lines = [
-        f"# {plain(run.plan.run_id)}: budget after generation {last.number}",
-        "",
-        f"**{plain(text.progress(run))}** {text.pace_line(run.ledger_pace, run.last)}",
-        "",
-        markdown([Section("budget", "Budget", [balances(run), generations_table([last])])]),
-        f"Ledger: {run.state.records} records, head `{run.state.head}`.",
-        "",
-    ]
-    return "\n".join(lines)
-
-
-def budget_document(run: Run) -> dict[str, Any]:
-    """The same as JSON."""
-    facts = ("counts", "balances", "best_so_far", "luck_so_far")
-    return {
+    It looks at no other generation: the last report of a long search takes as long as the first.
+    """
+    state, last = run.state, run.state.told[-1]
+    best, healthy, of = min(last.healthy, default=None), len(last.healthy), len(last.points)
+    said = f"Best score of the generation: {number(best)}; {healthy} of {of} candidates have one."
+    head = Text(f"Ledger: {state.records} records, head `{state.head}`.")
+    blocks = [Text(plain(f"{text.progress(run)} {said}")), balances(run), head]
+    title = f"{plain(run.plan.run_id)}: budget after generation {last.number}"
+    content = {
         "schema": SCHEMA,
         "run_id": run.plan.run_id,
-        "generations_finished": run.state.finished,
-        "generations_planned": run.plan.resolved.generations,
-        "generation": plain_values(run.generations[-1]),
-        "pace": plain_values(run.ledger_pace),
-        **{name: plain_values(getattr(run, name)) for name in facts},
-        "ledger": {"records": run.state.records, "head": run.state.head},
+        "generation": {"number": last.number, "best": best, "healthy": healthy, "candidates": of},
+        "balances": plain_values(run.balances),
+        "ledger": _ledger(run),
     }
+    place = directory / f"reports/gen_{state.finished - 1:04d}.md"
+    place.parent.mkdir(mode=0o700, exist_ok=True)
+    write_aside(place, markdown([Section("budget", title, blocks)]).encode())
+    write_aside(place.with_suffix(".json"), as_json(content))
 
 
 def write_run(run: Run, directory: Path) -> None:
@@ -151,58 +134,41 @@ def write_run(run: Run, directory: Path) -> None:
 
 def report_markdown(run: Run, sections: tuple[Section, ...]) -> str:
     """The four answers and these sections, as one document."""
-    own, plan = answer(run), run.plan
-    tier = "" if plan.tier is None else f", tier {plan.tier}"
-    head = [
-        f"# {plain(plan.run_id)}: {plain(own.title)}",
-        "",
-        f"{plain(run.objective)}, {plan.phase}{tier}, as of {run.last:%Y-%m-%d %H:%M} UTC; "
-        f"{run.state.records} records, head `{run.state.head}`.",
-        "",
-        answer_in_markdown(own),
-    ]
-    return "\n".join([*head, markdown(sections)])
+    own = answer(run)
+    about = f"{plain(header(run).about)}; {run.state.records} records, head `{run.state.head}`."
+    head = [f"# {plain(run.plan.run_id)}: {plain(own.title)}", "", about, ""]
+    return "\n".join([*head, answer_in_markdown(own), markdown(sections)])
 
 
 def best_document(run: Run) -> dict[str, Any]:
     """The recommendation with its evidence, or that there is none; and the baseline."""
     point, found, best = recommendation(run.state), run.findings, winner(run.state)
-    is_compared = best is not None and found is not None and found.gain is not None
-    space, baseline = run.space, run.baseline
+    compared = None
+    if best is not None and found is not None and found.gain is not None:
+        compared = {"arm": best.name, **_place(run, best.point), "gain": plain_values(found.gain)}
+    measured = None
+    if (own := run.baseline) is not None:
+        measured = {"mean": own.mean, "sd": own.sd, "seeds": len(own.scores)}
+    is_confirmed = found is not None and found.arm is not None  # by a Go
     return {
-        "recommendation": None
-        if point is None
-        else {
-            "point": point,
-            "knobs": space.decode(point),
-            "is_confirmed": found is not None and found.arm is not None,  # by a Go
-        },
-        "winner": {
-            "arm": best.name,
-            "point": best.point,
-            "knobs": space.decode(best.point),
-            "gain": plain_values(found.gain),
-        }
-        if best is not None and found is not None and is_compared
-        else None,
+        "recommendation": point and {**_place(run, point), "is_confirmed": is_confirmed},
+        "winner": compared,
         "at_range_ends": [end._asdict() for end in run.range_ends],
-        "verdict": None if found is None else {"grade": found.grade, "no_go": found.no_go},
-        "baseline": {
-            "point": space.baseline,
-            "knobs": space.decode(space.baseline),
-            "score": None
-            if baseline is None
-            else {"mean": baseline.mean, "sd": baseline.sd, "seeds": len(baseline.scores)},
-        },
-        "sentence": text.sentence(run),
-        "ledger": {"records": run.state.records, "head": run.state.head},
+        "verdict": found and {"grade": found.grade, "no_go": found.no_go},
+        "baseline": {**_place(run, run.space.baseline), "score": measured},
+        **_result(run),
     }
+
+
+def _place(run: Run, point: Point) -> dict[str, Any]:
+    return {"point": point, "knobs": run.space.decode(point)}
 
 
 def _result(run: Run, *facts: str) -> dict[str, Any]:
-    """What a check or a campaign found, with the record that it is of."""
-    return {
-        "sentence": text.sentence(run),
-        **{name: plain_values(getattr(run, name)) for name in facts},
-        "ledger": {"records": run.state.records, "head": run.state.head},
-    }
+    """Those facts of the run, with the record that they are as of."""
+    found = {name: plain_values(getattr(run, name)) for name in facts}
+    return {"sentence": text.sentence(run), **found, "ledger": _ledger(run)}
+
+
+def _ledger(run: Run) -> dict[str, Any]:
+    return {"records": run.state.records, "head": run.state.head}
