@@ -184,7 +184,7 @@ def _calibrated(run: Run) -> Answer:
             f"fresh seeds would show a true gain of {seen} 8 times of 10; a Go needs "
             f"{percent(limits.go_gain)}."
         )
-    found = f"{found} One evaluation takes {about(own.median_seconds)}."
+    found = f"{found} One evaluation takes {about(run.eval_seconds or 0.0)}."
     return _answer(run, "Baseline measured", "good", way, found=found, sure=sure)
 
 

@@ -40,7 +40,7 @@ LOSSES = ("loss", "train_loss", "training_loss", "train/loss")
 UNITS = {"nanochat": "held-out bits per byte"}  # of an objective's score, where it has one
 
 
-def _end_of(directory: Path, place: str, most_bytes: int) -> bytes:
+def read_end(directory: Path, place: str, most_bytes: int) -> bytes:
     """The file's last so many bytes, from the beginning of a line; empty where it cannot be read.
 
     No part of the way below the run's directory may be a link.
@@ -66,7 +66,7 @@ def _end_of(directory: Path, place: str, most_bytes: int) -> bytes:
 
 def _objects(directory: Path, place: str, most_bytes: int) -> Iterator[dict[str, Any]]:
     """The JSON objects of its last lines; a line that is torn, or anything else, is passed over."""
-    for line in _end_of(directory, place, most_bytes).splitlines():
+    for line in read_end(directory, place, most_bytes).splitlines():
         try:
             found = orjson.loads(line)
         except ValueError:
@@ -106,7 +106,7 @@ def log_end(directory: Path, places: Iterable[str]) -> LogEnd:
     As they may be shown: without secrets, none too long.
     """
     for log in (f"{place}/{name}" for place in places for name in LOGS):
-        said = _end_of(directory, log, LOG_BYTES).decode(errors="replace")
+        said = read_end(directory, log, LOG_BYTES).decode(errors="replace")
         lines = without_values(said, os.environ).replace("\r", "\n").split("\n")
         kept = [line.rstrip() for line in lines if line.strip()][-LOG_LINES:]
         if kept:

@@ -24,7 +24,7 @@ from budgets.verdict.finalists import Point, recommendation, winner
 from budgets.words import number
 from orchestrator.look import text
 from orchestrator.look.answer import answer
-from orchestrator.look.blocks import Section, answer_in_markdown, markdown
+from orchestrator.look.blocks import Block, Section, answer_in_markdown, markdown
 from orchestrator.look.document import SCHEMA, plain_values
 from orchestrator.look.page import header
 from orchestrator.look.run import Run
@@ -97,7 +97,7 @@ def write_generation(run: Run, directory: Path) -> None:
     best, healthy, of = min(last.healthy, default=None), len(last.healthy), len(last.points)
     said = f"Best score of the generation: {number(best)}; {healthy} of {of} candidates have one."
     head = Text(f"Ledger: {state.records} records, head `{state.head}`.")
-    blocks = [Text(plain(f"{text.progress(run)} {said}")), balances(run), head]
+    blocks: list[Block] = [Text(plain(f"{text.progress(run)} {said}")), balances(run), head]
     title = f"{plain(run.plan.run_id)}: budget after generation {last.number}"
     content = {
         "schema": SCHEMA,

@@ -292,7 +292,7 @@ class Run:
             place=f"eval/{attempt_place(reserved)}",
             point=batch.points[reserved.candidate],
             knobs=knobs_of(batch, reserved.candidate, self.space),
-            is_short=not batch.is_full if isinstance(batch, Asked) else batch.panel == "proxy",
+            is_short=is_short(batch),
             session=attempt.session,
             began=began,
             reserved_seconds=reserved.reserve_ms / 1000,
@@ -522,6 +522,11 @@ class Run:
 def comparison_name(panel: PanelName | None) -> str | None:
     """What people know a panel of the ledger as."""
     return None if panel is None else _NAMES.get(panel, panel)
+
+
+def is_short(batch: Batch) -> bool:
+    """Whether a proxy evaluates it."""
+    return not batch.is_full if isinstance(batch, Asked) else batch.panel == "proxy"
 
 
 def _moment(ms: float) -> datetime:

@@ -113,7 +113,7 @@ class Site:
         except UNREADABLE as error:
             own = page.headline("Cannot be read", one_line(str(error), 2000), "trouble")
             return Entry(*about, page.Header(directory.name), own)
-        stands = "running" if known.goes_on else run.standing.kind
+        stands: str = "running" if known.goes_on else run.standing.kind
         if run.standing.host:
             stands += f" on {run.standing.host}"
         return known._replace(stands=stands, spent=text.spent(run))

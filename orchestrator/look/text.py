@@ -176,9 +176,6 @@ def failure_rates(found: Failures) -> Iterator[str]:
         (found.lost, found.attempts, "attempts", "infrastructure"),
     ):
         yield f"{failed} of {of} {what} failed by the {whose} ({failed / max(1, of):.1%})."
-    for own in found.again:
-        made = f"{own.healthy} became healthy, {own.failed} failed, {own.owed} are still to come"
-        yield f"Tried again {own.how}: {made}."
 
 
 # What was found
