@@ -19,7 +19,7 @@ from orchestrator.records.recorded import find_run, load_state
 VIEWS: Mapping[Tracker, str] = {
     "tensorboard": "tensorboard --logdir {}",
     "wandb": "wandb sync {}/offline-run-*",
-    "mlflow": "MLFLOW_ALLOW_FILE_STORE=true mlflow ui --backend-store-uri {}",
+    "mlflow": "cd {} && MLFLOW_ALLOW_FILE_STORE=true mlflow ui --backend-store-uri .",
 }
 """What shows a tracker's files, or sends them off."""
 

@@ -88,7 +88,8 @@ class MlFlow:
         os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
         from mlflow.tracking import MlflowClient
 
-        self._client = MlflowClient(tracking_uri=directory.as_uri())
+        os.chdir(directory)  # MLflow finds no run in a store whose path has a part `artifacts`
+        self._client = MlflowClient(tracking_uri=".")
         experiment = self._client.create_experiment(NAME)
         self._id = self._client.create_run(experiment, run_name=run.plan.run_id).info.run_id
         for name, value in config.items():

@@ -29,7 +29,7 @@ KEY = "sk-aaaabbbbccccddddeeeeffff"
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
     """A copy of a whole run, under a name that means something to shells and to URLs."""
-    return shutil.copytree(GOLDEN / "go", tmp_path / "50%25 of <b>$(x)")
+    return shutil.copytree(GOLDEN / "go", tmp_path / "artifacts/50%25 of <b>$(x)")
 
 
 @pytest.fixture
