@@ -8,13 +8,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
-from html import escape
 from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import orjson
 import pytest
+from markupsafe import escape
 from starlette.testclient import TestClient
 
 from budgets.ledger.chain import LEDGER
