@@ -33,9 +33,10 @@ def line_of(  # noqa: PLR0911 - a kind of record each
             also = "" if brief else f"\n  Spent: {text.spent(run)}.\n  {pace}"
             return f"{_generation(run, event)}{also}"
         case PanelAsked():
-            names = ", ".join(arm.name for arm in event.arms)
+            names = [arm.name for arm in event.arms]
+            said = ", ".join(names) if len(names) < 7 else f"{len(names)} configurations"
             count = sum(map(len, event.seeds))
-            return f"Comparison ({comparison_name(event.panel)}): {names} ({count} evaluations)."
+            return f"Comparison ({comparison_name(event.panel)}): {said} ({count} evaluations)."
         case Opened():
             done, planned = run.state.accounts.evaluations, run.plan.resolved.evaluations
             verb = "Starting" if len(run.state.opened) == 1 else "Resuming"
@@ -64,7 +65,7 @@ def _evaluation(run: Run, event: Settled) -> str:
     seed = "" if run.is_search and event.panel is None else f", seed {event.seed}"
     parts = [
         f"[{done:{len(str(planned))}d}/{planned}]",
-        f"{run.which(event)}{seed}",
+        f"{'baseline' if plan.phase == 'calibration' else run.which(event)}{seed}",
         event.status if event.score is None else f"{event.status} {event.score:.5g}",
         f"in {precise_duration(event.seconds)}",
     ]

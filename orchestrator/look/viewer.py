@@ -1,10 +1,10 @@
 """Watching a run by its ledger, without disturbing whoever carries it out.
 
-As a program of its own this module keeps the picture below what a running command says:
-`cli/output.py` starts it. It is no part of the run: whatever becomes of it or of the terminal,
-evaluations go on.
+As a program of its own, which `cli/output.py` starts, it keeps the picture below what a command
+says. It is no part of the run: whatever becomes of it or of the terminal, evaluations go on.
 """
 
+import errno
 import os
 import select
 import signal
@@ -48,8 +48,8 @@ def can_paint(console: Console) -> bool:
         terminal = console.file.fileno()
         is_able = os.isatty(terminal) and os.environ.get("TERM", "dumb") not in ("dumb", "unknown")
         return is_able and os.tcgetpgrp(terminal) == os.getpgrp()
-    except (OSError, ValueError):  # it is nobody's; it is closed
-        return False
+    except (OSError, ValueError) as error:  # a terminal that is nobody's has no background
+        return isinstance(error, OSError) and error.errno == errno.ENOTTY
 
 
 def looks(directory: Path, *, brief: bool = False) -> Iterator[tuple[list[str], Run]]:
