@@ -50,8 +50,12 @@ def track(
         follow_as_child(directory, names[0], child_of, watch=watch)
         return
     load_state(directory)  # damage is reported as by every command
-    lines: list[str] = []
-    with Trackers(names, lines.append) as trackers:
+
+    def say(line: str) -> None:
+        if not as_json:
+            print_line(printable(line))
+
+    with Trackers(names, say) as trackers:
         trackers.begin(directory, watch=watch)
         while trackers.look():
             time.sleep(0.05)
@@ -60,11 +64,7 @@ def track(
     if as_json:
         found = {name: {"error": trackers.errors.get(name), "view": views[name]} for name in names}
         print_json({"directory": str(directory), "trackers": found})
-    else:
-        lines += [
-            f"{name}: sent. Look: {views[name]}" for name in names if name not in trackers.errors
-        ]
-        for line in lines:
-            print_line(printable(line))
+    for name in [name for name in names if name not in trackers.errors]:
+        say(f"{name}: sent. Look: {views[name]}")
     if trackers.errors:
         raise typer.Exit(EXIT_STORAGE)
