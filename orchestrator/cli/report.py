@@ -135,8 +135,8 @@ def _draw(
     for form, names in drawn.items():
         for name in every if EVERY in names else names:
             if name not in every:
-                there = ", ".join(every) or "no plot yet"
-                raise ValueError(f"--{form} {name!r}: this run has {there}, or {EVERY}")
+                known = ", ".join(every)
+                raise ValueError(f"--{form}: expected one of {known} or {EVERY}, got {name!r}")
             files[_place(directory, f"{name}.{form}", out)] = every[name]
     if out is not None and out.suffix and len(files) > 1:
         raise ValueError(f"--out {out}: {len(files)} plots go into a folder, not into one file")

@@ -19,7 +19,7 @@ from budgets.causes import is_lost
 from budgets.events import Status
 from budgets.statistics.paired import interval
 from budgets.verdict.finalists import BASELINE
-from budgets.words import counted, listed, number, percent
+from budgets.words import counted, listed, number, percent, sentence_case
 from orchestrator.look import draw
 from orchestrator.look.blocks import Figure
 from orchestrator.look.draw import Drawing
@@ -52,6 +52,7 @@ def _scores(run: Run) -> Drawing | None:
     if not own:
         return None
     arms = [one for one in run.arms if one.comparison in {"reference", "finalists", "winner"}]
+    winner = next((one for one in arms if one.comparison == "winner"), None)  # controls follow it
     fresh = [(one, scores) for one in arms if (scores := draw.known(one.scores.values()))]
     band = draw.known(run.noise_band or ())
     best = [one.best_so_far for one in generations]
@@ -67,19 +68,17 @@ def _scores(run: Run) -> Drawing | None:
         healthy = [(one.generation, min(one.score, high)) for one in own if one.score is not None]
         draw.dots(axes, [x for x, _ in healthy], [score for _, score in healthy], 1500)
         if failed := [one.generation for one in own if one.score is None]:
-            y = [high] * len(failed)
-            axes.plot(failed, y, "x", color=draw.RED, label="failed", clip_on=False)
+            axes.plot(failed, [high] * len(failed), "x", c=draw.RED, label="failed", clip_on=False)
         numbers = [one.number for one in generations]
         draw.course(axes, numbers, [one.mean for one in generations], "mean")
         axes.step(numbers, best, where="mid", color=draw.GREEN, lw=2, label="best so far")
         if draw.known(luck):
-            look = {"color": draw.PURPLE, "lw": 2, "label": "best by luck alone"}
-            axes.step(numbers, luck, "--", where="mid", **look)
+            axes.step(numbers, luck, "--", where="mid", c=draw.PURPLE, lw=2, label="best by luck")
         axes.set(ylim=(low, high), xlabel="generation", ylabel="score (lower is better)")
         if not healthy:
             axes.set_yticks([])  # no score yet
         for place, (arm, scores) in enumerate(fresh):
-            mark, colour = ("D", draw.ORANGE) if arm.comparison == "winner" else ("o", draw.SKY)
+            mark, colour = ("D", draw.ORANGE) if arm is winner else ("o", draw.SKY)
             reach = interval(scores, 0.05) or (fmean(scores), fmean(scores))
             right.plot([place, place], reach, color=colour, lw=1.6)
             right.plot(place, fmean(scores), mark, color=colour, mec=draw.INK, ms=5)
@@ -140,12 +139,12 @@ def _forest(
             axes.plot([row.mean], [at], mark, ms=6, **look)
             axes.annotate(number(row.mean, 3), (1.03, at), **beside)
 
-    said = listed(
-        f"{one.name} {number(one.mean, 3)} ({number(one.low, 3)} to {number(one.high, 3)})"
+    said = "; ".join(
+        f"{one.name}: {number(one.mean, 3)} ({number(one.low, 3)} to {number(one.high, 3)})"
         for one in rows
     )
     height = 0.9 + 0.28 * max(2, len(shown))
-    return Drawing(title, caption, f"{label}: {said}.", height, paint)
+    return Drawing(title, caption, f"{sentence_case(label)}: {said}.", height, paint)
 
 
 def _gains(run: Run) -> Drawing | None:
@@ -156,12 +155,12 @@ def _gains(run: Run) -> Drawing | None:
         gain, name = one.gain, one.name + f" over {one.against}" * (one.against != BASELINE)
         shares = (gain.mean, gain.lower, gain.upper)
         mean, low, high = (None if share is None else 100 * share for share in shares)
-        is_sure, name = gain.is_shown or gain.is_loss, f"{name}, n = {gain.pairs}"
-        rows.append(_Row(name, mean, low, high, is_sure, one.is_decisive))
+        name = f"{name}, n = {gain.pairs}".replace(" (control)", "")
+        rows.append(_Row(name, mean, low, high, gain.is_shown or gain.is_loss, one.is_decisive))
     return _forest(
         "Gains on fresh seeds",
-        f"Either end of an interval is missed with a probability of {percent(level)}; n: seeds "
-        "that both have. The decisive gain is on seeds that no selection was made on.",
+        f"Either end of an interval is missed with a probability of {percent(level)}; n: shared "
+        "seeds. The decisive gain is on seeds that no selection was made on.",
         "gain (%), right is better",
         rows,
         {0.0: BASELINE, 100 * asked: f"a Go needs {percent(asked)}"},
@@ -235,6 +234,8 @@ def _paths(run: Run) -> Drawing | None:
     if not own:
         return None
     history = run.replayed[0].history if run.replayed[0] else ()
+    recommended = [f"{one.name} {number(one.recommended)}"
+                   for one in run.knobs if one.recommended is not None]  # fmt: skip
     last = history[-1].mean_point if history else [one.baseline_unit for one in run.knobs]
 
     def paint(axes: Any, knob: Knob, place: int) -> None:
@@ -255,9 +256,9 @@ def _paths(run: Run) -> Drawing | None:
         [abs(unit - one.baseline_unit) for unit, one in zip(last, run.knobs, strict=True)],
         paint,
         "Each knob's path",
-        "The line is the mean point of the search's distribution, the band one standard deviation. "
+        "The line is the mean of the search's distribution, the band one standard deviation. "
         "One that narrows away from the baseline has found something; one that stays wide has not.",
-        f"Recommended: {listed(f'{one.name} {number(one.recommended)}' for one in run.knobs)}.",
+        f"Recommended: {listed(recommended) or 'nothing'}.",
     )
 
 
@@ -286,23 +287,24 @@ def _marginals(run: Run) -> Drawing | None:
         [abs(one.slope or 0.0) for one in own],
         paint,
         "Each knob's marginal effect",
-        "A score less its generation's mean (lower is better) over the knob's range. This is no "
-        "experiment: knobs move together. What stands is above its error in a regression on all.",
+        "Scores less their generation's mean, lower is better. No experiment: knobs move together. "
+        "What stands is above its error in a regression on all knobs.",
         f"What stands: {listed(one.knob for one in own if one.stands) or 'nothing'}.",
     )
 
 
 def _step_size(run: Run) -> Drawing | None:
-    told = [(one.number, one.step_size, one.axis_ratio) for one in run.generations]
-    own = [(at, size, ratio) for at, size, ratio in told if size and ratio]
-    if not own:
+    history = run.replayed[0].history if run.replayed[0] else ()
+    if not history:
         return None
-    numbers, *courses = zip(*own, strict=True)
+    courses = {
+        "step size": [one.step_size for one in history],
+        "axis ratio": [one.axis_ratio for one in history],
+    }
 
     def paint(canvas: Any) -> None:
-        titles = ("step size", "axis ratio")
-        for axes, y, title in zip(canvas.subplots(1, 2), courses, titles, strict=True):
-            draw.course(axes, numbers, y)
+        for axes, (title, y) in zip(canvas.subplots(1, 2), courses.items(), strict=True):
+            draw.course(axes, [one.generation for one in history], y)
             axes.set(ylim=(0, 1.1 * max(y)), title=title, xlabel="generation")
             axes.grid(axis="y")
 
@@ -310,7 +312,7 @@ def _step_size(run: Run) -> Drawing | None:
         "How wide the search looks",
         "A step size that falls means that the search closes in; one that grows, that it follows "
         "a slope or sees only noise. An axis ratio near 1 is a sphere.",
-        "After generation {}: step size {:.3g}, axis ratio {:.3g}.".format(*own[-1]),
+        f"At last: {listed(f'{name} {y[-1]:.3g}' for name, y in courses.items())}.",
         2.3,
         paint,
     )
@@ -342,8 +344,8 @@ def _correlations(run: Run) -> Drawing | None:
     r, y, x = max(cells, key=lambda cell: abs(cell[0]))
     return Drawing(
         "Which knobs go together",
-        "Of the search's distribution at last. Blue: two knobs rise together; red: one falls as "
-        "the other rises. Bold: beyond what one search in twenty reaches on pure noise.",
+        "Correlations of the search's last distribution. Blue: two knobs rise together; red: one "
+        "falls as the other rises. Bold: beyond what one search in twenty reaches on pure noise.",
         f"The strongest: {names[y]} with {names[x]} {r:+.2f}.",
         0.4 + side + 0.068 * max(map(len, names)),
         paint,
@@ -388,7 +390,7 @@ def _device_time(run: Run) -> Drawing | None:
     return Drawing(
         "Device time",
         "By part of the run; figures are generations. Useful and wasted time is charged; idle is "
-        "what slots were there for beyond that: starting up, waiting for the last of a generation.",
+        "what slots were there for beyond that: start-up, or a generation's last evaluation.",
         f"In {counted(len(names), 'part')}: {said}.",
         2.8,
         paint,
@@ -405,7 +407,7 @@ def _kind(one: Attempt) -> str:
 
 
 def _timeline(run: Run) -> Drawing | None:
-    own = run.attempts
+    own = [one for one in run.attempts if one.slot is not None]  # older ledgers do not say it
     if not own:
         return None
     end = max(run.edges_ms[-1] / 1000, *(max(one.began, one.ended or 0) for one in own), 0.001)

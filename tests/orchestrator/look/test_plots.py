@@ -2,6 +2,7 @@
 
 import re
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from xml.etree import ElementTree
@@ -29,24 +30,24 @@ from tests.imported import imported_by
 from tests.ledgers import sealed
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "runs"
-RUNS = sorted(directory.name for directory in GOLDEN.iterdir())
 NOW = datetime(2026, 11, 24, tzinfo=UTC)
-MEASURED = "device_time timeline"
 SEARCH = "scores device_time step_size correlations paths marginals timeline"
 SHOWN = {
     "all_failed": "scores device_time paths timeline",
-    **dict.fromkeys(("calibration", "proxy_check"), MEASURED),
-    **dict.fromkeys(("campaign", "space_check"), f"effects {MEASURED}"),
+    **dict.fromkeys(("calibration", "proxy_check"), "device_time timeline"),
+    **dict.fromkeys(("campaign", "space_check"), "effects device_time timeline"),
     **dict.fromkeys(("capped", "interrupted", "smoke", "statuses"), SEARCH),
-}
-"""By run; every other run has gains as well."""
+}  # every other run has gains as well
 
 TAGS = {"svg", "g", "path", "use", "defs", "text", "tspan", "clipPath", "rect", "pattern"}
 HOSTILE = "</text><script>x</script>$\\frac{&\u202e]]>\x00 style=\"a\" id='b' \N{PILE OF POO}"
 
 
 def run_of(name: str) -> Run:
-    return Run(load_state(GOLDEN / name), NOW, GOLDEN / name)
+    """Return a stored run, with the slots that its older ledger does not say."""
+    run = Run(load_state(GOLDEN / name), NOW, GOLDEN / name)
+    run.__dict__["attempts"] = tuple(replace(one, slot=one.candidate % 2) for one in run.attempts)
+    return run
 
 
 def drawn(run: Run) -> dict[str, Figure]:
@@ -92,7 +93,7 @@ def searched(root: Path, dimension: int, tier: str, phase: str = "phase1") -> Ru
     return Run(load_state(directory), NOW, directory)
 
 
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("name", sorted(one.name for one in GOLDEN.iterdir()))
 def test_every_golden_run_is_drawn(name: str) -> None:
     found = drawn(run_of(name))
     assert " ".join(found) == SHOWN.get(name, f"gains {SEARCH}")
@@ -115,7 +116,6 @@ def test_what_plots_say_is_what_the_run_says() -> None:
         assert number(100 * (one.gain.mean or 0), 3) in found["gains"]
     for knob in run.knobs:
         assert number(knob.recommended) in found["paths"]
-    assert str(len(run.attempts)) in found["timeline"]
     assert f"{3600 * sum(part.useful for part in run.usage):.3g} s" in found["device_time"]
 
 
@@ -124,21 +124,19 @@ def test_text_from_anywhere_is_text() -> None:
     assert run.campaign is not None
     run.__dict__["campaign"] = run.campaign.model_copy(update={"measure": HOSTILE})
     figure = drawn(run)["effects"]
-    assert all(
-        part in " ".join(texts(figure)) for part in ("<script>", "style=\"a\" id='b'", "$\\frac{")
-    )
+    for part in ("<script>", "style=\"a\" id='b'", "$\\frac{"):
+        assert part in " ".join(texts(figure))
     assert not {"\u202e", "\x00"} & set(figure.svg + figure.description + figure.caption)
 
 
-@pytest.mark.parametrize("score", [1e100, -1e100])
-def test_huge_scores_hide_nothing_and_break_nothing(score: float, tmp_path: Path) -> None:
+def test_huge_scores_hide_nothing_and_break_nothing(tmp_path: Path) -> None:
     lines = [orjson.loads(line) for line in (GOLDEN / "go" / LEDGER).read_bytes().splitlines()]
     settled = [line["event"] for line in lines if line["event"].get("score") is not None]
-    for event in settled[3::9]:
-        event["score"] = score
+    for at, event in enumerate(settled[3::9]):
+        event["score"] = 1e100 * (-1) ** at
     (tmp_path / LEDGER).write_bytes(sealed(lines))
     found = drawn(Run(fold(read(tmp_path / LEDGER).records), NOW))
-    assert {"scores", "gains", "paths", "marginals", "timeline"} <= set(found)
+    assert {"scores", "gains", "paths", "marginals", "device_time"} <= set(found)
 
 
 def test_of_many_knobs_those_that_matter_are_drawn(tmp_path: Path) -> None:
