@@ -160,7 +160,7 @@ def _cells(slot: Slot) -> tuple[str, str, str, str]:
     took = "" if slot.seconds is None else precise_duration(slot.seconds)
     if took and slot.expected_seconds is not None:
         took += f" of ~{precise_duration(slot.expected_seconds)}"
-    limit = f", ends at {duration(slot.limit_seconds)}" if slot.limit_seconds else ""
+    limit = f", killed after {duration(slot.limit_seconds)}" if slot.limit_seconds else ""
     parts = {
         slot.doing: slot.doing != "running",
         f"overdue{limit}": slot.is_overdue,
