@@ -19,8 +19,7 @@ from orchestrator.look import text
 from orchestrator.look.blocks import Figure, Section, markdown, table_of
 from orchestrator.look.run import Run
 from orchestrator.records import manifest as manifests
-from orchestrator.records.heard import hear
-from orchestrator.records.recorded import find_run, first_plan, is_there
+from orchestrator.records.recorded import find_run, first_plan, is_there, recorded_state
 
 
 @dataclass(frozen=True)
@@ -97,11 +96,11 @@ def find_board(run: str | None, root: Path, now: datetime) -> Board | None:
         return _of_runs(*campaign, now)
     directory = find_run(run, root)
     plan = first_plan(directory / LEDGER) if is_there(directory / LEDGER) else None
-    if plan is None or plan.campaign is None or (heard := hear(directory)) is None:
+    if plan is None or plan.campaign is None or (state := recorded_state(directory)) is None:
         return None
-    own = Run(heard.state, now, directory)
+    own = Run(state, now, directory)
     assert own.campaign is not None, "it is a campaign's ledger"
-    matrix = in_flight(matrix_of(heard.state), heard, own.standing, now)
+    matrix = in_flight(matrix_of(state), state, own.standing, now)
     return Board(directory, matrix, own.campaign, own.standing.whose, text.sentence(own), own)
 
 

@@ -22,8 +22,7 @@ plain_values = to_jsonable_python
 FACTS = (
     *("objective", "decision", "began", "last", "sessions"),
     *("counts", "evaluations_by_status", "balances", "deadline"),
-    *("slot_hours", "idle_hours", "wasted_hours", "lost_hours"),
-    *("overrun_device_hours", "overrun_hours", "usage"),
+    *("slot_hours", "idle_hours", "wasted_hours", "usage"),
     *("pace", "timing", "eval_seconds", "expected_seconds"),
     *("generations", "attempts", "slots", "failures"),
     *("baseline", "noise_band", "best_so_far", "luck_so_far", "knobs"),

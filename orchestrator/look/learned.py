@@ -83,7 +83,6 @@ def replayed(state: RunState) -> tuple[Distribution | None, str]:
     found = Distribution(
         history=tuple(history),
         correlations=last.correlations,
-        eigenvalues=last.eigenvalues,
         correlation_by_chance=chance.correlation,
         condition_by_chance=chance.condition,
     )

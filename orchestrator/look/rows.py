@@ -36,7 +36,6 @@ class Balance(Frozen):
 class Session(Frozen):
     """One process that had the ledger."""
 
-    number: int
     opened: datetime
     began: float
     ended: float  # of its last record
@@ -136,7 +135,6 @@ class Generation:
     is_told: bool
     began: float
     ended: float
-    candidates: int
     healthy: int
     failed: int  # evaluations
     best: float | None
@@ -240,7 +238,6 @@ class Distribution(NamedTuple):
 
     history: tuple[Spread, ...]
     correlations: Matrix
-    eigenvalues: Point  # variances along the principal axes, the largest first
     correlation_by_chance: float | None  # the strongest that one search in 20 has on pure noise
     condition_by_chance: float | None
 

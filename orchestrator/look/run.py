@@ -107,11 +107,10 @@ class Run:
 
     @cached_property
     def sessions(self) -> tuple[rows.Session, ...]:
-        state = self.state
-        spans = zip(state.opened, state.opened_ms, pairwise(self.edges_ms), strict=True)
+        edges, state = pairwise(self.edges_ms), self.state
+        spans = zip(state.opened, state.opened_ms, edges, strict=True)
         return tuple(
             rows.Session(
-                number=number,
                 opened=_moment(opened_ms),
                 began=began_ms / 1000,
                 ended=ended_ms / 1000,
@@ -120,7 +119,7 @@ class Run:
                 versions=dict(opened.versions),
                 command=opened.command,
             )
-            for number, (opened, opened_ms, (began_ms, ended_ms)) in enumerate(spans)
+            for opened, opened_ms, (began_ms, ended_ms) in spans
         )
 
     # What was spent
@@ -172,22 +171,6 @@ class Run:
         failed = sum(end.charged_ms for end in self.state.ends() if end.status is not Status.OK)
         return (failed + sum(late.charged_ms for late in self.state.late)) / MS_PER_HOUR
 
-    @property
-    def lost_hours(self) -> float:
-        """... of these, of attempts that were lost or cancelled."""
-        again = sum(end.charged_ms for end in self.state.ends() if end.again is not None)
-        return (self.state.accounts.lost_ms - again) / MS_PER_HOUR
-
-    @property
-    def overrun_device_hours(self) -> float:
-        """Beyond what attempts had reserved."""
-        return self.state.accounts.overrun_ms / MS_PER_HOUR
-
-    @property
-    def overrun_hours(self) -> float:
-        """That it was open beyond its cap."""
-        return self.state.accounts.hours_overrun
-
     @cached_property
     def usage(self) -> tuple[rows.Usage, ...]:
         """What the slots did in each part of the run's time, in order."""
@@ -225,7 +208,8 @@ class Run:
     def eval_seconds(self) -> float | None:
         """Median of healthy full evaluations."""
         results = [end for generation in self._full for end in generation.results()]
-        return _median([end.seconds for end in results if end.status is Status.OK])
+        seconds = [end.seconds for end in results if end.status is Status.OK]
+        return median(seconds) if seconds else None
 
     @property
     def expected_seconds(self) -> float | None:
@@ -366,6 +350,7 @@ class Run:
         so_far, band, found = list[float](), self.noise_band, list[rows.Generation]()
         for generation in self.state.generations:
             scores, told = self.healthy(generation), generation.told
+            seconds = [end.seconds for end in generation.results()]
             so_far += scores if generation.is_full else []
             mean = fmean(scores) if scores else None
             outside: Literal["better", "worse"] | None = None
@@ -377,7 +362,6 @@ class Run:
                 is_told=told is not None,
                 began=self.at_ms(generation.asked_at) / 1000,
                 ended=self.at_ms(generation.told_at) / 1000,
-                candidates=len(generation.points),
                 healthy=len(scores),
                 failed=len(generation.failed),
                 best=min(scores, default=None),
@@ -386,7 +370,7 @@ class Run:
                 best_so_far=min(so_far, default=None),
                 luck_so_far=self._by_luck(len(so_far)),
                 outside=outside,
-                eval_seconds=_median([end.seconds for end in generation.results()]),
+                eval_seconds=median(seconds) if seconds else None,
                 step_size=told.sigma if told else None,
                 axis_ratio=told.axis_ratio if told else None,
                 mean_point=told.favourite if told else None,
@@ -536,10 +520,6 @@ def _moment(ms: float) -> datetime:
 def _seeds_each(plan: Plan) -> int:
     """Of how many evaluations a candidate's score is the mean."""
     return 1 if plan.search is None else plan.resolved.seeds_per_candidate
-
-
-def _median(values: list[float]) -> float | None:
-    return median(values) if values else None
 
 
 def _to_come(state: RunState) -> int:
