@@ -15,6 +15,7 @@ from budgets.blocks import Items, Table, Text
 from budgets.campaign.names import shortened
 from budgets.plain import plain
 from budgets.statistics.comparison import Gain, gain
+from budgets.verdict.findings_text import in_words
 from budgets.words import listed, number, precise_duration
 from objectives.settings import cut
 from orchestrator.look import text
@@ -123,7 +124,7 @@ class Comparison:
     def sentence(self) -> str:
         """Which runs gained more than chance, each over its own baseline."""
         gains = ((name, decisive(run)) for name, run in zip(self.names, self.runs, strict=True))
-        shown = [f"{name} {text.gain(own)}" for name, own in gains if own and own.is_shown]
+        shown = [f"{name} {in_words(own)}" for name, own in gains if own and own.is_shown]
         if not shown:
             return "None of these runs shows a gain on fresh seeds."
         return (
@@ -202,7 +203,7 @@ def _scores(own: Comparison) -> Iterator[Block]:
     for duel in own.duels:
         one, other = (plain(own.names[place]) for place in (duel.run, duel.against))
         shared = "on fresh seeds that both have"
-        said.append(f"The winner of {one} over that of {other}, {shared}: {text.gain(duel.gain)}.")
+        said.append(f"The winner of {one} over that of {other}, {shared}: {in_words(duel.gain)}.")
     yield Items(said)
 
 
@@ -212,7 +213,7 @@ def _told(run: Run) -> dict[str, str]:
         "phase and tier": f"{run.plan.phase} {run.plan.tier or ''}",
         "fingerprint": run.plan.objective_fingerprint[:12],
         "verdict": answer(run).title,
-        "gain on fresh seeds": "-" if gain is None else text.gain(gain),
+        "gain on fresh seeds": "-" if gain is None else in_words(gain),
         "baseline": "-" if baseline is None else number(baseline.mean),
         "noise (sd)": "-" if baseline is None else number(baseline.sd, 4),
         "evaluations by status": text.statuses(run),
