@@ -210,9 +210,7 @@ def test_a_phase_1_that_says_go_is_followed_and_its_winner_survives(
     assert state.plan.source.grade == "go_persists"
     assert state.plan.confirmation is not None
     assert state.plan.confirmation.incumbent == first.state.decided.point
-    assert "The winner of phase 1 survives: +" in text.sentence(
-        Run(state, datetime.now(UTC))
-    )
+    assert "The winner of phase 1 survives: +" in text.sentence(Run(state, datetime.now(UTC)))
     assert "The winner of phase 1 survives: +" in (result.directory / "summary.md").read_text()
     assert verify(result.directory).divergence is None
 
