@@ -97,7 +97,7 @@ def _decided(run: Run, found: Findings, own: Decided) -> Answer:
         ("caution" if but else "good") if is_go else "bad",
         after_the_verdict(run, found),
         but=but,
-        meaning=f"A Go asks for a gain of {percent(found.asked)} or more, and that is not chance.",
+        meaning=f"A Go asks for a gain of {percent(found.asked)} or more that is not chance.",
         luck=" ".join(luck_lines(found)),
         found=_found(run, own),
         sure=_sure(found),
