@@ -176,4 +176,4 @@ def test_an_evaluation_was_in_the_slot_where_it_was_seen(product: Product) -> No
     for seen_after in (14, 12):
         cut(run, seen_after)
         busy = [slot for slot in product.json("status", run)["slots"] if slot["place"]]
-        assert {f"eval/{slot['place']}": slot["slot"] for slot in busy}.items() <= reported.items()
+        assert {slot["place"]: slot["slot"] for slot in busy}.items() <= reported.items()

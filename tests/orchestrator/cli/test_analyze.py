@@ -69,8 +69,8 @@ def test_analyze_evaluates_around_the_recommendation_when_asked_to(
     assert answer.code == 0
     assert "Checking x0, x1: 5 points on 3 seeds, 15 evaluations." in answer.out
     lines = [" ".join(line.split()) for line in answer.out.splitlines() if line.startswith("[")]
-    assert lines[0].startswith("[ 1/15] recommendation seed ")
-    assert lines[14].startswith("[15/15] x1 high seed ")
+    assert lines[0].startswith("[ 1/15] recommendation, seed ")
+    assert lines[14].startswith("[15/15] x1 high, seed ")
     assert "dead: x1" in words(answer.out)
     (run,) = (tmp_path / "artifacts/cmaes/check").iterdir()
     assert run.name.startswith("analyze-idle-")
