@@ -24,7 +24,7 @@ from budgets.verdict.finalists import Point, recommendation, winner
 from budgets.words import number
 from orchestrator.look import text
 from orchestrator.look.answer import answer
-from orchestrator.look.blocks import Section, answer_in_markdown, markdown
+from orchestrator.look.blocks import Block, Section, answer_in_markdown, markdown
 from orchestrator.look.document import SCHEMA, plain_values
 from orchestrator.look.page import header
 from orchestrator.look.run import Run
@@ -96,15 +96,16 @@ def write_generation(run: Run, directory: Path) -> None:
     state, last = run.state, run.state.told[-1]
     best, healthy, of = min(last.healthy, default=None), len(last.healthy), len(last.points)
     said = f"Best score of the generation: {number(best)}; {healthy} of {of} candidates have one."
+    ledger = {"records": state.records, "head": state.head}
     head = Text(f"Ledger: {state.records} records, head `{state.head}`.")
-    blocks = [Text(plain(f"{text.progress(run)} {said}")), balances(run), head]
+    blocks: list[Block] = [Text(plain(f"{text.progress(run)} {said}")), balances(run), head]
     title = f"{plain(run.plan.run_id)}: budget after generation {last.number}"
     content = {
         "schema": SCHEMA,
         "run_id": run.plan.run_id,
         "generation": {"number": last.number, "best": best, "healthy": healthy, "candidates": of},
         "balances": plain_values(run.balances),
-        "ledger": _ledger(run),
+        "ledger": ledger,
     }
     place = directory / f"reports/gen_{state.finished - 1:04d}.md"
     place.parent.mkdir(mode=0o700, exist_ok=True)
@@ -167,8 +168,5 @@ def _place(run: Run, point: Point) -> dict[str, Any]:
 def _result(run: Run, *facts: str) -> dict[str, Any]:
     """Those facts of the run, with the record that they are as of."""
     found = {name: plain_values(getattr(run, name)) for name in facts}
-    return {"sentence": text.sentence(run), **found, "ledger": _ledger(run)}
-
-
-def _ledger(run: Run) -> dict[str, Any]:
-    return {"records": run.state.records, "head": run.state.head}
+    ledger = {"records": run.state.records, "head": run.state.head}
+    return {"sentence": text.sentence(run), **found, "ledger": ledger}
