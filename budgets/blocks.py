@@ -5,16 +5,27 @@ Text is a line of Markdown with code, bold and escapes (`budgets.plain.plain`) a
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Protocol
 
 from budgets.table import table
 
 
+class Shown(Protocol):
+    """What every block can do."""
+
+    def markdown(self) -> Iterator[str]:
+        """Its lines."""
+        ...
+
+
 @dataclass(frozen=True)
 class Heading:
-    """What a part is called."""
+    """What a part of a section is called."""
 
     text: str
+
+    def markdown(self) -> Iterator[str]:
+        yield f"### {self.text}"
 
 
 @dataclass(frozen=True)
@@ -23,12 +34,18 @@ class Text:
 
     text: str
 
+    def markdown(self) -> Iterator[str]:
+        yield self.text
+
 
 @dataclass(frozen=True)
 class Items:
     """A list of points."""
 
     entries: Sequence[str]
+
+    def markdown(self) -> Iterator[str]:
+        return (f"- {entry}" for entry in self.entries)
 
 
 @dataclass(frozen=True)
@@ -45,35 +62,25 @@ class Met:
 class Table:
     """Rows of as many cells as there are columns, each as `str` says it; the first names its row.
 
-    Columns are called as `budgets.table` wants it. The caption is for a page, where a table has no
-    heading of its own.
+    Columns are called as `budgets.table` wants it.
     """
 
     caption: str
     columns: Sequence[str]
     rows: Sequence[Sequence[object]]
 
+    def markdown(self) -> Iterator[str]:
+        if self.caption:
+            yield from (f"{self.caption}:", "")
+        yield from table(self.columns, self.rows)
+
 
 Block = Heading | Text | Items | Table
 
 
-def markdown(blocks: Iterable[Block]) -> list[str]:
+def markdown(blocks: Iterable[Shown]) -> list[str]:
     """Their lines, a blank one between any two."""
-    lines: list[str] = []
+    found: list[str] = []
     for block in blocks:
-        lines += ["", *_lines(block)] if lines else _lines(block)
-    return lines
-
-
-def _lines(block: Block) -> Iterator[str]:
-    match block:
-        case Heading(text):
-            yield f"## {text}"
-        case Text(text):
-            yield text
-        case Items(entries):
-            yield from (f"- {entry}" for entry in entries)
-        case Table(_, columns, rows):
-            yield from table(columns, rows)
-        case _:
-            assert_never(block)
+        found += ["", *block.markdown()] if found else block.markdown()
+    return found

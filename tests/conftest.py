@@ -63,6 +63,7 @@ def pytest_configure() -> None:
             os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """In several processes a file stays in one. What starts a Ray is marked as one group: two Rays
     may take the same port. What needs a package that is not here is skipped.
@@ -72,7 +73,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if find_spec(marker.args[0]) is None:
                 item.add_marker(pytest.mark.skip(reason=f"{marker.args[0]} is not installed"))
         if not item.get_closest_marker("xdist_group"):
-            item.add_marker(pytest.mark.xdist_group(str(item.path)))
+            item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(REPOSITORY))))
 
 
 def unheard(text: str) -> None:

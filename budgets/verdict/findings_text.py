@@ -32,7 +32,9 @@ def gain_lines(found: Findings, *, is_drawn: bool = True) -> Iterator[str]:
     if found.rung is not None:
         yield f"The same with {plain(found.rung_label or '')}: {in_words(found.rung)}."
     if found.incumbent is not None:
-        yield _of_the_incumbent(found.incumbent, found.over_incumbent)
+        yield incumbent_line(found.incumbent)
+    if found.over_incumbent is not None and found.over_incumbent.mean is not None:
+        yield f"This search's winner over that one: {in_words(found.over_incumbent)}."
     yield from luck_lines(found)
     if found.gain is not None:
         yield (
@@ -65,12 +67,10 @@ def _detectable_line(gain: Gain, asked: float) -> Iterator[str]:
     )
 
 
-def _of_the_incumbent(own: Gain, over: Gain | None) -> str:
+def incumbent_line(own: Gain) -> str:
+    """Whether the winner of the run that a phase 2 follows is better than the baseline there."""
     survives = "survives" if own.is_shown else "does not survive"
-    line = f"The winner of phase 1 {survives}: {in_words(own)} over the baseline."
-    if over is None or over.mean is None:
-        return line
-    return f"{line} This search's winner over that one: {in_words(over)}."
+    return f"The winner of phase 1 {survives}: {in_words(own)} over the baseline."
 
 
 def in_words(gain: Gain) -> str:
@@ -104,7 +104,7 @@ def _conditions(found: Findings) -> Iterator[Block]:
     if found.conditions:
         rows = [
             (
-                "rung, to persist" if one.rule == "rung" else one.rule,
+                "long run, to persist" if one.rule == "rung" else one.rule,
                 Met(one.met),
                 plain(one.evidence),
             )

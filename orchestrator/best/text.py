@@ -139,7 +139,7 @@ def _ways_on(best: Best, run: str, candidate: Configuration) -> Iterator[str]:
     yield f"Train it {how}: {own} --train --times {times:g} --compare"
     wider = widening(best.state.plan, run, range_ends(best.state))
     if wider is not None:
-        yield f"{wider.said.rstrip('.')}: {wider.command}"
+        yield f"{wider.said.rstrip('.')}: {wider.commands[0]}"
 
 
 def _forms(candidate: Configuration) -> Iterator[tuple[str, bool]]:

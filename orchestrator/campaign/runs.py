@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
 
@@ -10,9 +10,8 @@ from budgets.campaign.matrix import PAUSED, PENDING, RUNNING, Cell, Matrix, matr
 from budgets.fold import ImpossibleEventError
 from budgets.ledger.chain import LedgerCorruptError
 from budgets.state import RunState
-from orchestrator.records.heard import Heard, hear
 from orchestrator.records.manifest import Manifest, seed_of
-from orchestrator.records.recorded import runs_of_cell
+from orchestrator.records.recorded import recorded_state, runs_of_cell
 from orchestrator.records.standing import Kind, Standing, standing_of
 
 STOPPED, DAMAGED = "stopped", "damaged"
@@ -59,20 +58,20 @@ def _scored(known: Known, measure: str) -> Cell:
 def known_of(place: Path, now: datetime) -> Known:
     """The cell whose run lies in or below `place`; pending where none is there."""
     try:
-        heard = next(filter(None, map(hear, runs_of_cell(place))), None)
+        state = next(filter(None, map(recorded_state, runs_of_cell(place))), None)
     except (LedgerCorruptError, ImpossibleEventError, ValueError, OSError) as error:
         return Known(Cell(status=DAMAGED, note=str(error)), {})
-    if heard is None:
+    if state is None:
         return Known(Cell(status=PENDING), {})
-    if heard.state.plan.campaign is not None:
-        return _of_training(heard, now)
-    return _of_search(heard, now)
+    if state.plan.campaign is not None:
+        return _of_training(state, now)
+    return _of_search(state, now)
 
 
-def _of_training(heard: Heard, now: datetime) -> Known:
+def _of_training(state: RunState, now: datetime) -> Known:
     """A cell that is a campaign of its own, of one condition on one seed."""
-    matrix, standing = matrix_of(heard.state), standing_of(heard.state, now)
-    cells = in_flight(matrix, heard, standing, now).cells
+    matrix, standing = matrix_of(state), standing_of(state, now)
+    cells = in_flight(matrix, state, standing, now).cells
     if len(cells) == 1:
         cell = cells[0]
         return Known(cell, {} if cell.score is None else {"score": cell.score})
@@ -81,13 +80,17 @@ def _of_training(heard: Heard, now: datetime) -> Known:
     )
 
 
-def in_flight(matrix: Matrix, heard: Heard, standing: Standing, now: datetime) -> Matrix:
+def in_flight(matrix: Matrix, state: RunState, standing: Standing, now: datetime) -> Matrix:
     """The matrix with the moments at which cells began; what nobody carries out is pending."""
-    rows = []
+    rows, moments = [], {}
+    for attempt in state.open_tries():
+        reserved = attempt.reserved
+        ms = state.opened_ms[attempt.session] + attempt.reserved_ms
+        moments[reserved.candidate, reserved.seed] = datetime.fromtimestamp(ms / 1000, UTC)
     for number, row in enumerate(matrix.rows):
         keys = [(number, seed) for seed in matrix.terms.seeds]
         timed = (
-            _timed(cell, heard.begun.get(key), standing, now)
+            _timed(cell, moments.get(key), standing, now)
             for key, cell in zip(keys, row, strict=True)
         )
         rows.append(tuple(timed))
@@ -116,8 +119,8 @@ _CELL: dict[Kind, str] = {
 }
 
 
-def _of_search(heard: Heard, now: datetime) -> Known:
-    state, standing = heard.state, standing_of(heard.state, now)
+def _of_search(state: RunState, now: datetime) -> Known:
+    standing = standing_of(state, now)
     status = _CELL[standing.kind]
     began = datetime.fromtimestamp(state.began_ms / 1000, now.tzinfo)
     cell = Cell(

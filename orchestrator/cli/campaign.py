@@ -21,7 +21,7 @@ from orchestrator.campaign.searches import SearchCell, search_cells
 from orchestrator.campaign.stagger import Staggered
 from orchestrator.cli.conducting import EXIT_BY_DECISION, EXIT_SIGNAL, conducting, finish
 from orchestrator.cli.output import Output
-from orchestrator.cli.terminal import print_json
+from orchestrator.cli.terminal import print_json, print_markdown
 from orchestrator.config.asked import Asked, request_of
 from orchestrator.execution.engine import devices_of
 from orchestrator.execution.evaluate import Slots
@@ -93,7 +93,7 @@ def run_searches(asked: Asked) -> None:
     if asked.conduct.as_json:
         print_json({**board.as_dict(), "runs": [_as_dict(result) for result in results]})
     else:
-        live.markdown(board.markdown())
+        print_markdown(board.markdown())
     codes = {EXIT_BY_DECISION.get(result.ruling.decision, 0) for result in results}
     raise typer.Exit(next((code for code in (3, 4) if code in codes), 0))
 

@@ -11,13 +11,15 @@ from orchestrator.cli.delivered import deliver
 from orchestrator.cli.options import DEFAULT_ROOT, Json, Root
 from orchestrator.cli.terminal import print_json, print_markdown
 from orchestrator.look.page import STDOUT, named_place
+from orchestrator.look.run import Run
+from orchestrator.records.recorded import load_state
 
 if TYPE_CHECKING:
     from orchestrator.look.compare import Comparison
 
 Runs = Annotated[
     list[str],
-    Argument(metavar="RUN RUN ...", help="Ids or directories; of a campaign of runs: all of them."),
+    Argument(metavar="RUN RUN ...", help="Ids or directories."),
 ]
 AsHtml = Annotated[bool, Option("--html", help="Write it as one page, for any browser.")]
 AsMarkdown = Annotated[bool, Option("--md", help="Write the same as Markdown.")]
@@ -51,10 +53,11 @@ def compare(
         raise ValueError("--out says where to: add --html or --md")
     if form is not None and out not in (None, STDOUT):
         named_place(out, form)  # before the time it takes to fill it
-    from orchestrator.look.compare import comparison, document, places
+    from orchestrator.look.compare import Comparison, document, places
 
     directories = places(runs, root)
-    found = comparison(directories, datetime.now(UTC))
+    now = datetime.now(UTC)
+    found = Comparison([Run(load_state(own), now, own) for own in directories])
     if form is not None:
         page = _html(found) if as_html else _markdown(found)
         deliver(page, directories[0], f"compare.{form}", out, as_json=as_json)
@@ -78,4 +81,4 @@ def _html(found: "Comparison") -> str:
     from orchestrator.look.page import Header, plain_page
 
     header = Header(" · ".join(found.names), f"{len(found.runs)} runs side by side")
-    return plain_page(header, found.heading, found.sentence, sections(found), found.mood)
+    return plain_page(header, found.heading, found.sentence, sections(found))

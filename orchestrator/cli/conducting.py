@@ -12,7 +12,7 @@ from budgets.plain import command
 from objectives.keeping import keeping
 from objectives.secrets import redacted
 from orchestrator.cli.output import Output
-from orchestrator.cli.terminal import console, print_json
+from orchestrator.cli.terminal import console, print_json, print_markdown
 from orchestrator.cli.told import tell
 from orchestrator.config.asked import Conduct
 from orchestrator.look.document import document
@@ -87,7 +87,7 @@ def finish(
         for line in lines:
             live.say(line)
         if not lines:
-            tell(run, live.markdown, live.say)
+            tell(run, print_markdown, live.say)
         live.say(f"Files: {result.directory}")
         live.say(f"See it: {command('report', str(result.directory), '--html')}")
     if stop.requested and result.ruling.decision == "continue":

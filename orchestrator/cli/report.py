@@ -125,26 +125,23 @@ def _draw(
     as_json: bool,
 ) -> None:
     """Each plot that is asked for into a file of its own, in the run's reports/ or in `out`."""
-    from orchestrator.look.plots import PLOTS, there, write, write_campaign
+    from orchestrator.look import draw
+    from orchestrator.look.plots import campaign, drawings
 
     if out == STDOUT:
         raise ValueError("--out -: a picture is not for a terminal: name a file or a folder")
+    every = drawings(view) if isinstance(view, Run) else {"effects": campaign(view.report)}
     files = {}
     for form, names in drawn.items():
-        known = ["effects"] if isinstance(view, Board) else list(PLOTS)
-        every = there(view) if isinstance(view, Run) else known
         for name in every if EVERY in names else names:
-            if name not in known:
-                listed = ", ".join(known)
-                raise ValueError(f"--{form}: expected one of {listed} or {EVERY}, got {name!r}")
-            files[_place(directory, f"{name}.{form}", out)] = name
+            if name not in every:
+                known = ", ".join(every)
+                raise ValueError(f"--{form}: expected one of {known} or {EVERY}, got {name!r}")
+            files[_place(directory, f"{name}.{form}", out)] = every[name]
     if out is not None and out.suffix and len(files) > 1:
         raise ValueError(f"--out {out}: {len(files)} plots go into a folder, not into one file")
-    for path, name in files.items():
-        if isinstance(view, Board):
-            write_campaign(view.report, path)
-        else:
-            write(view, name, path)
+    for path, drawing in files.items():
+        draw.write(drawing, path)
     if as_json:
         print_json({"files": [str(path) for path in files]})
         return

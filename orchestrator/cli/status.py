@@ -1,38 +1,26 @@
 """`status [RUN] [--watch]`: how a run or a campaign stands, now or until it is over."""
 
-import signal
+import json
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from typer import Option
 
-from budgets.ledger.chain import LEDGER
 from budgets.plain import printable
 from orchestrator.cli.board import show_board
-from orchestrator.cli.conducting import EXIT_SIGNAL
 from orchestrator.cli.options import DEFAULT_ROOT, Json, Root, RunName
-from orchestrator.cli.terminal import console, print_json, print_line
+from orchestrator.cli.terminal import console, print_json, print_line, silence
 from orchestrator.look.board import Board, find_board
 from orchestrator.look.document import document
 from orchestrator.look.run import Run
 from orchestrator.look.terminal import status_lines
-from orchestrator.look.viewer import (
-    OnScreen,
-    Reader,
-    as_json_lines,
-    as_lines,
-    can_paint,
-    watch_board,
-    watch_run,
-)
+from orchestrator.look.text import sentence
+from orchestrator.look.viewer import Screen, Seen, can_paint, looks, pause
 from orchestrator.records.recorded import find_run
-from orchestrator.records.tail import Tail
 
 
 def status(
@@ -46,57 +34,70 @@ def status(
 ) -> None:
     """How a run or a campaign stands, also while another process runs it. Writes nothing."""
     board = find_board(run, root, datetime.now(UTC))
+    directory = board.directory if board is not None else find_run(run, root)
     if watch:
-        with suppress(KeyboardInterrupt), _orderly_end():
-            _watch(board, run, root, as_json=as_json)
+        with suppress(KeyboardInterrupt):
+            _watch(directory, as_json=as_json, is_of_runs=board is not None and board.is_of_runs)
     elif board is not None:
         show_board(board, as_json=as_json)
     else:
-        _show(find_run(run, root), as_json=as_json)
+        _, seen = next(looks(directory))
+        if as_json:
+            print_json(document(seen))
+        for line in () if as_json else status_lines(directory, seen):
+            print_line(printable(line))
 
 
-def _show(directory: Path, *, as_json: bool) -> None:
-    """Once, as it stands. Raises as `load_state` does."""
-    tail = Tail(directory)
-    tail.advance()
-    if tail.state is None:
-        raise ValueError(f"{directory / LEDGER} holds no whole record yet")
-    run = Run(tail.state, datetime.now(UTC), directory)
-    if as_json:
-        print_json(document(run))
-        return
-    for line in status_lines(directory, run):
-        print_line(printable(line))
+def _watch(directory: Path, *, as_json: bool, is_of_runs: bool) -> None:
+    """A picture on a terminal, lines in a pipe, or a document a line; raises as a look does."""
+    on_screen = not as_json and can_paint(console())
+    of_run: Iterator[tuple[list[str], Seen]] = looks(directory, brief=on_screen)
+    followed = _boards(directory) if is_of_runs else of_run
+    with Screen() if on_screen else nullcontext() as screen:
+        known: object = None
+        while True:
+            began = time.process_time()
+            news, seen = next(followed)
+            lines = [] if as_json else news
+            if (key := _key(seen, as_json=as_json)) != known:
+                known, lines = key, [*lines, *_standing(directory, seen, as_json=as_json)]
+            if screen is not None:
+                screen.show(news, seen)
+            elif lines and not _is_read(lines):
+                return
+            if seen.is_over if isinstance(seen, Run) else not seen.matrix.unsettled:
+                return
+            time.sleep(pause(began))
 
 
-def _watch(board: Board | None, run: str | None, root: Path, *, as_json: bool) -> None:
-    directory = board.directory if board is not None else find_run(run, root)
-    screen, is_of_runs = console(), board is not None and board.is_of_runs
-    on_screen = OnScreen(screen) if not as_json and can_paint(screen) else None
-    reader: Reader = on_screen or (as_json_lines() if as_json else as_lines(directory))
-    with on_screen or nullcontext():
-        if is_of_runs:
-            watch_board(partial(_board, directory), reader, time.sleep)
-        else:
-            watch_run(directory, reader, time.sleep, brief=on_screen is not None)
+def _boards(directory: Path) -> Iterator[tuple[list[str], Seen]]:
+    """A campaign whose cells are runs, look by look."""
+    while (board := find_board(str(directory), directory, datetime.now(UTC))) is not None:
+        yield [], board
+    raise ValueError(f"{directory} is no campaign any more")
 
 
-def _board(directory: Path) -> Board:
-    found = find_board(str(directory), directory, datetime.now(UTC))
-    if found is None:
-        raise ValueError(f"{directory} is no campaign any more")
-    return found
+def _key(seen: Seen, *, as_json: bool) -> object:
+    """What is another when there is something new to say."""
+    if isinstance(seen, Board):
+        return [(cell.status, cell.score) for cell in seen.matrix.cells]
+    return seen.standing.kind, as_json and seen.state.records
 
 
-@contextmanager
-def _orderly_end() -> Iterator[None]:
-    """Within the block SIGTERM ends the process as exceptions do: the terminal is left whole."""
+def _standing(directory: Path, seen: Seen, *, as_json: bool) -> list[str]:
+    if isinstance(seen, Board):
+        return [json.dumps(seen.as_dict())] if as_json else seen.lines()
+    if as_json:  # of a campaign in one ledger its board
+        board = find_board(str(directory), directory, seen.now)
+        return [json.dumps(document(seen) if board is None else board.as_dict())]
+    return [f"{directory}: {seen.standing.whose}", f"{sentence(seen)} {seen.standing.way_on}"]
 
-    def leave(signum: int, _frame: object) -> None:
-        raise typer.Exit(EXIT_SIGNAL + signum)
 
-    before = signal.signal(signal.SIGTERM, leave)
+def _is_read(lines: list[str]) -> bool:
+    """Print them at once; whether anybody reads that."""
     try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+        print(*map(printable, lines), sep="\n", flush=True)
+    except BrokenPipeError:
+        silence(console())
+        return False
+    return True

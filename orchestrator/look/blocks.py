@@ -4,17 +4,14 @@
 bold and escapes (`budgets.plain.plain`) and nothing else; logs and commands are as they are.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, assert_never
+from typing import Literal
 
 from budgets.blocks import Heading, Items, Table, Text
+from budgets.blocks import markdown as in_lines
 from budgets.plain import plain, printable
-from budgets.table import table
 from budgets.words import sentence_case
-
-RULER = 11
-"""Characters of a knob's range."""
 
 Mood = Literal["good", "caution", "bad", "open", "trouble"]
 """Go; Go with a But; No-Go; running, or without a verdict; paused, stopped, interrupted."""
@@ -29,15 +26,11 @@ class Ruler:
 
     def __str__(self) -> str:
         """`···○··●····`."""
-        marks = ["·"] * RULER
-        marks[_place(self.baseline)] = "○"
-        if self.recommended is not None:
-            marks[_place(self.recommended)] = "●"
+        marks = ["·"] * 11
+        for unit, mark in ((self.baseline, "○"), (self.recommended, "●")):
+            if unit is not None:
+                marks[min(max(int(unit * 11), 0), 10)] = mark
         return "".join(marks)
-
-
-def _place(unit: float) -> int:
-    return min(max(int(unit * RULER), 0), RULER - 1)
 
 
 @dataclass(frozen=True)
@@ -50,6 +43,9 @@ class Figure:
     description: str  # what it shows, for those who do not see it
     svg: str = ""
 
+    def markdown(self) -> Iterator[str]:
+        yield from (f"*{plain(self.title)}.* {plain(self.caption)}", "", plain(self.description))
+
 
 @dataclass(frozen=True)
 class Log:
@@ -58,12 +54,18 @@ class Log:
     where: str
     lines: Sequence[str]
 
+    def markdown(self) -> Iterator[str]:
+        yield from (f"The last lines of {plain(self.where)}:", "", *_fenced(self.lines))
+
 
 @dataclass(frozen=True)
 class Commands:
     """Lines for a shell."""
 
     lines: Sequence[str]
+
+    def markdown(self) -> Iterator[str]:
+        return _fenced(self.lines)
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,9 @@ class Details:
 
     title: str
     blocks: Sequence["Block"]
+
+    def markdown(self) -> Iterator[str]:
+        yield from in_lines([Heading(self.title), *self.blocks])
 
 
 Block = Text | Items | Heading | Table | Figure | Log | Commands | Details
@@ -103,78 +108,46 @@ class Answer:
     otherwise: str = ""  # what the other is for: `Or, ...:`
     mood: Mood
 
+    @property
+    def parts(self) -> dict[str, str]:
+        """What there is to say below the verdict, by its name."""
+        but = {"But": sentence_case(self.but)} if self.but else {}
+        sure = f"{self.sure} {self.luck}".rstrip()
+        found = {"Found": self.found, "How sure": sure}
+        return but | found | {"Cost": self.cost, "Next": self.next}
+
+
+def table_of(caption: str, rows: Iterable[Mapping[str, object]]) -> list[Table]:
+    """A table of rows that all have the same columns; none where there are no rows."""
+    own = list(rows)
+    return [Table(caption, list(own[0]), [list(row.values()) for row in own])] if own else []
+
 
 def markdown(sections: Iterable[Section]) -> str:
     """The sections as Markdown."""
-    lines: list[str] = []
-    for section in sections:
-        lines += ["", f"## {section.title}"] if lines else [f"## {section.title}"]
-        for block in section.blocks:
-            lines += ["", *_lines(block)]
-    return printable("\n".join([*lines, ""]))
+    parts = [[f"## {one.title}", "", *in_lines(one.blocks), ""] for one in sections]
+    return printable("\n".join(line for part in parts for line in part))
 
 
 def answer_in_markdown(answer: Answer) -> str:
     """The four answers, the first things of a page."""
-    lines = [f"**{plain(answer.sentence)}**", ""]
-    if answer.but:
-        lines += [f"**But** {plain(answer.but)}", ""]
-    if answer.meaning:
-        lines += [plain(answer.meaning), ""]
-    for name, said in (
-        ("Found", answer.found),
-        ("How sure", f"{answer.sure} {answer.luck}".strip()),
-        ("Cost", answer.cost),
-        ("Next", answer.next),
-    ):
-        lines.append(f"- **{name}**: {plain(said)}")
-    if answer.commands:
-        lines += ["", *_fenced(answer.commands[:1])]
+    blocks: list[Block] = [Text(f"**{plain(answer.sentence)}**")]
+    blocks += [Text(plain(answer.meaning))] if answer.meaning else []
+    blocks += [Items([f"**{name}**: {plain(said)}" for name, said in answer.parts.items()])]
+    blocks += [Commands(answer.commands[:1])] if answer.commands else []
     if answer.commands[1:]:
-        lines += ["", plain(answer.otherwise or "Or:"), "", *_fenced(answer.commands[1:])]
-    return printable("\n".join([*lines, ""]))
+        blocks += [Text(plain(answer.otherwise or "Or:")), Commands(answer.commands[1:])]
+    return printable("\n".join([*in_lines(blocks), ""]))
 
 
 def answer_in_lines(answer: Answer) -> Iterator[str]:
     """The same for a terminal, the verdict first."""
     yield f"{answer.title}: {answer.sentence}"
-    if answer.but:
-        yield f"But: {sentence_case(answer.but)}"
-    yield f"Found: {answer.found}"
-    yield f"How sure: {answer.sure} {answer.luck}".rstrip()
-    yield f"Cost: {answer.cost}"
-    yield f"Next: {answer.next}"
+    yield from (f"{name}: {said}" for name, said in answer.parts.items())
     yield from (f"  {line}" for line in answer.commands[:1])
     if answer.commands[1:]:
         yield answer.otherwise or "Or:"
         yield from (f"  {line}" for line in answer.commands[1:])
-
-
-def _lines(block: Block) -> Iterator[str]:
-    match block:
-        case Text(text):
-            yield text
-        case Items(entries):
-            yield from (f"- {entry}" for entry in entries)
-        case Heading(text):
-            yield f"### {text}"
-        case Table(caption, columns, rows):
-            if caption:
-                yield from (f"{caption}:", "")
-            yield from table((column.removeprefix("<") for column in columns), rows)
-        case Figure():
-            yield from (f"*{plain(block.title)}.* {plain(block.caption)}", "")
-            yield plain(block.description)
-        case Log(where, lines):
-            yield from (f"The last lines of {plain(where)}:", "", *_fenced(lines))
-        case Commands(lines):
-            yield from _fenced(lines)
-        case Details(title, blocks):
-            yield f"### {title}"
-            for own in blocks:
-                yield from ("", *_lines(own))
-        case _:
-            assert_never(block)
 
 
 def _fenced(lines: Sequence[str]) -> Iterator[str]:

@@ -1,26 +1,21 @@
 """What a person does next, with the commands that do just that."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from math import ceil
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
+from budgets.accounts import MS_PER_HOUR
 from budgets.plain import command
-from budgets.statistics.detectable import detectable
+from budgets.rules.table import Reading
+from budgets.state import RunState
 from budgets.terms import Plan
 from budgets.tiers import TIERS
-from budgets.verdict.advice import (
-    MOST_SEEDS,
-    Step,
-    StepKind,
-    advised,
-    enough_seeds,
-    is_rung_uncertain,
-)
-from budgets.verdict.findings import Findings, unbeaten
-from budgets.words import percent, quoted, sentence_case, uncapitalized
+from budgets.verdict.advice import Step, advised, is_rung_uncertain
+from budgets.verdict.findings import Findings
+from budgets.words import quoted, rounded_up, sentence_case, uncapitalized
 from objectives import secrets
 from objectives.api import SetupError
 from objectives.space import Knob
@@ -34,27 +29,18 @@ from orchestrator.records.range_ends import RangeEnd, widened_in_words
 NAME_CHARACTERS = 48
 """Of a run's id that the id of another begins with."""
 
-WIDER = 0.5
-"""By how much of its own scale a range is made wider: a proposal, to be changed at will."""
-
 ONCE = ("--override", "--reason")
 """Options with a value that a command has for once: to repeat it they are left out."""
+
+AGAIN = "repeat the command that began it"
 
 
 class NextStep(NamedTuple):
     """A decision, its command, and what another one is for."""
 
     said: str
-    commands: tuple[str, ...]
+    commands: tuple[str, ...] = ()
     otherwise: str = ""
-
-
-class Widening(NamedTuple):
-    """What to do, and the command; `is_whole`: it widens the ranges itself."""
-
-    said: str
-    command: str
-    is_whole: bool
 
 
 def named(run: Run) -> str:
@@ -64,27 +50,16 @@ def named(run: Run) -> str:
 
 def beginning(run: Run) -> tuple[str, ...]:
     """The command that its last session was begun with; empty where its ledger does not say."""
-    for session in reversed(run.state.opened):
-        if session.command:
-            words = list(_lasting(session.command))
-            return () if any(secrets.HIDDEN in word for word in words) else (command(*words),)
-    return ()
-
-
-def _lasting(words: Sequence[str]) -> Sequence[str]:
-    """The command without what it had for once, and as text for a person."""
-    kept, is_value = list[str](), False
-    for word in words:
-        if not is_value and word != "--json" and word.partition("=")[0] not in ONCE:
-            kept.append(word)
-        is_value = word in ONCE
-    return kept
-
-
-def overriding(run: Run, rules: Sequence[str]) -> tuple[str, ...]:
-    """The run taken up although these rules fired."""
-    options = "".join(f" --override {rule}" for rule in rules)
-    return tuple(f'{line}{options} --reason "WHY"' for line in beginning(run))
+    own = next((one.command for one in reversed(run.state.opened) if one.command), ())
+    if not own or any(secrets.HIDDEN in word for word in own):
+        return ()
+    values = [place + 1 for place, word in enumerate(own) if word in ONCE]
+    lasting = (
+        word
+        for place, word in enumerate(own)
+        if place not in values and word != "--json" and word.partition("=")[0] not in ONCE
+    )
+    return (command(*lasting),)
 
 
 def of_objective(run: Run, *words: str, settings: Mapping[str, Any] | None = None) -> str:
@@ -103,6 +78,48 @@ def of_objective(run: Run, *words: str, settings: Mapping[str, Any] | None = Non
     return command(*words, "--config", "FILE", *sets)
 
 
+# Where a rule holds it up
+
+
+def way_on(run: Run) -> NextStep:
+    """What to do about the rules that hold it up, which ends with a command."""
+    triggers, again, look = run.ruling.triggers, beginning(run), command("explain", named(run))
+    rules = list(dict.fromkeys(trigger.rule for trigger in triggers))
+    budget = next((trigger for trigger in triggers if trigger.rule == "budget"), None)
+    if budget is not None:
+        more = more_needed(run.state, budget)
+        said = f"If it is worth more, allow at least that much more, then {AGAIN}:"
+        amend = f'{command("amend", named(run))} {more} --reason "WHY"'
+        return NextStep(said, (amend, *again), "Then:")
+    said, options = f"Fix what is named above, then {AGAIN}", ""
+    if run.plan.phase == "calibration" and not run.counts.ok:
+        said = f'{said} (with --again --reason "WHY" if nothing in it has changed)'
+    elif {"too_few_healthy", "baseline_failed"} & set(rules):  # it would be the same again
+        said, again = "It cannot go on: fix what is named above, then start another run", ()
+    elif rules and all(trigger.overridable for trigger in triggers):
+        options = "".join(f" --override {rule}" for rule in rules) + ' --reason "WHY"'
+        said = "Look into it first; a changed script needs --fork-run. To go on all the same"
+        said = said if again else f"{said}, {AGAIN} with{options}"
+    if not again:
+        return NextStep(f"{said}. What the rules saw:", (look,))
+    return NextStep(f"{said}:", (f"{again[0]}{options}", look), "What the rules saw:")
+
+
+def more_needed(state: RunState, fired: Reading) -> str:
+    """`--max-hours 0.0485`: the cap in the way of what fires now, and the least that would do."""
+    accounts, limits = state.accounts, state.accounts.caps
+    flag, device_hours = fired.flag or "--max-evals", accounts.used_device_hours
+    cap, used = {
+        "--max-device-hours": (limits.device_hours, device_hours),
+        "--max-hours": (limits.hours, accounts.committed_wall_ms / MS_PER_HOUR),
+        "--max-cost": (limits.cost, device_hours * accounts.price_per_device_hour),
+    }.get(flag, (None, 0.0))
+    if cap is None or fired.limit is None or fired.observed is None:
+        return f"{flag} MORE"
+    # what is free of a cap that is overdrawn is 0, not less
+    return f"{flag} {rounded_up(max(cap - fired.limit, used) + fired.observed)}"
+
+
 # After a verdict
 
 
@@ -110,167 +127,77 @@ def after_the_verdict(run: Run, found: Findings) -> NextStep:
     """What to do after the decision there is; a range that ends too early comes first."""
     step = advised(run.state)
     assert step is not None, "it is decided"
-    after = _AFTER[step.kind](run, found, step)
+    said, line = _after(run, step)
+    best = command("best", named(run))
+    others = (best,) if found.grade != "no_go" and line != best else ()
+    after = NextStep(said, (line, *others), "The configuration that it found:")
     is_shown = found.gain is not None and found.gain.is_shown
     return wider(run, after) if is_shown and step.kind not in ("control", "failures") else after
 
 
-def _best(run: Run) -> str:
-    return command("best", named(run))
+def _after(run: Run, step: Step) -> tuple[str, str]:
+    """What to do, and the command."""
+    plan, best = run.plan, command("best", named(run))
+    kind: str = step.kind
+    if plan.phase == "phase2" or (kind == "longer_search" and plan.tier == "max"):
+        kind = {"more_seeds": "other_knobs", "longer_search": "other_knobs"}.get(kind, kind)
+    match kind:
+        case "follow":
+            count = TIERS["phase2", "min"].evaluations
+            said = f"See whether it survives other seeds, and search on: {count} evaluations."
+            follow = ("--variant", "robust", "--tier", "min", "--from", named(run))
+            line = command("phase2", *follow)
+        case "longer_evaluations":
+            said, line = _longer_evaluations(run, step, best)
+        case "more_seeds":
+            said = f"Repeat it with more seeds: {step.why}."
+            words = ("--tier", str(plan.tier), "--confirm-seeds", str(step.seeds))
+            line = _another(run, f"{step.seeds}-seeds", *words)
+        case "longer_search":
+            count = TIERS["phase1", "max"].evaluations
+            said = f"Search longer, with {count} evaluations: {step.why}."
+            line = _another(run, "max", "--tier", "max")
+        case "use":
+            said, line = "Use what it found: this shows the whole configuration.", best
+        case "control":
+            instead = f"Use {quoted(step.instead)} instead, or tune knobs that it has as well."
+            said, line = f"{instead} What was found:", best
+        case "failures":
+            said = "Look into the failures, narrow the ranges that lead there, and search again."
+            line = command("ledger", "export", named(run))
+        case _:
+            why = f"{sentence_case(step.why)}. " if step.why else ""
+            said = f"{why}Check which knobs move the score at all before you search again."
+            line = of_objective(run, "space", "check")
+    return said, line
 
 
-def _use(run: Run, found: Findings, _: Step) -> NextStep:
-    return NextStep(_taking(found), (_best(run),))
+def _another(run: Run, name: str, *words: str, settings: Mapping[str, Any] | None = None) -> str:
+    """A search for the same on seeds that nobody has looked at."""
+    seed = ("--eval-seed", str(run.plan.evaluation_seed + 1))
+    own = (*words, *seed, "--run-id", _id(run.plan, name))
+    return of_objective(run, "phase1", *own, settings=settings)
 
 
-def _taking(found: Findings) -> str:
-    if unbeaten(found):
-        return "Look at what it found, and use the control instead if that is simpler."
-    return "Use what it found: this shows the whole configuration, in every form."
+def _id(plan: Plan, name: str) -> str:
+    return f"{plan.run_id[:NAME_CHARACTERS]}-{name}"
 
 
-def _follow(run: Run, found: Findings, _: Step) -> NextStep:
-    """The gain is there with more training too."""
-    count = TIERS["phase2", "min"].evaluations
-    words = ("phase2", "--variant", "robust", "--tier", "min", "--from", named(run))
-    said = (
-        f"See whether it survives other seeds, and search on from there: some {count} evaluations "
-        "in tier min of phase 2, three seeds a candidate."
-    )
-    return NextStep(said, (command(*words), _best(run)), f"Or {uncapitalized(_taking(found))}")
-
-
-def _longer_evaluations(run: Run, found: Findings, step: Step) -> NextStep:
-    """More training in each evaluation: a search, or else one longer training of what there is."""
-    settings = None if is_rung_uncertain(run.state) else _settings_with_more(run)
-    is_go = found.grade == "go"
-    show = "Or see what was compared:"
-    if is_go:
-        show = "Or take it as it is, for trainings as short as the search's:"
-    if settings is not None:
-        names = ", ".join(f"{name} {_short(value)}" for name, value in settings.items())
-        said = (
-            f"Search again with {names}, {_factor(run):g} times the training: {step.why}. It costs "
-            f"about {_factor(run):g} times what this run did."
-        )
-        return NextStep(said, (_again_with(run, settings), _best(run)), show)
-    if is_go:
-        said = (
-            "Train it and the baseline 4 times as long on 8 fresh seeds before you rely on it: "
-            f"{step.why}."
-        )
-        return NextStep(said, (f"{_best(run)} --train --seeds 8 --compare", _best(run)), show)
-    return NextStep(f"Search with longer evaluations: {step.why}.", (_best(run),))
-
-
-def _settings_with_more(run: Run) -> dict[str, Any] | None:
-    """The settings with more training on which it was tried, if they are the search's own."""
-    confirmation = run.plan.confirmation
-    longer = None if confirmation is None else confirmation.rung
-    known = run.plan.objective.get("settings", {})
-    if (
-        longer is None
-        or not longer.varied.settings
-        or not set(longer.varied.settings) <= set(known)
-    ):
-        return None
-    return longer.varied.settings
-
-
-def _factor(run: Run) -> float:
-    confirmation = run.plan.confirmation
-    longer = None if confirmation is None else confirmation.rung
-    return 1.0 if longer is None else longer.varied.length
-
-
-def _short(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else as_assigned(value)
-
-
-def _again_with(run: Run, settings: dict[str, Any]) -> str:
-    """The same search with more training; of a phase 2, a search that begins where it stands."""
-    name = f"{run.plan.run_id[:NAME_CHARACTERS]}-x{_factor(run):g}"
-    from_there = ("--warm-start", named(run)) if run.plan.phase == "phase2" else ()
-    words = ("phase1", "--tier", str(run.plan.tier), "--run-id", name, *from_there)
-    return of_objective(run, *words, settings=settings)
-
-
-def _other_knobs(run: Run, _: Findings, step: Step) -> NextStep:
-    """The knobs hardly move the score, or more of the same will not help."""
-    why = f"{sentence_case(step.why)}. " if step.why else ""
-    said = (
-        f"{why}Find out which knobs move the score at all before you search again: a check moves "
-        "each of them alone."
-    )
-    check = of_objective(run, "space", "check")
-    more = None if step.why else _confirmed_on_more(run)
-    if more is None:
-        return NextStep(said, (check,))
-    return NextStep(said, (check, more.commands[0]), f"Or {uncapitalized(more.said)}")
-
-
-def _more_seeds(run: Run, found: Findings, step: Step) -> NextStep:
-    return _confirmed_on_more(run) or _other_knobs(run, found, step)
-
-
-def _confirmed_on_more(run: Run) -> NextStep | None:
-    """A run of its own with so many seeds that smaller gains would show; None where none would."""
-    plan, gain = run.plan, run.findings and run.findings.gain
-    if plan.phase != "phase1" or not gain or gain.sd is None or gain.pairs >= MOST_SEEDS:
-        return None
-    if gain.upper is None or gain.upper <= plan.thresholds.go_gain:
-        return None
-    count = enough_seeds(run.state) or MOST_SEEDS
-    seen = max(detectable(gain.sd, count, gain.level), plan.thresholds.go_gain)
-    again = ("--confirm-seeds", str(count), "--eval-seed", str(plan.evaluation_seed + 1))
-    name = ("--run-id", f"{plan.run_id[:NAME_CHARACTERS]}-{count}-seeds")
-    said = (
-        f"Repeat it with --confirm-seeds {count}, on other seeds: by the noise of these they would "
-        f"show a true gain of {percent(seen, 3)} 8 times of 10."
-    )
-    return NextStep(said, (of_objective(run, "phase1", "--tier", str(plan.tier), *again, *name),))
-
-
-def _longer_search(run: Run, _: Findings, step: Step) -> NextStep:
-    """More evaluations may find more, if there is a larger tier."""
-    plan, show = run.plan, _best(run)
-    if run.state.decided is not None and run.state.decided.no_go == "too_small":
-        show = f"{show} --anyway"
-    if plan.phase != "phase1" or plan.tier == "max":
-        return NextStep(f"{sentence_case(step.why)}.", (show,))
-    name = f"{plan.run_id[:NAME_CHARACTERS]}-max"
-    seeds = ("--eval-seed", str(plan.evaluation_seed + 1))  # these were looked at
-    most = TIERS["phase1", "max"].evaluations
-    return NextStep(
-        f"Search longer, in tier max with {most} evaluations: {step.why}.",
-        (of_objective(run, "phase1", "--tier", "max", *seeds, "--run-id", name), show),
-        "Or see what was compared:",
-    )
-
-
-def _control(run: Run, _: Findings, step: Step) -> NextStep:
-    said = (
-        f"Use {quoted(step.instead)} instead: it is simpler and better than the winner. Or tune "
-        "knobs that it has as well. To see what was found:"
-    )
-    return NextStep(said, (_best(run),))
-
-
-def _failures(run: Run, _: Findings, __: Step) -> NextStep:
-    said = "Look into the failures, narrow the ranges that lead there, and search again."
-    return NextStep(said, (command("ledger", "export", named(run)),))
-
-
-_AFTER: dict[StepKind, Callable[[Run, Findings, Step], NextStep]] = {
-    "use": _use,
-    "follow": _follow,
-    "longer_evaluations": _longer_evaluations,
-    "more_seeds": _more_seeds,
-    "longer_search": _longer_search,
-    "other_knobs": _other_knobs,
-    "control": _control,
-    "failures": _failures,
-}
+def _longer_evaluations(run: Run, step: Step, best: str) -> tuple[str, str]:
+    """More training in each evaluation, or one longer training of what was found."""
+    plan = run.plan
+    longer = None if plan.confirmation is None else plan.confirmation.rung
+    settings = {} if longer is None else longer.varied.settings
+    is_known = set(settings) <= set(plan.objective.get("settings", {}))
+    if longer is not None and settings and is_known and not is_rung_uncertain(run.state):
+        times = longer.varied.length
+        there = ("--warm-start", named(run)) if plan.phase == "phase2" else ()
+        words = ("--tier", str(plan.tier), *there)
+        said = f"Search again with {times:g} times the training, at that cost: {step.why}."
+        return said, _another(run, f"x{times:g}", *words, settings=settings)
+    anyway = "" if run.state.decided and run.state.decided.grade == "go" else " --anyway"
+    said = f"Train it and the baseline longer, on 8 fresh seeds, to compare them: {step.why}."
+    return said, f"{best}{anyway} --train --seeds 8 --compare"
 
 
 # Where the best lies at the end of a range
@@ -281,35 +208,26 @@ def wider(run: Run, after: NextStep) -> NextStep:
     found = widening(run.plan, named(run), run.range_ends)
     if found is None:
         return after
-    if found.is_whole:
-        otherwise = f"Or {uncapitalized(after.said)}"
-        return NextStep(found.said, (found.command, *after.commands[:1]), otherwise)
-    return NextStep(
-        after.said, (*after.commands[:1], found.command), f"Or {uncapitalized(found.said)}"
-    )
+    commands = (*found.commands, *after.commands[:1])
+    return NextStep(found.said, commands, f"Or {uncapitalized(after.said)}")
 
 
-def widening(plan: Plan, run: str, ends: Sequence[RangeEnd]) -> Widening | None:
+def widening(plan: Plan, run: str, ends: Sequence[RangeEnd]) -> NextStep | None:
     """The way on from a run, as a command finds it; None without knobs at an end.
 
-    A range that is written into an objective's source no setting changes: what is said names that.
-    None too where the ledger does not tell what the run tuned.
+    None too where no setting changes the ranges, or the ledger does not tell what was tuned.
     """
-    if not ends:
+    ranges = _ranges(plan, ends) if ends else None
+    if ranges is None:
         return None
-    ranges = _ranges(plan, ends)
-    settings = {**plan.objective["settings"], **({} if ranges is None else {"knobs": ranges})}
-    if ranges is not None and "space" in settings:  # of ready knobs: all of them are declared now
-        del settings["space"]
+    settings = {**plan.objective["settings"], "knobs": ranges}
+    settings.pop("space", None)  # of ready knobs: all of them are declared now
     tuned = plan.model_copy(update={"objective": {**plan.objective, "settings": settings}})
     tier = str(plan.tier) if plan.phase == "phase1" and plan.tier != "min" else "target"
-    name = f"{plan.run_id[:NAME_CHARACTERS]}-wider"
+    words = ("phase1", "--tier", tier, "--run-id", _id(plan, "wider"), "--warm-start", run)
     with suppress(UntoldError, SetupError, ValueError):
-        words = ("phase1", "--tier", tier, "--run-id", name, "--warm-start", run)
         line = command(*words, *objective_words(tuned))
-        where = "" if ranges is not None else " (its source has the range)"
-        said = f"Widen {widened_in_words(ends)}{where}, then continue from this run."
-        return Widening(said, line, ranges is not None)
+        return NextStep(f"Widen {widened_in_words(ends)}, then continue from this run.", (line,))
     return None
 
 
@@ -320,29 +238,23 @@ def _ranges(plan: Plan, ends: Sequence[RangeEnd]) -> dict[str, Mapping[str, Any]
         return None
     way = {end.knob: end.end for end in ends}
     return {
-        knob.name: _declared(knob if knob.name not in way else _wider(knob, way[knob.name]))
+        knob.name: _declared(_wider(knob, way[knob.name]) if knob.name in way else knob)
         for knob in space_of(plan).knobs
     }
 
 
 def _wider(knob: Knob, end: str) -> Knob:
     """By half of its range on that side; as it is where there are no values beyond."""
-    by = WIDER * (knob.high - knob.low)
+    by = (knob.high - knob.low) / 2
     if knob.kind == "int":
         by = knob.step * ceil(by / knob.step)
-    low, high = knob.low, knob.high
-    if end == "upper":
-        high = high / 2 if _crosses_zero(knob, high, high + by) else high + by
-    else:
-        low = low / 2 if _crosses_zero(knob, low, low - by) else low - by
+    side, edge = ("high", knob.high) if end == "upper" else ("low", knob.low)
+    beyond = edge + by if end == "upper" else edge - by
+    if knob.kind == "linear" and edge * beyond <= 0 and edge:  # values of one sign keep it
+        beyond = edge / 2
     with suppress(ValidationError):
-        return Knob.model_validate({**knob.model_dump(), "low": low, "high": high})
+        return Knob.model_validate({**knob.model_dump(), side: beyond})
     return knob
-
-
-def _crosses_zero(knob: Knob, edge: float, beyond: float) -> bool:
-    """Whether a range of one sign would get values of the other."""
-    return knob.kind == "linear" and edge * beyond <= 0 and edge != 0
 
 
 def _declared(knob: Knob) -> dict[str, Any]:

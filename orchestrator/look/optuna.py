@@ -1,19 +1,17 @@
 """A search as an Optuna study, for people to explore in optuna-dashboard."""
 
+from collections import defaultdict
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from budgets.events import Status
-from budgets.state import Generation
-from orchestrator.look import text
 from orchestrator.look.answer import answer
-from orchestrator.look.rows import Knob
+from orchestrator.look.rows import Attempt
 from orchestrator.look.run import Run
 
 if TYPE_CHECKING:
-    from optuna.distributions import BaseDistribution
     from optuna.trial import FrozenTrial
 
 LUCK = (
@@ -25,9 +23,8 @@ LUCK = (
 def export(run: Run, out: Path) -> int:
     """Write the study as the SQLite file `out`; return its number of trials.
 
-    A trial is a candidate of a full generation, its value the mean score over its seeds. What has
-    not ended yet is left out. Raises ValueError on a run that searches nothing, on a file that is
-    there already, and without Optuna.
+    A trial is a candidate of a full generation that is over, its value the mean over its seeds.
+    Raises ValueError on a run that searches nothing, on a file that is there, and without Optuna.
     """
     if not run.is_search:
         raise ValueError(f"{run.plan.run_id} is a {run.plan.phase} run: expected a search")
@@ -36,98 +33,54 @@ def export(run: Run, out: Path) -> int:
     try:
         import optuna
     except ImportError:
-        raise ValueError(
-            "export optuna: optuna is not installed. Get it with: "
-            "pip install 'cmaes-orchestrator[optuna]'"
-        ) from None
-    verbosity = optuna.logging.get_verbosity()
+        message = "optuna is not installed: pip install 'cmaes-orchestrator[optuna]'"
+        raise ValueError(message) from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)
+    trials, storage = list(_trials(run)), f"sqlite:///{out.absolute()}"
+    about = {"verdict": answer(run).sentence, "best_trial": LUCK, "ledger_head": run.state.head}
     try:
-        study = optuna.create_study(
-            storage=f"sqlite:///{out.absolute()}", study_name=run.plan.run_id, direction="minimize"
-        )
-        for name, value in _about(run).items():
+        study = optuna.create_study(storage=storage, study_name=run.plan.run_id)  # minimizes
+        for name, value in about.items():
             study.set_user_attr(name, value)
-        trials = list(_trials(run))
         study.add_trials(trials)
     except BaseException:
         out.unlink(missing_ok=True)  # half a study
         raise
-    finally:
-        optuna.logging.set_verbosity(verbosity)
     return len(trials)
 
 
-def _about(run: Run) -> dict[str, Any]:
-    own = answer(run)
-    return {
-        "verdict": own.title,
-        "sentence": own.sentence,
-        "best_trial": LUCK,
-        "spent": text.spent(run),
-        "baseline_score": None if run.baseline is None else run.baseline.mean,
-        "noise_band": run.noise_band,
-        "luck_so_far": run.luck_so_far,
-        "ledger_head": run.state.head,
-    }
-
-
 def _trials(run: Run) -> Iterator["FrozenTrial"]:
+    from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
     from optuna.trial import TrialState, create_trial
 
-    distributions = {knob.name: _distribution(knob) for knob in run.knobs}
-    times = _times(run)
-    for generation in (own for own in run.state.generations if own.is_full):
-        for candidate, score in enumerate(generation.scores()):
-            status = _status(generation, candidate)
-            if status is None:
-                continue
-            values = run.space.decode(generation.points[candidate])
-            trial = create_trial(
-                state=TrialState.FAIL if score is None else TrialState.COMPLETE,
-                value=score,
-                params={knob.name: _within(knob, values[knob.name]) for knob in run.knobs},
-                distributions=distributions,
-                user_attrs={
-                    "generation": generation.number,
-                    "candidate": candidate,
-                    "status": str(status),
-                },
-            )
-            trial.datetime_start, trial.datetime_complete = times[generation.number, candidate]
-            yield trial
-
-
-def _status(generation: Generation, candidate: int) -> Status | None:
-    """`ok`, or how the first of its evaluations failed; None where one is not over."""
-    ends = [generation.result(candidate, seed) for seed in generation.seeds_of(candidate)]
-    if None in ends:
-        return None
-    return next((end.status for end in ends if end and end.status is not Status.OK), Status.OK)
-
-
-def _times(run: Run) -> dict[tuple[int, int], tuple[datetime, datetime]]:
-    """When each candidate began and ended, by the clock that leaves out breaks of the run."""
-    found: dict[tuple[int, int], tuple[datetime, datetime]] = {}
+    distributions: dict[str, BaseDistribution] = {
+        knob.name: IntDistribution(int(knob.low), int(knob.high), step=knob.step)
+        if knob.kind == "int"
+        else FloatDistribution(knob.low, knob.high, log=knob.kind == "log10")
+        for knob in run.knobs
+    }
+    attempts: dict[tuple[int, int], list[Attempt]] = defaultdict(list)
     for one in run.ended:
-        if one.comparison is None:
-            began, ended = (
-                run.began + timedelta(seconds=moment or 0.0) for moment in (one.began, one.ended)
-            )
-            key = (one.generation, one.candidate)
-            first, last = found.get(key, (began, ended))
-            found[key] = (min(first, began), max(last, ended))
-    return found
-
-
-def _distribution(knob: Knob) -> "BaseDistribution":
-    from optuna.distributions import FloatDistribution, IntDistribution
-
-    if knob.kind == "int":
-        return IntDistribution(int(knob.low), int(knob.high), step=knob.step)
-    return FloatDistribution(knob.low, knob.high, log=knob.kind == "log10")
-
-
-def _within(knob: Knob, value: float) -> float:
-    """Without a last bit beyond its range."""
-    return min(max(value, knob.low), knob.high)
+        if one.comparison is None and not one.is_short:
+            attempts[one.generation, one.candidate].append(one)
+    for (number, candidate), own in sorted(attempts.items()):
+        generation = run.state.generation(number)
+        ends = [one.status for one in own if one.is_final]
+        if len(ends) < len(generation.seeds_of(candidate)):
+            continue
+        score, knobs = generation.score(candidate), own[0].knobs
+        failed = [end for end in ends if end is not Status.OK]
+        about: dict[str, Any] = {"generation": number, "candidate": candidate}
+        trial = create_trial(
+            state=TrialState.FAIL if score is None else TrialState.COMPLETE,
+            value=score,
+            params={  # without a last bit beyond its range
+                knob.name: min(max(knobs[knob.name], knob.low), knob.high) for knob in run.knobs
+            },
+            distributions=distributions,
+            user_attrs=about | {"status": str(failed[0]) if failed else "ok"},
+        )
+        began, ended = min(one.began for one in own), max(one.ended or 0.0 for one in own)
+        trial.datetime_start = run.began + timedelta(seconds=began)
+        trial.datetime_complete = run.began + timedelta(seconds=ended)
+        yield trial

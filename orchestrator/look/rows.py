@@ -1,27 +1,24 @@
 """The parts of a run as people are shown them: plain values, no text made of them.
 
 Scores are better when lower. Times are seconds on the run's own clock: its sessions laid end to
-end, without the breaks between them. Points and `unit` places are of the unit cube.
+end, without the breaks between them. Points and `unit` places are of the unit cube. What there may
+be many of is no model that is validated.
 """
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 
+from budgets.calibration import Noise
 from budgets.events import Status
+from budgets.frozen import Frozen
 from budgets.statistics.comparison import Gain
 
 Point = tuple[float, ...]
-Matrix = tuple[tuple[float, ...], ...]
-Doing = Literal["idle", "starting", "running"]
-"""Of a slot; `starting` until its supervisor has said that it took the evaluation on."""
-
-OVERDUE_TIMES, OVERDUE_SECONDS = 1.5, 2.0
-"""An evaluation is overdue that takes so many times what is expected, and so much longer."""
+Matrix = tuple[Point, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Balance:
+class Balance(Frozen):
     """One currency."""
 
     currency: str  # `evaluations`, `comparison evaluations`, `device-hours`, `hours open`, `cost`
@@ -36,11 +33,9 @@ class Balance:
         return self.currency != "cost" or self.cap is not None or self.spent > 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
+class Session(Frozen):
     """One process that had the ledger."""
 
-    number: int
     opened: datetime
     began: float
     ended: float  # of its last record
@@ -71,7 +66,6 @@ class Attempt:
     reserved_seconds: float
     status: Status | None = None
     is_final: bool = False  # it decided its evaluation, which is not made again
-    is_recovered: bool = False
     score: float | None = None
     ended: float | None = None
     device: str = ""
@@ -99,29 +93,25 @@ class Slot:
 
     slot: int
     device: str = ""  # as its attempt says; empty: not known
-    doing: Doing = "idle"
+    doing: Literal["idle", "starting", "running"] = "idle"  # starting: no supervisor has it yet
     seconds: float | None = None  # for how long; None: not known
-    what: str = ""  # which evaluation; empty when idle, as are the next two
+    what: str = ""  # which evaluation; empty when idle
     place: str = ""
     attempt: int = 0
     expected_seconds: float | None = None
-    expected_steps: float | None = None
     limit_seconds: float | None = None  # then it is ended
-    step: float | None = None  # as its heartbeat said last, as are the next two
+    step: float | None = None  # as its heartbeat said last
     loss: float | None = None
     progress: float | None = None  # 0 to 1
 
     @property
     def is_overdue(self) -> bool:
-        """Whether it takes far longer than is expected."""
+        """Whether it takes half as long again as is expected, and two seconds at least."""
         expected = self.expected_seconds
-        if self.seconds is None or expected is None:
-            return False
-        return self.seconds > max(OVERDUE_TIMES * expected, expected + OVERDUE_SECONDS)
+        return expected is not None and (self.seconds or 0) > max(1.5 * expected, expected + 2)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
+class Counts(Frozen):
     """Evaluations, of the search and of comparisons together."""
 
     settled: int  # for good
@@ -145,7 +135,6 @@ class Generation:
     is_told: bool
     began: float
     ended: float
-    candidates: int
     healthy: int
     failed: int  # evaluations
     best: float | None
@@ -160,13 +149,8 @@ class Generation:
     mean_point: Point | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
-    """What the slots did in one part of the run's time, in device-hours.
-
-    Useful and wasted are what the part's own evaluations were charged, whenever they ran; idle is
-    when slots were there and nothing ran.
-    """
+class Usage(Frozen):
+    """Device-hours of the slots in one part of the run's time; used by its own evaluations."""
 
     part: str  # `start-up`, `generation 3`, `comparison`, `long run`
     planned: float | None  # by the calibration; None: not known
@@ -177,22 +161,13 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Baseline:
+class Baseline(Noise):
     """The default configuration as calibrated, and how far its scores spread over seeds."""
 
-    mean: float
-    sd: float | None
-    sd_low: float | None  # 95 % interval of the sd
-    sd_high: float | None
     scores: tuple[float, ...]
-    seconds: tuple[float, ...]
-    peak_memory_bytes: tuple[int, ...]
-    median_seconds: float
-    p90_seconds: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Knob:
+class Knob(Frozen):
     """One knob, with where the search began and what it recommends, in the knob's own unit."""
 
     name: str
@@ -207,8 +182,7 @@ class Knob:
     at_end: str | None  # `lower`, `upper`: where in its range the best of the search lies
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Arm:
+class Arm(Frozen):
     """One configuration that is compared, and its score on each of its seeds."""
 
     comparison: str
@@ -219,8 +193,7 @@ class Arm:
     mean: float | None  # of the healthy scores so far
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamedGain:
+class NamedGain(Frozen):
     """A gain on fresh seeds."""
 
     name: str  # `winner`, `winner, 4 x FLOPs`, `plain attention (control)`
@@ -229,8 +202,7 @@ class NamedGain:
     is_decisive: bool  # it is the one that the verdict rests on
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailureKind:
+class FailureKind(Frozen):
     """Attempts that failed alike."""
 
     whose: str
@@ -241,83 +213,63 @@ class FailureKind:
     places: tuple[str, ...]  # directories of the first few
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MadeAgain:
-    """What became of evaluations that were tried again."""
-
-    how: str  # `elsewhere`, `lighter`
-    healthy: int
-    failed: int
-    owed: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failures:
+class Failures(Frozen):
     """How many evaluations failed by their configuration, how many attempts were lost, and why."""
 
     evaluations: int  # that are over
     failed: int  # of these
     attempts: int  # that ended other than by a person's order
     lost: int  # of these, by the infrastructure
-    again: tuple[MadeAgain, ...]
     kinds: tuple[FailureKind, ...]  # the most frequent first
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spread:
+class Spread(NamedTuple):
     """The search's distribution after one generation, replayed from the ledger."""
 
     generation: int
     step_size: float
     axis_ratio: float  # of the longest axis to the shortest, by standard deviations
-    deviations: tuple[float, ...]  # of each knob, in units of its range
+    deviations: Point  # of each knob, in units of its range
     mean_point: Point
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Distribution:
+class Distribution(NamedTuple):
     """How the search's distribution grew, and what it is at last."""
 
     history: tuple[Spread, ...]
-    first_deviations: tuple[float, ...]
     correlations: Matrix
-    eigenvalues: tuple[float, ...]  # variances along the principal axes, the largest first
-    axes: Matrix  # unit vectors in that order
     correlation_by_chance: float | None  # the strongest that one search in 20 has on pure noise
     condition_by_chance: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Marginal:
+class Marginal(NamedTuple):
     """What the search's evaluations say of one knob, all else aside: no experiment.
 
     `excess` is a candidate's score less its generation's mean; bins hold as many candidates each.
     """
 
     knob: str
-    units: tuple[float, ...]
-    excess: tuple[float, ...]
-    bin_units: tuple[float, ...]
-    bin_means: tuple[float, ...]
-    bin_errors: tuple[float, ...]  # standard errors
+    units: Point
+    excess: Point
+    bin_units: Point
+    bin_means: Point
+    bin_errors: Point  # standard errors
     slope: float | None  # by regression, per standard deviation of the candidates
     slope_error: float | None
     stands: bool | None  # above its error; None: too few evaluations to say
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Curve:
+class Curve(NamedTuple):
     """A loss over the steps of one evaluation."""
 
     name: str  # `baseline`, `recommended`, `best of the search`
     seed: int
     quantity: str  # `train loss`
-    steps: tuple[float, ...]
-    values: tuple[float, ...]
+    steps: Point
+    values: Point
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogEnd:
+class LogEnd(NamedTuple):
     """The last lines of what a failed attempt wrote."""
 
     place: str  # the file below the run's directory; empty: none is there

@@ -6,61 +6,32 @@ A run is a function of its ledger's records and of the moment. Nothing here read
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from pathlib import Path
 from statistics import fmean, median, stdev
-from typing import Literal
+from typing import Any, Literal
 
 from budgets import calibration as calibrations
+from budgets import pace as paces
 from budgets.accounts import MS_PER_HOUR
 from budgets.campaign.effects import CampaignReport, campaign_of
 from budgets.causes import cause_of, is_lost
 from budgets.course import search_is_over, still_apart
 from budgets.events import Reserved, Settled, Status
 from budgets.liveness import Liveness, label, liveness
-from budgets.pace import (
-    Pace,
-    Timing,
-    expected_seconds,
-    idle_hours,
-    last_seen,
-    pace,
-    slot_hours,
-    timing,
-)
 from budgets.proxy.report import ProxyReport, proxy_report
 from budgets.rules.triggers import Decision, Ruling
 from budgets.state import Batch, Moment, Panel, RunState, Try
 from budgets.state import Generation as Asked
-from budgets.statistics.spread import sd_interval
-from budgets.terms import Calibration, Plan
+from budgets.terms import Calibration, PanelName, Plan
 from budgets.verdict.finalists import BASELINE, INCUMBENT, recommendation
 from budgets.verdict.findings import Findings, findings
 from objectives.space import SearchSpace
-from orchestrator.look.files import with_heartbeat
-from orchestrator.look.learned import marginals, replayed
-from orchestrator.look.rows import (
-    Arm,
-    Attempt,
-    Balance,
-    Baseline,
-    Counts,
-    Distribution,
-    FailureKind,
-    Failures,
-    Generation,
-    Knob,
-    MadeAgain,
-    Marginal,
-    NamedGain,
-    Session,
-    Slot,
-    Usage,
-)
-from orchestrator.look.usage import LONG_RUN, begins, slots, usage
+from orchestrator.look import learned, rows
+from orchestrator.look.usage import slots, usage
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.cautions import cautions
 from orchestrator.records.export import arm_of
@@ -68,29 +39,25 @@ from orchestrator.records.planned import knobs_of, space_of
 from orchestrator.records.range_ends import RangeEnd, range_ends
 from orchestrator.records.standing import OVER, Standing, standing_of
 
-_NAMES = {"rung": LONG_RUN, "proxy": "short evaluations"}
-MOST_PLACES = 5
-"""Directories that are named of attempts that failed alike."""
+MOST_PLACES = 5  # directories that are named of attempts that failed alike
+
+_NAMES: dict[PanelName, str] = {"rung": "long run", "proxy": "short evaluations"}
+_OF_RESERVED = ("generation", "candidate", "seed", "attempt", "slot")
+_OF_SETTLED = (
+    *("status", "score", "device", "seconds", "startup_seconds", "train_seconds"),
+    *("peak_memory_bytes", "steps", "tokens", "train_flops", "eval_flops", "cause"),
+)
+"""What an attempt has under the ledger's own names."""
 
 
+@dataclass(eq=False)
 class Run:
-    """A run at a moment.
+    """A run at a moment."""
 
-    `directory` is where its attempts' files are; without it no heartbeat is read. `ruling` is what
-    its session came to, where no record says it: a disk that is full.
-    """
-
-    def __init__(
-        self,
-        state: RunState,
-        now: datetime,
-        directory: Path | None = None,
-        ruling: Ruling | None = None,
-    ) -> None:
-        self.state = state
-        self.now = now
-        self.directory = directory
-        self._ruling = ruling
+    state: RunState
+    now: datetime
+    directory: Path | None = None  # of its attempts' files; without it no heartbeat is read
+    session_ruling: Ruling | None = None  # that no record says: of a disk that is full
 
     # Which run it is, and how it stands
 
@@ -113,7 +80,7 @@ class Run:
 
     @property
     def ruling(self) -> Ruling:
-        return self._ruling or self.standing.ruling
+        return self.session_ruling or self.standing.ruling
 
     @property
     def decision(self) -> Decision:
@@ -131,54 +98,54 @@ class Run:
 
     @property
     def began(self) -> datetime:
-        return datetime.fromtimestamp(self.state.began_ms / 1000, UTC)
+        return _moment(self.state.began_ms)
 
     @property
     def last(self) -> datetime:
         """The moment of its last record."""
-        return last_seen(self.state)
+        return paces.last_seen(self.state)
 
     @cached_property
-    def sessions(self) -> tuple[Session, ...]:
-        state, edges = self.state, self.edges_ms
+    def sessions(self) -> tuple[rows.Session, ...]:
+        edges, state = pairwise(self.edges_ms), self.state
+        spans = zip(state.opened, state.opened_ms, edges, strict=True)
         return tuple(
-            Session(
-                number=number,
-                opened=datetime.fromtimestamp(state.opened_ms[number] / 1000, UTC),
-                began=edges[number] / 1000,
-                ended=edges[number + 1] / 1000,
+            rows.Session(
+                opened=_moment(opened_ms),
+                began=began_ms / 1000,
+                ended=ended_ms / 1000,
                 host=opened.host,
                 workers=opened.workers,
                 versions=dict(opened.versions),
                 command=opened.command,
             )
-            for number, opened in enumerate(state.opened)
+            for opened, opened_ms, (began_ms, ended_ms) in spans
         )
 
     # What was spent
 
     @cached_property
-    def balances(self) -> tuple[Balance, ...]:
+    def balances(self) -> tuple[rows.Balance, ...]:
         """Each currency: spent, reserved, free and the cap. Without a cap nothing is free."""
-        accounts, caps = self.state.accounts, self.state.accounts.caps
-        compared = sum(hold.apart for hold in accounts.holds.values())
-        searched = len(accounts.holds) - compared
-        spent_hours = accounts.device_ms / MS_PER_HOUR
-        reserved_hours = accounts.reserved_device_ms / MS_PER_HOUR
-        open_hours = accounts.wall_ms / MS_PER_HOUR
-        committed_hours = accounts.committed_wall_ms / MS_PER_HOUR
-        price = accounts.price_per_device_hour
-        rows = {
-            "evaluations": (accounts.evaluations, searched, accounts.evaluations_free),
-            "comparison evaluations": (accounts.apart, compared, accounts.apart_free),
-            "device-hours": (spent_hours, reserved_hours, accounts.device_hours_free),
-            "hours open": (open_hours, committed_hours - open_hours, accounts.hours_free),
-            "cost": (accounts.cost, reserved_hours * price, accounts.cost_free),
-        }
-        limits = (caps.evaluations, accounts.apart_cap, caps.device_hours, caps.hours, caps.cost)
+        own, caps = self.state.accounts, self.state.accounts.caps
+        compared = sum(hold.apart for hold in own.holds.values())
+        spent_hours = own.device_ms / MS_PER_HOUR
+        reserved_hours = own.reserved_device_ms / MS_PER_HOUR
+        open_hours, committed_ms = own.wall_ms / MS_PER_HOUR, own.committed_wall_ms - own.wall_ms
+        searched, reserved_cost = (
+            len(own.holds) - compared,
+            reserved_hours * own.price_per_device_hour,
+        )
+        found = (
+            ("evaluations", own.evaluations, searched, own.evaluations_free, caps.evaluations),
+            ("comparison evaluations", own.apart, compared, own.apart_free, own.apart_cap),
+            ("device-hours", spent_hours, reserved_hours, own.device_hours_free, caps.device_hours),
+            ("hours open", open_hours, committed_ms / MS_PER_HOUR, own.hours_free, caps.hours),
+            ("cost", own.cost, reserved_cost, own.cost_free, caps.cost),
+        )
         return tuple(
-            Balance(currency=name, spent=spent, reserved=reserved, free=free, cap=cap)
-            for (name, (spent, reserved, free)), cap in zip(rows.items(), limits, strict=True)
+            rows.Balance(currency=name, spent=spent, reserved=reserved, free=free, cap=cap)
+            for name, spent, reserved, free, cap in found
             if name != "comparison evaluations" or cap
         )
 
@@ -186,19 +153,17 @@ class Run:
     def deadline(self) -> datetime | None:
         """When the last evaluation must be over."""
         calendar = self.state.accounts.calendar
-        return (
-            None if calendar is None else datetime.fromtimestamp(calendar.deadline_ms / 1000, UTC)
-        )
+        return None if calendar is None else _moment(calendar.deadline_ms)
 
     @property
     def slot_hours(self) -> float:
         """Device-hours that the sessions' slots were there for."""
-        return slot_hours(self.state)
+        return paces.slot_hours(self.state)
 
     @property
     def idle_hours(self) -> float:
         """... of which nothing ran: start-up, waiting for the last of a generation."""
-        return idle_hours(self.state)
+        return paces.idle_hours(self.state)
 
     @property
     def wasted_hours(self) -> float:
@@ -206,65 +171,44 @@ class Run:
         failed = sum(end.charged_ms for end in self.state.ends() if end.status is not Status.OK)
         return (failed + sum(late.charged_ms for late in self.state.late)) / MS_PER_HOUR
 
-    @property
-    def lost_hours(self) -> float:
-        """... of these, of attempts that were lost or cancelled."""
-        again = sum(end.charged_ms for end in self.state.ends() if end.again is not None)
-        return (self.state.accounts.lost_ms - again) / MS_PER_HOUR
-
-    @property
-    def overrun_device_hours(self) -> float:
-        """Beyond what attempts had reserved."""
-        return self.state.accounts.overrun_ms / MS_PER_HOUR
-
-    @property
-    def overrun_hours(self) -> float:
-        """That it was open beyond its cap."""
-        return self.state.accounts.hours_overrun
-
     @cached_property
-    def usage(self) -> tuple[Usage, ...]:
+    def usage(self) -> tuple[rows.Usage, ...]:
         """What the slots did in each part of the run's time, in order."""
         return tuple(usage(self))
 
     # Time
 
     @cached_property
-    def ledger_pace(self) -> Pace:
+    def ledger_pace(self) -> paces.Pace:
         """Where it stood in time at its last record."""
-        return pace(self.state)
+        return paces.pace(self.state)
 
     @cached_property
-    def pace(self) -> Pace:
+    def pace(self) -> paces.Pace:
         """Where it stands in time now: what runs has come so much nearer to its end."""
-        state, now = self.state, self.now
+        state, now, found = self.state, self.now, self.ledger_pace
         if self.is_over:
-            return self.ledger_pace.model_copy(update={"eta": None})
+            return found.model_copy(update={"eta": None})
         if self.standing.kind != "running":
-            return pace(state, now)
+            return paces.pace(state, now)
         hours = max(0.0, (now - self.last).total_seconds()) / 3600
-        found, most = self.ledger_pace, (expected_seconds(state) or 0.0) / 3600
-        update: dict[str, float | datetime] = {"elapsed_hours": found.elapsed_hours + hours}
+        update: dict[str, Any] = {"elapsed_hours": found.elapsed_hours + hours}
         if found.remaining_hours is not None:
-            remaining = max(0.0, found.remaining_hours - min(hours, most))
+            ahead = min(hours, (paces.expected_seconds(state) or 0.0) / 3600)
+            remaining = max(0.0, found.remaining_hours - ahead)
             update |= {"remaining_hours": remaining, "eta": now + timedelta(hours=remaining)}
         return found.model_copy(update=update)
 
     @cached_property
-    def timing(self) -> Timing | None:
+    def timing(self) -> paces.Timing | None:
         """Estimated and actual, where something was estimated."""
-        return timing(self.state)
+        return paces.timing(self.state)
 
     @property
     def eval_seconds(self) -> float | None:
         """Median of healthy full evaluations."""
-        seconds = [
-            end.seconds
-            for generation in self.state.generations
-            if generation.is_full
-            for end in generation.results()
-            if end.status is Status.OK
-        ]
+        results = [end for generation in self._full for end in generation.results()]
+        seconds = [end.seconds for end in results if end.status is Status.OK]
         return median(seconds) if seconds else None
 
     @property
@@ -276,12 +220,11 @@ class Run:
     # Evaluations
 
     @cached_property
-    def counts(self) -> Counts:
-        state = self.state
-        ends = list(state.ends())
+    def counts(self) -> rows.Counts:
+        state, ends = self.state, list(self.state.ends())
         statuses = Counter(end.status for end in ends if end.final)
         healthy = statuses.pop(Status.OK, 0)
-        return Counts(
+        return rows.Counts(
             settled=state.accounts.evaluations + state.accounts.apart,
             ok=healthy,
             failed={str(status): number for status, number in sorted(statuses.items())},
@@ -298,10 +241,10 @@ class Run:
         return dict(Counter(str(end.status) for end in results))
 
     @cached_property
-    def attempts(self) -> tuple[Attempt, ...]:
+    def attempts(self) -> tuple[rows.Attempt, ...]:
         """Every attempt, in the order in which they began."""
         found = [
-            self._attempt(batch, attempt)
+            self.attempt(batch, attempt)
             for batch in self.state.batches()
             for tries in batch.tries.values()
             for attempt in tries
@@ -309,62 +252,36 @@ class Run:
         return tuple(sorted(found, key=lambda one: one.began))
 
     @property
-    def ended(self) -> list[Attempt]:
+    def ended(self) -> list[rows.Attempt]:
         """Those that are over, in the order in which they ended."""
         over = [one for one in self.attempts if one.ended is not None]
         return sorted(over, key=lambda one: one.ended or 0.0)
 
-    def _attempt(self, batch: Batch, attempt: Try) -> Attempt:
+    def attempt(self, batch: Batch, attempt: Try) -> rows.Attempt:
+        """One of them. It ended by its own time: it may be heard of later, by another session."""
         reserved, end = attempt.reserved, attempt.settled
-        began_ms = self.at_ms(Moment(attempt.session, attempt.reserved_ms))
-        found = Attempt(
+        began = self.at_ms(Moment(attempt.session, attempt.reserved_ms)) / 1000
+        found: dict[str, Any] = {name: getattr(reserved, name) for name in _OF_RESERVED}
+        if end is not None:
+            cause = cause_of(end.status, end.cause)
+            limit = self.at_ms(Moment(attempt.session + 1, 0)) / 1000
+            found |= {name: getattr(end, name) for name in _OF_SETTLED}
+            found |= {"is_final": end.final, "whose": "" if cause is None else cause.whose}
+            found |= {"charged_seconds": end.charged_ms / 1000, "metrics": dict(end.metrics)}
+            found["ended"] = round(min(began + end.seconds, limit), 3)
+        return rows.Attempt(
             what=self.which(reserved),
             comparison=comparison_name(reserved.panel),
-            generation=reserved.generation,
-            candidate=reserved.candidate,
             arm=arm_of(batch, reserved.candidate),
-            seed=reserved.seed,
-            attempt=reserved.attempt,
             place=f"eval/{attempt_place(reserved)}",
             point=batch.points[reserved.candidate],
             knobs=knobs_of(batch, reserved.candidate, self.space),
             is_short=is_short(batch),
             session=attempt.session,
-            slot=reserved.slot,
-            began=began_ms / 1000,
+            began=began,
             reserved_seconds=reserved.reserve_ms / 1000,
+            **found,
         )
-        if end is None:
-            return found
-        cause = cause_of(end.status, end.cause)
-        return replace(
-            found,
-            status=end.status,
-            is_final=end.final,
-            is_recovered=end.recovered,
-            score=end.score,
-            ended=self.ended_ms(attempt, end, began_ms) / 1000,
-            device=end.device,
-            seconds=end.seconds,
-            startup_seconds=end.startup_seconds,
-            train_seconds=end.train_seconds,
-            charged_seconds=end.charged_ms / 1000,
-            peak_memory_bytes=end.peak_memory_bytes,
-            steps=end.steps,
-            tokens=end.tokens,
-            train_flops=end.train_flops,
-            eval_flops=end.eval_flops,
-            cause=end.cause,
-            whose="" if cause is None else cause.whose,
-            metrics=dict(end.metrics),
-        )
-
-    def ended_ms(self, attempt: Try, end: Settled, began_ms: int) -> int:
-        """By its own time: it may be heard of later, by another session even."""
-        limit_ms = self.edges_ms[min(attempt.session + 1, len(self.edges_ms) - 1)]
-        if attempt.settled_at is not None and attempt.settled_at.session == attempt.session:
-            limit_ms = self.at_ms(attempt.settled_at)
-        return max(began_ms, min(began_ms + round(1000 * end.seconds), limit_ms))
 
     def which(self, place: Reserved | Settled) -> str:
         """An evaluation in words: `generation 3, candidate 2`; `winner, average`; `lr low`."""
@@ -377,20 +294,24 @@ class Run:
         return f"generation {place.generation}, candidate {place.candidate}"
 
     @cached_property
-    def slots(self) -> tuple[Slot, ...]:
-        """What each slot does; of a run that nobody carries out, what was in flight when it ended.
-
-        With what the attempts say themselves, where their files are.
-        """
-        rows = slots(self)
-        if self.directory is None or not self.standing.goes_on:
-            return rows
-        return tuple(with_heartbeat(self.directory, row) for row in rows)
+    def slots(self) -> tuple[rows.Slot, ...]:
+        """What each slot does; of a run that nobody carries out, what was in flight at its end."""
+        return tuple(slots(self))
 
     @cached_property
-    def failures(self) -> Failures | None:
+    def failures(self) -> rows.Failures | None:
         """None: nothing has ended."""
-        return _failures(self.state)
+        ended = [one for one in self.attempts if one.status not in (None, Status.CANCELLED)]
+        final = [one.status is Status.OK for one in ended if one.is_final]
+        if not ended:
+            return None
+        return rows.Failures(
+            evaluations=len(final),
+            failed=final.count(False),
+            attempts=len(ended),
+            lost=sum(one.status is not None and is_lost(one.status, one.cause) for one in ended),
+            kinds=tuple(sorted(_kinds(ended), key=lambda kind: -kind.attempts)),
+        )
 
     # What the search has learned
 
@@ -405,51 +326,66 @@ class Run:
             return None
 
     @cached_property
-    def baseline(self) -> Baseline | None:
+    def baseline(self) -> rows.Baseline | None:
         found = self._calibration
-        if found is None or not found.samples:
+        noise = None if found is None else calibrations.noise(found)
+        if found is None or noise is None:
             return None
-        sd = found.sd_score
-        low, high = (None, None) if sd is None else sd_interval(sd, len(found.samples))
-        scores = tuple(sample.score for sample in found.samples)
-        return Baseline(
-            mean=fmean(scores),
-            sd=sd,
-            sd_low=low,
-            sd_high=high,
-            scores=scores,
-            seconds=tuple(sample.seconds for sample in found.samples),
-            peak_memory_bytes=tuple(sample.peak_memory_bytes for sample in found.samples),
-            median_seconds=found.median_seconds,
-            p90_seconds=found.p90_seconds,
-        )
-
-    @property
-    def seeds_each(self) -> int:
-        """Of how many evaluations a candidate's score is the mean."""
-        return self.plan.resolved.seeds_per_candidate if self.is_search else 1
+        return rows.Baseline(**asdict(noise), scores=tuple(one.score for one in found.samples))
 
     @cached_property
     def noise_band(self) -> tuple[float, float] | None:
         """Where a candidate's score lies if it equals the baseline: its mean -+ 2 sd."""
-        return calibrations.noise_band(self._calibration, self.seeds_each)
+        return calibrations.noise_band(self._calibration, _seeds_each(self.plan))
 
-    def by_luck(self, candidates: int) -> float | None:
+    def _by_luck(self, candidates: int) -> float | None:
         """The expected best score of so many candidates that all equal the baseline."""
         if not self.is_search and self.plan.phase != "calibration":
             return None
-        return calibrations.luck(self._calibration, candidates, self.seeds_each)
+        return calibrations.luck(self._calibration, candidates, _seeds_each(self.plan))
 
     @cached_property
-    def generations(self) -> tuple[Generation, ...]:
+    def generations(self) -> tuple[rows.Generation, ...]:
         """Every generation, in order; a check, a calibration or a campaign is one of them."""
-        return tuple(_generations(self))
+        so_far, band, found = list[float](), self.noise_band, list[rows.Generation]()
+        for generation in self.state.generations:
+            scores, told = self.healthy(generation), generation.told
+            seconds = [end.seconds for end in generation.results()]
+            so_far += scores if generation.is_full else []
+            mean = fmean(scores) if scores else None
+            outside: Literal["better", "worse"] | None = None
+            if mean is not None and band is not None and generation.is_full:
+                outside = "better" if mean < band[0] else "worse" if mean > band[1] else None
+            one = rows.Generation(
+                number=generation.number,
+                is_short=not generation.is_full,
+                is_told=told is not None,
+                began=self.at_ms(generation.asked_at) / 1000,
+                ended=self.at_ms(generation.told_at) / 1000,
+                healthy=len(scores),
+                failed=len(generation.failed),
+                best=min(scores, default=None),
+                mean=mean,
+                sd=stdev(scores) if len(scores) > 1 else None,
+                best_so_far=min(so_far, default=None),
+                luck_so_far=self._by_luck(len(so_far)),
+                outside=outside,
+                eval_seconds=median(seconds) if seconds else None,
+                step_size=told.sigma if told else None,
+                axis_ratio=told.axis_ratio if told else None,
+                mean_point=told.favourite if told else None,
+            )
+            found.append(one)
+        return tuple(found)
+
+    @property
+    def _full(self) -> list[Asked]:
+        return [generation for generation in self.state.generations if generation.is_full]
 
     @property
     def scores(self) -> list[float]:
         """Of every full candidate that has one; of a run that only measures, of evaluations."""
-        full = [generation for generation in self.state.generations if generation.is_full]
-        return [score for generation in full for score in self.healthy(generation)]
+        return [score for generation in self._full for score in self.healthy(generation)]
 
     def healthy(self, generation: Asked) -> list[float]:
         """The generation's scores: of candidates, or of single evaluations (see `Generation`)."""
@@ -465,15 +401,15 @@ class Run:
     @cached_property
     def luck_so_far(self) -> float | None:
         """What it would be expected to be if every candidate equalled the baseline."""
-        return self.by_luck(len(self.scores))
+        return self._by_luck(len(self.scores))
 
     @cached_property
-    def knobs(self) -> tuple[Knob, ...]:
+    def knobs(self) -> tuple[rows.Knob, ...]:
         point = recommendation(self.state)
         units = [None] * self.space.dimension if point is None else point
         ends = {end.knob: end.end for end in self.range_ends}
         return tuple(
-            Knob(
+            rows.Knob(
                 name=knob.name,
                 kind=knob.kind,
                 step=knob.step,
@@ -494,14 +430,14 @@ class Run:
         return range_ends(self.state) if self.is_search else ()
 
     @cached_property
-    def marginals(self) -> tuple[Marginal, ...]:
+    def marginals(self) -> tuple[rows.Marginal, ...]:
         """One a knob; none before a generation is told."""
-        return tuple(marginals(self)) if self.is_search else ()
+        return tuple(learned.marginals(self)) if self.is_search else ()
 
     @cached_property
-    def replayed(self) -> tuple[Distribution | None, str]:
+    def replayed(self) -> tuple[rows.Distribution | None, str]:
         """The search's distribution after each generation; or None, and why there is none."""
-        return replayed(self.state)
+        return learned.replayed(self.state)
 
     # Verdicts
 
@@ -516,23 +452,26 @@ class Run:
         return cautions(self.state)
 
     @cached_property
-    def arms(self) -> tuple[Arm, ...]:
+    def arms(self) -> tuple[rows.Arm, ...]:
         """Every configuration that is compared, comparison by comparison."""
         return tuple(
-            Arm(
-                comparison=comparison_name(panel.name) or "",
+            rows.Arm(
+                comparison=_NAMES.get(panel.name, panel.name),
                 number=panel.number,
                 name=arm.name,
-                scores={**dict.fromkeys(panel.seeds[place]), **panel.scores_by_seed(place)},
+                scores={
+                    **dict.fromkeys(panel.seeds[place]),
+                    **(own := panel.scores_by_seed(place)),
+                },
                 settled=sum(panel.result(place, seed) is not None for seed in panel.seeds[place]),
-                mean=_mean(list(panel.scores_by_seed(place).values())),
+                mean=fmean(own.values()) if own else None,
             )
             for panel in self.state.panels.values()
             for place, arm in enumerate(panel.arms)
         )
 
     @cached_property
-    def gains(self) -> tuple[NamedGain, ...]:
+    def gains(self) -> tuple[rows.NamedGain, ...]:
         """Every gain on fresh seeds that is known, the one that decides first."""
         return () if self.findings is None else tuple(_gains(self.findings))
 
@@ -556,15 +495,16 @@ class Run:
         """Where each session begins, and where the last one ends."""
         return (0, *accumulate(self.state.own_sessions_ms))
 
-    def at_ms(self, moment: Moment) -> int:
-        """A record that was written without a session belongs to the end of the last one."""
-        session = min(moment.session, max(0, len(self.edges_ms) - 2))
-        end = self.edges_ms[min(session + 1, len(self.edges_ms) - 1)]
-        return min(self.edges_ms[session] + moment.ms, end)
+    def at_ms(self, moment: Moment | None) -> int:
+        """The end of the clock for what has not happened, or was recorded without a session."""
+        edges = self.edges_ms
+        if moment is None or moment.session + 1 >= len(edges):
+            return edges[-1]
+        return min(edges[moment.session] + moment.ms, edges[moment.session + 1])
 
 
-def comparison_name(panel: str | None) -> str | None:
-    """What people know the ledger's panels as."""
+def comparison_name(panel: PanelName | None) -> str | None:
+    """What people know a panel of the ledger as."""
     return None if panel is None else _NAMES.get(panel, panel)
 
 
@@ -573,8 +513,13 @@ def is_short(batch: Batch) -> bool:
     return not batch.is_full if isinstance(batch, Asked) else batch.panel == "proxy"
 
 
-def _mean(values: list[float]) -> float | None:
-    return fmean(values) if values else None
+def _moment(ms: float) -> datetime:
+    return datetime.fromtimestamp(ms / 1000, UTC)
+
+
+def _seeds_each(plan: Plan) -> int:
+    """Of how many evaluations a candidate's score is the mean."""
+    return 1 if plan.search is None else plan.resolved.seeds_per_candidate
 
 
 def _to_come(state: RunState) -> int:
@@ -587,91 +532,25 @@ def _to_come(state: RunState) -> int:
     return max(0, of_search + still_apart(state).evaluations - len(accounts.holds))
 
 
-def _generations(run: Run) -> Iterator[Generation]:
-    so_far: list[float] = []
-    band = run.noise_band
-    parts = dict(begins(run))
-    for generation in run.state.generations:
-        scores, told = run.healthy(generation), generation.told
-        so_far += scores if generation.is_full else []
-        mean = _mean(scores)
-        outside: Literal["better", "worse"] | None = None
-        if mean is not None and band is not None and generation.is_full:
-            outside = "better" if mean < band[0] else "worse" if mean > band[1] else None
-        seconds = [end.seconds for end in generation.results()]
-        end_ms = run.edges_ms[-1]
-        if generation.told_at is not None:
-            end_ms = run.at_ms(generation.told_at)
-        yield Generation(
-            number=generation.number,
-            is_short=not generation.is_full,
-            is_told=told is not None,
-            began=parts[f"generation {generation.number}"] / 1000,
-            ended=end_ms / 1000,
-            candidates=len(generation.points),
-            healthy=len(scores),
-            failed=len(generation.failed),
-            best=min(scores, default=None),
-            mean=mean,
-            sd=stdev(scores) if len(scores) > 1 else None,
-            best_so_far=min(so_far, default=None),
-            luck_so_far=run.by_luck(len(so_far)),
-            outside=outside,
-            eval_seconds=median(seconds) if seconds else None,
-            step_size=told.sigma if told else None,
-            axis_ratio=told.axis_ratio if told else None,
-            mean_point=told.favourite if told else None,
+def _kinds(ended: list[rows.Attempt]) -> Iterator[rows.FailureKind]:
+    by_kind: dict[tuple[str, str], list[rows.Attempt]] = defaultdict(list)
+    for one in ended:
+        if one.status and (cause := cause_of(one.status, one.cause)) is not None:
+            by_kind[cause.whose, cause.what].append(one)
+    for (whose, what), own in by_kind.items():
+        yield rows.FailureKind(
+            whose=whose,
+            what=what,
+            attempts=len(own),
+            final=sum(one.is_final for one in own),
+            example=own[0].cause,
+            places=tuple(one.place for one in own[:MOST_PLACES]),
         )
 
 
-def _failures(state: RunState) -> Failures | None:
-    evaluations = [
-        [attempt.settled for attempt in tries if attempt.settled is not None]
-        for batch in state.batches()
-        for tries in batch.tries.values()
-    ]
-    ends = [end for tries in evaluations for end in tries if end.status is not Status.CANCELLED]
-    if not ends:
-        return None
-    final = [end for end in ends if end.final]
-    again = (_made_again(evaluations, how) for how in ("elsewhere", "lighter"))
-    by_kind: dict[tuple[str, str], list[Settled]] = defaultdict(list)
-    for end in ends:
-        if (cause := cause_of(end.status, end.cause)) is not None:
-            by_kind[cause.whose, cause.what].append(end)
-    return Failures(
-        evaluations=len(final),
-        failed=sum(end.status is not Status.OK for end in final),
-        attempts=len(ends),
-        lost=sum(is_lost(end.status, end.cause) for end in ends),
-        again=tuple(one for one in again if one.healthy + one.failed + one.owed),
-        kinds=tuple(
-            FailureKind(
-                whose=whose,
-                what=what,
-                attempts=len(own),
-                final=sum(end.final for end in own),
-                example=own[0].cause,
-                places=tuple(dict.fromkeys(f"eval/{attempt_place(end)}" for end in own))[
-                    :MOST_PLACES
-                ],
-            )
-            for (whose, what), own in sorted(by_kind.items(), key=lambda one: -len(one[1]))
-        ),
-    )
-
-
-def _made_again(evaluations: list[list[Settled]], how: str) -> MadeAgain:
-    concerned = [ends for ends in evaluations if any(end.again == how for end in ends)]
-    results = [ends[-1].status for ends in concerned if ends[-1].final]
-    healthy = results.count(Status.OK)
-    owed = len(concerned) - len(results)
-    return MadeAgain(how=how, healthy=healthy, failed=len(results) - healthy, owed=owed)
-
-
-def _gains(found: Findings) -> Iterator[NamedGain]:
+def _gains(found: Findings) -> Iterator[rows.NamedGain]:
     before = f"{INCUMBENT} of the run before"
-    rows = [
+    named = [
         ("winner", BASELINE, found.gain),
         (f"winner, {found.rung_label}", BASELINE, found.rung),
         (before, BASELINE, found.incumbent),
@@ -679,10 +558,10 @@ def _gains(found: Findings) -> Iterator[NamedGain]:
     ]
     for control in found.controls:
         name = f"{control.name} (control)"
-        rows.append((name, BASELINE, control.gain))
-        rows.append(("winner", name, control.winner_gain if control.winner_gain.pairs else None))
-    rows += [(f"{one.name} (picking seeds)", BASELINE, one.gain) for one in found.finalists]
-    for name, against, gain in rows:
+        named.append((name, BASELINE, control.gain))
+        named.append(("winner", name, control.winner_gain if control.winner_gain.pairs else None))
+    named += [(f"{one.name} (picking seeds)", BASELINE, one.gain) for one in found.finalists]
+    for name, against, gain in named:
         if gain is not None:
-            is_decisive = gain is found.gain
-            yield NamedGain(name=name, against=against, gain=gain, is_decisive=is_decisive)
+            decisive = gain is found.gain
+            yield rows.NamedGain(name=name, against=against, gain=gain, is_decisive=decisive)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from budgets.events import Planned
 from budgets.fold import fold
-from budgets.ledger.chain import LEDGER, LedgerCorruptError, Reader, Record, read
+from budgets.ledger.chain import LEDGER, LedgerCorruptError, Reader, read
 from budgets.ledger.head import Marked
 from budgets.ledger.storage import read_plain
 from budgets.rules.triggers import Ruling, ruling_of
@@ -44,18 +44,12 @@ def recorded_state(directory: Path) -> RunState | None:
     Raises ValueError where a part of the run is a link or no plain file, LedgerCorruptError where
     the ledger is damaged or has lost records.
     """
-    records = records_of(directory)
-    return None if records is None else fold(records)
-
-
-def records_of(directory: Path) -> Iterator[Record] | None:
-    """Its ledger's records; None when no whole one is there yet. Raises as `recorded_state`."""
     path = directory / LEDGER
     if not is_there(path):
         return None
     records = iter(Marked(path))
     first = next(records, None)
-    return None if first is None else chain([first], records)
+    return None if first is None else fold(chain([first], records))
 
 
 def is_there(ledger: Path) -> bool:

@@ -14,6 +14,8 @@ from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
+
 LEDGER = "ledger.jsonl"
 HEAD = "head.json"
 SEARCH = "search"
@@ -265,6 +267,25 @@ class Books:
         limits["evaluations"] = inf if caps["evaluations"] is None else caps["evaluations"]
         limits["end_ms"] = inf if caps["window"] is None else self.deadline_ms(caps["window"])
         return limits
+
+    def check(self, document: dict[str, Any]) -> None:
+        """The balances in a JSON document of the run are what these books add up to."""
+        balances = {one["currency"]: one for one in document["balances"]}
+        for one in balances.values():
+            left = None if one["cap"] is None else one["cap"] - one["spent"] - one["reserved"]
+            assert one["free"] == (left and pytest.approx(max(0, left), abs=1e-9)), one
+        device_hours = (self.paid_before_ms + self.device_ms) / 3_600_000
+        expected = {
+            "evaluations": len(self.searched),
+            "comparison evaluations": len(self.results) - len(self.searched),
+            "device-hours": device_hours,
+            "hours open": self.open_ms / 3_600_000,
+            "cost": device_hours * self.plan["price_per_device_hour"],
+        }
+        spent = {currency: one["spent"] for currency, one in balances.items()}
+        assert spent == pytest.approx({name: expected[name] for name in spent}, rel=1e-9)
+        held = sum(attempt.reserved_ms for attempt in self.open_attempts)
+        assert balances["device-hours"]["reserved"] == pytest.approx(held / 3_600_000, rel=1e-9)
 
     def overshoots(self) -> list[str]:
         """Every reservation that did not fit under a cap when it was made, by these books alone."""

@@ -86,14 +86,9 @@ def test_documents_show_what_the_ledger_adds_up_to(product: Product, name: str) 
         documents["best.json"] = json.loads((run / "best.json").read_text())
 
     status = documents["status"]
-    balances = {row["currency"]: row for row in status["balances"]}
+    books.check(status)
     final = [attempt.status for key, attempt in books.results.items() if key[0] == SEARCH]
-    assert balances["evaluations"]["spent"] == len(final)
     assert status["evaluations_by_status"] == {end: final.count(end) for end in set(final)}
-    device_hours = balances["device-hours"]
-    assert device_hours["spent"] == close((books.device_ms + books.paid_before_ms) / 3_600_000)
-    held = sum(attempt.reserved_ms for attempt in books.open_attempts)
-    assert device_hours["reserved"] == close(held / 3_600_000)
     for fired, said in zip(books.fired, status["triggers"], strict=True):
         assert fired.rule in said
 

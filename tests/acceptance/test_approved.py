@@ -58,7 +58,7 @@ STORED_PAGES = {
     f"{page}/{run}": [command.replace("RUN", run)]
     for page, command, runs in (
         ("status", "status RUN", ALL),
-        ("report", "report RUN", ALL),
+        ("report", "report RUN", "go statuses campaign calibration interrupted"),
         ("markdown", "report RUN --md --out -", ALL),
         ("html", "report RUN --html --out -", "go statuses campaign"),
         ("best", "best RUN", ALL),

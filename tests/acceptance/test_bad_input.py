@@ -18,6 +18,7 @@ FILES = {
     "knobs.json": '{"knobs": {"x9999": 1}}',
     "notes.txt": "buy milk\n",
     "train.py": "def evaluate(knobs, seed, budget):\n    return knobs['lr']\n",
+    "short.py": "def evaluate(knobs):\n    return 1.0\n",
     "function.toml": 'objective = "python:train:evaluate"\n'
     "training.knobs.lr = { min = 0.1, max = 1.0, baseline = 0.5 }\n",
     "campaign.toml": 'objective = "sphere"\ncampaign.conditions = [{name = "a"}, {name = "a"}]\n',
@@ -28,9 +29,12 @@ SECRETS = {
     "3.toml": "A = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnb'",
 }
 PROGRAM = FILES["function.toml"].replace("python:train:evaluate", "command")
-PROGRAM += "training.argv = ['true']\ntraining.score = 'a'\ntraining.environment."
-FILES |= {name: PROGRAM + secret for name, secret in SECRETS.items()}
+PROGRAM += "training.argv = ['true']\ntraining.score = 'a'\n"
+FILES |= {name: f"{PROGRAM}training.environment.{one}" for name, one in SECRETS.items()}
+FILES["command.toml"] = PROGRAM
 RUN = "--objective sphere --executor inline --assume-eval-seconds 1"
+FUNCTION = "phase1 --tier min --config function.toml"
+COMMAND = FUNCTION.replace("function", "command")
 FIRST = f"phase1 --tier min --run-id first {RUN}"
 
 BAD = f"""
@@ -68,6 +72,13 @@ run typo.toml                                           | tier
 run corrupt.toml                                        | corrupt.toml
 run function.toml --set training.knobs.lr.baseline=2    | lr
 run function.toml --set training.direction=maximize     | negative
+{FUNCTION} --set training.knobs.lr.max=1e308            | lr
+{FUNCTION} --objective python:train:absent              | absent
+{FUNCTION} --objective python:budgets.x:y               | budgets
+{FUNCTION} --objective python:short:evaluate            | seed
+{COMMAND} --set 'training.argv=["absent.sh"]'           | absent.sh
+{COMMAND} --set 'training.argv=["sh", "no.py"]'         | no.py
+{COMMAND} --set 'training.argv=["sh", "{{dept}}"]'      | dept
 run campaign.toml                                       | conditions
 run 1.toml --set search.tier=min                        | the ledger
 run 2.toml --set search.tier=min                        | the ledger

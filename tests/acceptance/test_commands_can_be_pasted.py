@@ -56,9 +56,10 @@ def test_the_program_is_named_as_it_was_called(product: Product) -> None:
     for called, path in ways_to_call(product.folder.parent).items():
         refused = shell(product, f"{called} status --no-such-option", path)
         (see,) = re.findall(r"See: (.*)", refused)
-        examples = shell(product, see, path).partition("Examples:")[2]
         words = [*shlex.split(called), "status"]
-        assert shlex.split(examples)[: len(words)] == words
+        assert shlex.split(see)[: len(words)] == words
+    examples = shell(product, see, path).partition("Examples:")[2]
+    assert shlex.split(examples)[: len(words)] == words
 
 
 def test_a_python_without_the_product_says_so_in_one_line(product: Product) -> None:

@@ -106,15 +106,3 @@ def test_a_search_is_of_the_sources_that_it_was_planned_with(
     user(product, f"mkdir -p runs\n{line}\necho score: 1\n")
     product(*INLINE, code=code)
     product.verify()
-
-
-def test_what_cannot_be_started_is_refused_before_anything_is_spent(product: Product) -> None:
-    for word, argv in {
-        "no-such-program": '["no-such-program", "{budget}"]',
-        "absent.py": '["python", "absent.py", "{budget}"]',
-        "dept": '["sh", "train.sh", "{dept}", "{budget}"]',
-        "budget": '["sh", "train.sh"]',
-    }.items():
-        user(product, "echo score: 1", argv)
-        assert word in product(*INLINE, code=2).err
-    assert not list(product.folder.glob("**/ledger.jsonl"))

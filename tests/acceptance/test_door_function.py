@@ -3,8 +3,6 @@
 import json
 import tomllib
 
-import pytest
-
 from orchestrator import load
 from tests.acceptance.books import Books
 from tests.acceptance.product import Product
@@ -97,26 +95,6 @@ def test_an_edit_stops_a_search_until_it_is_taken_back(product: Product) -> None
     user(product)
     product(*INLINE)
     product.verify()
-
-
-@pytest.mark.parametrize(
-    ("word", "right", "wrong"),
-    [
-        ("absent", "train:evaluate", "train:absent"),
-        ("share", "min = 0.1234567890123456, max = 0.7", "min = -1e308, max = 1e308"),
-        ("seed", "knobs, seed, budget, batch_size", "knobs"),
-        ("budgets", "import json", "import budgets.mine, json"),
-    ],
-)
-def test_a_function_that_cannot_be_called_is_refused_before_anything_is_spent(
-    product: Product, word: str, right: str, wrong: str
-) -> None:
-    product.write(f"{word}/mine.py", "")
-    user(product, TRAIN.replace(right, wrong), SEARCH.replace(right, wrong))
-    assert word in product(*INLINE, code=2).err
-    assert not list(product.folder.glob("**/ledger.jsonl"))
-    if word == "absent":  # that is seen without importing anything
-        assert word in product("dry-run", "--config", "search.toml", code=2).text
 
 
 HIDE = """

@@ -20,7 +20,7 @@ from tests.acceptance.product import Product, wait_until
 SCRIPT = "<script>window.owned = 1</script>"
 HOSTILE = f"'\">{SCRIPT}<img onerror='a()'>\u202e\u2066\x1b[31m\x07\x9b|`"
 STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-SLOW = "phase1 --tier min --objective sphere --set seconds=0.3 --assume-eval-seconds 1 --workers 1"
+SLOW = "phase1 --tier min --objective sphere --set seconds=0.1 --assume-eval-seconds 1 --workers 1"
 
 
 @pytest.fixture(scope="module")

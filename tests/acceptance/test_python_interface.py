@@ -1,5 +1,6 @@
 """`from orchestrator import load`: a run in Python, as its ledger has it."""
 
+import re
 import subprocess
 import sys
 
@@ -29,7 +30,8 @@ def test_the_tables_are_those_of_the_ledger(looker: Product, name: str) -> None:
     frame, generations = run.evaluations_frame(), run.generations_frame().dropna(subset="best")
     assert len(frame) == len(settled) == len(run.evaluations)
     for row in frame.astype(object).where(frame.notna(), None).to_dict("records"):
-        batch, generation, candidate = row["panel"] or SEARCH, row["generation"], row["candidate"]
+        batch = {None: SEARCH, "long run": "rung"}.get(row["comparison"], row["comparison"])
+        generation, candidate = row["generation"], row["candidate"]
         one = settled[batch, generation, candidate, row["seed"], row["attempt"]]
         assert (row["status"], row["score"]) == (one.status, one.score)
         assert row["charged_seconds"] == one.charged_ms / 1000
@@ -59,3 +61,16 @@ def test_a_run_is_found_by_its_directory_or_its_id(looker: Product) -> None:
 def test_neither_import_nor_load_brings_torch_or_ray(looker: Product) -> None:
     words = [sys.executable, "-c", IMPORTS, str(looker.run_directory("go"))]
     subprocess.run(words, cwd=REPOSITORY, check=True)
+
+
+def test_the_suite_knows_the_product_from_outside() -> None:
+    """No test here imports the product's inside: only what the documentation calls public."""
+    inside = re.compile(
+        r"^\s*(?:from|import) (?:budgets|objectives|orchestrator)\b.*", re.MULTILINE
+    )
+    imports = {
+        line.strip()
+        for file in (REPOSITORY / "tests/acceptance").rglob("*.py")
+        for line in inside.findall(file.read_text())
+    }
+    assert imports <= {"from orchestrator import load"}

@@ -5,7 +5,7 @@ from budgets.blocks import Heading, Items, Met, Table, Text, markdown
 
 def test_a_blank_line_is_between_any_two_blocks_and_nowhere_else() -> None:
     assert markdown([Heading("A part"), Text("One\nand two."), Items(["a", "b"])]) == [
-        "## A part",
+        "### A part",
         "",
         "One\nand two.",
         "",
@@ -16,8 +16,14 @@ def test_a_blank_line_is_between_any_two_blocks_and_nowhere_else() -> None:
 
 
 def test_a_table_has_numbers_at_the_right_and_bars_at_the_left() -> None:
-    own = Table("not said", ["who", ">score", "<as a bar"], [["a", 3, "██"]])
-    assert markdown([own]) == ["| who | score | as a bar |", "|---|--:|:--|", "| a | 3 | ██ |"]
+    own = Table("a caption", ["who", ">score", "<as a bar"], [["a", 3, "██"]])
+    assert markdown([own]) == [
+        "a caption:",
+        "",
+        "| who | score | as a bar |",
+        "|---|--:|:--|",
+        "| a | 3 | ██ |",
+    ]
 
 
 def test_what_is_not_met_is_in_bold() -> None:

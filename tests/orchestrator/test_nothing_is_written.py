@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 import typer
+from starlette.testclient import TestClient
 
 from objectives.keeping import keeping, keeps
 from orchestrator.cli.conducting import conducting
 from orchestrator.cli.entry import app
 from orchestrator.config.asked import Conduct
 from orchestrator.execution.engine import Engine
-from orchestrator.look.serve import Runs
+from orchestrator.look.serve import HOST, Site
 
 if TYPE_CHECKING:
     from tests.conftest import Command
@@ -170,13 +171,11 @@ def test_a_command_that_looks_changes_no_file(
 
 def test_a_page_that_follows_changes_no_file(surroundings: Path) -> None:
     before = seen(surroundings)
-    runs = Runs(surroundings / "artifacts/cmaes")
-    rows, _ = runs.rows()
-    for row in rows:
-        directory = runs.find(row.id)
-        assert directory is not None
-        assert runs.view(directory, "/")[1]
-    assert len(rows) == 3  # a search, its calibration, a campaign
+    site = Site(surroundings / "artifacts/cmaes")
+    entries = site.entries()
+    with TestClient(site.app, base_url=f"http://{HOST}{site.home}") as client:
+        assert all(client.get(one.id).status_code == 200 for one in entries)
+    assert len(entries) == 3  # a search, its calibration, a campaign
     after = seen(surroundings)
     paths_there = before.keys() | after.keys()
     assert [path for path in paths_there if before.get(path) != after.get(path)] == []

@@ -251,12 +251,12 @@ def test_beside_long_names_there_is_one_control_a_table(
 
 def test_parts_are_parted_by_one_empty_line(campaigns: "Campaigns") -> None:
     text = text_of(moved(campaigns))
-    assert text.startswith("## Conditions\n\nLower is better")
-    assert "\n\n## Effects\n\nOf moving a factor" in text
+    assert text.startswith("### Conditions\n\nLower is better")
+    assert "\n\n### Effects\n\nOf moving a factor" in text
     assert "\n\n\n" not in text
 
 
 def test_without_factors_or_scores_there_are_no_effects(campaigns: "Campaigns") -> None:
-    assert "## Effects" not in text_of(campaigns.of({"x": (1.0, 2.0)}))
+    assert "### Effects" not in text_of(campaigns.of({"x": (1.0, 2.0)}))
     failed = dict.fromkeys(MOVED, (Status.OOM,) * 4)
-    assert "## Effects" not in text_of(campaigns.of(failed, EMBD, ["default_base"]))
+    assert "### Effects" not in text_of(campaigns.of(failed, EMBD, ["default_base"]))

@@ -74,7 +74,7 @@ def test_scores_that_tell_no_candidates_apart_have_no_agreement() -> None:
 
 def test_a_check_says_what_was_compared_and_nothing_of_a_search() -> None:
     lines = markdown(proxy_blocks(report(compared(), is_check=True)))
-    assert lines[:2] == ["## Proxy", ""]
+    assert lines[:2] == ["### Proxy", ""]
     assert lines[2].startswith("a quarter, a run of its own with its own schedule, beside the full")
     assert lines[-1] == "| 2 | 0.79 | 0.57 to 0.94 | yes | 100% | 50% | 0.0123 | 7 of 8 | 25% |"
 

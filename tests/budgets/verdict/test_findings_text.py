@@ -145,7 +145,7 @@ def test_each_condition_is_a_row(tell: "Tell") -> None:
         "stability": "yes",
         "persistence": "yes",
         "sanity": "yes",
-        "rung, to persist": "**no**",
+        "long run, to persist": "**no**",
     }
 
 

@@ -71,7 +71,7 @@ def test_analyze_evaluates_around_the_recommendation_when_asked_to(
     lines = [" ".join(line.split()) for line in answer.out.splitlines() if line.startswith("[")]
     assert lines[0].startswith("[ 1/15] recommendation seed ")
     assert lines[14].startswith("[15/15] x1 high seed ")
-    assert "Dead: x1" in words(answer.out)
+    assert "dead: x1" in words(answer.out)
     (run,) = (tmp_path / "artifacts/cmaes/check").iterdir()
     assert run.name.startswith("analyze-idle-")
     assert command("verify", run.name).code == 0

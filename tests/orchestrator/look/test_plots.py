@@ -2,8 +2,6 @@
 
 import re
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,14 +12,14 @@ import pytest
 
 from budgets.fold import fold
 from budgets.ledger.chain import LEDGER, read
-from budgets.statistics.comparison import better
 from budgets.words import number
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.execution.attempts import METRICS
 from orchestrator.execution.engine import Engine
+from orchestrator.look import draw
 from orchestrator.look.blocks import Figure
-from orchestrator.look.plots import PLOTS, figures, write
+from orchestrator.look.plots import drawings, figures
 from orchestrator.look.run import Run
 from orchestrator.planning.request import Request
 from orchestrator.records.recorded import load_state
@@ -32,70 +30,51 @@ from tests.imported import imported_by
 from tests.ledgers import sealed
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "runs"
-RUNS = sorted(directory.name for directory in GOLDEN.iterdir())
 NOW = datetime(2026, 11, 24, tzinfo=UTC)
-OF_A_SEARCH = [
-    "scores",
-    "device_time",
-    "step_size",
-    "correlations",
-    "paths",
-    "marginals",
-    "timeline",
-]
-MEASURES_ONLY = ["device_time", "timeline"]
+SEARCH = "scores device_time step_size correlations paths marginals timeline"
 SHOWN = {
-    "all_failed": ["scores", "device_time", "paths", "timeline"],
-    "calibration": ["scores", *MEASURES_ONLY],
-    "campaign": ["effects", *MEASURES_ONLY],
-    "proxy_check": MEASURES_ONLY,
-    "space_check": ["effects", *MEASURES_ONLY],
-    "capped": OF_A_SEARCH,
-    "interrupted": OF_A_SEARCH,
-    "smoke": OF_A_SEARCH,
-    "statuses": OF_A_SEARCH,
-}
-"""By run; every other run has gains as well."""
+    "all_failed": "scores device_time paths timeline",
+    **dict.fromkeys(("calibration", "proxy_check"), "device_time timeline"),
+    **dict.fromkeys(("campaign", "space_check"), "effects device_time timeline"),
+    **dict.fromkeys(("capped", "interrupted", "smoke", "statuses"), SEARCH),
+}  # every other run has gains as well
 
+TAGS = {"svg", "g", "path", "use", "defs", "text", "tspan", "clipPath", "rect", "pattern"}
 HOSTILE = "</text><script>x</script>$\\frac{&\u202e]]>\x00 style=\"a\" id='b' \N{PILE OF POO}"
 
 
 def run_of(name: str) -> Run:
-    return Run(load_state(GOLDEN / name), NOW, GOLDEN / name)
+    """Return a stored run, with the slots that its older ledger does not say."""
+    run = Run(load_state(GOLDEN / name), NOW, GOLDEN / name)
+    run.__dict__["attempts"] = tuple(replace(one, slot=one.candidate % 2) for one in run.attempts)
+    return run
 
 
 def drawn(run: Run) -> dict[str, Figure]:
     """Every plot that it has; each is fit for a page."""
     found = {figure.name: figure for figure in figures(run)}
-    ids = Counter(each for figure in found.values() for each in check(figure))
-    assert not ids or max(ids.values()) == 1
+    ids = [each for figure in found.values() for each in checked(figure)]
+    assert len(ids) == len(set(ids))
     return found
 
 
-def check(figure: Figure) -> Iterator[str]:
-    """Its ids. It has nothing that a page's policy forbids, or that leads out of it."""
+def checked(figure: Figure) -> list[str]:
+    """Return its ids. It has nothing that a page's policy forbids, or that leads out of it."""
     root = ElementTree.fromstring(figure.svg)  # noqa: S314 - of our own making
-    assert root.tag == "svg"
-    assert root.get("role") == "img"
-    assert root.get("aria-label")
-    assert root.get("viewBox")
-    assert not {"width", "height"} & set(root.keys())
-    ids, wanted = [each.get("id", "") for each in root.iter() if each.get("id")], set[str]()
+    assert {"viewBox", "role", "aria-label"} <= set(root.keys())
+    ids, wanted = [each.attrib["id"] for each in root.iter() if "id" in each.attrib], set[str]()
     for each in root.iter():
-        assert each.tag in {"svg", "g", "path", "use", "defs", "text", "tspan", "clipPath", "rect",
-                            "pattern"}  # fmt: skip
+        assert each.tag in TAGS
         for key, value in each.items():
             assert key != "style"
             assert not key.startswith("on")
             if "href" in key or "url" in value:
-                found = re.fullmatch(r"(?:url\()?#([\w.-]+)\)?", value)
-                assert found, value
-                wanted.add(found[1])
+                assert value.startswith(("#", "url(#")), value
+                wanted.add(value.removeprefix("url(").strip("#)"))
     assert wanted <= set(ids)
-    assert all(each.startswith(f"{figure.name}-") for each in ids)
     assert all(each.get("font-size") for each in root.iter("text"))
     assert not re.search(r"\bnan\b|\binf\b", " ".join(each.get("d", "") for each in root.iter()))
-    yield from ids
+    return ids
 
 
 def texts(figure: Figure) -> list[str]:
@@ -105,9 +84,8 @@ def texts(figure: Figure) -> list[str]:
 
 def searched(root: Path, dimension: int, tier: str, phase: str = "phase1") -> Run:
     """A search of its own, evaluated in this process."""
-    settings = {"dimension": dimension, "noise": 0.005}
-    objective = registry.load(ObjectiveSpec(name="ellipsoid", settings=settings))
-    request, engine = Request(phase, tier, objective), Engine(kind="inline", workers=2)  # type: ignore[arg-type]
+    spec = ObjectiveSpec(name="ellipsoid", settings={"dimension": dimension, "noise": 0.005})
+    request, engine = Request(phase, tier, registry.load(spec)), Engine(kind="inline", workers=2)  # type: ignore[arg-type]
     with Session(
         root, engine, observe=lambda *_: None, say=lambda _: None, stop=SignalStop()
     ) as session:
@@ -115,17 +93,15 @@ def searched(root: Path, dimension: int, tier: str, phase: str = "phase1") -> Ru
     return Run(load_state(directory), NOW, directory)
 
 
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("name", sorted(one.name for one in GOLDEN.iterdir()))
 def test_every_golden_run_is_drawn(name: str) -> None:
     found = drawn(run_of(name))
-    assert list(found) == SHOWN.get(name, ["gains", *OF_A_SEARCH])
-    assert found == {figure.name: figure for figure in figures(run_of(name))}  # to the byte
-    words = list(figures(run_of(name), with_svg=False))
-    assert words == [replace(figure, svg="") for figure in found.values()]
+    assert " ".join(found) == SHOWN.get(name, f"gains {SEARCH}")
+    assert list(found.values()) == figures(run_of(name))  # to the byte
 
 
 @pytest.mark.parametrize("name", ["go", "statuses", "campaign", "space_check", "calibration"])
-def test_every_beginning_of_a_run_is_drawn(name: str, tmp_path: Path) -> None:
+def test_every_beginning_of_a_run_is_drawn(name: str) -> None:
     records = read(GOLDEN / name / LEDGER).records
     for count in [*range(1, 9), *range(9, len(records), len(records) // 4)]:
         drawn(Run(fold(records[:count]), NOW))
@@ -133,129 +109,61 @@ def test_every_beginning_of_a_run_is_drawn(name: str, tmp_path: Path) -> None:
 
 def test_what_plots_say_is_what_the_run_says() -> None:
     run = run_of("go")
-    found = {figure.name: figure for figure in figures(run, with_svg=False)}
-    scores, gains = found["scores"].description, found["gains"].description
-    assert run.baseline is not None
-    assert run.noise_band is not None
-    for value in (run.best_so_far, run.luck_so_far, run.baseline.mean, *run.noise_band):
-        assert number(value) in scores
+    found = {figure.name: figure.description for figure in figures(run, with_svg=False)}
+    for value in (run.best_so_far, run.luck_so_far, *(run.noise_band or ())):
+        assert number(value) in found["scores"]
     for one in run.gains:
-        assert one.gain.mean is not None
-        assert better(one.gain.mean) in gains
-    assert str(len(run.attempts)) in found["timeline"].description
-    useful = 3600 * sum(part.useful for part in run.usage)
-    assert f"{useful:.3g} s" in found["device_time"].description
-    last = run.generations[-1]
-    assert last.step_size is not None
-    assert f"{last.step_size:.3g}" in found["step_size"].description
+        assert number(100 * (one.gain.mean or 0), 3) in found["gains"]
     for knob in run.knobs:
-        assert number(knob.recommended) in found["paths"].description
+        assert number(knob.recommended) in found["paths"]
+    assert f"{3600 * sum(part.useful for part in run.usage):.3g} s" in found["device_time"]
 
 
 def test_text_from_anywhere_is_text() -> None:
     run = run_of("campaign")
     assert run.campaign is not None
-    rows = tuple(row.model_copy(update={"name": HOSTILE[7:40]}) for row in run.campaign.rows[:1])
-    changed = {"rows": (*rows, *run.campaign.rows[1:]), "measure": HOSTILE}
-    run.__dict__["campaign"] = run.campaign.model_copy(update=changed)
+    run.__dict__["campaign"] = run.campaign.model_copy(update={"measure": HOSTILE})
     figure = drawn(run)["effects"]
-    assert HOSTILE[7:24] in " ".join(texts(figure))
-    assert "style=\"a\" id='b'" in " ".join(texts(figure))
-    assert "$\\frac{" in " ".join(texts(figure))
+    for part in ("<script>", "style=\"a\" id='b'", "$\\frac{"):
+        assert part in " ".join(texts(figure))
     assert not {"\u202e", "\x00"} & set(figure.svg + figure.description + figure.caption)
 
 
-@pytest.mark.parametrize("score", [1e100, -1e100])
-def test_huge_scores_hide_nothing_and_break_nothing(score: float, tmp_path: Path) -> None:
+def test_huge_scores_hide_nothing_and_break_nothing(tmp_path: Path) -> None:
     lines = [orjson.loads(line) for line in (GOLDEN / "go" / LEDGER).read_bytes().splitlines()]
     settled = [line["event"] for line in lines if line["event"].get("score") is not None]
-    for event in settled[3::9]:
-        event["score"] = score
+    for at, event in enumerate(settled[3::9]):
+        event["score"] = 1e100 * (-1) ** at
     (tmp_path / LEDGER).write_bytes(sealed(lines))
     found = drawn(Run(fold(read(tmp_path / LEDGER).records), NOW))
-    assert {"scores", "gains", "paths", "marginals", "timeline"} <= set(found)
+    assert {"scores", "gains", "paths", "marginals", "device_time"} <= set(found)
 
 
-def test_failures_are_marks_at_the_edge() -> None:
-    assert "failed" in texts(drawn(run_of("statuses"))["scores"])
-    assert "failed" not in texts(drawn(run_of("go"))["scores"])
-    assert "no score yet" in texts(drawn(run_of("all_failed"))["scores"])
-
-
-def test_one_knob() -> None:
-    run = run_of("statuses")
-    assert run.attempts  # made of the space as it is
-    parts = {"space": run.space.model_copy(update={"knobs": run.space.knobs[:1]})}
-    run.__dict__ |= {**parts, "knobs": run.knobs[:1], "marginals": run.marginals[:1]}
-    found = drawn(run)
-    assert set(OF_A_SEARCH) - set(found) == {"correlations"}
-
-
-@pytest.mark.parametrize("dimension", [2, 40])
-def test_any_number_of_knobs(dimension: int, tmp_path: Path) -> None:
-    run = searched(tmp_path, dimension, "target")
-    found = drawn(run)
-    names = {knob.name for knob in run.knobs}
+def test_of_many_knobs_those_that_matter_are_drawn(tmp_path: Path) -> None:
+    run = searched(tmp_path, 40, "target")
+    found, names = drawn(run), {knob.name for knob in run.knobs}
     for name in ("paths", "marginals"):
-        shown = names & set(texts(found[name]))
-        assert len(shown) == min(12, dimension)
-        assert all(re.search(rf"\b{each}\b", found[name].caption) for each in names - shown)
-
-
-def test_a_timeline_of_many_slots_shows_some() -> None:
-    run = run_of("phase2")
-    spread = tuple(replace(one, slot=at % 80) for at, one in enumerate(run.attempts))
-    run.__dict__["attempts"] = spread
-    figure = drawn(run)["timeline"]
-    assert "80 slots" in figure.description
-    assert "64" in figure.caption
+        assert len(names & set(texts(found[name]))) == 12
+        assert "28" in found[name].caption
 
 
 def test_loss_curves_are_drawn_as_far_as_they_can_be_read(tmp_path: Path) -> None:
     run = Run(load_state(GOLDEN / "go"), NOW, tmp_path)
-    losses: list[Callable[[int], object]] = [
-        lambda at: 3 - at / 50,
-        lambda at: 10.0**at,
-        lambda _: "nan",
-    ]
     for at, one in enumerate(run.attempts):
         place = tmp_path / one.place
         place.mkdir(parents=True)
-        beats = [{"step": step, "loss": losses[at % 3](step)} for step in range(100)]
-        (place / METRICS).write_bytes(b"\n".join(map(orjson.dumps, beats)))
-    figure = drawn(run)["losses"]
-    assert {"step", "train loss"} <= set(texts(figure))
+        losses = [[3 - step / 50, 10.0**step, "nan"][at % 3] for step in range(100)]
+        beats = [orjson.dumps({"step": step, "loss": loss}) for step, loss in enumerate(losses)]
+        (place / METRICS).write_bytes(b"\n".join(beats))
+    assert "step" in texts(drawn(run)["losses"])
 
 
-def test_files_for_a_paper(tmp_path: Path) -> None:
-    run, begins = run_of("go"), {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml"}
-    for form, begin in begins.items():
-        path = tmp_path / f"scores.{form}"
-        write(run, "scores", path)
-        first = path.read_bytes()
-        assert first.startswith(begin)
-        write(run_of("go"), "scores", path)
-        assert path.read_bytes() == first
-
-
-@pytest.mark.parametrize(
-    ("name", "file", "said"),
-    [("losses", "a.png", "scores"), ("none", "a.png", "scores"), ("scores", "a.gif", ".png")],
-)
-def test_what_cannot_be_written_says_what_can(
-    name: str, file: str, said: str, tmp_path: Path
-) -> None:
-    with pytest.raises(ValueError, match=said):
-        write(run_of("go"), name, tmp_path / file)
-    assert not list(tmp_path.iterdir())
-
-
-def test_plots_are_found_by_name_and_section() -> None:
-    assert len(PLOTS) == 10
-    assert [figure.name for figure in figures(run_of("go"), ["timeline", "scores"])] == [
-        "scores",
-        "timeline",
-    ]
+@pytest.mark.parametrize("form", ["png", "pdf", "svg"])
+def test_files_for_a_paper(form: str, tmp_path: Path) -> None:
+    first, again = tmp_path / f"1.{form}", tmp_path / f"2.{form}"
+    for path in (first, again):
+        draw.write(drawings(run_of("go"))["scores"], path)
+    assert first.read_bytes() == again.read_bytes()
 
 
 def test_matplotlib_is_there_only_when_something_is_drawn() -> None:
@@ -265,9 +173,8 @@ def test_matplotlib_is_there_only_when_something_is_drawn() -> None:
 @pytest.mark.slow
 def test_the_largest_run_is_drawn_in_seconds(tmp_path: Path) -> None:
     run = searched(tmp_path, 10, "max", "phase2")
-    assert len(run.attempts) > 2160
-    list(figures(run, with_svg=False))  # what the run itself takes is measured elsewhere
+    figures(run, with_svg=False)  # what the run itself takes is measured elsewhere
     began = time.process_time()
-    found = list(figures(run))
+    found = figures(run)
     assert time.process_time() - began < 5
-    assert sum(len(figure.svg) for figure in found) < 2_000_000
+    assert 100_000 < sum(len(figure.svg) for figure in found) < 2_000_000

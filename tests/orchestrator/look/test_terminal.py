@@ -1,24 +1,19 @@
 """A run on a terminal, in a pipe and to a program: it fits, steers nothing, and disturbs nobody."""
 
-import fcntl
 import io
 import json
 import os
-import pty
 import re
-import select
+import shlex
 import shutil
-import signal
-import struct
 import subprocess
 import sys
-import termios
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psutil
 import pytest
@@ -27,48 +22,36 @@ from rich.console import Console
 
 from budgets.ledger.chain import LEDGER, LedgerCorruptError
 from orchestrator.cli import output
-from orchestrator.cli.output import Output
-from orchestrator.look import text
 from orchestrator.look.rows import Slot
 from orchestrator.look.run import Run
-from orchestrator.look.terminal import ASCII, Picture, device_lines, listing, status_lines
-from orchestrator.look.viewer import LOOK_SECONDS, PATIENCE, Reader, watch_run
+from orchestrator.look.terminal import Picture, device_lines, status_lines
+from orchestrator.look.viewer import looks
 from orchestrator.records import standing
 from orchestrator.records.recorded import load_state
 from orchestrator.records.tail import Tail
 from tests.conftest import REPOSITORY
-from tests.console import UNSEEN, Terminal
+from tests.console import Shell
 
-if TYPE_CHECKING:
-    from tests.conftest import Command
-
+Command = Callable[..., Any]
 RUNS = REPOSITORY / "tests/golden/runs"
-SIZES = ((200, 60), (80, 24), (60, 15), (20, 5))
+SIZES = ((200, 60), (80, 24), (60, 15), (30, 5))
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\u202e[bold]<b>\n\r"
-ENVIRONMENT = {**os.environ, "TERM": "xterm-256color", "PYTHONPATH": str(REPOSITORY)}
-for name in ("COLUMNS", "LINES", "NO_COLOR"):
-    ENVIRONMENT.pop(name, None)
 
 
-def drawn(run: Run, width: int, height: int, encoding: str = "utf-8") -> list[str]:
+def drawn(run: Run, width: int, height: int) -> list[str]:
     """The picture's lines, without styles."""
-    page = io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors="replace", newline="")
-    console = Console(file=page, width=width, height=height, color_system=None, emoji=False)
+    console = Console(file=io.StringIO(), width=width, color_system=None, emoji=False)
     with console.capture() as found:
         console.print(Picture(run, height))
-    return found.get().encode(encoding, "replace").decode(encoding).split("\n")[:-1]
+    return found.get().split("\n")[:-1]
 
 
-@pytest.fixture
-def _carried_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every run that is not over is being carried out, here."""
-    monkeypatch.setattr(standing, "owner_is_gone", lambda _owner: False)
-    monkeypatch.setattr(standing, "_is_here", lambda _state: True)
-
-
-@pytest.mark.usefixtures("_carried_out")
 @pytest.mark.parametrize("name", ["beaten_by_a_control", "statuses"])
-def test_every_prefix_of_a_ledger_fits_every_terminal(name: str) -> None:
+def test_every_prefix_of_a_ledger_fits_every_terminal(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(standing, "owner_is_gone", lambda _owner: False)  # it is carried out
+    monkeypatch.setattr(standing, "_is_here", lambda _state: True)
     tail = Tail(RUNS / name)
     for record in tail.news():
         assert tail.state is not None
@@ -80,62 +63,30 @@ def test_every_prefix_of_a_ledger_fits_every_terminal(name: str) -> None:
         assert list(status_lines(RUNS / name, run))
 
 
-def loaded(name: str, **changes: Any) -> Run:
-    """A stored run, with another plan than it had."""
-    state = load_state(RUNS / name)
-    state.plan = state.plan.model_copy(update=changes)
-    return Run(state, datetime.now(UTC), RUNS / name)
-
-
-@pytest.mark.parametrize(("width", "height"), [(80, 24), (60, 15)])
-def test_a_narrow_terminal_has_the_name_and_the_standing_in_full(width: int, height: int) -> None:
-    run_id = "a-name-that-nearly-fills-the-line-of-a-terminal-and-goes-on"
-    said = "".join("".join(drawn(loaded("go", run_id=run_id), width, height)).split())
-    assert run_id in said
-    assert "finished" in said
-
-
-@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
-def test_no_name_steers_a_terminal(encoding: str) -> None:
-    run = loaded("interrupted", run_id=HOSTILE, objective={"name": HOSTILE, "settings": {}})
+@pytest.mark.parametrize(("width", "height"), SIZES[:3])
+def test_hostile_and_long_names_are_shown_in_full_and_steer_nothing(
+    width: int, height: int
+) -> None:
+    state, run_id = load_state(RUNS / "interrupted"), "a-name-that-nearly-fills-a-line" * 3
+    objective = {"name": HOSTILE, "settings": {}}
+    state.plan = state.plan.model_copy(update={"run_id": run_id, "objective": objective})
+    run = Run(state, datetime.now(UTC), RUNS)
     run.slots = tuple(replace(slot, device=HOSTILE, what=HOSTILE) for slot in run.slots)
-    for width, height in SIZES:
-        lines = drawn(run, width, height, encoding)
-        assert all(line.isprintable() for line in lines)
-        assert max(map(cell_len, lines)) <= width
-
-
-def test_picture_and_status_have_the_same_balances() -> None:
-    run = loaded("interrupted")
-    pages = "\n".join(drawn(run, 100, 40)), "\n".join(status_lines(RUNS, run))
-    for balance in run.balances:
-        if balance.counts:
-            for page in pages:
-                (line,) = re.findall(rf"(?<!comparison ){balance.currency} .* spent.*", page)
-                assert f"{text.amount(balance, balance.spent)} spent" in line
-                assert text.amount(balance, balance.reserved) in line or not balance.reserved
+    lines = drawn(run, width, height)
+    assert all(line.isprintable() and cell_len(line) <= width for line in lines)
+    said = "".join("".join(lines).split())
+    assert all(one in said for one in (run_id, "interrupted"))
 
 
 def test_of_many_devices_overdue_ones_come_first_and_the_rest_is_counted() -> None:
-    usual = {"doing": "running", "what": "candidate 1", "seconds": 5.0, "expected_seconds": 10.0}
-    slots = [Slot(slot=number, device="cpu", **usual) for number in range(300)]  # type: ignore[arg-type]
+    usual: Any = {"doing": "running", "what": "candidate 1", "expected_seconds": 10.0}
+    slots = [Slot(slot=number, device="cpu", seconds=5.0, **usual) for number in range(300)]
     slots[200] = replace(slots[200], seconds=50.0)
     slots[299] = Slot(slot=299, device="cpu")
-    lines = [line.plain for line in device_lines(tuple(slots), 4, 100, ASCII)]
+    lines = [line.plain for line in device_lines(tuple(slots), 4)]
     assert len(lines) == 4
     assert lines[0].startswith("cpu 201 ")
-    assert "overdue" in lines[0]
-    assert "297 more: 296 running, 1 idle" in lines[-1]
-
-
-def test_of_a_listing_the_lines_that_do_not_fit_are_counted() -> None:
-    console = Console(file=io.StringIO(), width=40, color_system=None)
-    with console.capture() as found:
-        console.print(listing([f"row {number}" for number in range(10)], 4))
-    assert found.get().splitlines() == ["row 0", "row 1", "row 2", "and 7 lines more"]
-
-
-# A ledger that grows
+    assert re.findall(r"\d+ \w+", lines[-1]) == ["297 more", "296 running", "1 idle"]
 
 
 @pytest.fixture
@@ -154,280 +105,146 @@ def cut(run: Path, records: int) -> list[bytes]:
     return lines
 
 
-def watched(run: Path, *turns: Callable[[], object]) -> list[tuple[list[str], Run]]:
-    """What a reader is told who looks once more after each of these, until the run is over."""
-    told, left = list[tuple[list[str], Run]](), list(turns)
-
-    def read(news: list[str], seen: Any) -> bool:
-        told.append((news, seen))
-        return True
-
-    def wait(seconds: float) -> None:
-        assert seconds >= LOOK_SECONDS
-        left.pop(0)()
-
-    reader: Reader = read
-    watch_run(run, reader, wait)
-    return told
+def grow(run: Path, *lines: bytes) -> None:
+    with (run / LEDGER).open("ab") as ledger:
+        ledger.writelines(lines)
 
 
 def test_a_run_is_followed_from_where_it_is_to_its_end(run: Path) -> None:
-    lines = cut(run, 140)
-
-    def grow() -> None:
-        with (run / LEDGER).open("ab") as ledger:
-            ledger.writelines([*lines[140:200], lines[200][:20]])
-
-    def finish() -> None:
-        with (run / LEDGER).open("ab") as ledger:
-            ledger.writelines([lines[200][20:], *lines[201:]])
-
-    (before, _), (news, _), (_, last) = watched(run, grow, finish)
-    assert before == []
+    lines, looked = cut(run, 140), looks(run)
+    assert next(looked)[0] == []
+    grow(run, *lines[140:200], lines[200][:20])
+    news, _ = next(looked)
     assert len(news) > 20
-    assert last.standing.kind == "finished"
-
-
-def test_a_ledger_that_is_taken_away_or_replaced_is_no_error_and_no_news(run: Path) -> None:
-    kept = run.with_name("kept")
-    cut(run, 100)
-    turns = (
-        lambda: (run / LEDGER).rename(kept),
-        lambda: shutil.copy(RUNS / "go" / LEDGER, run / LEDGER),
-    )
-    (_, first), (_, gone), (news, last) = watched(run, *turns)
-    assert first.standing.kind == gone.standing.kind == "interrupted"
-    assert first.standing.whose != gone.standing.whose
-    assert news == []
-    assert last.is_over
-
-
-def test_a_damaged_ledger_is_given_some_looks(run: Path) -> None:
-    lines = cut(run, 100)
-    looks = []
-
-    def damage() -> None:
-        looks.append(1)
-        if len(looks) == 1:
-            with (run / LEDGER).open("ab") as ledger:
-                ledger.writelines([lines[120], lines[121]])
-
+    grow(run, lines[200][20:], *lines[201:])
+    assert next(looked)[1].standing.kind == "finished"
+    shutil.copy(RUNS / "statuses" / LEDGER, run / "other")
+    (run / "other").rename(run / LEDGER)
+    news, last = next(looked)
+    assert (news, last.plan.run_id) == ([], "statuses")
+    grow(run, lines[200])
     with pytest.raises(LedgerCorruptError):
-        watched(run, *[damage] * 9)
-    assert len(looks) == PATIENCE
+        next(looked)
 
 
-# The command
-
-
-def test_watched_as_json_it_is_a_document_a_line(run: Path, command: "Command") -> None:
-    (line,) = command("status", "golden", "--watch", "--json").out.splitlines()
-    once = json.loads(command("status", "golden", "--json").out)
-    assert json.loads(line).keys() == once.keys()
-    assert (once["run_id"], once["standing"], once["slots"]) == ("go", "finished", [])
+@pytest.mark.parametrize("name", ["go", "campaign", "space_check", "calibration"])
+def test_watched_as_json_it_is_the_document_a_line(name: str, command: Command) -> None:
+    (line,) = command("status", str(RUNS / name), "--watch", "--json").out.splitlines()
+    assert json.loads(line) == json.loads(command("status", str(RUNS / name), "--json").out)
+    assert command("status", str(RUNS / name), "--watch").out
 
 
 @pytest.mark.parametrize("how", [(), ("--watch",)])
-@pytest.mark.parametrize(("name", "code"), [("nobody", 2), ("golden", 6)])
+@pytest.mark.parametrize(
+    ("name", "text", "code"), [("no", b"", 2), ("golden", b"", 2), ("golden", b"{}\n", 6)]
+)
 def test_what_is_not_there_or_damaged_is_an_error(
-    how: tuple[str, ...], name: str, code: int, run: Path, command: "Command"
+    how: tuple[str, ...], name: str, text: bytes, code: int, run: Path, command: Command
 ) -> None:
-    lines = cut(run, 50)
-    (run / LEDGER).write_bytes(b"".join([*lines[:50], lines[60]]))
+    (run / LEDGER).write_bytes(text)
     assert command("status", name, *how).code == code
 
 
-def test_a_ledger_without_a_record_cannot_be_told(run: Path, command: "Command") -> None:
-    (run / LEDGER).write_bytes(b"")
-    assert command("status").code == 2
-
-
-@pytest.mark.parametrize("name", ["campaign", "space_check", "calibration"])
-def test_runs_of_every_kind_are_watched(name: str, command: "Command") -> None:
-    assert command("status", str(RUNS / name), "--watch").code == 0
-
-
-SHELL = 'trap : INT TERM; "$@"; echo "exit code $?."; read -r end'
-
-
-class Person:
-    """Somebody at a terminal in whose shell a command runs."""
-
-    def __init__(self, directory: Path, *words: str) -> None:
-        self.terminal, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
-        self.heard = b""
-        self.shell = psutil.Popen(
-            ["/bin/sh", "-c", SHELL, "sh", sys.executable, "-m", "orchestrator", *words],
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            env=ENVIRONMENT,
-            cwd=directory,
-            start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-        )
-        os.close(slave)
-
-    def sees(self, what: bytes) -> None:
-        """Wait until that is on the terminal; a test has a time limit."""
-        while what not in self.heard:
-            self.heard += os.read(self.terminal, 1 << 16)
-
-    def sees_the_end(self) -> int:
-        while (found := re.search(rb"exit code (\d+)\.", self.heard)) is None:
-            self.heard += os.read(self.terminal, 1 << 16)
-        return int(found[1])
-
-    def leaves(self) -> None:
-        """With all that has been written by now."""
-        while select.select([self.terminal], [], [], 0)[0]:
-            self.heard += os.read(self.terminal, 1 << 16)
-        for process in (*self.shell.children(recursive=True), self.shell):
-            with suppress(psutil.NoSuchProcess):
-                process.kill()
-        self.shell.wait()
-        os.close(self.terminal)
-
-    def seen(self) -> list[str]:
-        screen = Terminal(1000, 30)
-        screen.write(UNSEEN.sub("", self.heard.decode()))
-        return screen.seen()
-
-    @property
-    def command(self) -> psutil.Process:
-        (found,) = self.shell.children()
-        return found
-
-    @property
-    def viewer(self) -> psutil.Process:
-        children = self.command.children()
-        (found,) = [one for one in children if "orchestrator.look.viewer" in one.cmdline()]
-        return found
-
-
-@contextmanager
-def at_terminal(directory: Path, *words: str) -> Iterator[Person]:
-    person = Person(directory, *words)
-    try:
-        yield person
-    finally:
-        person.leaves()
-
-
-@pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)])
-def test_watching_on_a_terminal_ends_in_order_and_leaves_the_picture(
-    signum: int, code: int, run: Path
-) -> None:
-    cut(run, 60)
-    with at_terminal(run, "status", str(run), "--watch") as person:
-        person.sees(b"in flight")
-        person.command.send_signal(signum)
-        assert person.sees_the_end() == code
-    assert sum("in flight" in line for line in person.seen()) == 1
-    assert person.seen()[-2:] == [f"exit code {code}.", ""]
+ENVIRONMENT = {**os.environ, "TERM": "xterm-256color", "PYTHONPATH": str(REPOSITORY)}
+for name in ("COLUMNS", "LINES", "NO_COLOR"):
+    ENVIRONMENT.pop(name, None)
 
 
 def test_a_pipe_that_is_closed_ends_it(run: Path) -> None:
     lines = cut(run, 60)
     words = [sys.executable, "-m", "orchestrator", "status", str(run), "--watch"]
     pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(words, **pipes, env=ENVIRONMENT) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        try:
-            process.stdout.readline()
-            process.stdout.close()
-            with (run / LEDGER).open("ab") as ledger:
-                ledger.writelines(lines[60:100])
-            assert process.stderr.read() == b""
-            assert process.wait() == 0
-        finally:
-            process.kill()
+    with psutil.Popen(words, **pipes, env=ENVIRONMENT) as process:
+        process.stdout.readline()
+        process.stdout.close()
+        grow(run, *lines[60:])
+        assert (process.stderr.read(), process.wait()) == (b"", 0)
 
-
-# The running command
 
 SEARCH = (
-    *("phase1", "--tier", "min", "--objective", "sphere", "--set", "seconds=0.3", "--run-id", "s"),
+    *("phase1", "--tier", "min", "--objective", "sphere", "--set", "seconds=0.5", "--run-id", "s"),
     *("--executor", "local", "--workers", "2", "--assume-eval-seconds", "1"),
 )
-PICTURE = b"in flight, "
+SECONDS = 120
 
 
-def ledger_of(directory: Path) -> Path:
-    return directory / "artifacts/cmaes/phase1/s" / LEDGER
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    shell = Shell(tmp_path, ENVIRONMENT)
+    yield shell
+    shell.close()
+    assert b"?25l" not in shell._raw  # the cursor was never hidden
 
 
-def until(holds: Callable[[], object]) -> None:
-    while not holds():  # a test has a time limit
-        select.select([], [], [], 0.02)
+def begun(shell: Shell, *words: str) -> psutil.Process:
+    """A command whose picture is on the terminal."""
+    command = shlex.join([sys.executable, "-m", "orchestrator", *words])
+    shell.start(command, ("... in flight, ...",), SECONDS)
+    (process,) = psutil.Process(shell._process.pid).children()
+    return process
 
 
-def test_a_search_shows_a_picture_and_leaves_its_report_alone(tmp_path: Path) -> None:
-    with at_terminal(tmp_path, *SEARCH) as person:
-        person.sees(PICTURE)
-        viewer = person.viewer
-        assert person.sees_the_end() == 0
-        assert not viewer.is_running()
-    seen = "\n".join(person.seen())
-    assert "Generation 1 (2 of 2)" in seen
-    assert "to come" not in seen
-    assert b"?25l" not in person.heard  # the cursor was never hidden
+def viewer_of(command: psutil.Process) -> psutil.Process:
+    (found,) = [one for one in command.children() if output.VIEWER[-1] in one.cmdline()]
+    return found
 
 
-def test_a_kill_leaves_an_empty_line_and_no_viewer(tmp_path: Path) -> None:
-    with at_terminal(tmp_path, *SEARCH) as person:
-        person.sees(PICTURE)
-        viewer = person.viewer
-        person.command.kill()
-        person.sees_the_end()
-        until(lambda: not viewer.is_running() or viewer.status() == psutil.STATUS_ZOMBIE)
-    assert "in flight" not in "\n".join(person.seen())
-    assert person.seen()[-2:] == ["exit code 137.", ""]
+@pytest.mark.parametrize(("signum", "code"), [(2, 0), (15, 143), (9, 137)])
+def test_watching_leaves_the_picture(signum: int, code: int, run: Path, shell: Shell) -> None:
+    cut(run, 60)
+    begun(shell, "status", str(run), "--watch").send_signal(signum)
+    found, seen = shell.ended(SECONDS)
+    assert found == code
+    assert sum("in flight, " in line for line in seen) == 1
 
 
-def test_a_drain_is_announced_and_seen(tmp_path: Path) -> None:
-    slow = (word.replace("seconds=0.3", "seconds=2") for word in SEARCH)
-    with at_terminal(tmp_path, *slow) as person:
-        person.sees(PICTURE)
-        person.heard = b""
-        os.write(person.terminal, b"\x03")  # for the whole group
-        person.sees(b"interrupt again")
-        person.sees(PICTURE)
-        assert person.sees_the_end() == 130
+def test_a_killed_run_takes_its_viewer_with_it(shell: Shell) -> None:
+    command = begun(shell, *SEARCH)
+    viewer = viewer_of(command)
+    command.kill()
+    assert shell.ended(SECONDS)[0] == 137
+    psutil.wait_procs([viewer], SECONDS)
+    assert shell.run("echo $((40 + 2))", SECONDS) == (0, ["42", ""])
 
 
-def test_without_its_viewer_a_search_goes_on_in_lines(tmp_path: Path) -> None:
-    with at_terminal(tmp_path, *SEARCH) as person:
-        person.sees(PICTURE)
-        person.viewer.kill()
-        assert person.sees_the_end() == 0
-    assert re.search(r"\[16/16\]  generation 1", "\n".join(person.seen()))
+def test_without_its_viewer_a_search_goes_on_in_lines(shell: Shell) -> None:
+    viewer_of(begun(shell, *SEARCH)).kill()
+    code, seen = shell.ended(SECONDS)
+    assert code == 0
+    assert sum(line.startswith("[16/16]") for line in seen) == 1
 
 
-def test_a_terminal_that_is_held_holds_up_no_evaluation(tmp_path: Path) -> None:
-    with at_terminal(tmp_path, *SEARCH) as person:
-        person.sees(PICTURE)
-        os.write(person.terminal, b"\x13")
-        until(lambda: b'"concluded"' in ledger_of(tmp_path).read_bytes())
-        os.write(person.terminal, b"\x11")
-        assert person.sees_the_end() == 0
+def test_a_terminal_that_is_held_holds_up_no_evaluation(shell: Shell, tmp_path: Path) -> None:
+    viewer = viewer_of(begun(shell, *SEARCH))
+    os.write(shell._ours, b"\x13")
+    while b'"concluded"' not in (tmp_path / "artifacts/cmaes/phase1/s" / LEDGER).read_bytes():
+        time.sleep(0.02)  # a test has a time limit
+    os.write(shell._ours, b"\x11")
+    code, seen = shell.ended(SECONDS)
+    assert (code, viewer.is_running()) == (0, False)
+    assert sum(line.startswith("Generation 1 ") for line in seen) == 1
+    assert not any(line.startswith("run  ") for line in seen)  # the picture has gone
 
 
-def test_what_a_viewer_did_not_print_is_said(
+def test_a_drain_is_announced(shell: Shell) -> None:
+    begun(shell, *SEARCH)
+    os.write(shell._ours, b"\x03")  # for the whole group
+    code, seen = shell.ended(SECONDS)
+    assert code == 130
+    assert any("interrupt again" in line for line in seen)
+
+
+def test_what_a_viewer_did_not_take_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    master, slave = pty.openpty()
     monkeypatch.setattr(output, "VIEWER", (sys.executable, "-c", ""))
     monkeypatch.setattr(output, "can_paint", lambda _console: True)
-    state, printed = load_state(RUNS / "go"), io.StringIO()
-    with os.fdopen(slave, "w") as file:
-        file.write = printed.write  # type: ignore[method-assign]
-        with Output(Console(file=file)) as live:
-            run: Any = type("Running", (), {"state": state, "directory": tmp_path})
-            live.look(run)
-            for number in range(300):
-                live.say(f"note {number}")
-    os.close(master)
-    assert re.findall(r"note (\d+)", printed.getvalue()) == list(map(str, range(300)))
+    with (tmp_path / "terminal").open("w") as file:
+        live = output.Output(Console(file=file))
+        running: Any = type("Running", (), {"directory": tmp_path})
+        live.look(running)
+        for number in range(3000):
+            live.say(f"note {number} {'-' * 30}")
+        live.rest()
+    said = re.findall(r"note (\d+)", (tmp_path / "terminal").read_text())
+    assert said == list(map(str, range(3000)))

@@ -14,7 +14,7 @@ from budgets.ledger.chain import LEDGER, read
 from budgets.rules.triggers import judge
 from budgets.state import RunState
 from orchestrator.execution.processes import this_owner
-from orchestrator.look.serve import Runs
+from orchestrator.look.serve import Site
 from orchestrator.records.recorded import Result, load_state
 from orchestrator.records.standing import REPEAT, Standing, standing_of
 from tests.budgets.conftest import OPENED, Story, small_plan
@@ -155,5 +155,4 @@ def test_what_only_ends_the_search_is_no_end_for_any_reader(
     assert "Interrupted" in page
     assert "Stopped" not in page
 
-    rows, _ = Runs(comparing).rows()
-    assert [row.standing for row in rows] == ["interrupted"]
+    assert [one.stands for one in Site(comparing).entries()] == ["interrupted"]

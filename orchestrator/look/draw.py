@@ -1,0 +1,176 @@
+"""Draw with matplotlib: files for a paper, SVG for a page, and the parts that plots share.
+
+Matplotlib is imported when something is drawn, and its pyplot never. Colours are those of Okabe and
+Ito, which the colour-blind tell apart; marks, lines and hatches differ as well. What is drawn in
+`INK` takes the colour of the page's text.
+"""
+
+import io
+import re
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from math import ceil, isfinite
+from pathlib import Path
+from statistics import quantiles
+from typing import Any
+from xml.etree import ElementTree
+
+from budgets.ledger.storage import write_aside
+from budgets.plain import printable
+from objectives.space import Knob as Scale
+from orchestrator.look.blocks import Figure
+
+INK = "#000001"
+GREY, BLUE, SKY, GREEN = "#808080", "#0072b2", "#56b4e9", "#009e73"
+ORANGE, RED, PURPLE = "#e69f00", "#d55e00", "#cc79a7"
+WIDTH, FONT = 6.4, 9.0  # of a drawing, in inches; of its text, in points
+
+_INKED = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
+_STYLE = dict.fromkeys(_INKED, INK) | {
+    "font.size": FONT,  # of DejaVu Sans, which comes with matplotlib
+    "axes.titlesize": FONT + 1,
+    "axes.titlelocation": "left",
+    "axes.facecolor": "none",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+    "grid.alpha": 0.4,
+    "pdf.fonttype": 42,
+    "svg.fonttype": "none",
+    "text.parse_math": False,  # a `$` in a name is a `$`
+}
+_DATE = {"png": "Software", "pdf": "CreationDate", "svg": "Date"}
+"""By form of a file: what is not written, so that the same drawing gives the same bytes."""
+_LOCK = threading.Lock()  # matplotlib's settings are global
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A plot in words, and how to paint it on a canvas of that height (in inches)."""
+
+    title: str
+    caption: str  # how to read it
+    description: str  # what it shows
+    height: float
+    paint: Callable[[Any], None]  # of a matplotlib figure
+
+
+def figure(name: str, drawing: Drawing, *, with_svg: bool = True) -> Figure:
+    """Return the drawing as part of a page."""
+    title, caption, said = map(line, (drawing.title, drawing.caption, drawing.description))
+    return Figure(name, title, caption, said, _inline(drawing) if with_svg else "")
+
+
+def write(drawing: Drawing, path: Path) -> None:
+    """Write it as PNG, PDF or SVG, by the suffix of `path`. Raises ValueError on another one."""
+    form = path.suffix.lower().removeprefix(".")
+    if form not in _DATE:
+        raise ValueError(f"expected a file that ends with .png, .pdf or .svg, got {path.name!r}")
+    write_aside(path, _drawn(drawing, form, paper="white"))
+
+
+def _drawn(drawing: Drawing, form: str, paper: str) -> bytes:
+    with _LOCK, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # letters that the font lacks: a viewer has other fonts
+        import matplotlib
+        from matplotlib.figure import Figure as NewCanvas
+
+        with matplotlib.rc_context(_STYLE | {"svg.hashsalt": drawing.title}):
+            canvas, file = NewCanvas((WIDTH, drawing.height), layout="constrained"), io.BytesIO()
+            drawing.paint(canvas)
+            _legend(canvas)
+            canvas.savefig(
+                file, format=form, dpi=200, facecolor=paper, metadata={_DATE[form]: None}
+            )
+    return file.getvalue()
+
+
+_SVG, _XLINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}"
+_DIGITS = re.compile(r"(\.\d\d)\d+")
+
+
+def _inline(drawing: Drawing) -> str:
+    """Return SVG without what a page's policy may forbid, and with ids of its own."""
+    root = ElementTree.fromstring(_drawn(drawing, "svg", paper="none"))  # noqa: S314 - our own
+    for child in root.findall(f"{_SVG}metadata") + root.findall(f"{_SVG}defs")[:1]:
+        root.remove(child)  # the first definition is a style sheet
+    for element in root.iter():
+        styles = (one.split(": ", 1) for one in element.attrib.pop("style", "").split("; ") if one)
+        every = element.attrib | dict(styles)
+        element.tag = element.tag.removeprefix(_SVG)
+        element.attrib = {
+            key.removeprefix(_XLINK): " ".join(_DIGITS.sub(r"\1", text).split())
+            for key, text in every.items()
+            if key != "font-family" and not (key == "id" and "_" in text)  # `axes_1`: not unique
+        }
+    root.attrib = {"viewBox": root.attrib["viewBox"], "stroke-linejoin": "round", "role": "img"}
+    root.set("aria-label", line(f"{drawing.title}. {drawing.description}"))
+    return ElementTree.tostring(root, encoding="unicode").replace(INK, "currentColor")
+
+
+def line(text: str) -> str:
+    """Return the text as one line without characters that steer."""
+    return " ".join(printable(text).split())
+
+
+def _legend(canvas: Any) -> None:
+    """Name each kind of mark once, above everything."""
+    marks: dict[str, Any] = {}
+    for axes in canvas.axes:
+        own, labels = axes.get_legend_handles_labels()
+        marks = dict(zip(labels, own, strict=True)) | marks
+    looks = {"handlelength": 1.8, "columnspacing": 1.2, "labelspacing": 0.25}
+    if marks:
+        canvas.legend(marks.values(), marks, loc="outside upper left", ncols=4, **looks)
+
+
+def dots(axes: Any, x: Sequence[float], y: Sequence[float], most: int = 250) -> None:
+    """Draw evaluations behind all else, evenly thinned to `most`."""
+    step = ceil(len(x) / most) or 1
+    looks = {"ms": 2.6, "mew": 0, "color": GREY, "zorder": 1.5, "label": "evaluation"}
+    axes.plot(x[::step], y[::step], "o", **looks)
+
+
+def boxes(axes: Any, places: Iterable[tuple[float, float, float, float]], **looks: Any) -> None:
+    """Draw rectangles (left, right, low, high) as one path: there may be thousands."""
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path as Outline
+
+    corners = [[(x, low), (end, low), (end, top), (x, top), (x, low)]
+               for x, end, low, top in places]  # fmt: skip
+    if corners:
+        outline = Outline.make_compound_path(*map(Outline, corners))
+        axes.add_patch(PathPatch(outline, **looks))
+
+
+def course(axes: Any, x: Sequence[float], y: Sequence[float | None], label: str = "") -> None:
+    """Draw a line over whole generations; a short one has marks."""
+    from matplotlib.ticker import MaxNLocator
+
+    axes.plot(x, y, color=BLUE, lw=1.6, marker="." * (len(x) <= 30), ms=6, label=label)
+    axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True, min_n_ticks=1))
+
+
+def known(values: Iterable[float | None]) -> list[float]:
+    """Return the values that can be drawn."""
+    return [value for value in values if value is not None and isfinite(value)]
+
+
+def limits(values: Iterable[float | None], must: Iterable[float | None]) -> tuple[float, float]:
+    """Return the ends of an axis: all of `must`, and the values but those far from the others."""
+    own, always = known(values), known(must)
+    low, high = min([*own, *always], default=0.0), max([*own, *always], default=1.0)
+    if len(own) > 7:
+        lower, _, upper = quantiles(own, n=4)
+        low = max(low, min([4 * lower - 3 * upper, *always]))
+        high = min(high, max([4 * upper - 3 * lower, *always]))
+    room = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
+    return low - room, high + room
+
+
+def knob_ticks(knob: Scale) -> tuple[list[float], list[str]]:
+    """Return the ends and the middle of a knob's range, and the values there."""
+    places = {f"{knob.decode(unit):.3g}": unit for unit in (0.5, 1.0, 0.0)}
+    return list(places.values()), list(places)

@@ -1,0 +1,22 @@
+"""Golden runs, also cut short or as if their plan were another."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from budgets.events import Planned
+from budgets.fold import fold
+from budgets.ledger.chain import LEDGER, read
+from orchestrator.look.run import Run
+from tests.conftest import REPOSITORY
+
+GOLDEN = REPOSITORY / "tests/golden/runs"
+RUNS = sorted(path.name for path in GOLDEN.iterdir())
+NOW = datetime(2026, 11, 23, tzinfo=UTC)
+
+
+def golden(name: str, records: int | None = None, **terms: Any) -> Run:
+    """The run after so many records, with those terms of its plan changed."""
+    first, *rest = read(GOLDEN / name / LEDGER).records[:records]
+    assert isinstance(first.event, Planned)
+    event = Planned(plan=first.event.plan.model_copy(update=terms))
+    return Run(fold([first._replace(event=event), *rest]), NOW, GOLDEN / name)

@@ -1,0 +1,113 @@
+"""What a run's slots did and do, and what its attempts left, read with suspicion."""
+
+import os
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import orjson
+import pytest
+
+from orchestrator.execution.attempts import METRICS, STARTED
+from orchestrator.look import files
+from orchestrator.look.run import Run
+from orchestrator.records import standing
+from orchestrator.records.recorded import load_state
+from orchestrator.records.tail import Tail
+
+GOLDEN = Path(__file__).parents[2] / "golden/runs"
+RUNS = sorted(path.name for path in GOLDEN.iterdir())
+BEATS = (b'{"step": 3, "loss": 2.5, "progress": 7}', b"[1]", b'{"loss": "low", "step": true}')
+
+
+@pytest.fixture(autouse=True)
+def _carried_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every run that is not over is being carried out, here."""
+    monkeypatch.setattr(standing, "owner_is_gone", lambda _owner: False)
+    monkeypatch.setattr(standing, "_is_here", lambda _state: True)
+
+
+def moments(name: str, directory: Path | None = None) -> Iterator[Run]:
+    """The run as it was a second after each of its records."""
+    tail = Tail(GOLDEN / name)
+    for record in tail.news():
+        assert tail.state is not None
+        now = datetime.fromisoformat(record.at) + timedelta(seconds=1)
+        yield Run(tail.state, now, directory)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_what_slots_did_adds_up(name: str) -> None:
+    for run in moments(name):
+        used = sum(one.useful + one.wasted for one in run.usage)
+        assert used + sum(one.idle for one in run.usage) == pytest.approx(run.slot_hours)
+        assert sum(one.idle for one in run.usage) == pytest.approx(run.idle_hours, abs=1e-9)
+        assert sum(one.wasted for one in run.usage) == pytest.approx(run.wasted_hours)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_slot_does_one_thing_for_as_long_as_it_is_in_flight(name: str) -> None:
+    for run in moments(name):
+        busy = [slot for slot in run.slots if slot.doing != "idle"]
+        in_flight = {one.place: one for one in run.attempts if one.in_flight}
+        assert {slot.place for slot in busy} == in_flight.keys()
+        assert len({slot.slot for slot in run.slots}) == len(run.slots)
+        assert all(slot.seconds is None or slot.seconds > 0.9 for slot in run.slots)
+
+
+def _linked(path: Path) -> None:
+    path.rename(path.with_suffix(".moved"))
+    path.symlink_to(path.with_suffix(".moved"))
+
+
+def _folder_linked(path: Path) -> None:
+    _linked(path.parent.parent)
+
+
+def _pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+@pytest.mark.parametrize("spoil", [None, _linked, _folder_linked, _pipe])
+def test_a_heartbeat_is_believed_as_far_as_it_can_be(
+    spoil: Callable[[Path], None] | None, tmp_path: Path
+) -> None:
+    run = next(run for run in moments("go", tmp_path) if any(one.in_flight for one in run.attempts))
+    place = tmp_path / next(one.place for one in run.attempts if one.in_flight)
+    place.mkdir(parents=True)
+    (place / STARTED).write_text('{"device": "' + "a" * 500 + '"}')
+    (place / METRICS).write_bytes(b"\n".join([b"x" * files.HEARTBEAT_BYTES, *BEATS, b'{"st']))
+    if spoil is not None:
+        spoil(place / STARTED)
+    slot = next(slot for slot in run.slots if slot.doing != "idle")
+    if spoil is not None:
+        assert (slot.doing, slot.step, slot.loss) == ("starting", None, None)
+        return
+    assert (slot.doing, slot.step, slot.loss) == ("running", 3, 2.5)
+    assert slot.progress is None or 0 <= slot.progress <= 1
+    assert len(slot.device) == files.MOST_NAME
+
+
+def test_curves_and_logs_are_bounded_and_hide_secrets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("API_TOKEN", "hunter2hunter2")
+    state = load_state(GOLDEN / "go")
+    beats = [orjson.dumps({"step": step, "loss": 1 / (1 + step)}) for step in range(1001)]
+    for one in Run(state, datetime.fromtimestamp(state.began_ms / 1000).astimezone()).attempts:
+        place = tmp_path / one.place
+        place.mkdir(parents=True)
+        (place / METRICS).write_bytes(b"\n".join(beats))
+        (place / "stderr.txt").write_text(f"{'x ' * 900}\n\x1b[31mhunter2hunter2\n\n")
+    curves = files.curves(tmp_path, state)
+    assert [curve.name for curve in curves] == ["baseline", "recommended", "best of the search"]
+    for curve in curves:
+        assert len(curve.steps) <= files.CURVE_POINTS
+        assert curve.steps[-1] == 1000
+    places = [str(path.relative_to(tmp_path)) for path in tmp_path.glob("eval/*/*/*")]
+    shown = files.log_end(tmp_path, ["eval/absent", *places])
+    assert shown.place.endswith("stderr.txt")
+    assert "***" in shown.lines[-1]
+    assert not any(bad in line for bad in ("hunter2", "\x1b") for line in shown.lines)
+    assert max(map(len, shown.lines)) <= files.LOG_CHARACTERS
