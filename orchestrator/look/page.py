@@ -22,9 +22,7 @@ from orchestrator.look.blocks import Answer, Mood, Section
 from orchestrator.look.run import Run
 from orchestrator.running.place import make_directory
 
-MOST_CHARACTERS = 4000
-"""Of one text: nobody reads more, and a browser would choke on it."""
-
+MOST_CHARACTERS = 4000  # of one text: nobody reads more, and a browser would choke on it
 STDOUT = Path("-")
 ENDINGS = {"html": (".html", ".htm"), "md": (".md", ".markdown", ".txt")}
 ENDINGS |= {"png": (".png",), "pdf": (".pdf",)}

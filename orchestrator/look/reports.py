@@ -33,8 +33,7 @@ from orchestrator.records import manifest, metrics
 from orchestrator.records.export import COLUMNS, progress_rows, to_csv
 from orchestrator.running.session import Reports, system_clock
 
-EVERY_SECONDS = 5.0
-"""How often the files about the whole run are written while it goes on."""
+EVERY_SECONDS = 5.0  # the files about the whole run are written at most so often
 
 
 @dataclass

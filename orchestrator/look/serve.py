@@ -37,9 +37,7 @@ from orchestrator.look.run import Run
 from orchestrator.look.terminal import status_lines
 from orchestrator.records.recorded import is_set_aside, last_changed, load_state
 
-HOST = "127.0.0.1"
-"""And no other: what is shown is for whoever has the runs."""
-
+HOST = "127.0.0.1"  # and no other: what is shown is for whoever has the runs
 HEADERS = {
     "Content-Security-Policy": (
         f"{page.policy()}; script-src 'self'; connect-src 'self'; frame-ancestors 'none'"
@@ -50,8 +48,6 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 UNREADABLE = (LedgerCorruptError, ImpossibleEventError, ValueError, OSError)
-"""Why a ledger cannot be read. Each says how to go on."""
-
 DEEPEST = 6  # levels below the root that are looked through for runs
 
 
