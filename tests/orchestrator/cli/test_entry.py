@@ -374,9 +374,9 @@ def test_space_check_names_every_evaluation_and_ends_with_what_it_found(
     assert answer.code == 0  # a dead knob is a result
     assert "Checking x0, x1: 5 points on 3 seeds, 15 evaluations." in answer.out
     lines = [" ".join(line.split()) for line in answer.out.splitlines() if line.startswith("[")]
-    assert lines[0].startswith("[ 1/15] baseline seed ")
-    assert lines[3].startswith("[ 4/15] x0 low seed ")
-    assert lines[14].startswith("[15/15] x1 high seed ")
+    assert lines[0].startswith("[ 1/15] baseline, seed ")
+    assert lines[3].startswith("[ 4/15] x0 low, seed ")
+    assert lines[14].startswith("[15/15] x1 high, seed ")
     assert "1 of 2 knobs move the score; dead: x1." in answer.out
     (run,) = (tmp_path / "artifacts/cmaes/check").iterdir()
     assert {"run.json", "progress.csv", "check.json", "summary.md"} <= {
