@@ -78,7 +78,7 @@ def _markdown(found: "Comparison") -> str:
 
 def _html(found: "Comparison") -> str:
     from orchestrator.look.compare import sections
-    from orchestrator.look.page import Header, plain_page
+    from orchestrator.look.page import Header, headline, page
 
     header = Header(" · ".join(found.names), f"{len(found.runs)} runs side by side")
-    return plain_page(header, found.heading, found.sentence, sections(found))
+    return page(header, headline(found.heading, found.sentence), sections(found))

@@ -5,7 +5,7 @@ import os
 import sys
 from contextlib import suppress
 from pathlib import Path
-from socket import socket
+from socket import create_server, socket
 from threading import Thread
 from typing import Annotated
 
@@ -45,7 +45,7 @@ def serve(
 
         site = serving.Site(directory)
         number = listener.getsockname()[1]
-        url = f"http://{serving.HOST}:{number}{site.first}"
+        url = f"http://{serving.HOST}:{number}{site.home}"
         _announce(number, directory, url, as_json=as_json)
         if sys.stdout is not None:
             sys.stdout.flush()  # whoever began it reads where it is from a pipe
@@ -70,7 +70,7 @@ def served(place: str | None, root: Path) -> Path:
 def listening(port: int) -> socket:
     """A socket on loopback. Raises ValueError where it, or what serves it, cannot be had."""
     try:
-        from orchestrator.look.serve import HOST, listening
+        from orchestrator.look.serve import HOST
     except ModuleNotFoundError as error:
         if str(error.name).partition(".")[0] not in EXTRA:
             raise
@@ -78,7 +78,7 @@ def listening(port: int) -> socket:
             f"serve needs {error.name}: pip install 'cmaes-orchestrator[serve]'"
         ) from error
     try:
-        return listening(port)
+        return create_server((HOST, port), backlog=128)
     except OSError as error:
         if error.errno not in (errno.EADDRINUSE, errno.EACCES):
             raise

@@ -65,14 +65,14 @@ class Board:
     def page(self) -> str:
         """The same as a page."""
         from orchestrator.look import draw
-        from orchestrator.look.page import Header, plain_page
+        from orchestrator.look.page import Header, headline, page
         from orchestrator.look.plots import campaign
 
         header = Header(self.report.name, f"a campaign of {len(self.matrix.cells)} runs")
         heading = "Effects found" if self.report.found else "No effect found"
         heading = heading if self.report.is_over else "In progress"
         figure = draw.figure("effects", campaign(self.report))
-        return plain_page(header, heading, self.sentence, self._sections(figure))
+        return page(header, headline(heading, self.sentence), self._sections(figure))
 
     def _sections(self, *figures: Figure) -> tuple[Section, ...]:
         terms = self.matrix.terms

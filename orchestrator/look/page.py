@@ -22,16 +22,11 @@ from orchestrator.look.blocks import Answer, Mood, Section
 from orchestrator.look.run import Run
 from orchestrator.running.place import make_directory
 
-MOST_CHARACTERS = 4000
-"""Of one text: nobody reads more, and a browser would choke on it."""
-
+MOST_CHARACTERS = 4000  # of one text: nobody reads more, and a browser would choke on it
 STDOUT = Path("-")
 ENDINGS = {"html": (".html", ".htm"), "md": (".md", ".markdown", ".txt")}
 ENDINGS |= {"png": (".png",), "pdf": (".pdf",)}
 """How the name of a file ends that a page may be written to, or replace."""
-
-
-# Pages
 
 
 class Header(NamedTuple):
@@ -68,22 +63,15 @@ def page(head: Header, own: Answer, sections: Sequence[Section]) -> str:
     return document(f"{own.title}: {head.name}", main)
 
 
-def plain_page(
-    head: Header, heading: str, sentence: str, sections: Sequence[Section], mood: Mood = "open"
-) -> str:
-    """The whole document about something else than one run: a comparison, a campaign's cells."""
-    return page(head, headline(heading, sentence, mood), sections)
-
-
-def headline(title: str, sentence: str, mood: Mood) -> Answer:
-    """What is known of something whose page asks no four questions."""
+def headline(title: str, sentence: str, mood: Mood = "open") -> Answer:
+    """What is known where there are no four questions: of a comparison, a campaign's cells."""
     return Answer(title=title, sentence=sentence, mood=mood, found="", sure="", cost="", next="")
 
 
 def document(title: str, main: Markup, tag: str = "") -> str:
     """A document around what is inside its <main>; with the tag of that, one that follows it."""
-    head = {"title": cut(title, 120), "style": style(), "policy": policy(with_script=bool(tag))}
-    return str(filled("base.html.j2", main=main, tag=tag, **head))
+    head = {"title": cut(title, 120), "style": style(), "policy": policy(), "tag": tag}
+    return str(filled("base.html.j2", main=main, **head))
 
 
 @cache
@@ -93,14 +81,11 @@ def style() -> Markup:
     return Markup(sheet)  # noqa: S704 - our own file
 
 
-def policy(*, with_script: bool = False) -> str:
-    """What a browser may do: show the page, and load nothing, or what comes from its server."""
+def policy() -> str:
+    """What a browser may do: show the page in our style, and load nothing."""
     digest = base64.b64encode(hashlib.sha256(style().encode()).digest()).decode()
-    scripts = "script-src 'self'; connect-src 'self'; " if with_script else ""
-    return (
-        f"default-src 'none'; {scripts}style-src 'sha256-{digest}'; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
-    )
+    allowed = f"style-src 'sha256-{digest}'; img-src data:"
+    return f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
 
 
 # Templates
@@ -124,8 +109,7 @@ def _templates() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    drawing = lambda figure: Markup(figure.svg)  # noqa: E731, S704 - plots escape what they write
-    made.globals.update(block=_block, cell=_cell, drawing=drawing, inline=_inline)
+    made.globals.update(block=_block, cell=_cell, inline=_inline)
     return made
 
 

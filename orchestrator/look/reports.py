@@ -33,8 +33,7 @@ from orchestrator.records import manifest, metrics
 from orchestrator.records.export import COLUMNS, progress_rows, to_csv
 from orchestrator.running.session import Reports, system_clock
 
-EVERY_SECONDS = 5.0
-"""How often the files about the whole run are written while it goes on."""
+EVERY_SECONDS = 5.0  # the files about the whole run are written at most so often
 
 
 @dataclass
@@ -96,6 +95,7 @@ def write_generation(run: Run, directory: Path) -> None:
     state, last = run.state, run.state.told[-1]
     best, healthy, of = min(last.healthy, default=None), len(last.healthy), len(last.points)
     said = f"Best score of the generation: {number(best)}; {healthy} of {of} candidates have one."
+    ledger = {"records": state.records, "head": state.head}
     head = Text(f"Ledger: {state.records} records, head `{state.head}`.")
     blocks: list[Block] = [Text(plain(f"{text.progress(run)} {said}")), balances(run), head]
     title = f"{plain(run.plan.run_id)}: budget after generation {last.number}"
@@ -104,7 +104,7 @@ def write_generation(run: Run, directory: Path) -> None:
         "run_id": run.plan.run_id,
         "generation": {"number": last.number, "best": best, "healthy": healthy, "candidates": of},
         "balances": plain_values(run.balances),
-        "ledger": _ledger(run),
+        "ledger": ledger,
     }
     place = directory / f"reports/gen_{state.finished - 1:04d}.md"
     place.parent.mkdir(mode=0o700, exist_ok=True)
@@ -167,8 +167,5 @@ def _place(run: Run, point: Point) -> dict[str, Any]:
 def _result(run: Run, *facts: str) -> dict[str, Any]:
     """Those facts of the run, with the record that they are as of."""
     found = {name: plain_values(getattr(run, name)) for name in facts}
-    return {"sentence": text.sentence(run), **found, "ledger": _ledger(run)}
-
-
-def _ledger(run: Run) -> dict[str, Any]:
-    return {"records": run.state.records, "head": run.state.head}
+    ledger = {"records": run.state.records, "head": run.state.head}
+    return {"sentence": text.sentence(run), **found, "ledger": ledger}

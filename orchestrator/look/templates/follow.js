@@ -1,23 +1,16 @@
 // Keeps <main> as the server has it, while somebody looks. What the reader has opened stays open.
 "use strict";
-const EVERY = 10000; // ms
 const main = document.querySelector("main"), lost = document.getElementById("lost");
-let timer;
 
 async function look() {
-  clearTimeout(timer);
-  if (!document.hidden && document.getSelection().isCollapsed) { // else the text in hand would go
-    try {
-      const headers = { "If-None-Match": main.dataset.tag };
-      const response = await fetch("?part", { headers, cache: "no-store" });
-      lost.hidden = response.ok || response.status === 304;
-      if (response.ok) show(await response.text(), response.headers.get("ETag"));
-    } catch {
-      lost.hidden = false;
-    }
+  if (document.hidden || !document.getSelection().isCollapsed) return; // it may be about to be copied
+  try {
+    const response = await fetch("?part", { headers: { "If-None-Match": main.dataset.tag } });
+    lost.hidden = response.ok || response.status === 304;
+    if (response.ok) show(await response.text(), response.headers.get("ETag"));
+  } catch {
+    lost.hidden = false;
   }
-  clearTimeout(timer);
-  timer = setTimeout(look, EVERY);
 }
 
 function show(html, tag) {
@@ -29,4 +22,4 @@ function show(html, tag) {
 }
 
 document.addEventListener("visibilitychange", look);
-timer = setTimeout(look, EVERY);
+setInterval(look, 10000);
