@@ -85,7 +85,7 @@ def in_flight(matrix: Matrix, state: RunState, standing: Standing, now: datetime
     rows, moments = [], {}
     for attempt in state.open_tries():
         reserved = attempt.reserved
-        ms = state.opened_ms[attempt.session] + attempt.reserved_ms
+        ms = state.wall_offset_ms + attempt.reserved_ms  # those of other sessions do not go on
         moments[reserved.candidate, reserved.seed] = datetime.fromtimestamp(ms / 1000, UTC)
     for number, row in enumerate(matrix.rows):
         keys = [(number, seed) for seed in matrix.terms.seeds]

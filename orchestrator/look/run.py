@@ -132,10 +132,8 @@ class Run:
         spent_hours = own.device_ms / MS_PER_HOUR
         reserved_hours = own.reserved_device_ms / MS_PER_HOUR
         open_hours, committed_ms = own.wall_ms / MS_PER_HOUR, own.committed_wall_ms - own.wall_ms
-        searched, reserved_cost = (
-            len(own.holds) - compared,
-            reserved_hours * own.price_per_device_hour,
-        )
+        reserved_cost = reserved_hours * own.price_per_device_hour
+        searched = len(own.holds) - compared
         found = (
             ("evaluations", own.evaluations, searched, own.evaluations_free, caps.evaluations),
             ("comparison evaluations", own.apart, compared, own.apart_free, own.apart_cap),

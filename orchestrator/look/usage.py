@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import count, pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -97,7 +97,8 @@ def slots(run: "Run") -> Iterator[Slot]:
             said |= heartbeat(run.directory, one.place)
             if steps and said.get("step") is not None and said.get("progress") is None:
                 said["progress"] = min(1.0, max(0.0, said["step"] / (median(steps) * length)))
-        number = len(rows) if one.slot is None or one.slot in rows else one.slot
+        free = next(slot for slot in count() if slot not in rows)
+        number = free if one.slot is None or one.slot in rows else one.slot
         rows[number] = Slot(
             slot=number,
             what=one.what,
