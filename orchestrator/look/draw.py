@@ -126,7 +126,7 @@ def _legend(canvas: Any) -> None:
         canvas.legend(marks.values(), marks, loc="outside upper left", ncols=4, **looks)
 
 
-def dots(axes: Any, x: Sequence[float], y: Sequence[float], most: int = 250) -> None:
+def dots(axes: Any, x: Sequence[float], y: Sequence[float | None], most: int = 250) -> None:
     """Draw evaluations behind all else, evenly thinned to `most`."""
     step = ceil(len(x) / most) or 1
     looks = {"ms": 2.6, "mew": 0, "color": GREY, "zorder": 1.5, "label": "evaluation"}

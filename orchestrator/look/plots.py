@@ -65,17 +65,19 @@ def _scores(run: Run) -> Drawing | None:
         for each in (axes, right) if band else ():
             each.axhspan(*band, color=draw.INK, alpha=0.13, lw=0, label="± 2 sd of the noise")
             each.axhline(fmean(band), color=draw.INK, lw=1, label="baseline")
-        healthy = [(one.generation, min(one.score, high)) for one in own if one.score is not None]
-        draw.dots(axes, [x for x, _ in healthy], [score for _, score in healthy], 1500)
-        if failed := [one.generation for one in own if one.score is None]:
-            axes.plot(failed, [high] * len(failed), "x", c=draw.RED, label="failed", clip_on=False)
+        x = [one.generation + 0.06 * (5 * one.candidate % 11 - 5) for one in own]  # side by side
+        y = [None if one.score is None else min(one.score, high) for one in own]
+        draw.dots(axes, x, y, 1500)
+        if None in y:
+            failed = [high if score is None else None for score in y]
+            axes.plot(x, failed, "x", c=draw.RED, label="failed", clip_on=False)
         numbers = [one.number for one in generations]
         draw.course(axes, numbers, [one.mean for one in generations], "mean")
         axes.step(numbers, best, where="mid", color=draw.GREEN, lw=2, label="best so far")
         if draw.known(luck):
             axes.step(numbers, luck, "--", where="mid", c=draw.PURPLE, lw=2, label="best by luck")
         axes.set(ylim=(low, high), xlabel="generation", ylabel="score (lower is better)")
-        if not healthy:
+        if not draw.known(y):
             axes.set_yticks([])  # no score yet
         for place, (arm, scores) in enumerate(fresh):
             mark, colour = ("D", draw.ORANGE) if arm is winner else ("o", draw.SKY)
@@ -83,8 +85,7 @@ def _scores(run: Run) -> Drawing | None:
             right.plot([place, place], reach, color=colour, lw=1.6)
             right.plot(place, fmean(scores), mark, color=colour, mec=draw.INK, ms=5)
         names = [draw.line(arm.name)[:16] for arm, _ in fresh]
-        right.set(xticks=range(len(fresh)), xticklabels=names, title="fresh seeds")
-        right.margins(x=0.15)
+        right.set(xticks=range(len(fresh)), xticklabels=names, title="fresh seeds", xmargin=0.15)
         right.tick_params(axis="x", rotation=90, labelsize=draw.FONT - 2)
         right.tick_params(axis="y", length=0, labelleft=False)
 
@@ -143,7 +144,7 @@ def _forest(
         f"{one.name}: {number(one.mean, 3)} ({number(one.low, 3)} to {number(one.high, 3)})"
         for one in rows
     )
-    height = 0.9 + 0.28 * max(2, len(shown))
+    height = 0.9 + 0.3 * max(2, len(shown))
     return Drawing(title, caption, f"{sentence_case(label)}: {said}.", height, paint)
 
 
@@ -330,7 +331,7 @@ def _correlations(run: Run) -> Drawing | None:
     def paint(canvas: Any) -> None:
         axes, size = canvas.subplots(), min(draw.FONT, 65 * side / count)
         for r, y, x in cells:
-            look = {"color": draw.BLUE if r > 0 else draw.RED, "alpha": 0.8 * min(abs(r), 1.0)}
+            look = {"color": draw.BLUE if r > 0 else draw.RED, "alpha": 0.08 + 0.8 * min(abs(r), 1)}
             draw.boxes(axes, [(x - 0.5, x + 0.5, y - 0.5, y + 0.5)], lw=0, **look)
             if count <= 12 or abs(r) > limit:
                 look = {"weight": "bold" if abs(r) > limit else "normal", "fontsize": size - 1.5}
@@ -453,11 +454,10 @@ def _losses(run: Run) -> Drawing | None:
         colours = (draw.INK, draw.ORANGE, draw.GREEN, draw.BLUE)
         axes.set_prop_cycle(color=colours, linestyle=("--", "-", "-.", ":"))
         for one in own:
-            label = draw.line(f"{one.name}, {one.quantity}")
-            axes.plot(one.steps, one.values, label=label)
+            axes.plot(one.steps, one.values, label=draw.line(f"{one.name}, {one.quantity}"))
         every = [value for one in own for value in one.values]
-        ends = draw.limits(every, [one.values[0] for one in own])
-        axes.set(xlabel="step", ylabel="loss", ylim=ends)
+        axes.set(xlabel="step", ylabel="loss")
+        axes.set_ylim(draw.limits(every, [one.values[0] for one in own]))
 
     said = listed(f"{one.name} ({one.quantity}) {number(one.values[-1])}" for one in own)
     return Drawing(
