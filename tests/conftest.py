@@ -31,8 +31,8 @@ from orchestrator.records.recorded import Result
 from orchestrator.running.checking import Checking
 from orchestrator.running.searching import Searching
 from orchestrator.running.session import Session, system_clock
-from orchestrator.simulation.session import Person
 from tests.ledgers import state_of, wait_for_records
+from tests.simulation.session import Person
 
 REPOSITORY = Path(__file__).parent.parent
 MEMORY = Path("/dev/shm")  # noqa: S108 - a file system in memory, not a guessable name in it
@@ -49,7 +49,7 @@ def pytest_configure() -> None:
     """Temporary directories are in memory where it has the room: runs sync after every record.
 
     A sync is made all the same, and takes microseconds there instead of milliseconds. What a disk
-    loses when the power fails is simulated (orchestrator/simulation), never left to chance. Ctrl-C
+    loses when the power fails is simulated (tests/simulation), never left to chance. Ctrl-C
     is heard, whoever began the tests.
     """
     settings.register_profile("any machine", deadline=None)  # it may be busy with something else

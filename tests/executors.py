@@ -7,7 +7,7 @@ from orchestrator.execution.attempts import write_summary
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.evaluate import Attempt, Outcome, Slots
 from orchestrator.execution.inline import InlineExecutor
-from orchestrator.simulation.session import SimulatedEngine
+from tests.simulation.session import SimulatedEngine
 
 End = Callable[[Attempt], tuple[Status, str] | None]
 Which = Callable[[Attempt], bool]

@@ -42,8 +42,8 @@ from orchestrator.look.sections import sections
 from orchestrator.records.recorded import Result, load_state
 from orchestrator.running.session import system_clock
 from orchestrator.running.settle import attempt_id
-from orchestrator.simulation.session import SimulatedEngine
 from orchestrator.verification.verify import verify
+from tests.simulation.session import SimulatedEngine
 
 RunSearch = Callable[..., Result]
 Command = Callable[..., Any]

@@ -20,8 +20,8 @@ from orchestrator.execution.executors import LocalExecutor
 from orchestrator.execution.launch import Program
 from orchestrator.planning.request import Confirm
 from orchestrator.records.recorded import Result
-from orchestrator.simulation.session import SimulatedEngine
 from tests import ledgers
+from tests.simulation.session import SimulatedEngine
 
 if TYPE_CHECKING:
     from tests.conftest import Answer, Command

@@ -24,10 +24,10 @@ from orchestrator.execution.inline import InlineExecutor
 from orchestrator.look.reports import rebuild
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.recorded import Result
-from orchestrator.simulation.session import SimulatedEngine
 from orchestrator.verification.verify import verify
 from tests.executors import giving_up, is_first
 from tests.ledgers import cut, events_of, state_of
+from tests.simulation.session import SimulatedEngine
 
 Found = Callable[[Path], dict[str, Any]]
 Search = Callable[..., Result]

@@ -12,12 +12,12 @@ from orchestrator.execution.attempts import write_summary
 from orchestrator.execution.evaluate import Attempt, Executor, Outcome, Slots
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.recorded import Result
-from orchestrator.simulation.session import SimulatedEngine
 from orchestrator.verification.verify import verify
 from tests import ledgers
 from tests.executors import End, Ending, giving_up, is_first
 from tests.ledgers import events_of, state_of
 from tests.orchestrator.conftest import NOISY
+from tests.simulation.session import SimulatedEngine
 
 RunSearch = Callable[..., Result]
 Found = Callable[[Path], dict[str, Any]]

@@ -31,9 +31,9 @@ from orchestrator.records.recorded import Result, load_state
 from orchestrator.running.amend import Amendment, amend
 from orchestrator.running.searching import Searching
 from orchestrator.running.session import Session
-from orchestrator.simulation.clock import BEGAN, SimulatedClock
-from orchestrator.simulation.instant import InstantExecutor, Machine
-from orchestrator.simulation.session import Person, SimulatedEngine
+from tests.simulation.clock import BEGAN, SimulatedClock
+from tests.simulation.instant import InstantExecutor, Machine
+from tests.simulation.session import Person, SimulatedEngine
 
 if TYPE_CHECKING:
     from tests.conftest import Command

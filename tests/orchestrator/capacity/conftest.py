@@ -17,8 +17,8 @@ from orchestrator.capacity.usl import Law
 from orchestrator.execution import child
 from orchestrator.execution.evaluate import Attempt, Outcome, Slots
 from orchestrator.running.session import Session
-from orchestrator.simulation.clock import SimulatedClock
-from orchestrator.simulation.session import Person, SimulatedEngine
+from tests.simulation.clock import SimulatedClock
+from tests.simulation.session import Person, SimulatedEngine
 
 
 @dataclass

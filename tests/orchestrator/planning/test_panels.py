@@ -24,7 +24,7 @@ from orchestrator.planning.plan import search_plan
 from orchestrator.planning.request import Confirm, Request
 from orchestrator.planning.seeds import confirmation_seeds, evaluation_seeds
 from orchestrator.records.recorded import Result
-from orchestrator.simulation.session import Person
+from tests.simulation.session import Person
 
 RunSearch = Callable[..., Result]
 

@@ -37,12 +37,12 @@ from orchestrator.running.amend import Amendment, amend
 from orchestrator.running.run import PlanChangedError
 from orchestrator.running.searching import Searching
 from orchestrator.running.session import Session, system_clock
-from orchestrator.simulation.session import Person, SimulatedEngine
 from orchestrator.verification.verify import verify
 from tests.executors import ending
 from tests.ledgers import every, state_of
 from tests.orchestrator.campaign.conftest import shortened, trained
 from tests.orchestrator.conftest import NOISY
+from tests.simulation.session import Person, SimulatedEngine
 
 RunSearch = Callable[..., Result]
 Found = Callable[[Path], dict[str, Any]]

@@ -22,10 +22,10 @@ from orchestrator.records.attempts import attempt_place
 from orchestrator.records.recorded import Result
 from orchestrator.running.settle import attempt_id
 from orchestrator.running.tries import Form, avoided, before, form, times_lighter
-from orchestrator.simulation.session import SimulatedEngine
 from orchestrator.verification.verify import verify
 from tests.executors import ending
 from tests.ledgers import cut, events_of, every, state_of
+from tests.simulation.session import SimulatedEngine
 
 RunSearch = Callable[..., Result]
 Found = Callable[[Path], dict[str, Any]]

@@ -35,12 +35,12 @@ from orchestrator.running.checking import Checking
 from orchestrator.running.run import Run
 from orchestrator.running.searching import Searching
 from orchestrator.running.session import Session, system_clock
-from orchestrator.simulation.clock import SimulatedClock
-from orchestrator.simulation.session import Person, SimulatedEngine
 from orchestrator.verification.verify import verify
 from tests.executors import failing
 from tests.ledgers import cut, events_of, every
 from tests.orchestrator.conftest import CONFIRMED
+from tests.simulation.clock import SimulatedClock
+from tests.simulation.session import Person, SimulatedEngine
 
 Found = Callable[[Path], dict[str, Any]]
 Watch = Callable[[RunState, Event], None]

@@ -27,12 +27,12 @@ from orchestrator.records.recorded import Result
 from orchestrator.running.run import PlanChangedError
 from orchestrator.running.session import system_clock
 from orchestrator.search import Search
-from orchestrator.simulation.session import SimulatedEngine
 from orchestrator.verification.verify import verify
 from orchestrator.warm.distribution import LEAST_STEP, MOST_STEP
 from orchestrator.warm.succession import predecessor
 from tests.imported import MAIN, imported_by
 from tests.ledgers import cut, events_of, state_of
+from tests.simulation.session import SimulatedEngine
 
 if TYPE_CHECKING:
     from tests.conftest import Answer, Command

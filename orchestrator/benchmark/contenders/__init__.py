@@ -1,1 +1,0 @@
-"""Who races: the product's search, and its peers in the loop that their users would write."""
