@@ -147,6 +147,15 @@ def progress(text: str = "") -> None:
     print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 
 
+def rate_interval(count: int, total: int) -> tuple[float, float]:
+    """Where the true rate lies, with 95 % confidence (C. J. Clopper and E. S. Pearson, 1934)."""
+    from scipy.special import betaincinv
+
+    low = float(betaincinv(count, total - count + 1, 0.025)) if count else 0.0
+    high = float(betaincinv(count + 1, total - count, 0.975)) if count < total else 1.0
+    return low, high
+
+
 def p95(values: Sequence[float]) -> float:
     """What 95 in 100 stay within; of one value, that."""
     return quantiles(values, n=20, method="inclusive")[-1] if len(values) > 1 else values[0]

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median, quantiles
 
-from budgets.statistics.rates import rate_interval
+from scripts.bench.bench import rate_interval
 from scripts.bench.own import LEVELS
 from scripts.bench.results import Result
 

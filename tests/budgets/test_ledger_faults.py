@@ -21,8 +21,7 @@ from budgets.events import Event, Overridden
 from budgets.ledger import writer as ledger_module
 from budgets.ledger.chain import LEDGER, LedgerCorruptError, read
 from budgets.ledger.writer import Clock, Ledger, LedgerStorageError
-from tests.simulation.disk import FaultyDisk
-from tests.simulation.faults import CALLS, Call, Fault, PowerCut
+from tests.simulation.disk import CALLS, Call, Fault, FaultyDisk, PowerCut
 
 CLOCK = Clock(lambda: 0.0, lambda: datetime(2030, 1, 1, tzinfo=UTC))
 FIRST, SECOND = 5, 3

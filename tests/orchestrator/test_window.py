@@ -31,9 +31,8 @@ from orchestrator.records.recorded import Result, load_state
 from orchestrator.running.amend import Amendment, amend
 from orchestrator.running.searching import Searching
 from orchestrator.running.session import Session
-from tests.simulation.clock import BEGAN, SimulatedClock
 from tests.simulation.instant import InstantExecutor, Machine
-from tests.simulation.session import Person, SimulatedEngine
+from tests.simulation.session import BEGAN, Person, SimulatedClock, SimulatedEngine
 
 if TYPE_CHECKING:
     from tests.conftest import Command

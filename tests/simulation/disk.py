@@ -1,11 +1,11 @@
 """A `budgets.ledger.storage.Storage` that fails or loses power at the call a test names.
 
-It writes through to real files, so that readers see what a running system would show them, and
-remembers beside them what is durable: bytes that were synced, names whose directory was synced.
-`power_cut` turns the real files into one of the states that a dead machine may leave.
+It writes through to real files, so that readers see what a running system would show, and keeps
+beside them what is durable: bytes that were synced, names whose directory was synced. `power_cut`
+turns the real files into one of the states that a dead machine may leave.
 
-What it does not model: directories made (they last at once), and changes that go past it (those
-of the evaluations' own files), which last as they are.
+Not modelled: directories that are made (they last at once), and changes that bypass it (the
+evaluations' own files), which last as they are.
 """
 
 import errno
@@ -13,13 +13,100 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, get_args
 
 import numpy as np
 
 from budgets.ledger.storage import DISK
-from tests.simulation.faults import Call, Fault, PowerCut
-from tests.simulation.pages import Pages
+
+SECTOR = 512
+PAGE_SECTORS = 8  # what is dirty is known by the page of 4096 bytes, as operating systems do
+
+Call = Literal["open", "write", "sync", "truncate", "rename", "remove", "sync_directory"]
+"""The calls that change something; an `open` counts when it creates the file."""
+
+CALLS: tuple[Call, ...] = get_args(Call)
+
+
+class PowerCut(BaseException):
+    """The machine stopped in the middle of a storage call: nothing after it is done."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What happens at the `at`-th call (from 1) of a kind, or of any."""
+
+    at: int
+    call: Call | None = None
+    error: int | None = None  # errno of the OSError; None cuts the power
+    moment: Literal["before", "torn", "after"] = "before"  # torn: in the middle of a write
+    kept: float = 0.5  # the share of a torn write that got through
+    lasting: bool = False  # every later call of the kind fails too
+
+
+class Pages:
+    """One file: its bytes (`now`), and what a power cut may leave of it.
+
+    A sector is written whole or not at all. What was not synced may be there in any version it had
+    since, sector by sector, and so may the size: where the size reached the disk before the data,
+    the data reads as zeros (ext4 with data=writeback).
+    """
+
+    def __init__(self, data: bytes = b"") -> None:
+        self.now = bytearray(data)
+        self._sizes = [len(data)]
+        self._versions: dict[int, list[bytes]] = {}  # of sectors that no sync has written
+        self._dirty: set[int] = set()  # pages that the next sync writes
+
+    def write(self, data: bytes) -> None:
+        """Append."""
+        self._change(len(self.now), len(self.now) + len(data), data)
+
+    def truncate(self, size: int) -> None:
+        """Cut after `size` bytes, or fill up to there with zeros."""
+        if size > len(self.now):
+            self.write(bytes(size - len(self.now)))
+        elif size < len(self.now):
+            self._change(size, len(self.now), b"")
+
+    def _change(self, start: int, end: int, data: bytes) -> None:
+        """From `start` on the file holds `data`; sectors up to `end` are touched."""
+        sectors = range(start // SECTOR, -(-end // SECTOR))
+        for sector in sectors:
+            self._versions.setdefault(sector, [self._sector(sector)])
+            self._dirty.add(sector // PAGE_SECTORS)
+        self.now[start:] = data
+        for sector in sectors:
+            self._versions[sector].append(self._sector(sector))
+        self._sizes.append(len(self.now))
+
+    def _sector(self, number: int) -> bytes:
+        return bytes(self.now[number * SECTOR : (number + 1) * SECTOR]).ljust(SECTOR, b"\0")
+
+    def sync(self) -> None:
+        """All of it is on the disk, except what an earlier sync failed to write."""
+        kept = (n for n in self._versions if n // PAGE_SECTORS not in self._dirty)
+        self._versions = {number: self._versions[number] for number in kept}
+        self._dirty.clear()
+        self._sizes = [len(self.now)]
+
+    def fail_to_sync(self) -> None:
+        """The system takes the pages for clean now: no later sync writes them (fsyncgate, 2018)."""
+        self._dirty.clear()
+
+    def after_power_cut(self, rng: np.random.Generator) -> bytes:
+        """One of the possible states of the disk when the power is back."""
+        case = int(rng.integers(4))  # all old, all new, the new size without the data, any mix
+        size = self._sizes[(0, -1, -1, int(rng.integers(len(self._sizes))))[case]]
+        image = bytearray(bytes(self.now[:size]).ljust(size, b"\0"))
+        for number, versions in sorted(self._versions.items()):
+            place = slice(number * SECTOR, min((number + 1) * SECTOR, size))
+            if place.start < size:
+                pick = int(rng.integers(len(versions))) if case == 3 else (0, -1, 0)[case]
+                image[place] = versions[pick][: place.stop - place.start]
+        return bytes(image)
 
 
 class FaultyDisk:

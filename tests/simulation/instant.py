@@ -4,17 +4,16 @@ For runs that count by the hundred. It writes no files, so nobody can take up a 
 """
 
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 
 from budgets.events import Status, Withdrawn
 from objectives import registry
-from objectives.api import Context, Measurement, ObjectiveError
+from objectives.api import Context, ObjectiveError
 from orchestrator.execution import child
 from orchestrator.execution.evaluate import Attempt, Outcome, Slots
-from orchestrator.execution.server import EngineError
-from tests.simulation.clock import SimulatedClock
+from tests.simulation.session import SimulatedClock
 
 STARTUP_SECONDS = 0.1
 LOST_SECONDS = 1.0  # until a failing device has lost what it was given
@@ -22,7 +21,7 @@ LOST_SECONDS = 1.0  # until a failing device has lost what it was given
 
 @dataclass(frozen=True)
 class Machine:
-    """Devices, how long an evaluation takes on them, and what becomes of them.
+    """Devices, how long an evaluation takes on them, and what goes wrong with them.
 
     In trouble they are from one of the evaluations between `after` on: `slow` takes all of them
     `slower` times as long, with `failing` the first device loses whatever it is given.
@@ -34,17 +33,16 @@ class Machine:
     trouble: Literal["none", "slow", "failing"] = "none"
     after: tuple[int, int] = (30, 100)
     slower: float = 2.5
-    calm: float = 1.0  # of the objective's noise, what is met on it
+    noise_factor: float = 1.0  # on the objective's noise
 
     @property
     def slots(self) -> Slots:
         return Slots(self.devices, "cpu", "simulated", 1)
 
 
-@dataclass
-class _Flight:
+class _Running(NamedTuple):
     ends: float
-    slot: str
+    device: str
     outcome: Outcome
 
 
@@ -56,86 +54,68 @@ class InstantExecutor:
         self.warnings: tuple[str, ...] = ()
         self.withdrawn: tuple[Withdrawn, ...] = ()
         self._machine, self._clock, self._rng = machine, clock, rng
-        self._troubled_after = int(rng.integers(*machine.after))
+        self._trouble_after = int(rng.integers(*machine.after))
         self._begun = 0
-        self._flights: list[_Flight] = []
+        self._running: list[_Running] = []
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._flights = []
+        self._running = []
+
+    def _idle(self) -> list[str]:
+        busy = {one.device for one in self._running}
+        return [name for n in range(self.slots.count) if (name := f"sim-{n}") not in busy]
 
     def free(self, avoid: str = "") -> int:
         idle = self._idle()
-        others = [slot for slot in idle if slot != avoid]
-        if others or any(flight.slot != avoid for flight in self._flights):
-            return len(others)
-        return len(idle)
-
-    def _idle(self) -> list[str]:
-        busy = {flight.slot for flight in self._flights}
-        names = (f"sim-{number}" for number in range(self.slots.count))
-        return [name for name in names if name not in busy]
+        others = [device for device in idle if device != avoid]
+        is_other_busy = any(one.device != avoid for one in self._running)
+        return len(others) if others or is_other_busy else len(idle)
 
     def submit(self, attempt: Attempt) -> None:
-        if not (idle := self._idle()):
-            raise EngineError("no slot is free")
-        others = [slot for slot in idle if slot != attempt.avoid]
-        slot = (others or idle)[0]
+        idle = self._idle()
+        others = [device for device in idle if device != attempt.avoid]
         self._begun += 1
-        outcome = self._outcome(attempt, slot)
-        self._flights.append(_Flight(self._clock.seconds + outcome.seconds, slot, outcome))
+        outcome = self._outcome(attempt, (others or idle)[0])
+        ends = self._clock.seconds + outcome.seconds
+        self._running.append(_Running(ends, outcome.device, outcome))
 
     def wait(self, timeout_seconds: float) -> list[Outcome]:
-        if not self._flights:
+        if not self._running:
             return []
-        first = min(self._flights, key=lambda flight: flight.ends)
+        first = min(self._running, key=lambda one: one.ends)
         self._clock.advance_to(first.ends)
-        self._flights.remove(first)
+        self._running.remove(first)
         return [first.outcome]
 
-    def _trouble(self) -> str:
-        return self._machine.trouble if self._begun > self._troubled_after else "none"
-
     def _outcome(self, attempt: Attempt, device: str) -> Outcome:
-        trouble = self._trouble()
+        machine, name = self._machine, attempt.attempt_id
+        trouble = machine.trouble if self._begun > self._trouble_after else "none"
         if trouble == "failing" and device == "sim-0":
-            return Outcome(
-                attempt_id=attempt.attempt_id,
-                status=Status.LOST,
-                cause=f"the node of {device} died",
-                seconds=LOST_SECONDS,
-                device=device,
-            )
-        seconds = self._seconds(attempt) * (self._machine.slower if trouble == "slow" else 1.0)
-        status, cause, measurement = self._evaluated(attempt, seconds)
-        return Outcome(
-            attempt_id=attempt.attempt_id,
-            status=status,
-            cause=cause,
+            lost = {"cause": f"the node of {device} died", "seconds": LOST_SECONDS}
+            return Outcome(attempt_id=name, status=Status.LOST, device=device, **lost)
+        spec = attempt.objective
+        seconds = machine.seconds * float(spec.settings.get("effort", 1.0))
+        seconds *= float(np.exp(machine.spread * self._rng.standard_normal()))
+        seconds *= machine.slower if trouble == "slow" else 1.0
+        noise = {n: v for n, v in spec.settings.items() if n in ("noise", "seed_noise")}
+        calmed = {name: machine.noise_factor * value for name, value in noise.items()}
+        outcome = Outcome(
+            attempt_id=name,
+            status=Status.OK,
             seconds=STARTUP_SECONDS + seconds,
             startup_seconds=STARTUP_SECONDS,
             cpu_seconds=seconds,
             device=device,
-            measurement=measurement,
         )
-
-    def _seconds(self, attempt: Attempt) -> float:
-        effort = float(attempt.objective.settings.get("effort", 1.0))
-        drawn = float(np.exp(self._machine.spread * self._rng.standard_normal()))
-        return self._machine.seconds * effort * drawn
-
-    def _evaluated(
-        self, attempt: Attempt, seconds: float
-    ) -> tuple[Status, str, Measurement | None]:
-        noise = ("noise", "seed_noise")
-        settings = attempt.objective.settings
-        calmed = {name: self._machine.calm * settings[name] for name in noise if name in settings}
-        objective = registry.load(registry.varied(attempt.objective, calmed))
         context = Context(attempt.directory, "cpu", 1, lambda _: None)
         try:
+            objective = registry.load(registry.varied(spec, calmed))
             measured = objective.evaluate(attempt.knobs, attempt.seed, context)
         except ObjectiveError as error:
-            return child.classify(error), child.in_one_line(error), None
-        return Status.OK, "", measured.model_copy(update={"train_seconds": seconds})
+            failed = {"status": child.classify(error), "cause": child.in_one_line(error)}
+            return outcome.model_copy(update=failed)
+        timed = measured.model_copy(update={"train_seconds": seconds})
+        return outcome.model_copy(update={"measurement": timed})

@@ -1,15 +1,19 @@
-"""The small searches that stories are told of."""
+"""The small searches that are simulated, and what goes wrong in one session of them."""
 
+import errno
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, get_args
+
+import numpy as np
 
 from budgets.terms import Window
 from objectives.analytic import AnalyticObjective
 from objectives.api import Variant
 from orchestrator.execution.evaluate import Slots
 from orchestrator.planning.request import Confirm, Request
-from tests.simulation.fates import Nature
+from tests.simulation.devices import CALM, STORM, Failure, FaultRates
+from tests.simulation.disk import CALLS, Call, Fault
 
 
 @dataclass(frozen=True)
@@ -22,7 +26,7 @@ class Controlled(AnalyticObjective):
 
 @dataclass(frozen=True)
 class Scenario:
-    """What is searched, on how many slots, and how its evaluations end by themselves."""
+    """What is searched, on how many slots, and how its evaluations fail by themselves."""
 
     name: str
     workers: int = 2
@@ -31,12 +35,11 @@ class Scenario:
     terms: Mapping[str, Any] = field(default_factory=dict)  # of the request
     caps: Mapping[str, Any] = field(default_factory=dict)  # likewise; a reference has none
     raised: Mapping[str, Any] = field(default_factory=dict)  # when a cap stops it, by a person
-    natures: Mapping[Nature, float] = field(default_factory=dict)
-    settings: Mapping[str, Any] = field(default_factory=dict)  # of the objective
+    failures: Mapping[Failure, float] = field(default_factory=dict)
     assumed_seconds: float = 0.5  # of an evaluation: no calibration is made first
 
     def request(self, *, capped: bool = True) -> Request:
-        settings = {"dimension": self.dimension, "noise": 0.01, **self.settings}
+        settings = {"dimension": self.dimension, "noise": 0.01}
         terms: dict[str, Any] = {"phase": "phase1", "tier": "min", **self.terms}
         return Request(
             objective=Controlled.from_settings(self.objective, settings),
@@ -52,16 +55,10 @@ class Scenario:
         return Slots(self.workers, "cpu", "simulated", 1)
 
 
-RARE: Mapping[Nature, float] = {
-    "error": 0.02,
-    "crash": 0.02,
-    "nan": 0.02,
-    "oom": 0.02,
-    "hang": 0.02,
-    "stall": 0.02,
-}
-OFTEN: Mapping[Nature, float] = {nature: 3 * share for nature, share in RARE.items()}
+RARE: Mapping[Failure, float] = dict.fromkeys(get_args(Failure)[1:], 0.02)
+OFTEN: Mapping[Failure, float] = {failure: 3 * share for failure, share in RARE.items()}
 RESERVE_HOURS = 13 / 3600  # the limit, and twice the grace of 5 s
+SMALL: Mapping[str, Any] = {"population": 4, "max_evals": 12}
 CONFIRMED: Mapping[str, Any] = {
     "tier": "target",
     "population": 4,
@@ -71,63 +68,108 @@ CONFIRMED: Mapping[str, Any] = {
 }
 """A search of two generations whose finalists are compared on fresh seeds."""
 
+DEADLINE = {"window": Window(hours=45 / 3600, margin_seconds=5)}
+
 SCENARIOS = (
-    Scenario("healthy", terms={"population": 4, "max_evals": 12}),
-    Scenario("one-slot", workers=1, terms={"population": 4, "max_evals": 8}, natures=RARE),
-    Scenario("rare-failures", 3, "ellipsoid", 3, {"population": 6, "max_evals": 12}, natures=RARE),
-    Scenario("failures", 4, terms={"population": 8, "max_evals": 16}, natures=OFTEN),
+    Scenario("healthy", terms=SMALL),
+    Scenario("one-slot", 1, terms={"population": 4, "max_evals": 8}, failures=RARE),
+    Scenario("rare-failures", 3, "ellipsoid", 3, {"population": 6, "max_evals": 12}, failures=RARE),
+    Scenario("failures", 4, terms={"population": 8, "max_evals": 16}, failures=OFTEN),
     Scenario(
         "seeds",
         objective="noise",
         terms={"phase": "phase2", "population": 4, "max_evals": 24},
-        natures=RARE,
+        failures=RARE,
     ),
     Scenario(
-        "device-time",
-        terms={"population": 4, "max_evals": 12},
-        caps={"max_device_hours": 4 * RESERVE_HOURS},
-        natures=RARE,
+        "device-time", terms=SMALL, caps={"max_device_hours": 4 * RESERVE_HOURS}, failures=RARE
     ),
     Scenario(
         "money",
         3,
         terms={"population": 6, "max_evals": 12},
         caps={"max_cost": 8 * RESERVE_HOURS, "price_per_device_hour": 2.0},
-        natures=RARE,
+        failures=RARE,
     ),
-    Scenario(
-        "wall-clock",
-        terms={"population": 4, "max_evals": 12},
-        caps={"max_hours": 3 * RESERVE_HOURS},
-        natures=RARE,
-    ),
-    Scenario(
-        "deadline",
-        terms={"population": 4, "max_evals": 12},
-        caps={"window": Window(hours=75 / 3600, margin_seconds=5)},
-        natures=RARE,
-    ),
-    Scenario(
-        "memory",
-        terms={"population": 4, "max_evals": 8},
-        natures=RARE,
-        settings={"memory_steps": 2},
-    ),
-    Scenario("confirmed", 3, terms=CONFIRMED, natures=RARE),
-    Scenario("nothing-found", objective="noise", terms=CONFIRMED, natures=RARE),
+    Scenario("wall-clock", terms=SMALL, caps={"max_hours": 3 * RESERVE_HOURS}, failures=RARE),
+    Scenario("deadline", 1, terms={"population": 4, "max_evals": 24}, caps=DEADLINE, failures=RARE),
+    Scenario("confirmed", 3, terms=CONFIRMED, failures=RARE),
+    Scenario("nothing-found", objective="noise", terms=CONFIRMED, failures=RARE),
     Scenario(
         "confirmed-in-hours",
         3,
         terms=CONFIRMED,
         caps={"max_hours": 6 * RESERVE_HOURS},
         raised={"hours": 9.0},
-        natures=RARE,
+        failures=RARE,
     ),
     Scenario(
         "confirmed-in-device-time",
         terms=CONFIRMED,
         caps={"max_device_hours": 6 * RESERVE_HOURS},
         raised={"device_hours": 9.0},
-        natures=RARE,
+        failures=RARE,
     ),
 )
+
+Kind = Literal[
+    "storm", "killed", "killed in a call", "power cut", "power cut in a call", "disk error",
+    "disk full", "interrupted", "clock set back", "clock set forward",
+]  # fmt: skip
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+CALLS_PER_SESSION = 200  # about as many storage calls as an undisturbed session makes
+TOUCHES_PER_SESSION = 120  # likewise, its calls of the executor and its records
+
+
+@dataclass(frozen=True)
+class Disturbance:
+    """What goes wrong in one session."""
+
+    kind: Kind | None = None
+    rates: FaultRates = CALM
+    faults: tuple[Fault, ...] = ()
+    dies_at: int | None = None  # this touch kills the process
+    cuts_power: bool = False  # whatever ends the process takes the machine along
+    interrupted_at: int | None = None  # at this record a person wants it to end
+    at_once: bool = False  # ... without waiting for what runs
+    fills_up_at: int | None = None  # from this record on nothing more fits on the disk
+    wall_clock_seconds: float = 0.0  # by so much somebody sets the wall clock
+    set_at: int = 0  # ... at this record; 0: before the session begins
+
+
+def disturbed(rng: np.random.Generator, kind: Kind) -> Disturbance:
+    """A session with a disturbance of that kind. Moments lie anywhere in it, more of them early."""
+    call = 1 + int(CALLS_PER_SESSION * rng.random() ** 2)
+    touch = 1 + int(TOUCHES_PER_SESSION * rng.random() ** 2)
+    half = bool(rng.random() < 0.5)
+    rates = STORM if kind == "storm" or rng.random() < 0.6 else CALM
+    one = Disturbance(kind, rates, cuts_power=kind.startswith("power"))
+    match kind:
+        case "killed" | "power cut":
+            one = replace(one, dies_at=touch)
+        case "killed in a call" | "power cut in a call":
+            one = replace(one, faults=(_fault(rng, call),))
+        case "disk error":
+            one = replace(one, faults=(_error(rng, call),), cuts_power=half)
+        case "disk full":
+            one = replace(one, fills_up_at=1 + touch // 4)
+        case "interrupted":
+            one = replace(one, interrupted_at=1 + touch // 4, at_once=half)
+        case "clock set back" | "clock set forward":
+            seconds = 3600.0 * (-1 if kind == "clock set back" else 24)
+            one = replace(one, wall_clock_seconds=seconds, set_at=int(rng.integers(8)))
+    return one
+
+
+def _fault(rng: np.random.Generator, at: int) -> Fault:
+    moments: tuple[Literal["before", "torn", "after"], ...] = ("before", "torn", "after")
+    return Fault(at, None, None, moments[int(rng.integers(3))], float(rng.random()))
+
+
+def _error(rng: np.random.Generator, at: int) -> Fault:
+    calls: tuple[Call | None, ...] = (None, *CALLS)
+    call = calls[int(rng.integers(len(calls)))]
+    number = int(rng.choice([errno.EIO, errno.ENOSPC, errno.EROFS]))
+    fault = _fault(rng, at if call is None else 1 + at // 8)
+    return replace(fault, call=call, error=number, lasting=rng.random() < 0.5)

@@ -1,15 +1,45 @@
-"""A session of the product in a simulated world: who interrupts it, what it runs on, its death."""
+"""A session of the product in a simulated world: its clock, its user, its engine, its death."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
+from budgets.ledger.writer import Clock
 from objectives.api import Objective
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.evaluate import Executor, Slots
 
+BEGAN = datetime(2030, 1, 1, tzinfo=UTC)
+
 
 class Killed(BaseException):
     """The orchestrator's process is dead, from here on."""
+
+
+@dataclass
+class SimulatedClock:
+    """Seconds since the beginning, which never run back; and by how many the wall clock is off."""
+
+    seconds: float = 0.0
+    wall_offset_seconds: float = 0.0
+    was_set_back: bool = False
+
+    def advance_to(self, seconds: float) -> None:
+        """Let time pass until then; a moment that is over changes nothing."""
+        self.seconds = max(self.seconds, seconds)
+
+    def set_wall(self, by_seconds: float) -> None:
+        """Somebody sets the wall clock."""
+        self.wall_offset_seconds += by_seconds
+        self.was_set_back |= by_seconds < 0
+
+    @property
+    def clock(self) -> Clock:
+        """As the product sees it."""
+        return Clock(monotonic=lambda: self.seconds, now=self._now)
+
+    def _now(self) -> datetime:
+        return BEGAN + timedelta(seconds=self.seconds + self.wall_offset_seconds)
 
 
 @dataclass

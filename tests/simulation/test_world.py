@@ -1,5 +1,6 @@
-"""Hundreds of stories by their seeds; and that a bug, planted, does not go unnoticed."""
+"""Every scenario with every kind of disturbance; and that a bug, planted, does not go unnoticed."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,86 +19,58 @@ from orchestrator.running import run as run_module
 from orchestrator.running import tries
 from orchestrator.running.run import Run
 from orchestrator.running.settle import settled
+from tests.simulation.devices import STORM, Device, SimulatedExecutor
 from tests.simulation.disk import FaultyDisk
-from tests.simulation.disturbance import KINDS, Disturbance, draw
-from tests.simulation.executor import SimulatedExecutor
-from tests.simulation.fates import STORM
-from tests.simulation.machines import Slot
-from tests.simulation.reference import Reference
-from tests.simulation.scenarios import SCENARIOS
-from tests.simulation.world import StoryError, World, tell
-
-STORIES, USUAL, BLOCK = 160, 32, 16
-"""How many seeds all tests tell, every run of the tests tells, and one test."""
+from tests.simulation.scenarios import KINDS, SCENARIOS, Disturbance, disturbed
+from tests.simulation.world import SEEDS, SimulationError, World
 
 
 @pytest.fixture(scope="module")
-def references() -> dict[str, Reference]:
+def references() -> dict[str, RunState]:
     """Of each scenario one, made when it is first needed."""
     return {}
 
 
 @pytest.fixture
-def world(place: Path, references: dict[str, Reference]) -> World:
-    return World(place, SCENARIOS, references=references)
+def world(place: Path, references: dict[str, RunState]) -> World:
+    return World(place, references=references)
 
 
 @pytest.mark.parametrize(
-    "first",
-    [
-        *range(0, USUAL, BLOCK),
-        *(pytest.param(n, marks=pytest.mark.slow) for n in range(USUAL, STORIES, BLOCK)),
-    ],
+    "turn", [0, *(pytest.param(turn, marks=pytest.mark.slow) for turn in range(1, 5))]
 )
-def test_whatever_happens_a_run_ends_as_if_nothing_had(world: World, first: int) -> None:
-    for seed in range(first, first + BLOCK):
-        tell(world, seed)
+@pytest.mark.parametrize("kind", KINDS)
+def test_whatever_happens_a_run_ends_as_if_nothing_had(world: World, kind: str, turn: int) -> None:
+    first = turn * SEEDS + KINDS.index(kind) * len(SCENARIOS)
+    met = set[str]()
+    for seed in range(first, first + len(SCENARIOS)):
+        met |= set(world.simulate(seed).counts)
+    assert kind in met
 
 
-def test_one_seed_tells_one_story_byte_for_byte(world: World) -> None:
+def test_one_seed_is_one_run_byte_for_byte(world: World) -> None:
     """On one machine: the sessions' host, boot and versions are its own. In one place: so are the
     paths that some causes name."""
 
     def ledger(seed: int) -> bytes:
-        story = world.story(seed)
-        story.tell()
-        return (story.judge.directory / LEDGER).read_bytes()
+        run = world.prepare(seed)
+        run.run()
+        return (run.judge.directory / LEDGER).read_bytes()
 
-    for seed in (3, 4, 5, 6, 8):
+    for seed in range(0, SEEDS, 17):
         assert ledger(seed) == ledger(seed)
 
 
-def test_every_kind_of_disturbance_is_drawn() -> None:
-    assert {draw(np.random.default_rng(seed)).kind for seed in range(200)} == set(KINDS)
-
-
-def test_storms_bring_every_kind_of_trouble(world: World) -> None:
-    world.disturb = stormy
-    met = {name for seed in range(18) for name, count in tell(world, seed).faults.items() if count}
+def test_storms_bring_every_fault_and_what_follows_of_it(world: World) -> None:
+    world.disturb = storm
+    met = {name for seed in range(20) for name in world.simulate(seed).counts}
     assert {"lost", "unborn", "silent", "duplicate", "delayed", "killed", "broken"} <= met
-    assert {"error", "crash", "nan", "oom", "stall", "hang", "paused: crash_rate"} <= met
-    assert {"unready", "paused: setup_failed"} <= met
+    assert {"error", "crash", "nan", "oom", "stall", "hang", "unkillable", "unready"} <= met
+    assert {"paused: crash_rate", "paused: setup_failed"} <= met
 
 
-def test_stories_are_told_of_every_second_try(world: World) -> None:
-    world.disturb = stormy
-    ways = {way for seed in range(20) for (_, way) in tell(world, seed).judge.again}
-    assert ways == {"elsewhere", "lighter"}
-
-
-def caught(world: World, seeds: int = 40) -> str:
-    """What the first story that goes wrong is told to have done; empty if none does."""
-    for seed in range(seeds):
-        try:
-            tell(world, seed)
-        except StoryError as error:
-            return str(error)
-    return ""
-
-
-def stormy(rng: np.random.Generator) -> Disturbance:
-    """Bad weather, and nothing else."""
-    return Disturbance(weather=STORM)
+def storm(rng: np.random.Generator) -> Disturbance:
+    return disturbed(rng, "storm")
 
 
 def deadly(rng: np.random.Generator) -> Disturbance:
@@ -105,14 +78,8 @@ def deadly(rng: np.random.Generator) -> Disturbance:
     return Disturbance(dies_at=10 + int(rng.integers(40)), cuts_power=True)
 
 
-def test_a_failing_story_names_its_seed_and_how_to_replay_it(world: World) -> None:
-    def never(rng: np.random.Generator) -> Disturbance:
-        raise ValueError("planted")
-
-    tell(world, 5)  # makes the reference
-    world.disturb = never
-    with pytest.raises(StoryError, match=r"seed 5 .*: planted\nReplay .* --first 5 --seeds 1"):
-        tell(world, 5)
+def deadly_storm(rng: np.random.Generator) -> Disturbance:
+    return Disturbance(rates=STORM, dies_at=10 + int(rng.integers(40)))
 
 
 class Twice(SimulatedExecutor):
@@ -120,24 +87,14 @@ class Twice(SimulatedExecutor):
 
     def submit(self, attempt: Attempt) -> None:
         super().submit(attempt)
-        self._machines.journal.start(attempt, "another", self._machines.clock.seconds)
-
-
-def test_an_executor_that_starts_an_evaluation_twice_is_caught(world: World) -> None:
-    world.make_executor = Twice
-    assert "is started twice" in caught(world)
+        self._machines.start(attempt, "another")
 
 
 class Crowded(SimulatedExecutor):
-    """Takes every slot for free."""
+    """Takes every device for free."""
 
-    def _usable(self) -> list[Slot]:
-        return self._slots
-
-
-def test_an_executor_that_puts_two_attempts_on_a_device_is_caught(world: World) -> None:
-    world.make_executor, world.disturb = Crowded, stormy
-    assert "begins on a device that" in caught(world)
+    def _usable(self) -> list[Device]:
+        return self._devices
 
 
 class Stubborn(SimulatedExecutor):
@@ -150,59 +107,11 @@ class Stubborn(SimulatedExecutor):
         super().submit(attempt.model_copy(update={"avoid": ""}))
 
 
-def test_an_executor_that_tries_again_where_it_failed_is_caught(world: World) -> None:
-    world.make_executor, world.disturb = Stubborn, stormy
-    assert "is tried where it failed" in caught(world)
-
-
-def test_a_walk_that_never_blames_a_candidate_is_caught(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def judged(state: RunState, end: Settled) -> Settled:
-        own = tries.judged(state, end)
-        return replace(own, again="elsewhere") if own.status is Status.ERROR else own
-
-    monkeypatch.setattr(run_module, "judged", judged)
-    assert "elsewhere for the 2. time" in caught(world)
-
-
-def test_a_walk_that_goes_on_although_nothing_can_be_evaluated_is_caught(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def quiet(state: RunState) -> Reading:
-        return SETUP_FAILED.reads(state.asked, 0, 0, "never mind", fires=False)
-
-    monkeypatch.setattr(triggers, "setup_failed", quiet)
-    world.disturb = stormy
-    assert "is reserved although nothing can be evaluated" in caught(world)
-
-
-def test_a_resume_that_blames_a_candidate_at_once_is_caught(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def judged(state: RunState, end: Settled) -> Settled:
-        return end if end.recovered else tries.judged(state, end)
-
-    def deadly_storm(rng: np.random.Generator) -> Disturbance:
-        return Disturbance(weather=STORM, dies_at=10 + int(rng.integers(40)))
-
-    monkeypatch.setattr(run_module, "judged", judged)
-    world.disturb = deadly_storm
-    found = caught(world)
-    assert "undisturbed" in found or "again None instead of" in found
-
-
-class Forgetful(FaultyDisk):
+class Unsynced(FaultyDisk):
     """Says that it has synced, and has not."""
 
     def sync(self, handle: int) -> None:
         self._pages(handle)
-
-
-def test_a_ledger_that_is_not_synced_is_caught(world: World) -> None:
-    world.make_disk, world.disturb = Forgetful, deadly
-    found = caught(world)
-    assert "acknowledged record" in found or "RecordCorruptError" in found
 
 
 class Nameless(FaultyDisk):
@@ -212,15 +121,40 @@ class Nameless(FaultyDisk):
         pass
 
 
-def test_a_ledger_whose_name_is_not_synced_is_caught(world: World) -> None:
-    world.make_disk, world.disturb = Nameless, deadly
-    assert "acknowledged record" in caught(world)
+def test_a_failing_run_names_its_seed_and_how_to_replay_it(world: World) -> None:
+    world.make_executor = Twice
+    with pytest.raises(SimulationError, match=r"seed 5 .*started twice\nReplay .* --first 5 "):
+        world.simulate(5)
 
 
-def test_a_walk_that_believes_a_late_result_is_caught(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It settles the attempt that now runs in the place of the one that was given up."""
+Bug = Callable[[World, pytest.MonkeyPatch], object]
+
+
+def never_blamed(_: World, patch: pytest.MonkeyPatch) -> None:
+    def judged(state: RunState, end: Settled) -> Settled:
+        own = tries.judged(state, end)
+        return replace(own, again="elsewhere") if own.status is Status.ERROR else own
+
+    patch.setattr(run_module, "judged", judged)
+
+
+def blamed_on_resume(world: World, patch: pytest.MonkeyPatch) -> None:
+    def judged(state: RunState, end: Settled) -> Settled:
+        return end if end.recovered else tries.judged(state, end)
+
+    world.disturb = deadly_storm
+    patch.setattr(run_module, "judged", judged)
+
+
+def goes_on_unready(_: World, patch: pytest.MonkeyPatch) -> None:
+    def quiet(state: RunState) -> Reading:
+        return SETUP_FAILED.reads(state.asked, 0, 0, "never mind", fires=False)
+
+    patch.setattr(triggers, "setup_failed", quiet)
+
+
+def believes_late_results(_: World, patch: pytest.MonkeyPatch) -> None:
+    """The running attempt is settled with the outcome of the one that was given up."""
     take = Run.take
 
     def believe(run: Run, outcome: Outcome, *, may_be_cancelled: bool = False) -> None:
@@ -232,36 +166,61 @@ def test_a_walk_that_believes_a_late_result_is_caught(
                         return run.record(settled(again, outcome))
         return take(run, outcome, may_be_cancelled=may_be_cancelled)
 
-    monkeypatch.setattr(Run, "take", believe)
-    world.disturb = stormy
-    found = caught(world)
-    assert "undisturbed" in found or "summary.json" in found  # by its score, or by its files
+    patch.setattr(Run, "take", believe)
 
 
-def test_accounts_that_forget_how_long_an_attempt_may_take_are_caught(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its wall clock: the judge keeps its own books of it."""
-    world.scenarios = tuple(s for s in SCENARIOS if s.name == "wall-clock")
-    monkeypatch.setattr(Accounts, "committed_wall_ms", property(lambda accounts: accounts.wall_ms))
-    assert "may outlast --max-hours" in caught(world)
-
-
-def test_a_walk_that_charges_nothing_for_what_was_lost_is_caught(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def loses_charges(_: World, patch: pytest.MonkeyPatch) -> None:
     def charged(*arguments: object, **named: object) -> Settled:
         event = settled(*arguments, **named)  # type: ignore[arg-type]
         return replace(event, charged_ms=0) if event.status is Status.LOST else event
 
-    monkeypatch.setattr(run_module, "settled", charged)
-    world.disturb = stormy
-    assert "0 ms are charged" in caught(world)
+    patch.setattr(run_module, "settled", charged)
 
 
-def test_a_resume_that_pays_again_for_a_result_on_disk_is_caught(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(run_module, "recover", lambda _, name, wait: Unknown(name, "never mind"))
+def forgets_hours(world: World, patch: pytest.MonkeyPatch) -> None:
+    world.scenarios = tuple(s for s in SCENARIOS if s.name == "wall-clock")
+    patch.setattr(Accounts, "committed_wall_ms", property(lambda accounts: accounts.wall_ms))
+
+
+def forgets_results(world: World, patch: pytest.MonkeyPatch) -> None:
     world.disturb = deadly
-    assert "is given up although its result is there" in caught(world)
+    patch.setattr(run_module, "recover", lambda _, name, wait: Unknown(name, "never mind"))
+
+
+def executor(kind: type[SimulatedExecutor]) -> Bug:
+    return lambda world, _: setattr(world, "make_executor", kind)
+
+
+def disk(kind: type[FaultyDisk]) -> Bug:
+    def plant(world: World, _: pytest.MonkeyPatch) -> None:
+        world.make_disk, world.disturb = kind, deadly
+
+    return plant
+
+
+@pytest.mark.parametrize(
+    ("plant", "seen"),
+    [
+        (executor(Crowded), "begins on a device that"),
+        (executor(Stubborn), "is tried where it failed"),
+        (disk(Unsynced), "acknowledged record|RecordCorruptError"),
+        (disk(Nameless), "acknowledged record"),
+        (never_blamed, "is tried elsewhere again"),
+        (blamed_on_resume, "undisturbed|again None instead of elsewhere"),
+        (goes_on_unready, "although nothing can be evaluated"),
+        (believes_late_results, r"undisturbed|summary\.json"),
+        (loses_charges, "charged_ms 0 instead of|0 ms are charged"),
+        (forgets_hours, "may outlast --max-hours"),
+        (forgets_results, "is given up although its result is there"),
+    ],
+)
+def test_a_planted_bug_is_caught(
+    world: World, monkeypatch: pytest.MonkeyPatch, plant: Bug, seen: str
+) -> None:
+    world.disturb = storm
+    for seed in range(len(SCENARIOS)):  # references are made first, without the bug
+        world.prepare(seed)
+    plant(world, monkeypatch)
+
+    with pytest.raises(SimulationError, match=seen):
+        any(world.simulate(seed) is None for seed in range(40))

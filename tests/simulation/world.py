@@ -1,12 +1,11 @@
-"""One seed, one story: a search through storms, deaths and repairs, until it is done or held up.
+"""One seed, one simulated run: sessions that are disturbed, die and are repeated to the end.
 
 The whole orchestrator runs for real, in this process, on a simulated executor, disk and clock. It
-dies in the middle of whatever it does, as SIGKILL and power cuts would have it, and is started
-again. `invariants` judges every record on the way.
+dies in the middle of whatever it does, as by SIGKILL or a power cut, and is started again. The
+judge checks every record on the way. Seeds cross every scenario with every kind of disturbance.
 """
 
 import shutil
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,63 +24,55 @@ from orchestrator.records.recorded import Result
 from orchestrator.running.amend import Amendment, amend
 from orchestrator.running.searching import Searching
 from orchestrator.running.session import Session
-from tests.simulation import beside
-from tests.simulation.clock import SimulatedClock
-from tests.simulation.disk import FaultyDisk
-from tests.simulation.disturbance import Disturbance, draw
-from tests.simulation.executor import SimulatedExecutor
-from tests.simulation.fates import Weather
-from tests.simulation.faults import PowerCut
-from tests.simulation.invariants import Judge
-from tests.simulation.journal import Journal
-from tests.simulation.machines import Machines
-from tests.simulation.must import must
-from tests.simulation.reference import Reference
-from tests.simulation.scenarios import Scenario
-from tests.simulation.session import Killed, Person, SimulatedEngine
+from tests.simulation.devices import FaultRates, Machines, SimulatedExecutor
+from tests.simulation.disk import FaultyDisk, PowerCut
+from tests.simulation.judge import Judge, must
+from tests.simulation.scenarios import KINDS, SCENARIOS, Disturbance, Scenario, disturbed
+from tests.simulation.session import Killed, Person, SimulatedClock, SimulatedEngine
 
-STORMY_SESSIONS = 5
-"""After so many, nothing more goes wrong: the story must come to its end then."""
+DISTURBED_SESSIONS = 5
+"""After so many, nothing more goes wrong: the run must come to its end then."""
 
-MOST_SESSIONS = STORMY_SESSIONS + 8
+MOST_SESSIONS = DISTURBED_SESSIONS + 8
 NO_PID = 1 << 23  # beyond what Linux gives out: whoever had it is gone
+SEEDS = len(SCENARIOS) * len(KINDS)
+"""So many seeds in a row are every scenario with every kind of disturbance."""
 
-MakeExecutor = Callable[[Slots, Machines, Weather], SimulatedExecutor]
+Disturb = Callable[[np.random.Generator], Disturbance]
+MakeExecutor = Callable[[Slots, Machines, FaultRates], SimulatedExecutor]
 
 
 @dataclass
-class Story:
+class SimulatedRun:
     """One run under one seed, from its first session to its last."""
 
     scenario: Scenario
     request: Request
     root: Path
     rng: np.random.Generator
-    reference: Reference | None = None
+    disturb: Disturb
+    reference: RunState | None = None
     disk: FaultyDisk = field(default_factory=FaultyDisk)
-    clock: SimulatedClock = field(default_factory=SimulatedClock)
     make_executor: MakeExecutor = SimulatedExecutor
-    disturb: Callable[[np.random.Generator], Disturbance] = draw
-    faults: Counter[str] = field(default_factory=Counter)
     sessions: int = 0
     deaths: int = 0
 
     def __post_init__(self) -> None:
-        self.journal = Journal()
+        self.clock = SimulatedClock()
         self.machines = Machines(
-            self.clock, self.rng, self.journal, self.scenario.natures, self.faults,
-            self._touch, lambda: self.disk.is_off,
-        )  # fmt: skip
+            self.clock, self.rng, self.scenario.failures, self._touch, lambda: self.disk.is_off
+        )
+        self.counts = self.machines.counts
         directory = run_directory(self.root, self.request.phase, self.scenario.name)
-        self.judge = Judge(directory, self.journal, self.clock, self.reference)
-        self.journal.watch = self.judge.started
+        self.judge = Judge(directory, self.machines, self.reference)
+        self.machines.started = self.judge.started
         self._executor: SimulatedExecutor | None = None
         self._now, self._person = Disturbance(), Person()
         self._touches = self._records = 0
         self._overrides: tuple[tuple[str, str], ...] = ()
 
-    def tell(self) -> RunState:
-        """The state that the run comes to. Raises InvariantError, and what must not be raised."""
+    def run(self) -> RunState:
+        """The state that it comes to. Raises InvariantError, and what must not be raised."""
         while self.sessions < MOST_SESSIONS:
             result = self._session()
             if result is not None and self._is_over(result):
@@ -99,12 +90,12 @@ class Story:
                 slots, seconds = self.scenario.slots, self.scenario.assumed_seconds
                 result = Searching(self.request, slots, seconds, self._overrides).carry_out(session)
         except (PowerCut, Killed):
-            self._bury()
+            self._after_death()
         except LedgerStorageError:
-            self.faults["storage error"] += 1
-            self._bury()
+            self.counts["storage error"] += 1
+            self._after_death()
         except EngineError:
-            self.faults["no slot left"] += 1
+            self.counts["no slot left"] += 1
         except ValueError as error:  # it died after it was let through, and where it came to
             must("give another --reason" in str(error), str(error))
             self._overrides = ()
@@ -114,9 +105,9 @@ class Story:
         return None
 
     def _begin(self) -> None:
-        calm = self.sessions > STORMY_SESSIONS
+        calm = self.sessions > DISTURBED_SESSIONS
         self._now, self._person = Disturbance() if calm else self.disturb(self.rng), Person()
-        self.faults[self._now.kind] += self._now.kind != "none"
+        self.counts[self._now.kind or "undisturbed"] += 1
         self.clock.advance_to(self.clock.seconds + 30 * float(self.rng.random()))
         self._touches = self._records = 0
         self._executor = None
@@ -129,6 +120,7 @@ class Story:
             self.clock.set_wall(self._now.wall_clock_seconds)
 
     def _opened(self) -> Session:
+        owner = Owner(boot_id=processes.boot_id(), pid=NO_PID + self.sessions, start_ticks=1)
         return Session(
             self.root,
             SimulatedEngine(kind="inline", make=self._make),
@@ -137,15 +129,12 @@ class Story:
             clock=self.clock.clock,
             stop=self._person,
             storage=self.disk,
-            owner=self._owner,
+            owner=lambda: owner,
         )
 
     def _make(self, slots: Slots) -> SimulatedExecutor:
-        self._executor = self.make_executor(slots, self.machines, self._now.weather)
+        self._executor = self.make_executor(slots, self.machines, self._now.rates)
         return self._executor
-
-    def _owner(self) -> Owner:
-        return Owner(boot_id=processes.boot_id(), pid=NO_PID + self.sessions, start_ticks=1)
 
     def _observe(self, state: RunState, event: Event) -> None:
         self._records += 1
@@ -164,7 +153,7 @@ class Story:
             self.disk.is_off = True
             raise Killed
 
-    def _bury(self) -> None:
+    def _after_death(self) -> None:
         """What a dead process or machine leaves behind."""
         self.deaths += 1
         if self._executor is not None:
@@ -187,17 +176,17 @@ class Story:
     def _is_over(self, result: Result) -> bool:
         """Whether a person would leave it at that; or what they do about it."""
         self._overrides = ()
-        verdict = result.ruling
-        if verdict.decision == "continue":  # it was interrupted
+        ruling = result.ruling
+        if ruling.decision == "continue":  # it was interrupted
             return False
-        if verdict.decision == "stop":
-            beside.stops(result.state)
-        if verdict.decision == "stop" and self.scenario.raised:
+        if ruling.decision == "stop":
+            self.judge.stops(result.state)
+        if ruling.decision == "stop" and self.scenario.raised:
             return self._raise_caps(result.directory)
-        if verdict.decision != "pause":
+        if ruling.decision != "pause":
             return True
-        for trigger in verdict.triggers:
-            self.faults[f"paused: {trigger.rule}"] += 1
+        for trigger in ruling.triggers:
+            self.counts[f"paused: {trigger.rule}"] += 1
             if trigger.overridable:
                 reason = f"generation {trigger.generation} may fail"
                 self._overrides += ((trigger.rule, reason),)
@@ -207,69 +196,78 @@ class Story:
 
     def _raise_caps(self, directory: Path) -> bool:
         """Somebody lets the run spend more, once: that is enough."""
-        must(not self.faults["amended"], "a run with every cap raised has stopped again")
-        self.faults["amended"] += 1
+        must(not self.counts["amended"], "a run with every cap raised has stopped again")
+        self.counts["amended"] += 1
         amendment = Amendment("it may cost more", **self.scenario.raised)
         amend(directory, amendment, self.clock.clock)
         return False
 
 
-@dataclass
-class World:
-    """Tells stories by their seeds, in directories under `place`."""
+class SimulationError(AssertionError):
+    """A simulated run went wrong: says which one, how, and how to replay it."""
 
-    place: Path
-    scenarios: tuple[Scenario, ...]
-    make_disk: Callable[[], FaultyDisk] = FaultyDisk
-    make_executor: MakeExecutor = SimulatedExecutor
-    disturb: Callable[[np.random.Generator], Disturbance] = draw
-    references: dict[str, Reference] = field(default_factory=dict)
-
-    def story(self, seed: int) -> Story:
-        """The story of that seed, not told yet."""
-        scenario = self.scenarios[seed % len(self.scenarios)]
-        root = self.place / str(seed)
-        shutil.rmtree(root, ignore_errors=True)
-        return Story(
-            scenario,
-            scenario.request(),
-            root,
-            np.random.default_rng(seed),
-            self._reference(scenario),
-            self.make_disk(),
-            make_executor=self.make_executor,
-            disturb=self.disturb,
-        )
-
-    def _reference(self, scenario: Scenario) -> Reference:
-        if scenario.name not in self.references:
-            root = self.place / f"reference-{scenario.name}"
-            request = scenario.request(capped=False)
-            undisturbed = Story(
-                scenario, request, root, np.random.default_rng(0), disturb=lambda _: Disturbance()
-            )
-            self.references[scenario.name] = Reference.of(undisturbed.tell())
-            shutil.rmtree(root)
-        return self.references[scenario.name]
-
-
-class StoryError(AssertionError):
-    """A story went wrong: says which one, how, and how to hear it again."""
-
-    def __init__(self, story: Story, seed: int, error: Exception) -> None:
+    def __init__(self, run: SimulatedRun, seed: int, error: Exception) -> None:
         super().__init__(
-            f"seed {seed} ({story.scenario.name}), session {story.sessions}, after "
-            f"{story.deaths} deaths: {type(error).__name__}: {error}\n"
+            f"seed {seed} ({run.scenario.name}), session {run.sessions}, after "
+            f"{run.deaths} deaths: {type(error).__name__}: {error}\n"
             f"Replay it with: .venv/bin/python scripts/simulate --first {seed} --seeds 1"
         )
 
 
-def tell(world: World, seed: int) -> Story:
-    """The story of that seed, told to its end. Raises StoryError."""
-    story = world.story(seed)
-    try:
-        story.tell()
-    except Exception as error:
-        raise StoryError(story, seed, error) from error
-    shutil.rmtree(story.root)
-    return story
+@dataclass
+class World:
+    """Simulates runs by their seeds, in directories under `place`."""
+
+    place: Path
+    scenarios: tuple[Scenario, ...] = SCENARIOS
+    make_disk: Callable[[], FaultyDisk] = FaultyDisk
+    make_executor: MakeExecutor = SimulatedExecutor
+    disturb: Disturb | None = None  # None: by the seed
+    references: dict[str, RunState] = field(default_factory=dict)
+
+    def prepare(self, seed: int) -> SimulatedRun:
+        """The run of that seed, not begun."""
+        scenario = self.scenarios[seed % len(self.scenarios)]
+        root = self.place / str(seed)
+        shutil.rmtree(root, ignore_errors=True)
+        return SimulatedRun(
+            scenario,
+            scenario.request(),
+            root,
+            np.random.default_rng(seed),
+            self.disturb or _by_seed(seed // len(self.scenarios)),
+            self._reference(scenario),
+            self.make_disk(),
+            self.make_executor,
+        )
+
+    def _reference(self, scenario: Scenario) -> RunState:
+        """The same search, uncapped, where only evaluations fail, by themselves."""
+        if scenario.name not in self.references:
+            root = self.place / f"reference-{scenario.name}"
+            request, rng = scenario.request(capped=False), np.random.default_rng(0)
+            run = SimulatedRun(scenario, request, root, rng, lambda _: Disturbance())
+            self.references[scenario.name] = run.run()
+            shutil.rmtree(root)
+        return self.references[scenario.name]
+
+    def simulate(self, seed: int) -> SimulatedRun:
+        """The run of that seed, brought to its end. Raises SimulationError."""
+        run = self.prepare(seed)
+        try:
+            run.run()
+        except Exception as error:
+            raise SimulationError(run, seed, error) from error
+        shutil.rmtree(run.root)
+        return run
+
+
+def _by_seed(number: int) -> Disturb:
+    """Sessions by turns of the seed's own kind and of one that is drawn."""
+    kinds = iter([KINDS[number % len(KINDS)], None] * MOST_SESSIONS)
+
+    def disturb(rng: np.random.Generator) -> Disturbance:
+        kind = next(kinds) or KINDS[int(rng.integers(len(KINDS)))]
+        return disturbed(rng, kind)
+
+    return disturb

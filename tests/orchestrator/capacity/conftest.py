@@ -17,8 +17,7 @@ from orchestrator.capacity.usl import Law
 from orchestrator.execution import child
 from orchestrator.execution.evaluate import Attempt, Outcome, Slots
 from orchestrator.running.session import Session
-from tests.simulation.clock import SimulatedClock
-from tests.simulation.session import Person, SimulatedEngine
+from tests.simulation.session import Person, SimulatedClock, SimulatedEngine
 
 
 @dataclass

@@ -28,7 +28,7 @@ from orchestrator.capacity.usl import Law
 from orchestrator.execution.server import EngineError
 from orchestrator.planning.request import Request
 from orchestrator.running.searching import Searching
-from tests.simulation.clock import SimulatedClock
+from tests.simulation.session import SimulatedClock
 
 if TYPE_CHECKING:
     from tests.conftest import Cli

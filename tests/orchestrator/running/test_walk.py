@@ -39,8 +39,7 @@ from orchestrator.verification.verify import verify
 from tests.executors import failing
 from tests.ledgers import cut, events_of, every
 from tests.orchestrator.conftest import CONFIRMED
-from tests.simulation.clock import SimulatedClock
-from tests.simulation.session import Person, SimulatedEngine
+from tests.simulation.session import Person, SimulatedClock, SimulatedEngine
 
 Found = Callable[[Path], dict[str, Any]]
 Watch = Callable[[RunState, Event], None]

@@ -1,0 +1,60 @@
+"""A few of the runs that `scripts/bench/verdicts` makes by the hundred: each verdict is right."""
+
+from pathlib import Path
+
+import pytest
+
+from scripts.bench.bench import rate_interval
+from scripts.bench.trials import TRIALS, Ending, Trial, ending
+
+BY_NAME = {trial.name: trial for trial in TRIALS}
+
+
+def end(trial: Trial, seed: int, place: Path) -> Ending:
+    return ending(trial, seed, place / "run")
+
+
+def test_one_seed_has_one_ending_and_nothing_is_left_of_it(place: Path) -> None:
+    trial = BY_NAME["sphere 2.0%"]
+    found = end(trial, 3, place)
+    assert end(trial, 3, place) == found
+    assert end(trial, 4, place) != found
+    assert list(place.iterdir()) == []
+    assert len(BY_NAME) == len(TRIALS)
+
+
+def test_pure_noise_is_no_go(place: Path) -> None:
+    found = end(BY_NAME["nothing, noise 2%"], 1, place)
+    assert (found.grade, found.decision, found.arm) == ("no_go", "done", "")
+    assert found.winner_gain == 0
+
+
+def test_a_gain_of_two_percent_is_a_go_that_has_most_of_it(place: Path) -> None:
+    found = end(BY_NAME["sphere 2.0%"], 0, place)
+    assert found.is_go
+    assert found.gain is not None
+    assert 0.01 < found.gain <= 0.02
+
+
+def test_a_gain_that_turns_around_on_more_flops_does_not_persist(place: Path) -> None:
+    assert end(BY_NAME["-100% persists of 3.0%"], 0, place).no_go == "does_not_persist"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a machine that slows down, 5.0%",
+        "a device that fails, 5.0%",
+        "NaNs around the optimum, 5.0%",
+        "nothing, noise 0.5%, lucky evaluations",
+    ],
+)
+def test_each_trouble_fires_its_own_rule_and_no_other(place: Path, name: str) -> None:
+    trial = BY_NAME[name]
+    found = end(trial, 0, place)
+    assert all(p.happens(found) for p in trial.promises if p.least >= 0.9)
+
+
+def test_the_interval_of_a_rate_is_exact() -> None:
+    assert rate_interval(1, 100) == pytest.approx((0.00025, 0.0545), abs=1e-4)
+    assert rate_interval(0, 380) == pytest.approx((0, 0.0097), abs=1e-4)

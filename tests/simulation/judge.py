@@ -1,0 +1,464 @@
+"""What must hold after every record and at the end of a run, whatever happened in it.
+
+The judge reads the ledger's file record by record and keeps books of its own: hours, device time,
+evaluations, reservations and results. Where the product has a figure for the same, it must agree.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import pairwise
+from math import ceil, inf
+from pathlib import Path
+
+from budgets.causes import cause_of
+from budgets.course import still_apart
+from budgets.events import (
+    Decided,
+    Event,
+    Fired,
+    GenerationAsked,
+    GenerationTold,
+    Late,
+    Opened,
+    PanelAsked,
+    Reserved,
+    Settled,
+    Status,
+)
+from budgets.fold import apply, begin, fold
+from budgets.ledger.chain import LEDGER, Reader, Record, read
+from budgets.state import Panel, RunState
+from budgets.terms import PanelName, Plan
+from orchestrator.verification.verify import verify
+from tests.simulation.devices import Evaluation, Machines, Use
+
+MS_PER_HOUR = 3_600_000
+
+Place = tuple[Evaluation, int]
+"""An evaluation, and the number of the attempt at it."""
+
+
+class InvariantError(AssertionError):
+    """Something happened that must never happen: says what."""
+
+
+def must(holds: bool, what: str) -> None:
+    """Raises InvariantError unless it holds."""
+    if not holds:
+        raise InvariantError(what)
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """The worst case of an attempt, in which session it began, and when in that session."""
+
+    reserve_ms: int
+    session: int
+    since_ms: int
+
+
+@dataclass
+class Books:
+    """What a run has spent and reserved, from its records alone."""
+
+    spent_ms: int = 0  # of device time
+    overrun_ms: int = 0  # of that, beyond what was reserved
+    before_ms: int = 0  # wall clock of the calibration and the parent run
+    sessions_ms: list[int] = field(default_factory=list)  # how long each was open at least
+    began_ms: float = 0.0  # by the wall clock
+    now_ms: float = 0.0  # the latest moment that any clock has shown
+    session_began_ms: float = 0.0
+    reserved: dict[Place, Reservation] = field(default_factory=dict)  # every one there was
+    open: dict[Place, Reservation] = field(default_factory=dict)
+    charged: Counter[Place] = field(default_factory=Counter)
+
+    def begin(self, plan: Plan, at_ms: float) -> None:
+        """The run is planned."""
+        led_here = [paid for paid in (plan.calibration, plan.parent) if paid is not None]
+        self.before_ms = sum(paid.open_ms for paid in led_here)
+        self.spent_ms = plan.paid_before_ms if led_here else 0
+        self.began_ms = at_ms - (plan.calibration.open_ms if plan.calibration else 0)
+
+    def add(self, record: Record) -> None:
+        """One more record, whatever it says."""
+        event, at_ms = record.event, 1000 * datetime.fromisoformat(record.at).timestamp()
+        if isinstance(event, Opened):
+            self.sessions_ms.append(0)
+            self.session_began_ms = max(self.now_ms, at_ms)
+        if self.sessions_ms:
+            self.sessions_ms[-1] = max(self.sessions_ms[-1], record.elapsed_ms)
+        self.now_ms = max(self.now_ms, at_ms, self.session_began_ms + record.elapsed_ms)
+        match event:
+            case Reserved():
+                session = len(self.sessions_ms) - 1
+                own = Reservation(event.reserve_ms, session, self.sessions_ms[-1])
+                self.open[place_of(event)] = self.reserved[place_of(event)] = own
+            case Settled():
+                self._settle(event)
+            case Late():
+                self.charged[place_of(event)] += event.charged_ms
+                self.spent_ms += event.charged_ms
+                self.overrun_ms += event.charged_ms
+
+    def _settle(self, event: Settled) -> None:
+        own = self.open.pop(place_of(event), None)
+        must(own is not None, f"{place_of(event)} is settled without a reservation")
+        assert own is not None
+        self.charged[place_of(event)] += event.charged_ms
+        self.spent_ms += event.charged_ms
+        self.overrun_ms += max(0, event.charged_ms - own.reserve_ms)
+        if own.session < len(self.sessions_ms) - 1:  # its session was open at least so long
+            end = own.since_ms + min(event.charged_ms, own.reserve_ms)
+            self.sessions_ms[own.session] = max(self.sessions_ms[own.session], end)
+
+    @property
+    def held_ms(self) -> int:
+        return sum(own.reserve_ms for own in self.open.values())
+
+    @property
+    def wall_ms(self) -> int:
+        """How long the run has been open."""
+        return self.before_ms + sum(self.sessions_ms)
+
+    @property
+    def longest_wall_ms(self) -> int:
+        """The same when all that is in flight takes its longest."""
+        ends = list(self.sessions_ms)
+        for own in self.open.values():
+            ends[own.session] = max(ends[own.session], own.since_ms + own.reserve_ms)
+        return self.before_ms + sum(ends)
+
+    def deadline_ms(self, plan: Plan) -> float:
+        """By the wall clock; infinite without a window."""
+        window = plan.caps.window
+        if window is None or window.hours is None:
+            return inf
+        return self.began_ms + MS_PER_HOUR * window.hours - 1000 * window.margin_seconds
+
+    def check_caps(self, plan: Plan, aside_hours: tuple[float, float]) -> None:
+        """To be called after each reservation.
+
+        `aside_hours`: device-hours and hours that it must leave to the verdict.
+        """
+        caps, (aside_ms, aside_wall_ms) = plan.caps, (MS_PER_HOUR * own for own in aside_hours)
+        hours = [caps.device_hours]
+        if caps.cost is not None:
+            hours.append(caps.cost / plan.price_per_device_hour)
+        cap_ms = min((MS_PER_HOUR * cap for cap in hours if cap is not None), default=inf)
+        used_ms = self.spent_ms + self.held_ms + aside_ms
+        used_ms -= 0 if aside_ms else self.overrun_ms
+        must(used_ms <= cap_ms + 1e-3, "more device time than the cap, or than the search's share")
+        if caps.hours is not None:
+            over_ms = self.longest_wall_ms + aside_wall_ms - MS_PER_HOUR * caps.hours
+            must(over_ms <= 1, "what is in flight may outlast --max-hours, or the search's share")
+        *_, last = self.open.values()
+        end_ms = self.now_ms + last.reserve_ms + aside_wall_ms
+        must(end_ms <= self.deadline_ms(plan) + 1, "it may end after the deadline")
+
+    def check_agreement(self, state: RunState) -> None:
+        """The product's accounts say the same."""
+        accounts = state.accounts
+        must(accounts.device_ms == self.spent_ms, "the accounts have another device time")
+        must(accounts.overrun_ms == self.overrun_ms, "the accounts have another overrun")
+        must(accounts.reserved_device_ms == self.held_ms, "the reservations do not add up")
+        must(accounts.wall_ms == self.wall_ms, "the accounts have other hours")
+
+
+@dataclass
+class Judge:
+    """Follows one run record by record.
+
+    `reference` is the same search where nothing went wrong but evaluations by themselves.
+    """
+
+    directory: Path
+    machines: Machines
+    reference: RunState | None = None
+    shadow: RunState | None = None  # the file's, folded record by record
+    end: int = 0  # of what is folded, in bytes
+    heads: dict[int, str] = field(default_factory=dict)  # acknowledged: number of records -> digest
+    books: Books = field(default_factory=Books)
+    lost: set[Place] = field(default_factory=set)
+    avoided: dict[Evaluation, str] = field(default_factory=dict)  # the device it failed on
+    final: dict[Evaluation, Settled] = field(default_factory=dict)
+    began_at: float = 0.0
+    opened_at: float = 0.0  # when the last session began
+    is_unready: bool = False  # since then an evaluation found that nothing can be evaluated
+
+    def __post_init__(self) -> None:
+        self.results = {} if self.reference is None else results_of(self.reference)
+
+    def observe(self, state: RunState, event: Event) -> None:
+        """To be called after each record. Raises InvariantError."""
+        if not self.heads:
+            self.began_at, self.machines.clock.was_set_back = self.machines.clock.seconds, False
+        last = None
+        for record in self._unread():
+            last = record.event
+            self._judge(last)
+        must(last == event, f"{event.kind} is not the last record of the file")
+        must(self.shadow == state, "the file folds to another state than the one in memory")
+        self.heads[state.records] = state.head
+        self.books.check_agreement(state)
+        if isinstance(event, Reserved):
+            self._check_real_deadline(event)
+
+    def _unread(self) -> Iterator[Record]:
+        """The records that are in the file since it was last read, each applied and booked."""
+        path = self.directory / LEDGER
+        with path.open("rb") as file:
+            file.seek(self.end)
+            lines = file.read().splitlines(keepends=True)
+        for line in lines:
+            must(line.endswith(b"\n"), "the file ends in the middle of a record")
+            shadow = self.shadow
+            count, head = (0, "") if shadow is None else (shadow.records, shadow.head)
+            record = Reader(path, b"").check(line[:-1], count, self.end, head)
+            if shadow is None:
+                self.shadow = begin(record)
+                at_ms = 1000 * datetime.fromisoformat(record.at).timestamp()
+                self.books.begin(self.shadow.plan, at_ms)
+            else:
+                apply(shadow, record)
+            self._check_before(record.event)
+            self.books.add(record)
+            self.end = record.end
+            yield record
+
+    @property
+    def state(self) -> RunState:
+        assert self.shadow is not None, "a record was read"
+        return self.shadow
+
+    def _check_before(self, event: Event) -> None:
+        """What must not have been so when a record came."""
+        if isinstance(event, Reserved):
+            place = place_of(event)
+            must(place not in self.books.reserved, f"{place} is reserved twice")
+            must(place[0] not in self.final, f"{place} is reserved although its result is known")
+            must(not self.is_unready, f"{place} is reserved although nothing can be evaluated")
+
+    def _judge(self, event: Event) -> None:
+        match event:
+            case Opened():
+                self.opened_at, self.is_unready = self.machines.clock.seconds, False
+            case GenerationAsked():
+                if self.reference is not None:
+                    expected = self.reference.generations[event.generation].points
+                    must(expected == event.points, f"generation {event.generation}: other points")
+                self._check_seeds()
+            case PanelAsked():
+                self._check_seeds()
+                self._check_panel(self.state.panels[event.panel, event.number])
+            case Reserved():
+                needs = still_apart(self.state)
+                aside = (0.0, 0.0) if event.panel else (needs.device_hours, needs.hours)
+                self.books.check_caps(self.state.plan, aside)
+                self._check_counts()
+            case Settled():
+                self._settled(event)
+                self._check_counts()
+            case GenerationTold():
+                if self.reference is not None:
+                    expected_told = self.reference.generations[event.generation].told
+                    must(event == expected_told, f"generation {event.generation}: told otherwise")
+            case Fired() if event.decision == "stop":
+                must(not self.books.open, f"{event.rule} stops the run with attempts in flight")
+            case Decided():
+                must(not self.books.open, "it is decided with attempts in flight")
+                self._check_decision()
+
+    def _check_real_deadline(self, event: Reserved) -> None:
+        """The deadline holds in real time too, unless somebody has set the clock back."""
+        window, clock = self.state.plan.caps.window, self.machines.clock
+        if window is not None and window.hours is not None and not clock.was_set_back:
+            end = clock.seconds + event.reserve_ms / 1000
+            deadline = self.began_at + 3600 * window.hours - window.margin_seconds
+            must(end <= deadline + 1e-3, f"{place_of(event)} may really end after the deadline")
+
+    def _check_counts(self) -> None:
+        """Evaluations of the search and beside it are counted apart; neither are too many."""
+        plan, accounts = self.state.plan, self.state.accounts
+        final, running = _count(self.final), _count(place[0] for place in self.books.open)
+        must(final == (accounts.evaluations, accounts.apart), "the evaluations do not add up")
+        must(final[0] + running[0] <= plan.resolved.evaluations, "more evaluations than E")
+        must(final[1] + running[1] <= plan.apart, "more evaluations beside the search than planned")
+
+    def _settled(self, event: Settled) -> None:
+        evaluation, _ = place = place_of(event)
+        self._check_given_up(event)
+        self.is_unready |= _is_setup(event) and not event.recovered
+        is_blamed = event.cause.startswith("lost ")
+        if is_blamed:
+            times = sum(own == evaluation for own, _ in self.lost) + 1
+            must(times >= 3, f"{place} is blamed for what was lost {times} times")
+            self.reference = None  # another search from here on
+        if is_blamed or not event.status.final:
+            self.lost.add(place)
+        if event.again == "elsewhere":
+            must(evaluation not in self.avoided, f"{evaluation} is tried elsewhere again")
+            self.avoided[evaluation] = event.device
+        if not event.final:
+            return
+        must(evaluation not in self.final, f"{evaluation} has two results")
+        self.final[evaluation] = event
+        if self.reference is not None and self._is_comparable(event.panel):
+            found, expected = (event.status, event.score), self.results.get(evaluation)
+            must(found == expected, f"{place} ended {found}, undisturbed {expected}")
+
+    def _check_given_up(self, event: Settled) -> None:
+        """No attempt is given up while its result is there to be read.
+
+        Except an error on a full disk, of a device or of the setup: that is nobody's result.
+        """
+        cause = cause_of(event.status, event.cause)
+        excused = "disk is full" in event.cause or (cause is not None and cause.device_failed)
+        excused = excused or _is_setup(event)
+        for use in self.machines.uses_of(*place_of(event)):
+            there = use.status is not None and use.status.final
+            there = there and not (excused and use.status is Status.ERROR)
+            must(event.status.final or not there, f"{use} is given up although its result is there")
+
+    def started(self, use: Use) -> None:
+        """To be called when an attempt gets its device. Raises InvariantError."""
+        place = use.evaluation, use.attempt
+        must(use.evaluation not in self.final, f"{use.evaluation} is paid for twice")
+        must(len(self.machines.uses_of(*place)) == 1, f"{place} is started twice")
+        must(place in self.books.open, f"{use} is not reserved")
+        if use.device == self.avoided.get(use.evaluation):
+            others = {u.device for other in self.books.open for u in self.machines.uses_of(*other)}
+            must(others <= {use.device}, f"{use} is tried where it failed, others run elsewhere")
+
+    def reopens(self) -> None:
+        """To be called when the run is found again after a death. Raises InvariantError."""
+        path = self.directory / LEDGER
+        records = read(path).records if path.exists() else ()
+        for count, head in self.heads.items():
+            must(count <= len(records), f"acknowledged record {count - 1} is gone")
+            must(records[count - 1].digest == head, f"record {count - 1} is another one now")
+
+    def closes(self, state: RunState) -> None:
+        """To be called when a session has ended by itself. Raises InvariantError."""
+        records = read(self.directory / LEDGER).records
+        must(fold(records) == state, "the file folds to another state than the one in memory")
+
+    def stops(self, state: RunState) -> None:
+        """To be called when a cap has stopped the run. Raises InvariantError.
+
+        What outlived its kill and its reservation may have used what was set aside to compare.
+        """
+        is_comparable = state.plan.confirmation is not None and bool(state.told)
+        is_compared = state.panel("finalists") is not None or bool(self.books.overrun_ms)
+        must(is_compared or not is_comparable, "it is stopped, and what it found is not compared")
+
+    def ends(self, state: RunState) -> None:
+        """To be called at the end of the simulated run. Raises InvariantError."""
+        found = verify(self.directory)
+        must(found.divergence is None, f"verify: {found.divergence}")
+        for device in {use.device for use in self.machines.uses}:
+            uses = [use for use in self.machines.uses if use.device == device]
+            for one, following in pairwise(uses):
+                is_free = one.ended is not None and one.ended <= following.began + 1e-9
+                must(is_free, f"{following} begins on a device that {one} still uses")
+        for use in self.machines.uses:
+            self._check_paid(use)
+        if state.concluded is not None:
+            self._check_conclusion(state)
+
+    def _check_paid(self, use: Use) -> None:
+        """What a device did for an attempt is charged, except for what nobody could know.
+
+        That is what an attempt took that was given up, with all that was reserved for it, and left
+        no word before the last session began.
+        """
+        place = use.evaluation, use.attempt
+        if place in self.books.open or use.ended is None:
+            return
+        must(place in self.books.charged, f"{use} is nowhere in the ledger")
+        took_ms = ceil(1000 * (use.ended - use.began) - 1e-6)
+        unheard = use.status is None or use.seen_at > self.opened_at or use.evaluation in self.final
+        if unheard and place in self.lost:
+            took_ms = min(took_ms, self.books.reserved[place].reserve_ms)
+        charged = self.books.charged[place]
+        must(charged >= took_ms, f"{use} took {took_ms} ms, {charged} ms are charged")
+
+    def _check_conclusion(self, state: RunState) -> None:
+        must(not self.books.open, "the run is concluded with open reservations")
+        count, _ = _count(self.final)
+        wanted = state.plan.resolved.evaluations
+        is_early = state.finished < state.plan.resolved.generations  # a cap ended the search
+        must(count == wanted or is_early, f"{count} of {wanted} results are there")
+        for panel in state.panels.values():
+            self._check_panel(panel)
+        if state.plan.confirmation is not None:
+            must(state.decided is not None, "the run is concluded, and nothing is decided")
+            self._check_decision()
+        beside = {
+            (panel.name, panel.number, *key)
+            for panel in state.panels.values()
+            for key in panel.evaluations()
+        }
+        found = {evaluation for evaluation in self.final if evaluation[0] is not None}
+        must(found == beside, f"{len(found)} of {len(beside)} results beside the search are there")
+
+    def _check_seeds(self) -> None:
+        """No seed that the search scored on decides anything, nor one a finalist was picked on."""
+        state = self.state
+        searched = {seed for generation in state.generations for seed in generation.seeds}
+        seeds = {name: {s for own in p.seeds for s in own} for (name, _), p in state.panels.items()}
+        for name, own in seeds.items():
+            must(not own & searched, f"the {name} panel has a seed of the search's")
+        picked = seeds.get("finalists", set()) & seeds.get("winner", set())
+        must(not picked, "the winner is judged on seeds that it was picked on")
+
+    def _is_comparable(self, panel: PanelName | None) -> bool:
+        """Whether the reference did the same there: no cap ended the search early."""
+        assert self.reference is not None
+        whole = len(self.state.told) == len(self.reference.told)
+        return panel in (None, "reference") or whole
+
+    def _check_panel(self, panel: Panel) -> None:
+        if self.reference is not None and self._is_comparable(panel.name):
+            expected = self.reference.panels[panel.name, panel.number]
+            must(panel.arms == expected.arms, f"the {panel.name} panel compares other arms")
+            must(panel.seeds == expected.seeds, f"the {panel.name} panel has other seeds")
+
+    def _check_decision(self) -> None:
+        state, reference = self.state, self.reference
+        for panel in state.panels.values():
+            must(panel.closed, f"the {panel.name} panel is not closed, and it is decided")
+        if reference is None or not self._is_comparable("winner"):
+            return
+        own, other = state.decided, reference.decided
+        left_out = reference.panel("rung") is not None and state.panel("rung") is None
+        if own is not None and other is not None and left_out:  # a cap had no room for the rung
+            must(own.grade == "go", f"{own.grade} without the rung that {other.grade} had")
+            must((own.gain, own.lower) == (other.gain, other.lower), f"a gain of {own.gain}")
+        else:
+            must(own == other, f"{own} instead of {other}")
+
+
+def place_of(event: Reserved | Settled | Late) -> Place:
+    """Which attempt the record is about."""
+    return event.key, event.attempt
+
+
+def results_of(state: RunState) -> dict[Evaluation, tuple[Status, float | None]]:
+    """Every final result of a run."""
+    return {
+        (batch.panel, batch.number, result.candidate, result.seed): (result.status, result.score)
+        for batch in state.batches()
+        for result in batch.results()
+    }
+
+
+def _count(evaluations: Iterable[Evaluation]) -> tuple[int, int]:
+    """How many are the search's, how many beside it."""
+    found = Counter(panel is None for panel, *_ in evaluations)
+    return found[True], found[False]
+
+
+def _is_setup(event: Settled) -> bool:
+    return event.status is Status.LOST and "SetupError" in event.cause
