@@ -106,7 +106,7 @@ class Search(Table):
     run_id: str | None = key(
         None, "The run's name; default: tier, objective, search seed.", "-", "ID"
     )
-    seed: PositiveSeed = key(1, "From which candidates are drawn.", "--search-seed", "SEED")
+    seed: PositiveSeed = key(1, "From which candidates are drawn.", "-", "SEED")
     method: SearchMethod | None = key(
         None,
         "How candidates are proposed: guided (default), mirrored-orthogonal or plain.",
@@ -326,6 +326,9 @@ SECTIONS: dict[str, type[Table]] = {
 
 TABLES = (TRAINING, *SECTIONS, THRESHOLDS, FACTORS, SLURM)
 
+FREE = (TRAINING, FACTORS, SLURM)
+"""Tables whose keys are somebody else's."""
+
 RULE_FLAGS = {
     "patience_generations": (
         "--patience",
@@ -534,7 +537,7 @@ def resolve(layers: Layers) -> Config:
     for dotted, value in values.items():
         table, dot, name = dotted.partition(".")
         inner = nested.setdefault(table, {}) if dot else nested
-        if value is not None:
+        if value is not None or table in FREE:  # TOML has no null, JSON of `--set` has
             inner[name if dot else dotted] = value
     if nested.get(FACTORS):
         nested.setdefault("campaign", {})

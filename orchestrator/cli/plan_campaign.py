@@ -25,7 +25,7 @@ def plan_campaign(asked: Asked) -> None:
     if asked.conduct.as_json:
         print_json({**matrix.as_dict(resolved), **document})
         return
-    title = f"# Campaign {plain(campaign_name(resolved))} of {resolved.load_objective()}"
+    title = f"# Campaign {plain(campaign_name(resolved))} of {resolved.objective}"
     page = [title, "", *matrix.to_markdown(resolved), "", *lines]
     print_markdown("\n".join(page))
     for warning in warnings:

@@ -241,7 +241,7 @@ def test_a_search_of_a_campaign_is_the_one_that_flags_would_have_made(
         "min",
         "--run-id",
         "race.noisy_s1",
-        "--search-seed",
+        "--seed",
         "1",
         "--assume-eval-seconds",
         "1",

@@ -68,7 +68,7 @@ drain_seconds = 5.0
 
 FLAGS = (
     *("--objective", "sphere", "--runs-dir", "runs", "--set", "dimension=3", "--set", "noise=0.01"),
-    *("--tier", "target", "--run-id", "whole", "--search-seed", "4", "--search-method", "plain"),
+    *("--tier", "target", "--run-id", "whole", "--seed", "4", "--search-method", "plain"),
     *("--sigma0", "0.1", "--population", "4", "--generations", "3", "--seeds-per-candidate", "2"),
     *("--eval-seed", "9", "--limit-seconds", "40", "--stall-seconds", "30"),
     *("--assume-eval-seconds", "1", "--max-evals", "16", "--max-device-hours", "3"),

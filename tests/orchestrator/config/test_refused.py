@@ -226,12 +226,10 @@ def test_every_command_that_takes_a_file_refuses_it_alike(
 def test_a_mistake_names_the_layer_that_made_it(command: Command, write: Write) -> None:
     write("objective = 'sphere'\n[search]\nseed = 5\n")
 
-    typed = command("plan", "phase1", "--config", "run.toml", "--search-seed", "0")
+    typed = command("plan", "phase1", "--config", "run.toml", "--seed", "0")
     parse_assignments = command("plan", "phase1", "--config", "run.toml", "--set", "search.seed=0")
 
-    assert_one_clear_error(
-        typed, "--search-seed: Input should be greater than or equal to 1, got 0"
-    )
+    assert_one_clear_error(typed, "--seed: Input should be greater than or equal to 1, got 0")
     assert "run.toml" not in typed.err
     assert_one_clear_error(
         parse_assignments, "--set: search.seed: Input should be greater than or equal"

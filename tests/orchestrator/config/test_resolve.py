@@ -61,13 +61,11 @@ def test_a_flag_goes_before_all_others(
 ) -> None:
     file = write('objective = "sphere"\n' + ("[search]\nseed = 5\n" if "file" in layers else ""))
     sets = ("--set", "search.seed=6") if "--set" in layers else ()
-    flags = ("--search-seed", "7") if "flag" in layers else ()
+    flags = ("--seed", "7") if "flag" in layers else ()
 
     asked = typed(file, *sets, *flags)
 
-    last = {"file": (5, f"file {file}"), "--set": (6, "--set"), "flag": (7, "--search-seed")}[
-        layers[-1]
-    ]
+    last = {"file": (5, f"file {file}"), "--set": (6, "--set"), "flag": (7, "--seed")}[layers[-1]]
     assert (asked.request.search_seed, asked.resolved.source("search.seed")) == last
 
 
@@ -210,7 +208,7 @@ def test_every_key_with_an_option_is_tried() -> None:
 
 def test_every_option_of_a_search_is_a_key_or_known_to_be_none() -> None:
     names = {option.name for option in (*CONFIG, *FOLLOWING, *SEARCH)}
-    others = {"config", "settings", "thresholds", "override", "reason", "accept_drift", "fork_run"}
+    others = {"config", "settings", "override", "reason", "accept_drift", "fork_run"}
     assert names == {*map(named, OPTIONS), *others}
 
 
