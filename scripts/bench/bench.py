@@ -118,21 +118,21 @@ def count(text: str) -> int:
     return int(text)
 
 
-def asked(doc: str, options: Iterable[Option], words: Sequence[str]) -> Namespace:
+def options(doc: str, wanted: Iterable[Option], words: Sequence[str]) -> Namespace:
     """What was asked of a bench, on its command line."""
     parser = ArgumentParser(
         description=doc, formatter_class=RawDescriptionHelpFormatter, allow_abbrev=False
     )
     parser.add_argument("--quick", action="store_true", help="only show that it still runs")
     parser.add_argument("--json", type=Path, help="the figures into this file as well")
-    for option in options:
+    for option in wanted:
         option.add(parser, "--quick" in words)
     return parser.parse_args(words)
 
 
-def bench(doc: str, measure: Callable[[Namespace], Iterable[Figure]], *options: Option) -> None:
+def bench(doc: str, measure: Callable[[Namespace], Iterable[Figure]], *wanted: Option) -> None:
     """A bench's command line: each figure a row of a table, as soon as it is measured."""
-    given = asked(doc, options, sys.argv[1:])
+    given = options(doc, wanted, sys.argv[1:])
     found: list[Figure] = []
     for figure in measure(given):
         row = figure.row(judged=not given.quick)

@@ -1,15 +1,106 @@
-"""One contender on one problem with one budget."""
+"""One contender on one problem with one budget: rounds of W slots, empty ones lost."""
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from math import ceil
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
-from scripts.bench.budgets import Budget
-from scripts.bench.contenders.api import Contender, Trial
-from scripts.bench.draws import seed_of
-from scripts.bench.problem import Problem
+from scripts.bench.problems import Point, Problem, seed_of
+
+CHECKPOINTS = (0.125, 0.25, 0.375, 0.5, 0.75, 1.0)
+BEYOND = (1.5, 2.0, 3.0, 4.0)
+"""Shares of a budget at which a recommendation is looked at; and how far the reference goes on."""
+
+DEAR_CHECKPOINTS = (0.5, 1.0)
+DEAR_BEYOND = (2.0,)
+"""The same where a look is as dear as several evaluations."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """E evaluations on W workers: E / W rounds of at most W evaluations each."""
+
+    name: str
+    evaluations: int
+    workers: int
+    population: int  # of a search that wants one: the tier's own
+    whole: str = ""  # the tier that it is a share of, whose reference it is measured against
+
+    @property
+    def rounds(self) -> int:
+        return self.evaluations // self.workers
+
+    def alone(self) -> "Budget":
+        """The same evaluations one after another."""
+        return replace(self, workers=1)
+
+    @property
+    def generations(self) -> int:
+        return self.evaluations // self.population
+
+
+BUDGETS = {
+    budget.name: budget
+    for budget in (
+        Budget("min", 16, 4, 8),
+        Budget("target", 120, 6, 12),
+        Budget("max", 480, 8, 16),
+        Budget("phase2", 720, 8, 24),
+        Budget("target40", 48, 6, 12, "target"),
+        Budget("target25", 30, 6, 10, "target"),
+    )
+}
+"""The tiers, and two shares of tier target: 40 % and 25 % of what it spends."""
+
+
+class Trial(NamedTuple):
+    """An evaluation that is asked for. Those of one ask with equal `repeat` share their seed.
+
+    With `batch`, those of every ask that names the same one do.
+    """
+
+    point: Point
+    repeat: int = 0
+    batch: int | None = None
+
+
+class Start(NamedTuple):
+    """What a contender knows before it begins."""
+
+    default: Point
+    budget: Budget
+    seed: int
+
+    @property
+    def dimension(self) -> int:
+        return len(self.default)
+
+
+class Contender(Protocol):
+    """Proposes points, learns from their scores, and names the one that it would use."""
+
+    def ask(self) -> Sequence[Trial]:
+        """What to evaluate next, in any number; none when it has come to its end."""
+
+    def tell(self, trials: Sequence[Trial], scores: Sequence[float | None], /) -> None:
+        """The scores of all that was asked; None is a failed evaluation."""
+
+    def recommend(self) -> Point:
+        """What its user would take now."""
+
+
+class BestSeen:
+    """The point with the best score so far; the default before there is one."""
+
+    def __init__(self, default: Point) -> None:
+        self.point = default
+        self._score = float("inf")
+
+    def see(self, trials: Sequence[Trial], scores: Sequence[float | None]) -> None:
+        for trial, score in zip(trials, scores, strict=True):
+            if score is not None and score < self._score:
+                self.point, self._score = trial.point, score
 
 
 @dataclass(slots=True)
@@ -28,7 +119,7 @@ class Outcome:
 
 
 class Race:
-    """The loop around a contender: rounds of W slots, of which those left empty are lost."""
+    """The loop around a contender."""
 
     def __init__(
         self, contender: Contender, problem: Problem, budget: Budget, spends: Sequence[float]

@@ -1,15 +1,13 @@
+"""Every contender runs its budget to the end, lives with failures, and repeats by its seed."""
+
 import warnings
 
 import numpy as np
 import pytest
 
-from scripts.bench.budgets import BUDGETS, CHECKPOINTS
-from scripts.bench.contenders.api import Start
-from scripts.bench.contenders.registry import ENTRIES, REFERENCE
-from scripts.bench.contenders.with_lq import Surrogate
-from scripts.bench.own import OwnProblem
-from scripts.bench.problem import Point
-from scripts.bench.race import Outcome, Race
+from scripts.bench.contenders import ENTRIES, REFERENCE, Surrogate
+from scripts.bench.problems import OwnProblem, Point
+from scripts.bench.race import BUDGETS, CHECKPOINTS, Outcome, Race, Start
 
 EVERY = pytest.mark.parametrize("name", ENTRIES)
 

@@ -1,11 +1,11 @@
+"""What every contender is held to: whole rounds, one seed a round, its own recommendation."""
+
 from collections.abc import Sequence
 
 import pytest
 
-from scripts.bench.budgets import BUDGETS, Budget
-from scripts.bench.contenders.api import Trial
-from scripts.bench.problem import Point
-from scripts.bench.race import Race
+from scripts.bench.problems import Point
+from scripts.bench.race import BUDGETS, Budget, Race, Trial
 
 BUDGET = Budget("test", evaluations=12, workers=3, population=6)
 

@@ -204,6 +204,8 @@ class Judge:
         self.books.check_agreement(state)
         if isinstance(event, Reserved):
             self._check_real_deadline(event)
+        elif isinstance(event, Settled):
+            self._check_given_up(event)
 
     def _unread(self) -> Iterator[Record]:
         """The records that are in the file since it was last read, each applied and booked."""
@@ -288,7 +290,6 @@ class Judge:
 
     def _settled(self, event: Settled) -> None:
         evaluation, _ = place = place_of(event)
-        self._check_given_up(event)
         self.is_unready |= _is_setup(event) and not event.recovered
         is_blamed = event.cause.startswith("lost ")
         if is_blamed:

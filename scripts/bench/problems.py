@@ -1,16 +1,75 @@
-"""Functions in the unit box whose best value is 0, at a point that is known.
+"""Problems in the unit box whose best point is known, and the noise of their evaluations.
 
-Most are the published ones of N. Hansen, S. Finck, R. Ros and A. Auger, "Real-parameter black-box
-optimization benchmarking 2009: noiseless functions definitions", INRIA RR-6829, moved and scaled
-to the box; the others imitate what tuning a training meets: divergence, knobs that do nothing,
-bounds that bind. A function gives NaN where an evaluation fails.
+Most functions are the published ones of N. Hansen, S. Finck, R. Ros and A. Auger, "Real-parameter
+black-box optimization benchmarking 2009: noiseless functions definitions", INRIA RR-6829, moved and
+scaled to the box; the others imitate what tuning a training meets: divergence, knobs that do
+nothing, bounds that bind. A function gives NaN where an evaluation fails. Of a real run's noise a
+part is common to all candidates on one seed, a part is smooth in the knobs, so that a fixed seed
+bends the landscape, and the rest is each evaluation's own.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from hashlib import blake2b
+from math import cos, log, pi, sqrt
+from typing import Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
+
+Point = tuple[float, ...]
+
+VERSION = 1
+"""Of every problem and of the race: raise it with any change that moves a result."""
+
+FAILED = 2.0
+"""The regret of a recommendation that fails: as bad again as the default."""
+
+
+class Problem(Protocol):
+    """An objective in the unit box, and the truth about it that no contender sees."""
+
+    @property
+    def default(self) -> Point:
+        """Where every search begins."""
+
+    @property
+    def group(self) -> str:
+        """Which problems it is counted with: its noise."""
+
+    @property
+    def is_dear(self) -> bool:
+        """Whether the truth takes long: it is looked at twice, not at every spend."""
+
+    def score(self, point: Point, seed: int) -> float | None:
+        """What one evaluation finds, lower is better; None where it fails."""
+
+    def regret(self, point: Point) -> float:
+        """What is left of the available improvement: 0 at the optimum, 1 at the default."""
+
+
+def _digest(parts: tuple[object, ...]) -> bytes:
+    return blake2b(repr(parts).encode(), digest_size=16).digest()
+
+
+def keyed(*parts: object) -> np.random.Generator:
+    """A generator that is this key's alone."""
+    entropy = int.from_bytes(_digest(parts), "little")
+    return np.random.Generator(np.random.Philox(np.random.SeedSequence(entropy)))
+
+
+def seed_of(*parts: object) -> int:
+    """A seed that any library takes: from 1 to 2^31 - 1."""
+    return 1 + int.from_bytes(_digest(parts)[:8], "little") % (2**31 - 1)
+
+
+def normal(*parts: object) -> float:
+    """One standard normal number that is this key's (G. E. P. Box and M. E. Muller, 1958)."""
+    digest = _digest(parts)
+    first, second = (int.from_bytes(half, "little") for half in (digest[:8], digest[8:]))
+    return sqrt(-2 * log((first + 1) / 2**64)) * cos(2 * pi * second / 2**64)
+
 
 Array = npt.NDArray[np.float64]
 Function = Callable[[Array], float]
@@ -241,3 +300,104 @@ HELD_OUT: dict[str, Callable[[Setting], Function]] = {
 """Those that nothing was chosen on."""
 
 FUNCTIONS = KNOWN | HELD_OUT
+
+
+Kind = Literal["white", "shared"]
+
+SHARES: dict[Kind, tuple[float, float, float]] = {
+    "white": (0.0, 0.0, 1.0),
+    "shared": (0.5, 0.3, 0.2),
+}
+"""Of the variance: common to the seed, smooth in the point, the evaluation's own."""
+
+WAVES = 64
+LENGTH = 0.18
+"""Of the smooth part: as measured on trainings, correlation 0.2 at a distance of 0.1 per knob."""
+
+
+def noise(key: str, kind: Kind, point: Point, seed: int) -> float:
+    """Of standard deviation 1."""
+    common, smooth, own = SHARES[kind]
+    total: float = own**0.5 * normal(key, "own", seed, point)
+    if common:
+        total += common**0.5 * normal(key, "common", seed)
+    if smooth:
+        total += smooth**0.5 * _smooth(key, point, seed)
+    return total
+
+
+def _smooth(key: str, point: Point, seed: int) -> float:
+    waves, phases = _field(key, len(point), seed)
+    return float(np.sqrt(2 / WAVES) * np.sum(np.cos(waves @ np.array(point) + phases)))
+
+
+@lru_cache(maxsize=32)
+def _field(key: str, dimension: int, seed: int) -> tuple[Array, Array]:
+    """Random Fourier features (A. Rahimi and B. Recht, NIPS 2007) of a Gaussian process."""
+    rng = keyed(key, "smooth", seed)
+    waves = rng.standard_normal((WAVES, dimension)) / LENGTH
+    return waves, rng.uniform(0, 2 * np.pi, WAVES)
+
+
+DISTANCES = (0.1, 0.2, 0.3)
+"""How far the optimum is from the default in each coordinate, by the instance's seed."""
+
+LEVELS = {"0": 0.0, "0.1": 0.1, "1/3": 1 / 3, "1": 1.0}
+"""The noise's standard deviation, as a share of the available improvement."""
+
+
+class OwnProblem:
+    """A function, an instance of it, a noise. Scores are regrets with the noise added."""
+
+    is_dear = False
+
+    def __init__(
+        self, function: str, seed: int, level: str = "0", kind: Kind = "white", dimension: int = 10
+    ) -> None:
+        self._name, self._seed = f"{function} {seed}", seed
+        self._kind: Kind = kind
+        self._level, self._sd = level, LEVELS[level]
+        self._function, self._dimension = function, dimension
+
+    @property
+    def group(self) -> str:
+        return self._level if self._kind == "white" or not self._sd else f"{self._level} shared"
+
+    @cached_property
+    def setting(self) -> Setting:
+        """x0 ~ U(0.25, 0.75), the optimum normally distributed around it, reflected inside."""
+        rng = keyed("instance", self._name, self._dimension)
+        default = rng.uniform(0.25, 0.75, self._dimension)
+        distance = DISTANCES[self._seed % len(DISTANCES)]
+        optimum = reflected(default + distance * rng.standard_normal(self._dimension))
+        return Setting(default, optimum, rng)
+
+    @property
+    def default(self) -> Point:
+        return tuple(self.setting.default.tolist())
+
+    @cached_property
+    def _value(self) -> tuple[Function, float]:
+        """The function, and its value at the default."""
+        function = FUNCTIONS[self._function](self.setting)
+        return function, function(self.setting.default)
+
+    def _relative(self, point: Sequence[float]) -> float:
+        function, start = self._value
+        return function(np.clip(np.array(point), 0, 1)) / start
+
+    def score(self, point: Point, seed: int) -> float | None:
+        value = self._relative(point)
+        if np.isnan(value):
+            return None
+        return value + self._sd * noise(self._name, self._kind, point, seed) if self._sd else value
+
+    def regret(self, point: Point) -> float:
+        value = self._relative(point)
+        return FAILED if np.isnan(value) else value
+
+
+def reflected(x: Array) -> Array:
+    """Folded at the faces of the unit box until it is inside."""
+    folded: Array = 1 - np.abs(x % 2 - 1)
+    return folded

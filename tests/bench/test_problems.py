@@ -1,0 +1,122 @@
+"""Each problem has a known best point and a default of regret 1; noise is a share of the gain."""
+
+import numpy as np
+import pytest
+
+from scripts.bench.problems import (
+    CLIFF,
+    FUNCTIONS,
+    SHARES,
+    Kind,
+    OwnProblem,
+    Setting,
+    keyed,
+    noise,
+    reflected,
+)
+from scripts.bench.suites import SUITES, CocoProblem, Key, TrainingProblem, keys, load, optimum_of
+
+CENTRE = (0.5,) * 10
+
+
+def setting(dimension: int = 10) -> Setting:
+    rng = keyed("test", dimension)
+    default = rng.uniform(0.25, 0.75, dimension)
+    return Setting(default, np.clip(default + 0.15 * rng.standard_normal(dimension), 0, 1), rng)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_best_value_is_zero_and_the_default_has_more(name: str) -> None:
+    at = setting()
+    function = FUNCTIONS[name](at)
+    assert function(at.default) > 1e-3
+    points = keyed("box").uniform(size=(500, 10))
+    assert np.nanmin([function(x) for x in points]) > 0
+    if name != "edge":
+        assert function(at.optimum) == pytest.approx(0, abs=1e-12)
+
+
+def test_the_edge_s_best_value_is_on_the_faces_it_binds_at() -> None:
+    at = setting()
+    function = FUNCTIONS["edge"](at)
+    masks = [np.array([n >> k & 1 for k in range(10)], bool) for n in range(1024)]
+    values = [function(np.where(mask, np.round(at.default), at.optimum)) for mask in masks]
+    best = int(np.argmin(values))
+    assert values[best] == pytest.approx(0, abs=1e-12)
+    assert masks[best].sum() == 3
+
+
+def test_the_cliff_fails_a_little_behind_its_optimum() -> None:
+    problem = OwnProblem("cliff", 1)
+    points = keyed("box").uniform(size=(300, 10)).tolist()
+    failed = [problem.score(tuple(point), 1) is None for point in points]
+    assert 0.1 < np.mean(failed) < 0.9
+    assert problem.regret(tuple(points[failed.index(True)])) == 2
+    beyond = problem.setting.optimum + CLIFF / 2
+    assert problem.score(tuple(beyond.tolist()), 1) is not None
+
+
+def test_a_score_is_its_point_s_and_seed_s_whoever_asks_and_when() -> None:
+    first, second = (OwnProblem("sphere", 1, "1/3", "shared") for _ in range(2))
+    expected = [first.score(CENTRE, seed) for seed in range(5)]
+    assert [second.score(CENTRE, seed) for seed in reversed(range(5))] == expected[::-1]
+    assert len(set(expected)) == 5
+
+
+@pytest.mark.parametrize(("level", "sd"), [("0", 0), ("0.1", 0.1), ("1/3", 1 / 3), ("1", 1)])
+@pytest.mark.parametrize("kind", SHARES)
+def test_the_noise_is_a_share_of_the_available_improvement(
+    level: str, sd: float, kind: Kind
+) -> None:
+    problem = OwnProblem("steep", 2, level, kind)
+    scores = np.array([problem.score(problem.default, seed) for seed in range(2000)], float)
+    assert scores.mean() == pytest.approx(1, abs=4 * sd / 2000**0.5)
+    assert scores.std() == pytest.approx(sd, rel=0.08)
+
+
+def test_noise_is_shared_by_a_seed_s_candidates_more_the_nearer_they_are() -> None:
+    def correlation(distance: float) -> float:
+        other = tuple(unit + distance for unit in CENTRE)
+        pairs = [[noise("k", "shared", p, seed) for p in (CENTRE, other)] for seed in range(2000)]
+        return float(np.corrcoef(np.array(pairs).T)[0, 1])
+
+    common, smooth, _ = SHARES["shared"]
+    assert correlation(1e-3) == pytest.approx(common + smooth, abs=0.04)
+    assert correlation(0.4) == pytest.approx(common, abs=0.06)
+
+
+def test_instances_differ_and_all_lie_in_the_box() -> None:
+    optima = {tuple(OwnProblem("sphere", seed).setting.optimum) for seed in range(30)}
+    assert len(optima) == 30
+    assert 0 <= min(map(min, optima)) <= max(map(max, optima)) <= 1
+    assert reflected(np.array([-0.25, 0.5, 1.25, 2.75])) == pytest.approx([0.25, 0.5, 0.75, 0.75])
+
+
+def test_a_suite_has_every_problem_once_for_each_seed_and_its_name_builds_it_again() -> None:
+    for suite, every in SUITES.items():
+        names = [str(key) for key in keys(suite, range(1, 4))]
+        assert len(set(names)) == len(names) == 3 * len(every)
+    key = Key("own", "bowl", 4, "1/3", "shared")
+    assert Key.parse(str(key)) == key
+    assert load(key).score(CENTRE, 9) == OwnProblem("bowl", 4, "1/3", "shared").score(CENTRE, 9)
+
+
+def test_a_training_scores_the_same_again_and_its_default_has_regret_one() -> None:
+    problem = TrainingProblem("optimizer", 1)
+    score = problem.score(problem.default, 3)
+    assert score is not None
+    assert 2 < score < 5
+    assert problem.score(problem.default, 3) == score
+    assert problem.regret(problem.default) == 1
+
+
+@pytest.mark.parametrize(
+    ("suite", "function"), [("bbob", 8), ("bbob", 21), ("bbob-noisy", 104), ("bbob-noisy", 117)]
+)
+def test_coco_s_truth_is_zero_at_the_optimum_and_has_no_noise(suite: str, function: int) -> None:
+    pytest.importorskip("cocoex")
+    problem = CocoProblem(suite, function, 2)
+    optimum = tuple(((optimum_of(problem._clean) + 5) / 10).tolist())
+    assert problem.regret(problem.default) == 1
+    assert problem.regret(optimum) == pytest.approx(0, abs=1e-6)
+    assert (len({problem.score(CENTRE, 1) for _ in range(60)}) > 1) == (suite == "bbob-noisy")
