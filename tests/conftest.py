@@ -22,7 +22,7 @@ from budgets.state import RunState
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from objectives.keeping import cache_directory
-from orchestrator.checks.space import Around, CheckRequest
+from orchestrator.checks.space import CheckRequest
 from orchestrator.cli import entry as command_line
 from orchestrator.execution.engine import Engine
 from orchestrator.look.reports import ReportFiles
@@ -141,13 +141,12 @@ def run_check() -> Callable[..., Result]:
         engine: Engine | None = None,
         seeds: int = 3,
         knobs: tuple[str, ...] = (),
-        around: Around | None = None,
         **terms: Any,
     ) -> Result:
         usual = {} if objective == "nanochat" else {"dimension": 2}
         spec = ObjectiveSpec(name=objective, settings={**usual, **(settings or {})})
         request = Request("check", "min", registry.load(spec), **terms)
-        asked = CheckRequest(request, seeds, knobs, around)
+        asked = CheckRequest(request, seeds, knobs)
         with make_session(root, engine) as session:
             return Checking(asked, session.engine.slots()).carry_out(session)
 

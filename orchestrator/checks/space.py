@@ -1,8 +1,7 @@
 """A check: which points it evaluates, its plan, and what finished checks have shown."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import copysign
 from typing import Protocol
 
 from budgets.terms import Calibration, Devices, Envelope, Parent, Plan
@@ -27,13 +26,6 @@ class Centre:
     def parent(self) -> Parent:
         """That run, of which the check pays nothing."""
         return Parent(run_id=self.run_id, head=self.head, device_ms=0, open_ms=0)
-
-
-@dataclass(frozen=True)
-class Around(Centre):
-    """What a check compares with: where a run stands, and a step to either side of it."""
-
-    steps: tuple[float, ...]  # how far each knob goes, of its range
 
 
 class Check(Protocol):
@@ -61,7 +53,6 @@ class CheckRequest:
     terms: Request
     seeds: int = CHECK_SEEDS
     knobs: tuple[str, ...] = ()  # empty: all
-    around: Around | None = None  # None: the baseline, with each knob at the ends of its range
 
     def names(self) -> tuple[str, ...]:
         """The knobs to check, in the space's order. Raises ValueError on one it does not have."""
@@ -76,19 +67,12 @@ class CheckRequest:
 
     def points(self) -> tuple[Point, ...]:
         """All that is evaluated, what it is compared with first."""
-        space = self.terms.objective.space
-        if self.around is None:
-            return check_points(space, self.names())
-        return points_around(space, self.names(), self.around)
+        return check_points(self.terms.objective.space, self.names())
 
     def name(self, kind: str) -> str:
         """The check's id. What was asked decides it, so the same command finds the same check."""
         asked = (*self.names(), self.seeds, *self.terms.within)
-        family = family_of(self.terms.objective, kind)
-        if (around := self.around) is None:
-            return f"{family}-{short_hash(repr(asked))}"
-        looked = (*asked, around.run_id, around.centre, around.steps)
-        return f"analyze-{family}-{short_hash(repr(looked))}"
+        return f"{family_of(self.terms.objective, kind)}-{short_hash(repr(asked))}"
 
     def plan(self, devices: Devices, calibration: Calibration | None) -> Plan:
         """One generation, every point on the same seeds.
@@ -107,7 +91,6 @@ class CheckRequest:
             nominal=nominal,
             reasons=reasons,
             caps=caps_for(terms, terms.max_evals or resolved.evaluations),
-            parent=None if self.around is None else self.around.parent,
         )
 
     def in_words(self, plan: Plan) -> str:
@@ -121,48 +104,14 @@ class CheckRequest:
 
 def check_points(space: SearchSpace, names: Sequence[str]) -> tuple[Point, ...]:
     """The baseline, and one knob at a time at either end of its range, in the unit cube."""
-    return _one_at_a_time(
-        space, names, space.baseline, lambda place: _other_ends(space.knobs[place])
-    )
-
-
-def points_around(space: SearchSpace, names: Sequence[str], around: Around) -> tuple[Point, ...]:
-    """The centre, and one knob at a time a step down and a step up, within the unit cube."""
-    centre, steps = around.centre, around.steps
-
-    def either_side(place: int) -> list[float]:
-        knob, unit = space.knobs[place], centre[place]
-        sides = (_beside(knob, unit, step) for step in (-steps[place], steps[place]))
-        return [side for side in sides if side is not None]
-
-    return _one_at_a_time(space, names, centre, either_side)
-
-
-def _one_at_a_time(
-    space: SearchSpace,
-    names: Sequence[str],
-    centre: Point,
-    others: Callable[[int], Sequence[float]],
-) -> tuple[Point, ...]:
-    """The centre, and each knob of these names, by its place, where `others` says."""
+    centre = space.baseline
     moved = (
         (*centre[:place], unit, *centre[place + 1 :])
         for place, knob in enumerate(space.knobs)
         if knob.name in names
-        for unit in others(place)
+        for unit in _other_ends(knob)
     )
     return (centre, *moved)
-
-
-def _beside(knob: Knob, unit: float, step: float) -> float | None:
-    """Where the knob has another value a step away, or its next value if that is further.
-
-    None where its range ends before.
-    """
-    moved, value = min(max(unit + step, 0.0), 1.0), knob.decode(unit)
-    if knob.kind == "int" and knob.decode(moved) == value:
-        moved = knob.encode(value + copysign(knob.step, step))
-    return moved if 0.0 <= moved <= 1.0 and knob.decode(moved) != value else None
 
 
 def _other_ends(knob: Knob) -> list[float]:

@@ -22,7 +22,6 @@ from orchestrator.best.training import (
     training_name,
     training_of,
 )
-from orchestrator.cli.analyze import same_objective
 from orchestrator.cli.conducting import conducting, finish
 from orchestrator.cli.given import resolved_of
 from orchestrator.cli.options import BESIDE, TRACK, Json, RunName, taking
@@ -31,6 +30,7 @@ from orchestrator.config import MOST_SEEDS
 from orchestrator.execution.engine import devices_of
 from orchestrator.planning.configured import Conduct, conduct_of, terms_of
 from orchestrator.planning.request import Request, check_run_id, run_directory
+from orchestrator.records.planned import same_objective
 from orchestrator.records.recommended import Best, best_of, since
 from orchestrator.records.recorded import find_run, load_state, recorded_plan
 from orchestrator.running.checking import Checking
@@ -121,7 +121,7 @@ def best(
         show(found, directory, as_json=as_json, as_toml=as_toml, as_flags=as_flags, anyway=anyway)
         return
     price = found.state.plan.price_per_device_hour
-    terms = replace(terms_of(resolved, same_objective(found.state), price), phase="campaign")
+    terms = replace(terms_of(resolved, same_objective(found.state.plan), price), phase="campaign")
     wish = Wish(times, target_flops, seeds or 1, compare, run_id, anyway)
     carry_out(found, terms, wish, how)
 

@@ -12,7 +12,6 @@ import typer
 from budgets.plain import PROGRAM, printable
 from objectives.commands import Program
 from objectives.keeping import keeping
-from orchestrator.cli.analyze import analyze
 from orchestrator.cli.best import best
 from orchestrator.cli.calibrate import calibrate
 from orchestrator.cli.compare import compare
@@ -130,7 +129,6 @@ looking(epilog=examples("compare min-nanochat-s1 min-nanochat-s2 --html"))(compa
 looking(epilog=examples("best", "best first --json", "best first --train --times 4 --seeds 2"))(
     best
 )
-looking(epilog=examples("analyze", "analyze first --evaluate"))(analyze)
 looking(epilog=examples("serve", "serve min-nanochat-s1 --port 0 --open"))(serve)
 looking(epilog=examples("track min-nanochat-s1 --to tensorboard"))(track)
 looking(epilog=examples("history", "history --write"))(history)

@@ -28,7 +28,7 @@ def marginals(run: "Run") -> Iterator[Marginal]:
     ]
     if not samples:
         return
-    from orchestrator.analysis.sensitivity import estimate_of  # imports numpy
+    from orchestrator.look.sensitivity import estimate_of  # imports numpy
 
     found = estimate_of(run.state)
     known = {} if found is None else {one.knob: one for one in found.knobs}
@@ -64,7 +64,7 @@ def replayed(state: RunState) -> tuple[Distribution | None, str]:
     if not state.told:
         return None, "no generation is told yet"
     try:
-        from orchestrator.analysis.analyze import by_chance, landscapes  # imports cma
+        from orchestrator.look.replay import by_chance, landscapes  # imports cma
         from orchestrator.warm.distribution import is_there, stood_at
 
         seen = landscapes(state, accept_drift=True)

@@ -82,7 +82,7 @@ def best_point(state: RunState, *, compared: bool = False) -> Point | None:
     """The best that the search has: what is recommended. None before a generation is told.
 
     After a No-Go nothing is, and "the best" depends on what it is for. To go on searching from
-    there, or to look around it (phase 2, warm start, analyze), it is what the search stood for at
+    there, or to look around it (phase 2, warm start), it is what the search stood for at
     last: all its scores put it there, and the comparison says only that this was no sure gain. To
     train or to show that run's one configuration all the same (`best`) it is the winner among the
     finalists, which was `compared`: of no other point is a gain known.

@@ -63,7 +63,6 @@ STORED_PAGES = {
         ("html", "report RUN --html --out -", "go statuses campaign"),
         ("best", "best RUN", ALL),
         ("verify", "verify --accept-drift RUN", "go interrupted phase2 campaign proxy_check"),
-        ("analyze", "analyze --accept-drift RUN", "go no_go_noise"),
         ("rules", "explain RUN", "statuses"),
     )
     for run in runs.split()
@@ -83,7 +82,6 @@ STORED_PAGES |= {
         "phase2 --tier min --variant robust --from no_go_noise --executor inline",
         "run missing.toml",
         "status goo",
-        "analyze campaign",
         "compare go",
         "amend go --max-device-hours 1",
         "init --template campain",
@@ -117,7 +115,6 @@ KEYS = {  # commands with the stored runs of which `--json` is looked at
     "report": ["go", "statuses", "campaign", "space_check", "proxy_check"],
     "best": ["go_at_the_end", "no_go_noise", "smoke"],
     "compare go": ["phase2"],
-    "analyze --accept-drift": ["go"],
     "explain": ["statuses"],
     "verify --accept-drift": ["go"],
     "history": [""],

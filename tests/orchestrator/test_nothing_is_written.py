@@ -82,7 +82,6 @@ LOOKS = (
     "explain search.toml",
     "explain factorial.toml",
     "explain searches.toml --json",
-    f"analyze {RUN}",
     "best",
     f"best {RUN} --json",
     "plan phase1 --tier min",

@@ -135,7 +135,7 @@ def test_an_edit_of_the_sources_is_another_plan(
     assert f"Newer than its plan, of 1 file: {tmp_path / 'train.py'}. Which files" in answer.err
     assert "The sources have changed since it was planned: put them back as they were" in answer.err
     run = only(tmp_path / "artifacts/cmaes/phase1").name
-    for look in (("status",), ("report",), ("verify", run), ("analyze", run), ("explain", run)):
+    for look in (("status",), ("report",), ("verify", run), ("explain", run)):
         assert command(*look).code == 0
 
 

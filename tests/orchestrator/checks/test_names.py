@@ -10,7 +10,7 @@ from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.campaign.request import CampaignRequest
 from orchestrator.checks.proxy import Near, ProxyCheckRequest
-from orchestrator.checks.space import Around, CheckRequest
+from orchestrator.checks.space import CheckRequest
 from orchestrator.planning.plan import calibration_plan
 from orchestrator.planning.request import Request
 
@@ -35,13 +35,9 @@ def calibration(**within: Any) -> Plan:
     return calibration_plan(SPHERE, DEVICES, 8, request)
 
 
-def check(around: Around | None = None, **within: Any) -> Plan:
-    request = CheckRequest(Request("check", "min", SPHERE, **within), 8, ("x0", "x2"), around)
+def check(**within: Any) -> Plan:
+    request = CheckRequest(Request("check", "min", SPHERE, **within), 8, ("x0", "x2"))
     return request.plan(DEVICES, None)
-
-
-def check_around(**within: Any) -> Plan:
-    return check(Around("some-run", HEAD, CENTRE, (0.1, 0.2, 0.3)), **within)
 
 
 def proxy(near: Near | None = None, **within: Any) -> Plan:
@@ -70,7 +66,6 @@ def campaign(**within: Any) -> Plan:
         (calibration, WITHIN, "sphere-c37447273e-cpu-a6031e-c7dadd"),
         (check, {}, "sphere-c37447273e-cpu-b98b4e"),
         (check, WITHIN, "sphere-c37447273e-cpu-f5db1f"),
-        (check_around, WITHIN, "analyze-sphere-c37447273e-cpu-84addf"),
         (proxy, {}, "proxy-sphere-c37447273e-cpu-5a8058"),
         (proxy, WITHIN, "proxy-sphere-c37447273e-cpu-e02d5d"),
         (proxy_near, WITHIN, "proxy-sphere-c37447273e-cpu-6182b9"),

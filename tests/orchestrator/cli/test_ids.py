@@ -31,14 +31,6 @@ LIMITS = ("--limit-seconds", "90", "--stall-seconds", "45")
             "proxy-sphere-6d5af9078b-cpu-2fa6d2",
         ),
         (("proxy", "check", "golden"), "proxy-sphere-2708659f32-cpu-323103"),
-        (
-            ("analyze", "golden", "--evaluate", "--accept-drift"),
-            "analyze-sphere-2708659f32-cpu-8d7921",
-        ),
-        (
-            ("analyze", "golden", "--evaluate", "--accept-drift", *CAPS, "--max-evals", "30"),
-            "analyze-sphere-2708659f32-cpu-65650d",
-        ),
         (("best", "golden", "--train"), "best-golden-x4"),
         (("best", "golden", "--train", "--times", "2", "--max-hours", "3"), "best-golden-x2"),
     ],
@@ -79,7 +71,6 @@ device = "cpu"
         ("space", "check", *SPHERE),
         ("proxy", "check", *SPHERE),
         ("proxy", "check", "golden"),
-        ("analyze", "golden", "--evaluate", "--accept-drift"),
         ("best", "golden", "--train"),
     ],
     ids=" ".join,

@@ -8,7 +8,7 @@ import pytest
 
 from budgets.events import GenerationTold, Reserved, Settled, Status
 from budgets.state import Generation, Try
-from orchestrator.analysis.sensitivity import Coefficient, Estimate, KnobEstimate, estimate
+from orchestrator.look.sensitivity import Coefficient, Estimate, KnobEstimate, estimate
 
 Array = npt.NDArray[np.float64]
 NAMES = ("a", "b", "c")

@@ -1,1 +1,0 @@
-"""Which knobs matter around a recommendation."""
