@@ -10,8 +10,7 @@ from objectives import registry
 from objectives.api import SetupError
 from objectives.rebased import essential, rebased
 from objectives.space import Knob
-from orchestrator.config.sections import Top
-from orchestrator.config.text import to_toml
+from orchestrator.config import Config, to_toml
 from orchestrator.records.planned import space_of, spec_of
 from orchestrator.records.recommended import Point
 
@@ -63,7 +62,7 @@ class Configuration:
                 "what --json prints as --known FILE"
             )
         values = {f"training.{name}": value for name, value in self.training.items()}
-        if self.objective != Top().objective:  # `objectives.nanochat train` reads the file too
+        if self.objective != Config().objective:  # `objectives.nanochat train` reads the file too
             values = {"objective": self.objective, **values}
         return _escaped(to_toml(values, *comments, *map(knob_line, self.knobs)))
 

@@ -6,7 +6,7 @@ from typing import Any
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec, SetupError, Variant
 from objectives.programs.budget import BUDGET
-from orchestrator.planning.request import RUNG_FACTOR
+from orchestrator.config import RUNG_FACTOR
 
 TARGET = "target_flops"
 """The setting that says how long an evaluation is, where it counts its FLOPs."""

@@ -19,9 +19,7 @@ from orchestrator.campaign.conditions import (
     factorial,
     factors_of,
 )
-from orchestrator.config.document import TRAINING, check_key
-from orchestrator.config.resolve import Resolved
-from orchestrator.config.sections import Campaign
+from orchestrator.config import TRAINING, Campaign, Config, check_key
 from orchestrator.planning.request import check_run_id
 
 OF_A_SEARCH = (TRAINING, "search", "evaluation", "verdict", "thresholds")
@@ -31,14 +29,14 @@ IS_ITS_NAME = ("search.run_id", "search.seed", "search.phase")
 """What tells cells apart already."""
 
 
-def campaign_of(resolved: Resolved) -> Campaign:
+def campaign_of(resolved: Config) -> Campaign:
     """The table of that name. Raises ValueError where there is none."""
     if resolved.campaign is None:
         raise ValueError(f"{resolved.file} describes no campaign: it has no table [campaign]")
     return resolved.campaign
 
 
-def campaign_name(resolved: Resolved) -> str:
+def campaign_name(resolved: Config) -> str:
     """Its own name, or that of its file. Raises ValueError where no directory has such a name."""
     name = campaign_of(resolved).name
     if name is None:
@@ -48,7 +46,7 @@ def campaign_name(resolved: Resolved) -> str:
     return name
 
 
-def cells_of(resolved: Resolved) -> tuple[Cell, ...]:
+def cells_of(resolved: Config) -> tuple[Cell, ...]:
     """Conditions as they are written, then the full factorial, then the controls.
 
     What each sets is by dotted key. Raises ValueError on what no campaign can be made of.
@@ -62,16 +60,16 @@ def cells_of(resolved: Resolved) -> tuple[Cell, ...]:
             "a campaign needs conditions: [[campaign.conditions]] with a name each, or [factors]"
         )
     if campaign.controls:
-        own += controls(resolved.objective)
+        own += controls(resolved.load_objective())
     check_names(own)
     for cell in own:
         _check_keys(
-            cell, campaign.cell, registry.named(resolved.top.objective, resolved.training).aside
+            cell, campaign.cell, registry.named(resolved.objective, resolved.training).aside
         )
     return _without_twins(resolved, own)
 
 
-def _without_twins(resolved: Resolved, cells: Sequence[Cell]) -> tuple[Cell, ...]:
+def _without_twins(resolved: Config, cells: Sequence[Cell]) -> tuple[Cell, ...]:
     """Nothing is evaluated twice: a cell that is a control's configuration is that control.
 
     Raises ValueError on two conditions of different names that are the same.
@@ -87,9 +85,9 @@ def _without_twins(resolved: Resolved, cells: Sequence[Cell]) -> tuple[Cell, ...
     return tuple(kept.values())
 
 
-def _identity(resolved: Resolved, cell: Cell) -> str:
+def _identity(resolved: Config, cell: Cell) -> str:
     """What is evaluated in the cell, in whatever words. Raises ValueError where nothing can be."""
-    start, spec = f"{TRAINING}.", resolved.objective.spec
+    start, spec = f"{TRAINING}.", resolved.load_objective().spec
     own = {k.removeprefix(start): v for k, v in cell.settings.items() if k.startswith(start)}
     try:
         varied = registry.varied(spec, own)
@@ -125,9 +123,9 @@ def _check_keys(cell: Cell, kind: str, aside: Collection[str]) -> None:
             )
 
 
-def terms_of(resolved: Resolved) -> CampaignTerms:
+def terms_of(resolved: Config) -> CampaignTerms:
     """What a campaign of trainings agrees on. Raises ValueError, naming the cell, if it cannot."""
-    campaign, objective = campaign_of(resolved), resolved.objective
+    campaign, objective = campaign_of(resolved), resolved.load_objective()
     cells = cells_of(resolved)
     return CampaignTerms(
         name=campaign_name(resolved),
@@ -140,7 +138,7 @@ def terms_of(resolved: Resolved) -> CampaignTerms:
     )
 
 
-def runs_of(resolved: Resolved) -> Iterator[tuple[Cell, int, str]]:
+def runs_of(resolved: Config) -> Iterator[tuple[Cell, int, str]]:
     """Each cell on each seed, and the name of that run."""
     for cell in cells_of(resolved):
         for seed in campaign_of(resolved).seeds:

@@ -9,8 +9,8 @@ from budgets.terms import CampaignTerms, Condition
 from orchestrator.campaign.cells import campaign_name, campaign_of, cells_of
 from orchestrator.campaign.conditions import agreed, factors_of
 from orchestrator.campaign.searches import SearchCell, campaign_directory
-from orchestrator.config.asked import request_of
-from orchestrator.config.resolve import Resolved
+from orchestrator.config import Config
+from orchestrator.planning.configured import request_of
 from orchestrator.planning.request import run_directory
 from orchestrator.records.manifest import (
     Manifest,
@@ -23,7 +23,7 @@ from orchestrator.records.recorded import is_there
 from orchestrator.running.place import make_directory
 
 
-def begin_searches(root: Path, resolved: Resolved, cells: tuple[SearchCell, ...]) -> Path:
+def begin_searches(root: Path, resolved: Config, cells: tuple[SearchCell, ...]) -> Path:
     """Write the manifest of a campaign of searches; its directory.
 
     Raises ValueError where that belongs to a campaign of trainings.
@@ -48,7 +48,7 @@ def refuse_searches(directory: Path) -> None:
 
 
 def manifest_of_searches(
-    root: Path, directory: Path, resolved: Resolved, cells: tuple[SearchCell, ...]
+    root: Path, directory: Path, resolved: Config, cells: tuple[SearchCell, ...]
 ) -> Manifest:
     """With all of them pending."""
     terms = CampaignTerms(
@@ -76,4 +76,4 @@ def manifest_of_searches(
     row = (Cell(status=PENDING),) * len(terms.seeds)
     matrix = Matrix(terms=terms, rows=(row,) * len(terms.conditions))
     source = {} if resolved.file is None else source_of(resolved.file)
-    return described(matrix, places, "search", source, {}, resolved.top.objective)
+    return described(matrix, places, "search", source, {}, resolved.objective)

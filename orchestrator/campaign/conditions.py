@@ -11,7 +11,7 @@ from budgets.terms import Condition, Factor
 from objectives import registry
 from objectives.api import Objective, SetupError
 from objectives.settings import shown
-from orchestrator.config.document import (
+from orchestrator.config import (
     TABLES,
     TRAINING,
     Values,

@@ -14,12 +14,11 @@ from orchestrator.campaign.cells import (
 )
 from orchestrator.campaign.conditions import Cell, factors_of
 from orchestrator.campaign.searches import search_cells
-from orchestrator.config.asked import request_of
-from orchestrator.config.explain import shown
-from orchestrator.config.resolve import Resolved
+from orchestrator.config import Config, as_shown
+from orchestrator.planning.configured import request_of
 
 
-def check(resolved: Resolved) -> None:
+def check(resolved: Config) -> None:
     """Raises ValueError, naming the cell, unless the campaign could be begun."""
     if campaign_of(resolved).cell == "training":
         terms_of(resolved)
@@ -28,7 +27,7 @@ def check(resolved: Resolved) -> None:
         request_of(cell.resolved)
 
 
-def as_dict(resolved: Resolved) -> dict[str, Any]:
+def as_dict(resolved: Config) -> dict[str, Any]:
     """The campaign as JSON."""
     campaign, cells = campaign_of(resolved), cells_of(resolved)
     return {
@@ -50,7 +49,7 @@ def as_dict(resolved: Resolved) -> dict[str, Any]:
     }
 
 
-def design(resolved: Resolved) -> str:
+def design(resolved: Config) -> str:
     """`2x2 factorial`, `3 conditions`, or both."""
     campaign, factors = campaign_of(resolved), factors_of(resolved.factors)
     parts = []
@@ -61,7 +60,7 @@ def design(resolved: Resolved) -> str:
     return " and ".join(parts)
 
 
-def to_markdown(resolved: Resolved) -> Iterator[str]:
+def to_markdown(resolved: Config) -> Iterator[str]:
     """The plan of all runs, as a person reads it."""
     campaign, cells = campaign_of(resolved), cells_of(resolved)
     controls, seeds = sum(cell.control for cell in cells), len(campaign.seeds)
@@ -83,5 +82,5 @@ def to_markdown(resolved: Resolved) -> Iterator[str]:
 
 def _row(number: int, cell: Cell, factors: Sequence[str]) -> tuple[object, ...]:
     levels = [cell.levels.get(name, "-") for name in factors]
-    sets = ", ".join(f"{key} = {shown(value)}" for key, value in cell.settings.items()) or "-"
+    sets = ", ".join(f"{key} = {as_shown(value)}" for key, value in cell.settings.items()) or "-"
     return number, *map(plain, (cell.name, *levels, sets)), "control" if cell.control else "run"

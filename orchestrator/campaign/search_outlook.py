@@ -8,10 +8,10 @@ from budgets.plain import plain
 from budgets.table import table
 from budgets.words import duration, number
 from orchestrator.campaign.searches import SearchCell
-from orchestrator.config.asked import conduct_of, request_of
 from orchestrator.execution.engine import devices_of
 from orchestrator.execution.evaluate import Slots
 from orchestrator.planning.circumstances import circumstances
+from orchestrator.planning.configured import conduct_of, request_of
 
 if TYPE_CHECKING:
     from orchestrator.planning.page import TierPage

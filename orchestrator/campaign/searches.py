@@ -5,9 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from orchestrator.campaign.cells import campaign_name, campaign_of, runs_of
-from orchestrator.config.document import Values
-from orchestrator.config.resolve import Resolved, resolve
-from orchestrator.config.sections import Budget
+from orchestrator.config import Budget, Config, Values, resolve
 from orchestrator.planning.request import check_run_id
 
 
@@ -18,7 +16,7 @@ class SearchCell:
     condition: str
     seed: int
     control: bool
-    resolved: Resolved
+    resolved: Config
 
     @property
     def run_id(self) -> str:
@@ -27,7 +25,7 @@ class SearchCell:
         return run_id
 
 
-def search_cells(resolved: Resolved) -> tuple[SearchCell, ...]:
+def search_cells(resolved: Config) -> tuple[SearchCell, ...]:
     """Every search of the campaign, in its order.
 
     Raises ValueError, naming the cell, where one cannot be.
@@ -43,13 +41,13 @@ def search_cells(resolved: Resolved) -> tuple[SearchCell, ...]:
         if run_id in (other.run_id for other in cells):
             raise ValueError(f"two searches would be called {run_id!r}: rename a condition")
         own: Values = {**cell.settings, **share, "search.run_id": run_id, "search.seed": seed}
-        one = resolve(replace(resolved.given, cell=(cell.name, own)))
+        one = resolve(replace(resolved.layers, cell=(cell.name, own)))
         one.objective  # noqa: B018 - what it cannot be is said now
         cells.append(SearchCell(cell.name, seed, cell.control, one))
     return tuple(cells)
 
 
-def _refuse_hours(resolved: Resolved) -> None:
+def _refuse_hours(resolved: Config) -> None:
     """Raises ValueError on a window of hours: it would begin anew with each search."""
     window = resolved.budget.window
     if window is not None and window.strip()[-1:] in "smhd":
@@ -74,7 +72,7 @@ def shares(budget: Budget, runs: int, what: str) -> Values:
     return found
 
 
-def campaign_directory(root: Path, resolved: Resolved) -> Path:
+def campaign_directory(root: Path, resolved: Config) -> Path:
     """Where what is said of the whole campaign lies."""
     campaign_of(resolved)
     return root / "campaign" / campaign_name(resolved)

@@ -11,8 +11,8 @@ from orchestrator.cli.conducting import conducting, finish
 from orchestrator.cli.given import names_of, resolved_of
 from orchestrator.cli.options import BESIDE, AcceptDrift, Json, RunName, taking
 from orchestrator.cli.terminal import print_json, print_markdown
-from orchestrator.config.asked import conduct_of, terms_of
-from orchestrator.config.sections import MOST_SEEDS
+from orchestrator.config import MOST_SEEDS
+from orchestrator.planning.configured import conduct_of, terms_of
 from orchestrator.records.planned import objective_of
 from orchestrator.records.recorded import find_run, load_state
 from orchestrator.running.checking import Checking

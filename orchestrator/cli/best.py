@@ -27,9 +27,9 @@ from orchestrator.cli.conducting import conducting, finish
 from orchestrator.cli.given import resolved_of
 from orchestrator.cli.options import BESIDE, TRACK, Json, RunName, taking
 from orchestrator.cli.terminal import print_json, print_line
-from orchestrator.config.asked import Conduct, conduct_of, terms_of
-from orchestrator.config.sections import MOST_SEEDS
+from orchestrator.config import MOST_SEEDS
 from orchestrator.execution.engine import devices_of
+from orchestrator.planning.configured import Conduct, conduct_of, terms_of
 from orchestrator.planning.request import Request, check_run_id, run_directory
 from orchestrator.records.recommended import Best, best_of, since
 from orchestrator.records.recorded import find_run, load_state, recorded_plan

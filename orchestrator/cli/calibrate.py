@@ -15,12 +15,11 @@ from orchestrator.cli.memory import MicroBatches, measure_micro_batches
 from orchestrator.cli.options import CONFIG, MACHINE, PLACE, TUNED, Json, Override, Reason, taking
 from orchestrator.cli.sweep import SweepWorkers, WorkerCounts, sweep_of, sweep_workers
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
-from orchestrator.config.asked import Conduct, conduct_of, limits_of
-from orchestrator.config.resolve import Resolved
-from orchestrator.config.sections import MOST_SEEDS
+from orchestrator.config import MOST_SEEDS, Config
 from orchestrator.execution.engine import devices_of
 from orchestrator.planning.basis_text import calibration_lines
 from orchestrator.planning.calibrations import CALIBRATION_SEEDS, find_calibration, made_at
+from orchestrator.planning.configured import Conduct, conduct_of, limits_of
 from orchestrator.planning.request import Overrides, Request
 from orchestrator.records.planned import spec_of
 from orchestrator.records.recorded import Result
@@ -77,7 +76,7 @@ def calibrate(
             return
         _show(done, _next(resolved))
         if known is not None and known.directory == done.directory:
-            repeated = command("calibrate", *resolved.given.words())
+            repeated = command("calibrate", *resolved.layers.words())
             made = f"{made_at(done.directory):%Y-%m-%d %H:%M} UTC"
             print_line(f"Nothing was measured now: these figures are of {made}.")
             print_line(f'To measure again: {repeated} --again --reason "WHY"')
@@ -95,9 +94,9 @@ def _measured(
     return result
 
 
-def _next(resolved: Resolved) -> tuple[str, ...]:
+def _next(resolved: Config) -> tuple[str, ...]:
     """The words of the command that plans the same with what was measured."""
-    words = resolved.given.words()
+    words = resolved.layers.words()
     if resolved.campaign is not None:  # its file is no option there, and comes first
         return ("plan", "campaign", *words[1:])
     return ("plan", resolved.search.phase, "--tier", "target", *words)

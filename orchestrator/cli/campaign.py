@@ -22,13 +22,13 @@ from orchestrator.campaign.stagger import Staggered
 from orchestrator.cli.conducting import EXIT_BY_DECISION, EXIT_SIGNAL, conducting, finish
 from orchestrator.cli.output import Output
 from orchestrator.cli.terminal import print_json, print_markdown
-from orchestrator.config.asked import Asked, request_of
 from orchestrator.execution.engine import devices_of
 from orchestrator.execution.evaluate import Slots
 from orchestrator.look import text
 from orchestrator.look.board import collect_runs
 from orchestrator.look.run import Run
 from orchestrator.planning.calibrations import CALIBRATION_SEEDS
+from orchestrator.planning.configured import Asked, request_of
 from orchestrator.planning.plan import calibration_plan, search_plan
 from orchestrator.planning.request import Overrides, Request, run_directory, run_name
 from orchestrator.records.manifest import source_of

@@ -14,11 +14,11 @@ from objectives.secrets import redacted
 from orchestrator.cli.output import Output
 from orchestrator.cli.terminal import console, print_json, print_markdown
 from orchestrator.cli.told import tell
-from orchestrator.config.asked import Conduct
 from orchestrator.look.document import document
 from orchestrator.look.reports import ReportFiles
 from orchestrator.look.run import Run
 from orchestrator.look.track import Trackers, refuse_missing
+from orchestrator.planning.configured import Conduct
 from orchestrator.records.recorded import Result
 from orchestrator.running.run import Run as RunInHand
 from orchestrator.running.session import Session, system_clock

@@ -31,8 +31,8 @@ def show_dry_run(
 ) -> None:
     """What one evaluation would start: arguments, directory, environment. Writes nothing."""
     resolved = resolved_of(context)
-    chosen = resolved.objective
-    place = imagined(Path(resolved.top.runs_dir), resolved.backend.device, resolved.backend.threads)
+    chosen = resolved.load_objective()
+    place = imagined(Path(resolved.runs_dir), resolved.backend.device, resolved.backend.threads)
     found = dry_run(chosen, knobs_given(knobs, chosen.space), seed, place)
     if as_json:
         print_json(as_dict(found))

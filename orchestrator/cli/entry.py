@@ -113,7 +113,7 @@ running(
     "run",
     help="Run what a file describes, a search or a campaign; the same command resumes.\n\n"
     "Writes a run below RUNS_DIR; of a campaign of searches one for each.",
-    epilog=examples("run search.toml", "run search.toml --search-seed 2 --max-hours 6"),
+    epilog=examples("run search.toml", "run search.toml --seed 2 --max-hours 6"),
 )(file_command(run_file))
 app.add_typer(proxies, name="proxy", rich_help_panel="Run")
 app.add_typer(exports, name="export", rich_help_panel="Run")

@@ -9,18 +9,16 @@ from budgets.plain import plain
 from budgets.rules.table import TABLE
 from budgets.rules.text import as_dict, evidence_lines, rules_table, seen, seen_table
 from budgets.terms import Thresholds
+from orchestrator.cli.explain_file import explain_file
 from orchestrator.cli.given import resolved_of
-from orchestrator.cli.init import explain_file
 from orchestrator.cli.options import (
     DEFAULT_ROOT,
     LAID_OVER,
     Json,
     Root,
-    ThresholdsFile,
     taking,
 )
 from orchestrator.cli.terminal import print_json, print_markdown
-from orchestrator.config.thresholds import read_changes
 from orchestrator.records.recorded import find_run, load_state
 
 
@@ -34,12 +32,11 @@ def explain(
         ),
     ] = None,
     root: Root = DEFAULT_ROOT,
-    thresholds: ThresholdsFile = None,
     as_json: Json = False,
 ) -> None:
     """Every rule, its thresholds and what it observes in a run; or a file's values and origins.
 
-    --thresholds: the rules as those would have it. --set, --preset, --profile: the file with these.
+    --set, --preset, --profile: the file with these.
 
     Writes nothing.
     """
@@ -48,16 +45,14 @@ def explain(
         return
     if any(context.params[option.name] for option in LAID_OVER):
         raise ValueError(f"--set, --preset, --profile are for a configuration file, got {run!r}")
-    asked = {} if thresholds is None else read_changes(thresholds)
     if run is None:
-        limits = Thresholds.model_validate(asked)
+        limits = Thresholds()
         directory, saw = None, {}
         lines = ["# Rules", "", *rules_table(limits)]
     else:
         directory = find_run(run, root)
         state = load_state(directory)
-        limits = state.plan.thresholds.model_copy(update=asked)
-        state.plan = state.plan.model_copy(update={"thresholds": limits})
+        limits = state.plan.thresholds
         saw = seen(state)
         title = f"# Rules of {plain(state.plan.run_id)}"
         evidence = [plain(line) for line in evidence_lines(saw)]

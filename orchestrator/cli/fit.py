@@ -10,12 +10,11 @@ from budgets.plain import printable
 from budgets.terms import Plan
 from budgets.words import duration
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
-from orchestrator.config.asked import Asked
-from orchestrator.config.resolve import all_keys
 from orchestrator.execution.engine import devices_of
 from orchestrator.look.page import named_file
 from orchestrator.planning.calibrations import calibration_here
 from orchestrator.planning.choice import Choice, Room, Wanted
+from orchestrator.planning.configured import Asked
 from orchestrator.planning.fit import best, choices, too_short
 from orchestrator.planning.fit_text import to_markdown
 from orchestrator.planning.profiles import current_profile, profile_reports
@@ -129,7 +128,7 @@ def _applied(asked: Asked, fitting: Fitting, found: list[Choice], room: Room) ->
 
 def _given(asked: Asked) -> Mapping[str, Any]:
     """What is no default, by dotted key: a preset's and a profile's values follow from its name."""
-    values, sources = all_keys(asked.resolved), asked.resolved.sources
+    values, sources = asked.resolved.all_values(), asked.resolved.sources
     return {
         key: values[key]
         for key, source in sources.items()

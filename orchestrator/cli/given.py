@@ -1,10 +1,10 @@
 """What was given on a command line, as one configuration."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from typer import Context
 
@@ -25,17 +25,10 @@ from orchestrator.cli.options import (
     named,
     taking,
 )
-from orchestrator.config.asked import Asked, asked_of
-from orchestrator.config.document import assigned
-from orchestrator.config.flags import FLAGS
-from orchestrator.config.resolve import Given, Resolved, resolve
-from orchestrator.config.thresholds import read_changes
+from orchestrator.config import OPTIONS, Config, Flags, Layers, parse_assignments, resolve
+from orchestrator.planning.configured import Asked, asked_of
 from orchestrator.records.planned import spec_of
 from orchestrator.records.recorded import find_run, first_plan, ledgers, load_state
-
-Flags = Mapping[str, tuple[Any, str]]
-"""Values by dotted key, each with the name of its flag."""
-
 
 PhaseName = Literal["phase1", "phase2"]
 
@@ -60,7 +53,7 @@ def file_command(act: Callable[[Asked], None]) -> Command:
     return taking(FOLLOWING, SEARCH)(command)
 
 
-def _refuse_unused(resolved: Resolved, *, accept_drift: bool) -> None:
+def _refuse_unused(resolved: Config, *, accept_drift: bool) -> None:
     """Raises ValueError on an option that would do nothing in the campaign of a file."""
     drift = [("search.accept_drift", "--accept-drift")] if accept_drift else []
     for key, source in (*resolved.sources.items(), *drift):
@@ -78,7 +71,7 @@ def asked_for(context: Context, phase: PhaseName, *, as_json: bool) -> Asked:
     return _asked(context, resolved, as_json=as_json)
 
 
-def _asked(context: Context, resolved: Resolved, *, as_json: bool) -> Asked:
+def _asked(context: Context, resolved: Config, *, as_json: bool) -> Asked:
     options = context.params
     return asked_of(
         resolved,
@@ -89,20 +82,20 @@ def _asked(context: Context, resolved: Resolved, *, as_json: bool) -> Asked:
     )
 
 
-def resolved_of(context: Context, file: Path | None = None, flags: Flags | None = None) -> Resolved:
+def resolved_of(context: Context, file: Path | None = None, flags: Flags | None = None) -> Config:
     """The file with everything that is said beside it. Raises ValueError on what cannot be.
 
     Only options that were really given count: the others leave the file its say.
     """
     options = context.params
     said = {parameter.name: parameter.opts[0] for parameter in context.command.params}
-    given = {**(flags or {}), **limits_given(options.get("thresholds"))}
-    for key in FLAGS:
+    given = {**(flags or {})}
+    for key in OPTIONS:
         if _is_given(context, name := named(key)):
             given[key] = (options[name], said[name])
     resolved = resolve(
         _following(
-            Given(
+            Layers(
                 file=file or options.get("config"),
                 assignments=options.get("settings") or (),
                 flags=given,
@@ -117,10 +110,10 @@ def resolved_of(context: Context, file: Path | None = None, flags: Flags | None 
     return resolved
 
 
-def _following(given: Given) -> Given:
+def _following(given: Layers) -> Layers:
     """With what the run tuned that a phase 2 follows, where nobody says what is tuned."""
     flags = {key: value for key, (value, _) in given.flags.items()}
-    said = assigned(given.assignments) | flags
+    said = parse_assignments(given.assignments) | flags
     run = said.get("search.from")
     is_tuned = given.file is not None or "objective" in said
     if is_tuned or said.get("search.phase") != "phase2" or not isinstance(run, str):
@@ -146,12 +139,6 @@ def _follower(root: Path, run: str, variant: str | None) -> Plan | None:
             if source is not None and (source.run_id, source.variant) == (run, variant):
                 return plan
     return None
-
-
-def limits_given(file: Path | None) -> Flags:
-    """What `--thresholds FILE` says. Raises ValueError on what is no threshold."""
-    changed = {} if file is None else read_changes(file)
-    return {f"thresholds.{name}": (v, f"--thresholds {file}") for name, v in changed.items()}
 
 
 def _is_given(context: Context, name: str) -> bool:

@@ -1,18 +1,15 @@
-"""`run FILE`, `init`, and what `explain` says of a file."""
+"""`init`: a commented configuration to begin with."""
 
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Literal, get_args
 
 from typer import Option
 
 from budgets.ledger.storage import write_aside
-from budgets.plain import PROGRAM, command, plain, printable, shell_word
+from budgets.plain import PROGRAM, command, printable, shell_word
 from orchestrator.cli.options import Json
-from orchestrator.cli.terminal import print_json, print_line, print_markdown
-from orchestrator.config import explain
-from orchestrator.config.asked import request_of
-from orchestrator.config.resolve import Resolved
+from orchestrator.cli.terminal import print_json, print_line
 from orchestrator.look.page import named_file
 
 Template = Literal[
@@ -26,7 +23,7 @@ Template = Literal[
     "function",
 ]
 
-TEMPLATES = files("orchestrator.config") / "templates"
+TEMPLATES = files("orchestrator.cli") / "templates"
 
 
 def init(
@@ -64,23 +61,3 @@ def template_text(template: Template) -> str:
     assert template in get_args(Template)
     text = (TEMPLATES / f"{template}.toml").read_text(encoding="utf-8")
     return text.replace("python -m orchestrator", PROGRAM)
-
-
-def explain_file(resolved: Resolved, *, as_json: bool) -> None:
-    """Print every value with its origin, and what the file amounts to.
-
-    Raises ValueError on what no command could begin.
-    """
-    request_of(resolved)
-    document: dict[str, Any] = {"file": str(resolved.file), "values": explain.as_dict(resolved)}
-    lines = [f"# {plain(str(resolved.file))}", *explain.to_markdown(resolved)]
-    if resolved.campaign is not None:
-        from orchestrator.campaign.matrix import as_dict, check, to_markdown
-
-        check(resolved)
-        document["campaign"] = as_dict(resolved)
-        lines += ["", *to_markdown(resolved)]
-    if as_json:
-        print_json(document)
-    else:
-        print_markdown("\n".join(lines))

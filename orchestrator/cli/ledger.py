@@ -25,12 +25,12 @@ from orchestrator.cli.options import (
 )
 from orchestrator.cli.program import examples, group
 from orchestrator.cli.terminal import print_json, print_line, write_bytes
-from orchestrator.config.asked import window_of
 from orchestrator.look import text
 from orchestrator.look.document import document
 from orchestrator.look.page import named_file
 from orchestrator.look.reports import rebuild
 from orchestrator.look.run import Run
+from orchestrator.planning.configured import window_of
 from orchestrator.records.export import Format
 from orchestrator.records.export import export as export_run
 from orchestrator.records.recorded import find_run, load_state

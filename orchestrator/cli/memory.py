@@ -13,8 +13,8 @@ from objectives.api import Objective
 from orchestrator.cli.conducting import conducting, finish
 from orchestrator.cli.given import numbers_of
 from orchestrator.cli.terminal import print_json, print_markdown
-from orchestrator.config.asked import Conduct
 from orchestrator.execution.engine import devices_of
+from orchestrator.planning.configured import Conduct
 from orchestrator.planning.history import Entry, entry_of, read_history
 from orchestrator.planning.memory import (
     MemoryLine,

@@ -10,13 +10,12 @@ from typing import Annotated, Any
 from pydantic import ValidationError
 from typer import Argument, BadParameter, Option
 
-from orchestrator.config.flags import FLAGS
-from orchestrator.config.sections import Top
+from orchestrator.config import OPTIONS, RUNS_DIR, Config
 
 Command = Callable[..., None]
 Options = tuple[Parameter, ...]
 
-DEFAULT_ROOT = Path(Top().runs_dir)
+DEFAULT_ROOT = Path(RUNS_DIR)
 
 PANELS = (
     *(None, "What is tuned", "Search", "Budget", "Verdict", "Rules", "Evaluations", "Machine"),
@@ -56,20 +55,20 @@ def named(key: str) -> str:
 
 def keys(*wanted: str, but: str = "", panel: str | None = None) -> Options:
     """The options of these keys, or of all in a table, which `--help` shows together."""
-    found = (key for one in wanted for key in FLAGS if key == one or key.startswith(f"{one}."))
+    found = (key for one in wanted for key in OPTIONS if key == one or key.startswith(f"{one}."))
     return tuple(_of_key(key, panel) for key in found if key != but)
 
 
 def _of_key(key: str, panel: str | None) -> Parameter:
-    said = FLAGS[key]
+    said = OPTIONS[key]
     option = Option(
-        *said.spellings,
-        metavar=said.flag.metavar,
-        help=said.flag.help,
-        show_default=said.kind is not bool,
+        said.spelling,
+        metavar=said.metavar,
+        help=said.help,
+        show_default=said.type is not bool,
         rich_help_panel=panel,
     )
-    return _beside(named(key), Annotated[said.kind, option], said.default or None)
+    return _beside(named(key), Annotated[said.type, option], said.default or None)
 
 
 def _beside(name: str, annotation: Any, default: Any = None) -> Parameter:
@@ -79,14 +78,14 @@ def _beside(name: str, annotation: Any, default: Any = None) -> Parameter:
 def _root(name: str | Path) -> Path:
     """`--runs-dir`, checked as the key is."""
     try:
-        return Path(Top(runs_dir=str(name)).runs_dir)
+        return Path(Config(runs_dir=str(name)).runs_dir)
     except ValidationError:
         raise BadParameter(f"expected a directory's name, got {str(name)!r}") from None
 
 
 Root = Annotated[
     Path,
-    Option("--runs-dir", parser=_root, metavar="DIR", help=FLAGS["runs_dir"].flag.help),
+    Option("--runs-dir", parser=_root, metavar="DIR", help=OPTIONS["runs_dir"].help),
 ]
 Json = Annotated[bool, Option("--json", help="Print one JSON document instead of text.")]
 RunName = Annotated[
@@ -94,15 +93,6 @@ RunName = Annotated[
 ]
 GivenRun = Annotated[str, Argument(metavar="RUN", help="Run id or directory.")]
 ConfigurationFile = Annotated[Path, Argument(metavar="FILE", help="A configuration in TOML.")]
-ThresholdsFile = Annotated[
-    Path | None,
-    Option(
-        "--thresholds",
-        metavar="FILE",
-        help="TOML with other thresholds; see: explain.",
-        rich_help_panel="Rules",
-    ),
-]
 Override = Annotated[
     list[str] | None,
     Option(
@@ -170,7 +160,6 @@ SEARCH = (
     ),
     *BUDGET,
     *keys("verdict", panel="Verdict"),
-    _beside("thresholds", ThresholdsFile),
     *OVERRIDES,
     _beside("accept_drift", AcceptDrift, False),
     *keys("evaluation", panel="Evaluations"),

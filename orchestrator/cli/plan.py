@@ -15,9 +15,9 @@ from orchestrator.cli.given import PhaseName, asked_for, numbers_of
 from orchestrator.cli.options import CONFIG, FOLLOWING, SEARCH, Command, Json, taking
 from orchestrator.cli.program import examples, group
 from orchestrator.cli.terminal import print_json, print_markdown
-from orchestrator.config.asked import Asked
 from orchestrator.execution.engine import devices_of
 from orchestrator.planning.circumstances import circumstances
+from orchestrator.planning.configured import Asked
 from orchestrator.warm.succession import predecessor
 
 if TYPE_CHECKING:

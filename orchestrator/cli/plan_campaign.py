@@ -11,9 +11,9 @@ from orchestrator.campaign.outlook import outlook
 from orchestrator.campaign.request import CampaignRequest
 from orchestrator.campaign.searches import search_cells
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
-from orchestrator.config.asked import Asked
 from orchestrator.execution.engine import devices_of
 from orchestrator.planning.circumstances import circumstances
+from orchestrator.planning.configured import Asked
 
 
 def plan_campaign(asked: Asked) -> None:
@@ -25,7 +25,7 @@ def plan_campaign(asked: Asked) -> None:
     if asked.conduct.as_json:
         print_json({**matrix.as_dict(resolved), **document})
         return
-    title = f"# Campaign {plain(campaign_name(resolved))} of {resolved.top.objective}"
+    title = f"# Campaign {plain(campaign_name(resolved))} of {resolved.objective}"
     page = [title, "", *matrix.to_markdown(resolved), "", *lines]
     print_markdown("\n".join(page))
     for warning in warnings:

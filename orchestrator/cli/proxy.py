@@ -13,9 +13,8 @@ from orchestrator.cli.conducting import conducting, finish
 from orchestrator.cli.given import resolved_of
 from orchestrator.cli.options import BESIDE, TUNED, Json, taking
 from orchestrator.cli.program import examples, group
-from orchestrator.config.asked import conduct_of, terms_of
-from orchestrator.config.resolve import Resolved
-from orchestrator.config.sections import MOST_SEEDS
+from orchestrator.config import MOST_SEEDS, Config
+from orchestrator.planning.configured import conduct_of, terms_of
 from orchestrator.records.planned import objective_of
 from orchestrator.records.recorded import find_run, load_state
 from orchestrator.running.checking import Checking
@@ -70,9 +69,9 @@ def check(
         finish(result, session.stop, live, as_json)
 
 
-def _own(resolved: Resolved, state: RunState) -> Objective:
+def _own(resolved: Config, state: RunState) -> Objective:
     """The run's objective. Raises ValueError where another one is given beside it."""
-    flags = resolved.given.flags
-    if resolved.given.assignments or flags.keys() & {"objective", "preset", "profile"}:
+    flags = resolved.layers.flags
+    if resolved.layers.assignments or flags.keys() & {"objective", "preset", "profile"}:
         raise ValueError("RUN has its own objective: leave out --objective and --set")
     return objective_of(state.plan)

@@ -3,7 +3,7 @@
 from budgets.plain import command
 from orchestrator.cli.campaign import run_campaign
 from orchestrator.cli.conducting import conducting, finish
-from orchestrator.config.asked import Asked
+from orchestrator.planning.configured import Asked
 from orchestrator.running.searching import Searching
 
 
@@ -23,7 +23,7 @@ def run_search(asked: Asked) -> None:
 def _say_a_tier(asked: Asked) -> str:
     file = asked.resolved.file
     in_file = "" if file is None else f', or tier = "min" below [search] in {file}'
-    same = asked.resolved.given.words("search.from", "search.variant")
+    same = asked.resolved.layers.words("search.from", "search.variant")
     return (
         f"--tier: say how much to spend: min, target or max{in_file}. See what each costs with: "
         f"{command('plan', asked.request.phase, *same)}"

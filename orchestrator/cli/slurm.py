@@ -18,8 +18,8 @@ from orchestrator.cli.given import resolved_of
 from orchestrator.cli.options import LAID_OVER, ConfigurationFile, Json, taking
 from orchestrator.cli.program import examples, group
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
-from orchestrator.config.asked import window_of
-from orchestrator.config.resolve import Resolved, resolve
+from orchestrator.config import Config, resolve
+from orchestrator.planning.configured import window_of
 from orchestrator.slurm.asked import slurm_options
 from orchestrator.slurm.job import Export
 from orchestrator.slurm.jobs import Jobs
@@ -78,7 +78,7 @@ def slurm(
         print_line(printable(f"Submit it with: {export.directory}/submit_all.sh"))
 
 
-def export_of(resolved: Resolved, directory: Path | None) -> Export:
+def export_of(resolved: Config, directory: Path | None) -> Export:
     """The jobs of a configuration. Raises ValueError, naming what cannot be."""
     options = slurm_options(resolved)
     name = _name(resolved)
@@ -92,11 +92,11 @@ def export_of(resolved: Resolved, directory: Path | None) -> Export:
         jobs=Jobs(resolved, place, options).all(),
         options=options,
         factors=tuple(factor.name for factor in factors_of(resolved.factors)),
-        objective=resolved.top.objective,
+        objective=resolved.objective,
     )
 
 
-def _name(resolved: Resolved) -> str:
+def _name(resolved: Config) -> str:
     if resolved.campaign is not None:
         return campaign_name(resolved)
     assert resolved.file is not None, "the command has a file"
@@ -104,17 +104,17 @@ def _name(resolved: Resolved) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._") or "search"
 
 
-def _objectives(resolved: Resolved) -> tuple[Objective, ...]:
+def _objectives(resolved: Config) -> tuple[Objective, ...]:
     """What is evaluated: of a campaign, in each of its cells."""
     if resolved.campaign is None:
-        return (resolved.objective,)
+        return (resolved.load_objective(),)
     return tuple(
-        resolve(replace(resolved.given, cell=(cell.name, dict(cell.settings)))).objective
+        resolve(replace(resolved.layers, cell=(cell.name, dict(cell.settings)))).load_objective()
         for cell in cells_of(resolved)
     )
 
 
-def _notes(resolved: Resolved, export: Export) -> Iterator[str]:
+def _notes(resolved: Config, export: Export) -> Iterator[str]:
     if not export.options.gpus and resolved.backend.device == "auto":
         yield "backend.device is auto: the jobs run on CPUs. For one GPU each: slurm.gpus = 1"
     window = window_of(resolved.budget.window, resolved.budget.safety_margin)

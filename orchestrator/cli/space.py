@@ -16,8 +16,8 @@ from orchestrator.cli.given import names_of, resolved_of
 from orchestrator.cli.options import BESIDE, CONFIG, TUNED, Command, Json, taking
 from orchestrator.cli.program import examples, group
 from orchestrator.cli.terminal import print_json, print_markdown
-from orchestrator.config.asked import Conduct, conduct_of, terms_of
-from orchestrator.config.sections import MOST_SEEDS
+from orchestrator.config import MOST_SEEDS
+from orchestrator.planning.configured import Conduct, conduct_of, terms_of
 from orchestrator.running.checking import Checking
 
 spaces = group("The knobs, and whether they matter.", "space show")
@@ -71,7 +71,7 @@ spaces.command(
 @taking(CONFIG, TUNED)
 def show(context: Context, as_json: Json = False) -> None:
     """The knobs: name, kind, range and baseline, in the knob's own unit. Writes nothing."""
-    chosen = resolved_of(context).objective
+    chosen = resolved_of(context).load_objective()
     rows = knob_rows(chosen)
     if as_json:
         print_json({"objective": chosen.spec.model_dump(mode="json"), "knobs": rows})

@@ -8,7 +8,7 @@ from objectives.api import Objective
 from orchestrator.cli.conducting import conducting, finish
 from orchestrator.cli.given import numbers_of
 from orchestrator.cli.terminal import print_json, print_markdown
-from orchestrator.config.asked import Conduct
+from orchestrator.planning.configured import Conduct
 from orchestrator.running.sweep import (
     LEAST_EVALUATIONS,
     Sweep,

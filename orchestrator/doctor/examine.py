@@ -13,8 +13,7 @@ from budgets.plain import PROGRAM
 from objectives.programs.environment import MARK
 from objectives.programs.kernel import memory_bytes
 from objectives.registry import kind
-from orchestrator.config.asked import Conduct
-from orchestrator.config.sections import is_installed
+from orchestrator.config import is_installed
 from orchestrator.doctor import (
     clock,
     data,
@@ -36,6 +35,7 @@ from orchestrator.execution.engine import Engine
 from orchestrator.execution.evaluate import Slots
 from orchestrator.execution.occupancy import process_name
 from orchestrator.execution.server import EngineError
+from orchestrator.planning.configured import Conduct
 
 IMPORT_SECONDS, TREE_SECONDS = 120.0, 30.0
 DATA_SECONDS = 24 * 3600.0  # a large text is prepared once, however long that takes

@@ -7,8 +7,8 @@ from budgets.plain import shell_word
 from budgets.tiers import TIERS
 from objectives.api import Objective
 from orchestrator.campaign.cells import campaign_name, campaign_of, cells_of
-from orchestrator.config.asked import Conduct, conduct_of
-from orchestrator.config.resolve import Resolved, resolve
+from orchestrator.config import Config, resolve
+from orchestrator.planning.configured import Conduct, conduct_of
 
 EVERY_TIER = {f"{phase} {tier}": sized.evaluations for (phase, tier), sized in TIERS.items()}
 
@@ -30,19 +30,19 @@ class Subject:
         return {"": self.objective, **self.conditions}
 
 
-def subject_of(resolved: Resolved, *, as_json: bool, quick: bool) -> Subject:
+def subject_of(resolved: Config, *, as_json: bool, quick: bool) -> Subject:
     """Raises ValueError on what no run can be made of."""
     return Subject(
-        objective=resolved.objective,
+        objective=resolved.load_objective(),
         conduct=conduct_of(resolved, as_json=as_json),
         evaluations=_evaluations(resolved),
         conditions={} if resolved.campaign is None else _conditions(resolved),
-        options="".join(f" {shell_word(word)}" for word in resolved.given.words()),
+        options="".join(f" {shell_word(word)}" for word in resolved.layers.words()),
         quick=quick,
     )
 
 
-def _evaluations(resolved: Resolved) -> dict[str, int]:
+def _evaluations(resolved: Config) -> dict[str, int]:
     """How many evaluations are described; of a search without a tier, those of each tier."""
     search = resolved.search
     tier = None if search.tier is None else f"{search.phase} {search.tier}"
@@ -55,8 +55,9 @@ def _evaluations(resolved: Resolved) -> dict[str, int]:
     return {f"campaign {campaign_name(resolved)}": runs * each}
 
 
-def _conditions(resolved: Resolved) -> dict[str, Objective]:
+def _conditions(resolved: Config) -> dict[str, Objective]:
     cells = {cell.name: (cell.name, dict(cell.settings)) for cell in cells_of(resolved)}
     return {
-        name: resolve(replace(resolved.given, cell=cell)).objective for name, cell in cells.items()
+        name: resolve(replace(resolved.layers, cell=cell)).load_objective()
+        for name, cell in cells.items()
     }

@@ -16,6 +16,7 @@ from budgets.verdict.findings import Findings, title
 from budgets.verdict.findings_text import luck_lines
 from budgets.verdict.gains import winner_means
 from budgets.words import about, counted, listed, percent, sentence_case, uncapitalized
+from orchestrator.config import VERDICT_SEEDS
 from orchestrator.look import text
 from orchestrator.look.blocks import Answer, Mood
 from orchestrator.look.files import measured_in
@@ -31,7 +32,6 @@ from orchestrator.look.next_step import (
 )
 from orchestrator.look.run import Run
 from orchestrator.planning.plan import no_share
-from orchestrator.planning.request import VERDICT_SEEDS
 
 NO_EVIDENCE = "Not at all: a search's own scores are no evidence of a gain, only fresh seeds are."
 

@@ -19,10 +19,9 @@ from budgets.words import quoted, rounded_up, sentence_case, uncapitalized
 from objectives import secrets
 from objectives.api import SetupError
 from objectives.space import Knob
-from orchestrator.config.asked import found_as
-from orchestrator.config.command_words import UntoldError, objective_words
-from orchestrator.config.document import as_assigned
+from orchestrator.config import UntoldError, format_value, objective_words
 from orchestrator.look.run import Run
+from orchestrator.planning.configured import found_as
 from orchestrator.records.planned import space_of
 from orchestrator.records.range_ends import RangeEnd, widened_in_words
 
@@ -73,7 +72,7 @@ def of_objective(run: Run, *words: str, settings: Mapping[str, Any] | None = Non
         tuned = run.plan.model_copy(update={"objective": objective})
         return command(*words, *objective_words(tuned))
     sets = (
-        word for key, value in changed.items() for word in ("--set", f"{key}={as_assigned(value)}")
+        word for key, value in changed.items() for word in ("--set", f"{key}={format_value(value)}")
     )
     return command(*words, "--config", "FILE", *sets)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from budgets.state import RunState
-from orchestrator.config.sections import Tracker
+from orchestrator.config import Tracker
 
 NAME = "cmaes-orchestrator"  # of the project in W&B, and of the experiment in MLflow
 

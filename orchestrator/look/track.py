@@ -34,7 +34,7 @@ from budgets.plain import command, one_line
 from budgets.state import Batch, RunState
 from objectives.programs.kernel import die_with_parent
 from objectives.secrets import redacted
-from orchestrator.config.sections import Tracker, is_installed
+from orchestrator.config import Tracker, is_installed
 from orchestrator.look.document import document, plain_values
 from orchestrator.look.files import read_end
 from orchestrator.look.run import Run, comparison_name, is_short

@@ -14,6 +14,7 @@ from budgets.tiers import INTENT
 from budgets.words import duration
 from objectives import registry
 from objectives.api import SetupError
+from orchestrator.config import VERDICT_SEEDS
 from orchestrator.planning.choice import (
     Choice,
     Idea,
@@ -24,7 +25,7 @@ from orchestrator.planning.choice import (
     weighed,
 )
 from orchestrator.planning.plan import limits_for
-from orchestrator.planning.request import VERDICT_SEEDS, Request
+from orchestrator.planning.request import Request
 
 A_LOT = 0.5
 """Share of the window: with so much unused, more could be had."""

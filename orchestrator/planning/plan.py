@@ -24,15 +24,13 @@ from budgets.terms import (
 )
 from budgets.words import counted
 from objectives.api import Objective
+from orchestrator.config import RUNG_FACTOR, RUNG_SEEDS, VERDICT_SEEDS
 from orchestrator.planning.proxy import check_population, proxy_terms, what_leaves_it_out
 from orchestrator.planning.request import (
     CONTROL_SEEDS,
     LEAST_SIGMA0,
     LUCKIEST,
     PICKING_SEEDS,
-    RUNG_FACTOR,
-    RUNG_SEEDS,
-    VERDICT_SEEDS,
     Confirm,
     Request,
     family_of,

@@ -32,11 +32,7 @@ LEAST_SIGMA0 = 1e-6
 """Of a knob's range: with less, rounding decides which points of a generation differ."""
 
 
-VERDICT_SEEDS = 8
-"""Fresh, paired: a gain of 1.5 sd of the paired differences is then shown 8 times of 10."""
-
 PICKING_SEEDS, CONTROL_SEEDS, LUCKIEST = 3, 5, 2
-RUNG_FACTOR, RUNG_SEEDS = 4.0, 2
 
 
 @dataclass(frozen=True)

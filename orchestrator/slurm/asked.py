@@ -3,11 +3,11 @@
 from pydantic import ValidationError
 
 from objectives.settings import unknown
-from orchestrator.config.resolve import Resolved, invalid
+from orchestrator.config import Config, invalid
 from orchestrator.slurm.options import SlurmOptions
 
 
-def slurm_options(resolved: Resolved) -> SlurmOptions:
+def slurm_options(resolved: Config) -> SlurmOptions:
     """`[slurm]`, with GPUs where the device says so. Raises ValueError, naming the key."""
     known = SlurmOptions.model_fields
     for key in resolved.slurm:
@@ -28,7 +28,7 @@ def slurm_options(resolved: Resolved) -> SlurmOptions:
     return options
 
 
-def check_backend(resolved: Resolved, options: SlurmOptions) -> None:
+def check_backend(resolved: Config, options: SlurmOptions) -> None:
     """Raises ValueError on an engine that the jobs cannot have."""
     backend = resolved.backend
     if backend.address is not None:

@@ -10,9 +10,9 @@ from typing import Literal, get_args
 from budgets.calibration import measure
 from budgets.terms import Calibration, Devices
 from objectives.api import Objective
-from orchestrator.config.asked import request_of
-from orchestrator.config.resolve import Resolved
+from orchestrator.config import Config
 from orchestrator.planning.calibrations import CALIBRATION_SEEDS, calibrations_on
+from orchestrator.planning.configured import request_of
 from orchestrator.planning.history import read_history
 from orchestrator.planning.overheads import ASSUMED
 from orchestrator.planning.plan import search_plan
@@ -41,7 +41,7 @@ class Measured:
     source: str
 
 
-def measured(resolved: Resolved, kind: DeviceKind) -> Measured | None:
+def measured(resolved: Config, kind: DeviceKind) -> Measured | None:
     """The time of an evaluation: as the file has it, of the newest calibration, or of a prior run.
 
     Those on any CPU, or any GPU, count, and are named: where jobs will run nobody knows yet.
@@ -50,7 +50,7 @@ def measured(resolved: Resolved, kind: DeviceKind) -> Measured | None:
     if assumed is not None:
         source = f"assumed, {assumed:g} s an evaluation ({resolved.source(_ASSUMED)})"
         return Measured(Calibration(assumed_seconds=assumed), source)
-    root, objective = Path(resolved.top.runs_dir), resolved.objective
+    root, objective = Path(resolved.runs_dir), resolved.load_objective()
     if (newest := next(_calibrated(root, objective, kind), None)) is not None:
         return newest
     prior = _prior(root, objective, kind)
@@ -103,7 +103,7 @@ def of_evaluation(known: Measured | None) -> Estimate | None:
 
 
 def of_search(
-    resolved: Resolved, known: Measured | None, devices: Devices, root: Path
+    resolved: Config, known: Measured | None, devices: Devices, root: Path
 ) -> Estimate | None:
     """A whole search, simulated, with its comparison and rung, and the calibration it begins with.
 

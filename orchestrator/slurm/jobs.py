@@ -8,9 +8,8 @@ from typing import Any
 
 from orchestrator.campaign.cells import campaign_of, runs_of, terms_of
 from orchestrator.campaign.searches import search_cells, shares
-from orchestrator.config.asked import request_of, window_of
-from orchestrator.config.resolve import Resolved, all_keys, resolve
-from orchestrator.config.text import to_toml
+from orchestrator.config import Config, resolve, to_toml
+from orchestrator.planning.configured import request_of, window_of
 from orchestrator.planning.request import run_name
 from orchestrator.records.recorded import find_run
 from orchestrator.slurm.asked import check_backend
@@ -36,7 +35,7 @@ LEFT_OUT = ("preset", "profile", "factors", "slurm")
 class Jobs:
     """Makes the jobs of a configuration that lie in `directory`."""
 
-    resolved: Resolved
+    resolved: Config
     directory: Path
     options: SlurmOptions
 
@@ -65,11 +64,11 @@ class Jobs:
             job = self._search_job(name, cell.condition, cell.resolved, cell.seed)
             yield replace(job, control=cell.control, levels=levels[cell.condition])
 
-    def _search_job(self, name: str, condition: str, one: Resolved, seed: int) -> Job:
+    def _search_job(self, name: str, condition: str, one: Config, seed: int) -> Job:
         if one.search.tier is None:
             raise ValueError("search.tier: say how much to spend: min, target or max")
         request = request_of(one)
-        root = Path(one.top.runs_dir)
+        root = Path(one.runs_dir)
         slots = one.backend.workers or self.options.nodes
         run_id = run_name(request)
         own: dict[str, Any] = {"search.run_id": run_id}
@@ -90,7 +89,7 @@ class Jobs:
         terms_of(self.resolved)  # what the objective makes of no cell is said before
         runs = list(runs_of(self.resolved))
         for cell, seed, name in runs:
-            one = resolve(replace(self.resolved.given, cell=(cell.name, dict(cell.settings))))
+            one = resolve(replace(self.resolved.layers, cell=(cell.name, dict(cell.settings))))
             run_id = re.sub(r"[^a-z0-9._-]", "-", name.lower())[:64]
             own = {
                 **shares(one.budget, len(runs), "runs"),
@@ -102,9 +101,7 @@ class Jobs:
             job = Job(name, "", cell.name, seed, cell.control, cell.levels, is_one_evaluation=True)
             yield self._job(job, one, of_evaluation(measured(one, self.kind)), own)
 
-    def _job(
-        self, job: Job, one: Resolved, estimate: Estimate | None, own: Mapping[str, Any]
-    ) -> Job:
+    def _job(self, job: Job, one: Config, estimate: Estimate | None, own: Mapping[str, Any]) -> Job:
         """The job with its estimate, and the configuration that follows from both."""
         job = replace(job, threads=one.backend.threads or 1)
         if estimate is not None:
@@ -117,12 +114,12 @@ class Jobs:
             )
         return replace(job, config_text=self._config(job, one, own))
 
-    def _config(self, job: Job, one: Resolved, own: Mapping[str, Any]) -> str:
+    def _config(self, job: Job, one: Config, own: Mapping[str, Any]) -> str:
         """The whole configuration of one run, as its job has it."""
         backend = one.backend
         values = {
             key: value
-            for key, value in all_keys(one).items()
+            for key, value in one.all_values().items()
             if key.partition(".")[0] not in LEFT_OUT
             and (job.is_one_evaluation or not _is_of_a_campaign(key))
         }
@@ -144,7 +141,7 @@ class Jobs:
         comment = f"Run {job.name}: every value that decides it, as exported from {one.file}."
         return to_toml(values, comment)
 
-    def _drain_seconds(self, job: Job, one: Resolved) -> float:
+    def _drain_seconds(self, job: Job, one: Config) -> float:
         """How long what runs may finish. Raises ValueError on longer than the job has."""
         lead = lead_seconds(self.options, job)
         most, given = max(lead - DRAIN_RESERVE, lead / 2), one.backend.drain_seconds

@@ -10,7 +10,7 @@ from budgets.terms import Plan, Source, VariantName
 from objectives import registry
 from objectives.api import Objective
 from objectives.space import SearchSpace
-from orchestrator.config.document import as_assigned
+from orchestrator.config import format_value
 from orchestrator.planning.differences import deciding, differing, in_short
 from orchestrator.planning.known_knobs import Known, known_knobs
 from orchestrator.planning.request import Follows, Request
@@ -166,5 +166,5 @@ def _check_words(
 ) -> Iterator[str]:
     yield from ("space", "check", "--objective", objective.spec.name)
     for key, value in registry.unusual(objective.spec).items():
-        yield from ("--set", f"{key}={as_assigned(value)}")
+        yield from ("--set", f"{key}={format_value(value)}")
     yield from ("--knobs", ",".join(names), "--device", kind, "--runs-dir", str(root))

@@ -14,7 +14,6 @@ FILES = {
     "typo.toml": 'objective = "sphere"\n[search]\nteir = "min"\n',
     "corrupt.toml": 'objective = "sphere\n',
     "latin1.toml": 'objective = "sph\xe8re"\n',
-    "rules.toml": "[thresholds]\ncrash_rate_puase = 0.2\n",
     "knobs.json": '{"knobs": {"x9999": 1}}',
     "notes.txt": "buy milk\n",
     "train.py": "def evaluate(knobs, seed, budget):\n    return knobs['lr']\n",
@@ -88,7 +87,7 @@ plan phase1 --objective ellipsoid --fit --window 1h     | calibrate
 plan campaign good.toml                                 | campaign
 calibrate --objective sphere --again                    | --reason
 dry-run --config function.toml --knobs lr=7             | lr
-explain good.toml --thresholds rules.toml               | crash_rate_pause
+explain good.toml --set thresholds.crash_rate_paus=1    | crash_rate_pause
 init --template surch                                   | surch
 init --template phase1 --out good.toml                  | good.toml
 export slurm good.toml --set slurm.time=never           | never

@@ -76,7 +76,7 @@ def test_an_amount_that_is_none_is_refused_by_name(
 @pytest.mark.parametrize(
     ("verb", "option"),
     [
-        (PLAN, "--search-seed"),
+        (PLAN, "--seed"),
         (PLAN, "--eval-seed"),
         (PLAN, "--population"),
         (PLAN, "--workers"),

@@ -13,9 +13,9 @@ from starlette.testclient import TestClient
 from objectives.keeping import keeping, keeps
 from orchestrator.cli.conducting import conducting
 from orchestrator.cli.entry import app
-from orchestrator.config.asked import Conduct
 from orchestrator.execution.engine import Engine
 from orchestrator.look.serve import HOST, Site
+from orchestrator.planning.configured import Conduct
 
 if TYPE_CHECKING:
     from tests.conftest import Command

@@ -22,9 +22,9 @@ from orchestrator.campaign.conditions import (
     factors_of,
 )
 from orchestrator.campaign.matrix import as_dict, design
-from orchestrator.config.resolve import Given, Resolved, resolve
+from orchestrator.config import Config, Layers, resolve
 
-Describe = Callable[..., Resolved]
+Describe = Callable[..., Config]
 
 SPHERE = 'objective = "sphere"\n[training]\ndimension = 2\n'
 
@@ -33,15 +33,15 @@ SPHERE = 'objective = "sphere"\n[training]\ndimension = 2\n'
 def describe(tmp_path: Path) -> Describe:
     """`describe(text, name="c.toml")`: what a file of that text, about a sphere, comes to."""
 
-    def of(text: str, name: str = "c.toml", above: str = SPHERE) -> Resolved:
+    def of(text: str, name: str = "c.toml", above: str = SPHERE) -> Config:
         file = tmp_path / name
         file.write_text(f"{above}{text}", encoding="utf-8")
-        return resolve(Given(file))
+        return resolve(Layers(file))
 
     return of
 
 
-def names(resolved: Resolved) -> list[str]:
+def names(resolved: Config) -> list[str]:
     return [cell.name for cell in cells_of(resolved)]
 
 
@@ -96,7 +96,7 @@ def test_total_runs_are_conditions_times_seeds(
     flags = {"objective": ("sphere", "--objective")}
     flags |= {f"campaign.{key}": (value, "--set") for key, value in campaign.items()}  # type: ignore[misc]
     flags |= {f"factors.{key}": (value, "--set") for key, value in factors.items()}  # type: ignore[misc]
-    resolved = resolve(Given(flags=flags))
+    resolved = resolve(Layers(flags=flags))
 
     cells = cells_of(resolved)
 
@@ -191,7 +191,7 @@ def test_an_assignment_takes_the_place_of_a_factor_of_the_file(tmp_path: Path) -
     file = tmp_path / "c.toml"
     file.write_text(f"{SPHERE}[factors]\ntraining.noise = [0.01, 0.02]\n")
 
-    resolved = resolve(Given(file, assignments=["factors.training.noise=[0.03]"]))
+    resolved = resolve(Layers(file, assignments=["factors.training.noise=[0.03]"]))
 
     assert names(resolved) == ["noise0.03", "default_base"]
 

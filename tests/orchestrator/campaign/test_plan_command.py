@@ -118,7 +118,7 @@ def test_searches_one_after_the_other_start_the_engine_once(
         (LENGTHS.format(cap=1.0), ("--accept-drift",), "--accept-drift is for a search"),
         (LENGTHS.format(cap=1.0), ("--set", "search.sigma0=0.1"), "--set search.sigma0 is for a s"),
         (SEARCHES, ("--run-id", "mine"), "--run-id is for one search"),
-        (SEARCHES, ("--search-seed", "3"), "--search-seed is for one search"),
+        (SEARCHES, ("--seed", "3"), "--seed is for one search"),
     ],
 )
 def test_an_option_that_would_do_nothing_is_refused(

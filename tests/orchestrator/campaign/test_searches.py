@@ -9,8 +9,8 @@ import pytest
 
 from budgets.ledger.chain import LEDGER
 from orchestrator.campaign.searches import search_cells
-from orchestrator.config.asked import request_of
-from orchestrator.config.resolve import Given, Resolved, resolve
+from orchestrator.config import Config, Layers, resolve
+from orchestrator.planning.configured import request_of
 from orchestrator.verification.verify import verify
 from tests.ledgers import state_of
 
@@ -74,7 +74,7 @@ def write(tmp_path: Path) -> Callable[..., Path]:
 @pytest.fixture
 def cells(write: Callable[..., Path]) -> Callable[..., Any]:
     """`cells(text, "a.b=c")`: the searches that such a file describes."""
-    return lambda text=CAMPAIGN, *sets: search_cells(resolve(Given(write(text), assignments=sets)))
+    return lambda text=CAMPAIGN, *sets: search_cells(resolve(Layers(write(text), assignments=sets)))
 
 
 @pytest.fixture
@@ -410,7 +410,7 @@ def test_explain_lists_every_search_and_touches_nothing(
 
 def test_a_file_that_may_not_be_explained_may_not_be_run(cells: Callable[..., Any]) -> None:
     """What a cell resolves to has its own layer, and it is named."""
-    resolved: Resolved = cells()[0].resolved
+    resolved: Config = cells()[0].resolved
 
     assert resolved.source("search.method") == "condition Plain"
     assert resolved.source("search.tier").startswith("file ")

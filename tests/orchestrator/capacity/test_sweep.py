@@ -17,10 +17,10 @@ from orchestrator.capacity.least_squares import fit
 from orchestrator.capacity.terms import Pacing
 from orchestrator.capacity.usl import Law
 from orchestrator.cli.sweep import sweep_of
-from orchestrator.config.asked import Conduct
 from orchestrator.execution.engine import Engine, devices_of
 from orchestrator.execution.evaluate import Slots
 from orchestrator.planning.calibrations import find_calibration
+from orchestrator.planning.configured import Conduct
 from orchestrator.records.recorded import Result
 from orchestrator.running.calibrating import Calibrating
 from orchestrator.running.sweep import (

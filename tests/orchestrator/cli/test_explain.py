@@ -1,6 +1,5 @@
 """`explain`: every rule by itself, and in a run."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -39,13 +38,6 @@ def test_the_table_is_text_for_a_person(command: "Command") -> None:
     assert "crash_rate_pause 0.1" in text
 
 
-def test_a_file_shows_what_it_would_change(command: "Command", tmp_path: Path) -> None:
-    (tmp_path / "limits.toml").write_text("go_seeds = 9\n")
-    assert "(default 5)" in command("explain", "--thresholds", "limits.toml").out
-    signal = rows(command("explain", "--thresholds", "limits.toml", "--json"))["signal"]
-    assert (signal["limits"]["go_seeds"], signal["defaults"]["go_seeds"]) == (9, 5)
-
-
 @pytest.fixture
 def fragile(command: "Command") -> "Callable[..., Answer]":
     """A run of tier min half of whose evaluations fail."""
@@ -80,17 +72,6 @@ def test_a_rule_that_is_overridden_is_shown_so(
         assert seen["overridden"]
     else:  # the next generation fails on its own
         assert seen["fires"]
-
-
-def test_a_run_can_be_held_against_other_thresholds(
-    command: "Command", fragile: "Callable[..., Answer]", tmp_path: Path
-) -> None:
-    fragile()
-    (tmp_path / "limits.toml").write_text("crash_rate_pause = 0.9\n")
-    answer = command("explain", "min-sphere-s1", "--thresholds", "limits.toml", "--json")
-    found = rows(answer)["crash_rate"]
-    assert not found["seen"]["fires"]
-    assert found["limits"]["crash_rate_pause"] == 0.9
 
 
 def test_a_run_that_is_not_there_is_bad_input(command: "Command") -> None:

@@ -9,8 +9,6 @@ import typer.main
 from orchestrator.cli.entry import app
 
 FORMERLY = [
-    ("phase1 --seed 2 --sigma 0.1 --popsize 8", {"search_seed": 2, "search_sigma0": 0.1}),
-    ("phase1 --max-gpu-hours 3 --timeout-s 9", {"budget_max_device_hours": 3.0}),
     ("plan phase1 --gpus 1,4", {"counts": "1,4"}),
     ("dry-run --seed 3", {"seed": 3}),
     ("calibrate --repeats 5", {"seeds": 5}),
@@ -41,16 +39,6 @@ def test_a_path_is_read_by_its_former_option_too(line: str) -> None:
     _, params = parsed(line.split())
 
     assert "f" in map(str, params.values())
-
-
-def test_help_names_an_option_as_it_is_called_today(capsys: pytest.CaptureFixture[str]) -> None:
-    command: Any = typer.main.get_command(app)
-    command.main(["phase1", "--help"], standalone_mode=False)
-
-    shown = capsys.readouterr().out
-    assert "--search-seed" in shown
-    assert "--seed " not in shown
-    assert "--popsize" not in shown
 
 
 def every(command: Any) -> Iterator[Any]:

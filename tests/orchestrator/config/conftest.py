@@ -9,8 +9,8 @@ import typer
 from typer.main import get_command
 
 from orchestrator.cli.given import file_command
-from orchestrator.config.asked import Asked
-from orchestrator.config.resolve import Given, Resolved, resolve
+from orchestrator.config import Config, Layers, resolve
+from orchestrator.planning.configured import Asked
 
 SPHERE = """
 objective = "sphere"
@@ -42,11 +42,11 @@ def write(tmp_path: Path) -> Write:
 
 
 @pytest.fixture
-def resolved(write: Write) -> Callable[..., Resolved]:
+def resolved(write: Write) -> Callable[..., Config]:
     """`resolved(text, sets, flags=...)`: what such a file comes to."""
 
-    def of(text: str = SPHERE, sets: Sequence[str] = (), **given: Any) -> Resolved:
-        return resolve(Given(file=write(text), assignments=sets, **given))
+    def of(text: str = SPHERE, sets: Sequence[str] = (), **given: Any) -> Config:
+        return resolve(Layers(file=write(text), assignments=sets, **given))
 
     return of
 

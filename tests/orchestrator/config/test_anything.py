@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from budgets.terms import Thresholds
 from objectives import registry
 from orchestrator.campaign import matrix
-from orchestrator.config import explain
-from orchestrator.config.asked import request_of
-from orchestrator.config.resolve import Given, Resolved, resolve
-from orchestrator.config.sections import SECTIONS, Top
+from orchestrator.cli import explain_file
+from orchestrator.config import SECTIONS, TOP, Config, Layers, resolve
+from orchestrator.planning.configured import request_of
 
 FIELDS = {
     **{table: tuple(section.keys()) for table, section in SECTIONS.items()},
@@ -26,7 +25,7 @@ FIELDS = {
     "slurm": ("setup",),
 }
 KEYS = [(table, name) for table, names in FIELDS.items() for name in (*names, "x")]
-KEYS += [("", name) for name in (*Top.model_fields, *FIELDS, "x")]
+KEYS += [("", name) for name in (*TOP, *FIELDS, "x")]
 
 NAMES = st.sampled_from(["a", "name", "training", "search", "noise", "training.noise", "", "|"])
 TEXT = st.one_of(
@@ -65,7 +64,7 @@ def written(values: Some) -> str:
     return tomlkit.dumps(document)
 
 
-def shown(given: Given) -> Resolved | None:
+def shown(given: Layers) -> Config | None:
     """It can be shown in either form, or is refused with a reason."""
     try:
         resolved = resolve(given)
@@ -74,9 +73,9 @@ def shown(given: Given) -> Resolved | None:
             matrix.check(resolved)
     except ValueError:
         return None
-    values = explain.as_dict(resolved)
+    values = explain_file.as_dict(resolved)
     assert orjson.dumps(values)
-    rows = [line for line in explain.to_markdown(resolved) if line.startswith("| ")]
+    rows = [line for line in explain_file.to_markdown(resolved) if line.startswith("| ")]
     # A long table has a row for each of its parts.
     assert len([row for row in rows if row != "| key | value | from |"]) >= len(values)
     if resolved.campaign is not None:
@@ -99,7 +98,7 @@ def test_any_file_is_shown_or_refused(values: Some) -> None:
         file = Path(directory) / "run.toml"
         file.write_text(written(values), encoding="utf-8")
 
-        resolved = shown(Given(file))
+        resolved = shown(Layers(file))
 
         if resolved is not None:
             given = {".".join(filter(None, key)) for key in values}
@@ -125,4 +124,4 @@ def test_any_assignments_are_taken_or_refused(values: Mapping[tuple[str, str], s
         f"{'.'.join(filter(None, key))}={value}" for key, value in values.items()
     ]
 
-    shown(Given(assignments=[*sets], flags={"objective": ("sphere", "--objective")}))
+    shown(Layers(assignments=[*sets], flags={"objective": ("sphere", "--objective")}))

@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from orchestrator.cli.init import Template, template_text
-from orchestrator.config.document import read_document
+from orchestrator.config import read_document
 
 Command = Callable[..., Any]
 
@@ -203,7 +203,7 @@ def test_a_template_that_is_none_is_refused_by_name(command: Command) -> None:
 
 
 def test_the_templates_are_in_the_package() -> None:
-    package = resources.files("orchestrator.config") / "templates"
+    package = resources.files("orchestrator.cli") / "templates"
 
     names = {entry.name for entry in package.iterdir()}
     assert names == {f"{template}.toml" for template in TEMPLATES}

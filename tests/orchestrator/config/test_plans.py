@@ -14,7 +14,7 @@ from budgets.ledger.chain import LEDGER, read
 from budgets.terms import Plan
 from orchestrator.checks.space import CheckRequest
 from orchestrator.cli.space import check_command
-from orchestrator.config.asked import Asked, Conduct
+from orchestrator.planning.configured import Asked, Conduct
 
 Command = Callable[..., Any]
 Write = Callable[..., Path]
@@ -74,7 +74,7 @@ FLAGS = (
     *("--assume-eval-seconds", "1", "--max-evals", "16", "--max-device-hours", "3"),
     *("--max-hours", "4", "--max-cost", "50", "--price-per-device-hour", "2.5", "--window", "6h"),
     *("--safety-margin", "10m", "--confirm-seeds", "3", "--rung", "2", "--rung-seeds", "1"),
-    *("--patience", "7", "--min-improve", "0.002", "--set", "thresholds.go_seeds=3"),
+    *("--patience", "7", "--patience-improve", "0.002", "--set", "thresholds.go_seeds=3"),
     *("--executor", "inline", "--launcher", "exec", "--device", "cpu", "--workers", "1"),
     *("--threads", "1", "--drain-seconds", "5"),
 )
@@ -183,7 +183,7 @@ def test_what_explain_says_is_what_the_ledger_records(
 
 def test_every_key_that_decides_something_is_compared_above() -> None:
     """A new key of the file must be looked for in the plan, or known not to be in it."""
-    from orchestrator.config.sections import SECTIONS
+    from orchestrator.config import SECTIONS
 
     elsewhere = {
         *("search.from", "search.variant", "search.warm_start", "search.known", "search.proxy"),
@@ -335,15 +335,6 @@ def test_a_check_of_a_file_is_made_and_taken_up(
     assert answer.code == again.code == 0, answer.err
     assert orjson.loads(answer.out)["check"] == orjson.loads(again.out)["check"]
     assert len(list((tmp_path / "runs/check").iterdir())) == 1
-
-
-def test_explain_takes_other_limits_too(command: Command, write: Write) -> None:
-    write(SMOKE)
-    write("go_gain = 0.03\n", "limits.toml")
-
-    said = explained(command, "run.toml", "--thresholds", "limits.toml")
-
-    assert said["thresholds.go_gain"] == {"value": 0.03, "source": "--thresholds limits.toml"}
 
 
 def test_explain_says_what_a_campaign_has_no_use_for(command: Command, write: Write) -> None:

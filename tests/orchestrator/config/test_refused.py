@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from objectives.files import LARGEST
-from orchestrator.cli.init import explain_file
-from orchestrator.config.document import as_assigned, assigned, read_document
-from orchestrator.config.resolve import Given, resolve
+from orchestrator.cli.explain_file import explain_file
+from orchestrator.config import Layers, format_value, parse_assignments, read_document, resolve
 
 Command = Callable[..., Any]
 Write = Callable[..., Path]
@@ -33,7 +32,7 @@ def assert_one_clear_error(answer: Any, *named: str) -> None:
 def refusal(file: Path) -> str:
     """What a command would say of the file: the same words as on the command line."""
     with pytest.raises(ValueError, match=r".") as raised:
-        explain_file(resolve(Given(file)), as_json=True)
+        explain_file(resolve(Layers(file)), as_json=True)
     line = str(raised.value)
     assert line
     assert "\n" not in line.replace("a\nb", "")
@@ -227,14 +226,14 @@ def test_every_command_that_takes_a_file_refuses_it_alike(
 def test_a_mistake_names_the_layer_that_made_it(command: Command, write: Write) -> None:
     write("objective = 'sphere'\n[search]\nseed = 5\n")
 
-    typed = command("plan", "phase1", "--config", "run.toml", "--search-seed", "0")
-    assigned = command("plan", "phase1", "--config", "run.toml", "--set", "search.seed=0")
+    typed = command("plan", "phase1", "--config", "run.toml", "--seed", "0")
+    parse_assignments = command("plan", "phase1", "--config", "run.toml", "--set", "search.seed=0")
 
-    assert_one_clear_error(
-        typed, "--search-seed: Input should be greater than or equal to 1, got 0"
-    )
+    assert_one_clear_error(typed, "--seed: Input should be greater than or equal to 1, got 0")
     assert "run.toml" not in typed.err
-    assert_one_clear_error(assigned, "--set: search.seed: Input should be greater than or equal")
+    assert_one_clear_error(
+        parse_assignments, "--set: search.seed: Input should be greater than or equal"
+    )
 
 
 def test_several_mistakes_are_all_named_in_one_line(command: Command, write: Write) -> None:
@@ -384,7 +383,7 @@ def test_an_assignment_that_is_none_is_refused(
     ],
 )
 def test_a_value_is_json_where_it_can_be_and_text_otherwise(text: str, value: Any) -> None:
-    assert assigned([f"slurm.x={text}"]) == {"slurm.x": value}
+    assert parse_assignments([f"slurm.x={text}"]) == {"slurm.x": value}
 
 
 @pytest.mark.parametrize(
@@ -395,7 +394,7 @@ def test_a_value_is_json_where_it_can_be_and_text_otherwise(text: str, value: An
     ],
 )
 def test_what_is_written_as_an_assignment_is_read_back_as_it_was(value: Any) -> None:
-    assert assigned([f"slurm.x={as_assigned(value)}"]) == {"slurm.x": value}
+    assert parse_assignments([f"slurm.x={format_value(value)}"]) == {"slurm.x": value}
 
 
 # Files that are none

@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 from objectives.nanochat.config import NanochatConfig
+from orchestrator.cli.explain_file import as_dict
 from orchestrator.cli.options import CONFIG, FOLLOWING, SEARCH, named
-from orchestrator.config.asked import Asked
-from orchestrator.config.explain import as_dict
-from orchestrator.config.flags import FLAGS
-from orchestrator.config.resolve import Given, Resolved, resolve
+from orchestrator.config import OPTIONS, Config, Layers, resolve
+from orchestrator.planning.configured import Asked
 
-Make = Callable[..., Resolved]
+Make = Callable[..., Config]
 Typed = Callable[..., Asked]
 
 LAYERS = ("preset", "profile", "file", "--set")
@@ -25,7 +24,7 @@ MICRO = {"preset": 2, "profile": 1, "file": 5, "--set": 6}
 NAMES = {"preset": "quick", "profile": "memory_efficient"}
 
 
-def layered(make: Make, layers: tuple[str, ...]) -> Resolved:
+def layered(make: Make, layers: tuple[str, ...]) -> Config:
     return make(
         "[training]\nmicro_batch_size = 5\n" if "file" in layers else "",
         ["training.micro_batch_size=6"] if "--set" in layers else (),
@@ -53,7 +52,7 @@ def test_the_later_layer_has_the_last_word_and_is_named(
         "file": f"file {own.file}",
     }
     assert said["source"] == source.get(last, last)
-    assert own.objective.spec.settings["micro_batch_size"] == said["value"]
+    assert own.load_objective().spec.settings["micro_batch_size"] == said["value"]
 
 
 @pytest.mark.parametrize("layers", list(combinations(("file", "--set", "flag"), 2)), ids="<".join)
@@ -62,13 +61,11 @@ def test_a_flag_goes_before_all_others(
 ) -> None:
     file = write('objective = "sphere"\n' + ("[search]\nseed = 5\n" if "file" in layers else ""))
     sets = ("--set", "search.seed=6") if "--set" in layers else ()
-    flags = ("--search-seed", "7") if "flag" in layers else ()
+    flags = ("--seed", "7") if "flag" in layers else ()
 
     asked = typed(file, *sets, *flags)
 
-    last = {"file": (5, f"file {file}"), "--set": (6, "--set"), "flag": (7, "--search-seed")}[
-        layers[-1]
-    ]
+    last = {"file": (5, f"file {file}"), "--set": (6, "--set"), "flag": (7, "--seed")}[layers[-1]]
     assert (asked.request.search_seed, asked.resolved.source("search.seed")) == last
 
 
@@ -94,9 +91,9 @@ def test_a_preset_may_be_named_by_file_by_set_and_by_flag(kind: str, resolved: M
 
 
 def test_a_condition_of_a_campaign_is_laid_over_everything(resolved: Make) -> None:
-    given = resolved("[training]\nn_layer = 3\n", ["n_layer=4"]).given
+    given = resolved("[training]\nn_layer = 3\n", ["n_layer=4"]).layers
     own = resolve(
-        Given(given.file, assignments=given.assignments, cell=("deep", {"training.n_layer": 5}))
+        Layers(given.file, assignments=given.assignments, cell=("deep", {"training.n_layer": 5}))
     )
 
     assert as_dict(own)["training.n_layer"] == {"value": 5, "source": "condition deep"}
@@ -206,13 +203,13 @@ NOT_TYPED = {
 
 
 def test_every_key_with_an_option_is_tried() -> None:
-    assert set(FLAGS) == {*TYPED, *NOT_TYPED}
+    assert set(OPTIONS) == {*TYPED, *NOT_TYPED}
 
 
 def test_every_option_of_a_search_is_a_key_or_known_to_be_none() -> None:
     names = {option.name for option in (*CONFIG, *FOLLOWING, *SEARCH)}
-    others = {"config", "settings", "thresholds", "override", "reason", "accept_drift", "fork_run"}
-    assert names == {*map(named, FLAGS), *others}
+    others = {"config", "settings", "override", "reason", "accept_drift", "fork_run"}
+    assert names == {*map(named, OPTIONS), *others}
 
 
 def test_options_that_are_not_given_leave_the_file_its_say(
@@ -249,7 +246,7 @@ def test_options_that_are_not_given_leave_the_file_its_say(
 def test_an_option_that_is_given_goes_before_the_file(
     key: str, write: Callable[..., Path], typed: Typed
 ) -> None:
-    value, flag = TYPED[key], FLAGS[key].name
+    value, flag = TYPED[key], OPTIONS[key].name
 
     asked = typed(write(FILE), flag, str(value[0] if isinstance(value, list) else value))
 
@@ -272,21 +269,10 @@ def test_an_option_that_is_given_its_own_default_goes_before_the_file_too(
 ) -> None:
     without_cost = FILE.replace("max_cost = 20.0\n", "")
 
-    asked = typed(write(without_cost), FLAGS[key].name, text)
+    asked = typed(write(without_cost), OPTIONS[key].name, text)
 
-    assert asked.resolved.source(key) == FLAGS[key].name
+    assert asked.resolved.source(key) == OPTIONS[key].name
     assert str(as_dict(asked.resolved)[key]["value"]).removesuffix(".0") == text
-
-
-@pytest.mark.parametrize(
-    ("old", "key"), [(old, key) for key, said in FLAGS.items() for old in said.spellings[1:]]
-)
-def test_an_older_spelling_says_the_same(
-    old: str, key: str, write: Callable[..., Path], typed: Typed
-) -> None:
-    asked = typed(write(FILE), old, str(TYPED[key]))
-
-    assert as_dict(asked.resolved)[key] == {"value": TYPED[key], "source": FLAGS[key].name}
 
 
 def test_back_pressure_that_a_file_turns_on_can_be_turned_off(
@@ -310,31 +296,11 @@ def test_what_a_phase_2_follows_may_be_in_the_file_or_typed(
     assert (follows.run, follows.variant) == ("two", "expanded")
 
 
-def test_a_file_of_thresholds_goes_before_the_file_and_a_flag_before_both(
-    write: Callable[..., Path], typed: Typed
-) -> None:
-    limits = write("patience_generations = 3\npatience_improve = 0.3\n", "limits.toml")
-    own = "[thresholds]\npatience_generations = 2\npatience_improve = 0.2\ngo_gain = 0.02\n"
-
-    asked = typed(write('objective = "sphere"\n' + own), "--thresholds", limits, "--patience", "4")
-
-    said = as_dict(asked.resolved)
-    assert [
-        (said[f"thresholds.{name}"]["value"], said[f"thresholds.{name}"]["source"])
-        for name in ("patience_generations", "patience_improve", "go_gain")
-    ] == [(4, "--patience"), (0.3, f"--thresholds {limits}"), (0.02, f"file {asked.resolved.file}")]
-    assert asked.request.thresholds == {
-        "patience_generations": 4,
-        "patience_improve": 0.3,
-        "go_gain": 0.02,
-    }
-
-
 def test_what_no_evaluation_has_is_set_aside(resolved: Make) -> None:
     own = resolved("[training]\nkeep_best = false\nn_embd = 64\n")
 
-    assert own.aside == {"keep_best": False}
-    assert "keep_best" not in own.objective.spec.settings
+    assert own.alone == {"keep_best": False}
+    assert "keep_best" not in own.load_objective().spec.settings
     assert as_dict(own)["training.keep_best"]["value"] is False
 
 
@@ -343,6 +309,6 @@ def test_the_condition_that_resolves_is_not_the_files_own(resolved: Make) -> Non
     base = resolved("[training]\nn_layer = 3\n")
     before = as_dict(base)
 
-    resolve(Given(base.given.file, cell=("deep", {"training.n_layer": 5})))
+    resolve(Layers(base.layers.file, cell=("deep", {"training.n_layer": 5})))
 
     assert as_dict(base) == before

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.config.resolve import Given, resolve
+from orchestrator.config import Layers, resolve
 from orchestrator.doctor.subject import EVERY_TIER, Subject, subject_of
 
 SPHERE = """
@@ -39,7 +39,7 @@ training.noise = 0.01
 def subject(directory: Path, text: str, *assignments: str) -> Subject:
     file = directory / "a file.toml"
     file.write_text(text)
-    return subject_of(resolve(Given(file, assignments=assignments)), as_json=False, quick=True)
+    return subject_of(resolve(Layers(file, assignments=assignments)), as_json=False, quick=True)
 
 
 def test_the_file_says_where_and_on_what(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from budgets.ledger.chain import LEDGER
-from orchestrator.config.resolve import Given, all_keys, resolve
+from orchestrator.config import Layers, resolve
 from orchestrator.records.recorded import Result
 
 if TYPE_CHECKING:
@@ -158,8 +158,8 @@ def test_a_deadline_is_one_moment_wherever_a_job_runs(
 def test_a_configuration_that_is_read_back_is_the_same(export: Export, tmp_path: Path) -> None:
     export(SEARCH, "--write")
     written = tmp_path / "file" / "min-sphere-s1" / "config.toml"
-    mine = all_keys(resolve(Given(file=tmp_path / "file.toml")))
-    its = all_keys(resolve(Given(file=written)))
+    mine = resolve(Layers(file=tmp_path / "file.toml")).all_values()
+    its = resolve(Layers(file=written)).all_values()
     changed = {key for key in its if its[key] != mine.get(key)}
     assert changed == {
         "runs_dir",

@@ -8,8 +8,7 @@ from budgets.terms import Phase, Plan, Window
 from objectives.api import Objective
 from objectives.settings import shown
 from orchestrator.capacity.terms import Pacing
-from orchestrator.config.resolve import Resolved
-from orchestrator.config.sections import Backend, Top, Tracker
+from orchestrator.config import RUNS_DIR, Backend, Config, Tracker
 from orchestrator.execution.engine import Engine
 from orchestrator.planning.known import read_known
 from orchestrator.planning.request import Confirm, Follows, Request, run_directory
@@ -39,11 +38,11 @@ class Asked:
     overrides: tuple[tuple[str, str], ...]
     accept_drift: bool
     tier_given: bool
-    resolved: Resolved
+    resolved: Config
 
 
 def asked_of(
-    resolved: Resolved,
+    resolved: Config,
     *,
     overrides: tuple[tuple[str, str], ...] = (),
     accept_drift: bool = False,
@@ -62,19 +61,19 @@ def asked_of(
     )
 
 
-def limits_of(resolved: Resolved) -> Request:
+def limits_of(resolved: Config) -> Request:
     """The limits of an evaluation that somebody set, and no other terms."""
     evaluation = resolved.evaluation
     return Request(
         phase="phase1",
         tier="min",
-        objective=resolved.objective,
+        objective=resolved.load_objective(),
         limit_seconds=evaluation.limit_seconds,
         stall_seconds=evaluation.stall_seconds,
     )
 
 
-def terms_of(resolved: Resolved, objective: Objective | None = None, price: float = 0.0) -> Request:
+def terms_of(resolved: Config, objective: Objective | None = None, price: float = 0.0) -> Request:
     """On what terms something is evaluated beside any search: `objective`, or the one described.
 
     A device-hour costs `price` where nobody says another one. Raises ValueError on a cap on cost
@@ -90,7 +89,7 @@ def terms_of(resolved: Resolved, objective: Objective | None = None, price: floa
     return Request(
         phase="check",
         tier="min",
-        objective=resolved.objective if objective is None else objective,
+        objective=resolved.load_objective() if objective is None else objective,
         evaluation_seed=evaluation.seed,
         max_evals=budget.max_evals,
         max_device_hours=budget.max_device_hours,
@@ -103,7 +102,7 @@ def terms_of(resolved: Resolved, objective: Objective | None = None, price: floa
     )
 
 
-def request_of(resolved: Resolved, *, fork: bool = False) -> Request:
+def request_of(resolved: Config, *, fork: bool = False) -> Request:
     """The request of the search that is described; of a campaign, on what terms it is made."""
     search, verdict = resolved.search, resolved.verdict
     is_trained = resolved.campaign is not None and resolved.campaign.cell == "training"
@@ -123,14 +122,14 @@ def request_of(resolved: Resolved, *, fork: bool = False) -> Request:
         fork=fork,
         confirm=Confirm(verdict.confirm_seeds, verdict.rung, verdict.rung_seeds),
         proxy=search.proxy,
-        thresholds=resolved.thresholds,
+        thresholds=resolved.thresholds.model_dump(exclude_unset=True),
         follows=_follows(resolved, phase),
         warm_start=_warm_start(resolved, phase),
         known=_known(resolved, terms.objective),
     )
 
 
-def _follows(resolved: Resolved, phase: Phase) -> Follows | None:
+def _follows(resolved: Config, phase: Phase) -> Follows | None:
     run, variant = resolved.search.follows, resolved.search.variant
     if phase != "phase2":
         for key, value in (("from", run), ("variant", variant)):
@@ -152,7 +151,7 @@ def _follows(resolved: Resolved, phase: Phase) -> Follows | None:
     return Follows(run, variant)
 
 
-def _warm_start(resolved: Resolved, phase: Phase) -> str | None:
+def _warm_start(resolved: Config, phase: Phase) -> str | None:
     run = resolved.search.warm_start
     if run is not None and phase == "phase2":
         raise ValueError(
@@ -162,15 +161,15 @@ def _warm_start(resolved: Resolved, phase: Phase) -> str | None:
     return run
 
 
-def _known(resolved: Resolved, objective: Objective) -> Any:
+def _known(resolved: Config, objective: Objective) -> Any:
     file = resolved.search.known
     return None if file is None else read_known(Path(file), objective.space)
 
 
-def conduct_of(resolved: Resolved, *, as_json: bool) -> Conduct:
+def conduct_of(resolved: Config, *, as_json: bool) -> Conduct:
     """Where runs live and what they run on."""
     backend = resolved.backend
-    root = Path(resolved.top.runs_dir)
+    root = Path(resolved.runs_dir)
     return Conduct(
         root,
         engine_of(backend),
@@ -182,7 +181,7 @@ def conduct_of(resolved: Resolved, *, as_json: bool) -> Conduct:
     )
 
 
-def pacing_of(resolved: Resolved) -> Pacing:
+def pacing_of(resolved: Config) -> Pacing:
     """How many evaluations run at once, where it is not simply one a device."""
     backend = resolved.backend
     return Pacing(
@@ -211,7 +210,7 @@ def window_of(window: str | None, safety_margin: str) -> Window | None:
 
 def found_as(directory: Path, plan: Plan) -> str:
     """The run's id where commands find it by that, or else its directory."""
-    usual = run_directory(Path(Top().runs_dir), plan.phase, plan.run_id)
+    usual = run_directory(Path(RUNS_DIR), plan.phase, plan.run_id)
     here, own = Path.cwd(), directory.absolute()
     if own == usual.absolute():
         return plan.run_id

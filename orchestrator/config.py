@@ -1,0 +1,810 @@
+"""The configuration: every key once, with its default, check, help and flag.
+
+A value is from a layer, each above the one before: default < run that is followed < preset <
+profile < file < `--set` < flag < cell of a campaign. `Config.source` says which.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from types import UnionType
+from typing import Annotated, Any, Literal, Self, TypeVar, Union, get_args, get_origin
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    model_validator,
+)
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from budgets.plain import command, printable
+from budgets.terms import Plan, PositiveSeed, SearchMethod, Thresholds, Tier, VariantName
+from objectives import registry
+from objectives.api import Objective, ObjectiveSpec
+from objectives.files import read_toml
+from objectives.secrets import redacted
+from objectives.settings import (
+    TwinKeysError,
+    check_writable,
+    cut,
+    each_key_once,
+    fault_in_words,
+    shown,
+    unknown,
+)
+from orchestrator.capacity.terms import Backpressure as Controller
+
+Values = dict[str, Any]
+"""By dotted key, `search.tier`; a key above all tables has no dot."""
+
+Flags = Mapping[str, tuple[Any, str]]
+"""Values by dotted key, each with the name of its flag."""
+
+RUNS_DIR = "artifacts/cmaes"
+
+VERDICT_SEEDS = 8
+"""Fresh, paired: a gain of 1.5 sd of the paired differences is then shown 8 times of 10."""
+
+RUNG_FACTOR, RUNG_SEEDS = 4.0, 2
+
+LARGEST = 1e9
+"""Of any number of hours, seconds or money: a larger one is a slip, and no clock counts so far."""
+
+MOST_SEEDS = 1000  # of one point
+
+DEEPEST = 16
+"""Levels of tables and lists in a value: nothing that is asked for here has more than three."""
+
+LONGEST_SHOWN = 60
+"""Of a list of tables that is shown: a hundred conditions have a table of their own. Of a table in
+one row."""
+
+Amount = Annotated[float, Field(gt=0, le=LARGEST)]
+Item = TypeVar("Item")
+
+
+def key(default: Any, about: str, flag: str = "", metavar: str | None = None, **checks: Any) -> Any:
+    """A key of the file; with a `flag` it is an option too, "-" for the key's own name."""
+    said: dict[str, Any] = {"flag": flag, "metavar": metavar}
+    return Field(default, description=about, json_schema_extra=said, **checks)
+
+
+class Table(BaseModel):
+    """A table of the file. A wrong type is a mistake, not something to convert."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    @classmethod
+    def keys(cls) -> dict[str, str]:
+        """The table's keys as people write them, and their fields."""
+        return {field.alias or name: name for name, field in cls.model_fields.items()}
+
+
+def _each_once(what: str) -> AfterValidator:
+    def check(values: list[Item]) -> list[Item]:
+        if twice := {value: True for value in values if values.count(value) > 1}:
+            named = ", ".join(map(str, twice))
+            raise ValueError(f"expected each {what} once, {named} is there twice")
+        return values
+
+    return AfterValidator(check)
+
+
+class Search(Table):
+    """Which search, and how it proposes."""
+
+    phase: Literal["phase1", "phase2"] = key("phase1", "Which phase the file describes.")
+    tier: Tier | None = key(None, "How much to spend.", "-")  # no search begins without it
+    run_id: str | None = key(
+        None, "The run's name; default: tier, objective, search seed.", "-", "ID"
+    )
+    seed: PositiveSeed = key(1, "From which candidates are drawn.", "-", "SEED")
+    method: SearchMethod | None = key(
+        None,
+        "How candidates are proposed: guided (default), mirrored-orthogonal or plain.",
+        "--search-method",
+        "NAME",
+    )
+    sigma0: float | None = key(
+        None,
+        "Initial step size (sigma), as a share of each knob's range; default: 0.15 (plain: 0.2), "
+        "or the followed run's.",
+        "-",
+        "SHARE",
+        gt=0,
+        le=0.3,
+    )
+    population: int | None = key(None, "Candidates a generation; default: 2 x devices.", "-", "N")
+    generations: int | None = key(
+        None, "Generations at most; default: what the tier pays for.", "-", "N", ge=1
+    )
+    seeds_per_candidate: int | None = key(
+        None, "Seeds of each candidate; default: the tier's.", "-", "N", ge=1, le=MOST_SEEDS
+    )
+    warm_start: str | None = key(
+        None, "Start where that search stood: id or directory.", "-", "RUN"
+    )
+    known: str | None = key(None, "TOML or JSON with knobs to evaluate first.", "-", "FILE")
+    follows: str | None = key(
+        None, "The phase 1 whose Go it follows: id or directory.", "-", "RUN", alias="from"
+    )
+    variant: VariantName | None = key(
+        None, "The same knobs on 3 seeds each, or more knobs on one.", "-"
+    )
+    proxy: float | None = key(
+        None,
+        "Evaluate with this share of the FLOPs while the ranking is shown to agree.",
+        "-",
+        "SHARE",
+        gt=0,
+        lt=1,
+    )
+
+
+class Budget(Table):
+    """What a run may never exceed."""
+
+    max_evals: int | None = key(
+        None,
+        "Evaluations at most; a search's comparison on fresh seeds comes on top.",
+        "-",
+        "N",
+        ge=1,
+    )
+    max_device_hours: Amount | None = key(None, "Device time at most.", "-", "HOURS")
+    max_hours: Amount | None = key(
+        None, "Wall clock at most, while a process has it open.", "-", "HOURS"
+    )
+    max_cost: Amount | None = key(None, "Money at most.", "-", "MONEY")
+    window: str | None = key(
+        None, "Be over within 12h, 2d, or by a moment such as 2026-11-27T18:00.", "-", "TIME"
+    )
+    safety_margin: str = key(
+        "30m", "Of --window, kept for the last report and clean-up.", "-", "TIME"
+    )
+    price_per_device_hour: float = key(
+        0.0, "For --max-cost and reports.", "-", "MONEY", ge=0, le=LARGEST
+    )
+
+
+class Evaluation(Table):
+    """How one evaluation is carried out."""
+
+    seed: PositiveSeed = key(
+        123, "Stream that the evaluations' seeds are drawn from.", "--eval-seed", "SEED"
+    )
+    limit_seconds: Amount | None = key(
+        None,
+        "Kill one that takes longer; default: 6 x the calibrated p90, 60 at least.",
+        "-",
+        "SECONDS",
+    )
+    stall_seconds: Amount | None = key(
+        None, "Kill one that is silent for longer; default: 120.", "-", "SECONDS"
+    )
+    assume_eval_seconds: Amount | None = key(
+        None, "Do not calibrate: an evaluation takes this long.", "-", "SECONDS"
+    )
+
+
+class Verdict(Table):
+    """How the winner is compared with the baseline."""
+
+    confirm_seeds: int | None = key(
+        None,
+        "Fresh seeds for the comparison of the winner with the baseline; 0: no comparison, so no "
+        f"Go; default: {VERDICT_SEEDS}.",
+        "-",
+        "N",
+        ge=0,
+        le=MOST_SEEDS,
+    )
+    rung: float | None = key(
+        None,
+        f"Times the FLOPs, on which a gain must persist; 0: not tried; default: {RUNG_FACTOR:g}.",
+        "-",
+        "TIMES",
+        ge=0,
+        le=LARGEST,
+    )
+    rung_seeds: int | None = key(
+        None, f"Seeds of the rung; default: {RUNG_SEEDS}.", "-", "N", ge=0, le=MOST_SEEDS
+    )
+
+
+class Backend(Table):
+    """What evaluations run on."""
+
+    executor: Literal["ray", "local", "inline"] = key(
+        "ray", "What runs evaluations: ray, local or inline.", "-", "NAME"
+    )
+    launcher: Literal["fork", "exec"] = key(
+        "fork", "Fork a warm process, or start a new interpreter.", "-"
+    )
+    address: str | None = key(None, "Join this Ray cluster.", "-", "HOST:PORT")
+    device: Literal["auto", "cpu", "cuda"] = key("auto", "What evaluations run on.", "-")
+    workers: int | None = key(None, "Evaluations at once; default: GPUs, or CPUs.", "-", "N", ge=1)
+    threads: int | None = key(None, "CPU threads of an evaluation.", "-", "N", ge=1)
+    drain_seconds: float | None = key(
+        None,
+        "After SIGINT or SIGTERM, kill what still runs; default: let it finish.",
+        "-",
+        "SECONDS",
+        ge=0,
+        le=LARGEST,
+    )
+    allow_network_fs: bool = key(False, "Keep the ledger on a network file system.", "-")
+    max_concurrent: int | None = key(
+        None, "Evaluations at once, of all runs that share the slots.", "-", "N", ge=1
+    )
+    slots_dir: str | None = key(
+        None, "Where slots are shared; default: by all your runs on this host.", "-", "DIR"
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.slots_dir is not None and self.max_concurrent is None:
+            raise ValueError(
+                f"slots_dir {self.slots_dir} needs max_concurrent (--max-concurrent): how many "
+                "slots there are"
+            )
+        return self
+
+
+class Backpressure(Controller, Table):
+    """Fewer evaluations at once where more do less together."""
+
+    enabled: bool = key(
+        False,
+        "Run fewer at once while more would lower the throughput.",
+        "--backpressure/--no-backpressure",
+    )
+
+
+class Campaign(Table):
+    """Conditions on the same seeds. A file that has this table is a campaign."""
+
+    name: str | None = key(None, "The campaign's name; default: the file's.")
+    cell: Literal["training", "search"] = key("training", "What a condition is evaluated by.")
+    seeds: Annotated[list[PositiveSeed], _each_once("seed")] = key(
+        [1], "Of evaluations, or of searches.", min_length=1, max_length=MOST_SEEDS
+    )
+    parallel: bool = key(True, "Evaluate on all devices at once.")
+    max_workers: int | None = key(None, "Evaluations at once, at most.", ge=1)
+    stagger_seconds: float = key(0.0, "Between the first starts.", ge=0, le=LARGEST)
+    controls: bool = key(True, "With the default configuration and the objective's controls.")
+    conditions: list[dict[str, Any]] = key([], "Names, and the keys that each changes.")
+
+
+Tracker = Literal["tensorboard", "wandb", "mlflow"]
+"""An experiment tracker by the name of its library, which is that of its extra too."""
+
+
+def is_installed(tracker: str) -> bool:
+    """Whether its library is; a directory of that name that lies about is none."""
+    found = find_spec(tracker)
+    return found is not None and found.origin is not None
+
+
+class Track(Table):
+    """Which experiment trackers runs are logged to. None of it is part of a run's plan."""
+
+    to: Annotated[list[Tracker], _each_once("tracker")] = key(
+        [], "Log to a tracker as well: tensorboard, wandb, mlflow. Repeatable.", "--track", "NAME"
+    )
+
+
+def _a_directory(name: str) -> str:
+    """As a shell gives an unset variable, or unprintable, it is nobody's wish."""
+    if not name or not name.isprintable():
+        raise ValueError("expected a directory's name")
+    return name
+
+
+TRAINING, FACTORS, THRESHOLDS, SLURM = "training", "factors", "thresholds", "slurm"
+
+SECTIONS: dict[str, type[Table]] = {
+    "search": Search,
+    "budget": Budget,
+    "evaluation": Evaluation,
+    "verdict": Verdict,
+    "backend": Backend,
+    "backpressure": Backpressure,
+    "track": Track,
+    "campaign": Campaign,
+}
+"""Tables with fixed keys. `[training]` has the objective's, `[thresholds]` those of the rules,
+`[factors]` whatever is varied."""
+
+TABLES = (TRAINING, *SECTIONS, THRESHOLDS, FACTORS, SLURM)
+
+FREE = (TRAINING, FACTORS, SLURM)
+"""Tables whose keys are somebody else's."""
+
+RULE_FLAGS = {
+    "patience_generations": (
+        "--patience",
+        "Stop after so many generations without improvement.",
+        "N",
+    ),
+    "patience_improve": (
+        "--patience-improve",
+        "A smaller share of the baseline's score is no improvement.",
+        "SHARE",
+    ),
+}
+"""Those of `[thresholds]` that have an option."""
+
+
+@dataclass(frozen=True)
+class Layers:
+    """What was given, by where it was said."""
+
+    file: Path | None = None
+    assignments: Sequence[str] = ()  # of `--set`
+    flags: Flags = field(default_factory=dict)
+    cell: tuple[str, Values] | None = None  # of a campaign: its name, and what it changes
+    followed: tuple[str, Values] | None = None  # a run's name, and what it tuned
+
+    def words(self, *also: str) -> tuple[str, ...]:
+        """Of the command line, what decides what is evaluated where; and the flags of these keys.
+
+        A plan of these words finds the same calibration.
+        """
+        placed = (
+            "runs_dir",
+            *(f"backend.{name}" for name in ("executor", "address", "device", "workers")),
+            "backend.threads",
+        )
+        said: list[tuple[Any, str]] = [] if self.file is None else [(self.file, "--config")]
+        said += [self.flags[k] for k in ("preset", "profile", "objective") if k in self.flags]
+        said += [(assignment, "--set") for assignment in self.assignments]
+        said += [self.flags[k] for k in (*placed, *also) if k in self.flags]
+        return tuple(word for value, flag in said for word in (flag, str(value)))
+
+
+class Config(Table):
+    """Every value of a run, and where each is from."""
+
+    objective: str = key("nanochat", "What to tune.", "-", "NAME")
+    runs_dir: Annotated[str, AfterValidator(_a_directory)] = key(
+        RUNS_DIR, "Where runs and calibrations live.", "-", "DIR"
+    )
+    preset: str | None = key(None, "Named training settings.", "-", "NAME")
+    profile: str | None = key(
+        None, "Training settings cut to the memory: fast, balanced, ...", "-", "NAME"
+    )
+    training: dict[str, Any] = {}
+    search: Search = Search()
+    budget: Budget = Budget()
+    evaluation: Evaluation = Evaluation()
+    verdict: Verdict = Verdict()
+    backend: Backend = Backend()
+    backpressure: Backpressure = Backpressure()
+    track: Track = Track()
+    campaign: Campaign | None = None
+    thresholds: Thresholds = Thresholds()
+    factors: dict[str, Any] = {}
+    slurm: dict[str, Any] = {}
+
+    _layers: Layers = PrivateAttr(default_factory=Layers)
+    _sources: Mapping[str, str] = PrivateAttr(default_factory=dict)
+
+    @property
+    def layers(self) -> Layers:
+        """What it was made of."""
+        return self._layers
+
+    @property
+    def sources(self) -> Mapping[str, str]:
+        """Where each value is from that is no default, by dotted key."""
+        return self._sources
+
+    @property
+    def file(self) -> Path | None:
+        return self._layers.file
+
+    def source(self, key: str) -> str:
+        """Where a value is from, as a message says it."""
+        return self._sources.get(key, "default")
+
+    @property
+    def alone(self) -> Values:
+        """The settings that only a training by itself has; no evaluation has them."""
+        known = registry.named(self.objective, self.training).aside
+        return {name: value for name, value in self.training.items() if name in known}
+
+    @property
+    def settings(self) -> Values:
+        """The objective's settings, as far as they are given."""
+        alone = self.alone
+        return {name: value for name, value in self.training.items() if name not in alone}
+
+    def load_objective(self) -> Objective:
+        """Raises ValueError on an unknown objective or a wrong setting of it."""
+        spec = ObjectiveSpec(name=self.objective, settings=self.settings)
+        try:
+            return registry.load(spec)
+        except ValueError as error:
+            where = self._whence(str(error))
+            raise ValueError(f"{error}{where}{self._template}") from error
+
+    def _whence(self, complaint: str) -> str:
+        """Where the settings that it names are from, unless they were typed just now."""
+        named = set(re.findall(r"\w+", complaint)).intersection(self.training)
+        sources = sorted({self.source(f"{TRAINING}.{name}") for name in named} - {"--set"})
+        return f" ({', '.join(sources)})" if sources else ""
+
+    @property
+    def _template(self) -> str:
+        """Where to begin, if nobody has said which knobs a program or a function has."""
+        name = self.objective
+        template = "function" if name.startswith(registry.FUNCTION) else name
+        if template not in ("command", "function") or "knobs" in self.training:
+            return ""
+        return f". Begin with a file: {command('init', '--template', template)}"
+
+    def unused(self, key: str) -> str:
+        """What a key is for that means nothing in this campaign; empty where it does."""
+        if self.campaign is None:
+            return ""
+        if self.campaign.cell == "training":
+            is_idle = key.partition(".")[0] in {"search", "verdict"}
+            return "for a search: this campaign makes none" if is_idle else ""
+        is_named = key in {"search.run_id", "search.seed"}
+        return "for one search: each of this campaign has its own" if is_named else ""
+
+    def all_values(self) -> Values:
+        """Every value by its dotted key, defaults included, in the file's order."""
+        found: Values = {name: getattr(self, name) for name in TOP}
+        settings = {**self.load_objective().spec.settings, **self.alone}
+        found |= {f"{TRAINING}.{name}": value for name, value in settings.items()}
+        for table, model in SECTIONS.items():
+            if (section := getattr(self, table)) is not None:
+                values = section.model_dump()
+                found |= {f"{table}.{name}": values[own] for name, own in model.keys().items()}
+        for table, values in (
+            (THRESHOLDS, self.thresholds.model_dump()),
+            (FACTORS, self.factors),
+            (SLURM, self.slurm),
+        ):
+            found |= {f"{table}.{name}": value for name, value in values.items()}
+        return found
+
+
+TOP = tuple(name for name in Config.model_fields if name not in TABLES)
+"""Keys above all tables."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """A key of the configuration as a command line says it."""
+
+    spelling: str
+    type: Any  # without what else its table checks
+    default: Any
+    help: str
+    metavar: str | None = None
+
+    @property
+    def name(self) -> str:
+        """As people write it."""
+        return self.spelling.partition("/")[0]
+
+
+def _options() -> Iterator[tuple[str, Option]]:
+    tables: dict[str, type[BaseModel]] = {"": Config, **SECTIONS}
+    for table, model in tables.items():
+        for name, own in model.model_fields.items():
+            said = own.json_schema_extra
+            if isinstance(said, dict) and (flag := str(said["flag"])):
+                dotted = f"{table}.{own.alias or name}".lstrip(".")
+                spelling = f"--{(own.alias or name).replace('_', '-')}" if flag == "-" else flag
+                yield dotted, _option(spelling, own, own.description or "", said["metavar"])
+    for name, (flag, about, metavar) in RULE_FLAGS.items():
+        yield f"{THRESHOLDS}.{name}", _option(flag, Thresholds.model_fields[name], about, metavar)
+
+
+def _option(spelling: str, own: FieldInfo, about: str, metavar: Any) -> Option:
+    return Option(spelling, _bare(own.annotation), own.default, about, metavar)
+
+
+def _bare(kind: Any) -> Any:
+    """The type without its constraints: these are the table's, whoever says the value."""
+    if get_origin(kind) is Annotated:
+        return _bare(get_args(kind)[0])
+    if get_origin(kind) in {Union, UnionType}:
+        return Union[tuple(map(_bare, get_args(kind)))]  # noqa: UP007 - of as many as there are
+    return list[str] if get_origin(kind) is list else kind
+
+
+OPTIONS = dict(_options())
+"""Every option that is a key, by that key, in the order of the file."""
+
+
+def resolve(layers: Layers) -> Config:
+    """One value for each key. Raises ValueError, in one line, naming key, origin and what came."""
+    values, sources = _layered(layers)
+    nested: dict[str, Any] = {}
+    for dotted, value in values.items():
+        table, dot, name = dotted.partition(".")
+        inner = nested.setdefault(table, {}) if dot else nested
+        if value is not None or table in FREE:  # TOML has no null, JSON of `--set` has
+            inner[name if dot else dotted] = value
+    if nested.get(FACTORS):
+        nested.setdefault("campaign", {})
+    try:
+        config = Config.model_validate(nested, strict=True)
+    except ValidationError as error:
+        raise invalid("", error, sources) from error
+    config._layers, config._sources = layers, sources
+    _check_training(config)
+    return config
+
+
+def _layered(layers: Layers) -> tuple[Values, dict[str, str]]:
+    """Values by dotted key, and where each is from."""
+    document = {} if layers.file is None else read_document(layers.file)
+    assigned = parse_assignments(layers.assignments)
+    flags = {key: value for key, (value, _) in layers.flags.items()}
+    run, tuned = layers.followed or ("", {})
+    cell, changed = layers.cell or ("", {})
+    above = tuned | document | assigned | flags
+    named = _named(above)
+    stack: list[tuple[str, Mapping[str, Any]]] = [(f"run {run}", tuned), *named]
+    stack += [(f"file {layers.file}", document), ("--set", assigned), ("flag", flags)]
+    stack += [(f"condition {cell}", changed)]
+    values = {key: value for _, layer in stack for key, value in layer.items()}
+    sources = {key: source for source, layer in stack for key in layer}
+    typed = {key: flag for key, (_, flag) in layers.flags.items() if key not in changed}
+    return values, sources | typed
+
+
+def _named(values: Values) -> Iterator[tuple[str, Values]]:
+    """The settings that a preset and a profile stand for."""
+    objective = values.get("objective", Config.model_fields["objective"].default)
+    given = [key.removeprefix(f"{TRAINING}.") for key in values]
+    known = registry.Named()
+    if isinstance(objective, str):
+        known = registry.named(objective, given)
+    for kind, there in (("preset", known.presets), ("profile", known.profiles)):
+        if (name := values.get(kind)) is None:
+            continue
+        if not there:
+            raise ValueError(f"--{kind}: {shown(objective)} has no {kind}s, got {shown(name)}")
+        if not isinstance(name, str) or name not in there:
+            raise unknown(kind, name if isinstance(name, str) else shown(name), there)
+        yield f"{kind} {name}", {f"{TRAINING}.{k}": value for k, value in there[name].items()}
+
+
+def _check_training(config: Config) -> None:
+    """Raises ValueError on a setting that the objective has not."""
+    known = registry.named(config.objective, config.training)
+    for name in config.training:
+        if name not in known.settings and name not in known.aside:
+            place = config.source(f"{TRAINING}.{name}")
+            error = unknown(
+                f"{config.objective} setting ({place})", name, (*known.settings, *known.aside)
+            )
+            homes = " or ".join(f"{table}.{name}" for table in homes_of(name))
+            raise ValueError(f"{error}. Or is it {homes}?" if homes else str(error))
+
+
+def invalid(table: str, error: ValidationError, sources: Mapping[str, str]) -> ValueError:
+    """What is wrong with which values of a table, each by its flag, or by file and key."""
+    return ValueError("; ".join(_complaint(table, fault, sources) for fault in error.errors()))
+
+
+def _complaint(table: str, fault: ErrorDetails, sources: Mapping[str, str]) -> str:
+    key = ".".join(filter(None, (table, *map(str, fault["loc"]))))
+    source = sources.get(".".join(key.split(".")[:2]), "default")
+    is_flag = source.startswith("--") and source != "--set"
+    if key in TABLES and fault["type"] == "value_error":  # of all of it
+        return f"[{key}] {fault['msg'].removeprefix('Value error, ')}"
+    return fault_in_words(fault, source if is_flag else f"{source}: {key}")
+
+
+def read_document(file: Path) -> Values:
+    """The values of a TOML file. Raises ValueError, naming file and key, on what may not be there.
+
+    Of `[training]`, `[factors]` and `[slurm]` the keys are not looked at.
+    """
+    return _checked(flattened(read_toml(file, str(file)), str(file)), str(file))
+
+
+def parse_assignments(assignments: Sequence[str]) -> Values:
+    """The values of "a.b=c"; a key without a dot is one of `[training]`.
+
+    A value that is no JSON is text. Raises ValueError on what is no assignment, or made twice.
+    """
+    return _checked(map(_assignment, assignments), "--set")
+
+
+def _assignment(assignment: str) -> tuple[str, Any]:
+    name, equals, text = assignment.partition("=")
+    key = name.strip()
+    if not equals or not key:
+        raise ValueError(f"--set: expected KEY=VALUE, got {shown(assignment)}")
+    is_setting = "." not in key and key not in TOP
+    return f"{TRAINING}.{key}" if is_setting else key, _json_or_text(name, text)
+
+
+def each_once(pairs: Iterable[tuple[str, Any]], place: str) -> Values:
+    """The pairs as values. Raises ValueError on a key that is there twice, in whatever words."""
+    values: Values = {}
+    for key, value in pairs:
+        if key in values:
+            raise ValueError(f"{place}: {key} is given twice")
+        values[key] = value
+    return values
+
+
+def _checked(pairs: Iterable[tuple[str, Any]], place: str) -> Values:
+    """The pairs as values. Raises ValueError on what may not be there, naming it."""
+    values = each_once(pairs, place)
+    for key, value in values.items():
+        check_key(key, place)
+        _check_plain(f"{place}: {key}", value)
+        if not key.startswith(f"{TRAINING}."):  # of those the objective says so itself
+            check_writable(f"{place}: {key}", value)
+    return values
+
+
+def _check_plain(place: str, value: Any, levels: int = DEEPEST) -> None:
+    """Raises ValueError on what no JSON document can hold."""
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise ValueError(f"{place}: expected a number of at most 64 bits, got {shown(value)}")
+    if isinstance(value, str) and not _is_text(value):
+        raise ValueError(f"{place}: expected text in UTF-8, got {shown(value)}")
+    if not isinstance(value, dict | list):
+        return
+    if not levels:
+        raise ValueError(f"{place}: expected tables and lists of at most {DEEPEST} levels")
+    for part in (*value, *value.values()) if isinstance(value, dict) else value:
+        _check_plain(place, part, levels - 1)
+
+
+def _is_text(value: str) -> bool:
+    """Whether it can be encoded: the half of a pair of surrogates cannot."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def flattened(document: Mapping[str, Any], place: str) -> Iterator[tuple[str, Any]]:
+    """Each value of a document by its dotted key. Raises ValueError where a table is none."""
+    for name, value in document.items():
+        if name not in TABLES:
+            yield name, value
+        elif not isinstance(value, dict):
+            raise ValueError(f"{place}: {name}: expected a table [{name}], got {shown(value)}")
+        else:
+            own = _factors(value) if name == FACTORS else value.items()
+            yield from ((f"{name}.{key}", inner) for key, inner in own)
+    says_nothing = any(document.get(name) == {} for name in ("campaign", FACTORS))
+    if says_nothing and not document.get("campaign"):
+        yield "campaign.name", None  # it is a campaign all the same
+
+
+def _factors(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """A factor `search.sigma0 = [...]` by that key: TOML reads the dot as a table of its own."""
+    for name, value in table.items():
+        if name in TABLES and isinstance(value, dict):
+            yield from ((f"{name}.{key}", inner) for key, inner in value.items())
+        else:
+            yield name, value
+
+
+def check_key(key: str, place: str) -> None:
+    """Raises ValueError unless a configuration may have that key: it names the nearest."""
+    table, dot, name = key.partition(".")
+    if not dot:
+        _check_top(key, place)
+    elif table not in TABLES:
+        raise unknown(f"table ({place})", table, TABLES)
+    elif (known := keys_of(table)) and name not in known:
+        raise unknown(f"key in [{table}] ({place})", name, known)
+
+
+def keys_of(table: str) -> tuple[str, ...]:
+    """The keys that a table may have; none where they are somebody else's."""
+    if table == THRESHOLDS:
+        return tuple(Thresholds.model_fields)
+    return tuple(SECTIONS[table].keys()) if table in SECTIONS else ()
+
+
+def _check_top(key: str, place: str) -> None:
+    if key in TOP:
+        return
+    if homes := homes_of(key):
+        lines = " or ".join(f"[{table}]" for table in homes)
+        raise ValueError(f"{place}: {key} belongs below a line {lines}")
+    error = unknown(f"key ({place})", key, (*TOP, *TABLES))
+    raise ValueError(f"{error}. A setting of the objective belongs below a line [{TRAINING}]")
+
+
+def homes_of(key: str) -> tuple[str, ...]:
+    """The tables that have a key of that name."""
+    return tuple(table for table in TABLES if key in keys_of(table))
+
+
+def _json_or_text(key: str, value: str) -> Any:
+    """What `value` says as JSON, or itself. Raises ValueError on an object with a key twice."""
+    try:
+        return json.loads(value, object_pairs_hook=each_key_once, parse_constant=str)
+    except TwinKeysError:
+        raise ValueError(f"--set: {key} names a key twice: {shown(value)}") from None
+    except (ValueError, RecursionError):  # no JSON, or none that anybody means
+        return value
+
+
+def format_value(value: Any) -> str:
+    """What `--set KEY=` reads back as that value: JSON, or text that is none."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return json.dumps(text) if isinstance(value, str) and _json_or_text("", text) != text else text
+
+
+def as_shown(value: Any) -> str:
+    """The value as a person reads it; `-` where nothing is set."""
+    if value is None or value == "":
+        return "-"
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    has_tables = isinstance(value, list) and any(isinstance(part, Mapping) for part in value)
+    return cut(text, LONGEST_SHOWN) if has_tables else text
+
+
+class UntoldError(ValueError):
+    """Something that the run was begun with is not in its ledger."""
+
+
+def objective_words(plan: Plan) -> Iterator[str]:
+    """What a run tunes, as options of a command that tunes the same. Raises UntoldError."""
+    spec = ObjectiveSpec.model_validate(plan.objective)
+    registry.named(spec.name)  # raises ValueError on one that there is no more
+    if spec.name != Config.model_fields["objective"].default:
+        yield from ("--objective", spec.name)
+    for name, value in registry.unusual(spec).items():
+        dotted = f"{TRAINING}.{name}" if name in TOP or "." in name else name
+        word = f"{dotted}={format_value(value)}"
+        if redacted(word, {}) != word:
+            raise UntoldError(f"the setting {name} holds what may be a secret")
+        yield from ("--set", word)
+
+
+def to_toml(values: Mapping[str, Any], *comments: str) -> str:
+    """A file of its own with these values by dotted key; what is None is left to its default."""
+    import tomlkit
+
+    document = tomlkit.document()
+    for comment in comments:
+        document.add(tomlkit.comment(" ".join(printable(comment).split())))
+    tables: dict[str, Any] = {}
+    for dotted, value in _without_none(values).items():
+        table, dot, name = dotted.partition(".")
+        if dot:
+            tables.setdefault(table, tomlkit.table()).add(name, value)
+        else:
+            document.add(dotted, tomlkit.item(value))
+    for table, inner in tables.items():
+        document.add(tomlkit.nl())
+        document.add(table, inner)
+    return tomlkit.dumps(document)
+
+
+def _without_none(value: Any) -> Any:
+    """TOML has no null: what is not said is left out."""
+    if isinstance(value, Mapping):
+        return {key: _without_none(inner) for key, inner in value.items() if inner is not None}
+    if isinstance(value, list | tuple):
+        return [_without_none(inner) for inner in value]
+    return value

@@ -1,1 +1,0 @@
-"""Everything a run is, from one TOML file, `--set` and flags, with the origin of every value."""
