@@ -82,7 +82,7 @@ def locked(path: Path, kind: int, *, make: bool = True) -> int | None:
     except OSError as error:
         raise EngineError(
             f"cannot use the slots in {path.parent}: {path.name}: {error.strerror}. They belong to "
-            "one user; name another directory with --slots-dir"
+            "one user; name another directory with backend.slots_dir"
         ) from error
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)

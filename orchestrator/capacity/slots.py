@@ -120,7 +120,7 @@ class HostSlots(Pace):
                 self._limits_said.add(other.max_concurrent)
                 self._say(
                     f"Warning: the orchestrator with pid {other.pid} shares {self.directory} with "
-                    f"--max-concurrent {other.max_concurrent}, this one has {limit}: up to "
+                    f"backend.max_concurrent {other.max_concurrent}, this one has {limit}: up to "
                     f"{max(limit, other.max_concurrent)} run at once. Give all of them the same."
                 )
 
@@ -134,14 +134,15 @@ def made(directory: Path) -> Path:
         for part in (directory.parent, directory) if _is_default(directory) else (directory,):
             found = part.lstat()
             if not stat.S_ISDIR(found.st_mode):
-                raise ValueError(f"--slots-dir: expected a directory, got {part}")
+                raise ValueError(f"backend.slots_dir: expected a directory, got {part}")
             if _is_default(directory) and found.st_uid != os.getuid():
                 raise ValueError(
-                    f"{part} belongs to another user: name a directory of your own with --slots-dir"
+                    f"{part} belongs to another user: name a directory of your own with "
+                    "backend.slots_dir"
                 )
     except OSError as error:
         raise ValueError(
-            f"--slots-dir: cannot use {directory}: {error.strerror}. Name another one"
+            f"backend.slots_dir: cannot use {directory}: {error.strerror}. Name another one"
         ) from error
     return directory
 

@@ -6,7 +6,7 @@ import typer
 from typer import Context, Option
 
 from orchestrator.cli.given import resolved_of
-from orchestrator.cli.options import CONFIG, MACHINE, PLACE, TUNED, Json, keys, taking
+from orchestrator.cli.options import FILE, MACHINE, PLACE, TUNED, Json, keys, taking
 from orchestrator.cli.terminal import print_json, print_markdown
 from orchestrator.doctor.examine import examine
 from orchestrator.doctor.finding import as_dict, nothing_is_missing
@@ -16,7 +16,7 @@ from orchestrator.doctor.text import to_markdown
 EXIT_MISSING = 2
 
 
-@taking(CONFIG, keys("search.tier"), PLACE, TUNED, MACHINE)
+@taking(FILE, keys("search.tier"), PLACE, TUNED, MACHINE)
 def doctor(
     context: Context,
     quick: Annotated[

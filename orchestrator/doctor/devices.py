@@ -135,7 +135,7 @@ def slots(slots_: Slots | str, graphics: Graphics) -> Finding:
     """How many evaluations would run at once, or (a text) why the devices do not suffice."""
     item = "evaluations at once"
     if isinstance(slots_, str):
-        return Finding(item, "missing", slots_, "leave out --device, --workers and --threads")
+        return Finding(item, "missing", slots_, "leave out --device, --workers and backend.threads")
     each = f"each with {counted(slots_.threads, 'thread')}"
     seen = f"{slots_.count} on {slots_.device}, {each}"
     troubled = graphics.troubled()

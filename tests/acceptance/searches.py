@@ -48,7 +48,7 @@ def working(knobs, seed, budget, later=0.02, idle=0.0):  # in generation 1 longe
     return flat(knobs, seed, budget)
 """
 KNOBS = ",".join(f'"{name}": {{"min": -1.0, "max": 1.0, "baseline": 0.0}}' for name in "ab")
-SMALL = ("--population", 8, "--workers", 2, "--executor", "inline")
+SMALL = ("--set", "search.population=8", "--workers", 2, "--executor", "inline")
 
 
 def phase1(user: Product, name: str, objective: str, *words: object, code: int = 0) -> Done:

@@ -177,7 +177,9 @@ def test_the_gauge_knows_how_many_ran_beside_an_evaluation(
 
 def test_the_flag_turns_it_on(command: "Command", tmp_path: Path) -> None:
     options = ("--objective", "sphere", "--executor", "inline", "--workers", "1", "--tier", "min")
-    answer = command("phase1", *options, "--backpressure", "--assume-eval-seconds", "1")
+    answer = command(
+        "phase1", *options, "--set", "backpressure.enabled=true", "--assume-eval-seconds", "1"
+    )
     assert answer.code == 0
     assert "Back-pressure: 1 at once to begin with." in answer.out
     assert len(signals(tmp_path / "artifacts/cmaes/phase1/min-sphere-s1")) == 16

@@ -198,8 +198,8 @@ def test_another_limit_is_said_by_both_once(host: Host) -> None:
     warnings = [text for text in host.said if text.startswith("Warning")]
     assert len(warnings) == 2
     assert "shares" in warnings[0]
-    assert "--max-concurrent 4, this one has 2: up to 4 run at once" in warnings[0]
-    assert "--max-concurrent 2, this one has 4" in warnings[1]
+    assert "--set backend.max_concurrent=4, this one has 2: up to 4 run at once" in warnings[0]
+    assert "--set backend.max_concurrent=2, this one has 4" in warnings[1]
 
 
 def test_the_file_of_a_dead_orchestrator_is_removed_and_not_believed(host: Host) -> None:
@@ -229,7 +229,7 @@ def test_slots_are_of_one_user_alone(place: Path) -> None:
 
 def test_a_place_for_slots_that_is_none_is_refused(place: Path) -> None:
     (place / "file").write_text("")
-    with pytest.raises(ValueError, match="--slots-dir: "):
+    with pytest.raises(ValueError, match=r"backend\.slots_dir: "):
         made(place / "file")
     (place / "link").symlink_to(place)
     with pytest.raises(ValueError, match="expected a directory"):
@@ -310,7 +310,12 @@ def test_no_child_of_an_orchestrator_has_its_slots_and_a_kill_frees_them(
     cli: "Cli", host: Host
 ) -> None:
     options = ("--executor", "local", "--workers", "2", "--assume-eval-seconds", "60")
-    shared = ("--max-concurrent", "2", "--slots-dir", str(host.directory))
+    shared = (
+        "--set",
+        "backend.max_concurrent=2",
+        "--set",
+        f"backend.slots_dir={host.directory!s}",
+    )
     process = cli.start("phase1", *SLOW, *options, *shared)
     ledger = cli.cwd / "artifacts/cmaes/phase1/min-sphere-s1" / LEDGER
     run = ledger.parent

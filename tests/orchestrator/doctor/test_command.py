@@ -88,7 +88,7 @@ def test_a_file_is_looked_at_with_every_condition_it_has(
         'runs_dir = "runs"\n[campaign]\nname = "trial"\nseeds = [1, 2]\n'
         '[[campaign.conditions]]\nname = "own"\ntraining.data = "no/such/text"\n'
     )
-    answer = command("doctor", "--quick", "--config", "campaign.toml", "--json")
+    answer = command("doctor", "--quick", "campaign.toml", "--json")
     assert answer.code == 2
     found = items(answer)
     assert found["data of own"]["state"] == "missing"

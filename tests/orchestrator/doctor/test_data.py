@@ -84,9 +84,9 @@ def test_without_an_answer_the_same_question_is_named_again() -> None:
     def silent() -> Mapping[str, Any]:
         raise NoAnswerError("no answer within 4 s")
 
-    (found,) = data("nanochat", silent, " --config a.toml --set data=big.txt")
+    (found,) = data("nanochat", silent, " a.toml --set data=big.txt")
     assert (found.state, found.seen) == ("unknown", "no answer within 4 s")
-    assert found.mend == "python -m orchestrator doctor --config a.toml --set data=big.txt"
+    assert found.mend == "python -m orchestrator doctor a.toml --set data=big.txt"
 
 
 def test_of_a_campaigns_conditions_only_what_is_wrong_with_them_is_told() -> None:
@@ -130,9 +130,9 @@ def test_data_that_is_no_text_of_ours_is_listed() -> None:
 
 
 def test_what_keeps_a_program_from_starting_is_not_the_matter_of_a_text() -> None:
-    (found,) = data("command", lambda: {"": {"failed": "no such program"}}, " --config my.toml")
+    (found,) = data("command", lambda: {"": {"failed": "no such program"}}, " my.toml")
     assert (found.item, found.state) == ("objective", "missing")
-    assert found.mend == "mend that, then python -m orchestrator doctor --config my.toml"
+    assert found.mend == "mend that, then python -m orchestrator doctor my.toml"
     (of_one,) = data("command", lambda: {"wide": {"failed": "no such program"}})
     assert of_one.item == "objective of wide"
     assert "data" not in of_one.mend

@@ -75,4 +75,4 @@ def test_every_condition_of_a_campaign_is_looked_at(tmp_path: Path, cell: str) -
 
 def test_the_same_words_name_it_again(tmp_path: Path) -> None:
     found = subject(tmp_path, SPHERE, "noise=0.05")
-    assert found.options == f" --config '{tmp_path / 'a file.toml'}' --set noise=0.05"
+    assert found.options == f" '{tmp_path / 'a file.toml'}' --set noise=0.05"
