@@ -459,7 +459,7 @@ def _options() -> Iterator[tuple[str, Option]]:
                 dotted = f"{table}.{own.alias or name}".lstrip(".")
                 spelling = f"--{(own.alias or name).replace('_', '-')}" if flag == "-" else flag
                 kind, about = _bare(own.annotation), own.description or ""
-                metavar = said["metavar"] and str(said["metavar"])
+                metavar = str(said["metavar"]) if said["metavar"] else None
                 yield dotted, Option(spelling, kind, own.default, about, metavar)
 
 

@@ -154,7 +154,7 @@ def test_what_takes_no_arguments_and_has_no_baseline_to_set_says_so(
     assert (flags.code, toml.code) == (2, 2)
     assert "sphere has none: it is not started with arguments" in flags.err
     assert "sphere cannot have another baseline" in toml.err
-    assert "--set search.known=FILE" in toml.err
+    assert "search.known" in toml.err
 
 
 def test_after_a_no_go_the_forms_are_the_baseline_s_unless_the_candidate_is_wanted(

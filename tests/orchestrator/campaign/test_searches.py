@@ -160,12 +160,12 @@ def test_a_window_that_is_a_moment_is_every_searchs_own(cells: Callable[..., Any
         (
             "population = 4",
             "population = 5",
-            "condition Plain: --set search.population=must be even",
+            "condition Plain: search.population must be even",
         ),
         (
             "search.method",
             "search.population = 7 #",
-            "condition Plain: --set search.population=must be even",
+            "condition Plain: search.population must be even",
         ),
         ('tier = "min"\n', "", "--tier, or tier in [search]: say how much each search may spend"),
         ("search.method", "search.seed", "condition Plain: search.seed is the same for all cells"),

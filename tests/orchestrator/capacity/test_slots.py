@@ -198,8 +198,8 @@ def test_another_limit_is_said_by_both_once(host: Host) -> None:
     warnings = [text for text in host.said if text.startswith("Warning")]
     assert len(warnings) == 2
     assert "shares" in warnings[0]
-    assert "--set backend.max_concurrent=4, this one has 2: up to 4 run at once" in warnings[0]
-    assert "--set backend.max_concurrent=2, this one has 4" in warnings[1]
+    assert "backend.max_concurrent 4, this one has 2: up to 4 run at once" in warnings[0]
+    assert "backend.max_concurrent 2, this one has 4" in warnings[1]
 
 
 def test_the_file_of_a_dead_orchestrator_is_removed_and_not_believed(host: Host) -> None:

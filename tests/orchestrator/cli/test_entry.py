@@ -126,7 +126,7 @@ def test_plan_without_a_calibration_says_how_to_get_one(command: "Command") -> N
             "search.population must be even, at least 4 and at most 16",
         ),
         (("--set", "search.population=1"), "got 1"),
-        (("--max-cost", "5"), "budget.price_per_device_hour"),
+        (("--max-cost", "5"), "price_per_device_hour"),
         (("--max-hours", "nan"), "hours"),
         (("--max-evals", "3"), "--max-evals 3 does not pay for one generation"),
         (("--workers", "1000"), "1000 CPUs asked for"),
@@ -410,7 +410,7 @@ def test_space_check_repeated_runs_nothing_again(command: "Command", tmp_path: P
         (("--knobs", ""), "--knobs: idle has no '', expected some of x0, x1"),
         (("--seeds", "1"), "--seeds"),
         (("--max-evals", "9"), "--max-evals 9 does not pay for 5 points on 2 seeds"),
-        (("--max-cost", "1"), "budget.price_per_device_hour"),
+        (("--max-cost", "1"), "price_per_device_hour"),
         (("--set", "evaluation.seed=0"), "evaluation.seed"),
     ],
 )

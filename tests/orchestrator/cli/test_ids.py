@@ -49,7 +49,7 @@ LIMITS = ("--set", "evaluation.limit_seconds=90", "--set", "evaluation.stall_sec
             ),
             "proxy-sphere-6d5af9078b-cpu-2fa6d2",
         ),
-        (("proxy", "check", "golden"), "proxy-sphere-2708659f32-cpu-323103"),
+        (("proxy", "check", "--run", "golden"), "proxy-sphere-2708659f32-cpu-323103"),
         (("best", "golden", "--train"), "best-golden-x4"),
         (("best", "golden", "--train", "--times", "2", "--max-hours", "3"), "best-golden-x2"),
     ],
@@ -89,8 +89,7 @@ device = "cpu"
     [
         ("space", "check", *SPHERE),
         ("proxy", "check", *SPHERE),
-        ("proxy", "check", "golden"),
-        ("best", "golden", "--train"),
+        ("proxy", "check", "--run", "golden"),
     ],
     ids=" ".join,
 )

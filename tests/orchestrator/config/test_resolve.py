@@ -9,7 +9,8 @@ import pytest
 
 from objectives.nanochat.config import NanochatConfig
 from orchestrator.cli.explain_file import as_dict
-from orchestrator.cli.options import FILE as FILE_OPTION, FOLLOWING, SEARCH, named
+from orchestrator.cli.options import FILE as FILE_OPTION
+from orchestrator.cli.options import FOLLOWING, SEARCH, named
 from orchestrator.config import OPTIONS, Config, Layers, resolve
 from orchestrator.planning.configured import Asked
 
