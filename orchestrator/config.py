@@ -39,7 +39,7 @@ from objectives.settings import (
     shown,
     unknown,
 )
-from orchestrator.capacity.terms import Backpressure as Controller
+from orchestrator.capacity import Backpressure as Controller
 
 Values = dict[str, Any]
 """By dotted key, `search.tier`; a key above all tables has no dot."""

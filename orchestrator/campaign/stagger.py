@@ -4,7 +4,7 @@ from collections.abc import Callable
 from math import floor
 
 from budgets.state import RunState
-from orchestrator.capacity.pace import Pace
+from orchestrator.capacity import Pace
 
 
 class Staggered(Pace):

@@ -16,6 +16,7 @@ from orchestrator.running.sweep import (
     worker_counts,
 )
 from orchestrator.running.sweep_text import as_document, to_markdown
+from orchestrator.scalability import fit
 
 SweepWorkers = Annotated[
     bool,
@@ -49,8 +50,6 @@ def sweep_workers(how: Conduct, wanted: Sweep) -> None:
             if result.ruling.decision != "done":
                 finish(result, session.stop, live, how.as_json)
             found.append(swept(result.directory))
-    from orchestrator.capacity.least_squares import fit  # imports numpy
-
     fitted = fit([one.level for one in found])
     if how.as_json:
         print_json(as_document(found, fitted, slots.count))

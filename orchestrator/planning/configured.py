@@ -7,7 +7,7 @@ from typing import Any
 from budgets.terms import Phase, Plan, Window
 from objectives.api import Objective
 from objectives.settings import shown
-from orchestrator.capacity.terms import Pacing
+from orchestrator.capacity import Pacing
 from orchestrator.config import RUNS_DIR, Backend, Config, Tracker
 from orchestrator.execution.engine import Engine
 from orchestrator.planning.known import read_known

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from budgets.terms import Calibration, Plan
-from orchestrator.capacity.pace import Pace
+from orchestrator.capacity import Pace
 from orchestrator.checks.space import Check
 from orchestrator.execution.engine import devices_of
 from orchestrator.execution.evaluate import Slots

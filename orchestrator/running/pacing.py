@@ -3,9 +3,7 @@
 from collections.abc import Callable
 
 from budgets.ledger.chain import read
-from orchestrator.capacity.pace import Pace, Together
-from orchestrator.capacity.slots import HostSlots
-from orchestrator.capacity.terms import Pacing
+from orchestrator.capacity import Controlled, HostSlots, Pace, Pacing, Together
 from orchestrator.execution.evaluate import Slots
 from orchestrator.running.run import Run
 
@@ -38,8 +36,6 @@ class Paces:
             self._slots = HostSlots(limit, self._say, self._pacing.slots_dir)
 
     def _controlled(self, run: Run, slots: Slots) -> Pace:
-        from orchestrator.capacity.backpressure import Controlled  # imports numpy
-
         terms = self._pacing.backpressure
         controlled = Controlled(terms, slots.count, run.directory, self._say)
         controlled.replay(read(run.ledger.path).records)

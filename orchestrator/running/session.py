@@ -21,8 +21,7 @@ from budgets.state import Generation, Observer, RunState
 from budgets.terms import Plan
 from budgets.words import counted
 from objectives.api import Objective
-from orchestrator.capacity.pace import Pace
-from orchestrator.capacity.terms import Pacing
+from orchestrator.capacity import Pace, Pacing
 from orchestrator.execution.engine import Engine, opened
 from orchestrator.execution.evaluate import Executor, Slots
 from orchestrator.execution.processes import this_owner

@@ -16,8 +16,7 @@ from budgets.events import Opened, Planned, Reserved, Settled, Status
 from budgets.ledger.chain import LEDGER, Record, read
 from budgets.terms import Plan
 from objectives.api import Objective
-from orchestrator.capacity.fitted import Level
-from orchestrator.capacity.pace import AtMost
+from orchestrator.capacity import AtMost
 from orchestrator.execution.engine import devices_of
 from orchestrator.execution.evaluate import Slots
 from orchestrator.planning.plan import calibration_plan, short_hash
@@ -25,6 +24,7 @@ from orchestrator.planning.request import Overrides, Request, run_directory
 from orchestrator.records.recorded import Result, recorded_state
 from orchestrator.running.session import Session
 from orchestrator.running.walk import Given
+from orchestrator.scalability import Level
 
 SWEEP = "sweep"
 LEAST_EVALUATIONS, LEAST_ROUNDS = 4, 2

@@ -5,8 +5,8 @@ from typing import Any
 
 from budgets.table import table
 from budgets.words import figure
-from orchestrator.capacity.fitted import Fit
 from orchestrator.running.sweep import Swept
+from orchestrator.scalability import Fit
 
 COLUMNS = (">workers", ">evaluations/hour", ">seconds each", ">efficiency", ">fitted", "regime")
 
@@ -32,24 +32,18 @@ def _row(level: Swept, first: Swept, fit: Fit) -> tuple[object, ...]:
         f"{figure(level.per_hour)} ± {noise}",
         f"{level.median_seconds:.3g}",
         f"{efficiency(level, first, fit):.0%}",
-        "" if fit.law is None else figure(fit.law.throughput(level.workers)),
+        figure(fit.law.throughput(level.workers)),
         fit.regime(level.workers),
     )
 
 
 def efficiency(level: Swept, first: Swept, fit: Fit) -> float:
-    """Throughput per worker, of that of one worker: measured, or else by the law.
-
-    Where neither is known, of that of the fewest that were measured.
-    """
-    if first.workers > 1 and fit.law is not None:
-        return level.per_hour / level.workers / fit.law.one
-    return level.per_hour / level.workers * first.workers / first.per_hour
+    """Throughput per worker, of that of one worker: measured, or else by the law."""
+    one = first.per_hour if first.workers == 1 else fit.law.one
+    return level.per_hour / level.workers / one
 
 
 def _in_words(fit: Fit) -> list[str]:
-    if fit.law is None:
-        return [f"No law: {'; '.join(fit.untold)}."]
     law = fit.law
     said = (
         f"X(N) = {figure(law.one)} N / (1 + {law.contention:.3g} (N-1) + "
@@ -88,18 +82,16 @@ def as_document(levels: list[Swept], fit: Fit, devices: int) -> dict[str, Any]:
                 "noise": level.level.noise,
                 "median_seconds": level.median_seconds,
                 "efficiency": efficiency(level, levels[0], fit),
-                "fitted_per_hour": None if law is None else law.throughput(level.workers),
+                "fitted_per_hour": law.throughput(level.workers),
                 "regime": fit.regime(level.workers),
                 "directory": str(level.directory),
             }
             for level in levels
         ],
-        "law": None
-        if law is None
-        else {"lambda": law.one, "sigma": law.contention, "kappa": law.coherency},
+        "law": {"lambda": law.one, "sigma": law.contention, "kappa": law.coherency},
         "residual": fit.residual,
         "optimum": None if optimum is None or isinf(optimum) else optimum,
-        "optimum_is_told": fit.is_told,
+        "optimum_is_told": optimum is not None,
         "untold": list(fit.untold),
         "noise": fit.noise,
         "recommended_workers": fit.recommended(devices),

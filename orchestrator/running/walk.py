@@ -18,7 +18,7 @@ from budgets.rules.triggers import (
 )
 from budgets.state import Batch, Generation, RunState
 from budgets.verdict.decision import decide
-from orchestrator.capacity.pace import Pace
+from orchestrator.capacity import Pace
 from orchestrator.execution.evaluate import Executor
 from orchestrator.planning.panels import due
 from orchestrator.planning.seeds import evaluation_seeds

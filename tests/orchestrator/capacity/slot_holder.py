@@ -1,23 +1,21 @@
-"""A process that takes slots: `python slot_holder.py DIR LIMIT ROUNDS MODE`.
+"""A process that takes one slot at a time: `python slot_holder.py DIR LIMIT ROUNDS`.
 
-With mode `rounds` it prints a line for each round, `BEGAN ENDED` in nanoseconds of the clock that
-all processes share. With `hold` it takes one slot, says so and stays; with `fork` it forks a child
-first, which stays as well.
+It prints a line for each round, `BEGAN ENDED` in nanoseconds of the clock that all processes share.
+With no rounds it takes a slot, says so and stays.
 """
 
-import os
 import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from orchestrator.capacity.slots import HostSlots
+from orchestrator.capacity import HostSlots
 
 
 def flying(count: int) -> Any:
     """A state with so many evaluations in flight."""
-    return SimpleNamespace(accounts=SimpleNamespace(holds=dict.fromkeys(range(count))))
+    return SimpleNamespace(accounts=SimpleNamespace(holds=range(count)))
 
 
 def say(text: str) -> None:
@@ -25,27 +23,21 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
-def say_aside(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
-
-
 def main() -> None:
     directory, limit, rounds = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-    mode = sys.argv[4]
-    slots = HostSlots(limit, say_aside, directory)
-    for _ in range(rounds):
+    slots = HostSlots(limit, lambda _: None, directory, lambda _: time.sleep(0.01))
+    for number in range(rounds or 1):
         while not slots.admits(flying(0)):
             slots.look(flying(0))
         began = time.monotonic_ns()
-        if mode != "rounds" and (mode == "hold" or os.fork() == 0):
-            say("held")  # of the two after a fork the child, so that it is on its way
-        if mode != "rounds":
-            time.sleep(60)
-            os._exit(0)
+        if not rounds:
+            say("held")
+            sys.stdin.read()
         time.sleep(0.02)
-        say(f"{began} {time.monotonic_ns()}")
+        say(f"{began} {time.monotonic_ns()} {number}")
         slots.look(flying(0))
     slots.close()
 
 
-main()
+if __name__ == "__main__":
+    main()

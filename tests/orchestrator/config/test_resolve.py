@@ -149,7 +149,7 @@ drain_seconds = 30.0
 allow_network_fs = true
 [backpressure]
 enabled = true
-max_workers = 5
+window = 5
 [track]
 to = ["wandb"]
 """
@@ -212,7 +212,7 @@ def test_options_that_are_not_given_leave_the_file_its_say(
     assert (conduct.pacing.max_concurrent, conduct.pacing.slots_dir) == (3, Path("shared"))
     assert conduct.pacing.backpressure.enabled
     assert conduct.trackers == ("wandb",)
-    assert conduct.pacing.backpressure.max_workers == 5
+    assert conduct.pacing.backpressure.window == 5
     assert request.objective.spec.name == "ellipsoid"
     assert request.thresholds == {"patience_generations": 27, "patience_improve": 0.28}
     assert asked.assumed_seconds == 16.0
@@ -255,7 +255,7 @@ def test_back_pressure_that_a_file_turns_on_can_be_turned_off(
 ) -> None:
     asked = typed(write(FILE), "--set", "backpressure.enabled=false")
     assert not asked.conduct.pacing.backpressure.enabled
-    assert asked.conduct.pacing.backpressure.max_workers == 5
+    assert asked.conduct.pacing.backpressure.window == 5
 
 
 def test_what_a_phase_2_follows_may_be_in_the_file_or_typed(

@@ -23,7 +23,7 @@ from budgets.state import RunState
 from budgets.terms import Window
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.capacity.pace import Pace
+from orchestrator.capacity import Pace
 from orchestrator.checks.space import CheckRequest
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.inline import InlineExecutor

@@ -1,1 +1,0 @@
-"""How many evaluations at once: measured, limited, shared with others on the host."""
