@@ -96,7 +96,8 @@ class Window(Terms):
         if self.hours is not None and 3600 * self.hours <= self.margin_seconds:
             raise ValueError(
                 f"a window of {3600 * self.hours:g} s leaves nothing before its safety margin of "
-                f"{self.margin_seconds:g} s: give a longer --window, or a shorter --safety-margin"
+                f"{self.margin_seconds:g} s: give a longer --window, or a shorter "
+                "budget.safety_margin"
             )
         return self
 
@@ -488,7 +489,7 @@ class Plan(Terms):
             if shape != (len(self.campaign.conditions), len(self.campaign.seeds)):
                 raise ValueError(f"{shape} is not the shape of the plan's campaign")
         if self.caps.cost is not None and self.price_per_device_hour == 0:
-            raise ValueError("a cap on cost needs --price-per-device-hour")
+            raise ValueError("a cap on cost needs budget.price_per_device_hour")
         return self
 
     @property

@@ -126,7 +126,7 @@ def _size_asked(nominal: Envelope, population: int) -> Sizing:
     most = nominal.evaluations // nominal.seeds_per_candidate
     if population < 4 or population % 2 or population > most:
         raise ValueError(
-            f"--population must be even, at least 4 and at most {most} (the tier's "
+            f"search.population must be even, at least 4 and at most {most} (the tier's "
             f"{nominal.evaluations} evaluations), got {population}"
         )
     return Sizing(nominal, _fit(nominal, population), (f"P = {population} was asked for",))

@@ -248,7 +248,7 @@ class HostSlots(Pace):
         except OSError as error:
             raise EngineError(
                 f"cannot use the slots in {self._directory}: {error.strerror}. Repeat the command, "
-                "or name another directory with --slots-dir"
+                "or name another directory with backend.slots_dir"
             ) from error
         try:
             fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
@@ -272,9 +272,9 @@ def _usable(directory: Path | None) -> Path:
         found = path.lstat()
     except OSError as error:
         raise ValueError(
-            f"--slots-dir: cannot use {path}: {error.strerror}. Name another one"
+            f"backend.slots_dir: cannot use {path}: {error.strerror}. Name another one"
         ) from error
     is_own = directory is not None or found.st_uid == os.getuid()  # anybody may write to /tmp
     if not stat.S_ISDIR(found.st_mode) or not is_own:
-        raise ValueError(f"--slots-dir: expected a directory of your own, got {path}")
+        raise ValueError(f"backend.slots_dir: expected a directory of your own, got {path}")
     return path

@@ -22,7 +22,6 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
-from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from budgets.plain import command, printable
@@ -110,29 +109,23 @@ class Search(Table):
     method: SearchMethod | None = key(
         None,
         "How candidates are proposed: guided (default), mirrored-orthogonal or plain.",
-        "--search-method",
-        "NAME",
     )
     sigma0: float | None = key(
         None,
         "Initial step size (sigma), as a share of each knob's range; default: 0.15 (plain: 0.2), "
         "or the followed run's.",
-        "-",
-        "SHARE",
         gt=0,
         le=0.3,
     )
-    population: int | None = key(None, "Candidates a generation; default: 2 x devices.", "-", "N")
+    population: int | None = key(None, "Candidates a generation; default: 2 x devices.")
     generations: int | None = key(
-        None, "Generations at most; default: what the tier pays for.", "-", "N", ge=1
+        None, "Generations at most; default: what the tier pays for.", ge=1
     )
     seeds_per_candidate: int | None = key(
-        None, "Seeds of each candidate; default: the tier's.", "-", "N", ge=1, le=MOST_SEEDS
+        None, "Seeds of each candidate; default: the tier's.", ge=1, le=MOST_SEEDS
     )
-    warm_start: str | None = key(
-        None, "Start where that search stood: id or directory.", "-", "RUN"
-    )
-    known: str | None = key(None, "TOML or JSON with knobs to evaluate first.", "-", "FILE")
+    warm_start: str | None = key(None, "Start where that search stood: id or directory.")
+    known: str | None = key(None, "TOML or JSON with knobs to evaluate first.")
     follows: str | None = key(
         None, "The phase 1 whose Go it follows: id or directory.", "-", "RUN", alias="from"
     )
@@ -142,8 +135,6 @@ class Search(Table):
     proxy: float | None = key(
         None,
         "Evaluate with this share of the FLOPs while the ranking is shown to agree.",
-        "-",
-        "SHARE",
         gt=0,
         lt=1,
     )
@@ -167,29 +158,19 @@ class Budget(Table):
     window: str | None = key(
         None, "Be over within 12h, 2d, or by a moment such as 2026-11-27T18:00.", "-", "TIME"
     )
-    safety_margin: str = key(
-        "30m", "Of --window, kept for the last report and clean-up.", "-", "TIME"
-    )
-    price_per_device_hour: float = key(
-        0.0, "For --max-cost and reports.", "-", "MONEY", ge=0, le=LARGEST
-    )
+    safety_margin: str = key("30m", "Of --window, kept for the last report and clean-up.")
+    price_per_device_hour: float = key(0.0, "For --max-cost and reports.", ge=0, le=LARGEST)
 
 
 class Evaluation(Table):
     """How one evaluation is carried out."""
 
-    seed: PositiveSeed = key(
-        123, "Stream that the evaluations' seeds are drawn from.", "--eval-seed", "SEED"
-    )
+    seed: PositiveSeed = key(123, "Stream that the evaluations' seeds are drawn from.")
     limit_seconds: Amount | None = key(
         None,
         "Kill one that takes longer; default: 6 x the calibrated p90, 60 at least.",
-        "-",
-        "SECONDS",
     )
-    stall_seconds: Amount | None = key(
-        None, "Kill one that is silent for longer; default: 120.", "-", "SECONDS"
-    )
+    stall_seconds: Amount | None = key(None, "Kill one that is silent for longer; default: 120.")
     assume_eval_seconds: Amount | None = key(
         None, "Do not calibrate: an evaluation takes this long.", "-", "SECONDS"
     )
@@ -202,21 +183,17 @@ class Verdict(Table):
         None,
         "Fresh seeds for the comparison of the winner with the baseline; 0: no comparison, so no "
         f"Go; default: {VERDICT_SEEDS}.",
-        "-",
-        "N",
         ge=0,
         le=MOST_SEEDS,
     )
     rung: float | None = key(
         None,
         f"Times the FLOPs, on which a gain must persist; 0: not tried; default: {RUNG_FACTOR:g}.",
-        "-",
-        "TIMES",
         ge=0,
         le=LARGEST,
     )
     rung_seeds: int | None = key(
-        None, f"Seeds of the rung; default: {RUNG_SEEDS}.", "-", "N", ge=0, le=MOST_SEEDS
+        None, f"Seeds of the rung; default: {RUNG_SEEDS}.", ge=0, le=MOST_SEEDS
     )
 
 
@@ -227,34 +204,31 @@ class Backend(Table):
         "ray", "What runs evaluations: ray, local or inline.", "-", "NAME"
     )
     launcher: Literal["fork", "exec"] = key(
-        "fork", "Fork a warm process, or start a new interpreter.", "-"
+        "fork", "Fork a warm process, or start a new interpreter."
     )
     address: str | None = key(None, "Join this Ray cluster.", "-", "HOST:PORT")
     device: Literal["auto", "cpu", "cuda"] = key("auto", "What evaluations run on.", "-")
     workers: int | None = key(None, "Evaluations at once; default: GPUs, or CPUs.", "-", "N", ge=1)
-    threads: int | None = key(None, "CPU threads of an evaluation.", "-", "N", ge=1)
+    threads: int | None = key(None, "CPU threads of an evaluation.", ge=1)
     drain_seconds: float | None = key(
         None,
         "After SIGINT or SIGTERM, kill what still runs; default: let it finish.",
-        "-",
-        "SECONDS",
         ge=0,
         le=LARGEST,
     )
-    allow_network_fs: bool = key(False, "Keep the ledger on a network file system.", "-")
+    allow_network_fs: bool = key(False, "Keep the ledger on a network file system.")
     max_concurrent: int | None = key(
-        None, "Evaluations at once, of all runs that share the slots.", "-", "N", ge=1
+        None, "Evaluations at once, of all runs that share the slots.", ge=1
     )
     slots_dir: str | None = key(
-        None, "Where slots are shared; default: by all your runs on this host.", "-", "DIR"
+        None, "Where slots are shared; default: by all your runs on this host."
     )
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.slots_dir is not None and self.max_concurrent is None:
             raise ValueError(
-                f"slots_dir {self.slots_dir} needs max_concurrent (--max-concurrent): how many "
-                "slots there are"
+                f"slots_dir {self.slots_dir} needs max_concurrent: how many slots there are"
             )
         return self
 
@@ -262,11 +236,7 @@ class Backend(Table):
 class Backpressure(Controller, Table):
     """Fewer evaluations at once where more do less together."""
 
-    enabled: bool = key(
-        False,
-        "Run fewer at once while more would lower the throughput.",
-        "--backpressure/--no-backpressure",
-    )
+    enabled: bool = key(False, "Run fewer at once while more would lower the throughput.")
 
 
 class Campaign(Table):
@@ -329,20 +299,6 @@ TABLES = (TRAINING, *SECTIONS, THRESHOLDS, FACTORS, SLURM)
 FREE = (TRAINING, FACTORS, SLURM)
 """Tables whose keys are somebody else's."""
 
-RULE_FLAGS = {
-    "patience_generations": (
-        "--patience",
-        "Stop after so many generations without improvement.",
-        "N",
-    ),
-    "patience_improve": (
-        "--patience-improve",
-        "A smaller share of the baseline's score is no improvement.",
-        "SHARE",
-    ),
-}
-"""Those of `[thresholds]` that have an option."""
-
 
 @dataclass(frozen=True)
 class Layers:
@@ -362,13 +318,12 @@ class Layers:
         placed = (
             "runs_dir",
             *(f"backend.{name}" for name in ("executor", "address", "device", "workers")),
-            "backend.threads",
         )
-        said: list[tuple[Any, str]] = [] if self.file is None else [(self.file, "--config")]
-        said += [self.flags[k] for k in ("preset", "profile", "objective") if k in self.flags]
+        said = [self.flags[k] for k in ("preset", "profile", "objective") if k in self.flags]
         said += [(assignment, "--set") for assignment in self.assignments]
         said += [self.flags[k] for k in (*placed, *also) if k in self.flags]
-        return tuple(word for value, flag in said for word in (flag, str(value)))
+        words = tuple(word for value, flag in said for word in (flag, str(value)))
+        return words if self.file is None else (str(self.file), *words)
 
 
 class Config(Table):
@@ -494,11 +449,6 @@ class Option:
     help: str
     metavar: str | None = None
 
-    @property
-    def name(self) -> str:
-        """As people write it."""
-        return self.spelling.partition("/")[0]
-
 
 def _options() -> Iterator[tuple[str, Option]]:
     tables: dict[str, type[BaseModel]] = {"": Config, **SECTIONS}
@@ -508,13 +458,9 @@ def _options() -> Iterator[tuple[str, Option]]:
             if isinstance(said, dict) and (flag := str(said["flag"])):
                 dotted = f"{table}.{own.alias or name}".lstrip(".")
                 spelling = f"--{(own.alias or name).replace('_', '-')}" if flag == "-" else flag
-                yield dotted, _option(spelling, own, own.description or "", said["metavar"])
-    for name, (flag, about, metavar) in RULE_FLAGS.items():
-        yield f"{THRESHOLDS}.{name}", _option(flag, Thresholds.model_fields[name], about, metavar)
-
-
-def _option(spelling: str, own: FieldInfo, about: str, metavar: Any) -> Option:
-    return Option(spelling, _bare(own.annotation), own.default, about, metavar)
+                kind, about = _bare(own.annotation), own.description or ""
+                metavar = str(said["metavar"]) if said["metavar"] else None
+                yield dotted, Option(spelling, kind, own.default, about, metavar)
 
 
 def _bare(kind: Any) -> Any:
@@ -754,6 +700,11 @@ def format_value(value: Any) -> str:
     return json.dumps(text) if isinstance(value, str) and _json_or_text("", text) != text else text
 
 
+def assign(key: str, value: Any) -> tuple[str, str]:
+    """The words of a command line that give the key that value."""
+    return "--set", f"{key}={format_value(value)}"
+
+
 def as_shown(value: Any) -> str:
     """The value as a person reads it; `-` where nothing is set."""
     if value is None or value == "":
@@ -775,10 +726,10 @@ def objective_words(plan: Plan) -> Iterator[str]:
         yield from ("--objective", spec.name)
     for name, value in registry.unusual(spec).items():
         dotted = f"{TRAINING}.{name}" if name in TOP or "." in name else name
-        word = f"{dotted}={format_value(value)}"
-        if redacted(word, {}) != word:
+        words = assign(dotted, value)
+        if redacted(words[1], {}) != words[1]:
             raise UntoldError(f"the setting {name} holds what may be a secret")
-        yield from ("--set", word)
+        yield from words
 
 
 def to_toml(values: Mapping[str, Any], *comments: str) -> str:

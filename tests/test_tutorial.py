@@ -21,10 +21,11 @@ QUICK = {
     "plan phase1 --tier target": f"plan phase1 --tier target {OBJECTIVE}",
     "$ orchestrator phase1 --tier target\n": (f"$ orchestrator phase1 --tier target {OBJECTIVE}\n"),
     "--tier min --from target-nanochat-s1\n": (
-        f"--tier min --generations 2 --from target-sphere-s1 {OBJECTIVE}\n"
+        f"--tier min --set search.generations=2 --from target-sphere-s1 {OBJECTIVE}\n"
     ),
-    "fit.toml --tier target": "fit.toml --tier target --generations 6 --executor inline",
-    "train.toml --tier target": "train.toml --tier target --generations 4 --executor local",
+    "fit.toml --tier target": "fit.toml --tier target --set search.generations=6 --executor inline",
+    "train.toml --tier target": "train.toml --tier target --set search.generations=4 "
+    "--executor local",
     "nanochat": "sphere",
     "tau_c": "x0",
     "alpha_c": "x1",

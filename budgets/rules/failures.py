@@ -134,7 +134,7 @@ def baseline_failed(generation: Generation) -> Reading:
         evidence = (
             f"the baseline failed on seed {failed[0].seed}: {failed[0].status} "
             f"({failed[0].cause}); nothing can be compared with it. Mend what failed, then check "
-            "on other seeds (--eval-seed)"
+            "on other seeds (evaluation.seed)"
         )
     number = generation.number
     return BASELINE_FAILED.reads(number, len(failed), 0, evidence, fires=bool(failed))

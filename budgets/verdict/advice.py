@@ -75,8 +75,8 @@ def _longer_evaluations(step: Step, state: RunState) -> str:
 
 def _more_seeds(step: Step, state: RunState) -> str:
     return (
-        f"more seeds: {step.why}. --confirm-seeds {step.seeds} in a run of its own, with another "
-        "--eval-seed and --run-id, for these seeds have been looked at. Or search with "
+        f"more seeds: {step.why}. verdict.confirm_seeds = {step.seeds} in a run of its own, with "
+        "another evaluation.seed and --run-id, for these seeds have been looked at. Or search with "
         f"{_more_training(state)}, where seeds differ less"
     )
 

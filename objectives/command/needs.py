@@ -48,7 +48,7 @@ class Needs(BaseModel):
         if self.threads is not None and self.threads > context.threads:
             yield (
                 f"it needs {self.threads} threads, and an evaluation has {context.threads}: "
-                f"say --threads {self.threads}"
+                f"say --set backend.threads={self.threads}"
             )
         if self.memory_gib is not None and self.memory_gib * GIB > (left := memory_bytes()[1]):
             yield _short("available memory", self.memory_gib, left)

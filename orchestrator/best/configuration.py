@@ -59,7 +59,7 @@ class Configuration:
             why = self.why or "no setting of it says where its knobs begin"
             raise ValueError(
                 f"--toml: {self.objective} cannot have another baseline: {why}. A search takes "
-                "what --json prints as --known FILE"
+                "what --json prints as a file for search.known"
             )
         values = {f"training.{name}": value for name, value in self.training.items()}
         if self.objective != Config().objective:  # `objectives.nanochat train` reads the file too

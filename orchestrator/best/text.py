@@ -24,7 +24,7 @@ from orchestrator.records.recommended import Best, Evidence
 def as_dict(
     best: Best, directory: Path, recommended: Configuration, candidate: Configuration
 ) -> dict[str, Any]:
-    """The whole of it; `recommendation` is as `best.json` has it, so `--known` takes this too."""
+    """The whole of it; `recommendation` is as in `best.json`, so `search.known` takes this too."""
     plan, evidence = best.state.plan, best.evidence
     return {
         "run_id": plan.run_id,

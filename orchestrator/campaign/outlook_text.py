@@ -37,7 +37,7 @@ def _together(outlook: Outlook) -> Iterator[str]:
     if not outlook.is_known:
         yield (
             f"No estimate of all: nothing like {_unknown(outlook)} was measured here. "
-            f"`{PROGRAM} calibrate --config FILE` measures what all conditions have in common."
+            f"`{PROGRAM} calibrate FILE` measures what all conditions have in common."
         )
         return
     assert outlook.hours is not None

@@ -23,8 +23,8 @@ from orchestrator.best.training import (
     training_of,
 )
 from orchestrator.cli.conducting import conducting, finish
-from orchestrator.cli.given import resolved_of
-from orchestrator.cli.options import BESIDE, TRACK, Json, RunName, taking
+from orchestrator.cli.given import BESIDE_TABLES, only_of, resolved_of
+from orchestrator.cli.options import BESIDE, SETTINGS, TRACK, Json, RunName, taking
 from orchestrator.cli.terminal import print_json, print_line
 from orchestrator.config import MOST_SEEDS
 from orchestrator.execution.engine import devices_of
@@ -86,7 +86,7 @@ class Wish:
     anyway: bool
 
 
-@taking(BESIDE, TRACK)
+@taking(BESIDE, TRACK, SETTINGS)
 def best(
     context: Context,
     run: RunName = None,
@@ -112,6 +112,7 @@ def best(
         raise ValueError(
             "--json, --toml, --flags, --train: one at a time; --json goes with --train"
         )
+    only_of(BESIDE_TABLES, context)
     resolved = resolved_of(context)
     how = conduct_of(resolved, as_json=as_json)
     searches: tuple[Phase, ...] = () if run is not None else ("phase1", "phase2")

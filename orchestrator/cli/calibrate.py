@@ -12,7 +12,7 @@ from objectives.registry import kind
 from orchestrator.cli.conducting import conducting, finish
 from orchestrator.cli.given import overrides_of, resolved_of
 from orchestrator.cli.memory import MicroBatches, measure_micro_batches
-from orchestrator.cli.options import CONFIG, MACHINE, PLACE, TUNED, Json, Override, Reason, taking
+from orchestrator.cli.options import FILE, MACHINE, PLACE, TUNED, Json, Override, Reason, taking
 from orchestrator.cli.sweep import SweepWorkers, WorkerCounts, sweep_of, sweep_workers
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.config import MOST_SEEDS, Config
@@ -27,14 +27,13 @@ from orchestrator.running.calibrating import Calibrating
 from orchestrator.running.sweep import LEAST_EVALUATIONS
 
 
-@taking(CONFIG, PLACE, TUNED, MACHINE)
+@taking(FILE, PLACE, TUNED, MACHINE)
 def calibrate(
     context: Context,
     seeds: Annotated[
         int | None,
         Option(
             "--seeds",
-            "--repeats",
             metavar="N",
             min=1,
             max=MOST_SEEDS,
@@ -97,8 +96,8 @@ def _measured(
 def _next(resolved: Config) -> tuple[str, ...]:
     """The words of the command that plans the same with what was measured."""
     words = resolved.layers.words()
-    if resolved.campaign is not None:  # its file is no option there, and comes first
-        return ("plan", "campaign", *words[1:])
+    if resolved.campaign is not None:
+        return ("plan", "campaign", *words)
     return ("plan", resolved.search.phase, "--tier", "target", *words)
 
 

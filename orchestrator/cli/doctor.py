@@ -6,14 +6,14 @@ import typer
 from typer import Context, Option
 
 from orchestrator.cli.given import resolved_of
-from orchestrator.cli.options import CONFIG, MACHINE, PLACE, TUNED, Json, keys, taking
+from orchestrator.cli.options import FILE, MACHINE, PLACE, TUNED, Json, keys, taking
 from orchestrator.cli.terminal import print_json, print_markdown
 from orchestrator.doctor import as_dict, examine, nothing_is_missing, to_markdown
 
 EXIT_MISSING = 2
 
 
-@taking(CONFIG, keys("search.tier"), PLACE, TUNED, MACHINE)
+@taking(FILE, keys("search.tier"), PLACE, TUNED, MACHINE)
 def doctor(
     context: Context,
     quick: Annotated[

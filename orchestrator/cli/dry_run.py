@@ -8,13 +8,13 @@ from typer import Context, Exit, Option
 from budgets.plain import printable
 from orchestrator.cli.errors import EXIT_BAD_INPUT
 from orchestrator.cli.given import resolved_of
-from orchestrator.cli.options import CONFIG, TUNED, Json, keys, taking
+from orchestrator.cli.options import FILE, PLACE, TUNED, Json, keys, taking
 from orchestrator.cli.terminal import print_json, print_line
 from orchestrator.dry_run.start import dry_run, imagined, knobs_given
 from orchestrator.dry_run.text import as_dict, to_lines
 
 
-@taking(CONFIG, keys("runs_dir"), TUNED, keys("backend.device", "backend.threads", panel="Machine"))
+@taking(FILE, PLACE, TUNED, keys("backend.device", panel="Machine"))
 def show_dry_run(
     context: Context,
     knobs: Annotated[
@@ -23,9 +23,7 @@ def show_dry_run(
     ] = None,
     seed: Annotated[
         int,
-        Option(
-            "--evaluation-seed", "--seed", metavar="SEED", min=0, help="Seed of this evaluation."
-        ),
+        Option("--evaluation-seed", metavar="SEED", min=0, help="Seed of this evaluation."),
     ] = 1,
     as_json: Json = False,
 ) -> None:

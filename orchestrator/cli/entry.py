@@ -70,9 +70,9 @@ before, running, looking, proving = (
     partial(app.command, rich_help_panel=title)
     for title in ("Before you pay", "Run", "Look", "Change and prove")
 )
-before(epilog=examples("doctor", "doctor --config search.toml --quick"))(doctor)
+before(epilog=examples("doctor", "doctor search.toml --quick"))(doctor)
 before(epilog=examples("init --template phase1", "init --template phase1 --out search.toml"))(init)
-before("dry-run", epilog=examples("dry-run", "dry-run --config search.toml"))(show_dry_run)
+before("dry-run", epilog=examples("dry-run", "dry-run search.toml"))(show_dry_run)
 before(epilog=examples("explain", "explain min-nanochat-s1", "explain search.toml"))(explain)
 before(
     epilog=examples(

@@ -117,7 +117,7 @@ def _applied(asked: Asked, fitting: Fitting, found: list[Choice], room: Room) ->
     if before and asked.resolved.file != path:
         raise ValueError(
             f"--out: {path} is there, and this plan knows nothing of what it says: plan with "
-            f"--config {path} too, or name a new file"
+            f"{path} too, or name a new file"
         )
     values: dict[str, Any] = {**_given(asked), **apply.chosen(choice)}
     if asked.assumed_seconds is not None and choice.plan.calibration is not None:

@@ -1,6 +1,6 @@
 """What was given on a command line, as one configuration."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -15,8 +15,8 @@ from budgets.rules.triggers import RULES
 from budgets.terms import Plan
 from objectives import registry, secrets
 from orchestrator.cli.options import (
-    CONFIG,
     DEFAULT_ROOT,
+    FILE,
     FOLLOWING,
     SEARCH,
     Command,
@@ -32,6 +32,9 @@ from orchestrator.records.recorded import find_run, first_plan, ledgers, load_st
 
 PhaseName = Literal["phase1", "phase2"]
 
+BESIDE_TABLES = ("budget", "evaluation", "backend", "backpressure")
+"""Whose keys say how something is evaluated, and not what."""
+
 
 def search_command(act: Callable[[Asked], None], phase: PhaseName) -> Command:
     """A command about a search of that phase."""
@@ -39,7 +42,7 @@ def search_command(act: Callable[[Asked], None], phase: PhaseName) -> Command:
     def command(context: Context, as_json: Json = False) -> None:
         act(asked_for(context, phase, as_json=as_json))
 
-    return taking(CONFIG, FOLLOWING if phase == "phase2" else (), SEARCH)(command)
+    return taking(FILE, FOLLOWING if phase == "phase2" else (), SEARCH)(command)
 
 
 def file_command(act: Callable[[Asked], None]) -> Command:
@@ -108,6 +111,14 @@ def resolved_of(context: Context, file: Path | None = None, flags: Flags | None 
             f"with one: {command('init', '--template', 'campaign')}"
         )
     return resolved
+
+
+def only_of(tables: Collection[str], context: Context) -> None:
+    """Raises ValueError where `--set` says a key that means nothing to this command."""
+    for key in parse_assignments(context.params["settings"] or ()):
+        if key.partition(".")[0] not in tables:
+            known = ", ".join(f"{table}.*" for table in tables)
+            raise ValueError(f"--set: expected {known}, got {key}")
 
 
 def _following(given: Layers) -> Layers:

@@ -30,7 +30,7 @@ def init(
     template: Annotated[Template, Option("--template", help="What the file describes.")],
     out: Annotated[
         Path | None,
-        Option("--out", "--write", metavar="FILE", help="Write it there, if there is nothing."),
+        Option("--out", metavar="FILE", help="Write it there, if there is nothing."),
     ] = None,
     as_json: Json = False,
 ) -> None:

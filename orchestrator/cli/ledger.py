@@ -12,10 +12,11 @@ from budgets.ledger.head import read_mark, records_lost
 from budgets.plain import move_command, printable
 from budgets.words import counted
 from orchestrator.cli.conducting import EXIT_CORRUPT
-from orchestrator.cli.given import for_record, resolved_of
+from orchestrator.cli.given import for_record, only_of, resolved_of
 from orchestrator.cli.options import (
-    CAPS,
+    BUDGET,
     DEFAULT_ROOT,
+    SETTINGS,
     AcceptDrift,
     GivenRun,
     Json,
@@ -41,7 +42,6 @@ from orchestrator.running.session import system_clock
 ledgers = group("Read, repair and export a run's ledger.", "ledger head min-nanochat-s1")
 
 
-@ledgers.command(hidden=True, epilog=examples("ledger verify min-nanochat-s1"))
 def verify(
     run: RunName = None,
     root: Root = DEFAULT_ROOT,
@@ -143,7 +143,7 @@ def export(
         print_line(f"{out}: {len(data)} bytes")
 
 
-@taking(CAPS)
+@taking(BUDGET, SETTINGS)
 def amend(
     context: Context,
     run: GivenRun,
@@ -155,6 +155,7 @@ def amend(
 
     Writes one record to the run's ledger.
     """
+    only_of({"budget"}, context)
     directory, caps = find_run(run, root), resolved_of(context).budget
     amendment = Amendment(
         reason=for_record(reason),

@@ -17,9 +17,7 @@ Options = tuple[Parameter, ...]
 
 DEFAULT_ROOT = Path(RUNS_DIR)
 
-PANELS = (
-    *(None, "What is tuned", "Search", "Budget", "Verdict", "Rules", "Evaluations", "Machine"),
-)
+PANELS = (*(None, "What is tuned", "Budget", "Rules", "Machine"),)
 """What `--help` shows together, in this order."""
 
 
@@ -53,10 +51,10 @@ def named(key: str) -> str:
     return key.replace(".", "_")
 
 
-def keys(*wanted: str, but: str = "", panel: str | None = None) -> Options:
+def keys(*wanted: str, panel: str | None = None) -> Options:
     """The options of these keys, or of all in a table, which `--help` shows together."""
     found = (key for one in wanted for key in OPTIONS if key == one or key.startswith(f"{one}."))
-    return tuple(_of_key(key, panel) for key in found if key != but)
+    return tuple(_of_key(key, panel) for key in found)
 
 
 def _of_key(key: str, panel: str | None) -> Parameter:
@@ -113,16 +111,15 @@ AcceptDrift = Annotated[
         rich_help_panel="Rules",
     ),
 ]
-_ConfigFile = Annotated[
-    Path | None,
-    Option("--config", metavar="FILE", help="A configuration in TOML; see: init, explain."),
+_File = Annotated[
+    Path | None, Argument(metavar="FILE", help="A configuration in TOML; see: init, explain.")
 ]
 _Settings = Annotated[
     list[str] | None,
     Option(
         "--set",
         metavar="KEY=VALUE",
-        help="A setting of what is tuned, or any other key. Repeatable.",
+        help="A setting of what is tuned, or any other key of a configuration. Repeatable.",
         rich_help_panel="What is tuned",
     ),
 ]
@@ -131,38 +128,30 @@ _Fork = Annotated[
     Option("--fork-run", help="Start a new run that records the one of that name as its parent."),
 ]
 
-CONFIG = (_beside("config", _ConfigFile),)
-PLACE = keys("runs_dir", "backend.allow_network_fs")
+FILE = (_beside("config", _File),)
+PLACE = keys("runs_dir")
 TRACK = keys("track")
-LAID_OVER = (*keys("preset", "profile", panel="What is tuned"), _beside("settings", _Settings))
+SETTINGS = (_beside("settings", _Settings),)
+LAID_OVER = (*keys("preset", "profile", panel="What is tuned"), *SETTINGS)
 TUNED = (*keys("objective", panel="What is tuned"), *LAID_OVER)
-CAPS = keys("budget", but="budget.price_per_device_hour", panel="Budget")
 BUDGET = keys("budget", panel="Budget")
-LIMITS = keys("evaluation", but="evaluation.assume_eval_seconds", panel="Evaluations")
 OVERRIDES = (_beside("override", Override), _beside("reason", Reason, ""))
-MACHINE = keys("backend", "backpressure", but="backend.allow_network_fs", panel="Machine")
+MACHINE = keys("backend", panel="Machine")
 
-BESIDE = (*CONFIG, *PLACE, *BUDGET, *LIMITS, *MACHINE)
+BESIDE = (*PLACE, *BUDGET, *MACHINE)
 """Of what is evaluated beside any search."""
 
 FOLLOWING = keys("search.from", "search.variant")
 SEARCH = (
-    *keys("search.tier", "search.run_id"),
+    *keys("search.tier", "search.run_id", "search.seed"),
     *PLACE,
     _beside("fork_run", _Fork, False),
     *TRACK,
     *TUNED,
-    *keys(
-        *("search.seed", "search.method", "search.sigma0", "search.population"),
-        *("search.generations", "search.seeds_per_candidate", "search.warm_start"),
-        *("search.known", "search.proxy", "thresholds"),
-        panel="Search",
-    ),
     *BUDGET,
-    *keys("verdict", panel="Verdict"),
     *OVERRIDES,
     _beside("accept_drift", AcceptDrift, False),
-    *keys("evaluation", panel="Evaluations"),
     *MACHINE,
+    *keys("evaluation", panel="Machine"),
 )
 """Of a search, or of what a file describes."""

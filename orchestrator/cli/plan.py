@@ -12,7 +12,7 @@ from budgets.plain import printable
 from budgets.terms import Tier
 from orchestrator.cli.fit import fit_phase, fitting_of
 from orchestrator.cli.given import PhaseName, asked_for, numbers_of
-from orchestrator.cli.options import CONFIG, FOLLOWING, SEARCH, Command, Json, taking
+from orchestrator.cli.options import FILE, FOLLOWING, SEARCH, Command, Json, taking
 from orchestrator.cli.program import examples, group
 from orchestrator.cli.terminal import print_json, print_markdown
 from orchestrator.execution.engine import devices_of
@@ -90,9 +90,7 @@ def plan_command(phase: PhaseName) -> Command:
         context: Context,
         counts: Annotated[
             str | None,
-            Option(
-                "--devices", "--gpus", metavar="1,4,8", help="Compare these numbers of devices."
-            ),
+            Option("--devices", metavar="1,4,8", help="Compare these numbers of devices."),
         ] = None,
         power: Annotated[
             bool,
@@ -108,7 +106,6 @@ def plan_command(phase: PhaseName) -> Command:
             Path | None,
             Option(
                 "--out",
-                "--apply",
                 metavar="FILE",
                 help="With --fit: write the choice into this TOML.",
             ),
@@ -133,7 +130,7 @@ def plan_command(phase: PhaseName) -> Command:
         else:
             fit_phase(asked, fitting)
 
-    return taking(FOLLOWING if phase == "phase2" else (), CONFIG, SEARCH)(command)
+    return taking(FOLLOWING if phase == "phase2" else (), FILE, SEARCH)(command)
 
 
 plans.command(

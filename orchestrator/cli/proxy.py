@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Annotated
 
-from typer import Argument, Context, Option
+from typer import Context, Option
 
 from budgets.proxy.certificate import LEAST_CANDIDATES
 from budgets.state import RunState
@@ -11,9 +11,9 @@ from objectives.api import Objective
 from orchestrator.checks.proxy import ProxyCheckRequest, near
 from orchestrator.cli.conducting import conducting, finish
 from orchestrator.cli.given import resolved_of
-from orchestrator.cli.options import BESIDE, TUNED, Json, taking
+from orchestrator.cli.options import BESIDE, FILE, TUNED, Json, taking
 from orchestrator.cli.program import examples, group
-from orchestrator.config import MOST_SEEDS, Config
+from orchestrator.config import MOST_SEEDS, TRAINING, Config
 from orchestrator.planning.configured import conduct_of, terms_of
 from orchestrator.records.planned import objective_of
 from orchestrator.records.recorded import find_run, load_state
@@ -23,14 +23,18 @@ proxies = group("A shorter evaluation in place of the full one.", "proxy check")
 
 
 @proxies.command(
-    epilog=examples("proxy check --fraction 0.25", "proxy check min-nanochat-s1 --candidates 12")
+    epilog=examples(
+        "proxy check --fraction 0.25", "proxy check --run min-nanochat-s1 --candidates 12"
+    )
 )
-@taking(TUNED, BESIDE)
+@taking(FILE, TUNED, BESIDE)
 def check(
     context: Context,
     run: Annotated[
         str | None,
-        Argument(metavar="RUN", help="Look around what it recommends; default: the baseline."),
+        Option(
+            "--run", metavar="RUN", help="Look around what it recommends; default: the baseline."
+        ),
     ] = None,
     fraction: Annotated[
         float,
@@ -50,14 +54,13 @@ def check(
             "--seeds", metavar="N", min=1, max=MOST_SEEDS, help="Evaluations of each, either way."
         ),
     ] = 1,
-    formerly: Annotated[str | None, Option("--run", hidden=True)] = None,
     as_json: Json = False,
 ) -> None:
     """Whether a shorter evaluation ranks candidates as the full one; the same command resumes.
 
     Writes a run, RUNS_DIR/check/ID.
     """
-    run, resolved = run or formerly, resolved_of(context)
+    resolved = resolved_of(context)
     how = conduct_of(resolved, as_json=as_json)
     state = None if run is None else load_state(find_run(run, how.root))
     objective = None if state is None else _own(resolved, state)
@@ -71,7 +74,7 @@ def check(
 
 def _own(resolved: Config, state: RunState) -> Objective:
     """The run's objective. Raises ValueError where another one is given beside it."""
-    flags = resolved.layers.flags
-    if resolved.layers.assignments or flags.keys() & {"objective", "preset", "profile"}:
-        raise ValueError("RUN has its own objective: leave out --objective and --set")
+    tuned = ("objective", "preset", "profile", TRAINING)
+    if any(key.partition(".")[0] in tuned for key in resolved.sources):
+        raise ValueError("--run has its own objective: say no other one, and none of its settings")
     return objective_of(state.plan)

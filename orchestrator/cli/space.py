@@ -13,7 +13,7 @@ from objectives.registry import kind
 from orchestrator.checks.space import CHECK_SEEDS, LEAST_SEEDS, CheckRequest
 from orchestrator.cli.conducting import conducting, finish
 from orchestrator.cli.given import names_of, resolved_of
-from orchestrator.cli.options import BESIDE, CONFIG, TUNED, Command, Json, taking
+from orchestrator.cli.options import BESIDE, FILE, TUNED, Command, Json, taking
 from orchestrator.cli.program import examples, group
 from orchestrator.cli.terminal import print_json, print_markdown
 from orchestrator.config import MOST_SEEDS
@@ -33,7 +33,7 @@ def run_check(request: CheckRequest, how: Conduct) -> None:
 def check_command(act: Callable[[CheckRequest, Conduct], None]) -> Command:
     """What takes the options of a check, and makes its request of them."""
 
-    @taking(TUNED, BESIDE)
+    @taking(FILE, TUNED, BESIDE)
     def check(
         context: Context,
         seeds: Annotated[
@@ -68,7 +68,7 @@ spaces.command(
 
 
 @spaces.command(epilog=examples("space show", "space show --set space=optimizer"))
-@taking(CONFIG, TUNED)
+@taking(FILE, TUNED)
 def show(context: Context, as_json: Json = False) -> None:
     """The knobs: name, kind, range and baseline, in the knob's own unit. Writes nothing."""
     chosen = resolved_of(context).load_objective()

@@ -19,7 +19,7 @@ from budgets.words import quoted, rounded_up, sentence_case, uncapitalized
 from objectives import secrets
 from objectives.api import SetupError
 from objectives.space import Knob
-from orchestrator.config import UntoldError, format_value, objective_words
+from orchestrator.config import UntoldError, assign, objective_words
 from orchestrator.look.run import Run
 from orchestrator.planning.configured import found_as
 from orchestrator.records.planned import space_of
@@ -71,10 +71,8 @@ def of_objective(run: Run, *words: str, settings: Mapping[str, Any] | None = Non
     with suppress(UntoldError, SetupError, ValueError):
         tuned = run.plan.model_copy(update={"objective": objective})
         return command(*words, *objective_words(tuned))
-    sets = (
-        word for key, value in changed.items() for word in ("--set", f"{key}={format_value(value)}")
-    )
-    return command(*words, "--config", "FILE", *sets)
+    sets = (word for key, value in changed.items() for word in assign(key, value))
+    return command(*words, "FILE", *sets)
 
 
 # Where a rule holds it up
@@ -150,7 +148,7 @@ def _after(run: Run, step: Step) -> tuple[str, str]:
             said, line = _longer_evaluations(run, step, best)
         case "more_seeds":
             said = f"Repeat it with more seeds: {step.why}."
-            words = ("--tier", str(plan.tier), "--confirm-seeds", str(step.seeds))
+            words = ("--tier", str(plan.tier), *assign("verdict.confirm_seeds", step.seeds))
             line = _another(run, f"{step.seeds}-seeds", *words)
         case "longer_search":
             count = TIERS["phase1", "max"].evaluations
@@ -173,7 +171,7 @@ def _after(run: Run, step: Step) -> tuple[str, str]:
 
 def _another(run: Run, name: str, *words: str, settings: Mapping[str, Any] | None = None) -> str:
     """A search for the same on seeds that nobody has looked at."""
-    seed = ("--eval-seed", str(run.plan.evaluation_seed + 1))
+    seed = assign("evaluation.seed", run.plan.evaluation_seed + 1)
     own = (*words, *seed, "--run-id", _id(run.plan, name))
     return of_objective(run, "phase1", *own, settings=settings)
 
@@ -190,7 +188,7 @@ def _longer_evaluations(run: Run, step: Step, best: str) -> tuple[str, str]:
     is_known = set(settings) <= set(plan.objective.get("settings", {}))
     if longer is not None and settings and is_known and not is_rung_uncertain(run.state):
         times = longer.varied.length
-        there = ("--warm-start", named(run)) if plan.phase == "phase2" else ()
+        there = assign("search.warm_start", named(run)) if plan.phase == "phase2" else ()
         words = ("--tier", str(plan.tier), *there)
         said = f"Search again with {times:g} times the training, at that cost: {step.why}."
         return said, _another(run, f"x{times:g}", *words, settings=settings)
@@ -223,7 +221,8 @@ def widening(plan: Plan, run: str, ends: Sequence[RangeEnd]) -> NextStep | None:
     settings.pop("space", None)  # of ready knobs: all of them are declared now
     tuned = plan.model_copy(update={"objective": {**plan.objective, "settings": settings}})
     tier = str(plan.tier) if plan.phase == "phase1" and plan.tier != "min" else "target"
-    words = ("phase1", "--tier", tier, "--run-id", _id(plan, "wider"), "--warm-start", run)
+    own = ("--run-id", _id(plan, "wider"), *assign("search.warm_start", run))
+    words = ("phase1", "--tier", tier, *own)
     with suppress(UntoldError, SetupError, ValueError):
         line = command(*words, *objective_words(tuned))
         return NextStep(f"Widen {widened_in_words(ends)}, then continue from this run.", (line,))

@@ -83,8 +83,7 @@ def terms_of(resolved: Config, objective: Objective | None = None, price: float 
     price = budget.price_per_device_hour or price
     if budget.max_cost is not None and not price:
         raise ValueError(
-            f"[budget] max_cost {budget.max_cost:g} needs a price_per_device_hour "
-            "(--price-per-device-hour) above 0"
+            f"[budget] max_cost {budget.max_cost:g} needs a price_per_device_hour above 0"
         )
     return Request(
         phase="check",
@@ -155,7 +154,7 @@ def _warm_start(resolved: Config, phase: Phase) -> str | None:
     run = resolved.search.warm_start
     if run is not None and phase == "phase2":
         raise ValueError(
-            "--warm-start: a phase 2 starts where the run of its --from stood, got "
+            "search.warm_start: a phase 2 starts where the run of its --from stood, got "
             f"{shown(run)} ({resolved.source('search.warm_start')})"
         )
     return run

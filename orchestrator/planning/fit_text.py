@@ -24,8 +24,8 @@ def to_markdown(found: Sequence[Choice], room: Room) -> str:
         f"**{plain(_verdict(found, room))}**",
         "",
         "More must be free than a choice takes: the last evaluations' whole limits "
-        "(--limit-seconds), so that none is begun that could end too late; the rung that follows a "
-        "Go; and what nine in ten simulated runs stay within.",
+        "(evaluation.limit_seconds), so that none is begun that could end too late; the rung that "
+        "follows a Go; and what nine in ten simulated runs stay within.",
     ]
     if any(choice.is_assumed for choice in found):
         lines += ["", "*assumed*: by a throughput that was not measured here, of which 0.7 counts."]

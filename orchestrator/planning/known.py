@@ -11,7 +11,7 @@ from objectives.files import read_text, read_toml
 from objectives.settings import TwinKeysError, each_key_once, shown, unknown
 from objectives.space import Knob, SearchSpace
 
-OPTION, TABLES = "--known", "settings"
+OPTION, TABLES = "search.known", "settings"
 LARGEST = 1 << 20
 """Bytes of such a file: a longer one is another file."""
 

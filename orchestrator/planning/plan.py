@@ -62,7 +62,8 @@ def search_plan(
     """The plan of a search. Raises ValueError on what cannot be planned, naming the field."""
     if request.sigma0 is not None and 0 < request.sigma0 < LEAST_SIGMA0:
         raise ValueError(
-            f"--sigma0: expected at least {LEAST_SIGMA0:g} of a knob's range, got {request.sigma0}"
+            f"search.sigma0: expected at least {LEAST_SIGMA0:g} of a knob's range, got "
+            f"{request.sigma0}"
         )
     sizing = sizing_of(request, devices.count)
     proxy, no_proxy = proxy_for(request, sizing.resolved, calibration)
@@ -134,7 +135,7 @@ def why_no_go(
     if confirmation.seeds < thresholds.go_seeds:
         reasons.append(
             f"no Go is possible: it needs {thresholds.go_seeds} fresh seeds (go_seeds), the "
-            f"comparison has {confirmation.seeds} (--confirm-seeds)"
+            f"comparison has {confirmation.seeds} (verdict.confirm_seeds)"
         )
     if shape.generations < 2:
         reasons.append(
@@ -204,7 +205,7 @@ def confirmation_for(request: Request, source: Source | None = None) -> Confirma
         return None
     if seeds < 2:
         raise ValueError(
-            f"--confirm-seeds: expected 2 or more (5 for a Go), or 0 for none, got {seeds}"
+            f"verdict.confirm_seeds: expected 2 or more (5 for a Go), or 0 for none, got {seeds}"
         )
     controls = tuple(Varied.model_validate(c.model_dump()) for c in objective.controls())
     return Confirmation(
@@ -224,7 +225,7 @@ def _rung(objective: Objective, asked: Confirm) -> Rung | None:
     if factor == 0 or seeds == 0:
         return None
     if factor <= 1:
-        raise ValueError(f"--rung: expected a factor above 1, or 0 for none, got {factor:g}")
+        raise ValueError(f"verdict.rung: expected a factor above 1, or 0 for none, got {factor:g}")
     varied = objective.rung(factor)
     if varied is None:
         return None
@@ -280,7 +281,9 @@ def limits_for(
     Raises ValueError unless `stall_seconds` is a positive number, or left to the default.
     """
     if stall_seconds is not None and not 0 < stall_seconds < math.inf:
-        raise ValueError(f"--stall-seconds: expected a positive number, got {stall_seconds}")
+        raise ValueError(
+            f"evaluation.stall_seconds: expected a positive number, got {stall_seconds}"
+        )
     if wall_seconds is None:
         if calibration is None:
             wall_seconds = CALIBRATION_LIMIT_SECONDS

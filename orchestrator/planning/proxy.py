@@ -46,6 +46,6 @@ def what_leaves_it_out(resolved: Envelope) -> str | None:
     if resolved.generations > 2:
         return None
     return (
-        f"--proxy shortens none of {resolved.generations} generations: the first shows whether "
-        "both lengths agree, the last is always full"
+        f"search.proxy shortens none of {resolved.generations} generations: the first shows "
+        "whether both lengths agree, the last is always full"
     )

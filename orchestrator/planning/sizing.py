@@ -35,8 +35,9 @@ def _on_seeds(sizing: Sizing, seeds: int | None) -> Sizing:
     affordable = most // (resolved.population * seeds) if seeds > 0 else 0
     if affordable < 1:
         raise ValueError(
-            f"--seeds-per-candidate: expected 1 to {most // resolved.population} (one generation "
-            f"of {resolved.population} within the tier's {most} evaluations), got {seeds}"
+            f"search.seeds_per_candidate: expected 1 to {most // resolved.population} (one "
+            f"generation of {resolved.population} within the tier's {most} evaluations), got "
+            f"{seeds}"
         )
     reason = f"{seeds} instead of {resolved.seeds_per_candidate} seeds a candidate were asked for"
     if affordable < resolved.generations:
@@ -50,7 +51,7 @@ def _of_generations(sizing: Sizing, most: int | None) -> Sizing:
     if most is None or most >= sizing.resolved.generations:
         return sizing
     if most < 1:
-        raise ValueError(f"--generations: expected 1 or more, got {most}")
+        raise ValueError(f"search.generations: expected 1 or more, got {most}")
     reason = f"{most} of {sizing.resolved.generations} generations were asked for"
     return _resized(sizing, reason, generations=most)
 

@@ -22,7 +22,7 @@ def parse_window(text: str, safety_margin: str) -> Window:
 
     Raises ValueError, naming the flag.
     """
-    margin_seconds = 3600 * _at_most("--safety-margin", safety_margin)
+    margin_seconds = 3600 * _at_most("budget.safety_margin", safety_margin)
     try:
         until = datetime.fromisoformat(text.strip()).astimezone()
     except (ValueError, OverflowError):  # the last day there is, in a zone where it is another

@@ -111,7 +111,7 @@ def _why_unconfirmed(state: RunState) -> str:
         done = f"{state.finished} of {plan.resolved.generations} generations"
         return f"the search is not over, {done} are told"
     if plan.confirmation is None:
-        tier = " of tier min" if plan.tier == "min" else " without --confirm-seeds"
+        tier = " of tier min" if plan.tier == "min" else " with verdict.confirm_seeds = 0"
         return f"a search{tier} is not compared with the baseline on fresh seeds"
     if state.concluded is None:
         return "its winner is still to be compared with the baseline on fresh seeds"

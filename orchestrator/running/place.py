@@ -35,7 +35,7 @@ def check_place(directory: Path, *, allow_network: bool = False, mounts: str | N
         raise ValueError(
             f"{where} is on a network file system ({kind}), where another machine could open the "
             "same ledger unseen: give a local directory with --runs-dir, or say "
-            "--allow-network-fs if you will run one orchestrator only"
+            "--set backend.allow_network_fs=true if you will run one orchestrator only"
         )
 
 

@@ -102,7 +102,7 @@ def _refuse_zero(plan: Plan, calibration: Calibration | None) -> None:
         raise ValueError(
             f"{why}: no verdict can be reached. Let the objective return a score whose 0 is "
             "out of reach, a loss or that plus a constant, or search without a verdict: "
-            "--confirm-seeds 0"
+            "--set verdict.confirm_seeds=0"
         )
 
 
@@ -125,7 +125,7 @@ def refuse_the_past(window: Window | None, now: datetime) -> None:
     if left <= 0:
         raise ValueError(
             f"--window: expected a moment more than {window.margin_seconds:g} s ahead (the "
-            f"--safety-margin), got {window.until.isoformat(timespec='minutes')}"
+            f"budget.safety_margin), got {window.until.isoformat(timespec='minutes')}"
         )
 
 

@@ -79,7 +79,7 @@ def _require_same(run_id: str, plan: Plan, objective: Objective, variant: Varian
 def _way_back(changed: Sequence[str]) -> str:
     if all(one.startswith(f"{registry.CODE}:") for one in changed):
         return "The sources have changed since: put them back as they were"
-    return "Repeat its --config, or its --objective and --set options"
+    return "Repeat its file, or its --objective and --set options"
 
 
 def _identity(objective: Objective, variant: str) -> dict[str, object]:

@@ -17,7 +17,7 @@ from orchestrator.records.recommended import Point, best_point
 from orchestrator.records.recorded import find_run, load_state
 from orchestrator.warm.predecessor import Predecessor
 
-OPTION = "--warm-start"
+OPTION = "search.warm_start"
 
 
 def find_start(root: Path, request: Request, run: str) -> Predecessor:

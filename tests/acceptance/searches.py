@@ -48,7 +48,8 @@ def working(knobs, seed, budget, later=0.02, idle=0.0):  # in generation 1 longe
     return flat(knobs, seed, budget)
 """
 KNOBS = ",".join(f'"{name}": {{"min": -1.0, "max": 1.0, "baseline": 0.0}}' for name in "ab")
-SMALL = ("--population", 8, "--workers", 2, "--executor", "inline")
+TWO = ("--workers", 2, "--executor", "inline")
+SMALL = ("--set", "search.population=8", *TWO)
 
 
 def phase1(user: Product, name: str, objective: str, *words: object, code: int = 0) -> Done:
@@ -58,7 +59,8 @@ def phase1(user: Product, name: str, objective: str, *words: object, code: int =
         user.write("laws.py", LAWS)
         what = ["--objective", f"python:laws:{objective}", "--set", f"knobs={{{KNOBS}}}"]
         what += ["--set", "budget=1"]
-    done = user("phase1", *what, "--tier", "target", *SMALL, "--run-id", name, *words, code=code)
+    small = TWO if any("search.population=" in str(word) for word in words) else SMALL
+    done = user("phase1", *what, "--tier", "target", *small, "--run-id", name, *words, code=code)
     if code != 2:
         user.verify(name)
     return done

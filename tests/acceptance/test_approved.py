@@ -89,12 +89,12 @@ STORED_PAGES |= {
 }
 TEMPLATES = "smoke phase1 phase2 campaign factorial nanochat command function"
 SPHERE = "--objective sphere --set dimension=2 --set noise=0.01"
-MACHINE = "--workers 2 --threads 1 --device cpu"
+MACHINE = "--workers 2 --set backend.threads=1 --device cpu"
 INLINE = f"{SPHERE} --executor inline {MACHINE}"
 ASSUMED = f"{SPHERE} {MACHINE} --assume-eval-seconds 60"
 PAGES_OF_NEW_RUNS = {
     "calibrate": [f"calibrate {INLINE}"],
-    "search": [f"phase1 --tier min --generations 1 {INLINE} --assume-eval-seconds 1"],
+    "search": [f"phase1 --tier min --set search.generations=1 {INLINE} --assume-eval-seconds 1"],
     "proxy-check": [f"proxy check {INLINE} --candidates 8"],
     "campaign": ["run rates.toml"],
 }
@@ -105,7 +105,9 @@ NEW_PAGES = PAGES_OF_NEW_RUNS | {
     "configuration": ["init --template command --out search.toml", "explain search.toml"],
     "space": ["space show", "dry-run --objective sphere"],
     "plan-uncalibrated": [f"plan phase1 {INLINE}"],
-    "plan-assumed": [f"plan phase1 {ASSUMED} --max-device-hours 2 --price-per-device-hour 3"],
+    "plan-assumed": [
+        f"plan phase1 {ASSUMED} --max-device-hours 2 --set budget.price_per_device_hour=3"
+    ],
     "plan-that-fits": [f"{FIT} 8h {ASSUMED}", f"{FIT} 1h {ASSUMED}"],
     "plan-campaign": ["plan campaign rates.toml"],
     "slurm": ["export slurm rates.toml", "export slurm rates.toml --out jobs --write"],

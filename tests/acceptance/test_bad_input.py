@@ -32,7 +32,7 @@ PROGRAM += "training.argv = ['true']\ntraining.score = 'a'\n"
 FILES |= {name: f"{PROGRAM}training.environment.{one}" for name, one in SECRETS.items()}
 FILES["command.toml"] = PROGRAM
 RUN = "--objective sphere --executor inline --assume-eval-seconds 1"
-FUNCTION = "phase1 --tier min --config function.toml"
+FUNCTION = "phase1 --tier min function.toml"
 COMMAND = FUNCTION.replace("function", "command")
 FIRST = f"phase1 --tier min --run-id first {RUN}"
 
@@ -44,20 +44,20 @@ phase1 --tier min --objective spere                     | sphere
 phase1 --tier min {RUN} --set dimensoin=3               | dimension
 phase1 --tier min {RUN} --set dimension=many            | dimension
 phase1 --tier min {RUN} --set failure_rate=true         | failure_rate
-phase1 --tier min {RUN} --sigma0 7                      | 0.3
+phase1 --tier min {RUN} --set search.sigma0=7                      | 0.3
 phase1 --tier min {RUN} --max-hours -1                  | -1
 phase1 --tier min {RUN} --max-cost 3                    | price
 phase1 --tier min {RUN} --window soon                   | soon
 phase1 --tier min {RUN} --window 1999-01-01T00:00       | 1999
-phase1 --tier min {RUN} --population 1                  | 1
-phase1 --tier min {RUN} --threads 100000                | 100000
+phase1 --tier min {RUN} --set search.population=1                  | 1
+phase1 --tier min {RUN} --set backend.threads=100000                | 100000
 phase1 --tier min --objective sphere --executor dask    | inline
 phase1 --tier min {RUN} --device tpu                    | tpu
 phase1 --tier min {RUN} --run-id a/b                    | a/b
-phase1 --tier min {RUN} --known knobs.json              | x9999
-phase1 --tier min {RUN} --warm-start absent             | absent
+phase1 --tier min {RUN} --set search.known=knobs.json              | x9999
+phase1 --tier min {RUN} --set search.warm_start=absent             | absent
 phase1 --tier min {RUN} --override patience --reason x  | no such run
-phase1 --tier min --config latin1.toml                  | latin1.toml
+phase1 --tier min latin1.toml                  | latin1.toml
 {FIRST} --set dimension=3                               | dimension
 {FIRST} --override crash_rate --reason x                | crash_rate
 phase1 --tier min --runs-dir notes.txt {RUN}            | notes.txt | 8
@@ -86,7 +86,7 @@ plan phase1 --objective sphere --fit                    | --window
 plan phase1 --objective ellipsoid --fit --window 1h     | calibrate
 plan campaign good.toml                                 | campaign
 calibrate --objective sphere --again                    | --reason
-dry-run --config function.toml --knobs lr=7             | lr
+dry-run function.toml --knobs lr=7             | lr
 explain good.toml --set thresholds.crash_rate_paus=1    | crash_rate_pause
 init --template surch                                   | surch
 init --template phase1 --out good.toml                  | good.toml
@@ -133,7 +133,7 @@ def test_it_is_refused_in_one_line(user: Product, row: str) -> None:
 
 
 def test_a_dry_run_of_what_cannot_start_says_why(user: Product) -> None:
-    words = ("dry-run", "--config", "function.toml")
+    words = ("dry-run", "function.toml")
     assert "no_such" in user(*words, "--objective", "python:train:no_such", code=2).out
     assert user.json(*words)["missing"] is None
 

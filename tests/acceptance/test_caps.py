@@ -17,12 +17,17 @@ from tests.acceptance.books import LEDGER, Books, cut, sealed
 from tests.acceptance.product import Product
 
 WORST = 60  # seconds that an attempt may take
-TERMS = f"--objective sphere --executor inline --run-id run --limit-seconds {WORST - 10}"
+TERMS = (
+    f"--objective sphere --executor inline --run-id run --set evaluation.limit_seconds={WORST - 10}"
+)
 KNOWN = f"{TERMS} --assume-eval-seconds 0.001"
-MIN = "phase1 --tier min --population 4 --workers 1 --set seconds=0.02"
+MIN = "phase1 --tier min --set search.population=4 --workers 1 --set seconds=0.02"
 SMALL = f"{MIN} {KNOWN}".split()
 """Sixteen evaluations, one at a time."""
-VERDICT = "phase1 --tier target --population 4 --generations 2 --workers 2 --set noise=0.01"
+VERDICT = (
+    "phase1 --tier target --set search.population=4 --set search.generations=2 --workers 2"
+    " --set noise=0.01"
+)
 """Eight, two at a time, and the comparison of the winner with the baseline on fresh seeds."""
 HOUR_MS = 3_600_000
 PRICE = 7
@@ -33,9 +38,14 @@ WHY = ("--reason", "a test")
 def cap_of(currency: str, seconds: float) -> list[object]:
     """Options: that cap, which so many seconds of one device exhaust."""
     if currency == "window":
-        return ["--window", f"{100 + seconds}s", "--safety-margin", "100s"]
+        return ["--window", f"{100 + seconds}s", "--set", "budget.safety_margin=100s"]
     if currency == "cost":
-        return ["--price-per-device-hour", PRICE, "--max-cost", repr(PRICE * seconds / 3600)]
+        return [
+            "--set",
+            f"budget.price_per_device_hour={PRICE}",
+            "--max-cost",
+            repr(PRICE * seconds / 3600),
+        ]
     return [f"--max-{currency}", repr(seconds / 3600)]
 
 
@@ -129,7 +139,7 @@ def test_a_run_resumed_near_its_deadline_starts_only_what_ends_before_it(product
     """A day's window, less a margin of an hour, of a run that was begun and killed a day ago."""
     for spare, code in ((30, 0), (-1, 4)):
         shutil.rmtree(product.folder / "artifacts", ignore_errors=True)
-        command = [*SMALL, "--window", "24h", "--safety-margin", "1h"]
+        command = [*SMALL, "--window", "24h", "--set", "budget.safety_margin=1h"]
         product(*command)
         run = product.run_directory()
         lose(run, 0)
@@ -144,7 +154,7 @@ def test_a_run_resumed_near_its_deadline_starts_only_what_ends_before_it(product
         (run / LEDGER).write_bytes(sealed(shifted))
         assert len(checked(product, *command, code=code).searched) == (0 if code else 16)
 
-    product("amend", "run", "--window", "25h", "--safety-margin", "1h", *WHY)
+    product("amend", "run", "--window", "25h", "--set", "budget.safety_margin=1h", *WHY)
     assert len(checked(product, *command).searched) == 16
 
 
@@ -168,7 +178,14 @@ def test_verify_accepts_caps_that_hold_what_was_in_use_and_not_a_millisecond_les
 ) -> None:
     """One run under a cap of each currency: calibrated, with a verdict, and with lost attempts."""
     caps = [word for one in ("device-hours", "hours", "cost") for word in cap_of(one, 9e5)]
-    command = [*f"{VERDICT} {TERMS}".split(), *caps, "--window", "250h", "--safety-margin", "10s"]
+    command = [
+        *f"{VERDICT} {TERMS}".split(),
+        *caps,
+        "--window",
+        "250h",
+        "--set",
+        "budget.safety_margin=10s",
+    ]
     product(*command)
     run = product.run_directory("run")
     assert lose(run, 11) == 2

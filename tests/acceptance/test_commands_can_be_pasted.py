@@ -13,7 +13,8 @@ from tests.acceptance.product import PROGRAM, REPOSITORY, Product
 SESSION = (
     *("init --template phase1", "init --template function --out 'my file.toml'"),
     *2 * ("calibrate --objective sphere --executor inline",),
-    "phase1 --tier target --generations 3 --run-id one --objective sphere --executor inline",
+    "phase1 --tier target --set search.generations=3 --run-id one --objective sphere "
+    "--executor inline",
     *("best one", "report one", "report one --json", "explain one", "status one"),
     *("doctor --quick", "plan phase1", "phase1 --teir min"),
 )

@@ -29,8 +29,8 @@ knobs.matrix-lr = {{ kind = "log10", min = 0.002, max = 2.0, baseline = 0.02 }}
 knobs.warmup-steps = {{ kind = "int", min = 0, max = 4, baseline = 2 }}
 """
 SHARDS = [f"base_data_climbmix/shard_0000{number}.parquet" for number in (0, 1)]
-MIN = ("phase1", "--tier", "min", "--config", "search.toml", "--assume-eval-seconds", "1")
-INLINE = (*MIN, "--population", "8", "--executor", "inline")
+MIN = ("phase1", "--tier", "min", "search.toml", "--assume-eval-seconds", "1")
+INLINE = (*MIN, "--set", "search.population=8", "--executor", "inline")
 REAL = [os.environ.get(f"NANOCHAT_{name}") for name in ("BASE_DIR", "CHECKOUT", "PYTHON")]
 
 
@@ -48,7 +48,7 @@ def user(product: Product) -> Product:
 
 def test_flags_arrive_and_the_held_out_score_comes_back(user: Product) -> None:
     user.write("known.json", '[{"matrix-lr": 1.0, "warmup-steps": 4}]')  # it diverges
-    user(*INLINE, "--known", "known.json")
+    user(*INLINE, "--set", "search.known=known.json")
     run, expected = user.run_directory(), []
     for place in (file.parent for file in run.glob("eval/**/program.json")):
         knobs = json.loads((place / "config.json").read_text())["knobs"]
@@ -96,7 +96,7 @@ if all(REAL):
     @pytest.mark.slow
     def test_the_real_checkout_is_searched(product: Product) -> None:
         product.write("search.toml", SEARCH.format(*REAL))
-        product(*MIN, "--population", "8", "--executor", "local", timeout=3600)
+        product(*MIN, "--set", "search.population=8", "--executor", "local", timeout=3600)
         books = Books.of(product.run_directory())
         assert all(1 < one.score < 4 for one in books.attempts if one.score is not None)
         product.verify()

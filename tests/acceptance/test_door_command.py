@@ -22,8 +22,8 @@ knobs.lr = {{ kind = "log10", min = 1e-4, max = 0.1, baseline = 0.003 }}
 knobs.depth = {{ kind = "int", min = 1, max = 8, baseline = 2 }}
 fixed = {{ mode = "a b;$HOME" }}
 """
-MIN = ("phase1", "--tier", "min", "--config", "search.toml", "--assume-eval-seconds", "1")
-INLINE = (*MIN, "--executor", "inline", "--population", "8")
+MIN = ("phase1", "--tier", "min", "search.toml", "--assume-eval-seconds", "1")
+INLINE = (*MIN, "--executor", "inline", "--set", "search.population=8")
 ARGV = '["sh", "train.sh", "{budget}"]'
 PLACED = '["sh", "train.sh", "{budget}", "{lr}", "{depth}", "{seed}", "{mode}"]'
 LINES = 'for word in "$@"; do echo "$word"; done'

@@ -27,8 +27,8 @@ def evaluate(knobs, seed, budget, batch_size):
         open(__file__, "a").write("# edited")
     return {"score": score, "steps": 7, "metrics": {"threads": int(os.environ["OMP_NUM_THREADS"])}}
 """
-MIN = ("phase1", "--tier", "min", "--config", "search.toml", "--assume-eval-seconds", "1")
-INLINE = (*MIN, "--executor", "inline", "--population", "8")
+MIN = ("phase1", "--tier", "min", "search.toml", "--assume-eval-seconds", "1")
+INLINE = (*MIN, "--executor", "inline", "--set", "search.population=8")
 
 
 def user(product: Product, train: str = TRAIN, search: str = SEARCH) -> None:
@@ -40,7 +40,14 @@ def test_a_function_gets_what_was_promised_and_its_score_comes_back(product: Pro
     """Each knob in its type and range, ends of ranges included, also in what comes out."""
     user(product)
     product.write("known.json", '[{"share": 0.1234567890123456}]')
-    product(*INLINE, "--threads", "1", "--known", "known.json", OMP_NUM_THREADS="2")
+    product(
+        *INLINE,
+        "--set",
+        "backend.threads=1",
+        "--set",
+        "search.known=known.json",
+        OMP_NUM_THREADS="2",
+    )
     product.verify()
     run = product.run_directory()
     books, shown = Books.of(run), load(run)
@@ -84,7 +91,7 @@ def test_two_functions_of_one_name_and_two_commands_have_runs_of_their_own(
         for kind, more in ((f"python:{name}:evaluate", ""), ("command", program)):
             search = SEARCH.replace("python:train:evaluate", kind)
             product.write("search.toml", search.replace("[training]", f"[training]\n{more}"))
-            planned = product.json("plan", *MIN[:5])
+            planned = product.json("plan", *MIN[:4])
             names.add(planned["tiers"][0]["plan"]["run_id"])
     assert len(names) == 4
 

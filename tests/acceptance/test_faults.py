@@ -45,7 +45,7 @@ def search(product: Product, deed: str) -> list[str]:
     """The command of a search whose evaluations all do this."""
     product.write("rude.py", RUDE)
     product.write("rude.toml", f"{KNOBS}fixed.do = {json.dumps(deed)}\n")
-    return [*SEARCH, "--config", "rude.toml", *INLINE]
+    return [*SEARCH, "rude.toml", *INLINE]
 
 
 def campaign(product: Product, executor: tuple[str, ...], *deeds: str, code: int = 0) -> list[Any]:
@@ -56,7 +56,7 @@ def campaign(product: Product, executor: tuple[str, ...], *deeds: str, code: int
     )
     product.write("rude.py", RUDE)
     product.write("rude.toml", CAMPAIGN.format(conditions) + KNOBS)
-    priced = ("--assume-eval-seconds", "1", "--limit-seconds", "4")
+    priced = ("--assume-eval-seconds", "1", "--set", "evaluation.limit_seconds=4")
     product("run", "rude.toml", *priced, *executor, code=code)
     product.verify("rude")
     attempts = Books.of(product.run_directory("rude")).attempts
@@ -122,7 +122,14 @@ def test_a_trainer_whose_supervisor_is_stopped_is_ended(product: Product) -> Non
 def test_a_second_orchestrator_is_turned_away_and_a_second_interrupt_kills_what_runs(
     product: Product, executor: tuple[str, ...]
 ) -> None:
-    long = ("--objective", "sphere", "--set", "seconds=1000", "--limit-seconds", "2000")
+    long = (
+        "--objective",
+        "sphere",
+        "--set",
+        "seconds=1000",
+        "--set",
+        "evaluation.limit_seconds=2000",
+    )
     command = [*SEARCH, *executor, *long]
     first = product.start(*command)
     run = product.folder / "artifacts/cmaes/phase1/mine"
@@ -216,7 +223,16 @@ def test_a_signal_while_ray_starts_ends_the_command_with_its_number(product: Pro
 @pytest.mark.xfail(strict=True, reason="what is written after a generation grows with the run")
 def test_late_evaluations_of_a_long_run_write_no_more_than_early_ones(product: Product) -> None:
     written = "int(open('/proc/self/io').read().split()[3])"  # all bytes until now
-    words = ["--tier", "max", "--population", "8", "--max-evals", "480", "--confirm-seeds", "0"]
+    words = [
+        "--tier",
+        "max",
+        "--set",
+        "search.population=8",
+        "--max-evals",
+        "480",
+        "--set",
+        "verdict.confirm_seeds=0",
+    ]
     product(*search(product, f"1e9 - {written}"), *words)
     scores = [one.score or 0.0 for one in Books.of(product.run_directory("mine")).attempts]
     assert (scores[160] - scores[479]) / 319 < 1.25 * (scores[40] - scores[160]) / 120

@@ -64,7 +64,7 @@ def test_tiers_and_their_hours_at_60_seconds(product: Product, words: str, devic
         (9, 16, 7, ()),  # 16 at most
         (12, 12, 10, ()),  # and still a multiple of the devices, where one is left
         (8, 8, 2, ("--tier", "min")),  # 16 a generation would leave one of them
-        (1, 30, 4, ("--population", 30)),
+        (1, 30, 4, ("--set", "search.population=30")),
     ],
 )
 def test_the_population_is_twice_the_devices_within_its_limits(

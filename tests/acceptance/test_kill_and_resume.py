@@ -16,7 +16,8 @@ from tests.acceptance.product import Product, WarmStart, alive_below, wait_until
 
 SEARCH = (
     "phase1 --tier target --objective sphere --set noise=0.01 --workers 2 --run-id run "
-    "--population 4 --generations 2 --confirm-seeds 5 --assume-eval-seconds 1 --executor"
+    "--set search.population=4 --set search.generations=2 "
+    "--set verdict.confirm_seeds=5 --assume-eval-seconds 1 --executor"
 )  # then compared with the baseline on fresh seeds, and on four times the effort
 CAMPAIGN = """
 objective = "sphere"

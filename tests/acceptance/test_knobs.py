@@ -32,7 +32,7 @@ def test_a_check_finds_which_knobs_are_alive_by_paired_seeds(product: Product) -
     """Another one pays for nothing again, and a plan knows what it found."""
     product.write("knobs.py", LAW)
     product.write("knobs.toml", f'objective = "python:knobs:law"\n[training]\n{RANGES}')
-    words = ("--config", "knobs.toml", "--executor", "inline")
+    words = ("knobs.toml", "--executor", "inline")
     product("space", "check", *words, "--seeds", 6)
     books = Books.of(product.run_directory())
     check = product.json("space", "check", *words, "--seeds", 6)["check"]

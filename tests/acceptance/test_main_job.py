@@ -43,7 +43,7 @@ def test_tier_min_of_a_tiny_nanochat_runs_through_ray(product: Product) -> None:
 
 
 def test_tier_target_ends_with_a_verdict_on_fresh_seeds(product: Product) -> None:
-    done = product("phase1", "--tier", "target", "--rung-seeds", 5, *INLINE)
+    done = product("phase1", "--tier", "target", "--set", "verdict.rung_seeds=5", *INLINE)
     product.verify()
     books = Books.of(product.run_directory())
     population, generations, seeds = books.shape

@@ -8,22 +8,27 @@ import pytest
 from tests.acceptance.books import Books
 from tests.acceptance.product import Product
 
+# They decide what must be free, not how fast the machine is.
 COMMON = (
-    "--objective sphere --executor inline --assume-eval-seconds 0.01 --safety-margin 0s"
-    " --limit-seconds 100"  # they decide what must be free, not how fast the machine is
+    "--objective sphere --executor inline --assume-eval-seconds 0.01 --set budget.safety_margin=0s"
+    " --set evaluation.limit_seconds=100"
 )
 RESERVED = 110 / 3600
 """Hours that an attempt reserves: its limit, and some 10 s for its end."""
 MIN = "--tier min --workers 2"
-VERDICT = "--tier target --generations 3 --workers 2"
-ALONE = "--tier target --generations 3 --workers 1 --confirm-seeds 0"
+VERDICT = "--tier target --set search.generations=3 --workers 2"
+ALONE = "--tier target --set search.generations=3 --workers 1 --set verdict.confirm_seeds=0"
 CASES = {
     "a smoke test in a window": (MIN, "--window {}h", None),
     "a verdict in a window": (VERDICT, "--window {}h", None),
     "no verdict, on one device, in open hours": (ALONE, "--max-hours {}", None),
     "a smoke test in device-hours": (MIN, "--max-device-hours {}", RESERVED),
     "a verdict in device-hours": (VERDICT, "--max-device-hours {}", 2 * RESERVED),
-    "a verdict for money": (VERDICT, "--price-per-device-hour 1 --max-cost {}", 2 * RESERVED),
+    "a verdict for money": (
+        VERDICT,
+        "--set budget.price_per_device_hour=1 --max-cost {}",
+        2 * RESERVED,
+    ),
 }
 """What is run, the cap, and what it must hold; where that is time, `plan --fit` says it."""
 
@@ -107,7 +112,7 @@ def test_a_condition_of_equal_work_costs_what_was_calibrated(product: Product) -
         'campaign.conditions = [{ name = "slow", training = { matrix_lr = 0.01 } }]\n'
     )
     file = product.write("campaign.toml", settings)
-    measured = product.json("calibrate", "--seeds", "2", "--config", file)["calibration"]
+    measured = product.json("calibrate", "--seeds", "2", file)["calibration"]
     conditions = product.json("plan", "campaign", file)["conditions"]
     (slow,) = (one for one in conditions if one["name"] == "slow")
     assert slow["seconds"] == measured["median_seconds"]

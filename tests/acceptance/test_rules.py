@@ -8,14 +8,17 @@ from tests.acceptance.books import FAILED
 from tests.acceptance.product import Product
 from tests.acceptance.searches import books_of, phase1, scores
 
-SHORT = ("--confirm-seeds", 0, "--generations")
 KNOWN = ("--reason", "known", "--override")
+
+
+def short(generations: int) -> tuple[str, ...]:
+    return ("--set", "verdict.confirm_seeds=0", "--set", f"search.generations={generations}")
 
 
 @pytest.mark.parametrize(("rule", "end"), [("crash_rate", "crash"), ("sustained_nan", "diverge")])
 def test_a_rule_pauses_until_it_is_overridden(product: Product, rule: str, end: str) -> None:
     fails = ("--set", f'fixed={{"{end}": "gen_0001/cand_000[25]"}}')
-    search = ("run", "hill", *fails, *SHORT, 3)
+    search = ("run", "hill", *fails, *short(3))
     phase1(product, *search, code=3)
     paused = books_of(product, "run")
     (fired,) = paused.fired
@@ -35,7 +38,7 @@ def test_an_override_is_of_one_rule(product: Product) -> None:
         "--set",
         'fixed={"crash": "gen_0001/cand_000[25]", "diverge": "gen_0001/cand_000[67]"}',
     )
-    search = ("run", "hill", *fails, *SHORT, 2)
+    search = ("run", "hill", *fails, *short(2))
     for code, rules in ((3, ()), (3, ("crash_rate",)), (0, ("crash_rate", "sustained_nan"))):
         overrides = [word for rule in rules for word in (*KNOWN, rule)]
         phase1(product, *search, *overrides, code=code)
@@ -44,7 +47,7 @@ def test_an_override_is_of_one_rule(product: Product) -> None:
 def test_no_override_lets_through_what_teaches_the_search_nothing(product: Product) -> None:
     """Fewer healthy candidates than it recombines."""
     fails = ("--set", 'fixed={"crash": "gen_0001/cand_000[0-4]"}')
-    search = ("run", "hill", *fails, *SHORT, 2)
+    search = ("run", "hill", *fails, *short(2))
     phase1(product, *search, code=3)
     phase1(product, *search, *KNOWN, "crash_rate", code=3)
     assert books_of(product, "run").fired[-1] == ("too_few_healthy", 1, "pause", 3, 4)
@@ -56,14 +59,23 @@ def test_time_drift_is_more_work_and_not_a_busy_machine(
     product: Product, fixed: str, drifts: bool
 ) -> None:
     words = ("--set", f"fixed={fixed}", "--set", "thresholds.time_drift_floor_seconds=0.005")
-    phase1(product, "run", "working", *words, *SHORT, 2, code=3 if drifts else 0)
+    phase1(product, "run", "working", *words, *short(2), code=3 if drifts else 0)
     fired = [one[:3] for one in books_of(product, "run").fired]
     assert fired == [("runaway_time", 1, "pause")] * drifts
 
 
 def test_patience_ends_a_search_that_does_not_get_better(product: Product) -> None:
     """By the median of the generations' means, as a share of the baseline's score."""
-    phase1(product, "run", "flat", "--patience", 3, "--rung", 0, code=4)
+    phase1(
+        product,
+        "run",
+        "flat",
+        "--set",
+        "thresholds.patience_generations=3",
+        "--set",
+        "verdict.rung=0",
+        code=4,
+    )
     books = books_of(product, "run")
     fired = next(one for one in books.fired if one.rule == "patience")
     assert (fired.decision, fired.generation, len(books.generations)) == ("stop", 3, 4)

@@ -19,19 +19,21 @@ from tests.acceptance.searches import SMALL, books_of, phase1, scores
 
 pytestmark = pytest.mark.xdist_group("verdicts")
 
-HILL = "--generations 4 --rung 0"
-LARGE = "--set available=0.3 --set noise=0.002 --generations 6 --rung-seeds 5"
-EARLY = "--population 12 --generations 4 --rung 0"
+HILL = "--set search.generations=4 --set verdict.rung=0"
+LARGE = (
+    "--set available=0.3 --set noise=0.002 --set search.generations=6 --set verdict.rung_seeds=5"
+)
+EARLY = "--set search.population=12 --set search.generations=4 --set verdict.rung=0"
 """Enough candidates in the first third of generations to call knobs dead."""
 SEARCHES = [  # what is searched, how, and what must be said: the grade, or why it is a No-Go
-    ("hill", '--generations 4 --set fixed={"uneven":true}', "go"),
+    ("hill", '--set search.generations=4 --set fixed={"uneven":true}', "go"),
     ("sphere", LARGE, "go_persists"),
     ("sphere", f"{LARGE} --set persists=-1", "does_not_persist"),
-    ("needle", "--generations 2", "does_not_persist"),
+    ("needle", "--set search.generations=2", "does_not_persist"),
     ("flat", EARLY + ' --set fixed={"lucky":"gen_0003/cand_0003"}', "dead_space"),
     ("peak", EARLY, "below_noise"),
-    ("doubtful", "--generations 2", "below_noise"),
-    ("sphere", "--generations 6 --set available=0.006 --set noise=0.0003", "too_small"),
+    ("doubtful", "--set search.generations=2", "below_noise"),
+    ("sphere", "--set search.generations=6 --set available=0.006 --set noise=0.0003", "too_small"),
     ("hill", HILL + ' --set fixed={"explodes":true}', "pathological"),
     ("hill", HILL + ' --set fixed={"crash":"gen_000[012]/cand_0000"}', "unstable"),
 ]
@@ -178,15 +180,25 @@ def test_what_luck_alone_would_seem_stands_beside_what_seemed(search: Search) ->
 @pytest.mark.parametrize(
     ("objective", "words", "code", "said"),
     [
-        ("sphere", "--tier min --confirm-seeds 8", 0, None),  # it says that the plumbing works
-        ("flat", '--set fixed={"level":0} --confirm-seeds 0', 0, None),  # gains are shares of 0
+        (
+            "sphere",
+            "--tier min --set verdict.confirm_seeds=8",
+            0,
+            None,
+        ),  # it says that the plumbing works
+        (
+            "flat",
+            '--set fixed={"level":0} --set verdict.confirm_seeds=0',
+            0,
+            None,
+        ),  # gains are shares of 0
         ("hill", '--set fixed={"crash":"reference"}', 4, "unstable"),
     ],
 )
 def test_tier_min_and_what_has_no_baseline_never_get_a_go(
     product: Product, objective: str, words: str, code: int, said: str | None
 ) -> None:
-    phase1(product, "run", objective, "--generations", 2, *words.split(), code=code)
+    phase1(product, "run", objective, "--set", "search.generations=2", *words.split(), code=code)
     verdict = books_of(product, "run").verdict
     assert (verdict and verdict.reason) == said
     assert (product.json("best")["verdict"] or {}).get("no_go") == said
@@ -194,19 +206,19 @@ def test_tier_min_and_what_has_no_baseline_never_get_a_go(
 
 def test_without_a_baseline_away_from_zero_no_verdict_is_promised(product: Product) -> None:
     done = phase1(product, "run", "flat", "--set", 'fixed={"level": 0}', code=2)
-    assert "--confirm-seeds 0" in done.err
+    assert "--set verdict.confirm_seeds=0" in done.err
     assert not list(product.folder.glob("**/phase1/run"))
 
 
-PHASE_2 = ("--tier", "min", *SMALL, "--generations", 2, "--run-id", "second")
+PHASE_2 = ("--tier", "min", *SMALL, "--set", "search.generations=2", "--run-id", "second")
 
 
 def test_a_phase_2_compares_with_what_its_phase_1_found(product: Product) -> None:
     """And the command that is printed after a Go starts it, without a file of settings."""
-    phase1(product, "run", "hill", "--generations", 4)
+    phase1(product, "run", "hill", "--set", "search.generations=4")
     found = books_of(product, "run").verdict
     (words,) = commands_in(product.json("report", "run")["answer"]["commands"][0])
-    product(*words, "--rung", 0, *PHASE_2)
+    product(*words, "--set", "verdict.rung=0", *PHASE_2)
     product.verify("second")
     books, findings = books_of(product, "second"), product.json("report", "second")["findings"]
     point = books.comparisons["reference 0"]["incumbent"]["point"]
@@ -219,8 +231,19 @@ def test_a_phase_2_compares_with_what_its_phase_1_found(product: Product) -> Non
 
 
 def test_a_phase_2_follows_a_no_go_on_the_record_only(product: Product) -> None:
-    phase1(product, "run", "peak", "--generations", 2, "--rung", 0, code=4)
-    words = ("phase2", "--variant", "robust", "--from", "run", *PHASE_2, "--confirm-seeds", 0)
+    phase1(
+        product, "run", "peak", "--set", "search.generations=2", "--set", "verdict.rung=0", code=4
+    )
+    words = (
+        "phase2",
+        "--variant",
+        "robust",
+        "--from",
+        "run",
+        *PHASE_2,
+        "--set",
+        "verdict.confirm_seeds=0",
+    )
     assert "--override go" in product(*words, code=2).err
     product(*words, "--override", "go", code=2)  # without a reason
     assert not list(product.folder.glob("**/second"))

@@ -13,7 +13,7 @@ from tests.acceptance.books import Books, cut
 from tests.acceptance.looking import commands_in, commands_on, page_of, plain, served
 from tests.acceptance.product import Product, WarmStart
 
-INLINE = ("--executor", "inline", "--workers", "2", "--threads", "1")
+INLINE = ("--executor", "inline", "--workers", "2", "--set", "backend.threads=1")
 SMALL = ("phase1", "--tier", "min", "--objective", "sphere", *INLINE)
 FUNCTION = """
 import math, random
@@ -44,7 +44,7 @@ def ended(tmp_path_factory: pytest.TempPathFactory, warm_start: WarmStart) -> It
     user = Ended(tmp_path_factory.mktemp("user"), warm_start)
     user.write("slope.py", FUNCTION)
     user.write("slope.toml", SETTINGS)
-    words = ("--config", "slope.toml", "--tier", "target", "--run-id", "slope")
+    words = ("slope.toml", "--tier", "target", "--run-id", "slope")
     user.printed = user("phase1", *words, *INLINE).out
     yield user
     user.verify()
@@ -84,8 +84,9 @@ def test_a_winner_at_the_end_of_a_range_is_said_on_every_surface(ended: Ended) -
 
 
 def test_the_way_on_from_the_end_of_a_range_can_be_pasted(ended: Ended) -> None:
-    (words,) = (words for words in commands_in(ended.printed) if "--warm-start" in words)
-    ended(*words, "--generations", "2", *INLINE)
+    every = commands_in(ended.printed)
+    (words,) = (words for words in every if "search.warm_start=slope" in words)
+    ended(*words, "--set", "search.generations=2", *INLINE)
     runs = map(ended.run_directory, (words[words.index("--run-id") + 1], "slope"))
     wide, narrow = ({knob["name"]: knob for knob in Books.of(run).knobs} for run in runs)
     assert wide["lr"]["high"] > narrow["lr"]["high"]
@@ -104,7 +105,7 @@ def test_verdict_cautions_next_step_and_file_are_the_last_lines(ended: Ended) ->
 
 def test_every_command_on_a_page_can_be_pasted(ended: Ended) -> None:
     page = page_of(ended, "slope")
-    assert "--config FILE" not in plain(page)
+    assert " FILE " not in plain(page)
     for words in commands_on(page):
         is_search = words[0] in {"phase1", "phase2"}
         if "--train" not in words:

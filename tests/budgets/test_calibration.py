@@ -314,7 +314,7 @@ def test_an_envelope_beyond_the_cap_on_evaluations_is_no_plan(make_plan: "MakePl
 def test_a_cap_on_cost_needs_a_price(make_plan: "MakePlan") -> None:
     caps = Caps(evaluations=8, cost=1.0)
     assert make_plan(caps=caps, price_per_device_hour=0.1)
-    with pytest.raises(ValidationError, match="--price-per-device-hour"):
+    with pytest.raises(ValidationError, match=r"budget\.price_per_device_hour"):
         make_plan(caps=caps)
 
 

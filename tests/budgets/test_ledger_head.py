@@ -170,7 +170,7 @@ def test_what_somebody_else_did_to_the_file_is_left_as_it_is(
         before = files(ledger.path.parent)
         with pytest.raises(LedgerChangedError, match="changed by somebody else") as refusal:
             ledger.append(ledger.seal(whole[3]))
-        assert f"ledger verify {ledger.path.parent}" in str(refusal.value)
+        assert f"verify {ledger.path.parent}" in str(refusal.value)
         assert isinstance(refusal.value, LedgerCorruptError)  # exit 6
         with pytest.raises(LedgerStorageError):  # not a second time either
             ledger.seal(whole[3])

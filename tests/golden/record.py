@@ -93,7 +93,7 @@ def phase1(product: Product, name: str, *words: str, code: int = 0) -> Path:
 def own_function(product: Product, function: str, knobs: str) -> tuple[str, ...]:
     product.write("rude.py", RUDE)
     product.write("run.toml", CONFIG.format(function=function, knobs=knobs))
-    return ("--config", "run.toml", "--executor", "local", "--workers", "2")
+    return ("run.toml", "--executor", "local", "--workers", "2")
 
 
 def smoke(product: Product) -> Path:
@@ -101,7 +101,7 @@ def smoke(product: Product) -> Path:
 
 
 def go(product: Product) -> Path:
-    words = ("--tier", "target", "--objective", "sphere", *NOISY, "--rung-seeds", "5")
+    words = ("--tier", "target", "--objective", "sphere", *NOISY, "--set", "verdict.rung_seeds=5")
     return phase1(product, "go", *words, "--set", "persists=1.0")
 
 
@@ -111,12 +111,20 @@ def go_at_the_end(product: Product) -> Path:
 
 
 def go_fades(product: Product) -> Path:
-    words = ("--tier", "target", "--objective", "sphere", *NOISY, "--rung-seeds", "5")
+    words = ("--tier", "target", "--objective", "sphere", *NOISY, "--set", "verdict.rung_seeds=5")
     return phase1(product, "go_fades", *words, "--set", "persists=0.2")
 
 
 def no_go_noise(product: Product) -> Path:
-    words = ("--tier", "target", "--objective", "noise", *NOISY, "--seeds-per-candidate", "3")
+    words = (
+        "--tier",
+        "target",
+        "--objective",
+        "noise",
+        *NOISY,
+        "--set",
+        "search.seeds_per_candidate=3",
+    )
     return phase1(product, "no_go_noise", *words, code=4)
 
 
@@ -128,9 +136,17 @@ def no_go_small(product: Product) -> Path:
 def statuses(product: Product) -> Path:
     """Every way to end, retries, a rule that pauses, an override."""
     words = own_function(product, "evaluate", PLAIN)
-    words = ("--tier", "target", *words, "--assume-eval-seconds", "1", "--limit-seconds", "3")
-    words = ("phase1", "--run-id", "statuses", *words, "--population", "20")
-    words = (*words, "--generations", "3", "--confirm-seeds", "0")
+    words = (
+        "--tier",
+        "target",
+        *words,
+        "--assume-eval-seconds",
+        "1",
+        "--set",
+        "evaluation.limit_seconds=3",
+    )
+    words = ("phase1", "--run-id", "statuses", *words, "--set", "search.population=20")
+    words = (*words, "--set", "search.generations=3", "--set", "verdict.confirm_seeds=0")
     process = product.start(*words)
     wait_until(lambda: any(product.folder.glob("**/statuses/eval/**/started.json")))
     for _ in range(2):  # the second signal kills what runs
@@ -148,16 +164,31 @@ def statuses(product: Product) -> Path:
 
 def all_failed(product: Product) -> Path:
     words = own_function(product, "always_fails", PLAIN)
-    words = ("--tier", "min", *words, "--assume-eval-seconds", "1", "--limit-seconds", "3")
+    words = (
+        "--tier",
+        "min",
+        *words,
+        "--assume-eval-seconds",
+        "1",
+        "--set",
+        "evaluation.limit_seconds=3",
+    )
     return phase1(product, "all_failed", *words, code=3)
 
 
 def capped(product: Product) -> Path:
     """Stopped by a cap, which was raised, and stopped by it again."""
-    costs = ("--set", "seconds=0.01", "--assume-eval-seconds", "0.02", "--limit-seconds", "5")
+    costs = (
+        "--set",
+        "seconds=0.01",
+        "--assume-eval-seconds",
+        "0.02",
+        "--set",
+        "evaluation.limit_seconds=5",
+    )
     words: tuple[str, ...]
     words = ("phase1", "--run-id", "capped", "--tier", "target", "--objective", "sphere", *NOISY)
-    words = (*words, *costs, "--confirm-seeds", "0")
+    words = (*words, *costs, "--set", "verdict.confirm_seeds=0")
     product(*words, "--max-device-hours", "0.0045", code=4)
     product("amend", "capped", "--max-device-hours", "0.0048", "--reason", "the trend is good")
     product(*words, "--max-device-hours", "0.0048", code=None)

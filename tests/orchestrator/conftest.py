@@ -36,7 +36,16 @@ that the last bits of points, which depend on the processor, do not decide which
 
 RESUME = (
     *("phase1", "--tier", "min", "--objective", "sphere", "--set", "noise=0.001"),
-    *("--set", "nan_radius=0.8425", "--eval-seed", "6", "--executor", "inline", "--workers", "1"),
+    *(
+        "--set",
+        "nan_radius=0.8425",
+        "--set",
+        "evaluation.seed=6",
+        "--executor",
+        "inline",
+        "--workers",
+        "1",
+    ),
 )
 """The command of such a run."""
 

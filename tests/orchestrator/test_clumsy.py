@@ -56,10 +56,10 @@ def assert_one_clear_error(answer: Any, code: int = 2) -> None:
         "--max-hours",
         "--max-device-hours",
         "--max-cost",
-        "--limit-seconds",
-        "--stall-seconds",
+        "--set=evaluation.limit_seconds",
+        "--set=evaluation.stall_seconds",
         "--assume-eval-seconds",
-        "--sigma0",
+        "--set=search.sigma0",
     ],
 )
 def test_an_amount_that_is_none_is_refused_by_name(
@@ -68,7 +68,7 @@ def test_an_amount_that_is_none_is_refused_by_name(
     answer = command("phase1", "--tier", "min", *SPHERE, f"{option}={value}")
 
     assert_one_clear_error(answer)
-    assert option in answer.err
+    assert option.removeprefix("--set=") in answer.err
     assert not list(tmp_path.iterdir())
 
 
@@ -77,10 +77,10 @@ def test_an_amount_that_is_none_is_refused_by_name(
     ("verb", "option"),
     [
         (PLAN, "--seed"),
-        (PLAN, "--eval-seed"),
-        (PLAN, "--population"),
+        (PLAN, "--set=evaluation.seed"),
+        (PLAN, "--set=search.population"),
         (PLAN, "--workers"),
-        (PLAN, "--threads"),
+        (PLAN, "--set=backend.threads"),
         (CALIBRATE, "--seeds"),
         (CHECK, "--seeds"),
     ],
@@ -92,18 +92,18 @@ def test_a_count_that_is_none_is_refused(
     answer = command(*verb, f"{option}={value}")
 
     assert_one_clear_error(answer)
-    assert option in answer.err or "asked for" in answer.err
+    assert option.removeprefix("--set=") in answer.err or "asked for" in answer.err
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        ((*SEARCH, "--price-per-device-hour=nan"), "--price-per-device-hour"),
-        ((*SEARCH, "--price-per-device-hour=-1"), "--price-per-device-hour"),
-        ((*SEARCH, "--price-per-device-hour=1e308"), "--price-per-device-hour"),
+        ((*SEARCH, "--set", "budget.price_per_device_hour=nan"), "budget.price_per_device_hour"),
+        ((*SEARCH, "--set", "budget.price_per_device_hour=-1"), "budget.price_per_device_hour"),
+        ((*SEARCH, "--set", "budget.price_per_device_hour=1e308"), "budget.price_per_device_hour"),
         ((*SEARCH, "--max-evals=-5"), "--max-evals"),
-        ((*SEARCH, "--sigma0=1e-320"), "--sigma0: expected at least 1e-06"),
+        ((*SEARCH, "--set", "search.sigma0=1e-320"), "search.sigma0: expected at least 1e-06"),
         ((*SEARCH, "--run-id="), "--run-id: expected 1 to 64"),
         ((*SEARCH, "--run-id=."), "--run-id"),
         ((*SEARCH, "--run-id=.."), "--run-id"),
@@ -371,5 +371,5 @@ def test_an_odd_path_does_not_steer_the_terminal(
 def test_a_limit_on_silence_is_a_positive_number_for_whoever_asks(seconds: float) -> None:
     devices = Devices(count=1, kind="cpu", name="", threads=1, memory_bytes=1)
 
-    with pytest.raises(ValueError, match="--stall-seconds: expected a positive number"):
+    with pytest.raises(ValueError, match="stall_seconds: expected a positive number"):
         limits_for(60.0, seconds, devices, None)

@@ -209,7 +209,7 @@ def test_the_second_interrupt_kills_them_and_charges_what_they_used(cli: Cli, fo
 def test_a_drain_that_takes_too_long_is_ended_by_its_limit(cli: Cli, found: Found) -> None:
     run = cli.cwd / "drained/phase1/run"
     slow = ("--objective", "sphere", "--set", "seconds=60")
-    command = (*phase1(slow, "local", "drained"), "--drain-seconds", "3")
+    command = (*phase1(slow, "local", "drained"), "--set", "backend.drain_seconds=3")
     process = cli.start(*command)
     wait_for_records(process, run, 5)
     began = time.monotonic()

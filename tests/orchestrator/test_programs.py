@@ -159,8 +159,8 @@ def test_the_knobs_are_shown_and_planned_with(door: str, write: Write, command: 
     name = "python:train:evaluate" if door == "function" else "command"
 
     shown, page = (
-        command("space", "show", "--config", "my.toml"),
-        command("plan", "phase1", "--config", "my.toml"),
+        command("space", "show", "my.toml"),
+        command("plan", "phase1", "my.toml"),
     )
 
     assert f"{name}: 2 knobs" in shown.out
@@ -170,7 +170,7 @@ def test_the_knobs_are_shown_and_planned_with(door: str, write: Write, command: 
 def test_doctor_speaks_of_no_text(door: str, write: Write, command: "Command") -> None:
     write(door, KNOBS, REST)
 
-    answer = command("doctor", "--quick", "--config", "my.toml", "--json")
+    answer = command("doctor", "--quick", "my.toml", "--json")
 
     (found,) = (s["findings"] for s in orjson.loads(answer.out)["sections"] if s["title"] == "Data")
     seen = {one["item"]: one for one in found}
@@ -184,13 +184,13 @@ def test_doctor_says_what_keeps_a_function_from_being_called(
     write("function", KNOBS, REST)
     function.write_text("import no_such_module")
 
-    answer = command("doctor", "--quick", "--config", "my.toml", "--json")
+    answer = command("doctor", "--quick", "my.toml", "--json")
 
     assert answer.code == 2
     (found,) = (s["findings"] for s in orjson.loads(answer.out)["sections"] if s["title"] == "Data")
     assert [(one["item"], one["state"]) for one in found] == [("objective", "missing")]
     assert "No module named 'no_such_module'" in found[0]["seen"]
-    assert found[0]["mend"] == "mend that, then python -m orchestrator doctor --config my.toml"
+    assert found[0]["mend"] == "mend that, then python -m orchestrator doctor my.toml"
 
 
 def test_what_is_exported_is_the_same_run_held_fast(
@@ -227,7 +227,7 @@ def followed(write: Write, function: Path, command: "Command") -> Followed:
         said = ("--override", "go", "--reason", "to see")
         return command(
             *("phase2", "--variant", variant, "--from", "min-train-evaluate-s1"),
-            *("--config", "more.toml", *said, *more),
+            *("more.toml", *said, *more),
         )
 
     return follow
@@ -344,7 +344,7 @@ def test_a_module_that_cannot_be_found_is_one_clear_line(
 ) -> None:
     write("function", KNOBS, REST)
 
-    for line in (("run", "my.toml"), ("explain", "my.toml"), ("dry-run", "--config", "my.toml")):
+    for line in (("run", "my.toml"), ("explain", "my.toml"), ("dry-run", "my.toml")):
         answer = command(*line)
         assert answer.code == 2
         assert answer.err.startswith(f"error: there is no module train in {tmp_path}, nor")
@@ -357,7 +357,7 @@ def test_a_dry_run_of_a_function_calls_nothing(
     function.write_text("raise SystemExit('imported')\n\n\ndef evaluate(): ...\n")
     write("function", KNOBS)
 
-    answer = command("dry-run", "--config", "my.toml", "--knobs", "depth=3")
+    answer = command("dry-run", "my.toml", "--knobs", "depth=3")
 
     assert answer.code == 0, answer.err
     assert "  budget 8\n" in answer.out
@@ -371,7 +371,7 @@ def test_a_dry_run_of_a_program_tells_how_its_score_is_read(
     (tmp_path / "train.py").write_text("raise SystemExit('started')")
     write("command", KNOBS)
 
-    answer = command("dry-run", "--config", "my.toml", "--knobs", "opt.lr=0.5e-1,depth=3")
+    answer = command("dry-run", "my.toml", "--knobs", "opt.lr=0.5e-1,depth=3")
 
     assert answer.code == 0, answer.err
     assert '["python", "train.py", "opt.lr=0.05", "depth=3", "seed=1"]' in answer.out

@@ -169,13 +169,13 @@ def test_from_the_command_line_it_ends_with_code_4_and_goes_on_when_amended(
     """70 s are reserved for an attempt, and a window of 65 s has no room for one."""
     what = ("phase1", "--tier", "min", "--objective", "sphere", "--assume-eval-seconds", "1")
     asked = (*what, "--executor", "inline", "--workers", "1")
-    answer = command(*asked, "--window", "65s", "--safety-margin", "0s")
+    answer = command(*asked, "--window", "65s", "--set", "budget.safety_margin=0s")
     assert answer.code == 4
     run = tmp_path / "artifacts/cmaes/phase1/min-sphere-s1"
     assert load_state(run).accounts.evaluations == 0
-    amended = ("--window", "10m", "--safety-margin", "0s", "--reason", "more time")
+    amended = ("--window", "10m", "--set", "budget.safety_margin=0s", "--reason", "more time")
     assert command("amend", "min-sphere-s1", *amended).code == 0
-    answer = command(*asked, "--window", "65s", "--safety-margin", "0s")
+    answer = command(*asked, "--window", "65s", "--set", "budget.safety_margin=0s")
     assert answer.code == 0
     assert answer.out.count("On track") == 2  # one a generation
     assert "evaluations an hour." in answer.out

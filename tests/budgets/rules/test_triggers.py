@@ -393,7 +393,7 @@ def test_a_baseline_that_fails_once_pauses_a_check_for_good(make_story: "MakeSto
     assert (trigger.rule, trigger.decision) == ("baseline_failed", "pause")
     assert (trigger.observed, trigger.limit) == (1, 0)
     assert trigger.evidence.startswith("the baseline failed on seed 6: oom (it was oom)")
-    assert "--eval-seed" in trigger.evidence
+    assert "evaluation.seed" in trigger.evidence
     story.say(Overridden(rule="baseline_failed", generation=0, reason="let me"))
     assert rules(story) == ["baseline_failed"]
 

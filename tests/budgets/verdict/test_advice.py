@@ -102,11 +102,11 @@ def test_below_noise_more_seeds_are_counted(tell: "Tell") -> None:
     found = winner_gain(story.state)
     assert found is not None
     assert found.sd is not None
-    seeds = int(said.split("--confirm-seeds ")[1].split()[0])
+    seeds = int(said.split("verdict.confirm_seeds = ")[1].split()[0])
     assert said.startswith(f"{STAYS}more seeds: on about {seeds}, by the noise of these, a gain of")
     assert detectable(found.sd, seeds, found.level) <= 0.01
     assert detectable(found.sd, seeds - 1, found.level) > 0.01
-    assert "with another --eval-seed and --run-id, for these seeds have been looked at" in said
+    assert "with another evaluation.seed and --run-id, for these seeds have been looked at" in said
 
 
 def test_more_seeds_are_enough_only_where_these_were_not(tell: "Tell") -> None:

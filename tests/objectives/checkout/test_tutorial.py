@@ -37,7 +37,7 @@ def test_the_tutorial_begins_with_what_starts_nothing(
     looking = [one for one in commands() if one.startswith(LOOKING)]
     assert len(looking) == len(LOOKING)
     answers = follow(looking, command)
-    assert "scripts.base_train" in answers["dry-run --config nanochat.toml"]
+    assert "scripts.base_train" in answers["dry-run nanochat.toml"]
 
 
 @pytest.mark.slow  # some 190 evaluations; the one above is its quick sibling

@@ -15,7 +15,10 @@ PLENTY = 1e6
     ("needs", "expected"),
     [
         ({"gpu": True}, "it needs a GPU, and the evaluation has the device cpu"),
-        ({"threads": 2}, "it needs 2 threads, and an evaluation has 1: say --threads 2"),
+        (
+            {"threads": 2},
+            "it needs 2 threads, and an evaluation has 1: say --set backend.threads=2",
+        ),
         ({"memory_gib": PLENTY}, "it needs 1e+06 GiB of available memory, and there are"),
         ({"disk_gib": PLENTY}, "it needs 1e+06 GiB of free disk, and there are"),
     ],

@@ -16,7 +16,16 @@ if TYPE_CHECKING:
 
 TUTORIAL = Path(__file__).parents[3] / "docs/objective_command.md"
 SMALL = (
-    *("--tier", "min", "--population", "4", "--max-evals", "8", "--assume-eval-seconds", "1"),
+    *(
+        "--tier",
+        "min",
+        "--set",
+        "search.population=4",
+        "--max-evals",
+        "8",
+        "--assume-eval-seconds",
+        "1",
+    ),
     *("--executor", "inline", "--workers", "1"),
 )
 
@@ -47,7 +56,7 @@ def test_every_configuration_of_the_tutorial_is_tried() -> None:
 @pytest.mark.usefixtures("tutorial")
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_a_search_of_the_tutorial_runs(name: str, command: "Command", tmp_path: Path) -> None:
-    answer = command("phase1", "--config", name, *SMALL)
+    answer = command("phase1", name, *SMALL)
 
     assert answer.code == 0, answer.err
     ended = evaluations(tmp_path)
@@ -77,7 +86,7 @@ def test_the_commands_of_its_first_example_run_as_printed(command: "Command") ->
 def test_a_dry_run_of_the_tutorial_shows_what_would_be_started(
     name: str, command: "Command", tmp_path: Path
 ) -> None:
-    answer = command("dry-run", "--config", name)
+    answer = command("dry-run", name)
     assert answer.code == 0, answer.err
     assert name.replace(".toml", ".py").replace("search", "train") in answer.out
     assert not (tmp_path / "artifacts").exists()
@@ -85,11 +94,11 @@ def test_a_dry_run_of_the_tutorial_shows_what_would_be_started(
 
 @pytest.mark.usefixtures("tutorial")
 def test_a_resume_after_an_edit_is_refused(command: "Command", tmp_path: Path) -> None:
-    assert command("phase1", "--config", "search.toml", *SMALL).code == 0
+    assert command("phase1", "search.toml", *SMALL).code == 0
     with (tmp_path / "train.py").open("a") as file:
         file.write("# another version\n")
 
-    answer = command("phase1", "--config", "search.toml", *SMALL)
+    answer = command("phase1", "search.toml", *SMALL)
 
     assert answer.code == 2
     assert "holds another plan (recorded -> asked): objective.settings.code: " in answer.err
@@ -99,12 +108,12 @@ def test_a_resume_after_an_edit_is_refused(command: "Command", tmp_path: Path) -
 def test_another_program_under_the_same_name_is_refused_in_one_short_line(
     command: "Command", tmp_path: Path
 ) -> None:
-    assert command("phase1", "--config", "search.toml", *SMALL, "--run-id", "one").code == 0
+    assert command("phase1", "search.toml", *SMALL, "--run-id", "one").code == 0
     text = (tmp_path / "search.toml").read_text()
     (tmp_path / "search.toml").write_text(text.replace("train.py", "other.py"))
     (tmp_path / "other.py").write_text("print('val_loss: 1')\n")
 
-    answer = command("phase1", "--config", "search.toml", *SMALL, "--run-id", "one")
+    answer = command("phase1", "search.toml", *SMALL, "--run-id", "one")
 
     assert answer.code == 2
     assert answer.err == (
@@ -113,7 +122,7 @@ def test_another_program_under_the_same_name_is_refused_in_one_short_line(
         "new run its own name with --run-id NAME, or begin one that names this as its parent with "
         "--fork-run.\n"
     )
-    assert command("phase1", "--config", "search.toml", *SMALL, "--run-id", "other").code == 0
+    assert command("phase1", "search.toml", *SMALL, "--run-id", "other").code == 0
 
 
 def test_the_template_describes_a_search_that_runs(

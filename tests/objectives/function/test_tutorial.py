@@ -13,7 +13,16 @@ if TYPE_CHECKING:
 
 TUTORIAL = Path(__file__).parents[3] / "docs/objective_function.md"
 SMALL = (
-    *("--tier", "min", "--population", "4", "--max-evals", "8", "--assume-eval-seconds", "1"),
+    *(
+        "--tier",
+        "min",
+        "--set",
+        "search.population=4",
+        "--max-evals",
+        "8",
+        "--assume-eval-seconds",
+        "1",
+    ),
     *("--executor", "inline", "--workers", "1"),
 )
 CONFIGURATIONS = ("search.toml", "measured.toml")
@@ -40,7 +49,7 @@ def test_every_configuration_of_the_tutorial_is_tried() -> None:
 
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_a_search_of_the_tutorial_runs(name: str, command: "Command", tmp_path: Path) -> None:
-    answer = command("phase1", "--config", name, *SMALL)
+    answer = command("phase1", name, *SMALL)
 
     assert answer.code == 0, answer.err
     measured = measurements(tmp_path)
@@ -56,7 +65,7 @@ def test_a_search_of_the_tutorial_runs(name: str, command: "Command", tmp_path: 
 def test_a_dry_run_of_the_tutorial_says_what_a_call_gets(
     name: str, command: "Command", tmp_path: Path
 ) -> None:
-    answer = command("dry-run", "--config", name)
+    answer = command("dry-run", name)
 
     assert answer.code == 0, answer.err
     assert f"python:{name.removesuffix('.toml').replace('search', 'train')}:evaluate" in answer.out

@@ -112,7 +112,7 @@ def test_a_search_takes_the_document_as_known_settings(
 ) -> None:
     (tmp_path / "best.json").write_text(command("best", "confirmed", "--json").out)
     plan = ("plan", "phase1", "--tier", "min", "--objective", "sphere", "--set", "dimension=2")
-    answer = command(*plan, "--workers", "1", "--known", "best.json")
+    answer = command(*plan, "--workers", "1", "--set", "search.known=best.json")
     assert answer.code == 0, answer.err
 
 
@@ -128,9 +128,9 @@ def test_the_file_is_a_configuration_whose_baseline_it_is(
     assert "(baseline 0.8, moved " in text
 
     assert command("explain", "best.toml").code == 0
-    rows = orjson.loads(command("space", "show", "--config", "best.toml", "--json").out)["knobs"]
+    rows = orjson.loads(command("space", "show", "best.toml", "--json").out)["knobs"]
     assert {row["name"]: row["baseline"] for row in rows} == values
-    planned = command("plan", "phase1", "--config", "best.toml", "--tier", "min", "--workers", "1")
+    planned = command("plan", "phase1", "best.toml", "--tier", "min", "--workers", "1")
     assert planned.code == 0, planned.err
 
 
@@ -154,7 +154,7 @@ def test_what_takes_no_arguments_and_has_no_baseline_to_set_says_so(
     assert (flags.code, toml.code) == (2, 2)
     assert "sphere has none: it is not started with arguments" in flags.err
     assert "sphere cannot have another baseline" in toml.err
-    assert "--known FILE" in toml.err
+    assert "search.known" in toml.err
 
 
 def test_after_a_no_go_the_forms_are_the_baseline_s_unless_the_candidate_is_wanted(
@@ -208,7 +208,7 @@ def test_the_latest_search_is_meant_whatever_ran_since(
         (("--train", "--times", "5"), "sphere cannot be trained 5 times as long"),
         (("--train", "--target-flops", "1e9"), "sphere has no budget in FLOPs"),
         (("--train", "--run-id", "../x"), "--run-id: expected 1 to 64 of a-z"),
-        (("--train", "--limit-seconds", "0"), "--limit-seconds: "),
+        (("--train", "--set", "evaluation.limit_seconds=0"), "evaluation.limit_seconds: "),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_line(

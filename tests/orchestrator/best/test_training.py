@@ -99,14 +99,14 @@ def test_its_limits_are_the_search_s_stretched_unless_one_is_asked_for(
     assert train().code == 0
     limits = load_state(training).plan.limits
     assert limits.wall_seconds == load_state(confirmed).plan.limits.wall_seconds
-    assert train("--limit-seconds", "100", "--run-id", "other").code == 0
+    assert train("--set", "evaluation.limit_seconds=100", "--run-id", "other").code == 0
     state = load_state(training.with_name("other"))
     length = state.generations[0].length(0)
     assert state.plan.limits.stretched(length).wall_seconds == 100
 
 
 def test_it_is_paid_for_within_caps_of_its_own(training: Path, train: Train) -> None:
-    answer = train("--max-device-hours", "0.0001", "--price-per-device-hour", "3")
+    answer = train("--max-device-hours", "0.0001", "--set", "budget.price_per_device_hour=3")
     assert answer.code == 4
     assert "Stopped: " in answer.out
     state = load_state(training)

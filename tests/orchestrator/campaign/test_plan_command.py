@@ -114,7 +114,11 @@ def test_searches_one_after_the_other_start_the_engine_once(
     ("text", "option", "said"),
     [
         (LENGTHS.format(cap=1.0), ("--tier", "min"), "--tier is for a search"),
-        (LENGTHS.format(cap=1.0), ("--rung", "2"), "--rung is for a search"),
+        (
+            LENGTHS.format(cap=1.0),
+            ("--set", "verdict.rung=2"),
+            "--set verdict.rung is for a search",
+        ),
         (LENGTHS.format(cap=1.0), ("--accept-drift",), "--accept-drift is for a search"),
         (LENGTHS.format(cap=1.0), ("--set", "search.sigma0=0.1"), "--set search.sigma0 is for a s"),
         (SEARCHES, ("--run-id", "mine"), "--run-id is for one search"),

@@ -55,7 +55,7 @@ FAILING = TWO.replace("training.noise = 0.01", "training.failure_rate = 0.25").r
 
 
 LIMITS = (
-    *("--limit-seconds", "60", "--max-device-hours", "0.0418"),
+    *("--set", "evaluation.limit_seconds=60", "--max-device-hours", "0.0418"),
     *("--assume-eval-seconds", "0.1"),
 )
 """Of 75.2 s for each of two: an attempt reserves 70, and a busy machine takes its time."""
@@ -157,8 +157,16 @@ def test_a_window_that_is_a_moment_is_every_searchs_own(cells: Callable[..., Any
             "[budget]\nmax_evals = 12\n[search]\n",
             "condition Plain: --max-evals 2 does",
         ),
-        ("population = 4", "population = 5", "condition Plain: --population must be even"),
-        ("search.method", "search.population = 7 #", "condition Plain: --population must be even"),
+        (
+            "population = 4",
+            "population = 5",
+            "condition Plain: search.population must be even",
+        ),
+        (
+            "search.method",
+            "search.population = 7 #",
+            "condition Plain: search.population must be even",
+        ),
         ('tier = "min"\n', "", "--tier, or tier in [search]: say how much each search may spend"),
         ("search.method", "search.seed", "condition Plain: search.seed is the same for all cells"),
         ("search.method", "search.run_id", "condition Plain: search.run_id is the same for all"),
@@ -235,7 +243,16 @@ def test_a_search_of_a_campaign_is_the_one_that_flags_would_have_made(
     before = ledgers(tmp_path / "runs")
 
     sphere = ("--objective", "sphere", "--set", "dimension=2", "--set", "noise=0.01")
-    how = ("--executor", "inline", "--workers", "1", "--runs-dir", "runs", "--population", "4")
+    how = (
+        "--executor",
+        "inline",
+        "--workers",
+        "1",
+        "--runs-dir",
+        "runs",
+        "--set",
+        "search.population=4",
+    )
     own = (
         "--tier",
         "min",

@@ -202,7 +202,14 @@ def test_a_campaign_that_a_cap_on_evaluations_does_not_pay_for_does_not_begin(
 def test_a_cap_on_device_hours_stops_it_and_an_amendment_lets_it_go_on(
     run: Run, toy: Path, command: Command
 ) -> None:
-    limits = ("--limit-seconds", "60", "--max-device-hours", "0.0195833", "--set", "seconds=0.2")
+    limits = (
+        "--set",
+        "evaluation.limit_seconds=60",
+        "--max-device-hours",
+        "0.0195833",
+        "--set",
+        "seconds=0.2",
+    )
     stopped = run(CAMPAIGN, *limits)  # 70.5 s: one attempt reserves 70
     assert stopped.code == 4, stopped.err
     assert 0 < state_of(toy).accounts.evaluations < 6
@@ -218,14 +225,21 @@ def test_a_cap_on_device_hours_stops_it_and_an_amendment_lets_it_go_on(
 
 
 def test_a_cap_on_money_counts_too(run: Run, toy: Path) -> None:
-    answer = run(CAMPAIGN, "--max-cost", "0.0001", "--price-per-device-hour", "1")
+    answer = run(CAMPAIGN, "--max-cost", "0.0001", "--set", "budget.price_per_device_hour=1")
 
     assert answer.code == 4
     assert state_of(toy).accounts.evaluations == 0
 
 
 def test_a_window_ends_a_campaign(run: Run, toy: Path) -> None:
-    limits = ("--limit-seconds", "60", "--window", "61s", "--safety-margin", "0s")
+    limits = (
+        "--set",
+        "evaluation.limit_seconds=60",
+        "--window",
+        "61s",
+        "--set",
+        "budget.safety_margin=0s",
+    )
     answer = run(CAMPAIGN, *limits)
 
     assert answer.code == 4
@@ -259,7 +273,7 @@ val_windows = 8
 executor = "inline"
 workers = 1
 """
-    answer = run(text, "--set", "campaign.controls=false", "--limit-seconds", "100")
+    answer = run(text, "--set", "campaign.controls=false", "--set", "evaluation.limit_seconds=100")
 
     assert answer.code == 0, answer.err
     configs = sorted(toy.glob("eval/gen_0000/cand_*/seed_*/config.json"))
@@ -351,10 +365,10 @@ def test_a_forged_seed_or_point_is_found(copy: Path, tamper: Tamper) -> None:
 
 
 def test_verify_says_so_on_the_command_line(copy: Path, tamper: Tamper, command: Command) -> None:
-    assert command("ledger", "verify", str(copy)).code == 0
+    assert command("verify", str(copy)).code == 0
     tamper(copy, lambda lines: plan_in(lines)["campaign"]["conditions"][1]["knobs"].update(x0=0.1))
 
-    answer = command("ledger", "verify", str(copy))
+    answer = command("verify", str(copy))
 
     assert answer.code == 6
     assert "FAIL" in answer.out
@@ -419,8 +433,8 @@ def test_a_campaign_of_searches_and_one_of_trainings_do_not_share_a_directory(
         "min",
         "--assume-eval-seconds",
         "1",
-        "--population",
-        "4",
+        "--set",
+        "search.population=4",
         "--max-evals",
         "64",
     )

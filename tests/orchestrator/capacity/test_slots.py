@@ -100,12 +100,12 @@ def test_what_cannot_hold_slots_is_refused_with_a_way_out(place: Path) -> None:
     (place / "file").write_text("")
     (place / "link").symlink_to(place)
     for name in ("file", "link", "file/below"):
-        with pytest.raises(ValueError, match="--slots-dir: "):
+        with pytest.raises(ValueError, match=r"backend\.slots_dir: "):
             sharer(place / name, 1)
     one = sharer(place / "new/slots", 1)
     assert (place / "new/slots").stat().st_mode & 0o777 == 0o700
     (place / "new/slots").rmdir()
-    with pytest.raises(EngineError, match="--slots-dir"):
+    with pytest.raises(EngineError, match=r"backend\.slots_dir"):
         one.admits(NONE)
 
 

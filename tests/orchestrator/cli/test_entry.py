@@ -114,16 +114,19 @@ def test_plan_without_a_calibration_says_how_to_get_one(command: "Command") -> N
         (("--seed", "true"), "--seed"),
         (("--seed", "1.5"), "--seed"),
         (("--seed", "4294967296"), "4294967296"),
-        (("--eval-seed", "0"), "--eval-seed"),
-        (("--sigma0", "0"), "sigma0: Input should be greater than 0, got 0.0"),
-        (("--sigma0", "nan"), "sigma0"),
-        (("--sigma0", "0.5"), "sigma0"),
+        (("--set", "evaluation.seed=0"), "evaluation.seed"),
+        (("--set", "search.sigma0=0"), "sigma0: Input should be greater than 0, got 0"),
+        (("--set", "search.sigma0=nan"), "sigma0"),
+        (("--set", "search.sigma0=0.5"), "sigma0"),
         (("--run-id", "../x"), "'../x'"),
         (("--run-id", "x" * 300), "1 to 64"),
         (("--run-id", "-x"), "-x"),
-        (("--population", "7"), "--population must be even, at least 4 and at most 16"),
-        (("--population", "1"), "got 1"),
-        (("--max-cost", "5"), "--price-per-device-hour"),
+        (
+            ("--set", "search.population=7"),
+            "search.population must be even, at least 4 and at most 16",
+        ),
+        (("--set", "search.population=1"), "got 1"),
+        (("--max-cost", "5"), "price_per_device_hour"),
         (("--max-hours", "nan"), "hours"),
         (("--max-evals", "3"), "--max-evals 3 does not pay for one generation"),
         (("--workers", "1000"), "1000 CPUs asked for"),
@@ -179,7 +182,7 @@ def test_a_file_without_a_tier_is_told_the_key_too(command: "Command", tmp_path:
 
     assert answer.code == 2
     assert 'min, target or max, or tier = "min" below [search] in my.toml. See' in answer.err
-    assert "python -m orchestrator plan phase1 --config my.toml\n" in answer.err
+    assert "python -m orchestrator plan phase1 my.toml\n" in answer.err
 
 
 def test_errors_are_json_where_json_was_asked_for(command: "Command") -> None:
@@ -205,7 +208,7 @@ def test_json_that_finds_no_room_is_a_storage_error(word: str) -> None:
 def test_a_used_directory_of_another_plan_is_refused(command: "Command") -> None:
     phase1(command)
 
-    answer = phase1(command, "--eval-seed", "124")
+    answer = phase1(command, "--set", "evaluation.seed=124")
 
     assert answer.code == 2
     assert "evaluation_seed: 123 -> 124" in answer.err
@@ -407,8 +410,8 @@ def test_space_check_repeated_runs_nothing_again(command: "Command", tmp_path: P
         (("--knobs", ""), "--knobs: idle has no '', expected some of x0, x1"),
         (("--seeds", "1"), "--seeds"),
         (("--max-evals", "9"), "--max-evals 9 does not pay for 5 points on 2 seeds"),
-        (("--max-cost", "1"), "--price-per-device-hour"),
-        (("--eval-seed", "0"), "--eval-seed"),
+        (("--max-cost", "1"), "price_per_device_hour"),
+        (("--set", "evaluation.seed=0"), "evaluation.seed"),
     ],
 )
 def test_a_check_that_cannot_be_made_is_one_clear_error_and_touches_nothing(

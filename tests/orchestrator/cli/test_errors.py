@@ -36,12 +36,15 @@ def assert_refused(answer: Any, said: str, code: int = 2) -> None:
         ((*SEARCH, "--window", "0h"), "--window: expected more than no time, got '0h'"),
         ((*SEARCH, "--window", "99999999d"), "--window: expected at most 100000h, got '99999999d'"),
         (
-            (*SEARCH, "--window", "12h", "--safety-margin", "99999d"),
-            "--safety-margin: expected at most 100000h",
+            (*SEARCH, "--window", "12h", "--set", "budget.safety_margin=99999d"),
+            "budget.safety_margin: expected at most 100000h",
         ),
         (("phase1", "--tier", "min", *SPHERE, "--override", "crash", "--reason", "x"), "expected"),
         (("calibrate", *SPHERE, "--override", "crash", "--reason", "x"), "--override crash: expec"),
-        ((*SEARCH, "--max-concurrent", "2", "--slots-dir", "file"), "--slots-dir: cannot use"),
+        (
+            (*SEARCH, "--set", "backend.max_concurrent=2", "--set", "backend.slots_dir=file"),
+            "backend.slots_dir: cannot use",
+        ),
         (("plan", "phase1", "--address", "head"), "--address: expected HOST:PORT such as"),
         ((*SEARCH, "--preset", "quick"), "--preset: 'sphere' has no presets, got 'quick'"),
         ((*FIT, "--window", "2020-01-01T00:00"), "--window: expected a moment more than 1800 s"),

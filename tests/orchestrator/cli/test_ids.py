@@ -11,10 +11,19 @@ if TYPE_CHECKING:
     from tests.conftest import Command
 
 GOLDEN = Path(__file__).parents[2] / "golden/schema_4"
-INLINE = ("--executor", "inline", "--workers", "2", "--threads", "1", "--device", "cpu")
+INLINE = ("--executor", "inline", "--workers", "2", "--set", "backend.threads=1", "--device", "cpu")
 SPHERE = ("--objective", "sphere", "--set", "dimension=2")
-CAPS = ("--max-hours", "4", "--max-cost", "100", "--price-per-device-hour", "2", "--window", "12h")
-LIMITS = ("--limit-seconds", "90", "--stall-seconds", "45")
+CAPS = (
+    "--max-hours",
+    "4",
+    "--max-cost",
+    "100",
+    "--set",
+    "budget.price_per_device_hour=2",
+    "--window",
+    "12h",
+)
+LIMITS = ("--set", "evaluation.limit_seconds=90", "--set", "evaluation.stall_seconds=45")
 
 
 @pytest.mark.parametrize(
@@ -27,10 +36,20 @@ LIMITS = ("--limit-seconds", "90", "--stall-seconds", "45")
         ),
         (("proxy", "check", *SPHERE, "--fraction", "0.5"), "proxy-sphere-6d5af9078b-cpu-05f463"),
         (
-            ("proxy", "check", *SPHERE, *CAPS, *LIMITS, "--eval-seed", "9", "--max-evals", "40"),
+            (
+                "proxy",
+                "check",
+                *SPHERE,
+                *CAPS,
+                *LIMITS,
+                "--set",
+                "evaluation.seed=9",
+                "--max-evals",
+                "40",
+            ),
             "proxy-sphere-6d5af9078b-cpu-2fa6d2",
         ),
-        (("proxy", "check", "golden"), "proxy-sphere-2708659f32-cpu-323103"),
+        (("proxy", "check", "--run", "golden"), "proxy-sphere-2708659f32-cpu-323103"),
         (("best", "golden", "--train"), "best-golden-x4"),
         (("best", "golden", "--train", "--times", "2", "--max-hours", "3"), "best-golden-x2"),
     ],
@@ -70,8 +89,7 @@ device = "cpu"
     [
         ("space", "check", *SPHERE),
         ("proxy", "check", *SPHERE),
-        ("proxy", "check", "golden"),
-        ("best", "golden", "--train"),
+        ("proxy", "check", "--run", "golden"),
     ],
     ids=" ".join,
 )
@@ -82,7 +100,7 @@ def test_terms_in_a_file_are_those_of_the_flags(
     shutil.copytree(GOLDEN, tmp_path / "artifacts/cmaes/phase1/golden")
     (tmp_path / "terms.toml").write_text(TERMS)
 
-    begun = command(*words, "--config", "terms.toml", "--json")
+    begun = command(*words, "terms.toml", "--json")
     again = command(*words, *CAPS, *LIMITS, *INLINE, "--json")
 
     assert begun.code == again.code in {0, 4}, begun.err + again.err

@@ -56,7 +56,7 @@ def test_a_ledger_without_a_whole_record_has_no_head(run: Path, command: "Comman
     assert (answer.code, "holds no whole record yet" in answer.err) == (2, True)
 
 
-@pytest.mark.parametrize("verb", [("verify",), ("ledger", "verify")], ids=" ".join)
+@pytest.mark.parametrize("verb", [("verify",)], ids=" ".join)
 def test_verify_says_what_held(run: Path, command: "Command", verb: tuple[str, ...]) -> None:
     answer = command(*verb, run.name)
     document = orjson.loads(command(*verb, run.name, "--json").out)
@@ -67,7 +67,7 @@ def test_verify_says_what_held(run: Path, command: "Command", verb: tuple[str, .
     assert (document["records"], document["divergence"], len(document["held"])) == (39, None, 8)
 
 
-@pytest.mark.parametrize("verb", [("verify",), ("ledger", "verify")], ids=" ".join)
+@pytest.mark.parametrize("verb", [("verify",)], ids=" ".join)
 def test_verify_names_what_did_not_hold_and_exits_with_6(
     run: Path, command: "Command", cut: Cut, verb: tuple[str, ...]
 ) -> None:
@@ -79,7 +79,7 @@ def test_verify_names_what_did_not_hold_and_exits_with_6(
     assert "rolled back by 9 records" in document["divergence"]
 
 
-@pytest.mark.parametrize("verb", [("verify",), ("ledger", "verify"), ("ledger", "head")])
+@pytest.mark.parametrize("verb", [("verify",), ("ledger", "head")])
 def test_a_run_that_is_not_there_is_bad_input(command: "Command", verb: tuple[str, ...]) -> None:
     answer = command(*verb, "nowhere")
     assert (answer.code, "no run 'nowhere'" in answer.err) == (2, True)

@@ -68,15 +68,65 @@ drain_seconds = 5.0
 
 FLAGS = (
     *("--objective", "sphere", "--runs-dir", "runs", "--set", "dimension=3", "--set", "noise=0.01"),
-    *("--tier", "target", "--run-id", "whole", "--seed", "4", "--search-method", "plain"),
-    *("--sigma0", "0.1", "--population", "4", "--generations", "3", "--seeds-per-candidate", "2"),
-    *("--eval-seed", "9", "--limit-seconds", "40", "--stall-seconds", "30"),
+    *("--tier", "target", "--run-id", "whole", "--seed", "4", "--set", "search.method=plain"),
+    *(
+        "--set",
+        "search.sigma0=0.1",
+        "--set",
+        "search.population=4",
+        "--set",
+        "search.generations=3",
+        "--set",
+        "search.seeds_per_candidate=2",
+    ),
+    *(
+        "--set",
+        "evaluation.seed=9",
+        "--set",
+        "evaluation.limit_seconds=40",
+        "--set",
+        "evaluation.stall_seconds=30",
+    ),
     *("--assume-eval-seconds", "1", "--max-evals", "16", "--max-device-hours", "3"),
-    *("--max-hours", "4", "--max-cost", "50", "--price-per-device-hour", "2.5", "--window", "6h"),
-    *("--safety-margin", "10m", "--confirm-seeds", "3", "--rung", "2", "--rung-seeds", "1"),
-    *("--patience", "7", "--patience-improve", "0.002", "--set", "thresholds.go_seeds=3"),
-    *("--executor", "inline", "--launcher", "exec", "--device", "cpu", "--workers", "1"),
-    *("--threads", "1", "--drain-seconds", "5"),
+    *(
+        "--max-hours",
+        "4",
+        "--max-cost",
+        "50",
+        "--set",
+        "budget.price_per_device_hour=2.5",
+        "--window",
+        "6h",
+    ),
+    *(
+        "--set",
+        "budget.safety_margin=10m",
+        "--set",
+        "verdict.confirm_seeds=3",
+        "--set",
+        "verdict.rung=2",
+        "--set",
+        "verdict.rung_seeds=1",
+    ),
+    *(
+        "--set",
+        "thresholds.patience_generations=7",
+        "--set",
+        "thresholds.patience_improve=0.002",
+        "--set",
+        "thresholds.go_seeds=3",
+    ),
+    *(
+        "--executor",
+        "inline",
+        "--set",
+        "backend.launcher=exec",
+        "--device",
+        "cpu",
+        "--workers",
+        "1",
+    ),
+    *("--set", "backend.threads=1", "--set", "backend.drain_seconds=5"),
 )
 
 SMOKE = """
@@ -243,10 +293,10 @@ def test_a_file_and_the_same_flags_make_equal_plans_and_take_up_the_same_run(
     command: Command, write: Write, tmp_path: Path
 ) -> None:
     write(WHOLE)
-    plans = planned(command, "--config", "run.toml")
+    plans = planned(command, "run.toml")
     assert planned(command, *FLAGS) == plans
-    assert planned(command, "--config", "run.toml") == plans
-    begun = command("phase1", "--config", "run.toml")
+    assert planned(command, "run.toml") == plans
+    begun = command("phase1", "run.toml")
     ledger = tmp_path / "runs/phase1/whole" / LEDGER
     before = ledger.read_bytes()
     for again in (("phase1", *FLAGS), ("run", "run.toml")):
@@ -270,7 +320,7 @@ def test_comments_and_the_order_of_tables_change_nothing(
     plans = []
     for own in (WHOLE, text):
         write(own)
-        plans.append(planned(command, "--config", "run.toml"))
+        plans.append(planned(command, "run.toml"))
 
     assert plans[0] == plans[1]
 
@@ -291,7 +341,7 @@ def test_a_file_that_says_something_else_is_another_plan_and_refused(
     assert (tmp_path / "runs/phase1/whole" / LEDGER).read_bytes() == ledger
 
 
-# `space check --config`
+# `space check FILE`
 
 
 def checked(*arguments: str) -> tuple[CheckRequest, Conduct]:
@@ -305,20 +355,12 @@ def checked(*arguments: str) -> tuple[CheckRequest, Conduct]:
 def test_a_check_takes_the_same_file(write: Write) -> None:
     file = write(WHOLE)
 
-    request, conduct = checked("--config", str(file), "--seeds", "3", "--knobs", "x1")
+    request, conduct = checked(str(file), "--seeds", "3", "--knobs", "x1")
 
-    shared = {
-        name: FLAGS[FLAGS.index(name) + 1]
-        for name in (
-            *("--objective", "--runs-dir", "--eval-seed", "--limit-seconds", "--stall-seconds"),
-            *("--max-evals", "--max-device-hours", "--max-hours", "--max-cost"),
-            *("--price-per-device-hour", "--window", "--safety-margin", "--executor"),
-            *("--launcher", "--device", "--workers", "--threads", "--drain-seconds"),
-        )
-    }
-    sets = ("--set", "dimension=3", "--set", "noise=0.01")
-    flags = (word for pair in shared.items() for word in pair)
-    same, equal = checked(*flags, *sets, "--seeds=3", "--knobs=x1")
+    of_a_search = {"--tier", "--run-id", "--seed", "--assume-eval-seconds"}
+    pairs = zip(FLAGS[::2], FLAGS[1::2], strict=True)
+    flags = (word for pair in pairs if pair[0] not in of_a_search for word in pair)
+    same, equal = checked(*flags, "--seeds=3", "--knobs=x1")
     assert request.name("cpu") == same.name("cpu")
     assert request.points() == same.points()
     assert conduct == equal
@@ -329,8 +371,8 @@ def test_a_check_of_a_file_is_made_and_taken_up(
 ) -> None:
     write(SMOKE)
 
-    answer = command("space", "check", "--config", "run.toml", "--seeds", "2", "--json")
-    again = command("space", "check", "--config", "run.toml", "--seeds", "2", "--json")
+    answer = command("space", "check", "run.toml", "--seeds", "2", "--json")
+    again = command("space", "check", "run.toml", "--seeds", "2", "--json")
 
     assert answer.code == again.code == 0, answer.err
     assert orjson.loads(answer.out)["check"] == orjson.loads(again.out)["check"]
@@ -362,8 +404,8 @@ def test_the_same_file_says_what_is_calibrated(
 ) -> None:
     write(SMOKE.replace("assume_eval_seconds = 2.0", ""))
 
-    calibrated = command("calibrate", "--config", "run.toml", "--repeats", "2", "--json")
-    planned_with_it = planned(command, "--config", "run.toml")
+    calibrated = command("calibrate", "run.toml", "--seeds", "2", "--json")
+    planned_with_it = planned(command, "run.toml")
 
     assert calibrated.code == 0, calibrated.err
     (directory,) = (tmp_path / "runs/calibration").iterdir()

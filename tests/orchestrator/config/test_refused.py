@@ -208,9 +208,9 @@ def test_a_value_that_cannot_be_is_refused_with_what_came(
 @pytest.mark.parametrize(
     "verb",
     [
-        *(("explain", "run.toml"), ("run", "run.toml"), ("phase1", "--config", "run.toml")),
-        *(("plan", "phase1", "--config", "run.toml"), ("plan", "campaign", "run.toml")),
-        ("space", "check", "--config", "run.toml"),
+        *(("explain", "run.toml"), ("run", "run.toml"), ("phase1", "run.toml")),
+        *(("plan", "phase1", "run.toml"), ("plan", "campaign", "run.toml")),
+        ("space", "check", "run.toml"),
     ],
     ids=" ".join,
 )
@@ -226,8 +226,8 @@ def test_every_command_that_takes_a_file_refuses_it_alike(
 def test_a_mistake_names_the_layer_that_made_it(command: Command, write: Write) -> None:
     write("objective = 'sphere'\n[search]\nseed = 5\n")
 
-    typed = command("plan", "phase1", "--config", "run.toml", "--seed", "0")
-    parse_assignments = command("plan", "phase1", "--config", "run.toml", "--set", "search.seed=0")
+    typed = command("plan", "phase1", "run.toml", "--seed", "0")
+    parse_assignments = command("plan", "phase1", "run.toml", "--set", "search.seed=0")
 
     assert_one_clear_error(typed, "--seed: Input should be greater than or equal to 1, got 0")
     assert "run.toml" not in typed.err
@@ -264,12 +264,15 @@ COMBINATIONS = [
     (FOLLOWING + "from = 'x'", "--variant: expected robust"),
     (
         FOLLOWING + "from = 'x'\nvariant = 'robust'\nwarm_start = 'y'",
-        "--warm-start: a phase 2 starts where the run of its --from stood, got 'y' (file run.toml)",
+        "search.warm_start: a phase 2 starts where the run of its --from stood, got 'y' (file",
     ),
     ("[budget]\nmax_cost = 5.0", "[budget] max_cost 5 needs a price_per_device_hour"),
     ("[budget]\nwindow = '10m'", "leaves nothing before its safety margin of 1800 s"),
     ("[budget]\nwindow = 'soon'", "--window: expected a duration such as 12h"),
-    ("[budget]\nwindow = '12h'\nsafety_margin = 'some'", "--safety-margin: expected a duration"),
+    (
+        "[budget]\nwindow = '12h'\nsafety_margin = 'some'",
+        "budget.safety_margin: expected a duration",
+    ),
     ("[search]\nknown = 'nowhere.toml'", "nowhere.toml"),
     ("[factors]\nnoise = []", "factors.noise: expected a list of values, or a table of levels"),
     ("[factors]", "a campaign needs conditions"),
@@ -297,13 +300,14 @@ def test_a_combination_that_cannot_be_is_refused_before_anything_begins(
     [
         (("run", "run.toml"), SPHERE, "--tier: say how much to spend"),
         (("run", "run.toml", "--config", "run.toml"), SPHERE, "No such option: --config"),
+        (("run", "run.toml", "run.toml"), SPHERE, "unexpected extra argument"),
         (("run",), SPHERE, "FILE"),
         (("run", "run.toml", "--executor", "inline", "--address", "h:1"), SPHERE, "--address"),
         (("run", "run.toml", "--tier", "min"), SPHERE + "address = 'h:1'", "--address joins a Ray"),
-        (("phase1", "--config", "run.toml"), SPHERE + "[campaign]", "describes a campaign"),
-        (("plan", "phase1", "--config", "run.toml"), SPHERE + "[factors]\nx=[1]", "a campaign"),
-        (("phase1", "--config", "nowhere.toml"), SPHERE, "nowhere.toml cannot be read: No such"),
-        (("space", "check", "--config", "nowhere.toml"), SPHERE, "nowhere.toml cannot be read"),
+        (("phase1", "run.toml"), SPHERE + "[campaign]", "describes a campaign"),
+        (("plan", "phase1", "run.toml"), SPHERE + "[factors]\nx=[1]", "a campaign"),
+        (("phase1", "nowhere.toml"), SPHERE, "nowhere.toml cannot be read: No such"),
+        (("space", "check", "nowhere.toml"), SPHERE, "nowhere.toml cannot be read"),
         (("calibrate", "--set", "campaign.seeds=[1]"), SPHERE, "a campaign is described in a file"),
         (("phase1", "--set", "factors.noise=[0.1]"), SPHERE, "a campaign is described in a file"),
         (("explain", "nowhere.toml"), SPHERE, "nowhere.toml cannot be read: No such file"),
@@ -484,7 +488,7 @@ def test_what_is_no_configuration_is_refused_and_hangs_nobody(
     verbs = (
         ("explain", "run.toml"),
         ("run", "run.toml"),
-        ("plan", "phase1", "--config", "run.toml"),
+        ("plan", "phase1", "run.toml"),
     )
     for verb in verbs:
         answer = command(*verb)

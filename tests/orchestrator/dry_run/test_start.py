@@ -158,7 +158,7 @@ def test_the_device_is_the_one_that_a_run_would_use(device: str, gpus: int, foun
 
 
 def test_an_objective_without_a_program_says_so(command: "Command") -> None:
-    answer = command("dry-run", *SPHERE, "--knobs", "x1=0.5", "--seed", "9")
+    answer = command("dry-run", *SPHERE, "--knobs", "x1=0.5", "--evaluation-seed", "9")
 
     assert answer.code == 0, answer.err
     assert "It starts no program" in answer.out
@@ -168,7 +168,7 @@ def test_an_objective_without_a_program_says_so(command: "Command") -> None:
 
 
 def test_everything_is_in_the_document_too(command: "Command", tmp_path: Path) -> None:
-    answer = command("dry-run", *SPHERE, "--device", "cpu", "--threads", "2", "--json")
+    answer = command("dry-run", *SPHERE, "--device", "cpu", "--set", "backend.threads=2", "--json")
 
     document = orjson.loads(answer.out)
     assert document["program"] is None
@@ -227,10 +227,8 @@ def test_a_program_that_is_not_there_is_no_start(
     settings = f"[training]\nargv = {json.dumps(argv)}\nscore = 'loss'\nknobs.lr = {knob}\n"
     (tmp_path / "my.toml").write_text(f"objective = 'command'\n{settings}")
 
-    text, document = (
-        command("dry-run", "--config", "my.toml", *more) for more in ((), ("--json",))
-    )
-    search = command("phase1", "--config", "my.toml", "--tier", "min", "--executor", "inline")
+    text, document = (command("dry-run", "my.toml", *more) for more in ((), ("--json",)))
+    search = command("phase1", "my.toml", "--tier", "min", "--executor", "inline")
 
     assert (text.code, document.code, search.code) == (2, 2, 2)
     assert f"It cannot start: {missing}" in text.out

@@ -228,7 +228,7 @@ def test_the_next_command_plans_what_the_file_describes(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "own.toml").write_text(file)
-    following = calibrate("--config", "own.toml").out.splitlines()[-1]
+    following = calibrate("own.toml").out.splitlines()[-1]
     words = shlex.split(following.removeprefix("Next: python -m orchestrator "))
     planned = command(*words)
     assert words[: len(planning)] == planning

@@ -15,7 +15,7 @@ SPHERE = ("--objective", "sphere", "--set", "noise=0.01")
 PLAN = ("plan", "phase1", *SPHERE, "--workers", "1")
 
 
-@pytest.mark.parametrize("option", ["--gpus", "--devices"])
+@pytest.mark.parametrize("option", ["--devices"])
 def test_other_numbers_of_devices_are_compared(command: "Command", option: str) -> None:
     answer = command(*PLAN, "--assume-eval-seconds", "60", option, "1,4")
     assert answer.code == 0
@@ -39,7 +39,16 @@ def test_a_calibrated_plan_passes_what_it_knows(command: "Command") -> None:
 
 
 def test_power_is_imagined_on_request(command: "Command") -> None:
-    small = ("--set", "dimension=2", "--population", "4", "--max-evals", "8", "--tier", "target")
+    small = (
+        "--set",
+        "dimension=2",
+        "--set",
+        "search.population=4",
+        "--max-evals",
+        "8",
+        "--tier",
+        "target",
+    )
     calibrated = ("calibrate", *SPHERE, "--set", "dimension=2", "--executor", "inline")
     assert command(*calibrated, "--workers", "1").code == 0
     answer = command(*PLAN, *small, "--power", "--json")
@@ -56,13 +65,15 @@ def test_power_without_a_noise_says_that_nobody_knows(command: "Command") -> Non
 
 
 def test_phase_2_takes_the_same_options(command: "Command") -> None:
-    answer = command("plan", "phase2", *SPHERE, "--variant", "robust", "--gpus", "x", "--from", "r")
+    answer = command(
+        "plan", "phase2", *SPHERE, "--variant", "robust", "--devices", "x", "--from", "r"
+    )
     assert answer.code == 2
     assert "--devices: expected whole numbers" in answer.err
 
 
 def test_a_plan_imports_no_engine_and_no_search(tmp_path: Path) -> None:
-    words = ("--objective", "sphere", "--assume-eval-seconds", "60", "--gpus", "1,4")
+    words = ("--objective", "sphere", "--assume-eval-seconds", "60", "--devices", "1,4")
     imported = imported_by(MAIN, "plan", "phase1", *words, cwd=tmp_path)
     assert not imported & {"torch", "ray", "cma"}
     assert not list(tmp_path.iterdir())

@@ -355,7 +355,7 @@ def test_more_seeds_are_fewer_generations_within_the_tiers_evaluations() -> None
 
 
 def test_seeds_that_no_generation_can_pay_for_are_refused() -> None:
-    with pytest.raises(ValueError, match="--seeds-per-candidate: expected 1 to 15"):
+    with pytest.raises(ValueError, match=r"search\.seeds_per_candidate: expected 1 to 15"):
         plan_of(seeds_per_candidate=16)
 
 
@@ -380,11 +380,19 @@ def test_a_lowered_run_is_taken_up_with_the_same_sizes(
 
 
 SPHERE = ("--objective", "sphere", "--executor", "inline", "--workers", "1")
-FITTED = (*SPHERE, "--tier", "target", "--assume-eval-seconds", "60", "--limit-seconds", "290")
+FITTED = (
+    *SPHERE,
+    "--tier",
+    "target",
+    "--assume-eval-seconds",
+    "60",
+    "--set",
+    "evaluation.limit_seconds=290",
+)
 
 
 def fit(command: "Command", *more: str) -> "Answer":
-    return command("plan", "phase1", *FITTED, "--confirm-seeds", "0", "--fit", *more)
+    return command("plan", "phase1", *FITTED, "--set", "verdict.confirm_seeds=0", "--fit", *more)
 
 
 def test_looking_at_what_fits_writes_nothing(command: "Command", tmp_path: Path) -> None:
@@ -408,7 +416,7 @@ def test_the_choice_is_written_and_the_file_begins_that_run(
     assert found["budget"] == {"window": "2h"}
     assert found["evaluation"] == {"assume_eval_seconds": 60.0, "limit_seconds": 290.0}
     assert found["verdict"] == {"confirm_seeds": 0}
-    assert command("phase1", "--config", "search.toml").code == 0
+    assert command("phase1", "search.toml").code == 0
     state = load_state(tmp_path / "artifacts/cmaes/phase1/target-sphere-s1")
     assert state.planned.resolved.generations == 10
 
@@ -435,7 +443,7 @@ def test_what_a_file_says_besides_stays_with_its_comments(
     )
     path = tmp_path / "search.toml"
     path.write_text(before)
-    more = ("--config", "search.toml", "--fit", "--generations", "60", "--window", "2h")
+    more = ("search.toml", "--fit", "--set", "search.generations=60", "--window", "2h")
     answer = command("plan", "phase1", *more, "--out", "search.toml")
     assert answer.code == 0, answer.err
     after = path.read_text()
@@ -453,7 +461,7 @@ def test_a_file_that_was_not_planned_with_is_not_written(
     (tmp_path / "search.toml").write_text("# mine\n")
     answer = fit(command, "--window", "2h", "--out", "search.toml")
     assert answer.code == 2
-    assert "plan with --config search.toml too" in answer.err
+    assert "plan with search.toml too" in answer.err
     assert (tmp_path / "search.toml").read_text() == "# mine\n"
 
 

@@ -46,8 +46,8 @@ def test_a_duration_has_a_number_and_a_unit(text: str, hours: float) -> None:
     ],
 )
 def test_what_is_no_duration_is_refused_with_its_flag(text: str) -> None:
-    with pytest.raises(ValueError, match="--safety-margin: expected a duration such as 45m"):
-        parse_hours("--safety-margin", text)
+    with pytest.raises(ValueError, match=r"budget\.safety_margin: expected a duration such as 45m"):
+        parse_hours("budget.safety_margin", text)
 
 
 def test_a_window_of_hours_keeps_its_margin_in_seconds() -> None:
@@ -102,11 +102,13 @@ def test_the_last_moment_of_all_is_refused_where_it_is_none(
 
 
 def test_a_window_within_its_own_margin_is_refused() -> None:
-    with pytest.raises(ValidationError, match="longer --window, or a shorter --safety-margin"):
+    with pytest.raises(
+        ValidationError, match=r"longer --window, or a shorter budget\.safety_margin"
+    ):
         parse_window("30m", "30m")
     assert parse_window("30m", "29m").hours == 0.5
 
 
 def test_a_margin_that_is_none_names_its_own_flag() -> None:
-    with pytest.raises(ValueError, match="--safety-margin"):
+    with pytest.raises(ValueError, match=r"budget\.safety_margin"):
         parse_window("12h", "soon")

@@ -285,7 +285,7 @@ def test_a_search_too_small_to_shorten_is_planned_without_and_says_why() -> None
     plan = planned(max_evals=16)
     assert plan.proxy is None
     assert plan.apart == plan.confirmation.evaluations
-    assert "--proxy shortens none of 2 generations" in plan.reasons[-1]
+    assert "search.proxy shortens none of 2 generations" in plan.reasons[-1]
     assert planned(max_evals=24).proxy is not None
 
 
@@ -418,9 +418,9 @@ def test_a_repeated_check_is_only_read_and_an_interrupted_one_taken_up(
 def test_a_search_and_a_check_of_its_recommendation_by_the_command_line(
     command: "Command",
 ) -> None:
-    few = ("--population", "8", "--max-evals", "24", "--confirm-seeds", "0")
+    few = ("--set", "search.population=8", "--max-evals", "24", "--set", "verdict.confirm_seeds=0")
     found = command(
-        *("phase1", "--tier", "target", *QUICK, *few, "--proxy", "0.25"),
+        *("phase1", "--tier", "target", *QUICK, *few, "--set", "search.proxy=0.25"),
         *("--assume-eval-seconds", "1"),
     )
     assert found.code == 0
@@ -428,7 +428,7 @@ def test_a_search_and_a_check_of_its_recommendation_by_the_command_line(
     assert "Generation 1 (2 of 3), short: best" in found.out
 
     run = "target-sphere-s1"
-    checked = command("proxy", "check", run, "--executor", "inline", "--workers", "1")
+    checked = command("proxy", "check", "--run", run, "--executor", "inline", "--workers", "1")
     assert checked.code == 0
     assert f"around what {run} recommends" in checked.out
 
@@ -438,7 +438,7 @@ def test_a_search_and_a_check_of_its_recommendation_by_the_command_line(
     [
         (("--fraction", "1.5"), "expected a number between 0 and 1, got 1.5"),
         (("--candidates", "7"), "greater than or equal to 8, got '7'"),
-        (("nowhere",), "no run 'nowhere'"),
+        (("--run", "nowhere"), "no run 'nowhere'"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(

@@ -74,7 +74,7 @@ def test_a_tier_is_not_outgrown(run: Path) -> None:
         (("--max-cost", "5", *WHY), 2, "the run began without a price"),
         (("--window", "soon", *WHY), 2, "--window: expected a duration"),
         (("--window", "20m", *WHY), 2, "nothing before its safety margin"),
-        (("--window", "2h", "--safety-margin", "x", *WHY), 2, "--safety-margin"),
+        (("--window", "2h", "--set", "budget.safety_margin=x", *WHY), 2, "budget.safety_margin"),
     ],
 )
 def test_an_amendment_that_cannot_be_is_one_clear_error_and_changes_nothing(
@@ -128,10 +128,12 @@ def test_another_safety_margin_alone_is_said_and_nothing_is_where_none_is_named(
 ) -> None:
     cut(run, 20)
     for margin, first in (("30m", "window no cap -> "), ("10m", "window ")):
-        answer = command("amend", run.name, "--window", "20h", "--safety-margin", margin, *WHY)
+        answer = command(
+            "amend", run.name, "--window", "20h", "--set", f"budget.safety_margin={margin}", *WHY
+        )
         assert answer.out.startswith(first)
     answer = command(
-        "amend", run.name, "--window", "20h", "--safety-margin", "600.00000000001s", *WHY
+        "amend", run.name, "--window", "20h", "--set", "budget.safety_margin=600.00000000001s", *WHY
     )
     assert answer.code == 0
     assert not answer.out.startswith(".")
@@ -218,7 +220,7 @@ def test_caps_nobody_agreed_on_are_refused_and_name_amend(
 
 
 def test_other_options_are_refused_and_name_other_ways(run: Path, resume: Resume) -> None:
-    answer = resume("--sigma0", "0.1")
+    answer = resume("--set", "search.sigma0=0.1")
     assert answer.code == 2
     assert "orchestrator amend" not in answer.err
     assert "--run-id" in answer.err
@@ -249,9 +251,9 @@ def test_a_run_cut_short_and_given_back_ends_like_one_that_never_was(
 
 
 CONFIRMED = (
-    *("phase1", "--tier", "target", "--population", "4", "--max-evals", "8"),
+    *("phase1", "--tier", "target", "--set", "search.population=4", "--max-evals", "8"),
     *("--objective", "sphere", "--set", "dimension=2", "--set", "noise=0.01"),
-    *("--confirm-seeds", "5", "--rung-seeds", "1", "--run-id", "confirmed"),
+    *("--set", "verdict.confirm_seeds=5", "--set", "verdict.rung_seeds=1", "--run-id", "confirmed"),
     *("--executor", "inline", "--workers", "2", "--assume-eval-seconds", "1"),
 )
 

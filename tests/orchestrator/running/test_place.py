@@ -53,7 +53,9 @@ def test_the_innermost_mount_says_what_a_path_is_on(path: str, kind: str) -> Non
     "path", ["/home/me/runs", "/lustre/x", "/mnt/c", "/mnt/my drive/x", "/data"]
 )
 def test_a_network_file_system_is_refused_unless_allowed(path: str) -> None:
-    with pytest.raises(ValueError, match=r"network file system \([\w.]+\).*--allow-network-fs"):
+    with pytest.raises(
+        ValueError, match=r"network file system \([\w.]+\).*backend.allow_network_fs"
+    ):
         check_place(Path(path), mounts=MOUNTS)
     check_place(Path(path), allow_network=True, mounts=MOUNTS)
 
@@ -131,14 +133,14 @@ def test_a_run_on_a_network_file_system_is_exit_2_before_anything_is_made(
 def test_a_run_on_a_network_file_system_is_made_where_it_is_allowed(
     command: "Command", tmp_path: Path
 ) -> None:
-    assert command(*PHASE1, "--allow-network-fs").code == 0
+    assert command(*PHASE1, "--set", "backend.allow_network_fs=true").code == 0
     assert list(tmp_path.glob(f"artifacts/cmaes/phase1/*/{LEDGER}"))
 
 
 def test_a_run_in_rays_session_directory_is_exit_2_before_anything_is_made(
     command: "Command", tmp_path: Path
 ) -> None:
-    answer = command(*PHASE1, "--runs-dir", f"{RAY}/runs", "--allow-network-fs")
+    answer = command(*PHASE1, "--runs-dir", f"{RAY}/runs", "--set", "backend.allow_network_fs=true")
     assert answer.code == 2
     assert "Ray's session directory" in answer.err
     assert not list(tmp_path.iterdir())

@@ -433,7 +433,9 @@ def test_nothing_is_searched_for_a_verdict_where_the_baseline_cannot_be_told_fro
     settings = {"directory": str(tmp_path), "knobs": knobs}
     terms = {"objective": "python:own:score", "settings": settings, "assumed_seconds": None}
 
-    with pytest.raises(ValueError, match=r"cannot be told from 0, .* --confirm-seeds 0$"):
+    with pytest.raises(
+        ValueError, match=r"cannot be told from 0, .* --set verdict.confirm_seeds=0$"
+    ):
         search_confirmed(tmp_path, **terms)
     heard: list[str] = []
     with pytest.raises(ValueError, match="cannot be told from 0"):

@@ -430,7 +430,7 @@ def test_an_override_that_nothing_calls_for_is_refused(root: Path, run_phase2: R
             ROBUST,
             {"settings": {**SMALL, "noise": 0.02}},
             f"--variant robust changes nothing of what {RUN} tuned (there -> asked): "
-            "noise: 0.01 -> 0.02. Repeat its --config, or its --objective and --set options",
+            "noise: 0.01 -> 0.02. Repeat its file, or its --objective and --set options",
         ),
         (ROBUST, {"objective": "ellipsoid"}, "objective: sphere -> ellipsoid"),
         (Follows(RUN, "expanded"), {}, f"adds knobs to those of {RUN}, and these are the same"),

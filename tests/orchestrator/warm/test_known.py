@@ -86,7 +86,7 @@ def test_what_is_no_setting_is_refused_with_its_place(written: Any, text: str, s
     file = written(text, "known.json")
     with pytest.raises(ValueError, match=said) as refused:
         points_of(file)
-    assert str(refused.value).startswith(f"--known {file}")
+    assert str(refused.value).startswith(f"search.known {file}")
 
 
 @pytest.mark.parametrize(

@@ -283,7 +283,7 @@ def test_asked_for_otherwise_it_is_another_plan(
     [
         ({"warm_start": "nowhere"}, "no run 'nowhere' in "),
         ({"objective": "ellipsoid"}, f"expected a search of ellipsoid, {SOURCE} searched sphere"),
-        ({"warm_start": "empty"}, "--warm-start: empty has told no generation yet"),
+        ({"warm_start": "empty"}, "search.warm_start: empty has told no generation yet"),
     ],
 )
 def test_a_run_that_gives_nothing_is_refused_before_anything_is_made(
@@ -316,7 +316,7 @@ COMMAND = ("--tier", "target", "--objective", "sphere", "--set", "dimension=3")
 
 def test_plan_says_where_it_would_start_and_what_differs(root: Path, command: "Command") -> None:
     Path("known.toml").write_text("[[settings]]\nx0 = 0.5\n[[settings]]\nx1 = 0.5\n")
-    asked = ("--warm-start", SOURCE, "--known", "known.toml")
+    asked = ("--set", f"search.warm_start={SOURCE}", "--set", "search.known=known.toml")
     before = sorted(root.rglob("*"))
     answer: Answer = command("plan", "phase1", *COMMAND, *asked, "--assume-eval-seconds", "1")
     text = " ".join(answer.out.split())
@@ -328,7 +328,7 @@ def test_plan_says_where_it_would_start_and_what_differs(root: Path, command: "C
 
 
 def test_a_phase_2_has_no_warm_start(command: "Command") -> None:
-    follow = ("--variant", "robust", "--from", SOURCE, "--warm-start", SOURCE)
+    follow = ("--variant", "robust", "--from", SOURCE, "--set", f"search.warm_start={SOURCE}")
     answer: Answer = command("phase2", *COMMAND, *follow)
     assert answer.code == 2
-    assert "--warm-start: a phase 2 starts where the run of its --from stood" in answer.err
+    assert "search.warm_start: a phase 2 starts where the run of its --from stood" in answer.err
