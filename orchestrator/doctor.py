@@ -124,7 +124,7 @@ def _devices(engine: Engine) -> tuple[Offer | None, Slots | None, tuple[Finding,
     try:
         slots = offer.slots(engine.device, engine.workers, engine.threads)
     except ValueError as error:
-        mend = "leave out --device, --workers and --threads"
+        mend = "leave out --device, --workers and backend.threads"
         found.append(Finding("evaluations at once", "missing", str(error), mend))
         return offer, None, tuple(found)
     if is_here:

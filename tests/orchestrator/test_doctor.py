@@ -58,7 +58,7 @@ def test_all_that_a_run_needs_is_looked_at_and_nothing_is_touched(
         (("--runs-dir", "file/below"), "writable", "--runs-dir"),
         (("--runs-dir", "ray/session_2030-01-01_1/runs"), "file system", "--runs-dir"),
         (("--executor", "ray", "--address", "127.0.0.1:1"), "cluster", "ray status"),
-        (("--config", "campaign.toml"), "objective of own", "data=PATH"),
+        (("campaign.toml",), "objective of own", "data=PATH"),
     ],
 )
 def test_what_is_missing_has_a_remedy_and_exit_code_2(
@@ -69,7 +69,7 @@ def test_what_is_missing_has_a_remedy_and_exit_code_2(
         '[campaign]\nname = "trial"\nseeds = [1, 2]\n'
         '[[campaign.conditions]]\nname = "own"\ntraining.data = "no/such/text"\n'
     )
-    first = SPHERE if "nanochat" not in words and "--config" not in words else ()
+    first = SPHERE if "nanochat" not in words and "campaign.toml" not in words else ()
     answer = command(*(first or ("doctor", "--quick", "--json")), *words)
     assert answer.code == 2, answer
     assert not orjson.loads(answer.out)["ready"]
