@@ -9,7 +9,7 @@ from budgets.plain import plain
 from budgets.rules.table import TABLE
 from budgets.rules.text import as_dict, evidence_lines, seen, seen_table
 from orchestrator.cli.explain_file import explain_file
-from orchestrator.cli.given import resolved_of
+from orchestrator.cli.given import is_given, resolved_of
 from orchestrator.cli.options import DEFAULT_ROOT, TUNED, Json, Root, taking
 from orchestrator.cli.terminal import print_json, print_markdown
 from orchestrator.records.recorded import find_run, load_state
@@ -33,9 +33,9 @@ def explain(
         file = None if run is None else Path(run)
         explain_file(resolved_of(context, file), as_json=as_json)
         return
-    if any(context.params[option.name] for option in TUNED):
+    if any(is_given(context, option.name) for option in TUNED):
         raise ValueError(
-            f"--objective, --set, --preset, --profile: {run} is a run, and has its own"
+            f"--objective, --set, --preset, --profile are for a configuration file, got {run!r}"
         )
     directory = find_run(run, root)
     state = load_state(directory)

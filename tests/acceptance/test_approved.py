@@ -100,7 +100,6 @@ PAGES_OF_NEW_RUNS = {
 }
 FIT = "plan phase1 --tier target --fit --window"
 NEW_PAGES = PAGES_OF_NEW_RUNS | {
-    "rules": ["explain"],
     "templates": [f"init --template {name}" for name in TEMPLATES.split()],
     "configuration": ["init --template command --out search.toml", "explain search.toml"],
     "space": ["explain", "dry-run --objective sphere"],
