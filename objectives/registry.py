@@ -74,7 +74,7 @@ def _program_config(name: str) -> type[BaseModel]:
         from objectives.checkout.config import CheckoutConfig
 
         return CheckoutConfig
-    from objectives.function.config import FunctionConfig
+    from objectives.function.objective import FunctionConfig
 
     return FunctionConfig
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from objectives.programs.declared import DeclaredKnob, as_given, as_text, space_of
+from objectives.programs.knobs import DeclaredKnob, as_given, as_text, space_of
 
 
 def knob(**fields: Any) -> DeclaredKnob:
