@@ -49,9 +49,6 @@ def test_a_text_that_changes_during_a_search_stops_it(product: Product) -> None:
     product.verify()
 
 
-@pytest.mark.xfail(
-    strict=True, reason="recomputation, which saves memory, is paid from the budget of FLOPs"
-)
 def test_recomputation_trains_as_many_steps(product: Product) -> None:
     words = ("flops", "--json", "--set", "target_flops=3e10", "--set")
     said = [core(product, *words, f"gradient_checkpointing={on}") for on in ("false", "true")]

@@ -8,12 +8,11 @@ from typing import Any
 import torch
 
 from objectives.files import replace
-from objectives.nanochat.health import diagnose
 from objectives.nanochat.program.identity import versions
 from objectives.nanochat.program.options import Resolved
 from objectives.nanochat.program.store import SUMMARY, Store
 from objectives.nanochat.program.tally import Tally
-from objectives.nanochat.train import Trainer
+from objectives.nanochat.train import Trainer, diagnose
 
 
 def write(
