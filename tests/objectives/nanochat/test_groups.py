@@ -2,7 +2,6 @@ import re
 from itertools import product
 
 import pytest
-from objectives.nanochat.groups import GROUPS
 
 from objectives.nanochat.config import GROUPS, NanochatConfig, search_space
 from objectives.nanochat.objective import NanochatObjective
