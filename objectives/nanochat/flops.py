@@ -73,6 +73,21 @@ def parts(config: NanochatConfig) -> dict[str, Flops]:
     }
 
 
+def parameters(config: NanochatConfig) -> int:
+    """Weights inside the blocks, of the embedding and of the untied head."""
+    cost = parts(config)
+    return int(cost["weights"].forward / 2 + cost["head"].forward)
+
+
+def checkpoint_bytes(config: NanochatConfig, steps: int) -> int:
+    """Bytes of a checkpoint, about: float32 weights, one moment of each matrix, two of each table,
+    gains, the loss and the gradient norm of every step; and 320 to describe a tensor."""
+    tables = int(parts(config)["head"].forward)
+    gains = 4 * config.n_embd * config.n_layer if config.model == "synaptic" else 0
+    floats = 2 * parameters(config) + tables + gains + 2 * steps
+    return 4 * floats + 320 * (5 * config.n_layer + 27)
+
+
 def optimizer_flops(config: NanochatConfig) -> float:
     """FLOPs of one optimiser step's matrix products: Muon's iterations. No part of the budget.
 
