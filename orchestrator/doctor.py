@@ -363,7 +363,7 @@ def answered(function: Callable[..., Any], *arguments: Any, seconds: float) -> I
     """
     context, began = get_context("spawn"), time.monotonic()
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_answer, args=(theirs, os.getcwd(), function, arguments))
+    process = context.Process(target=_answer, args=(theirs, function, arguments))
     process.start()
     theirs.close()
 
@@ -387,14 +387,12 @@ def answered(function: Callable[..., Any], *arguments: Any, seconds: float) -> I
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid or 0, signum)
                 process.join(GRACE_SECONDS)
+        process.kill()
         ours.close()
 
 
-def _answer(
-    theirs: Connection, place: str, function: Callable[..., Any], arguments: tuple[Any, ...]
-) -> None:
+def _answer(theirs: Connection, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
     os.setsid()
-    os.chdir(place)
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(nowhere, descriptor)

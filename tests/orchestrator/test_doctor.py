@@ -188,7 +188,12 @@ def lingers(path: Path) -> None:
         path.unlink()
 
 
-def test_another_process_answers(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_another_process_answers(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with answered(os.getcwd, seconds=60) as answer:
+        assert answer() == str(tmp_path)
     with answered(here, "a", seconds=60) as answer:
         words, pid = answer()
     assert (words, capfd.readouterr().out) == ("a", "")
