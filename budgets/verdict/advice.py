@@ -86,7 +86,7 @@ def _longer_search(step: Step, state: RunState) -> str:
 
 
 def _other_knobs(step: Step, state: RunState) -> str:
-    check = f"`{PROGRAM} space check` shows which move the score"
+    check = f"`{PROGRAM} check knobs` shows which move the score"
     groups = "space" in state.plan.objective.get("settings", {})
     others = ", and --set space=GROUP chooses others" if groups else ""
     return f"{step.why}{'; ' if step.why else ''}tune other knobs: {check}{others}"

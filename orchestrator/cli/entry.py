@@ -14,6 +14,7 @@ from objectives.commands import Program
 from objectives.keeping import keeping
 from orchestrator.cli.best import best
 from orchestrator.cli.calibrate import calibrate
+from orchestrator.cli.check import checks
 from orchestrator.cli.compare import compare
 from orchestrator.cli.conducting import EXIT_SIGNAL
 from orchestrator.cli.doctor import doctor
@@ -28,13 +29,11 @@ from orchestrator.cli.optuna import as_study
 from orchestrator.cli.plan import plans
 from orchestrator.cli.plan_campaign import plan_campaign
 from orchestrator.cli.program import examples
-from orchestrator.cli.proxy import proxies
 from orchestrator.cli.report import report
 from orchestrator.cli.run import run_file, run_search
 from orchestrator.cli.serve import serve
 from orchestrator.cli.shards import shards
 from orchestrator.cli.slurm import exports
-from orchestrator.cli.space import spaces
 from orchestrator.cli.status import status
 from orchestrator.cli.terminal import print_json
 from orchestrator.cli.track import track
@@ -77,11 +76,10 @@ before(epilog=examples("explain", "explain min-nanochat-s1", "explain search.tom
 before(
     epilog=examples(
         "calibrate",
-        "calibrate --sweep-workers --worker-counts 1,2",
         'calibrate --again --reason "another driver"',
     )
 )(calibrate)
-app.add_typer(spaces, name="space", rich_help_panel="Before you pay")
+app.add_typer(checks, name="check", rich_help_panel="Before you pay")
 app.add_typer(plans, name="plan", rich_help_panel="Before you pay")
 plans.command(
     "campaign",
@@ -114,7 +112,6 @@ running(
     "Writes a run below RUNS_DIR; of a campaign of searches one for each.",
     epilog=examples("run search.toml", "run search.toml --seed 2 --max-hours 6"),
 )(file_command(run_file))
-app.add_typer(proxies, name="proxy", rich_help_panel="Run")
 app.add_typer(exports, name="export", rich_help_panel="Run")
 exports.command("optuna", epilog=examples("export optuna min-nanochat-s1 --out study.db"))(as_study)
 exports.command("shards", epilog=examples("export shards --out shards --shards 4"))(shards)

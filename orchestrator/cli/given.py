@@ -94,7 +94,7 @@ def resolved_of(context: Context, file: Path | None = None, flags: Flags | None 
     said = {parameter.name: parameter.opts[0] for parameter in context.command.params}
     given = {**(flags or {})}
     for key in OPTIONS:
-        if _is_given(context, name := named(key)):
+        if is_given(context, name := named(key)):
             given[key] = (options[name], said[name])
     resolved = resolve(
         _following(
@@ -152,7 +152,8 @@ def _follower(root: Path, run: str, variant: str | None) -> Plan | None:
     return None
 
 
-def _is_given(context: Context, name: str) -> bool:
+def is_given(context: Context, name: str) -> bool:
+    """Whether the command line says that option."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
 

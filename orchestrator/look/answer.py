@@ -152,7 +152,7 @@ def _over(run: Run) -> Answer:
         way = NextStep(earnest, (_search(run),))
     if text.same_scores(run):
         called, mood = "All scores are the same", "caution"
-        check = of_objective(run, "space", "check")
+        check = of_objective(run, "check", "knobs")
         way = NextStep("Check which knobs move the score at all.", (check,))
     return _answer(run, called, mood, way, **said)
 
@@ -204,7 +204,7 @@ def _checked(run: Run) -> Answer:
     elif needed and not alive:
         said = f"Check again: {min(needed)} seeds would show the first, if it is real."
         seeds = ("--seeds", str(min(needed)))
-        way = NextStep(said, (of_objective(run, "space", "check", *seeds),))
+        way = NextStep(said, (of_objective(run, "check", "knobs", *seeds),))
     sure = (
         f"Measured on {counted(own.seeds, 'seed')}. Of the knobs said to move the score "
         f"{percent(run.plan.thresholds.alive_level)} at most are expected to be luck."

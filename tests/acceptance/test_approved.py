@@ -95,15 +95,14 @@ ASSUMED = f"{SPHERE} {MACHINE} --assume-eval-seconds 60"
 PAGES_OF_NEW_RUNS = {
     "calibrate": [f"calibrate {INLINE}"],
     "search": [f"phase1 --tier min --set search.generations=1 {INLINE} --assume-eval-seconds 1"],
-    "proxy-check": [f"proxy check {INLINE} --candidates 8"],
+    "proxy-check": [f"check proxy {INLINE} --candidates 8"],
     "campaign": ["run rates.toml"],
 }
 FIT = "plan phase1 --tier target --fit --window"
 NEW_PAGES = PAGES_OF_NEW_RUNS | {
-    "rules": ["explain"],
     "templates": [f"init --template {name}" for name in TEMPLATES.split()],
     "configuration": ["init --template command --out search.toml", "explain search.toml"],
-    "space": ["space show", "dry-run --objective sphere"],
+    "space": ["explain", "dry-run --objective sphere"],
     "plan-uncalibrated": [f"plan phase1 {INLINE}"],
     "plan-assumed": [
         f"plan phase1 {ASSUMED} --max-device-hours 2 --set budget.price_per_device_hour=3"

@@ -96,7 +96,7 @@ compare first                                           | 2 to 20
 amend first --reason x                                  | --max
 ledger salvage first --out notes.txt                    | notes.txt
 track first --to no-such-tracker                        | no-such-tracker
-proxy check --objective sphere --fraction 2             | 2
+check proxy --objective sphere --fraction 2             | 2
 """
 
 

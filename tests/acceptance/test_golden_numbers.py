@@ -127,8 +127,8 @@ def test_the_largest_micro_batch_is_a_power_of_two_that_memory_is_safe_for(
     product: Product, sizes: tuple[int, ...], share: float
 ) -> None:
     """By the line through the measured peaks; of one size, through the origin."""
-    words = ("--executor", "inline", "--seeds", 1, "--micro-batches", ",".join(map(str, sizes)))
-    found = product.json("calibrate", *sets(*TINY, "micro_batch_size=8"), *words)
+    words = ("--executor", "inline", "--seeds", 1, "--sizes", ",".join(map(str, sizes)))
+    found = product.json("check", "memory", *sets(*TINY, "micro_batch_size=8"), *words)
     peaks = [found["peak_bytes"][str(size)] for size in sizes]
     line = ((0, *sizes), (0, *peaks)) if len(sizes) == 1 else (sizes, peaks)
     each, base = linear_regression(*line)

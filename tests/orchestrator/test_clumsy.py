@@ -22,7 +22,7 @@ SPHERE = ("--objective", "sphere", "--executor", "inline", "--workers", "1")
 SEARCH = ("phase1", "--tier", "min", *SPHERE, "--assume-eval-seconds", "1")
 PLAN = ("plan", "phase1", "--objective", "sphere", "--workers", "1")
 CALIBRATE = ("calibrate", *SPHERE)
-CHECK = ("space", "check", *SPHERE)
+CHECK = ("check", "knobs", *SPHERE)
 RUN = "min-sphere-s1"
 
 NO_NUMBERS = (
@@ -176,7 +176,7 @@ def test_what_the_parser_does_not_understand_is_said_in_json_too(command: Comman
     assert "--seed" in answer.err
 
 
-@pytest.mark.parametrize("arguments", [(), ("plan",), ("space",)])
+@pytest.mark.parametrize("arguments", [(), ("plan",), ("check",)])
 def test_no_command_at_all_shows_the_help(arguments: tuple[str, ...], command: Command) -> None:
     answer = command(*arguments)
 

@@ -97,7 +97,7 @@ LOOKS = (
     "export slurm search.toml out",
     "doctor --quick",
     "doctor --quick factorial.toml",
-    "space show",
+    "explain",
     "dry-run",
     "dry-run search.toml --knobs x0=0.5 --json",
     f"verify {RUN}",
@@ -109,7 +109,8 @@ LOOKS = (
 
 RUNS_OR_WRITES = {
     "export optuna",
-    "run", "phase1", "phase2", "calibrate", "amend", "ledger salvage", "space check", "proxy check",
+    "run", "phase1", "phase2", "calibrate", "amend", "ledger salvage", "check knobs", "check proxy",
+    "check workers", "check memory",
     "export shards", "track",
 }  # fmt: skip
 """What is there to change files."""

@@ -159,7 +159,7 @@ def test_the_knobs_are_shown_and_planned_with(door: str, write: Write, command: 
     name = "python:train:evaluate" if door == "function" else "command"
 
     shown, page = (
-        command("space", "show", "my.toml"),
+        command("explain", "my.toml"),
         command("plan", "phase1", "my.toml"),
     )
 
@@ -241,7 +241,7 @@ def test_more_knobs_follow_once_a_check_has_shown_that_they_matter(
     words = shlex.split(line)
 
     assert answer.code == 2
-    assert words[:4] == ["python", "-m", "orchestrator", "space"]
+    assert words[:4] == ["python", "-m", "orchestrator", "check"]
     assert "--knobs" in words
     assert "wd" in words
     assert not [word for word in words if word.startswith(("code=", "fixed=", "sources="))]

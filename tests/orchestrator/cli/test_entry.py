@@ -61,8 +61,8 @@ def test_every_command_answers_in_json(command: "Command") -> None:
     commands = {
         "calibrate": ("calibrate", *SPHERE),
         "plan": ("plan", "phase1", *target),
-        "show": ("space", "show", "--objective", "sphere"),
-        "check": ("space", "check", *SPHERE, "--seeds", "2"),
+        "show": ("explain", "--objective", "sphere"),
+        "check": ("check", "knobs", *SPHERE, "--seeds", "2"),
         "phase1": ("phase1", "--tier", "min", *SPHERE),
         "status": ("status",),
         "report": ("report",),
@@ -351,7 +351,7 @@ def test_status_says_when_a_run_will_be_over_only_while_somebody_carries_it_out(
         ("status",),
         ("report",),
         ("plan", "phase1", "--objective", "sphere"),
-        ("space", "show", "--objective", "nanochat"),
+        ("explain", "--objective", "nanochat"),
         ("--help",),
     ],
 )
@@ -370,7 +370,7 @@ INLINE = ("--executor", "inline", "--workers", "1", "--seeds", "3")
 def test_space_check_names_every_evaluation_and_ends_with_what_it_found(
     command: "Command", tmp_path: Path
 ) -> None:
-    answer = command("space", "check", *IDLE, *INLINE)
+    answer = command("check", "knobs", *IDLE, *INLINE)
 
     assert answer.code == 0  # a dead knob is a result
     assert "Checking x0, x1: 5 points on 3 seeds, 15 evaluations." in answer.out
@@ -386,7 +386,7 @@ def test_space_check_names_every_evaluation_and_ends_with_what_it_found(
 
 
 def test_a_check_is_a_run_for_status_report_and_verify(command: "Command", tmp_path: Path) -> None:
-    command("space", "check", *IDLE, *INLINE)
+    command("check", "knobs", *IDLE, *INLINE)
     (run,) = (tmp_path / "artifacts/cmaes/check").iterdir()
 
     assert "1 of 2 knobs move the score" in command("status").out
@@ -395,8 +395,8 @@ def test_a_check_is_a_run_for_status_report_and_verify(command: "Command", tmp_p
 
 
 def test_space_check_repeated_runs_nothing_again(command: "Command", tmp_path: Path) -> None:
-    first = command("space", "check", *IDLE, *INLINE)
-    second = command("space", "check", *IDLE, *INLINE)
+    first = command("check", "knobs", *IDLE, *INLINE)
+    second = command("check", "knobs", *IDLE, *INLINE)
 
     assert second.code == 0
     assert "[" not in second.out
@@ -417,7 +417,7 @@ def test_space_check_repeated_runs_nothing_again(command: "Command", tmp_path: P
 def test_a_check_that_cannot_be_made_is_one_clear_error_and_touches_nothing(
     arguments: tuple[str, ...], named: str, command: "Command", tmp_path: Path
 ) -> None:
-    answer = command("space", "check", *IDLE, *INLINE, *arguments)
+    answer = command("check", "knobs", *IDLE, *INLINE, *arguments)
 
     assert answer.code == 2
     assert named in answer.err
@@ -435,7 +435,7 @@ def test_a_check_that_cannot_be_made_is_one_clear_error_and_touches_nothing(
 def test_a_check_that_is_held_up_says_by_what(
     arguments: tuple[str, ...], code: int, said: str, command: "Command"
 ) -> None:
-    answer = command("space", "check", *IDLE, *INLINE, *arguments)
+    answer = command("check", "knobs", *IDLE, *INLINE, *arguments)
 
     assert answer.code == code
     assert said in " ".join(answer.out.split())
@@ -444,7 +444,7 @@ def test_a_check_that_is_held_up_says_by_what(
 def test_space_show_has_a_row_a_knob_in_its_own_unit_and_touches_nothing(
     command: "Command", tmp_path: Path
 ) -> None:
-    answer = command("space", "show", *IDLE)
+    answer = command("explain", *IDLE)
     rows = [
         line.split() for line in answer.out.splitlines() if line.split()[:1] in (["x0"], ["x1"])
     ]
@@ -457,7 +457,7 @@ def test_space_show_has_a_row_a_knob_in_its_own_unit_and_touches_nothing(
 def test_phase1_says_what_is_known_of_the_knobs_before_it_begins(command: "Command") -> None:
     search = ("phase1", "--tier", "min", *IDLE, "--executor", "inline", "--workers", "1")
     unchecked = command(*search)
-    command("space", "check", *IDLE, *INLINE)
+    command("check", "knobs", *IDLE, *INLINE)
     checked = command(*search, "--run-id", "second")
 
     assert unchecked.out.startswith("Note: no knob has been shown to move the score yet")

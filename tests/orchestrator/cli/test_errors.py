@@ -51,7 +51,7 @@ def assert_refused(answer: Any, said: str, code: int = 2) -> None:
         ((*FIT, "--window", "12h", "--out", "nowhere/x.toml"), f"--out: {NO_SUCH}"),
         ((*FIT, "--window", "12h", "--out", "."), "--out: . is a directory: name a file"),
         (("init", "--template", "smoke", "--out", "nowhere/x.toml"), f"--out: {NO_SUCH}"),
-        (("proxy", "check", *SPHERE, "--fraction", "0"), "--fraction: expected a number between"),
+        (("check", "proxy", *SPHERE, "--fraction", "0"), "--fraction: expected a number between"),
         (("plan", "phase3"), "Did you mean 'phase2', 'phase1'? See: "),
         (("history", "--runs-dir", "odd"), "odd/history.jsonl is no plain file"),
         (("history", "--runs-dir", "odd", "--write"), "odd/history.jsonl is no plain file"),

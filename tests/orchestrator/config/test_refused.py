@@ -210,7 +210,7 @@ def test_a_value_that_cannot_be_is_refused_with_what_came(
     [
         *(("explain", "run.toml"), ("run", "run.toml"), ("phase1", "run.toml")),
         *(("plan", "phase1", "run.toml"), ("plan", "campaign", "run.toml")),
-        ("space", "check", "run.toml"),
+        ("check", "knobs", "run.toml"),
     ],
     ids=" ".join,
 )
@@ -307,7 +307,7 @@ def test_a_combination_that_cannot_be_is_refused_before_anything_begins(
         (("phase1", "run.toml"), SPHERE + "[campaign]", "describes a campaign"),
         (("plan", "phase1", "run.toml"), SPHERE + "[factors]\nx=[1]", "a campaign"),
         (("phase1", "nowhere.toml"), SPHERE, "nowhere.toml cannot be read: No such"),
-        (("space", "check", "nowhere.toml"), SPHERE, "nowhere.toml cannot be read"),
+        (("check", "knobs", "nowhere.toml"), SPHERE, "nowhere.toml cannot be read"),
         (("calibrate", "--set", "campaign.seeds=[1]"), SPHERE, "a campaign is described in a file"),
         (("phase1", "--set", "factors.noise=[0.1]"), SPHERE, "a campaign is described in a file"),
         (("explain", "nowhere.toml"), SPHERE, "nowhere.toml cannot be read: No such file"),

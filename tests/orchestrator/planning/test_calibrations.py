@@ -70,9 +70,7 @@ def test_again_measures_anew_beside_the_old_and_keeps_the_reason(
     assert verify(root / "calibration" / f"{first}-2").divergence is None
 
 
-@pytest.mark.parametrize(
-    "how", [(), ("--again", "--reason", "another driver"), ("--sweep-workers",)], ids=" ".join
-)
+@pytest.mark.parametrize("how", [(), ("--again", "--reason", "another driver")], ids=" ".join)
 def test_it_keeps_within_the_limits_that_are_set(
     how: tuple[str, ...], calibrate: Calibrate, root: Path
 ) -> None:

@@ -606,7 +606,7 @@ def test_new_knobs_that_no_check_has_shown_alive_are_refused_with_the_check(
         expand(run_search, nanochat)
     assert str(refused.value) == (
         "no finished check has shown that these knobs move the score: "
-        f"{names.replace(',', ', ')}. Check with `python -m orchestrator space check --objective "
+        f"{names.replace(',', ', ')}. Check with `python -m orchestrator check knobs --objective "
         "nanochat --set space=synaptic+optimizer --set val_windows=32 --set "
         f"target_flops=3000000000.0 --knobs {names} --device cpu --runs-dir {nanochat}`, or begin "
         'all the same with --override unproven_knobs --reason "..."'
@@ -784,5 +784,5 @@ def test_plan_phase2_of_more_knobs_names_them_and_the_check(
     assert (
         "As written 12 x 5 x 1 = 60. more knobs, each candidate on 1 seed instead of 3: 60" in text
     )
-    assert "Check with `python -m orchestrator space check" in text
+    assert "Check with `python -m orchestrator check knobs" in text
     assert "Not calibrated here" in text
