@@ -62,6 +62,10 @@ class OutOfMemoryError(ObjectiveError):
     """The device's or the host's memory did not suffice."""
 
 
+class ProgramFailedError(ObjectiveError):
+    """The program ended otherwise than with 0."""
+
+
 class ObjectiveSpec(BaseModel):
     """What it takes to load the same objective in another process: plain JSON."""
 

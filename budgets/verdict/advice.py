@@ -5,8 +5,7 @@ from typing import Literal, NamedTuple
 
 from budgets.plain import PROGRAM, plain
 from budgets.state import RunState
-from budgets.statistics.comparison import Gain
-from budgets.statistics.detectable import detectable
+from budgets.stats import Gain, detectable
 from budgets.terms import Thresholds
 from budgets.verdict.conditions import rung
 from budgets.verdict.gains import average_gain, control_gains, rung_gain, winner_gain

@@ -15,8 +15,8 @@ from objectives.api import (
     SetupError,
     TellsItsReading,
 )
-from objectives.programs.declared import as_text
-from objectives.programs.record import shown
+from objectives.programs.environment import shown
+from objectives.programs.knobs import as_text
 from objectives.registry import kind
 from objectives.secrets import redacted
 from objectives.settings import unknown

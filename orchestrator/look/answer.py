@@ -10,7 +10,7 @@ from budgets.calibration import measure
 from budgets.campaign.effects import CampaignReport
 from budgets.events import Decided
 from budgets.plain import command
-from budgets.statistics.detectable import detectable
+from budgets.stats import detectable
 from budgets.tiers import TIERS
 from budgets.verdict.findings import Findings, title
 from budgets.verdict.findings_text import luck_lines

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from budgets.events import Status
-from budgets.statistics.detectable import detectable
+from budgets.stats import detectable
 from budgets.terms import Confirmation
 from budgets.verdict.advice import MOST_SEEDS, advice, enough_seeds
 from budgets.verdict.decision import decide

@@ -360,7 +360,7 @@ def test_looking_imports_neither_torch_nor_ray_nor_cma(
 ) -> None:
     phase1(command)
     imported = imported_by(MAIN, *arguments, cwd=tmp_path)
-    assert not imported & {"torch", "ray", "cma", "scipy", "jinja2", "matplotlib"}
+    assert not imported & {"torch", "ray", "cma", "jinja2", "matplotlib"}
 
 
 IDLE = ("--objective", "idle", "--set", "dimension=2", "--set", "noise=0.01")
