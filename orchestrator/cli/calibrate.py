@@ -79,9 +79,8 @@ def _measured(
 def _next(resolved: Config) -> tuple[str, ...]:
     """The words of the command that plans the same with what was measured."""
     words = resolved.layers.words()
-    if resolved.campaign is not None:
-        return ("plan", "campaign", *words)
-    return ("plan", resolved.search.phase, "--tier", "target", *words)
+    tier = () if resolved.campaign is not None else ("--tier", "target")
+    return ("plan", *tier, *words)
 
 
 def _show(result: Result, following: tuple[str, ...]) -> None:

@@ -25,8 +25,7 @@ from orchestrator.cli.history import history
 from orchestrator.cli.init import init
 from orchestrator.cli.ledger import amend, ledgers, verify
 from orchestrator.cli.optuna import as_study
-from orchestrator.cli.plan import plans
-from orchestrator.cli.plan_campaign import plan_campaign
+from orchestrator.cli.plan import plan
 from orchestrator.cli.program import examples
 from orchestrator.cli.report import report
 from orchestrator.cli.run import run_file, run_search
@@ -79,12 +78,13 @@ before(
     )
 )(calibrate)
 app.add_typer(checks, name="check", rich_help_panel="Before you pay")
-app.add_typer(plans, name="plan", rich_help_panel="Before you pay")
-plans.command(
-    "campaign",
-    help="What a campaign would take: every run, times, a checklist.\n\nWrites nothing.",
-    epilog=examples("plan campaign campaign.toml"),
-)(file_command(plan_campaign))
+before(
+    epilog=examples(
+        "plan --tier target",
+        "plan --fit --window 12h --assume-eval-seconds 30",
+        "plan --from first --variant robust",
+    )
+)(plan)
 
 running(
     "phase1",

@@ -45,6 +45,18 @@ def search_command(act: Callable[[Asked], None], phase: PhaseName) -> Command:
     return taking(FILE, FOLLOWING if phase == "phase2" else (), SEARCH)(command)
 
 
+def asked_for_any(context: Context, *, as_json: bool) -> Asked:
+    """What the command line and its file ask for: a search of either phase, or a campaign.
+
+    `--from` and `--variant` are of a phase 2: nobody has to say so too.
+    """
+    follows = any(is_given(context, named(key)) for key in ("search.from", "search.variant"))
+    phase = {"search.phase": ("phase2", "--from")} if follows else {}
+    resolved = resolved_of(context, flags=phase)
+    _refuse_unused(resolved, accept_drift=context.params["accept_drift"])
+    return _asked(context, resolved, as_json=as_json)
+
+
 def file_command(act: Callable[[Asked], None]) -> Command:
     """A command about what a file describes, whichever phase or campaign it is."""
 

@@ -165,7 +165,7 @@ def _search(run: Run) -> str:
 
 
 def _calibrated(run: Run) -> Answer:
-    plan, own, limits = (of_objective(run, "plan", "phase1"),), run.baseline, run.plan.thresholds
+    plan, own, limits = (of_objective(run, "plan"),), run.baseline, run.plan.thresholds
     way = NextStep("See what a search would take, and what it could tell.", plan)
     if own is None:
         return _answer(run, "Baseline not measured", "trouble", way)

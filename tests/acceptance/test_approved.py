@@ -98,17 +98,15 @@ PAGES_OF_NEW_RUNS = {
     "proxy-check": [f"check proxy {INLINE} --candidates 8"],
     "campaign": ["run rates.toml"],
 }
-FIT = "plan phase1 --tier target --fit --window"
+FIT = "plan --tier target --fit --window"
 NEW_PAGES = PAGES_OF_NEW_RUNS | {
     "templates": [f"init --template {name}" for name in TEMPLATES.split()],
     "configuration": ["init --template command --out search.toml", "explain search.toml"],
     "space": ["explain", "dry-run --objective sphere"],
-    "plan-uncalibrated": [f"plan phase1 {INLINE}"],
-    "plan-assumed": [
-        f"plan phase1 {ASSUMED} --max-device-hours 2 --set budget.price_per_device_hour=3"
-    ],
+    "plan-uncalibrated": [f"plan {INLINE}"],
+    "plan-assumed": [f"plan {ASSUMED} --max-device-hours 2 --set budget.price_per_device_hour=3"],
     "plan-that-fits": [f"{FIT} 8h {ASSUMED}", f"{FIT} 1h {ASSUMED}"],
-    "plan-campaign": ["plan campaign rates.toml"],
+    "plan-campaign": ["plan rates.toml"],
     "slurm": ["export slurm rates.toml", "export slurm rates.toml --out jobs --write"],
 }
 KEYS = {  # commands with the stored runs of which `--json` is looked at
@@ -119,7 +117,7 @@ KEYS = {  # commands with the stored runs of which `--json` is looked at
     "explain": ["statuses"],
     "verify --accept-drift": ["go"],
     "history": [""],
-    f"plan phase1 {ASSUMED} --window 8h": ["", "--fit"],
+    f"plan {ASSUMED} --window 8h": ["", "--fit"],
 }
 CAMPAIGN = """
 objective = "sphere"

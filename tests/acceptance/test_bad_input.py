@@ -82,9 +82,9 @@ run campaign.toml                                       | conditions
 run 1.toml --set search.tier=min                        | the ledger
 run 2.toml --set search.tier=min                        | the ledger
 run 3.toml --set search.tier=min                        | the ledger
-plan phase1 --objective sphere --fit                    | --window
-plan phase1 --objective ellipsoid --fit --window 1h     | calibrate
-plan campaign good.toml                                 | campaign
+plan --objective sphere --fit                    | --window
+plan --objective ellipsoid --fit --window 1h     | calibrate
+plan good.toml --fit --devices 1,4                      | --devices
 calibrate --objective sphere --again                    | --reason
 dry-run function.toml --knobs lr=7             | lr
 explain good.toml --set thresholds.crash_rate_paus=1    | crash_rate_pause

@@ -61,7 +61,7 @@ def test_a_check_finds_which_knobs_are_alive_by_paired_seeds(product: Product) -
             assert shown == pytest.approx(numbers, rel=1e-6, abs=1e-6)
         assert end["same"] == (paired == [0.0] * 6)
 
-    plan = product.json("plan", "phase1", *words)
+    plan = product.json("plan", *words)
     (answer,) = (one for one in plan["tiers"][0]["checklist"] if "alive" in one["question"])
     assert answer["verdict"] == "fail"
     assert "idle" in answer["why"]

@@ -160,7 +160,7 @@ def test_the_knobs_are_shown_and_planned_with(door: str, write: Write, command: 
 
     shown, page = (
         command("explain", "my.toml"),
-        command("plan", "phase1", "my.toml"),
+        command("plan", "my.toml"),
     )
 
     assert f"{name}: 2 knobs" in shown.out
@@ -270,7 +270,6 @@ def test_what_the_followed_run_tuned_need_not_be_said_again(
     how = ("--executor", "inline", "--workers", "1", "--assume-eval-seconds", "1")
     follow = (
         "plan",
-        "phase2",
         "--tier",
         "min",
         "--from",

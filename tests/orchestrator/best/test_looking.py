@@ -111,7 +111,7 @@ def test_a_search_takes_the_document_as_known_settings(
     confirmed: Path, command: "Command", tmp_path: Path
 ) -> None:
     (tmp_path / "best.json").write_text(command("best", "confirmed", "--json").out)
-    plan = ("plan", "phase1", "--tier", "min", "--objective", "sphere", "--set", "dimension=2")
+    plan = ("plan", "--tier", "min", "--objective", "sphere", "--set", "dimension=2")
     answer = command(*plan, "--workers", "1", "--set", "search.known=best.json")
     assert answer.code == 0, answer.err
 
@@ -130,7 +130,7 @@ def test_the_file_is_a_configuration_whose_baseline_it_is(
     assert command("explain", "best.toml").code == 0
     rows = orjson.loads(command("explain", "best.toml", "--json").out)["knobs"]
     assert {row["name"]: row["baseline"] for row in rows} == values
-    planned = command("plan", "phase1", "best.toml", "--tier", "min", "--workers", "1")
+    planned = command("plan", "best.toml", "--tier", "min", "--workers", "1")
     assert planned.code == 0, planned.err
 
 

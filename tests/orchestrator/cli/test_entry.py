@@ -60,7 +60,7 @@ def test_every_command_answers_in_json(command: "Command") -> None:
     target = ("--objective", "sphere", "--workers", "1")
     commands = {
         "calibrate": ("calibrate", *SPHERE),
-        "plan": ("plan", "phase1", *target),
+        "plan": ("plan", *target),
         "show": ("explain", "--objective", "sphere"),
         "check": ("check", "knobs", *SPHERE, "--seeds", "2"),
         "phase1": ("phase1", "--tier", "min", *SPHERE),
@@ -88,7 +88,7 @@ def test_plan_touches_nothing_and_says_what_it_would_take(
     command: "Command", tmp_path: Path
 ) -> None:
     answer = command(
-        "plan", "phase1", "--objective", "sphere", "--workers", "1", "--assume-eval-seconds", "60"
+        "plan", "--objective", "sphere", "--workers", "1", "--assume-eval-seconds", "60"
     )
 
     assert answer.code == 0
@@ -99,7 +99,7 @@ def test_plan_touches_nothing_and_says_what_it_would_take(
 
 
 def test_plan_without_a_calibration_says_how_to_get_one(command: "Command") -> None:
-    answer = command("plan", "phase1", "--objective", "sphere")
+    answer = command("plan", "--objective", "sphere")
 
     assert answer.code == 0
     assert "orchestrator calibrate" in answer.out
@@ -156,9 +156,7 @@ def test_bad_input_is_one_clear_error_and_touches_nothing(
 def test_a_plan_that_trains_too_few_steps_is_refused_with_a_target_that_would_do(
     command_name: str, command: "Command", tmp_path: Path
 ) -> None:
-    verbs = ("plan", "phase1") if command_name == "plan" else ("phase1",)
-
-    answer = command(*verbs, "--tier", "min", "--set", "target_flops=1e9", "--workers", "1")
+    answer = command(command_name, "--tier", "min", "--set", "target_flops=1e9", "--workers", "1")
 
     assert answer.code == 2
     assert "expected at least 20" in answer.err
@@ -182,7 +180,7 @@ def test_a_file_without_a_tier_is_told_the_key_too(command: "Command", tmp_path:
 
     assert answer.code == 2
     assert 'min, target or max, or tier = "min" below [search] in my.toml. See' in answer.err
-    assert "python -m orchestrator plan phase1 my.toml\n" in answer.err
+    assert "python -m orchestrator plan my.toml\n" in answer.err
 
 
 def test_errors_are_json_where_json_was_asked_for(command: "Command") -> None:
@@ -350,7 +348,7 @@ def test_status_says_when_a_run_will_be_over_only_while_somebody_carries_it_out(
     [
         ("status",),
         ("report",),
-        ("plan", "phase1", "--objective", "sphere"),
+        ("plan", "--objective", "sphere"),
         ("explain", "--objective", "nanochat"),
         ("--help",),
     ],

@@ -192,7 +192,7 @@ def explained(command: Command, *arguments: str) -> dict[str, dict[str, Any]]:
 
 def planned(command: Command, *arguments: str) -> list[Any]:
     """The plans of a page, without what it says of this moment's disk."""
-    answer = command("plan", "phase1", *arguments, "--json")
+    answer = command("plan", *arguments, "--json")
     assert answer.code == 0, answer.err
     return [tier["plan"] for tier in orjson.loads(answer.out)["tiers"]]
 
