@@ -15,7 +15,6 @@ from objectives.keeping import keeping
 from orchestrator.cli.best import best
 from orchestrator.cli.calibrate import calibrate
 from orchestrator.cli.check import checks
-from orchestrator.cli.compare import compare
 from orchestrator.cli.conducting import EXIT_SIGNAL
 from orchestrator.cli.doctor import doctor
 from orchestrator.cli.dry_run import show_dry_run
@@ -119,10 +118,11 @@ exports.command("shards", epilog=examples("export shards --out shards --shards 4
 looking(epilog=examples("status", "status min-nanochat-s1 --watch"))(status)
 looking(
     epilog=examples(
-        "report", "report min-nanochat-s1 --html", "report min-nanochat-s1 --png scores"
+        "report",
+        "report min-nanochat-s1 --png scores",
+        "report min-nanochat-s1 min-nanochat-s2 --html",
     )
 )(report)
-looking(epilog=examples("compare min-nanochat-s1 min-nanochat-s2 --html"))(compare)
 looking(epilog=examples("best", "best first --json", "best first --train --times 4 --seeds 2"))(
     best
 )

@@ -69,7 +69,7 @@ STORED_PAGES = {
 }
 STORED_PAGES |= {
     "best-in-other-forms": ["best go_at_the_end --toml", "best go_at_the_end --flags"],
-    "compare": ["compare go go_fades", "compare no_go_noise smoke"],
+    "compare": ["report go go_fades", "report no_go_noise smoke"],
     "history": ["history --write"],
     "ledger": ["ledger head go", "ledger export statuses"],
     "errors": [
@@ -82,7 +82,7 @@ STORED_PAGES |= {
         "phase2 --tier min --variant robust --from no_go_noise --executor inline",
         "run missing.toml",
         "status goo",
-        "compare go",
+        "report go go",
         "amend go --max-device-hours 1",
         "init --template campain",
     ],
@@ -115,7 +115,7 @@ KEYS = {  # commands with the stored runs of which `--json` is looked at
     "status": ["go", "interrupted", "statuses", "campaign", "space_check"],
     "report": ["go", "statuses", "campaign", "space_check", "proxy_check"],
     "best": ["go_at_the_end", "no_go_noise", "smoke"],
-    "compare go": ["phase2"],
+    "report go": ["phase2"],
     "explain": ["statuses"],
     "verify --accept-drift": ["go"],
     "history": [""],

@@ -92,7 +92,7 @@ init --template surch                                   | surch
 init --template phase1 --out good.toml                  | good.toml
 export slurm good.toml --set slurm.time=never           | never
 status twin                                             | phase2
-compare first                                           | 2 to 20
+report first absent                                     | absent
 amend first --reason x                                  | --max
 ledger salvage first --out notes.txt                    | notes.txt
 track first --to no-such-tracker                        | no-such-tracker
