@@ -41,7 +41,6 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
     budget_setting = "target_flops"
     budget_unit = "FLOPs"
     unscored = NO_SCORE
-    reading = "held-out bits per byte in the last `Step N | Validation bpb`, N the planned steps"
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
@@ -101,6 +100,10 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
             directory=self.directory,
             environment=self._environment(context),
         )
+
+    @property
+    def reading(self) -> str:
+        return "held-out bits per byte in the last `Step N | Validation bpb`, N the planned steps"
 
     def arguments(self, knobs: Knobs) -> tuple[str, ...]:
         return tuple(f"--{name}={text}" for name, text in as_text(self.space, knobs).items())

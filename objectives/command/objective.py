@@ -71,7 +71,6 @@ class CommandObjective(ProgramObjective[CommandConfig]):
 
     @property
     def reading(self) -> str:
-        """How its score is found, in words."""
         return self.config.score.in_words
 
     def command_line(self, knobs: Knobs, seed: int, context: Context) -> CommandLine:

@@ -159,6 +159,11 @@ class ProgramObjective(ABC, Generic[Config]):
     def arguments(self, knobs: Knobs) -> tuple[str, ...]:
         """The knobs as a person gives them to the program."""
 
+    @property
+    def reading(self) -> str:
+        """How its score is found, in words; empty where there is one way only."""
+        return ""
+
     def require_program(self) -> None:
         """Raises SetupError where what would be started is not there. Starts nothing."""
 

@@ -19,7 +19,6 @@ from objectives.api import (
     OutOfMemoryError,
     ProgramFailedError,
     SetupError,
-    TellsItsReading,
 )
 from objectives.command.objective import CommandObjective
 from objectives.command.result import ResultRefusedError
@@ -58,7 +57,6 @@ def write(measure: Measure, tmp_path: Path) -> Measure:
 )
 def test_it_tells_how_its_score_is_read(score: Any, expected: str, make: Make) -> None:
     objective = make(score=score, environment={"OUT": "{directory}"})
-    assert isinstance(objective, TellsItsReading)
     assert objective.reading == expected
 
 
