@@ -95,11 +95,14 @@ def dry_run(
 
 
 def _missing(objective: Objective) -> str:
-    if isinstance(objective, ProgramObjective):
-        try:
+    """Why no evaluation could start; a function is imported to see, and not called."""
+    try:
+        if isinstance(objective, ProgramObjective):
             objective.require_program()
-        except SetupError as error:
-            return str(error)
+        else:
+            objective.preflight()
+    except SetupError as error:
+        return str(error)
     return ""
 
 
