@@ -153,7 +153,8 @@ class FunctionObjective(ProgramObjective[FunctionConfig]):
             return measurement_of(returned, time.perf_counter() - began)
 
     def require_program(self) -> None:
-        self._found()
+        """Raises SetupError where it cannot be imported, in a process of its own."""
+        _imports(self._found(), self.code, json.dumps(self.config.fixed, sort_keys=True))
 
     def _found(self) -> UserFunction:
         """Where the function is now. Raises SetupError where it is gone."""

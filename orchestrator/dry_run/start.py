@@ -95,14 +95,11 @@ def dry_run(
 
 
 def _missing(objective: Objective) -> str:
-    """Why no evaluation could start; a function is imported to see, and not called."""
-    try:
-        if isinstance(objective, ProgramObjective):
+    if isinstance(objective, ProgramObjective):
+        try:
             objective.require_program()
-        else:
-            objective.preflight()
-    except SetupError as error:
-        return str(error)
+        except SetupError as error:
+            return str(error)
     return ""
 
 
