@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from budgets.state import Generation, RunState
-from budgets.statistics.paired import discoveries
-from budgets.statistics.students_t import share_within, two_sided_limit
+from budgets.stats import chance_of, discoveries, two_sided_limit
 from budgets.verdict.finalists import full_ones
 from orchestrator.records.planned import space_of
 from orchestrator.records.recommended import best_point
@@ -213,4 +212,4 @@ def _chance(value: float, error: float, freedom: int) -> float:
     """Of so large a |t|, by Student's t."""
     if error == 0:
         return 0.0 if value else 1.0
-    return max(0.0, 1.0 - share_within(abs(value / error), freedom))
+    return chance_of(value / error, freedom)
