@@ -51,7 +51,7 @@ from orchestrator.planning.request import run_name
 from orchestrator.planning.window import parse_hours
 from orchestrator.records.manifest import MANIFEST, Manifest, ManifestRun
 from orchestrator.records.recorded import find_run
-from orchestrator.warm.succession import foreseen
+from orchestrator.warm_start import foreseen
 
 TEMPLATES = Path(__file__).parent / "slurm_templates"
 SUBMIT = "submit_all.sh"

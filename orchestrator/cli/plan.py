@@ -18,7 +18,7 @@ from orchestrator.cli.terminal import print_json, print_markdown
 from orchestrator.execution.engine import devices_of
 from orchestrator.planning.circumstances import circumstances
 from orchestrator.planning.configured import Asked
-from orchestrator.warm.succession import predecessor
+from orchestrator.warm_start import warm_start_of
 
 if TYPE_CHECKING:
     from orchestrator.planning.page import Circumstances
@@ -59,8 +59,8 @@ def _circumstances(asked: Asked) -> "tuple[Circumstances, tuple[str, ...], tuple
     """What the plan is made under; notes and warnings about that."""
     root, request = asked.conduct.root, asked.request
     devices = devices_of(asked.conduct.engine.slots())
-    earlier = predecessor(root, request, devices.kind)
-    succession = None if earlier is None else earlier.foreseen(request)
+    earlier = warm_start_of(root, request, devices.kind)
+    succession = None if earlier is None else earlier.succession(request)
     under, unread = circumstances(
         root, request.objective, devices, asked.assumed_seconds, succession
     )
