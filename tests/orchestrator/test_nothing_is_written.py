@@ -94,7 +94,7 @@ LOOKS = (
     "init --template phase1",
     "init --template factorial --json",
     "export slurm factorial.toml",
-    "export slurm search.toml out",
+    "export slurm search.toml --out out",
     "doctor --quick",
     "doctor --quick factorial.toml",
     "explain",

@@ -197,7 +197,7 @@ def test_what_is_exported_is_the_same_run_held_fast(
     door: str, write: Write, command: "Command", tmp_path: Path
 ) -> None:
     write(door, KNOBS, REST, '[slurm]\ntime = "1h"\n')
-    assert command("export", "slurm", "my.toml", "out", "--write").code == 0
+    assert command("export", "slurm", "my.toml", "--out", "out", "--write").code == 0
     (config,) = tmp_path.glob("out/*/config.toml")
     values = [
         orjson.loads(command("explain", str(file), "--json").out)["values"]

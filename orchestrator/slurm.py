@@ -1,0 +1,681 @@
+"""The runs of a file as SLURM jobs: a directory each, and one script that submits them.
+
+A value reaches the shell code of `slurm_templates/` only in a quoted assignment, or in a directive
+whose pattern leaves no room for another one.
+"""
+
+import os
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from math import ceil, log
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+import numpy as np
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+)
+
+from budgets.calibration import measure
+from budgets.ledger.storage import document
+from budgets.plain import plain
+from budgets.table import table
+from budgets.terms import Calibration, Devices
+from budgets.words import duration
+from objectives.api import Objective, SetupError
+from objectives.settings import unknown
+from orchestrator.campaign.cells import campaign_name, campaign_of, cells_of, runs_of, terms_of
+from orchestrator.campaign.searches import search_cells, shares
+from orchestrator.config import Config, invalid, resolve, to_toml
+from orchestrator.planning.barrier import SEED, simulate
+from orchestrator.planning.calibrations import CALIBRATION_SEEDS, calibrations_on
+from orchestrator.planning.configured import request_of, window_of
+from orchestrator.planning.history import read_history
+from orchestrator.planning.overheads import ASSUMED
+from orchestrator.planning.plan import search_plan
+from orchestrator.planning.preview import Preview
+from orchestrator.planning.priors import Nearness, nearest
+from orchestrator.planning.request import run_name
+from orchestrator.planning.window import parse_hours
+from orchestrator.records.manifest import MANIFEST, Manifest, ManifestRun
+from orchestrator.records.recorded import find_run
+from orchestrator.warm.succession import foreseen
+
+TEMPLATES = Path(__file__).parent / "slurm_templates"
+SUBMIT = "submit_all.sh"
+
+MARGIN, START_SECONDS, ROUND_SECONDS = 1.25, 600, 300
+"""A time limit is the estimate (p90) times the margin, and time to start and to end, rounded up."""
+
+LEAD_SECONDS, MOST_LEAD_SECONDS = 300, 65535  # SLURM counts a signal's seconds in 16 bits
+DRAIN_RESERVE = 30.0  # s between the last evaluation's end and the job's: report, requeue
+REQUEUES = 10  # of a search; a single evaluation that a limit cut short would begin anew
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+=,@-]{0,99}")
+"""A run's: it becomes a directory and the name of a job."""
+
+CLOCK = re.compile(r"(?:(\d{1,3})-)?(\d{1,3}):([0-5]\d):([0-5]\d)")
+DIRECTIVE = re.compile(r"--([a-z][a-z0-9-]{1,40})(?:=[A-Za-z0-9_.,:/@%+*&|()\[\]=-]{1,200})?")
+SETUP_WORD = re.compile(
+    r"(?:[A-Za-z0-9_./+@=:,%^~-]|\$[A-Za-z_][A-Za-z0-9_]*|\$\{[A-Za-z_][A-Za-z0-9_]*\})+"
+)
+
+OWN_DIRECTIVES = re.compile(
+    "account|array|begin|chdir|constraint|cpus-per-task|dependency|error|exclusive|export|"
+    "export-file|gpus|gpus-per-node|gpus-per-task|gres|input|job-name|mem|no-requeue|nodes|ntasks|"
+    "ntasks-per-node|open-mode|output|parsable|partition|qos|requeue|signal|test-only|time|wait|"
+    "wrap"
+)
+"""Those that the export sets, or that would make a run another one than was exported."""
+
+DeviceKind = Literal["cpu", "cuda"]
+
+
+def seconds_of(text: str) -> int:
+    """Seconds of `HH:MM:SS`, `D-HH:MM:SS`, `90m`, `12h` or `2d`. Raises ValueError."""
+    total = 0
+    if found := CLOCK.fullmatch(text):
+        days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
+        total = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+    else:
+        with suppress(ValueError):
+            total = round(3600 * parse_hours("", text))
+    if not 60 <= total <= 365 * 86400:
+        raise ValueError("expected a minute to a year, such as 90m, 12h, 2d or 12:00:00")
+    return total
+
+
+def clock_text(seconds: int) -> str:
+    """Seconds as SLURM writes a time limit: `HH:MM:SS`, from a day on `D-HH:MM:SS`."""
+    days, rest = divmod(seconds, 86400)
+    clock = f"{rest // 3600:02d}:{rest // 60 % 60:02d}:{rest % 60:02d}"
+    return f"{days}-{clock}" if days else clock
+
+
+def _time(value: Any) -> Any:
+    return clock_text(seconds_of(value)) if isinstance(value, str) else value
+
+
+def _setup(line: str) -> str:
+    words = line.split(" ")
+    if not line or not all(map(SETUP_WORD.fullmatch, words)) or line[0] in "-=$~":
+        raise ValueError(
+            "expected one plain command such as 'source .venv/bin/activate', 'module load cuda/12' "
+            "or 'export DATA=$HOME/data'; put more than that into a script and source it"
+        )
+    return line
+
+
+def _directive(line: str) -> str:
+    found = DIRECTIVE.fullmatch(line)
+    if found is None:
+        raise ValueError("expected a long option without spaces, such as --mail-type=FAIL")
+    if OWN_DIRECTIVES.fullmatch(found[1]):
+        raise ValueError(
+            f"--{found[1]} is set by the export: use the key of [slurm] for it, if any"
+        )
+    return line
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+Word = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.,:+@-]{0,199}$")]
+Constraint = Annotated[
+    str, StringConstraints(pattern=r"^[A-Za-z0-9_\[(][A-Za-z0-9_.,:&|*()\[\]-]{0,199}$")
+]
+GpuType = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$")]
+Memory = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,8}[KMGT]?$")]
+Setup = Annotated[str, AfterValidator(_setup)]
+Directive = Annotated[str, AfterValidator(_directive)]
+
+
+class SlurmOptions(BaseModel):
+    """`[slurm]`: the share of a cluster that each job asks for, and what it does first."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    partition: Word | None = None
+    account: Word | None = None
+    qos: Word | None = None
+    constraint: Constraint | None = None
+    time: Annotated[str, BeforeValidator(_time)] | None = None  # None: from the estimate
+    gpus: Literal[0, 1] | None = None  # per evaluation at once; None: 1 where device is cuda
+    gpu_type: GpuType | None = None
+    cpus_per_task: Annotated[int, Field(ge=1, le=4096)] | None = None  # None: slots x threads
+    mem: Memory | None = None
+    setup: Annotated[tuple[Setup, ...], BeforeValidator(_tuple)] = ()
+    extra: Annotated[tuple[Directive, ...], BeforeValidator(_tuple)] = ()
+    python: str | None = None  # the interpreter; None: the one that exports
+    lead_seconds: Annotated[int, Field(ge=30, le=MOST_LEAD_SECONDS)] | None = None
+    max_requeues: Annotated[int, Field(ge=0, le=1000)] | None = None
+
+
+def slurm_options(config: Config) -> SlurmOptions:
+    """`[slurm]`, with GPUs where the device says so. Raises ValueError, naming the key."""
+    for name in config.slurm:
+        if name not in SlurmOptions.model_fields:
+            place = f"key in [slurm] ({config.source(f'slurm.{name}')})"
+            raise unknown(place, name, SlurmOptions.model_fields)
+    try:
+        options = SlurmOptions.model_validate(dict(config.slurm))
+    except ValidationError as error:
+        raise invalid("slurm", error, config.sources) from error
+    device = config.backend.device
+    if options.gpus is None:
+        return options.model_copy(update={"gpus": int(device == "cuda")})
+    if device != "auto" and (device == "cuda") != bool(options.gpus):
+        raise ValueError(
+            f"slurm.gpus = {options.gpus} and backend.device = {device!r} contradict each other: "
+            "an evaluation runs on one GPU (1, cuda) or on none (0, cpu)"
+        )
+    return options
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a run takes, and where that is known from."""
+
+    seconds: float  # wall clock, p90
+    device_seconds: float  # expected, of all slots
+    eval_seconds: float  # of one evaluation, p90
+    source: str
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of the export."""
+
+    name: str
+    condition: str
+    seed: int
+    config: Config = field(repr=False)  # as the file has it for this run
+    own: Mapping[str, Any]  # values of the job's configuration that are its own, by dotted key
+    control: bool = False
+    levels: Mapping[str, str] = field(default_factory=dict)
+    is_search: bool = True  # or one evaluation
+    config_text: str = ""  # TOML
+    slots: int = 1  # evaluations at once
+    cpus: int = 1
+    gpus: int = 0
+    lead_seconds: int = LEAD_SECONDS  # from so long before the limit no evaluation starts
+    limit_seconds: int = 0
+    max_requeues: int = 0
+    estimate: Estimate | None = None
+
+    @property
+    def clock(self) -> str:
+        """The time limit as SLURM reads it."""
+        return clock_text(self.limit_seconds)
+
+    @property
+    def starts(self) -> int:
+        """In how many parts the time limit cuts the run; 1 without an estimate."""
+        if self.estimate is None:
+            return 1
+        return ceil(self.estimate.seconds / (self.limit_seconds - self.lead_seconds))
+
+
+@dataclass(frozen=True)
+class Export:
+    """Jobs to be submitted together. Paths are absolute."""
+
+    name: str
+    directory: Path
+    work_directory: Path  # where relative paths of the configuration begin
+    python: Path
+    jobs: tuple[Job, ...]
+    options: SlurmOptions
+    config: Config = field(repr=False)
+
+
+def export_of(config: Config, out: Path | None = None) -> Export:
+    """The jobs of a configuration. Raises ValueError, naming what cannot be."""
+    options = slurm_options(config)
+    if config.backend.address is not None:
+        raise ValueError(
+            f"backend.address = {config.backend.address!r}: a job runs on a node of its own and "
+            "joins no Ray: take it out"
+        )
+    name = _export_name(config)
+    directory = Path(os.path.abspath(name if out is None else out))  # no `..` in scripts
+    python = Path(sys.executable if options.python is None else options.python)
+    python = python.expanduser().absolute()
+    for path in (directory, Path.cwd(), python):
+        if not str(path).isprintable():
+            raise ValueError(f"expected a printable path, got {str(path)!r}")
+    jobs = tuple(_complete(job, options, directory) for job in _jobs(config))
+    taken = {SUBMIT, MANIFEST, "readme.md", "submitted.tsv"}
+    for job in jobs:
+        if not NAME.fullmatch(job.name):
+            raise ValueError(
+                f"run {job.name!r}: expected a name of 1 to 100 letters, digits and . _ + = , @ "
+                "-, beginning with a letter or digit: it becomes a directory, and a job's name"
+            )
+        if job.name.lower() in taken:
+            raise ValueError(f"run {job.name}: a run or a file of that name is there already")
+        taken.add(job.name.lower())
+    return Export(name, directory, Path.cwd(), python, jobs, options, config)
+
+
+def _export_name(config: Config) -> str:
+    if config.campaign is not None:
+        return campaign_name(config)
+    assert config.file is not None, "the command has a file"
+    name = config.search.run_id or config.file.stem
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._") or "search"
+
+
+def _jobs(config: Config) -> Iterator[Job]:
+    """A search, or every cell of a campaign on every seed."""
+    if config.campaign is None:
+        request = request_of(config)
+        name = run_name(request)
+        yield Job(name, name, request.search_seed, config, _own_of_search(config))
+    elif campaign_of(config).cell == "search":
+        levels = {cell.name: cell.levels for cell, _, _ in runs_of(config)}
+        for search in search_cells(config):
+            name, one = f"{search.condition}_s{search.seed}", search.resolved
+            own, of = _own_of_search(one), levels[search.condition]
+            yield Job(name, search.condition, search.seed, one, own, search.control, of)
+    else:
+        terms_of(config)  # refuses what the objective makes of no cell
+        runs = list(runs_of(config))
+        for cell, seed, name in runs:
+            one = resolve(replace(config.layers, cell=(cell.name, dict(cell.settings))))
+            own = {
+                **shares(one.budget, len(runs), "runs"),
+                "campaign.name": re.sub(r"[^a-z0-9._-]", "-", name.lower())[:64],
+                "campaign.seeds": [seed],
+                "campaign.controls": False,
+                "campaign.conditions": [{"name": cell.name}],
+            }
+            yield Job(name, cell.name, seed, one, own, cell.control, cell.levels, is_search=False)
+
+
+def _own_of_search(config: Config) -> dict[str, Any]:
+    if config.search.tier is None:
+        raise ValueError("search.tier: say how much to spend: min, target or max")
+    request = request_of(config)
+    own = {"search.run_id": run_name(request)}
+    earlier = {"search.from": config.search.follows, "search.warm_start": request.warm_start}
+    for name, run in earlier.items():
+        if run is not None:  # by its directory: the job has another runs_dir
+            own[name] = str(find_run(run, Path(config.runs_dir)).absolute())
+    return own
+
+
+def _complete(job: Job, options: SlurmOptions, directory: Path) -> Job:
+    """The job with its share of the cluster, time limit and configuration."""
+    backend, kind = job.config.backend, _kind(options)
+    slots, threads = (backend.workers or 1) if job.is_search else 1, backend.threads or 1
+    cpus = options.cpus_per_task or slots * threads
+    if cpus < slots * threads:
+        raise ValueError(
+            f"{job.name}: slurm.cpus_per_task: {slots} evaluations of {threads} threads need "
+            f"{slots * threads} CPUs, got {cpus}"
+        )
+    estimate = _estimate(job, kind, Devices(
+        count=slots, kind=kind, name="a device of the cluster", threads=threads, memory_bytes=1
+    ))  # fmt: skip
+    lead = _lead_seconds(options, estimate if job.is_search else None)
+    requeues = REQUEUES if job.is_search else 0
+    values = {
+        name: value
+        for name, value in job.config.all_values().items()
+        if (table_name := name.partition(".")[0]) not in ("preset", "profile", "factors", "slurm")
+        and not (job.is_search and table_name == "campaign")
+    }
+    is_chosen = job.config.source("backend.executor") != "default"
+    values |= {
+        "runs_dir": str(directory / job.name),
+        "backend.executor": backend.executor if is_chosen else "local",
+        "backend.device": kind,
+        "backend.workers": slots,
+        "backend.threads": threads,
+        "backend.drain_seconds": _drain_seconds(backend.drain_seconds, lead),
+        "backend.allow_network_fs": True,  # SLURM runs one job of a name at a time
+        **job.own,
+    }
+    window = window_of(job.config.budget.window, job.config.budget.safety_margin)
+    if window is not None and window.until is not None:  # a node may be in another zone
+        values["budget.window"] = window.until.isoformat()
+    comment = f"Run {job.name}: every value that decides it, as exported from {job.config.file}."
+    return replace(
+        job,
+        config_text=to_toml(values, comment),
+        slots=slots,
+        cpus=cpus,
+        gpus=(options.gpus or 0) * slots,
+        lead_seconds=lead,
+        limit_seconds=_limit_seconds(job.name, options, estimate, lead),
+        max_requeues=requeues if options.max_requeues is None else options.max_requeues,
+        estimate=estimate,
+    )
+
+
+def _kind(options: SlurmOptions) -> DeviceKind:
+    return "cuda" if options.gpus else "cpu"
+
+
+def _lead_seconds(options: SlurmOptions, estimate: Estimate | None) -> int:
+    """Room for one evaluation of a search, so that none is cut short and paid twice."""
+    if options.lead_seconds is not None:
+        return options.lead_seconds
+    wanted = 0 if estimate is None else ceil(estimate.eval_seconds * MARGIN / 60) * 60 + 60
+    return min(max(LEAD_SECONDS, wanted), MOST_LEAD_SECONDS)
+
+
+def _drain_seconds(given: float | None, lead: int) -> float:
+    most = max(lead - DRAIN_RESERVE, lead / 2)
+    if given is not None and given > most:
+        raise ValueError(
+            f"backend.drain_seconds: expected {most:g} at most, as the job is told to end {lead} s "
+            f"before its limit (slurm.lead_seconds), got {given:g}"
+        )
+    return most if given is None else given
+
+
+def _limit_seconds(name: str, options: SlurmOptions, estimate: Estimate | None, lead: int) -> int:
+    """The time limit that is given, or one that follows from the estimate."""
+    if options.time is None:
+        if estimate is None:
+            raise ValueError(
+                f"{name}: nobody has measured how long it takes, so slurm.time must say: give a "
+                'limit such as time = "4h" in [slurm], or calibrate first'
+            )
+        wanted = estimate.seconds * MARGIN + START_SECONDS + lead
+        return ceil(wanted / ROUND_SECONDS) * ROUND_SECONDS
+    given = seconds_of(options.time)
+    if given <= lead + 60:  # SLURM may send the signal a minute early
+        raise ValueError(
+            f"slurm.time: {options.time} leaves no time to run: {lead} s before the limit "
+            "(slurm.lead_seconds, and a minute that SLURM may be early) no evaluation starts"
+        )
+    if estimate is not None and estimate.eval_seconds > given - 60:
+        raise ValueError(
+            f"slurm.time: {options.time} is less than one evaluation of {name} takes, "
+            f"{duration(estimate.eval_seconds)} ({estimate.source}): it would never finish"
+        )
+    return given
+
+
+def _estimate(job: Job, kind: DeviceKind, devices: Devices) -> Estimate | None:
+    """What the run takes: one evaluation, or a simulated search and its calibration.
+
+    None where nobody has measured an evaluation of the objective.
+    """
+    if (found := _measured(job.config, kind)) is None:
+        return None
+    known, source = found
+    p90, median = known.p90_seconds, known.median_seconds
+    if not job.is_search:
+        return Estimate(p90, median, p90, source)
+    request = request_of(job.config)
+    earlier = foreseen(Path(job.config.runs_dir), request, kind)
+    plan = search_plan(request, devices, known, None, earlier)
+    simulated = simulate(plan, known, ASSUMED, np.random.default_rng(SEED))
+    long_run = Preview(plan, None).rung
+    device_hours = simulated.device_hours_p50 + (long_run.device_hours if long_run else 0.0)
+    is_assumed = job.config.evaluation.assume_eval_seconds is not None
+    calibrates = 0 if is_assumed else CALIBRATION_SEEDS
+    return Estimate(
+        3600 * (simulated.hours_p90 + simulated.rung_hours_p90)
+        + ceil(calibrates / devices.count) * p90,
+        3600 * device_hours + calibrates * median,
+        p90,
+        source,
+    )
+
+
+def _measured(config: Config, kind: DeviceKind) -> tuple[Calibration, str] | None:
+    """The time of an evaluation, and its source: assumed, the newest calibration, or a prior run.
+
+    Those on any CPU, or any GPU, count: nobody knows yet where the jobs will run.
+    """
+    assumed = config.evaluation.assume_eval_seconds
+    if assumed is not None:
+        place = config.source("evaluation.assume_eval_seconds")
+        return Calibration(assumed_seconds=assumed), f"assumed, {assumed:g} s ({place})"
+    root, objective = Path(config.runs_dir), config.load_objective()
+    for result in calibrations_on(root, objective, kind):
+        with suppress(ValueError):  # not one healthy evaluation
+            found, devices = measure(result.state), result.state.plan.devices
+            return found, (
+                f"measured by {result.directory.name} on {devices.count} x {devices.name}, median "
+                f"{found.median_seconds:.3g} s an evaluation"
+            )
+    entries = [entry for entry in read_history(root).entries if entry.device_kind == kind]
+    places = sorted({(entry.devices, entry.device_name, entry.threads) for entry in entries})
+    priors = [
+        prior
+        for count, name, threads in places
+        if (prior := nearest(entries, objective, Devices(
+            count=count, kind=kind, name=name, threads=threads, memory_bytes=1
+        ))) is not None
+    ]  # fmt: skip
+    if not priors:
+        return None
+    order = get_args(Nearness)
+    best = min(priors, key=lambda prior: (order.index(prior.nearness), abs(log(prior.factor))))
+    return best.calibration(), best.sentence()
+
+
+def files_of(export: Export) -> dict[str, str]:
+    """The text of every file of the export, by its path."""
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # noqa: S701 - shell code: every value goes through `quoted`
+    )
+    environment.filters["quoted"] = lambda value: shlex.quote(str(value))
+    setup = [
+        " ".join(f'"{word}"' if "$" in word else word for word in line.split(" "))
+        for line in export.options.setup
+    ]
+    common = {"export": export, "slurm": export.options, "jobs": export.jobs, "setup": setup}
+    render = {name: environment.get_template(f"{name}.j2").render for name in _TEMPLATES}
+    files = {SUBMIT: render[SUBMIT](common), "README.md": render["README.md"](
+        common, title=plain(export.name), table=jobs_table(export)
+    )}  # fmt: skip
+    for job in export.jobs:
+        files[f"{job.name}/config.toml"] = job.config_text
+        files[f"{job.name}/run.slurm"] = render["run.slurm"](common, job=job)
+    return files | {MANIFEST: _manifest(export)}
+
+
+_TEMPLATES = (SUBMIT, "README.md", "run.slurm")
+
+
+def _manifest(export: Export) -> str:
+    """What `status DIR` reads."""
+    jobs = export.jobs
+    manifest = Manifest(
+        name=export.name,
+        kind="slurm",
+        objective=export.config.objective,
+        total_runs=len(jobs),
+        conditions=tuple(dict.fromkeys(job.condition for job in jobs)),
+        seeds=tuple(dict.fromkeys(job.seed for job in jobs)),
+        controls=tuple(dict.fromkeys(job.condition for job in jobs if job.control)),
+        runs=tuple(
+            ManifestRun(
+                name=job.name,
+                directory=job.name,
+                condition=job.condition,
+                seed=job.seed,
+                control=job.control,
+                levels=dict(job.levels),
+            )
+            for job in jobs
+        ),
+    )
+    return document(manifest.model_dump(mode="json", exclude_defaults=True)).decode()
+
+
+def write(directory: Path, files: Mapping[str, str]) -> None:
+    """Writes the files, all or none. Raises ValueError where `directory` holds something."""
+    if os.path.lexists(directory) and not (directory.is_dir() and not any(directory.iterdir())):
+        raise ValueError(
+            f"{directory} is there already: remove it, or name another directory with --out"
+        )
+    aside = directory.with_name(f".{directory.name}.{os.getpid()}")
+    try:
+        for path, text in files.items():
+            (aside / path).parent.mkdir(parents=True, exist_ok=True)
+            (aside / path).write_text(text)
+        mode = (aside / SUBMIT).stat().st_mode
+        (aside / SUBMIT).chmod(mode | (mode & 0o444) >> 2)  # whoever may read it may run it
+        aside.rename(directory)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class Check:
+    """Something that the jobs need; `remedy` is what to do where it is missing."""
+
+    name: str
+    state: Literal["ok", "missing", "unknown"]
+    found: str
+    remedy: str = ""
+
+
+def checks_of(export: Export) -> Iterator[Check]:
+    """Data, interpreter, directory and SLURM, as far as this machine can tell."""
+    complaints: dict[str, Check] = {}  # each once, of however many cells
+    for objective in _objectives(export.config):
+        name = f"objective {export.config.objective}"
+        try:
+            found = "; ".join(objective.preflight()) or "data and settings are there"
+            complaints[found] = Check(name, "ok", found)
+        except (SetupError, ValueError) as error:
+            complaints[str(error)] = Check(name, "missing", str(error), "then export again")
+    yield from complaints.values()
+    if export.python.is_file() and os.access(export.python, os.X_OK):
+        yield Check("interpreter", "ok", f"{export.python} (all nodes must see it)")
+    else:
+        remedy = "name the one of the cluster's environment as slurm.python"
+        yield Check("interpreter", "missing", f"{export.python} cannot be run here", remedy)
+    there = next(place for place in export.directory.parents if place.exists())
+    if os.access(there, os.W_OK):
+        yield Check("directory", "ok", f"{there} can be written to")
+    else:
+        yield Check("directory", "missing", f"{there} cannot be written to", "use --out DIR")
+    if shutil.which("sbatch"):
+        yield Check("sbatch", "ok", "on the PATH")
+    else:
+        remedy = f"run {export.directory}/{SUBMIT} on a login node"
+        yield Check("sbatch", "missing", "not on this machine's PATH", remedy)
+
+
+def _objectives(config: Config) -> Iterator[Objective]:
+    if config.campaign is None:
+        yield config.load_objective()
+        return
+    for cell in cells_of(config):
+        yield resolve(
+            replace(config.layers, cell=(cell.name, dict(cell.settings)))
+        ).load_objective()
+
+
+def notes_of(export: Export) -> Iterator[str]:
+    """What a person should know before the jobs are submitted."""
+    if not export.options.gpus and export.config.backend.device == "auto":
+        yield "backend.device is auto: the jobs run on CPUs. For one GPU each: slurm.gpus = 1"
+    window = window_of(export.config.budget.window, export.config.budget.safety_margin)
+    if window is not None and window.until is None:
+        yield f"budget.window = {export.config.budget.window} counts from each run's own start"
+    for job in export.jobs:
+        if job.starts > 1:
+            yield f"{job.name} needs some {job.starts} starts: its time limit is shorter than it"
+        if job.starts > 1 + job.max_requeues:
+            yield f"{job.name} is requeued {job.max_requeues} times at most: raise slurm.time"
+
+
+def jobs_table(export: Export) -> str:
+    """Every run as a row of a Markdown table."""
+    columns = (">#", "run", "type", ">est. time", ">limit", ">CPUs", ">GPUs")
+    rows = (
+        (
+            number,
+            plain(job.name),
+            "control" if job.control else "run",
+            "no estimate" if job.estimate is None else duration(job.estimate.seconds),
+            job.clock,
+            job.cpus,
+            job.gpus,
+        )
+        for number, job in enumerate(export.jobs, 1)
+    )
+    return "\n".join(table(columns, rows))
+
+
+def preview(export: Export, checks: Sequence[Check], notes: Sequence[str]) -> str:
+    """What a person looks at before `--write`, as Markdown."""
+    jobs, kind = export.jobs, "GPU-hours" if export.options.gpus else "device-hours"
+    expected = sum(job.estimate.device_seconds for job in jobs if job.estimate) / 3600
+    unknown_jobs = sum(job.estimate is None for job in jobs)
+    once = sum(job.limit_seconds * job.slots for job in jobs) / 3600
+    most = sum(job.limit_seconds * job.slots * (1 + job.max_requeues) for job in jobs) / 3600
+    without = f" ({unknown_jobs} of {len(jobs)} runs have no estimate)" if unknown_jobs else ""
+    sources = dict.fromkeys(job.estimate.source for job in jobs if job.estimate)
+    listed = [
+        *(f"Time: {source}" for source in sources),
+        *(
+            f"**{check.state}** {check.name}: {check.found}"
+            + (f". Remedy: {check.remedy}" if check.remedy else "")
+            for check in checks
+        ),
+        *(f"note: {note}" for note in notes),
+    ]
+    return (
+        f"# {plain(export.name)}: {len(jobs)} jobs, {sum(job.control for job in jobs)} of them "
+        f"controls\n\n{jobs_table(export)}\n\n"
+        f"{kind.capitalize()}: {expected:.3g} expected{without}, {once:.3g} until the time limits, "
+        f"{most:.3g} with all requeues.\n\n" + "\n".join(f"- {plain(line)}" for line in listed)
+    )
+
+
+def as_dict(export: Export, checks: Sequence[Check], notes: Sequence[str]) -> dict[str, Any]:
+    """The same as JSON."""
+    return {
+        "name": export.name,
+        "directory": str(export.directory),
+        "total_runs": len(export.jobs),
+        "runs": [
+            {
+                "name": job.name,
+                "condition": job.condition,
+                "seed": job.seed,
+                "control": job.control,
+                "levels": dict(job.levels),
+                "estimated_seconds": job.estimate and job.estimate.seconds,
+                "estimated_device_seconds": job.estimate and job.estimate.device_seconds,
+                "estimate_from": job.estimate and job.estimate.source,
+                "limit_seconds": job.limit_seconds,
+                "cpus": job.cpus,
+                "gpus": job.gpus,
+            }
+            for job in export.jobs
+        ],
+        "files": sorted(files_of(export)),
+        "resources": [asdict(check) for check in checks],
+        "notes": list(notes),
+    }

@@ -1,0 +1,332 @@
+"""`export slurm`: what gets into a script, what a job asks for, what its configuration says."""
+
+import json
+import re
+import subprocess
+import tomllib
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from orchestrator.config import Layers, resolve
+from orchestrator.records.recorded import Result
+from orchestrator.slurm import SlurmOptions, clock_text, export_of, files_of, seconds_of, write
+
+if TYPE_CHECKING:
+    from tests.conftest import Answer, Command
+
+HOSTILE = (
+    *("; rm -rf ~", "$(reboot)", "`reboot`", "a\nb", "a\n#SBATCH --wrap=x", "a\n", "-x"),
+    *("--wrap=x", "a b", "a'b", 'a"b', "a\\b", "a#b", "${HOME}", "a\x00b", "a\u202eb", ""),
+)
+
+SEARCH = """
+objective = "sphere"
+search.tier = "min"
+backend.workers = 4
+[slurm]
+time = "1h"
+"""
+FACTORIAL = """
+objective = "sphere"
+training.noise = 0.01
+campaign = { name = "two-by-two", seeds = [1, 2] }
+factors = { dimension = [2, 3], size = { 1B = { seconds = 0.0 }, 3B = { seconds = 0.001 } } }
+budget.max_device_hours = 12.0
+[slurm]
+time = "1h"
+"""
+RUN = "min-sphere-s1"
+
+Export = Callable[..., "Answer"]
+
+
+@pytest.fixture
+def export(command: "Command", tmp_path: Path) -> Export:
+    """Exports a file with this text to `jobs`."""
+
+    def run(text: str, *more: str) -> "Answer":
+        (tmp_path / "file.toml").write_text(text)
+        return command("export", "slurm", "file.toml", "--out", "jobs", *more)
+
+    return run
+
+
+@pytest.fixture
+def written(export: Export, tmp_path: Path) -> Callable[..., tuple[dict[str, Any], str]]:
+    """The configuration of a run that was exported, and its script."""
+
+    def run(text: str, name: str = RUN) -> tuple[dict[str, Any], str]:
+        answer = export(text, "--write")
+        assert answer.code == 0, answer.err
+        place = tmp_path / "jobs" / name
+        return tomllib.loads((place / "config.toml").read_text()), (place / "run.slurm").read_text()
+
+    return run
+
+
+Written = Callable[..., tuple[dict[str, Any], str]]
+
+
+def shown(export: Export, text: str) -> dict[str, Any]:
+    answer = export(text, "--json")
+    assert answer.code == 0, answer.err
+    document: dict[str, Any] = json.loads(answer.out)
+    return document
+
+
+def assuming(text: str, seconds: float) -> str:
+    return f"{text}[evaluation]\nassume_eval_seconds = {seconds}\n"
+
+
+@pytest.mark.parametrize(
+    "key", ["partition", "account", "qos", "constraint", "gpu_type", "mem", "time"]
+)
+def test_no_value_brings_a_second_directive_or_command(key: str) -> None:
+    for value in HOSTILE:
+        with pytest.raises(ValidationError, match=key):
+            SlurmOptions.model_validate({key: value})
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(h for h in HOSTILE if h not in ("a b", "${HOME}")),
+        *("source a; rm b", "source a && rm b", "source a | sh", "echo a > b", "export A=$(id)"),
+        *("eval $((1))", "source a  b", "$HOME/x", "export A='b c'", "ls *", "a & b", "{ a"),
+    ],
+)
+def test_a_setup_line_is_one_plain_command(line: str) -> None:
+    with pytest.raises(ValidationError, match="setup"):
+        SlurmOptions.model_validate({"setup": [line]})
+
+
+@pytest.mark.parametrize(
+    "line", [*HOSTILE, "--comment=a b", "--mail-user=$(id)", "mail", "--time=1", "--wrap=x"]
+)
+def test_a_directive_is_one_option_that_the_export_does_not_set(line: str) -> None:
+    with pytest.raises(ValidationError, match="extra"):
+        SlurmOptions.model_validate({"extra": [line]})
+
+
+def test_ordinary_lines_are_taken(written: Written, tmp_path: Path) -> None:
+    extra = ["--mail-type=FAIL,END", "--mail-user=a.b@c.org", "--exclude=n[1-3]"]
+    setup = ["source ~/v/bin/activate", "module load cuda/12.4 gcc", "export P=$HOME/x:${P}"]
+    _, script = written(f"{SEARCH}extra = {extra}\nsetup = {setup}\nconstraint = '[a|b]'\n")
+    assert {f"#SBATCH {line}" for line in extra} <= set(script.splitlines())
+    assert "#SBATCH --constraint=[a|b]" in script
+    assert f"{setup[0]} || exit 2\n{setup[1]} || exit 2\n" in script
+    assert 'export "P=$HOME/x:${P}" || exit 2\n' in script  # one word whatever is in HOME
+    head, _, code = script.partition("\n\n")
+    assert "#SBATCH" in head
+    assert "#SBATCH" not in code  # SLURM reads none behind the first command
+
+
+@given(st.integers(60, 365 * 86400))
+def test_a_clock_reads_what_it_writes(seconds: int) -> None:
+    assert seconds_of(clock_text(seconds)) == seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "clock"), [("90m", "01:30:00"), ("36h", "1-12:00:00"), ("2-03:04:05", "2-03:04:05")]
+)
+def test_a_time_limit_is_kept_as_slurm_writes_it(text: str, clock: str) -> None:
+    assert SlurmOptions(time=text).time == clock
+
+
+@pytest.mark.parametrize("text", ["30", "1:30", "1:60:00", "0h", "10000d", "12 h", "-1h"])
+def test_a_time_limit_that_could_mean_two_things_is_refused(text: str) -> None:
+    with pytest.raises(ValidationError, match="time"):
+        SlurmOptions(time=text)
+
+
+def test_a_hostile_path_stays_one_quoted_value(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd = tmp_path / '$(touch owned)/a\'b "c" `touch owned`; touch owned #'
+    odd.mkdir(parents=True)
+    monkeypatch.chdir(odd)
+    (odd / "file.toml").write_text(SEARCH)
+    made = export_of(resolve(Layers(file=Path("file.toml"), assignments=["slurm.python=./py"])))
+    code = files_of(made)[f"{RUN}/run.slurm"].split("set -u\n")[0]
+    probe = code + 'printf "%s|" "$run_dir" "$work_dir" "$python"'
+    said = subprocess.run(["/bin/bash", "-c", probe], cwd=tmp_path, capture_output=True, check=True)
+    assert said.stdout.decode() == f"{odd}/file/{RUN}|{odd}|{odd}/py|"
+    assert not list(tmp_path.rglob("owned"))
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        (SEARCH.replace('time = "1h"', ""), "slurm.time"),  # nobody has measured it
+        (SEARCH.replace("1h", "6m"), "slurm.time"),  # no time to run before it begins to end
+        (assuming(SEARCH, 3590.0), "slurm.time"),  # shorter than an evaluation
+        (SEARCH + "nodes = 2\n", "nodes"),
+        (SEARCH + "gpus = 2\n", "slurm.gpus"),
+        (SEARCH + "lead_seconds = 70000\n", "slurm.lead_seconds"),
+        (SEARCH + "max_requeues = -1\n", "slurm.max_requeues"),
+        (SEARCH + "cpus_per_task = 3\n", "slurm.cpus_per_task"),
+        (SEARCH + "[backend]\naddress = 'a:1'\n", "backend.address"),
+        (SEARCH + "gpus = 1\n[backend]\ndevice = 'cpu'\n", "slurm.gpus"),
+        (SEARCH + "[backend]\ndrain_seconds = 299\n", "backend.drain_seconds"),
+        (SEARCH.replace("min", "none"), "search.tier"),
+        (SEARCH.replace('search.tier = "min"', ""), "search.tier"),
+        (FACTORIAL.replace("[slurm]", "[budget]\nmax_evals = 9\n[slurm]"), "max_evals"),
+        (FACTORIAL.replace("two-by-two", "../up"), "../up"),
+        (FACTORIAL.replace("1B =", '"1B; rm" ='), "1B; rm"),
+        (FACTORIAL.replace("1B =", '"$(x)" ='), "$(x)"),
+    ],
+)
+def test_what_cannot_be_exported_is_said_in_one_line(
+    export: Export, tmp_path: Path, text: str, key: str
+) -> None:
+    for table in ("backend", "budget"):  # one table each
+        own = re.findall(rf"^{table}\.(.*)$", text, re.MULTILINE)
+        if f"[{table}]" in text:
+            text = re.sub(rf"^{table}\..*\n", "", text, flags=re.MULTILINE)
+            text = text.replace(f"[{table}]", "\n".join([f"[{table}]", *own]))
+    answer = export(text, "--write")
+    assert (answer.code, len(answer.err.splitlines())) == (2, 1)
+    assert key in answer.err
+    assert [path.name for path in tmp_path.iterdir()] == ["file.toml"]
+
+
+def test_a_search_asks_for_its_slots(written: Written) -> None:
+    _, script = written(SEARCH + "gpus = 1\ngpu_type = 'a100'\nmem = '32G'\n")
+    asked = {line.removeprefix("#SBATCH ") for line in script.splitlines() if "#SBATCH" in line}
+    slots = {"--cpus-per-task=4", "--gres=gpu:a100:4", "--mem=32G", "--nodes=1"}
+    assert asked >= slots | {"--time=01:00:00", "--signal=B:USR1@300"}
+    assert "max_requeues=10\n" in script
+
+
+def test_a_cells_configuration_is_that_cell_and_nothing_else(
+    written: Written, tmp_path: Path
+) -> None:
+    config, script = written(FACTORIAL, "dimension3_size3B_s2")
+    assert config["runs_dir"] == str(tmp_path / "jobs" / "dimension3_size3B_s2")
+    training = config["training"]
+    assert (training["dimension"], training["seconds"], training["noise"]) == (3, 0.001, 0.01)
+    assert config["campaign"]["seeds"] == [2]
+    assert config["campaign"]["conditions"] == [{"name": "dimension3_size3B"}]
+    assert config["campaign"]["controls"] is False
+    assert not {"factors", "slurm"} & set(config)
+    backend = config["backend"]
+    assert (backend["executor"], backend["workers"], backend["device"]) == ("local", 1, "cpu")
+    assert (backend["drain_seconds"], backend["allow_network_fs"]) == (270.0, True)
+    assert config["budget"]["max_device_hours"] == pytest.approx(1.2)  # of 10 runs
+    assert "max_requeues=0\n" in script
+
+
+def test_a_searchs_configuration_differs_only_in_where_it_runs(
+    written: Written, tmp_path: Path
+) -> None:
+    written(SEARCH)
+    mine, its = (
+        resolve(Layers(file=tmp_path / file)).all_values()
+        for file in ("file.toml", f"jobs/{RUN}/config.toml")
+    )
+    changed = {key for key in its if its[key] != mine.get(key)}
+    backend = ("executor", "device", "threads", "drain_seconds", "allow_network_fs")
+    assert changed == {"runs_dir", "search.run_id", *(f"backend.{name}" for name in backend)}
+    assert {key for key in mine if key not in its} == {"slurm.time"}
+
+
+def test_a_campaign_of_searches_becomes_a_job_for_each(export: Export) -> None:
+    text = FACTORIAL.replace("seeds = [1, 2]", 'seeds = [1, 2], cell = "search"')
+    runs = shown(export, f'search.tier = "min"\n{text}')["runs"]
+    assert len(runs) == 10
+    assert sum(run["control"] for run in runs) == 2
+    assert runs[1]["levels"] == {"dimension": "2", "size": "1B"}
+    assert (runs[1]["name"], runs[1]["seed"]) == ("dimension2_size1B_s2", 2)
+
+
+@pytest.mark.parametrize("window", ["2999-11-27T18:00", "12h"])
+def test_a_deadline_is_one_moment_wherever_a_job_runs(written: Written, window: str) -> None:
+    config, _ = written(SEARCH + f"[budget]\nwindow = '{window}'\n")
+    said = config["budget"]["window"]
+    if window == "12h":
+        assert said == window
+    else:
+        assert datetime.fromisoformat(said) == datetime.fromisoformat(window).astimezone()
+        assert datetime.fromisoformat(said).tzinfo is not None
+
+
+def test_a_search_is_told_to_end_an_evaluation_before_its_limit(written: Written) -> None:
+    config, script = written(assuming(SEARCH.replace("1h", "4h"), 1200.0))
+    assert "--signal=B:USR1@1560" in script  # 20 min x 1.25 + 1 min
+    assert config["backend"]["drain_seconds"] == 1530
+
+
+@pytest.mark.parametrize(("requeues", "notes"), [(10, 1), (1, 2)])
+def test_a_search_that_its_limit_cuts_is_foretold(
+    export: Export, requeues: int, notes: int
+) -> None:
+    text = SEARCH + f"max_requeues = {requeues}\n"
+    cut = [n for n in shown(export, assuming(text, 1500.0))["notes"] if n.startswith(RUN)]
+    assert len(cut) == notes
+
+
+def test_a_limit_follows_from_the_estimate(export: Export) -> None:
+    no_time = 'time = "1h"'
+    cells = shown(export, assuming(FACTORIAL.replace(no_time, ""), 3600.0))["runs"]
+    assert {run["limit_seconds"] for run in cells} == {5400}  # 1.25 h, 10 + 5 min, up to 5 min
+    run = shown(export, assuming(SEARCH.replace(no_time, ""), 60.0))["runs"][0]
+    assert 240 < run["estimated_seconds"] < 300  # 2 generations of 8 on 4 slots, and a start
+    assert run["estimated_device_seconds"] == pytest.approx(16 * 60.0, rel=0.01)
+
+
+def test_a_calibration_gives_the_estimate(
+    export: Export, run_search: Callable[..., Result], tmp_path: Path
+) -> None:
+    found = run_search(tmp_path, settings={"seconds": 0.01})
+    text = SEARCH.replace('time = "1h"', "") + "[training]\nseconds = 0.01\n"
+    run = shown(export, f'runs_dir = "."\n{text}')["runs"][0]
+    assert run["estimated_seconds"] > 0.04
+    assert run["limit_seconds"] == 1200
+    assert found.state.plan.devices.name in run["estimate_from"]
+
+
+def test_a_followed_run_is_named_by_its_directory(
+    written: Written, run_search: Callable[..., Result], tmp_path: Path
+) -> None:
+    before = run_search(tmp_path, assumed_seconds=1.0, run_id="before").directory
+    text = SEARCH.replace("search.tier", 'search.warm_start = "before"\nsearch.tier')
+    config, _ = written(f'runs_dir = "{tmp_path}"\n{text}')
+    assert config["search"]["warm_start"] == str(before)
+
+
+def test_what_is_missing_is_said(export: Export) -> None:
+    resources = shown(export, SEARCH + 'python = "/no/python"\n')["resources"]
+    states = {one["name"]: one["state"] for one in resources}
+    assert (states["objective sphere"], states["interpreter"]) == ("ok", "missing")
+
+
+@pytest.mark.parametrize("there", ["file", "folder", "link"])
+def test_nothing_is_written_over(tmp_path: Path, there: str) -> None:
+    place, files = tmp_path / "jobs", {"submit_all.sh": "mine\n", "a/run.slurm": "x"}
+    if there == "folder":
+        (place / "old").mkdir(parents=True)
+    elif there == "file":
+        place.write_text("old")
+    else:
+        place.symlink_to("nowhere")
+    with pytest.raises(ValueError, match="is there already"):
+        write(place, files)
+    assert [path.name for path in tmp_path.iterdir()] == ["jobs"]
+
+
+def test_an_export_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    place, files = tmp_path / "jobs", {"submit_all.sh": "mine\n", "a/run.slurm": "x"}
+    with pytest.raises(OSError, match=r"submit_all\.sh"):
+        write(place, files | {"submit_all.sh/below": ""})
+    assert not list(tmp_path.iterdir())
+    place.mkdir()
+    write(place, files)
+    assert (place / "submit_all.sh").stat().st_mode & 0o111
+    assert not (place / "a" / "run.slurm").stat().st_mode & 0o111
