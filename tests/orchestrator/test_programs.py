@@ -353,7 +353,7 @@ def test_a_module_that_cannot_be_found_is_one_clear_line(
 def test_a_dry_run_of_a_function_calls_nothing(
     write: Write, function: Path, command: "Command"
 ) -> None:
-    function.write_text("raise SystemExit('imported')\n\n\ndef evaluate(): ...\n")
+    function.write_text("def evaluate(knobs, seed, budget):\n    raise SystemExit('called')\n")
     write("function", KNOBS)
 
     answer = command("dry-run", "my.toml", "--knobs", "depth=3")
@@ -373,5 +373,5 @@ def test_a_dry_run_of_a_program_tells_how_its_score_is_read(
     answer = command("dry-run", "my.toml", "--knobs", "opt.lr=0.5e-1,depth=3")
 
     assert answer.code == 0, answer.err
-    assert '["python", "train.py", "opt.lr=0.05", "depth=3", "seed=1"]' in answer.out
+    assert "python train.py opt.lr=0.05 depth=3 seed=1\n" in answer.out
     assert "The score, lower is better: the last line `loss: NUMBER` of its output" in answer.out
