@@ -29,7 +29,7 @@ from budgets.words import counted, in_bytes
 from objectives.api import SetupError
 from objectives.keeping import keeping
 from objectives.programs.kernel import memory_bytes
-from orchestrator.campaign.cells import campaign_of, cells_of, terms_of
+from orchestrator.campaign.conditions import campaign_of, cells_of, terms_of
 from orchestrator.campaign.request import CampaignRequest
 from orchestrator.config import Config, is_installed, resolve
 from orchestrator.execution.devices import Offer, visible_gpus

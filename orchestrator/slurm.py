@@ -36,7 +36,7 @@ from budgets.terms import Calibration, Devices
 from budgets.words import duration
 from objectives.api import Objective, SetupError
 from objectives.settings import unknown
-from orchestrator.campaign.cells import campaign_name, campaign_of, cells_of, runs_of, terms_of
+from orchestrator.campaign.conditions import campaign_name, campaign_of, cells_of, runs_of, terms_of
 from orchestrator.campaign.searches import search_cells, shares
 from orchestrator.config import Config, invalid, resolve, to_toml
 from orchestrator.planning.barrier import SEED, simulate
@@ -49,7 +49,7 @@ from orchestrator.planning.preview import Preview
 from orchestrator.planning.priors import Nearness, nearest
 from orchestrator.planning.request import run_name
 from orchestrator.planning.window import parse_hours
-from orchestrator.records.manifest import MANIFEST, Manifest, ManifestRun
+from orchestrator.records.manifest import MANIFEST, ManifestRun, manifest_of_runs
 from orchestrator.records.recorded import find_run
 from orchestrator.warm_start import foreseen
 
@@ -505,27 +505,18 @@ _TEMPLATES = (SUBMIT, "README.md", "run.slurm")
 
 def _manifest(export: Export) -> str:
     """What `status DIR` reads."""
-    jobs = export.jobs
-    manifest = Manifest(
-        name=export.name,
-        kind="slurm",
-        objective=export.config.objective,
-        total_runs=len(jobs),
-        conditions=tuple(dict.fromkeys(job.condition for job in jobs)),
-        seeds=tuple(dict.fromkeys(job.seed for job in jobs)),
-        controls=tuple(dict.fromkeys(job.condition for job in jobs if job.control)),
-        runs=tuple(
-            ManifestRun(
-                name=job.name,
-                directory=job.name,
-                condition=job.condition,
-                seed=job.seed,
-                control=job.control,
-                levels=dict(job.levels),
-            )
-            for job in jobs
-        ),
-    )
+    runs = [
+        ManifestRun(
+            name=job.name,
+            directory=job.name,
+            condition=job.condition,
+            seed=job.seed,
+            control=job.control,
+            levels=dict(job.levels),
+        )
+        for job in export.jobs
+    ]
+    manifest = manifest_of_runs(export.name, "slurm", export.config.objective, runs)
     return document(manifest.model_dump(mode="json", exclude_defaults=True)).decode()
 
 

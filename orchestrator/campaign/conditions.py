@@ -1,103 +1,191 @@
-"""From conditions and factors as people write them to what a campaign evaluates."""
+"""The conditions of a campaign: those that a configuration lists, its factorial, and controls."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
 from typing import Any
 
-from budgets.terms import Condition, Factor
+from budgets.terms import CampaignTerms, Condition, Factor
 from objectives import registry
 from objectives.api import Objective, SetupError
 from objectives.settings import shown
 from orchestrator.config import (
     TABLES,
     TRAINING,
+    Campaign,
+    Config,
     Values,
+    check_key,
     each_once,
     flattened,
 )
+from orchestrator.planning.request import check_run_id
 
-Settings = Mapping[str, Any]
+SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+=-]{0,99}")
+"""One that any file system takes, and no shell mistakes for an option or a pattern."""
 
-SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+=-]{0,99}")
-"""A name that any file system takes, and no shell mistakes for an option or a pattern."""
-
-CONTROL = "_base"
-"""What the names of controls end with."""
-
-DEFAULT = "default"
-"""The control that is the configuration itself."""
+CONTROL = "_base"  # what the names of controls end with
+DEFAULT = "default"  # the control that is the configuration itself
 
 MOST_CELLS = 10_000
 
+OF_A_SEARCH = (TRAINING, "search", "evaluation", "verdict", "thresholds")
+"""Tables that the conditions of searches may change, but for what tells the searches apart:"""
 
-@dataclass(frozen=True)
-class Level:
-    """One value of a factor: its name, and what it sets."""
+OF_THE_CAMPAIGN = ("search.run_id", "search.seed", "search.phase")
 
-    name: str
-    settings: Settings
-
-
-@dataclass(frozen=True)
-class Varied:
-    """A factor with its levels in their order."""
-
-    name: str
-    levels: tuple[Level, ...]
+Factors = Mapping[str, Mapping[str, Values]]
+"""What each level sets, by the names of factor and level, in their order."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A configuration by name, before it is looked at what the objective makes of it."""
+    """A condition, before the objective has made anything of its settings."""
 
     name: str
-    settings: Settings
-    levels: Mapping[str, str] = field(default_factory=dict)
+    settings: Values  # by dotted key
+    levels: Mapping[str, str] = field(default_factory=dict)  # by factor
     control: bool = False
 
 
-def factors_of(table: Mapping[str, Any]) -> tuple[Varied, ...]:
+def campaign_of(config: Config) -> Campaign:
+    """The table of that name. Raises ValueError where there is none."""
+    if config.campaign is None:
+        raise ValueError(f"{config.file} describes no campaign: it has no table [campaign]")
+    return config.campaign
+
+
+def campaign_name(config: Config) -> str:
+    """Its own name, or that of its file. Raises ValueError where no directory has such a name."""
+    name = campaign_of(config).name
+    if name is None:
+        stem = "campaign" if config.file is None else config.file.stem.lower()
+        name = re.sub(r"[^a-z0-9._-]+", "-", stem).strip("-._") or "campaign"
+    check_run_id(name, "[campaign] name")
+    return name
+
+
+def cells_of(config: Config) -> tuple[Cell, ...]:
+    """Conditions as they are listed, then the full factorial, then the controls.
+
+    Raises ValueError on what no campaign can be made of.
+    """
+    campaign = campaign_of(config)
+    cells = [_listed(number, entry) for number, entry in enumerate(campaign.conditions, 1)]
+    cells += factorial(factors_of(config.factors))
+    if not cells:
+        raise ValueError(
+            "a campaign needs conditions: [[campaign.conditions]] with a name each, or [factors]"
+        )
+    if campaign.controls:
+        cells += _controls(config.load_objective())
+    _check_names(cells)
+    aside = registry.named(config.objective, config.training).aside
+    for cell in cells:
+        _check_keys(cell, campaign.cell)
+        if unused := [name for name in aside if f"{TRAINING}.{name}" in cell.settings]:
+            raise ValueError(
+                f"condition {cell.name}: {unused[0]} is for a training by itself, no evaluation "
+                "has it"
+            )
+    return _without_twins(config, cells)
+
+
+def runs_of(config: Config) -> Iterator[tuple[Cell, int, str]]:
+    """Each cell on each seed, and the name of that run."""
+    for cell in cells_of(config):
+        for seed in campaign_of(config).seeds:
+            yield cell, seed, f"{cell.name}_s{seed}"
+
+
+def terms_of(config: Config) -> CampaignTerms:
+    """The plan's part of a campaign of trainings. Raises ValueError, naming the cell."""
+    campaign, objective = campaign_of(config), config.load_objective()
+    return CampaignTerms(
+        name=campaign_name(config),
+        conditions=tuple(condition(objective, cell) for cell in cells_of(config)),
+        seeds=tuple(campaign.seeds),
+        factors=tuple(
+            Factor(name=name, levels=tuple(levels))
+            for name, levels in factors_of(config.factors).items()
+        ),
+        parallel=campaign.parallel,
+        max_workers=campaign.max_workers,
+        stagger_seconds=campaign.stagger_seconds,
+    )
+
+
+def condition(objective: Objective, cell: Cell) -> Condition:
+    """The cell as the objective has it. Raises ValueError, naming the cell, where it cannot."""
+    settings = _of_the_objective(cell)
+    try:
+        varied = registry.load(registry.varied(objective.spec, settings))
+    except ValueError as error:
+        raise ValueError(f"condition {cell.name}: {error}") from error
+    code = varied.spec.settings.get(registry.CODE)
+    if code != objective.spec.settings.get(registry.CODE):  # another program, recorded as ours is
+        settings[registry.CODE] = code
+    return Condition(
+        name=cell.name,
+        settings=settings,
+        knobs=varied.space.decode(varied.space.baseline),
+        length=_length(objective, varied),
+        levels=dict(cell.levels),
+        control=cell.control,
+    )
+
+
+def _of_the_objective(cell: Cell) -> Values:
+    start = f"{TRAINING}."
+    return {k.removeprefix(start): v for k, v in cell.settings.items() if k.startswith(start)}
+
+
+def _length(objective: Objective, varied: Objective) -> float:
+    """How long an evaluation of `varied` takes, in evaluations of `objective`, by exact FLOPs.
+
+    1 where FLOPs do not say it, or depend on data that is not there.
+    """
+    try:
+        own, base = varied.flops(), objective.flops()
+    except SetupError:
+        return 1.0
+    if own is None or base is None or not base.total or not own.total:
+        return 1.0
+    return own.total / base.total
+
+
+def factors_of(table: Mapping[str, Any]) -> Factors:
     """The factors of a table `[factors]`.
 
     A list holds values of the setting that the factor is named after; a table holds levels by name,
     each a table of settings. Raises ValueError, naming the factor, on anything else.
     """
-    return tuple(Varied(name, tuple(_levels(name, given))) for name, given in table.items())
+    return {
+        name: each_once(_levels(f"factors.{name}", name, given), f"factors.{name}")
+        for name, given in table.items()
+    }
 
 
-def _levels(factor: str, given: Any) -> Iterator[Level]:
-    if isinstance(given, list) and given:
-        for value in given:
-            if isinstance(value, list | dict):
-                raise ValueError(f"factors.{factor}: expected plain values, got {shown(value)}")
-            yield Level(_as_name(value), dotted({factor: value}, f"factors.{factor}"))
-    elif isinstance(given, dict) and given:
+def _levels(place: str, factor: str, given: Any) -> Iterator[tuple[str, Values]]:
+    if not given or not isinstance(given, list | dict):
+        raise ValueError(
+            f"{place}: expected a list of values, or a table of levels, got {shown(given)}"
+        )
+    if isinstance(given, dict):
         for name, settings in given.items():
             if not isinstance(settings, dict):
                 raise ValueError(
-                    f"factors.{factor}.{name}: expected a table of settings, got {shown(settings)}"
+                    f"{place}.{name}: expected a table of settings, got {shown(settings)}"
                 )
-            yield Level(name, dotted(settings, f"factors.{factor}.{name}"))
-    else:
-        raise ValueError(
-            f"factors.{factor}: expected a list of values, or a table of levels, got {shown(given)}"
-        )
-
-
-def dotted(settings: Settings, place: str) -> Values:
-    """Settings by their full keys: one without a table is of `[training]`.
-
-    Raises ValueError where one is set twice, in whatever words.
-    """
-    pairs = ((_in_full(key), value) for key, value in flattened(settings, place))
-    return each_once(pairs, place)
-
-
-def _in_full(key: str) -> str:
-    return key if key.partition(".")[0] in TABLES else f"{TRAINING}.{key}"
+            yield name, _dotted(settings, f"{place}.{name}")
+        return
+    for value in given:
+        if isinstance(value, list | dict):
+            raise ValueError(f"{place}: expected plain values, got {shown(value)}")
+        yield _as_name(value), _dotted({factor: value}, place)
 
 
 def _as_name(value: Any) -> str:
@@ -111,99 +199,112 @@ def _as_name(value: Any) -> str:
     return f"{mantissa}e{int(exponent)}" if e else mantissa
 
 
-def factorial(factors: Sequence[Varied]) -> tuple[Cell, ...]:
+def _dotted(settings: Mapping[str, Any], place: str) -> Values:
+    """Settings by their full keys: one without a table is of `[training]`.
+
+    Raises ValueError where one is set twice, in whatever words.
+    """
+    return each_once(
+        (
+            (key if key.partition(".")[0] in TABLES else f"{TRAINING}.{key}", value)
+            for key, value in flattened(settings, place)
+        ),
+        place,
+    )
+
+
+def factorial(factors: Factors) -> tuple[Cell, ...]:
     """Every combination of levels, the last factor varying fastest; none without factors.
 
     Raises ValueError where two levels of a combination set the same thing, or there are too many.
     """
     if not factors:
         return ()
-    if (count := prod(len(factor.levels) for factor in factors)) > MOST_CELLS:
+    if (count := prod(len(levels) for levels in factors.values())) > MOST_CELLS:
         raise ValueError(f"[factors] make {count} combinations: expected {MOST_CELLS} at most")
     return tuple(
-        _combined(factors, levels) for levels in product(*(factor.levels for factor in factors))
+        _combined(dict(zip(factors, combination, strict=True)))
+        for combination in product(*(levels.items() for levels in factors.values()))
     )
 
 
-def _combined(factors: Sequence[Varied], levels: Sequence[Level]) -> Cell:
-    settings: dict[str, Any] = {}
-    for factor, level in zip(factors, levels, strict=True):
-        if both := [name for name in level.settings if name in settings]:
-            raise ValueError(f"factors.{factor.name}: another factor sets {both[0]} too")
-        settings |= level.settings
-    pairs = [(f.name, level.name) for f, level in zip(factors, levels, strict=True)]
-    name = "_".join(f"{_leaf(factor)}{level}" for factor, level in pairs)
-    return Cell(name, settings, dict(pairs))
+def _combined(levels: Mapping[str, tuple[str, Values]]) -> Cell:
+    """The cell at one level, by name and settings, of each factor."""
+    settings: Values = {}
+    for factor, (_, own) in levels.items():
+        if both := [key for key in own if key in settings]:
+            raise ValueError(f"factors.{factor}: another factor sets {both[0]} too")
+        settings.update(own)
+    name = "_".join(f"{f.rpartition('.')[2]}{level}" for f, (level, _) in levels.items())
+    return Cell(name, settings, {factor: level for factor, (level, _) in levels.items()})
 
 
-def _leaf(name: str) -> str:
-    """The last word of a dotted name."""
-    return name.rpartition(".")[2]
-
-
-def controls(objective: Objective) -> tuple[Cell, ...]:
+def _controls(objective: Objective) -> Iterator[Cell]:
     """The configuration itself, and each of the objective's own controls."""
-    own = ((f"{c.label.replace(' ', '-')}{CONTROL}", c.settings) for c in objective.controls())
-    named = ((f"{DEFAULT}{CONTROL}", {}), *own)
-    return tuple(Cell(name, dotted(sets, name), control=True) for name, sets in named)
+    yield Cell(f"{DEFAULT}{CONTROL}", {}, control=True)
+    for one in objective.controls():
+        name = f"{one.label.replace(' ', '-')}{CONTROL}"
+        yield Cell(name, _dotted(one.settings, name), control=True)
 
 
-def check_names(cells: Sequence[Cell]) -> None:
+def _listed(number: int, entry: Mapping[str, Any]) -> Cell:
+    """A condition as the file has it: a name, and tables."""
+    place = f"campaign.conditions, entry {number}"
+    name = entry.get("name")
+    if not isinstance(name, str):
+        raise ValueError(f"{place}: expected a name, got {shown(name)}")
+    return Cell(name, _dotted({k: v for k, v in entry.items() if k != "name"}, place))
+
+
+def _check_names(cells: Sequence[Cell]) -> None:
     """Raises ValueError on a name that is no file's, or that two have, as a file system sees it."""
+    if len(cells) > MOST_CELLS:
+        raise ValueError(f"{len(cells)} conditions: expected {MOST_CELLS} at most")
     seen: dict[str, str] = {}
     for cell in cells:
-        if not SAFE.fullmatch(cell.name):
+        if not SAFE_NAME.fullmatch(cell.name):
             raise ValueError(
                 f"condition {shown(cell.name)}: expected a name of 1 to 100 letters, digits and "
                 ". _ + = -, beginning with a letter or digit"
             )
-        other = seen.setdefault(cell.name.lower(), cell.name)
-        if other is not cell.name:
+        if (folded := cell.name.lower()) in seen:
             raise ValueError(
-                f"conditions {other!r} and {cell.name!r} cannot be told apart: give one of them "
-                "another name, or take it away"
+                f"conditions {seen[folded]!r} and {cell.name!r} cannot be told apart: give one of "
+                "them another name, or take it away"
             )
-    if len(cells) > MOST_CELLS:
-        raise ValueError(f"{len(cells)} conditions: expected {MOST_CELLS} at most")
+        seen[folded] = cell.name
 
 
-def condition(objective: Objective, cell: Cell) -> Condition:
-    """The cell as the objective has it. Raises ValueError, naming the cell, where it cannot."""
-    settings = {key.removeprefix(f"{TRAINING}."): value for key, value in cell.settings.items()}
-    try:
-        varied = registry.load(registry.varied(objective.spec, settings))
-    except ValueError as error:
-        raise ValueError(f"condition {cell.name}: {error}") from error
-    code = varied.spec.settings.get(registry.CODE)
-    if code != objective.spec.settings.get(registry.CODE):  # another program, held fast as ours is
-        settings |= {registry.CODE: code}
-    return Condition(
-        name=cell.name,
-        settings=settings,
-        knobs=varied.space.decode(varied.space.baseline),
-        length=_length(objective, varied),
-        levels=dict(cell.levels),
-        control=cell.control,
-    )
+def _check_keys(cell: Cell, kind: str) -> None:
+    """Raises ValueError where the cell sets what it may not."""
+    tables = (TRAINING,) if kind == "training" else OF_A_SEARCH
+    for key in cell.settings:
+        check_key(key, f"condition {cell.name}")
+        if key.partition(".")[0] not in tables or key in OF_THE_CAMPAIGN:
+            raise ValueError(
+                f"condition {cell.name}: {key} is the same for all cells of a campaign of "
+                f"{kind} runs: expected keys of {', '.join(f'[{table}]' for table in tables)}"
+            )
 
 
-def _length(objective: Objective, varied: Objective) -> float:
-    """How long an evaluation of `varied` takes, in evaluations of `objective`, by exact FLOPs.
+def _without_twins(config: Config, cells: Sequence[Cell]) -> tuple[Cell, ...]:
+    """Nothing is evaluated twice: a cell that is a control's configuration is that control.
 
-    1 where FLOPs do not say it, or hang on data that is not there.
+    Raises ValueError on two conditions of different names that are the same.
     """
-    try:
-        own, base = varied.flops(), objective.flops()
-    except SetupError:
-        return 1.0
-    if own is None or base is None or not base.total or not own.total:
-        return 1.0
-    return own.total / base.total
-
-
-def agreed(factors: Sequence[Varied]) -> tuple[Factor, ...]:
-    """The factors as a campaign's terms have them."""
-    return tuple(
-        Factor(name=factor.name, levels=tuple(level.name for level in factor.levels))
-        for factor in factors
-    )
+    spec, kept = config.load_objective().spec, dict[str, Cell]()
+    for cell in cells:
+        try:
+            varied = registry.varied(spec, _of_the_objective(cell))
+        except ValueError as error:
+            raise ValueError(f"condition {cell.name}: {error}") from error
+        others = {k: v for k, v in cell.settings.items() if not k.startswith(f"{TRAINING}.")}
+        identity = json.dumps([varied.settings, others], sort_keys=True, default=str)
+        first = kept.setdefault(identity, cell)
+        if first is not cell:
+            if not cell.control:
+                raise ValueError(
+                    f"conditions {first.name} and {cell.name} are the same configuration"
+                )
+            kept[identity] = replace(first, control=True)
+    return tuple(kept.values())

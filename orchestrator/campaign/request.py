@@ -1,8 +1,12 @@
-"""A campaign of trainings as one run: its points, its plan, its name."""
+"""A campaign of trainings as one run: its plan, and the pace of its first starts."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from math import floor
 
+from budgets.state import RunState
 from budgets.terms import Calibration, CampaignTerms, Devices, Envelope, Plan, Thresholds
+from orchestrator.capacity import Pace
 from orchestrator.planning.plan import plan_of
 from orchestrator.planning.request import Request, check_run_id
 from orchestrator.records.recommended import Point
@@ -10,16 +14,16 @@ from orchestrator.records.recommended import Point
 
 @dataclass(frozen=True)
 class CampaignRequest:
-    """What shall be compared. The `terms` say on which objective and within what."""
+    """The conditions to compare; `terms` say on which objective and within which limits."""
 
     terms: Request  # of phase "campaign"
     campaign: CampaignTerms
 
     def points(self) -> tuple[Point, ...]:
-        """One for each condition: its own, or the baseline where its settings tell it apart."""
+        """One for each condition."""
         return points_of(self.campaign, self.terms.objective.space.baseline)
 
-    def name(self, kind: str) -> str:  # noqa: ARG002 - a person named it
+    def name(self, kind: str) -> str:  # noqa: ARG002 - the same on every kind of device
         """The run's id: the campaign's name. Raises ValueError where that is no run's."""
         check_run_id(self.campaign.name)
         return self.campaign.name
@@ -60,5 +64,26 @@ class CampaignRequest:
 
 
 def points_of(campaign: CampaignTerms, baseline: Point) -> tuple[Point, ...]:
-    """Where each condition stands: at `baseline`, that of the objective, unless it says where."""
+    """The point of each condition: its own, or `baseline` where its settings tell it apart."""
     return tuple(baseline if c.point is None else c.point for c in campaign.conditions)
+
+
+class Staggered(Pace):
+    """Admits one more evaluation in flight every so many seconds, from the first question on.
+
+    `now` is a clock that never runs backwards, in seconds.
+    """
+
+    def __init__(self, seconds: float, now: Callable[[], float]) -> None:
+        self._seconds = seconds
+        self._now = now
+        self._began: float | None = None
+
+    def admits(self, state: RunState) -> bool:
+        """Whether one more may be reserved now."""
+        at = self._now()
+        if self._began is None:
+            self._began = at
+        if not self._seconds:
+            return True
+        return len(state.accounts.holds) < 1 + floor((at - self._began) / self._seconds)

@@ -1,12 +1,36 @@
-"""A campaign whose cells are searches: each a run of its own, with its share of the budget."""
+"""A campaign of searches: a run of its own for each cell, with its share of the budget."""
 
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from os.path import relpath
 from pathlib import Path
 
-from orchestrator.campaign.cells import campaign_name, campaign_of, runs_of
+from pydantic import ValidationError
+
+from budgets.campaign.matrix import PENDING
+from budgets.following import BEGINNING
+from budgets.ledger.chain import LEDGER
+from budgets.rules.triggers import judge
+from budgets.state import RunState
+from orchestrator.campaign.conditions import campaign_name, cells_of, runs_of
 from orchestrator.config import Budget, Config, Values, resolve
-from orchestrator.planning.request import check_run_id
+from orchestrator.execution.engine import devices_of
+from orchestrator.execution.evaluate import Slots
+from orchestrator.planning.calibrations import CALIBRATION_SEEDS
+from orchestrator.planning.configured import request_of
+from orchestrator.planning.plan import calibration_plan, search_plan
+from orchestrator.planning.request import Overrides, Request, check_run_id, run_directory, run_name
+from orchestrator.records.manifest import (
+    Manifest,
+    ManifestRun,
+    manifest_of_runs,
+    read_manifest,
+    source_of,
+    write_manifest,
+)
+from orchestrator.records.recorded import is_there, recorded_state
+from orchestrator.running.place import make_directory
 
 
 @dataclass(frozen=True)
@@ -25,15 +49,19 @@ class SearchCell:
         return run_id
 
 
-def search_cells(resolved: Config) -> tuple[SearchCell, ...]:
+def search_cells(config: Config) -> tuple[SearchCell, ...]:
     """Every search of the campaign, in its order.
 
     Raises ValueError, naming the cell, where one cannot be.
     """
-    runs = list(runs_of(resolved))
-    _refuse_hours(resolved)
-    share = shares(resolved.budget, len(runs), "searches")
-    name = campaign_name(resolved)
+    window = config.budget.window
+    if window is not None and window.strip()[-1:] in "smhd":  # it would begin anew with each search
+        raise ValueError(
+            f"[budget] window: expected a moment such as 2026-11-27T18:00 for a campaign of "
+            f"searches, one after the other, got {window!r}"
+        )
+    runs, name = list(runs_of(config)), campaign_name(config)
+    share = shares(config.budget, len(runs), "searches")
     cells: list[SearchCell] = []
     for cell, seed, run in runs:
         run_id = re.sub(r"[+=]", "-", f"{name}.{run}".lower())
@@ -41,20 +69,10 @@ def search_cells(resolved: Config) -> tuple[SearchCell, ...]:
         if run_id in (other.run_id for other in cells):
             raise ValueError(f"two searches would be called {run_id!r}: rename a condition")
         own: Values = {**cell.settings, **share, "search.run_id": run_id, "search.seed": seed}
-        one = resolve(replace(resolved.layers, cell=(cell.name, own)))
-        one.objective  # noqa: B018 - what it cannot be is said now
+        one = resolve(replace(config.layers, cell=(cell.name, own)))
+        one.load_objective()  # refused here, under the condition's name
         cells.append(SearchCell(cell.name, seed, cell.control, one))
     return tuple(cells)
-
-
-def _refuse_hours(resolved: Config) -> None:
-    """Raises ValueError on a window of hours: it would begin anew with each search."""
-    window = resolved.budget.window
-    if window is not None and window.strip()[-1:] in "smhd":
-        raise ValueError(
-            f"[budget] window: expected a moment such as 2026-11-27T18:00 for a campaign of "
-            f"searches, one after the other, got {window!r}"
-        )
 
 
 def shares(budget: Budget, runs: int, what: str) -> Values:
@@ -72,7 +90,102 @@ def shares(budget: Budget, runs: int, what: str) -> Values:
     return found
 
 
-def campaign_directory(root: Path, resolved: Config) -> Path:
-    """Where what is said of the whole campaign lies."""
-    campaign_of(resolved)
-    return root / "campaign" / campaign_name(resolved)
+def begin_searches(root: Path, config: Config, searches: Sequence[SearchCell]) -> Path:
+    """Write the campaign's manifest; its directory.
+
+    Raises ValueError where that belongs to a campaign of trainings.
+    """
+    directory = root / "campaign" / campaign_name(config)
+    if is_there(directory / LEDGER):
+        raise ValueError(
+            f"{directory} is a campaign of trainings: give this one another name in [campaign]"
+        )
+    make_directory(directory)
+    write_manifest(directory, _manifest(root, directory, config, searches))
+    return directory
+
+
+def refuse_searches(directory: Path) -> None:
+    """Raises ValueError where a campaign of searches has the place of one of trainings."""
+    manifest = None if is_there(directory / LEDGER) else read_manifest(directory)
+    if manifest is not None and manifest.kind == "search":
+        raise ValueError(
+            f"{directory} is a campaign of searches: give this one another name in [campaign]"
+        )
+
+
+def _manifest(
+    root: Path, directory: Path, config: Config, searches: Sequence[SearchCell]
+) -> Manifest:
+    cells = {cell.name: cell for cell in cells_of(config)}
+    runs = [
+        ManifestRun(
+            name=f"{one.condition}_s{one.seed}",
+            directory=relpath(
+                run_directory(root, request_of(one.resolved).phase, one.run_id), directory
+            ),
+            condition=one.condition,
+            seed=one.seed,
+            control=one.control,
+            levels=dict(cells[one.condition].levels),
+            status=PENDING,
+        )
+        for one in searches
+    ]
+    conditions = {name: asdict(cell) for name, cell in cells.items()}
+    name = campaign_name(config)
+    found = manifest_of_runs(name, "search", config.objective, runs, conditions)
+    return found.model_copy(update={} if config.file is None else source_of(config.file))
+
+
+def check_plans(searches: Sequence[SearchCell], slots: Slots) -> None:
+    """Raises ValueError, naming the cell, where one cannot be planned: before any is paid for."""
+    for search in searches:
+        if search.resolved.search.tier is None:
+            raise ValueError(
+                "--tier, or tier in [search]: say how much each search may spend: min, target or "
+                f"max. {search.condition} has none"
+            )
+        try:
+            search_plan(request_of(search.resolved), devices_of(slots), None)
+        except ValidationError:
+            raise  # it names a flag
+        except ValueError as error:
+            raise ValueError(f"condition {search.condition}: {error}") from error
+
+
+def overrides_of(
+    root: Path, searches: Sequence[SearchCell], slots: Slots, overrides: Overrides
+) -> dict[str, Overrides]:
+    """Of each search, by its id, the overrides of rules that hold it up.
+
+    Raises ValueError on one that no search needs.
+    """
+    own: dict[str, Overrides] = {}
+    for search in searches if overrides else ():
+        needed = _rules_in_the_way(_recorded(root, request_of(search.resolved), slots))
+        own[search.run_id] = tuple(
+            (rule, why) for rule, why in overrides if rule in needed or (rule, why) in needed
+        )
+    for override in overrides:
+        if all(override not in some for some in own.values()):
+            raise ValueError(f"--override {override[0]}: that rule holds up no search of these")
+    return own
+
+
+def _rules_in_the_way(state: RunState | None) -> set[object]:
+    """Rules that hold the search up, and overrides that its ledger has, with their reasons."""
+    if state is None:
+        return set(BEGINNING)
+    holding = {trigger.rule for trigger in judge(state).triggers}
+    return holding | {(one.rule, one.reason) for one in state.overridden}
+
+
+def _recorded(root: Path, request: Request, slots: Slots) -> RunState | None:
+    """The search as far as it is made, or the calibration that is being made for it."""
+    state = recorded_state(run_directory(root, request.phase, run_name(request)))
+    if state is not None:
+        return state
+    plan = calibration_plan(request.objective, devices_of(slots), CALIBRATION_SEEDS, request)
+    state = recorded_state(run_directory(root, "calibration", plan.run_id))
+    return None if state is None or state.concluded is not None else state

@@ -79,11 +79,11 @@ def explain_file(resolved: Config, *, as_json: bool) -> None:
     title = plain(file or "The defaults")
     lines = [f"# {title}", *to_markdown(resolved), "", *knob_table(kind(objective.spec), rows)]
     if resolved.campaign is not None:
-        from orchestrator.campaign import matrix
+        from orchestrator.campaign.plan import check, runs_document, runs_page
 
-        matrix.check(resolved)
-        document["campaign"] = matrix.as_dict(resolved)
-        lines += ["", *matrix.to_markdown(resolved)]
+        check(resolved)
+        document["campaign"] = runs_document(resolved)
+        lines += ["", *runs_page(resolved)]
     if as_json:
         print_json(document)
     else:

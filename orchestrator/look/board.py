@@ -14,7 +14,7 @@ from budgets.ledger.storage import document, write_aside
 from budgets.plain import plain
 from budgets.terms import Thresholds
 from budgets.words import number
-from orchestrator.campaign.runs import in_flight, matrix_of_runs
+from orchestrator.campaign.standing import in_flight, matrix_of_runs
 from orchestrator.look import text
 from orchestrator.look.blocks import Figure, Section, markdown, table_of
 from orchestrator.look.run import Run

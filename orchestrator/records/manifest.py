@@ -162,19 +162,47 @@ def source_of(path: Path) -> dict[str, str]:
 
 
 def manifest_of(state: RunState, source: Mapping[str, str]) -> Manifest:
-    """That of a campaign in one ledger."""
+    """That of a campaign in one ledger, with how its cells stand."""
     matrix = matrix_of(state)
-    return described(
-        matrix,
-        {
-            (number, seed): f"eval/{_place(state, number, seed)}"
-            for number in range(len(matrix.rows))
-            for seed in matrix.terms.seeds
-        },
-        "training",
-        source,
-        {"records": state.records, "head": state.head},
-        state.plan.objective["name"],
+    terms = matrix.terms
+    runs = [
+        ManifestRun(
+            name=f"{condition.name}_s{seed}",
+            directory=f"eval/{_place(state, number, seed)}",
+            condition=condition.name,
+            seed=seed,
+            control=condition.control,
+            levels=condition.levels,
+        )
+        for number, condition in enumerate(terms.conditions)
+        for seed in terms.seeds
+    ]
+    conditions = {one.name: one.model_dump(mode="json") for one in terms.conditions}
+    objective = state.plan.objective["name"]
+    found = manifest_of_runs(terms.name, "training", objective, runs, conditions)
+    ledger = {"records": state.records, "head": state.head}
+    more = {"factors": terms.factors, "ledger": ledger, **source}
+    return with_statuses(found.model_copy(update=more), matrix)
+
+
+def manifest_of_runs(
+    name: str,
+    kind: Kind,
+    objective: str,
+    runs: Sequence[ManifestRun],
+    conditions: Mapping[str, Any] | None = None,
+) -> Manifest:
+    """The manifest of these runs; `conditions` is what is known of each, by its name."""
+    names = dict.fromkeys(run.condition for run in runs)
+    return Manifest(
+        name=name,
+        kind=kind,
+        objective=objective,
+        total_runs=len(runs),
+        conditions=tuple((conditions or {}).get(name, name) for name in names),
+        seeds=tuple(dict.fromkeys(seed_of(run) for run in runs)),
+        controls=tuple(dict.fromkeys(run.condition for run in runs if run.control)),
+        runs=tuple(runs),
     )
 
 
@@ -183,45 +211,6 @@ def _place(state: RunState, candidate: int, seed: int) -> str:
     tries = state.generations[0].tries.get((candidate, seed), ()) if state.generations else ()
     first = Reserved(generation=0, candidate=candidate, seed=seed, attempt=1, reserve_ms=0)
     return attempt_place(tries[-1].reserved if tries else first)
-
-
-def described(  # noqa: PLR0913, PLR0917 - what a manifest says
-    matrix: Matrix,
-    directories: Mapping[tuple[int, int], str],
-    kind: Kind,
-    source: Mapping[str, str],
-    ledger: Mapping[str, Any],
-    objective: str,
-) -> Manifest:
-    """The manifest of a campaign whose cells, by condition's number and seed, lie there."""
-    terms = matrix.terms
-    return Manifest(
-        name=terms.name,
-        kind=kind,
-        objective=objective,
-        file=source.get("file", ""),
-        sha256=source.get("sha256", ""),
-        total_runs=terms.evaluations,
-        conditions=tuple(condition.model_dump(mode="json") for condition in terms.conditions),
-        factors=terms.factors,
-        seeds=terms.seeds,
-        controls=tuple(c.name for c in terms.conditions if c.control),
-        runs=tuple(
-            ManifestRun(
-                name=f"{condition.name}_s{seed}",
-                directory=directories[number, seed],
-                condition=condition.name,
-                seed=seed,
-                control=condition.control,
-                levels=condition.levels,
-                status=cell.status,
-            )
-            for number, condition in enumerate(terms.conditions)
-            for seed, cell in zip(terms.seeds, matrix.rows[number], strict=True)
-        ),
-        statuses=matrix.counts,
-        ledger=dict(ledger),
-    )
 
 
 def with_statuses(manifest: Manifest, matrix: Matrix) -> Manifest:

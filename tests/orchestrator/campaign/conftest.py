@@ -1,7 +1,6 @@
 """Small campaigns, carried out in this process."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,18 +9,9 @@ import pytest
 from budgets.events import Owner
 from budgets.ledger.chain import LEDGER, read
 from budgets.ledger.head import HEAD
-from budgets.terms import CampaignTerms
-from objectives import registry
-from objectives.api import ObjectiveSpec
-from orchestrator.campaign.conditions import (
-    Cell,
-    agreed,
-    condition,
-    controls,
-    factorial,
-    factors_of,
-)
+from orchestrator.campaign.conditions import terms_of
 from orchestrator.campaign.request import CampaignRequest
+from orchestrator.config import Layers, resolve
 from orchestrator.execution.engine import Engine
 from orchestrator.look.reports import ReportFiles
 from orchestrator.planning.request import Request
@@ -70,12 +60,6 @@ class Uninterrupted(SignalStop):
         pass
 
 
-def plain(cell: Cell) -> Cell:
-    """With the settings by the objective's own names."""
-    settings = {key.removeprefix("training."): value for key, value in cell.settings.items()}
-    return replace(cell, settings=settings)
-
-
 def trained(
     root: Path,
     factors: Mapping[str, Any] = FACTORS,
@@ -87,15 +71,16 @@ def trained(
     engine: Engine | None = None,
 ) -> Result:
     """A campaign of noisy spheres and its control; or taken up again."""
-    objective = registry.load(ObjectiveSpec(name="sphere", settings={"dimension": 2}))
-    varied = factors_of(factors)
-    cells = (*map(plain, factorial(varied)), *(controls(objective) if control else ()))
-    terms = CampaignTerms(
-        name=name,
-        conditions=tuple(condition(objective, cell) for cell in cells),
-        seeds=tuple(seeds),
-        factors=agreed(varied),
-    )
+    said = {
+        "objective": "sphere",
+        "training.dimension": 2,
+        "campaign.name": name,
+        "campaign.seeds": list(seeds),
+        "campaign.controls": control,
+        **{f"factors.{factor}": levels for factor, levels in factors.items()},
+    }
+    config = resolve(Layers(flags={key: (value, "--set") for key, value in said.items()}))
+    terms = terms_of(config)
     session = Session(
         root,
         engine or Engine(kind="inline", workers=1),
@@ -106,7 +91,7 @@ def trained(
     )
     if owner is not None:
         session.owner = lambda: owner
-    request = CampaignRequest(Request("campaign", "min", objective), terms)
+    request = CampaignRequest(Request("campaign", "min", config.load_objective()), terms)
     with session:
         return Checking(request, session.engine.slots()).carry_out(session)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from budgets.terms import CampaignTerms
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.campaign.cells import campaign_name, cells_of, runs_of, terms_of
+from orchestrator.campaign.conditions import campaign_name, cells_of, runs_of, terms_of
 from orchestrator.campaign.conditions import (
     MOST_CELLS,
     Level,
@@ -21,7 +21,7 @@ from orchestrator.campaign.conditions import (
     factorial,
     factors_of,
 )
-from orchestrator.campaign.matrix import as_dict, design
+from orchestrator.campaign.plan import runs_document as as_dict, design
 from orchestrator.config import Config, Layers, resolve
 
 Describe = Callable[..., Config]

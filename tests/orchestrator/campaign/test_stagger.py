@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 from typing import Any
 
-from orchestrator.campaign.stagger import Staggered
+from orchestrator.campaign.request import Staggered
 
 
 class Watch:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from budgets.terms import Thresholds
 from objectives import registry
-from orchestrator.campaign import matrix
+from orchestrator.campaign import plan
 from orchestrator.cli import explain_file
 from orchestrator.config import SECTIONS, TOP, Config, Layers, resolve
 from orchestrator.planning.configured import request_of
@@ -70,7 +70,7 @@ def shown(given: Layers) -> Config | None:
         resolved = resolve(given)
         request_of(resolved)
         if resolved.campaign is not None:
-            matrix.check(resolved)
+            plan.check(resolved)
     except ValueError:
         return None
     values = explain_file.as_dict(resolved)
@@ -79,8 +79,8 @@ def shown(given: Layers) -> Config | None:
     # A long table has a row for each of its parts.
     assert len([row for row in rows if row != "| key | value | from |"]) >= len(values)
     if resolved.campaign is not None:
-        assert matrix.as_dict(resolved)["total_runs"] > 0
-        assert "\n".join(matrix.to_markdown(resolved))
+        assert plan.runs_document(resolved)["total_runs"] > 0
+        assert "\n".join(plan.runs_page(resolved))
     return resolved
 
 

@@ -1,0 +1,335 @@
+"""What a campaign would run and take, before any of it is paid: by measured times, or no number."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from heapq import heapreplace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from budgets.accounts import MS_PER_HOUR
+from budgets.plain import PROGRAM, plain
+from budgets.table import table
+from budgets.terms import CampaignTerms, Condition, Devices, Plan
+from budgets.words import duration, number
+from objectives import registry
+from objectives.api import Objective
+from orchestrator.campaign.conditions import (
+    campaign_name,
+    campaign_of,
+    cells_of,
+    factors_of,
+    runs_of,
+    terms_of,
+)
+from orchestrator.campaign.request import CampaignRequest
+from orchestrator.campaign.searches import search_cells
+from orchestrator.config import Config, as_shown
+from orchestrator.execution.engine import devices_of
+from orchestrator.planning.calibrations import calibration_here
+from orchestrator.planning.checklist import Facts, Item, checklist
+from orchestrator.planning.circumstances import circumstances
+from orchestrator.planning.configured import Asked, conduct_of, request_of
+from orchestrator.planning.facts import facts_of, needs
+from orchestrator.planning.known_knobs import Known
+from orchestrator.planning.room import room
+from orchestrator.planning.times import Times, times_here
+
+Document = dict[str, Any]
+
+
+def check(config: Config) -> None:
+    """Raises ValueError, naming the cell, unless the campaign could be begun."""
+    if campaign_of(config).cell == "training":
+        terms_of(config)
+        return
+    for search in search_cells(config):
+        request_of(search.resolved)
+
+
+def runs_document(config: Config) -> Document:
+    """Every condition and run as JSON."""
+    campaign, cells = campaign_of(config), cells_of(config)
+    return {
+        "name": campaign_name(config),
+        "cell": campaign.cell,
+        "design": design(config),
+        "total_runs": len(cells) * len(campaign.seeds),
+        "conditions": [
+            {
+                "name": cell.name,
+                "settings": dict(cell.settings),
+                "levels": dict(cell.levels),
+                "control": cell.control,
+            }
+            for cell in cells
+        ],
+        "seeds": list(campaign.seeds),
+        "runs": [name for _, _, name in runs_of(config)],
+    }
+
+
+def design(config: Config) -> str:
+    """`2x2 factorial`, `3 conditions`, or both."""
+    factors, conditions = factors_of(config.factors), campaign_of(config).conditions
+    parts = []
+    if factors:
+        parts.append(f"{'x'.join(str(len(levels)) for levels in factors.values())} factorial")
+    if conditions:
+        parts.append(f"{len(conditions)} conditions")
+    return " and ".join(parts)
+
+
+def runs_page(config: Config) -> Iterator[str]:
+    """Every condition and how its runs are called, as Markdown."""
+    campaign, cells = campaign_of(config), cells_of(config)
+    controls, seeds = sum(cell.control for cell in cells), len(campaign.seeds)
+    yield from ("## All runs", "")
+    yield (
+        f"{plain(campaign_name(config))}: {design(config)}, {len(cells)} conditions "
+        f"({controls} of them controls) on {seeds} seeds = {len(cells) * seeds} "
+        f"{'searches' if campaign.cell == 'search' else 'evaluations'}."
+    )
+    factors = list(config.factors)
+    rows = (
+        (
+            place,
+            plain(cell.name),
+            *(plain(cell.levels.get(name, "-")) for name in factors),
+            plain(", ".join(f"{k} = {as_shown(v)}" for k, v in cell.settings.items()) or "-"),
+            _kind(cell.control),
+        )
+        for place, cell in enumerate(cells, 1)
+    )
+    yield from ("", *table((">#", "condition", *map(plain, factors), "sets", "type"), rows))
+    seeds_said = ", ".join(map(str, campaign.seeds))
+    yield from ("", f"Seeds: {seeds_said}. A run is called {plain(next(runs_of(config))[2])}.")
+
+
+def _kind(control: bool) -> str:
+    return "control" if control else "run"
+
+
+def campaign_plan(asked: Asked, now: datetime) -> tuple[Document, list[str]]:
+    """What the campaign would take, as JSON and as Markdown. Raises ValueError."""
+    is_of_searches = campaign_of(asked.resolved).cell == "search"
+    document, page = _searches(asked) if is_of_searches else _trainings(asked, now)
+    return document, ["## What it would take", "", *page]
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What an evaluation of a condition is expected to take."""
+
+    condition: Condition
+    seconds: float | None  # None: nobody has measured anything like it
+    origin: str  # of that figure
+
+
+def _trainings(asked: Asked, now: datetime) -> tuple[Document, list[str]]:
+    config, root, objective = asked.resolved, asked.conduct.root, asked.request.objective
+    devices, terms = devices_of(asked.conduct.engine.slots()), terms_of(config)
+    at_once = min(terms.workers(devices.count), config.backend.max_concurrent or terms.evaluations)
+    expected = expected_of(terms.conditions, objective, devices, root, asked.assumed_seconds)
+    price = config.budget.price_per_device_hour
+    takes = forecast(terms, [one.seconds for one in expected], at_once, price)
+    under, _ = circumstances(root, objective, devices, asked.assumed_seconds)
+    plan = CampaignRequest(asked.request, terms).plan(devices, under.basis.calibration)
+    space = room(plan, root, under.basis.evaluation_bytes)
+    nothing = Known((), (), ())
+    facts = facts_of(plan, under.basis, None, Times(), lambda _: 0.0, space, nothing, now)
+    items = checklist(_of_campaign(facts, plan, takes, at_once, now), searches=False)
+    document = {
+        "total_runs": terms.evaluations,
+        "effective_parallelism": at_once,
+        "devices": devices.model_dump(),
+        **takes,
+        "conditions": [
+            {"name": one.condition.name, "seconds": one.seconds, "origin": one.origin}
+            for one in expected
+        ],
+        "checklist": [item._asdict() for item in items],
+    }
+    return document, [*_trainings_page(document, terms, expected, price), *_items_page(items)]
+
+
+def forecast(
+    terms: CampaignTerms, seconds: Sequence[float | None], at_once: int, price: float
+) -> dict[str, float | None]:
+    """Hours, device-hours and cost of all runs; `seconds` are those of each condition.
+
+    `hours` is the wall clock with each evaluation on the device that is free first, in their order;
+    the rule of thumb is runs x median / parallelism + stagger x (parallelism - 1).
+    """
+    known = [one for one in seconds if one is not None]
+    if len(known) < len(seconds):
+        names = ("median_seconds", "device_hours", "cost", "hours", "rule_of_thumb_hours")
+        return dict.fromkeys(names)
+    middle, stagger, end = median(known), terms.stagger_seconds, 0.0
+    free = [worker * stagger for worker in range(at_once)]
+    for one in known:
+        for _ in terms.seeds:
+            end = max(end, free[0] + one)
+            heapreplace(free, free[0] + one)
+    device_hours = len(terms.seeds) * sum(known) / 3600
+    rule_of_thumb = terms.evaluations * middle / at_once + stagger * (at_once - 1)
+    return {
+        "median_seconds": middle,
+        "device_hours": device_hours,
+        "cost": device_hours * price,
+        "hours": end / 3600,
+        "rule_of_thumb_hours": rule_of_thumb / 3600,
+    }
+
+
+def expected_of(
+    conditions: Sequence[Condition],
+    objective: Objective,
+    devices: Devices,
+    root: Path,
+    assumed_seconds: float | None = None,
+) -> list[Expected]:
+    """What an evaluation of each takes: assumed, measured, scaled from a prior run, or unknown."""
+    if assumed_seconds is not None:
+        origin = f"assumed: {assumed_seconds:g} s an evaluation, by exact FLOPs of each condition"
+        return [Expected(one, assumed_seconds * one.length, origin) for one in conditions]
+    common, flops = calibration_here(root, objective, devices), objective.flops()
+    found = []
+    for one in conditions:
+        varied = registry.load(registry.varied(objective.spec, one.settings))
+        times, own = times_here(root, varied, devices), varied.flops()
+        is_same_work = own is not None and flops is not None and own.total == flops.total
+        is_own = times.calibration is not None and times.prior is None
+        if common is not None and is_same_work and not is_own:
+            found.append(Expected(one, common.median_seconds, "calibrated, with the same FLOPs"))
+        elif times.calibration is None:
+            found.append(Expected(one, None, "no estimate"))
+        else:
+            origin = "calibrated" if times.prior is None else times.prior.sentence()
+            found.append(Expected(one, times.calibration.median_seconds, origin))
+    return found
+
+
+def _trainings_page(
+    document: Document, terms: CampaignTerms, expected: Sequence[Expected], price: float
+) -> Iterator[str]:
+    seeds, devices = len(terms.seeds), document["devices"]
+    columns = ("condition", "type", ">runs", ">a run", ">device-hours")
+    rows = (
+        (
+            plain(one.condition.name),
+            _kind(one.condition.control),
+            seeds,
+            "no estimate" if one.seconds is None else f"{one.seconds:.3g} s",
+            "?" if one.seconds is None else f"{seeds * one.seconds / 3600:.3g}",
+        )
+        for one in expected
+    )
+    yield from (*table(columns, rows), "")
+    yield (
+        f"{len(terms.conditions)} conditions x {seeds} seeds = {terms.evaluations} runs, "
+        f"{document['effective_parallelism']} at once on {devices['count']} x "
+        f"{plain(devices['name'])}."
+    )
+    if document["hours"] is None:
+        unknown = [plain(one.condition.name) for one in expected if one.seconds is None]
+        which = unknown[0] if len(unknown) == 1 else f"{unknown[0]} and {len(unknown) - 1} others"
+        yield (
+            f"No estimate of all: nothing like {which} was measured here. "
+            f"`{PROGRAM} calibrate FILE` measures what all conditions have in common."
+        )
+    else:
+        cost = f" = {document['cost']:.2f}" if price else ""
+        yield (
+            f"About {duration(3600 * document['hours'])} of wall clock, "
+            f"{document['device_hours']:.3g} device-hours{cost}."
+        )
+    origins = dict.fromkeys(one.origin for one in expected)
+    yield from ("", *(f"- {plain(o)}." for o in origins if o not in ("calibrated", "no estimate")))
+
+
+def _of_campaign(
+    facts: Facts, plan: Plan, takes: Mapping[str, float | None], at_once: int, now: datetime
+) -> Facts:
+    """The facts as they are of a campaign; its last evaluation must find its whole limit free."""
+    assert plan.campaign is not None
+    seeds = len(plan.campaign.seeds)
+    longest = max(condition.length for condition in plan.campaign.conditions)
+    last = plan.limits.stretched(longest).reserve_ms / MS_PER_HOUR
+    hours, device_hours, idle = takes["hours"], takes["device_hours"], None
+    if hours is not None and device_hours is not None:
+        idle = max(0.0, 1 - device_hours / (plan.devices.count * hours)) if hours else None
+        hours, device_hours = hours + last, device_hours + last
+    return replace(
+        facts,
+        smoke=seeds < 2,
+        purpose=f"full: {seeds} seeds tell effects from luck",
+        at_once=at_once,
+        idle_share=idle,
+        hours=hours,
+        needs=tuple(needs(plan, hours, device_hours, now)),
+    )
+
+
+def _items_page(items: Sequence[Item]) -> Iterator[str]:
+    verdicts = {"fail": "**fail**"}
+    cells = ((one.question, verdicts.get(one.verdict, one.verdict), one.why) for one in items)
+    yield from ("", "## Before you begin", "", *table(("", "", "because"), cells))
+
+
+def _searches(asked: Asked) -> tuple[Document, list[str]]:
+    """Each search as its own plan has it, one after the other; the engine starts once."""
+    from orchestrator.planning.page import page_of  # imports numpy
+
+    devices, found = devices_of(asked.conduct.engine.slots()), list[Document]()
+    for place, search in enumerate(search_cells(asked.resolved)):
+        config, request = search.resolved, request_of(search.resolved)
+        root = conduct_of(config, as_json=False).root
+        assumed = config.evaluation.assume_eval_seconds
+        under, _ = circumstances(root, request.objective, devices, assumed)
+        if place:
+            started = replace(under.basis.overheads, startup_seconds=0.0)
+            under = replace(under, basis=replace(under.basis, overheads=started))
+        page = page_of(request, under, (request.tier,)).tiers[0]
+        parts = [part for part in (page.preview.expected, page.preview.apart) if part is not None]
+        confirmation = page.plan.confirmation
+        sizes = {} if confirmation is None else confirmation.sizes()
+        found.append(
+            {
+                "run_id": search.run_id,
+                "control": search.control,
+                "evaluations": page.plan.resolved.evaluations
+                + sum(count for name, (count, _) in sizes.items() if name != "rung"),
+                "hours": None if page.simulated is None else page.simulated.hours_p50,
+                "device_hours": sum(part.device_hours for part in parts) if parts else None,
+                "cost": sum(part.cost for part in parts) if parts else None,
+            }
+        )
+    document: Document = {"searches": found}
+    for name in ("hours", "device_hours", "cost"):
+        values = [one[name] for one in found]
+        document[name] = None if None in values else sum(values)
+    return document, list(_searches_page(document))
+
+
+def _searches_page(document: Document) -> Iterator[str]:
+    columns = ("search", "type", ">evaluations", ">wall clock", ">device-hours")
+    rows = (
+        (
+            plain(one["run_id"]),
+            _kind(one["control"]),
+            one["evaluations"],
+            "no estimate" if one["hours"] is None else duration(3600 * one["hours"]),
+            number(one["device_hours"], 3, "?"),
+        )
+        for one in document["searches"]
+    )
+    yield from (*table(columns, rows), "")
+    if document["hours"] is None or document["device_hours"] is None:
+        yield "No estimate of all of them: not every one is calibrated or has a prior."
+    else:
+        yield (
+            f"One after the other: about {duration(3600 * document['hours'])}, "
+            f"{document['device_hours']:.3g} device-hours."
+        )
