@@ -22,36 +22,6 @@ from orchestrator.running.signals import SignalStop
 
 FACTORS: dict[str, Any] = {"noise": [0.01, 0.02], "dimension": [2, 3]}
 
-SEARCHES = """
-objective = "sphere"
-
-[training]
-dimension = 2
-noise = 0.01
-
-[search]
-tier = "min"
-population = 4
-
-[evaluation]
-assume_eval_seconds = 1.0
-
-[campaign]
-name = "searches"
-cell = "search"
-controls = false
-seeds = [1, 2]
-
-[factors.step]
-small = { "search.sigma0" = 0.05 }
-large = { "search.sigma0" = 0.3 }
-
-[backend]
-executor = "inline"
-workers = 1
-"""
-"""Two levels of a setting of the search on two seeds, four runs."""
-
 
 class Uninterrupted(SignalStop):
     """This process's signal handlers stay as they are."""

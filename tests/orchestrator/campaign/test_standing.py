@@ -1,0 +1,211 @@
+"""How a campaign stands, seen from beside it: from one ledger, or from those of its runs."""
+
+import shutil
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from budgets.events import Owner
+from budgets.ledger.chain import LEDGER, read
+from orchestrator.look.board import Board, find_board
+from orchestrator.records.recorded import Result
+
+Train = Callable[..., Result]
+Cut = Callable[[Path, int], None]
+
+DEAD = Owner(boot_id="another boot", pid=1, start_ticks=1)
+
+
+def board_of(directory: Path, root: Path, now: datetime) -> Board:
+    board = find_board(str(directory), root, now)
+    assert board is not None
+    return board
+
+
+# In one ledger
+
+
+def board_at(directory: Path, seconds: float) -> Board:
+    """So long after its last record."""
+    last = datetime.fromisoformat(read(directory / LEDGER).records[-1].at)
+    return board_of(directory, directory.parent.parent, last + timedelta(seconds=seconds))
+
+
+def test_a_campaign_that_is_over_shows_every_score_and_changes_no_file(
+    made: Path,
+) -> None:
+    before = {path: path.stat().st_mtime_ns for path in made.rglob("*")}
+    board = board_at(made, 1)
+    rows = {line.split()[0]: line.split()[1:] for line in board.lines() if line.strip()}
+    matrix = board.matrix
+    assert matrix.counts == {"ok": 6}
+    for condition, cells in zip(matrix.terms.conditions, matrix.rows, strict=True):
+        assert rows[condition.name][:2] == [f"{cell.score:.5g}" for cell in cells]
+    assert board.report.is_over
+    assert {path: path.stat().st_mtime_ns for path in made.rglob("*")} == before
+
+
+def test_one_that_runs_shows_what_is_in_flight_and_since_when(
+    train: Train, cut: Cut, tmp_path: Path
+) -> None:
+    directory = train(tmp_path).directory
+    cut(directory, 4)
+    board = board_at(directory, 41)
+    cell = board.matrix.rows[1][1]
+    assert cell.status == "running"
+    assert cell.seconds == pytest.approx(41, abs=0.01)
+    assert board.matrix.counts == {"ok": 4, "running": 1, "pending": 10}
+    assert not board.report.is_over
+
+
+def test_one_whose_machine_is_elsewhere_runs_as_long_as_it_may(
+    train: Train, cut: Cut, tmp_path: Path
+) -> None:
+    directory = train(tmp_path, owner=DEAD).directory
+    cut(directory, 4)
+    soon, late = (board_at(directory, seconds).matrix.rows[1][1] for seconds in (5, 100_000))
+    assert (soon.status, late.status) == ("running", "pending")
+    assert (soon.note[:3], late.note) == ("on ", "interrupted")
+
+
+def test_one_whose_process_is_gone_has_nothing_in_flight(
+    train: Train, cut: Cut, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = train(tmp_path).directory
+    cut(directory, 4)
+    monkeypatch.setattr("orchestrator.records.standing.owner_is_gone", lambda owner: True)
+    assert board_at(directory, 1).matrix.counts == {"ok": 4, "pending": 11}
+
+
+def test_a_campaign_is_found_by_its_name_and_as_the_latest_run(
+    train: Train, run_search: Callable[..., Result], tmp_path: Path
+) -> None:
+    directory, now = train(tmp_path).directory, datetime.now(UTC)
+    for run in ("toy", None):
+        board = find_board(run, tmp_path, now)
+        assert board is not None
+        assert board.directory == directory
+    search = run_search(tmp_path, assumed_seconds=1.0).directory
+    assert find_board(str(search), tmp_path, now) is None
+    with pytest.raises(ValueError, match="'nothing'"):
+        find_board("nothing", tmp_path, now)
+
+
+# Each cell a run of its own
+
+RUNS = [
+    {
+        "name": f"{name}_s{seed}",
+        "directory": f"{name}_s{seed}",
+        "condition": name,
+        "seed": seed,
+        "control": name.endswith("_base"),
+        "levels": {} if name.endswith("_base") else {"rank": name[4:]},
+    }
+    for name in ("rank4", "rank64", "default_base")
+    for seed in (1, 2)
+]
+
+
+@pytest.fixture
+def ranks(tmp_path: Path) -> Path:
+    """A directory with the manifest of an export, as another program may write it."""
+    (tmp_path / "ranks").mkdir()
+    document = {
+        "name": "ranks",
+        "kind": "slurm",
+        "total_runs": len(RUNS),
+        "runs": RUNS,
+        "more": {"submit_all.sh": "0" * 64},
+    }
+    (tmp_path / "ranks/manifest.json").write_bytes(orjson.dumps(document))
+    return tmp_path / "ranks"
+
+
+def now_of(ranks: Path, seconds: float = 0.0) -> Board:
+    return board_of(ranks, ranks.parent, datetime.now(UTC) + timedelta(seconds=seconds))
+
+
+def test_runs_that_nobody_has_begun_are_pending(ranks: Path) -> None:
+    board = now_of(ranks)
+    assert board.matrix.counts == {"pending": 6}
+    terms = board.matrix.terms
+    assert [(f.name, f.levels) for f in terms.factors] == [("rank", ("4", "64"))]
+    assert [c.name for c in terms.conditions if c.control] == ["default_base"]
+    assert terms.seeds == (1, 2)
+
+
+def test_a_training_in_its_own_runs_directory_is_a_cell_with_its_score(
+    train: Train, ranks: Path
+) -> None:
+    own = {"noise": [0.01]}
+    result = train(ranks / "rank64_s2" / "runs", own, seeds=[2], control=False)
+    train(ranks / "rank4_s1")  # a whole campaign is no cell
+    ((whole, _), (_, cell), _) = now_of(ranks).matrix.rows
+    assert (cell.status, cell.score) == ("ok", result.state.generations[0].score(0))
+    assert whole.status == "damaged"
+
+
+def test_a_search_is_a_cell_with_how_far_it_is(
+    run_search: Callable[..., Result], ranks: Path
+) -> None:
+    root = ranks / "rank4_s1"
+    result = run_search(root, settings={"noise": 0.01})
+    assert any((root / "calibration").iterdir())  # which is not taken for it
+    board = now_of(ranks)
+    cell = board.matrix.rows[0][0]
+    healthy = [score for score in result.state.told[-1].scores() if score is not None]
+    assert (cell.status, cell.settled, cell.planned) == ("ok", 16, 16)
+    assert cell.score == pytest.approx(sum(healthy) / len(healthy))
+    assert board.report.measure == "mean score of the last generation"
+
+
+def test_searches_compared_on_fresh_seeds_stand_for_that(
+    search_confirmed: Callable[..., Result], ranks: Path
+) -> None:
+    result = search_confirmed(ranks.parent / "own")
+    shutil.copytree(result.directory, ranks / "rank4_s1")
+    board, panel = now_of(ranks), result.state.panel("winner")
+    assert panel is not None
+    assert board.report.measure == "the winner's score on fresh seeds"
+    assert board.matrix.rows[0][0].score == panel.score(0)
+
+
+def test_a_damaged_run_is_said_and_hides_no_other(
+    run_search: Callable[..., Result], ranks: Path
+) -> None:
+    result = run_search(ranks.parent / "own", assumed_seconds=1.0)
+    for cell in ("rank4_s1", "rank4_s2"):
+        shutil.copytree(result.directory, ranks / cell)
+    ledger = ranks / "rank4_s2" / LEDGER
+    data = bytearray(ledger.read_bytes())
+    data[len(data) // 2] ^= 1
+    ledger.write_bytes(data)
+    board = now_of(ranks)
+    assert [cell.status for cell in board.matrix.rows[0]] == ["ok", "damaged"]
+    assert board.matrix.rows[0][1].note
+
+
+@pytest.mark.parametrize(
+    ("settled", "options", "status"),
+    [(7, {}, "running"), (None, {"max_device_hours": 0.02}, "stopped")],
+)
+def test_one_that_runs_or_was_stopped_says_so(
+    run_search: Callable[..., Result],
+    cut: Cut,
+    ranks: Path,
+    settled: int | None,
+    options: dict[str, Any],
+    status: str,
+) -> None:
+    result = run_search(ranks.parent / "own", assumed_seconds=1.0, **options)
+    if settled is not None:
+        cut(result.directory, settled)
+    shutil.copytree(result.directory, ranks / "rank4_s1")
+    cell = now_of(ranks, 3).matrix.rows[0][0]
+    assert cell.status == status
+    assert cell.settled == settled or cell.note
