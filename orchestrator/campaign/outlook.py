@@ -11,7 +11,7 @@ from budgets.terms import Calibration, CampaignTerms, Condition, Devices
 from objectives import registry
 from objectives.api import Objective
 from orchestrator.planning.calibrations import calibration_here
-from orchestrator.planning.times import times_here
+from orchestrator.planning.times import known_time
 
 
 @dataclass(frozen=True)
@@ -158,9 +158,8 @@ def _expected(
 ) -> Expected:
     """`common` is what was measured of the configuration that all conditions have in common."""
     loaded = _as_loaded(objective, condition)
-    times = times_here(root, loaded, devices)
-    is_own = times.calibration is not None and times.prior is None
-    if common is not None and not is_own and _as_much_work(loaded, objective):
+    times = known_time(root, loaded, devices)
+    if common is not None and times.origin != "measured" and _as_much_work(loaded, objective):
         return Expected(condition, common.median_seconds, "calibrated, with the same FLOPs")
     if times.calibration is None:
         return Expected(condition, None, "no estimate")

@@ -1,6 +1,5 @@
 """What to ask before a campaign of trainings is paid, answered by what is known of it."""
 
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -8,35 +7,32 @@ from budgets.accounts import MS_PER_HOUR
 from budgets.table import table
 from budgets.terms import Plan
 from orchestrator.campaign.outlook import Outlook
-from orchestrator.planning.basis import Basis
-from orchestrator.planning.checklist import Item, checklist
-from orchestrator.planning.facts import facts_of, needs
-from orchestrator.planning.known_knobs import Known
+from orchestrator.planning import checklist
+from orchestrator.planning.checklist import Item
 from orchestrator.planning.room import room
 from orchestrator.planning.times import Times
 
 
 def questions(
-    outlook: Outlook, plan: Plan, basis: Basis, root: Path, now: datetime
+    outlook: Outlook, plan: Plan, times: Times, root: Path, now: datetime
 ) -> tuple[Item, ...]:
-    """The checklist of a campaign; `basis` is what is known of the configuration in common."""
-    space, nothing = room(plan, root, basis.evaluation_bytes), Known((), (), ())
-    facts = facts_of(plan, basis, None, Times(), lambda _: 0.0, space, nothing, now)
+    """The checklist of a campaign; `times` is what is known of the configuration in common."""
     seeds = len(outlook.terms.seeds)
     longest = max(condition.length for condition in outlook.terms.conditions)
     last = plan.limits.stretched(longest).reserve_ms / MS_PER_HOUR  # its whole limit
     hours = None if outlook.hours is None else outlook.hours + last
     device_hours = None if outlook.device_hours is None else outlook.device_hours + last
-    own = replace(
-        facts,
-        smoke=seeds < 2,
-        purpose=f"full: {seeds} seeds tell effects from luck",
-        at_once=min(outlook.at_once, plan.devices.count),
-        idle_share=_idle(outlook),
-        hours=hours,
-        needs=tuple(needs(plan, hours, device_hours, now)),
+    at_once = min(outlook.at_once, plan.devices.count)
+    full = f"full: {seeds} seeds tell effects from luck"
+    return (
+        checklist.purpose(full, is_smoke_test=seeds < 2),
+        checklist.limit(plan.limits.wall_seconds, times),
+        checklist.parallel(at_once, plan.devices.count, _idle(outlook)),
+        checklist.pilot(times, now),
+        checklist.wall_clock(hours, checklist.hours_allowed(plan, now)),
+        checklist.caps(plan, device_hours),
+        checklist.disk(room(plan, root, times.evaluation_bytes)),
     )
-    return checklist(own, searches=False)
 
 
 def _idle(outlook: Outlook) -> float | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from budgets.plain import plain
 from budgets.table import table
@@ -10,11 +10,8 @@ from budgets.words import duration, number
 from orchestrator.campaign.searches import SearchCell
 from orchestrator.execution.engine import devices_of
 from orchestrator.execution.evaluate import Slots
-from orchestrator.planning.circumstances import circumstances
 from orchestrator.planning.configured import conduct_of, request_of
-
-if TYPE_CHECKING:
-    from orchestrator.planning.page import TierPage
+from orchestrator.planning.page import TierPage, circumstances, page_of
 
 
 @dataclass(frozen=True)
@@ -34,31 +31,26 @@ def expected_searches(cells: Sequence[SearchCell], slots: Slots) -> Iterator[Exp
 
     Raises ValueError where one cannot be planned.
     """
-    from orchestrator.planning.page import page_of  # imports numpy
-
     for place, cell in enumerate(cells):
         request = request_of(cell.resolved)
         root = conduct_of(cell.resolved, as_json=False).root
         assumed = cell.resolved.evaluation.assume_eval_seconds
         under, _ = circumstances(root, request.objective, devices_of(slots), assumed)
         if place:
-            started = replace(under.basis.overheads, startup_seconds=0.0)
-            under = replace(under, basis=replace(under.basis, overheads=started))
+            started = replace(under.times.overheads, startup_seconds=0.0)
+            under = replace(under, times=replace(under.times, overheads=started))
         yield _expected(cell, page_of(request, under, (request.tier,)).tiers[0])
 
 
-def _expected(cell: SearchCell, page: "TierPage") -> ExpectedSearch:
-    parts = [part for part in (page.preview.expected, page.preview.apart) if part is not None]
-    confirmation = page.plan.confirmation
-    sizes = {} if confirmation is None else confirmation.sizes()
-    apart = sum(count for name, (count, _) in sizes.items() if name != "rung")
+def _expected(cell: SearchCell, page: TierPage) -> ExpectedSearch:
+    took = page.forecast
     return ExpectedSearch(
         run_id=cell.run_id,
         control=cell.control,
-        evaluations=page.plan.resolved.evaluations + apart,
-        hours=None if page.simulated is None else page.simulated.hours_p50,
-        device_hours=sum(part.device_hours for part in parts) if parts else None,
-        cost=sum(part.cost for part in parts) if parts else None,
+        evaluations=page.plan.resolved.evaluations + page.verdict_evaluations,
+        hours=None if took is None else took.hours_p50,
+        device_hours=None if took is None else took.device_hours_p50,
+        cost=page.cost,
     )
 
 

@@ -12,8 +12,8 @@ from orchestrator.campaign.request import CampaignRequest
 from orchestrator.campaign.searches import search_cells
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.execution.engine import devices_of
-from orchestrator.planning.circumstances import circumstances
 from orchestrator.planning.configured import Asked
+from orchestrator.planning.times import times_here
 
 
 def plan_campaign(asked: Asked) -> None:
@@ -53,8 +53,8 @@ def _of_trainings(asked: Asked) -> Page:
         max_concurrent=resolved.backend.max_concurrent,
         assumed_seconds=asked.assumed_seconds,
     )
-    under, _ = circumstances(root, asked.request.objective, devices, asked.assumed_seconds)
-    plan = CampaignRequest(asked.request, terms).plan(devices, under.basis.calibration)
-    items = questions.questions(seen, plan, under.basis, root, datetime.now(UTC))
+    times = times_here(root, asked.request.objective, devices, asked.assumed_seconds)
+    plan = CampaignRequest(asked.request, terms).plan(devices, times.calibration)
+    items = questions.questions(seen, plan, times, root, datetime.now(UTC))
     document = {**seen.as_dict(), "checklist": [item._asdict() for item in items]}
     return document, [*outlook_text.to_markdown(seen), "", *questions.to_markdown(items)]
