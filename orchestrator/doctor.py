@@ -42,7 +42,7 @@ from orchestrator.planning.plan import search_plan
 from orchestrator.planning.room import bytes_of_evaluations, free_bytes, room
 from orchestrator.planning.times import known_time
 from orchestrator.running.place import check_place
-from orchestrator.warm.succession import foreseen
+from orchestrator.warm_start import foreseen
 
 PACKAGES = ("torch", "ray", "cma", "numpy")
 LEAST_MEMORY_BYTES = 512 << 20  # of an evaluation: torch imported takes some 300 MiB

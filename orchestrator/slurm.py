@@ -49,7 +49,7 @@ from orchestrator.planning.times import Times
 from orchestrator.planning.window import parse_hours
 from orchestrator.records.manifest import MANIFEST, Manifest, ManifestRun
 from orchestrator.records.recorded import find_run
-from orchestrator.warm.succession import foreseen
+from orchestrator.warm_start import foreseen
 
 TEMPLATES = Path(__file__).parent / "slurm_templates"
 SUBMIT = "submit_all.sh"

@@ -10,8 +10,7 @@ from orchestrator.cli.errors import EXIT_BAD_INPUT
 from orchestrator.cli.given import resolved_of
 from orchestrator.cli.options import FILE, PLACE, TUNED, Json, keys, taking
 from orchestrator.cli.terminal import print_json, print_line
-from orchestrator.dry_run.start import dry_run, imagined, knobs_given
-from orchestrator.dry_run.text import as_dict, to_lines
+from orchestrator.dry_run import dry_run, imagined, knobs_given, to_lines
 
 
 @taking(FILE, PLACE, TUNED, keys("backend.device", panel="Machine"))
@@ -33,9 +32,9 @@ def show_dry_run(
     place = imagined(Path(resolved.runs_dir), resolved.backend.device, resolved.backend.threads)
     found = dry_run(chosen, knobs_given(knobs, chosen.space), seed, place)
     if as_json:
-        print_json(as_dict(found))
+        print_json(found)
     else:
         for line in to_lines(found):
             print_line(printable(line))
-    if found.missing:
+    if found["missing"]:
         raise Exit(EXIT_BAD_INPUT)

@@ -19,7 +19,7 @@ from orchestrator.planning.profiles import current_profile, profile_reports
 from orchestrator.planning.request import Request
 from orchestrator.planning.times import times_here
 from orchestrator.running.searching import refuse_the_past
-from orchestrator.warm.succession import foreseen
+from orchestrator.warm_start import foreseen
 
 
 @dataclass(frozen=True)

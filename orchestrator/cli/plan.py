@@ -14,7 +14,7 @@ from orchestrator.cli.plan_campaign import plan_campaign
 from orchestrator.cli.terminal import print_json, print_markdown
 from orchestrator.execution.engine import devices_of
 from orchestrator.planning.configured import Asked
-from orchestrator.warm.succession import predecessor
+from orchestrator.warm_start import warm_start_of
 
 
 def plan_phase(asked: Asked, counts: tuple[int, ...], *, in_full: bool) -> None:
@@ -25,11 +25,11 @@ def plan_phase(asked: Asked, counts: tuple[int, ...], *, in_full: bool) -> None:
     root, request = asked.conduct.root, asked.request
     warnings, notes = [*request.objective.preflight()], tuple[str, ...]()
     devices = devices_of(asked.conduct.engine.slots())
-    earlier = predecessor(root, request, devices.kind)
+    earlier = warm_start_of(root, request, devices.kind)
     if earlier is not None:
         warnings += earlier.objections.values()
         notes = earlier.notes
-    succession = None if earlier is None else earlier.foreseen(request)
+    succession = None if earlier is None else earlier.succession(request)
     under, unread = circumstances(
         root, request.objective, devices, asked.assumed_seconds, succession
     )

@@ -64,8 +64,8 @@ def replayed(state: RunState) -> tuple[Distribution | None, str]:
     if not state.told:
         return None, "no generation is told yet"
     try:
-        from orchestrator.look.replay import by_chance, landscapes  # imports cma
-        from orchestrator.warm.distribution import is_there, stood_at
+        from orchestrator.look.replay import by_chance  # imports cma
+        from orchestrator.warm_start import is_there, landscapes, stood_at
 
         seen = landscapes(state, accept_drift=True)
         chance = by_chance(plan.search, plan.resolved.population, state.finished)

@@ -6,10 +6,8 @@ from functools import lru_cache
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from budgets.state import RunState
 from budgets.terms import SearchTerms
-from orchestrator.search import Search, landscape_of_noise
-from orchestrator.search.landscape import Landscape
+from orchestrator.search import landscape_of_noise
 
 REPEATS = 19
 """Searches on pure noise: one search in twenty shows more than all of them by chance."""
@@ -21,22 +19,6 @@ class ByChance:
 
     correlation: float  # the strongest, whatever its sign
     condition: float  # of the covariance matrix
-
-
-def landscapes(state: RunState, *, accept_drift: bool = False) -> list[Landscape]:
-    """The search's distribution as it began, and after each generation that was told.
-
-    Raises ReplayError where the replay diverges.
-    """
-    plan = state.plan
-    assert plan.search is not None, "only a search is replayed"
-    search = Search(plan.search, plan.resolved.population)
-    seen = [search.landscape()]
-    for generation in state.generations:
-        search.replay([generation], accept_drift=accept_drift)
-        if generation.told is not None:
-            seen.append(search.landscape())
-    return seen
 
 
 @lru_cache(maxsize=8)

@@ -11,7 +11,7 @@ from orchestrator.planning.differences import differences
 from orchestrator.planning.plan import search_plan
 from orchestrator.planning.request import Confirm, Request, run_directory, run_name
 from orchestrator.records.recorded import recorded_state
-from orchestrator.warm.succession import again
+from orchestrator.warm_start import recorded_again
 
 
 def forked(root: Path, request: Request) -> tuple[Request, Parent | None]:
@@ -42,7 +42,7 @@ def planned_again(request: Request, recorded: Plan) -> Plan:
     whatever the defaults have become.
     """
     request = _as_begun(request, recorded)
-    succession = again(request, recorded)
+    succession = recorded_again(request, recorded)
     plan = search_plan(request, recorded.devices, recorded.calibration, recorded.parent, succession)
     kept: dict[str, Any] = {"thresholds": recorded.thresholds.model_copy(update=request.thresholds)}
     if request.confirm == Confirm():  # whatever that has come to mean since

@@ -20,8 +20,7 @@ from orchestrator.records.recorded import Result, recorded_plan
 from orchestrator.running.calibrating import calibrated_for
 from orchestrator.running.fork import forked, planned_again
 from orchestrator.running.session import Session
-from orchestrator.warm.distribution import learned
-from orchestrator.warm.succession import predecessor
+from orchestrator.warm_start import learned, warm_start_of
 
 if TYPE_CHECKING:
     from orchestrator.search import Search
@@ -86,7 +85,7 @@ class Searching:
 
         Then the overrides that let it begin, and the others. Raises ValueError where it may not.
         """
-        earlier = predecessor(session.root, request, self.slots.device)
+        earlier = warm_start_of(session.root, request, self.slots.device)
         if earlier is None:
             return None, (), self.overrides
         for said in earlier.notes:

@@ -34,8 +34,7 @@ from orchestrator.search import Point, Search
 from orchestrator.verification.campaign import conditions_as_planned
 from orchestrator.verification.panels import at, differing_field, fresh_seeds, panels_and_decision
 from orchestrator.verification.training import trained_where_it_stood
-from orchestrator.warm.follow import recommended
-from orchestrator.warm.start import carried
+from orchestrator.warm_start import carried
 
 
 @dataclass(frozen=True)
@@ -270,7 +269,7 @@ def _source(directory: Path, plan: Plan, source: Source) -> str:
     if found is None:
         return f"source: the ledger of {source.run_id} is not beside this run, or another one"
     path, then = found
-    point = recommended(source.run_id, then, space_of(plan))
+    _, point = carried(source.run_id, then, space_of(plan))
     grade = "" if then.decided is None else then.decided.grade
     if (point, grade) != (source.point, source.grade):
         raise DivergedError(f"the plan's source is not what {path} says")

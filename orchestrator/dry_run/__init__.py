@@ -1,1 +1,0 @@
-"""What one evaluation would start, found out without starting it."""

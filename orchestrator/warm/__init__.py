@@ -1,1 +1,0 @@
-"""What a search knows before it begins: where another one stood, settings known to be good."""
