@@ -37,10 +37,10 @@ from orchestrator.execution.engine import Engine, devices_of
 from orchestrator.execution.evaluate import Slots
 from orchestrator.execution.occupancy import look_at_gpus
 from orchestrator.execution.server import EngineError
-from orchestrator.planning.basis import known_time
 from orchestrator.planning.configured import conduct_of, request_of
-from orchestrator.planning.preview import preview_tiers
+from orchestrator.planning.plan import search_plan
 from orchestrator.planning.room import bytes_of_evaluations, free_bytes, room
+from orchestrator.planning.times import known_time
 from orchestrator.running.place import check_place
 from orchestrator.warm_start import foreseen
 
@@ -274,7 +274,7 @@ def _needed_bytes(resolved: Config, devices: Devices) -> dict[str, int]:
     """By the name of what is planned: the tier that is described, or each of them."""
     request, root = request_of(resolved), Path(resolved.runs_dir)
     measured = known_time(root, request.objective, devices).measured
-    each = None if measured is None else bytes_of_evaluations(measured.directory)
+    each = None if measured is None else bytes_of_evaluations(measured)
     if request.phase == "campaign":
         plan = CampaignRequest(request, terms_of(resolved)).plan(devices, None)
         return {f"campaign {plan.run_id}": room(plan, root, each).needed}
@@ -284,7 +284,8 @@ def _needed_bytes(resolved: Config, devices: Devices) -> dict[str, int]:
         times = f"{count} x "
     tiers: tuple[Tier, ...] = get_args(Tier) if tier is None else (tier,)
     succession = foreseen(root, request, devices.kind)
-    plans = [one.plan for one in preview_tiers(request, devices, None, tiers, succession)]
+    requests = [replace(request, tier=tier) for tier in tiers]
+    plans = [search_plan(one, devices, None, None, succession) for one in requests]
     return {f"{times}{p.phase} {p.tier}": count * room(p, root, each).needed for p in plans}
 
 

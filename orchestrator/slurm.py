@@ -16,7 +16,6 @@ from math import ceil, log
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pydantic import (
     AfterValidator,
@@ -39,15 +38,14 @@ from objectives.settings import unknown
 from orchestrator.campaign.conditions import campaign_name, campaign_of, cells_of, runs_of, terms_of
 from orchestrator.campaign.searches import search_cells, shares
 from orchestrator.config import Config, invalid, resolve, to_toml
-from orchestrator.planning.barrier import SEED, simulate
 from orchestrator.planning.calibrations import CALIBRATION_SEEDS, calibrations_on
 from orchestrator.planning.configured import request_of, window_of
+from orchestrator.planning.forecast import forecast_of
 from orchestrator.planning.history import read_history
-from orchestrator.planning.overheads import ASSUMED
 from orchestrator.planning.plan import search_plan
-from orchestrator.planning.preview import Preview
 from orchestrator.planning.priors import Nearness, nearest
 from orchestrator.planning.request import run_name
+from orchestrator.planning.times import Times
 from orchestrator.planning.window import parse_hours
 from orchestrator.records.manifest import MANIFEST, ManifestRun, manifest_of_runs
 from orchestrator.records.recorded import find_run
@@ -427,15 +425,13 @@ def _estimate(job: Job, kind: DeviceKind, devices: Devices) -> Estimate | None:
     request = request_of(job.config)
     earlier = foreseen(Path(job.config.runs_dir), request, kind)
     plan = search_plan(request, devices, known, None, earlier)
-    simulated = simulate(plan, known, ASSUMED, np.random.default_rng(SEED))
-    long_run = Preview(plan, None).rung
-    device_hours = simulated.device_hours_p50 + (long_run.device_hours if long_run else 0.0)
     is_assumed = job.config.evaluation.assume_eval_seconds is not None
+    took = forecast_of(plan, Times("assumed", known))
+    assert took is not None, "a time of an evaluation is known"
     calibrates = 0 if is_assumed else CALIBRATION_SEEDS
     return Estimate(
-        3600 * (simulated.hours_p90 + simulated.rung_hours_p90)
-        + ceil(calibrates / devices.count) * p90,
-        3600 * device_hours + calibrates * median,
+        3600 * (took.hours_p90 + took.long_run_hours_p90) + ceil(calibrates / devices.count) * p90,
+        3600 * (took.device_hours_p50 + took.long_run_device_hours) + calibrates * median,
         p90,
         source,
     )

@@ -27,14 +27,13 @@ from orchestrator.campaign.request import CampaignRequest
 from orchestrator.campaign.searches import search_cells
 from orchestrator.config import Config, as_shown
 from orchestrator.execution.engine import devices_of
+from orchestrator.planning import checklist
 from orchestrator.planning.calibrations import calibration_here
-from orchestrator.planning.checklist import Facts, Item, checklist
-from orchestrator.planning.circumstances import circumstances
+from orchestrator.planning.checklist import Item
 from orchestrator.planning.configured import Asked, conduct_of, request_of
-from orchestrator.planning.facts import facts_of, needs
-from orchestrator.planning.known_knobs import Known
+from orchestrator.planning.page import circumstances, page_of
 from orchestrator.planning.room import room
-from orchestrator.planning.times import Times, times_here
+from orchestrator.planning.times import Times, known_time, times_here
 
 Document = dict[str, Any]
 
@@ -134,12 +133,9 @@ def _trainings(asked: Asked, now: datetime) -> tuple[Document, list[str]]:
     expected = expected_of(terms.conditions, objective, devices, root, asked.assumed_seconds)
     price = config.budget.price_per_device_hour
     takes = forecast(terms, [one.seconds for one in expected], at_once, price)
-    under, _ = circumstances(root, objective, devices, asked.assumed_seconds)
-    plan = CampaignRequest(asked.request, terms).plan(devices, under.basis.calibration)
-    space = room(plan, root, under.basis.evaluation_bytes)
-    nothing = Known((), (), ())
-    facts = facts_of(plan, under.basis, None, Times(), lambda _: 0.0, space, nothing, now)
-    items = checklist(_of_campaign(facts, plan, takes, at_once, now), searches=False)
+    times = times_here(root, objective, devices, asked.assumed_seconds)
+    plan = CampaignRequest(asked.request, terms).plan(devices, times.calibration)
+    items = _checklist(plan, times, takes, at_once, root, now)
     document = {
         "total_runs": terms.evaluations,
         "effective_parallelism": at_once,
@@ -198,10 +194,9 @@ def expected_of(
     found = []
     for one in conditions:
         varied = registry.load(registry.varied(objective.spec, one.settings))
-        times, own = times_here(root, varied, devices), varied.flops()
+        times, own = known_time(root, varied, devices), varied.flops()
         is_same_work = own is not None and flops is not None and own.total == flops.total
-        is_own = times.calibration is not None and times.prior is None
-        if common is not None and is_same_work and not is_own:
+        if common is not None and is_same_work and times.origin != "measured":
             found.append(Expected(one, common.median_seconds, "calibrated, with the same FLOPs"))
         elif times.calibration is None:
             found.append(Expected(one, None, "no estimate"))
@@ -249,26 +244,32 @@ def _trainings_page(
     yield from ("", *(f"- {plain(o)}." for o in origins if o not in ("calibrated", "no estimate")))
 
 
-def _of_campaign(
-    facts: Facts, plan: Plan, takes: Mapping[str, float | None], at_once: int, now: datetime
-) -> Facts:
-    """The facts as they are of a campaign; its last evaluation must find its whole limit free."""
+def _checklist(  # noqa: PLR0913, PLR0917 - one a thing that decides it
+    plan: Plan,
+    times: Times,
+    takes: Mapping[str, float | None],
+    at_once: int,
+    root: Path,
+    now: datetime,
+) -> tuple[Item, ...]:
+    """What to ask before it is paid; the last evaluation must find its whole limit free."""
     assert plan.campaign is not None
-    seeds = len(plan.campaign.seeds)
+    seeds, devices = len(plan.campaign.seeds), plan.devices.count
     longest = max(condition.length for condition in plan.campaign.conditions)
     last = plan.limits.stretched(longest).reserve_ms / MS_PER_HOUR
     hours, device_hours, idle = takes["hours"], takes["device_hours"], None
     if hours is not None and device_hours is not None:
-        idle = max(0.0, 1 - device_hours / (plan.devices.count * hours)) if hours else None
+        idle = max(0.0, 1 - device_hours / (devices * hours)) if hours else None
         hours, device_hours = hours + last, device_hours + last
-    return replace(
-        facts,
-        smoke=seeds < 2,
-        purpose=f"full: {seeds} seeds tell effects from luck",
-        at_once=at_once,
-        idle_share=idle,
-        hours=hours,
-        needs=tuple(needs(plan, hours, device_hours, now)),
+    full = f"full: {seeds} seeds tell effects from luck"
+    return (
+        checklist.purpose(full, is_smoke_test=seeds < 2),
+        checklist.limit(plan.limits.wall_seconds, times),
+        checklist.parallel(min(at_once, devices), devices, idle),
+        checklist.pilot(times, now),
+        checklist.wall_clock(hours, checklist.hours_allowed(plan, now)),
+        checklist.caps(plan, device_hours),
+        checklist.disk(room(plan, root, times.evaluation_bytes)),
     )
 
 
@@ -280,8 +281,6 @@ def _items_page(items: Sequence[Item]) -> Iterator[str]:
 
 def _searches(asked: Asked) -> tuple[Document, list[str]]:
     """Each search as its own plan has it, one after the other; the engine starts once."""
-    from orchestrator.planning.page import page_of  # imports numpy
-
     devices, found = devices_of(asked.conduct.engine.slots()), list[Document]()
     for place, search in enumerate(search_cells(asked.resolved)):
         config, request = search.resolved, request_of(search.resolved)
@@ -289,21 +288,18 @@ def _searches(asked: Asked) -> tuple[Document, list[str]]:
         assumed = config.evaluation.assume_eval_seconds
         under, _ = circumstances(root, request.objective, devices, assumed)
         if place:
-            started = replace(under.basis.overheads, startup_seconds=0.0)
-            under = replace(under, basis=replace(under.basis, overheads=started))
+            started = replace(under.times.overheads, startup_seconds=0.0)
+            under = replace(under, times=replace(under.times, overheads=started))
         page = page_of(request, under, (request.tier,)).tiers[0]
-        parts = [part for part in (page.preview.expected, page.preview.apart) if part is not None]
-        confirmation = page.plan.confirmation
-        sizes = {} if confirmation is None else confirmation.sizes()
+        took = page.forecast
         found.append(
             {
                 "run_id": search.run_id,
                 "control": search.control,
-                "evaluations": page.plan.resolved.evaluations
-                + sum(count for name, (count, _) in sizes.items() if name != "rung"),
-                "hours": None if page.simulated is None else page.simulated.hours_p50,
-                "device_hours": sum(part.device_hours for part in parts) if parts else None,
-                "cost": sum(part.cost for part in parts) if parts else None,
+                "evaluations": page.plan.resolved.evaluations + page.verdict_evaluations,
+                "hours": None if took is None else took.hours_p50,
+                "device_hours": None if took is None else took.device_hours_p50,
+                "cost": page.cost,
             }
         )
     document: Document = {"searches": found}

@@ -14,10 +14,10 @@ from orchestrator.cli.options import FILE, MACHINE, PLACE, TUNED, Json, Override
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.config import MOST_SEEDS, Config
 from orchestrator.execution.engine import devices_of
-from orchestrator.planning.basis_text import calibration_lines
 from orchestrator.planning.calibrations import CALIBRATION_SEEDS, find_calibration, made_at
 from orchestrator.planning.configured import Conduct, conduct_of, limits_of
 from orchestrator.planning.request import Overrides, Request
+from orchestrator.planning.times_text import calibration_lines
 from orchestrator.records.planned import spec_of
 from orchestrator.records.recorded import Result
 from orchestrator.running.calibrating import Calibrating

@@ -7,19 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from budgets.plain import printable
-from budgets.terms import Plan
 from budgets.words import duration
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.execution.engine import devices_of
 from orchestrator.look.page import named_file
 from orchestrator.planning.calibrations import calibration_here
-from orchestrator.planning.choice import Choice, Room, Wanted
 from orchestrator.planning.configured import Asked
-from orchestrator.planning.fit import best, choices, too_short
+from orchestrator.planning.fit import Choice, Room, Wanted, best, choices, too_short
 from orchestrator.planning.fit_text import to_markdown
 from orchestrator.planning.profiles import current_profile, profile_reports
 from orchestrator.planning.request import Request
-from orchestrator.planning.times import times_with_gaps
+from orchestrator.planning.times import times_here
 from orchestrator.running.searching import refuse_the_past
 from orchestrator.warm_start import foreseen
 
@@ -62,7 +60,7 @@ def fit_phase(asked: Asked, fitting: Fitting) -> None:
     now = datetime.now(UTC)
     request, root = asked.request, asked.conduct.root
     devices, room = devices_of(asked.conduct.engine.slots()), room_of(request, now)
-    times = times_with_gaps(root, request.objective, devices, asked.assumed_seconds)
+    times = times_here(root, request.objective, devices, asked.assumed_seconds)
     wanted = Wanted(
         request,
         devices,
@@ -70,7 +68,6 @@ def fit_phase(asked: Asked, fitting: Fitting) -> None:
         room,
         foreseen(root, request, devices.kind),
         calibrated=lambda objective: calibration_here(root, objective, devices),
-        spread=_spread,
     )
     found = choices(wanted)
     changes = None if fitting.file is None else _applied(asked, fitting, found, room)
@@ -87,16 +84,10 @@ def fit_phase(asked: Asked, fitting: Fitting) -> None:
         print_json(document)
         return
     print_markdown(to_markdown(found, room))
-    for note in times.notes():
-        print_line(printable(f"Note: {note}."))
+    if times.prior is not None:
+        print_line(printable(f"Note: {times.prior.sentence()}."))
     if changes is not None:
         print_line(printable(changes) if changes else f"{fitting.file} says so already.")
-
-
-def _spread(plan: Plan) -> float:
-    from orchestrator.planning.barrier import spread  # imports numpy
-
-    return spread(plan)
 
 
 def _applied(asked: Asked, fitting: Fitting, found: list[Choice], room: Room) -> str:

@@ -9,7 +9,7 @@ import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
 from budgets.ledger.storage import write_aside
-from orchestrator.planning.choice import Choice
+from orchestrator.planning.fit import Choice
 
 Values = Mapping[str, Any]
 """By dotted key; None: the key is taken away."""
@@ -38,7 +38,7 @@ def applied(text: str, values: Values) -> str:
     try:
         document = tomlkit.parse(text)
     except TOMLKitError as error:
-        raise ValueError(f"--apply: expected TOML: {error}") from error
+        raise ValueError(f"--out: expected TOML: {error}") from error
     for key, value in values.items():
         _put(document, key.split("."), value)
     return tomlkit.dumps(document)
@@ -58,7 +58,7 @@ def read(path: Path) -> str:
     except FileNotFoundError:
         return ""
     except UnicodeDecodeError as error:
-        raise ValueError(f"--apply: {path} is no text: {error}") from error
+        raise ValueError(f"--out: {path} is no text: {error}") from error
 
 
 def difference(path: Path, before: str, after: str) -> str:
@@ -76,7 +76,7 @@ def _put(table: Any, path: list[str], value: Any) -> None:
             table[part] = tomlkit.table()
         table = table[part]
         if not isinstance(table, Mapping):
-            raise ValueError(f"--apply: expected a table [{part}], got {part} = {table}")
+            raise ValueError(f"--out: expected a table [{part}], got {part} = {table}")
     if value is None:
         table.pop(name, None)
     elif table.get(name) != value:

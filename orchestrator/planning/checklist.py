@@ -1,11 +1,15 @@
 """The questions to ask before anything is paid, each answered by what is known."""
 
-from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal, NamedTuple
 
 from budgets.plain import PROGRAM
+from budgets.terms import Plan
 from budgets.words import duration, in_bytes, number
-from orchestrator.planning.basis import Origin
+from orchestrator.planning.forecast import Forecast
+from orchestrator.planning.known_knobs import Known
+from orchestrator.planning.room import Room
+from orchestrator.planning.times import Times
 
 Answer = Literal["pass", "fail", "unknown"]
 
@@ -31,115 +35,108 @@ class Item(NamedTuple):
     why: str
 
 
-class Need(NamedTuple):
-    """What something is expected to take of what there is, in words and numbers."""
+def checklist(  # noqa: PLR0913, PLR0917 - one a thing that is known
+    plan: Plan,
+    times: Times,
+    forecast: Forecast | None,
+    space: Room,
+    known: Known,
+    now: datetime,
+) -> tuple[Item, ...]:
+    """Every question about a search with its answer, in the order in which a person would ask.
 
-    name: str  # of the cap: `--max-hours`
-    needed: float | None  # None: nobody knows
-    allowed: float
-    unit: str
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What a checklist is answered from; `None` is "nobody knows".
-
-    Times are seconds unless they say hours. A search, a campaign or a single training fills in
-    what it knows of itself.
+    `now` dates the calibration and measures a deadline.
     """
-
-    smoke: bool  # whether it is too small to decide anything
-    limit_seconds: float
-    purpose: str = "full: it ends with a verdict"  # what it is otherwise
-    longest_seconds: float | None = None  # of the evaluations that were measured
-    attempts: int = 0
-    timeouts: int = 0
-    devices: int = 1
-    at_once: int = 1  # evaluations that wait for nothing but a device
-    idle_share: float | None = None
-    origin: Origin = "none"
-    samples: int = 0
-    age_days: float | None = None
-    drift: float | None = None  # what an evaluation took since, by what was measured
-    drifted: str = ""  # where
-    hours: float | None = None  # that must be free
-    hours_allowed: float | None = None
-    alive: tuple[str, ...] = ()  # knobs
-    dead: tuple[str, ...] = ()
-    untried: tuple[str, ...] = ()
-    needs: tuple[Need, ...] = ()  # of each cap there is
-    disk_needed: float | None = None  # bytes
-    disk_free: float | None = None
-    disk_measured: bool = False
+    is_smoke_test = plan.confirmation is None
+    hours = None if forecast is None else forecast.hours_free
+    device_hours = None if forecast is None else forecast.device_hours_free
+    idle_share = None if forecast is None else forecast.idle_share
+    return (
+        purpose("full: it ends with a verdict", is_smoke_test=is_smoke_test),
+        limit(plan.limits.wall_seconds, times),
+        parallel(plan.resolved.per_generation, plan.devices.count, idle_share),
+        pilot(times, now),
+        wall_clock(hours, hours_allowed(plan, now)),
+        knobs(known),
+        caps(plan, device_hours),
+        disk(space),
+    )
 
 
-def checklist(facts: Facts, *, searches: bool = True) -> tuple[Item, ...]:
-    """Every question with its answer, in the order in which a person would ask them.
-
-    Only what `searches` is asked about knobs.
-    """
-    questions = (_smoke, _limit, _parallel, _pilot, _wall, _knobs, _caps, _disk)
-    return tuple(ask(facts) for ask in questions if searches or ask is not _knobs)
+def hours_allowed(plan: Plan, now: datetime) -> float | None:
+    """Until a cap or a deadline ends the run, should it begin now; None if nothing does."""
+    ends = [hours for hours in (plan.caps.hours, _window_hours(plan, now)) if hours is not None]
+    return min(ends, default=None)
 
 
-def _smoke(facts: Facts) -> Item:
-    said = "a smoke test: it decides nothing" if facts.smoke else facts.purpose
+def _window_hours(plan: Plan, now: datetime) -> float | None:
+    """What a window leaves for evaluations, less its margin; 0 where it is over."""
+    window = plan.caps.window
+    if window is None:
+        return None
+    return max(0.0, window.hours_from(now) - window.margin_seconds / 3600)
+
+
+def purpose(full: str, *, is_smoke_test: bool) -> Item:
+    said = "a smoke test: it decides nothing" if is_smoke_test else full
     return Item("Smoke test or full run?", "pass", said)
 
 
-def _limit(facts: Facts) -> Item:
-    question = "Is the limit of an evaluation intentional?"
-    limit = f"{facts.limit_seconds:g} s"
-    if facts.longest_seconds is None or not facts.attempts:
-        return Item(question, "unknown", f"{limit}; nothing was measured: {CALIBRATE}")
-    said = f"{limit}, {facts.limit_seconds / facts.longest_seconds:.1f} x the longest measured; "
-    hits = f"{facts.timeouts} of {facts.attempts} ended there"
-    if facts.limit_seconds <= facts.longest_seconds:
+def limit(seconds: float, times: Times) -> Item:
+    """Whether an evaluation's limit of so many seconds lets healthy ones end."""
+    question, said = "Is the limit of an evaluation intentional?", f"{seconds:g} s"
+    samples = () if times.calibration is None else times.calibration.samples
+    if times.origin != "measured" or not samples or not times.attempts:
+        return Item(question, "unknown", f"{said}; nothing was measured: {CALIBRATE}")
+    longest = max(sample.seconds for sample in samples)
+    said += f", {seconds / longest:.1f} x the longest measured; "
+    hits = f"{times.timeouts} of {times.attempts} ended there"
+    if seconds <= longest:
         return Item(question, "fail", f"{said}{hits}: healthy evaluations would be killed")
-    if facts.timeouts > MOST_HITS * facts.attempts:
+    if times.timeouts > MOST_HITS * times.attempts:
         return Item(question, "fail", f"{said}{hits}: raise it if they were healthy")
     return Item(question, "pass", f"{said}{hits}")
 
 
-def _parallel(facts: Facts) -> Item:
+def parallel(at_once: int, devices: int, idle_share: float | None) -> Item:
+    """`at_once` evaluations wait for nothing but one of so many devices."""
     question = "Is it as parallel as its devices?"
-    waiting = f"{facts.at_once} evaluations at a time on {facts.devices}"
-    if facts.devices > facts.at_once:
-        never = facts.devices - facts.at_once
-        return Item(question, "fail", f"{waiting}: {never} never have one")
-    if facts.idle_share is None:
-        idle = -facts.at_once % facts.devices
-        share = idle / (facts.at_once + idle)
+    waiting = f"{at_once} evaluations at a time on {devices}"
+    if devices > at_once:
+        return Item(question, "fail", f"{waiting}: {devices - at_once} never have one")
+    if idle_share is None:
+        idle = -at_once % devices
+        idle_share = idle / (at_once + idle)
         said = f"{waiting} leave {idle} idle in the last round; no times"
     else:
-        share, said = facts.idle_share, f"{waiting}, {facts.idle_share:.0%} of the time idle"
-    if share > MOST_IDLE:
+        said = f"{waiting}, {idle_share:.0%} of the time idle"
+    if idle_share > MOST_IDLE:
         return Item(question, "fail", f"{said}: fewer devices cost less and take little longer")
     return Item(question, "pass", said)
 
 
-def _pilot(facts: Facts) -> Item:
+def pilot(times: Times, now: datetime) -> Item:
+    """Whether the time of an evaluation was measured, lately, and still holds."""
     question = "Does a pilot confirm the time of an evaluation?"
-    if facts.origin == "none":
+    if times.calibration is None:
         return Item(question, "unknown", f"nothing was measured: {CALIBRATE}")
-    if facts.origin != "measured":
-        why = "somebody's word" if facts.origin == "assumed" else "an estimate"
+    if times.origin != "measured":
+        why = "somebody's word" if times.origin == "assumed" else "an estimate"
         return Item(question, "fail", f"{why}, assumed until it is measured: {CALIBRATE}")
-    return Item(question, *_of_the_pilot(facts))
-
-
-def _of_the_pilot(facts: Facts) -> tuple[Answer, str]:
-    age = "" if facts.age_days is None else f", {_ago(facts.age_days)}"
-    said = f"measured on {facts.samples} seeds{age}"
-    if facts.samples < LEAST_SAMPLES:
-        return "fail", f"{said}: {LEAST_SAMPLES} are the least that spread"
-    if facts.drift is not None:
-        said += f"; {facts.drifted} took {facts.drift:.2f} x that"
-        if abs(facts.drift - 1) > MOST_DRIFT:
-            return "fail", f"{said}: {CALIBRATE} --again --reason WHY"
-    if facts.age_days is not None and facts.age_days > MOST_AGE_DAYS and facts.drift is None:
-        return "unknown", f"{said}, and nothing ran since"
-    return "pass", said
+    samples, days = len(times.calibration.samples), None
+    said = f"measured on {samples} seeds"
+    if times.measured_at is not None:
+        days = (now - times.measured_at).total_seconds() / 86_400
+        said += f", {_ago(days)}"
+    if samples < LEAST_SAMPLES:
+        return Item(question, "fail", f"{said}: {LEAST_SAMPLES} are the least that spread")
+    if times.latest is not None and times.drift is not None:
+        said += f"; {times.latest.run_id} took {times.drift:.2f} x that"
+        if abs(times.drift - 1) > MOST_DRIFT:
+            return Item(question, "fail", f"{said}: {CALIBRATE} --again --reason WHY")
+    elif days is not None and days > MOST_AGE_DAYS:
+        return Item(question, "unknown", f"{said}, and nothing ran since")
+    return Item(question, "pass", said)
 
 
 def _ago(days: float) -> str:
@@ -148,55 +145,56 @@ def _ago(days: float) -> str:
     return f"{24 * days:.0f} hours ago" if days < 2 else f"{days:.0f} days ago"
 
 
-def _wall(facts: Facts) -> Item:
+def wall_clock(hours: float | None, allowed: float | None) -> Item:
     question = "Is the wall clock acceptable?"
-    if facts.hours is None:
+    if hours is None:
         return Item(question, "unknown", f"nothing was measured: {CALIBRATE}")
-    needed = f"{duration(3600 * facts.hours)} must be free"
-    if facts.hours_allowed is None:
+    needed = f"{duration(3600 * hours)} must be free"
+    if allowed is None:
         why = f"{needed}; say how long it may take: --window or --max-hours"
         return Item(question, "unknown", why)
-    there = f"{needed}, {duration(3600 * facts.hours_allowed)} are there"
-    return Item(question, "pass" if facts.hours <= facts.hours_allowed else "fail", there)
+    there = f"{needed}, {duration(3600 * allowed)} are there"
+    return Item(question, "pass" if hours <= allowed else "fail", there)
 
 
-def _knobs(facts: Facts) -> Item:
+def knobs(known: Known) -> Item:
     question = "Are the knobs shown to be alive?"
-    count = len(facts.alive) + len(facts.dead) + len(facts.untried)
-    if not count:
-        return Item(question, "unknown", "nobody knows of any")
-    alive = f"{len(facts.alive)} of {count} moved the score when checked"
-    if len(facts.untried) == count:
+    count = len(known.alive) + len(known.dead) + len(known.neither)
+    alive = f"{len(known.alive)} of {count} moved the score when checked"
+    if len(known.neither) == count:
         why = f"none was checked: {PROGRAM} check knobs with the same --objective and --set"
         return Item(question, "unknown", why)
-    if facts.dead:
-        return Item(question, "fail", f"{alive}; {', '.join(facts.dead)} did not")
-    if facts.untried:
+    if known.dead:
+        return Item(question, "fail", f"{alive}; {', '.join(known.dead)} did not")
+    if known.neither:
         return Item(question, "unknown", f"{alive}: {PROGRAM} check knobs tries the others")
     return Item(question, "pass", alive)
 
 
-def _caps(facts: Facts) -> Item:
-    question = "Does it fit under every cap?"
-    if not facts.needs:
+def caps(plan: Plan, device_hours: float | None) -> Item:
+    """Of device time and cost, of which so much must be free; the wall clock has its own."""
+    question = "Does it fit under the caps on device time and cost?"
+    price, planned = plan.price_per_device_hour, plan.caps
+    allowed = {
+        "--max-device-hours": planned.device_hours,
+        "--max-cost": None if planned.cost is None else planned.cost / price,
+    }
+    given = {name: hours for name, hours in allowed.items() if hours is not None}
+    if not given:
         return Item(question, "pass", "there is none but the tier's evaluations")
-    verdict: Answer = "pass"
-    if any(need.needed is None for need in facts.needs):
-        verdict = "unknown"
-    if any(need.needed is not None and need.needed > need.allowed for need in facts.needs):
-        verdict = "fail"
-    return Item(question, verdict, "; ".join(_need(need) for need in facts.needs))
+    needed = number(device_hours, 3, "?")
+    why = f"{needed} device-hours must be free; " + ", ".join(
+        f"{name} allows {hours:.3g}" for name, hours in given.items()
+    )
+    if device_hours is None:
+        return Item(question, "unknown", why)
+    return Item(question, "pass" if device_hours <= min(given.values()) else "fail", why)
 
 
-def _need(need: Need) -> str:
-    needed = number(need.needed, 3, "?")
-    return f"{need.name}: {needed} of {need.allowed:.3g} {need.unit}".rstrip()
-
-
-def _disk(facts: Facts) -> Item:
+def disk(space: Room) -> Item:
     question = "Is there room on the disk?"
-    if facts.disk_needed is None or facts.disk_free is None:
+    if space.free is None:
         return Item(question, "unknown", "nobody can tell what is free there")
-    assumed = "" if facts.disk_measured else " (assumed)"
-    said = f"{in_bytes(facts.disk_needed)}{assumed} of {in_bytes(facts.disk_free)} free"
-    return Item(question, "pass" if facts.disk_needed <= facts.disk_free else "fail", said)
+    assumed = "" if space.measured else " (assumed)"
+    said = f"{in_bytes(space.needed)}{assumed} of {in_bytes(space.free)} free"
+    return Item(question, "pass" if space.suffices else "fail", said)

@@ -4,28 +4,22 @@ Fewer generations before a lower tier, that before fewer seeds a candidate, that
 train. Where a lot of the window would stay unused: what could be had besides. Nothing is written.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from math import sqrt
-from typing import get_args
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import floor, sqrt
+from typing import Any, Literal, get_args
 
-from budgets.terms import Plan, Tier
+from budgets.plain import PROGRAM
+from budgets.terms import Calibration, Devices, Plan, Tier
 from budgets.tiers import INTENT
 from budgets.words import duration
 from objectives import registry
-from objectives.api import SetupError
+from objectives.api import Objective, SetupError, Variant
 from orchestrator.config import VERDICT_SEEDS
-from orchestrator.planning.choice import (
-    Choice,
-    Idea,
-    Lever,
-    Room,
-    Wanted,
-    generations_that_fit,
-    weighed,
-)
-from orchestrator.planning.plan import limits_for
+from orchestrator.planning.forecast import Forecast, forecast_of, smallest_gain
+from orchestrator.planning.plan import Succession, limits_for, search_plan, why_no_go
 from orchestrator.planning.request import Request
+from orchestrator.planning.times import Times
 
 A_LOT = 0.5
 """Share of the window: with so much unused, more could be had."""
@@ -35,15 +29,117 @@ FACTORS = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01)
 
 MORE_CONFIRM_SEEDS = (32, 24, 16, 12)
 
+Lever = Literal["as asked", "generations", "tier", "seeds", "flops", "all of these", "more"]
+
+
+@dataclass(frozen=True)
+class Room:
+    """The time there is."""
+
+    hours: float  # for evaluations: of a window, what is before its safety margin
+    flag: str  # that says so
+    text: str  # how it was given
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What was asked for, where, and what is known of it."""
+
+    request: Request
+    devices: Devices
+    times: Times
+    room: Room
+    succession: Succession | None = None
+    calibrated: Callable[[Objective], Calibration | None] = lambda _: None  # what is, elsewhere
+
+    def plan(self, request: Request) -> Plan:
+        """Raises ValueError on a request that cannot be planned."""
+        return search_plan(request, self.devices, self.times.calibration, None, self.succession)
+
+
+@dataclass(frozen=True)
+class Idea:
+    """What could be done with the window."""
+
+    lever: Lever
+    what: str
+    request: Request
+    price: tuple[str, ...] = ()  # in quality, in words
+    varied: Variant | None = None  # what it changes of the objective
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An idea, weighed."""
+
+    idea: Idea
+    plan: Plan
+    forecast: Forecast
+    fits: bool
+    is_assumed: bool  # its times are not measured
+    fewer: int  # evaluations than were asked for; negative: more
+    smallest_gain: float | None  # that its verdict would see 8 times of 10
+    no_go: tuple[str, ...]  # why it cannot come to a Go
+
+    @property
+    def go_is_possible(self) -> bool:
+        return self.plan.confirmation is not None and not self.no_go
+
+    def price(self) -> tuple[str, ...]:
+        """What it costs in quality, in words and numbers."""
+        said = [*self.idea.price]
+        if self.fewer > 0:
+            said.insert(0, f"{self.fewer} evaluations fewer")
+        if self.fewer < 0:
+            said.append(f"{-self.fewer} evaluations more")
+        if self.plan.confirmation is None:
+            said.append("no comparison on fresh seeds: it never says Go")
+        if self.smallest_gain:
+            said.append(f"sees a gain of {self.smallest_gain:.2%} 8 times of 10")
+        return (*said, *self.no_go)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For programs."""
+        shape = self.plan.resolved
+        return {
+            "lever": self.idea.lever,
+            "what": self.idea.what,
+            "fits": self.fits,
+            "tier": self.plan.tier,
+            "population": shape.population,
+            "generations": shape.generations,
+            "seeds_per_candidate": shape.seeds_per_candidate,
+            "evaluations": shape.evaluations,
+            "evaluations_fewer": self.fewer,
+            "settings": {} if self.idea.varied is None else self.idea.varied.settings,
+            "hours": self.forecast.hours_p50,
+            "needed_hours": self.forecast.hours_free,
+            "is_assumed": self.is_assumed,
+            "price": list(self.price()),
+            "smallest_gain": self.smallest_gain,
+            "go_is_possible": self.go_is_possible,
+        }
+
+
+class NoTimeError(ValueError):
+    """Nothing says how long an evaluation takes."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "--fit: nothing says how long an evaluation takes here: there is no calibration, and "
+            f"no earlier run to scale from. Measure with `{PROGRAM} calibrate` and the "
+            "same --objective and --set, or say --assume-eval-seconds X"
+        )
+
 
 def choices(wanted: Wanted) -> list[Choice]:
     """What was asked for first, then what could be instead: ranked, the first that fits is best.
 
     Raises NoTimeError without a time, ValueError on a request that cannot be planned.
     """
-    asked = weighed(wanted, Idea("as asked", "as asked", wanted.request))
+    asked = _weighed(wanted, Idea("as asked", "as asked", wanted.request))
     if asked.fits:
-        is_short = asked.needed_hours < (1 - A_LOT) * wanted.room.hours
+        is_short = asked.forecast.hours_free < (1 - A_LOT) * wanted.room.hours
         return [asked, *(_more(wanted, asked) if is_short else ())]
     found = [asked, *_generations(wanted, asked), *_tiers(wanted, asked), *_seeds(wanted, asked)]
     found += _flops(wanted, asked, wanted.request, "flops")
@@ -71,17 +167,18 @@ def best(found: Sequence[Choice]) -> Choice | None:
 
 def too_short(found: Sequence[Choice], room: Room) -> str:
     """What it means that nothing fits, and the least that would."""
-    least = min(found, key=lambda choice: choice.needed_hours)
+    least = min(found, key=lambda choice: choice.forecast.hours_free)
     return (
         f"nothing fits into {duration(3600 * room.hours)} ({room.text}): the least, "
-        f"{least.idea.what}, needs {duration(3600 * least.needed_hours)}. Give a longer {room.flag}"
+        f"{least.idea.what}, needs {duration(3600 * least.forecast.hours_free)}. Give a longer "
+        f"{room.flag}"
     )
 
 
 def _fewer(wanted: Wanted, asked: Choice, whole: Choice, lever: Lever) -> Choice:
     """`whole`, or with as many of its generations as fit, two at least."""
     most = whole.plan.resolved.generations
-    generations = max(2, generations_that_fit(whole, wanted.room))
+    generations = max(2, _generations_that_fit(whole, wanted.room))
     if whole.fits or generations >= most:
         return whole
     fewer = _cut(wanted, asked, whole, lever, generations)
@@ -101,7 +198,7 @@ def _cut(wanted: Wanted, asked: Choice, whole: Choice, lever: Lever, generations
         request=replace(whole.idea.request, generations=generations),
         price=(*whole.idea.price, "the search goes less far"),
     )
-    return weighed(wanted, idea, asked.plan)
+    return _weighed(wanted, idea, asked.plan)
 
 
 def _generations(wanted: Wanted, asked: Choice) -> Iterator[Choice]:
@@ -115,7 +212,7 @@ def _tiers(wanted: Wanted, asked: Choice) -> Iterator[Choice]:
     for tier in reversed(tiers[: tiers.index(request.tier)]):
         price = (INTENT[request.phase, tier],)
         idea = Idea("tier", f"tier {tier}", replace(request, tier=tier), price)
-        yield _fewer(wanted, asked, weighed(wanted, idea, asked.plan), "tier")
+        yield _fewer(wanted, asked, _weighed(wanted, idea, asked.plan), "tier")
 
 
 def _seeds(wanted: Wanted, asked: Choice) -> Iterator[Choice]:
@@ -125,7 +222,7 @@ def _seeds(wanted: Wanted, asked: Choice) -> Iterator[Choice]:
         request = replace(wanted.request, seeds_per_candidate=seeds)
         price = (f"a candidate's score is {sqrt(most / seeds):.2g} times as noisy",)
         idea = Idea("seeds", f"{seeds} of {most} seeds a candidate", request, price)
-        whole = weighed(wanted, idea, asked.plan)
+        whole = _weighed(wanted, idea, asked.plan)
         if whole.fits or seeds == 1:
             yield _fewer(wanted, asked, whole, "seeds")
             return
@@ -169,7 +266,7 @@ def _with_flops(  # noqa: PLR0913, PLR0917 - what it is laid over
     calibration = wanted.calibrated(shorter) or wanted.times.for_work(work)
     limits = limits_for(request.limit_seconds, request.stall_seconds, wanted.devices, calibration)
     changed = {"calibration": calibration, "limits": limits}
-    return weighed(wanted, idea, asked.plan, plan.model_copy(update=changed))
+    return _weighed(wanted, idea, asked.plan, plan.model_copy(update=changed))
 
 
 def _more(wanted: Wanted, asked: Choice) -> Iterator[Choice]:
@@ -177,13 +274,44 @@ def _more(wanted: Wanted, asked: Choice) -> Iterator[Choice]:
     request, tiers = wanted.request, get_args(Tier)
     for tier in tiers[tiers.index(request.tier) + 1 :]:
         idea = Idea("more", f"tier {tier}", replace(request, tier=tier, generations=None))
-        above = _fewer(wanted, asked, weighed(wanted, idea, asked.plan), "more")
+        above = _fewer(wanted, asked, _weighed(wanted, idea, asked.plan), "more")
         if above.fits and above.fewer < 0:
             yield above
     confirmation, planned = asked.plan.confirmation, request.confirm.seeds or VERDICT_SEEDS
     for seeds in MORE_CONFIRM_SEEDS if confirmation is not None else ():
         confirm = replace(request.confirm, seeds=seeds)
         idea = Idea("more", f"{seeds} confirmation seeds", replace(request, confirm=confirm))
-        if seeds > planned and (found := weighed(wanted, idea, asked.plan)).fits:
+        if seeds > planned and (found := _weighed(wanted, idea, asked.plan)).fits:
             yield found
             return
+
+
+def _weighed(
+    wanted: Wanted, idea: Idea, asked: Plan | None = None, plan: Plan | None = None
+) -> Choice:
+    """The idea beside what was `asked` for, by its own plan or the one that was made of it.
+
+    Raises NoTimeError without a time, ValueError on a request that cannot be planned.
+    """
+    plan = wanted.plan(idea.request) if plan is None else plan
+    took, calibration = forecast_of(plan, wanted.times), plan.calibration
+    if took is None or calibration is None:
+        raise NoTimeError
+    seen = smallest_gain(plan)
+    return Choice(
+        idea=idea,
+        plan=plan,
+        forecast=took,
+        fits=took.hours_free <= wanted.room.hours * (1 + 1e-9),  # sums of the same parts may differ
+        is_assumed=not calibration.samples,
+        fewer=0 if asked is None else asked.resolved.evaluations - plan.resolved.evaluations,
+        smallest_gain=None if seen is None else seen.gain,
+        no_go=why_no_go(plan.resolved, plan.confirmation, plan.thresholds),
+    )
+
+
+def _generations_that_fit(choice: Choice, room: Room) -> int:
+    """About how many of its generations do, not too few; 0 where not even one does."""
+    generations, took = choice.plan.resolved.generations, choice.forecast
+    left = room.hours - (took.hours_free - took.search_hours_p50)
+    return max(0, min(generations, floor(left * generations / took.search_hours_p50 + 1e-9)))

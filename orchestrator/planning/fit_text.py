@@ -6,8 +6,7 @@ from itertools import count
 from budgets.plain import plain
 from budgets.table import table
 from budgets.words import duration, sentence_case
-from orchestrator.planning.choice import Choice, Room
-from orchestrator.planning.fit import best, too_short
+from orchestrator.planning.fit import Choice, Room, best, too_short
 
 COLUMNS = (">", "choice", "P x G x S", ">evaluations")
 
@@ -24,8 +23,8 @@ def to_markdown(found: Sequence[Choice], room: Room) -> str:
         f"**{plain(_verdict(found, room))}**",
         "",
         "More must be free than a choice takes: the last evaluations' whole limits "
-        "(evaluation.limit_seconds), so that none is begun that could end too late; the rung that "
-        "follows a Go; and what nine in ten simulated runs stay within.",
+        "(evaluation.limit_seconds), so that none is begun that could end too late; the long "
+        "run that follows a Go; and what nine in ten simulated runs stay within.",
     ]
     if any(choice.is_assumed for choice in found):
         lines += ["", "*assumed*: by a throughput that was not measured here, of which 0.7 counts."]
@@ -33,14 +32,14 @@ def to_markdown(found: Sequence[Choice], room: Room) -> str:
 
 
 def _row(number: int, choice: Choice) -> tuple[object, ...]:
-    shape, hours = choice.plan.resolved, choice.hours
+    shape, took = choice.plan.resolved, choice.forecast
     return (
         number,
         plain(choice.idea.what),
         shape.in_words,
         shape.evaluations,
-        duration(3600 * hours.likely) + ", assumed" * choice.is_assumed,
-        duration(3600 * choice.needed_hours),
+        duration(3600 * took.hours_p50) + ", assumed" * choice.is_assumed,
+        duration(3600 * took.hours_free),
         "yes" if choice.fits else "no",
     )
 
@@ -56,7 +55,7 @@ def _verdict(found: Sequence[Choice], room: Room) -> str:
         return f"{sentence_case(too_short(found, room))}."
     number = found.index(chosen) + 1
     said = f"Choice {number} fits: {chosen.idea.what}."
-    unused = room.hours - chosen.needed_hours
+    unused = room.hours - chosen.forecast.hours_free
     if any(choice.idea.lever == "more" for choice in found):
         said += f" {duration(3600 * unused)} stay unused: more could be had, see below it."
     return f"{said} --out FILE writes it into a configuration; --choice N another one."

@@ -1,45 +1,36 @@
-"""A plan's page as Markdown: a table for each question."""
+"""A plan's page as Markdown: ten lines, or with all that they rest on."""
 
 from collections.abc import Iterator, Sequence
 
-from budgets.calibration import Forecast
+from budgets.calibration import chance_of_pause, failures_to_pause
 from budgets.following import beginning
 from budgets.plain import plain
+from budgets.proxy.certificate import outlook
+from budgets.stats import power_of
 from budgets.table import table
-from budgets.terms import Plan
+from budgets.terms import Plan, Window
+from budgets.tiers import INTENT
 from budgets.words import counted, duration, in_bytes
 from objectives.registry import kind
-from orchestrator.planning.barrier import Simulated
-from orchestrator.planning.basis_text import basis_lines
 from orchestrator.planning.checklist import Item
 from orchestrator.planning.page import Page, TierPage
-from orchestrator.planning.plan_text import bad_luck, planned, terms
-from orchestrator.planning.power_text import power_lines
-from orchestrator.planning.preview import Preview
-from orchestrator.planning.room import Room
+from orchestrator.planning.times_text import in_short, times_lines
 from orchestrator.records.planned import spec_of
 
-TIMES = (">half end within", ">nine in ten within", ">idle", ">device-hours")
+TIMES = (">half end within", ">nine in ten within", ">device-hours")
+
+SMALL_FAILURE_RATES = (0.01, 0.03)
+"""Of evaluations whose knobs are not to blame: what a healthy system may have."""
 
 
-def to_markdown(page: Page) -> str:
-    """The tiers side by side, with everything that was assumed."""
+def to_markdown(page: Page, *, in_full: bool = False) -> str:
+    """The tiers side by side, and what speaks against them; `in_full` with all assumptions."""
     plan = page.tiers[0].plan
     devices, name = plan.devices, kind(spec_of(plan))
     parts = (
-        [f"# {plan.phase} of {plain(name)} on {devices.count} x {devices.name}"],
-        [f"- **{tier.plan.tier}**: {'; '.join(_in_short(tier))}." for tier in page.tiers],
-        _beginning(plan),
-        basis_lines(page.basis),
-        ["## What it takes", *_costs(page.tiers)],
-        _times(page),
-        power_lines(page),
-        _room(page.tiers),
+        [f"# {plan.phase} of {plain(name)} on {devices.count} x {devices.name}", *_tiers(page)],
         _elsewhere(page),
-        ["## What is planned", *(f"- **{t.plan.tier}**: {planned(t.plan)}" for t in page.tiers)],
-        bad_luck(page.tiers),
-        [terms(plan)],
-        ["## Before you begin", *_checklist(page.tiers)],
+        *(_in_full(page) if in_full else _in_short(page)),
     )
     return "\n\n".join("\n".join(_spaced(part)) for part in parts if part) + "\n"
 
@@ -52,25 +43,96 @@ def _spaced(lines: list[str]) -> Iterator[str]:
             yield ""
 
 
-def _in_short(tier: TierPage) -> Iterator[str]:
-    """What most people want to know of it."""
-    plan, times, smallest = tier.plan, tier.simulated, tier.smallest
-    confirmation, price = plan.confirmation, plan.price_per_device_hour
-    compared = f" and up to {confirmation.evaluations} for the verdict" if confirmation else ""
-    yield counted(plan.resolved.evaluations, "evaluation") + compared
-    if times is None:
-        yield "nobody knows yet how long they take"
-    else:
-        half, most = duration(3600 * times.hours_p50), duration(3600 * times.hours_p90)
-        yield f"half end within {half}, nine in ten within {most}" if most != half else half
-        cost = f" for {times.device_hours_p50 * price:.2f}" if price else ""
-        yield f"{times.device_hours_p50:.3g} device-hours{cost}"
-    if confirmation is None:
-        yield "a smoke test without a verdict"
-    elif smallest is not None:
-        yield f"shows a gain of {smallest.gain:.2%} 8 times of 10"
-    if failed := sum(item.verdict == "fail" for item in tier.items):
-        yield f"**fails {counted(failed, 'check')} below**"
+def _tiers(page: Page) -> list[str]:
+    """Evaluations are those of the search, and of the verdict."""
+    rows = []
+    for tier in page.tiers:
+        shape, beside = tier.plan.resolved, tier.verdict_evaluations
+        count = f"{shape.evaluations}{f' + {beside}' if beside else ''}"
+        rows.append((tier.plan.tier, shape.in_words, count, *_times(tier), _sees(tier)))
+    return table(("tier", "P x G x S", ">evaluations", *_columns(page), ">sees a gain of"), rows)
+
+
+def _columns(page: Page) -> tuple[str, ...]:
+    """Of how long a tier takes, and what it costs where device-hours have a price."""
+    return (*TIMES, *((">cost",) if page.tiers[0].plan.price_per_device_hour else ()))
+
+
+def _times(tier: TierPage) -> tuple[str, ...]:
+    took, is_priced = tier.forecast, bool(tier.plan.price_per_device_hour)
+    if took is None:
+        return ("?",) * (len(TIMES) + is_priced)
+    return (
+        duration(3600 * took.hours_p50),
+        duration(3600 * took.hours_p90),
+        f"{took.device_hours_p50:.3g}",
+        *((f"{tier.cost:.2f}",) if is_priced else ()),
+    )
+
+
+def _sees(tier: TierPage) -> str:
+    if tier.plan.confirmation is None:
+        return "no verdict"
+    return "?" if tier.smallest is None else f"{tier.smallest.gain:.2%}"
+
+
+def _elsewhere(page: Page) -> list[str]:
+    if not page.elsewhere:
+        return []
+    rows = (
+        (tier.plan.tier, tier.plan.devices.count, tier.plan.resolved.in_words, *_times(tier))
+        for name in dict.fromkeys(tier.plan.tier for tier in page.tiers)
+        for tier in page.elsewhere
+        if tier.plan.tier == name
+    )
+    return [
+        "## On other numbers of devices",
+        *table(("tier", ">devices", "P x G x S", *_columns(page)), rows),
+        "",
+        f"Times are those of {page.tiers[0].plan.devices.count} devices: assumed for other "
+        "numbers, where evaluations may get in each other's way.",
+    ]
+
+
+def _in_short(page: Page) -> Iterator[list[str]]:
+    """Where the times come from, and what is not in order."""
+    yield [in_short(page.times)]
+    if said := beginning(page.tiers[0].plan):
+        yield [said]
+    answers = list(_answers(page.tiers))
+    failed: dict[str, list[str]] = {}
+    for item, which in answers:
+        if item.verdict == "fail":
+            failed.setdefault(item.question, []).append(f"{which} {plain(item.why)}".strip())
+    unknown = dict.fromkeys(item.question for item, _ in answers if item.verdict == "unknown")
+    lines = [f"- **fail**: {question} {'; '.join(why)}." for question, why in failed.items()]
+    if unknown:
+        lines.append(f"- **not known yet**: {' '.join(unknown)}")
+    yield lines or ["Nothing speaks against beginning."]
+    yield ["`--verbose` says why, and shows all that the figures rest on."]
+
+
+def _answers(tiers: Sequence[TierPage]) -> Iterator[tuple[Item, str]]:
+    """Each answer once, and of which tiers it is unless of all."""
+    for answers in zip(*(tier.items for tier in tiers), strict=True):
+        by_answer: dict[Item, list[str]] = {}
+        for tier, item in zip(tiers, answers, strict=True):
+            by_answer.setdefault(item, []).append(str(tier.plan.tier))
+        for item, names in by_answer.items():
+            yield item, "" if len(names) == len(tiers) else f"{', '.join(names)}:"
+
+
+def _in_full(page: Page) -> Iterator[list[str]]:
+    tiers, plan = page.tiers, page.tiers[0].plan
+    yield _beginning(plan)
+    yield times_lines(page.times)
+    yield _parts(page)
+    yield _what_it_can_tell(page)
+    yield _room(tiers)
+    yield ["## What is planned", *(f"- **{t.plan.tier}**: {_planned(t.plan)}" for t in tiers)]
+    yield _bad_luck(tiers)
+    yield [_terms(plan)]
+    yield ["## Before you begin", *_checklist(page)]
 
 
 def _beginning(plan: Plan) -> list[str]:
@@ -88,55 +150,42 @@ def _beginning(plan: Plan) -> list[str]:
     return [said, "", learned]
 
 
-def _costs(tiers: Sequence[TierPage]) -> list[str]:
-    columns = ("tier", "P x G x S", ">evaluations", ">device-hours", ">ideal", ">with barrier")
-    return table((*columns, ">cost"), (row for tier in tiers for row in _rows(tier.preview)))
+def _parts(page: Page) -> list[str]:
+    """What the times consist of, by tier; nothing where none are known."""
+    rows = list(filter(None, map(_parts_row, page.tiers)))
+    if not rows:
+        return []
+    columns = (">calibration", ">search", ">nine in ten pay", ">idle", ">if Go, longer by")
+    return [
+        "## How long it takes",
+        *table(("tier", *columns, ">must be free"), rows),
+        "",
+        _simulation(page),
+        "",
+        "More must be free than a run takes: the last evaluations' whole limits "
+        "(evaluation.limit_seconds), so that none is begun that could end too late, and the long "
+        "run that follows a Go.",
+    ]
 
 
-def _rows(preview: Preview) -> list[tuple[object, ...]]:
-    plan, e = preview.plan, preview.plan.resolved
-    rows = [_row(plan, str(plan.tier), e.in_words, e.evaluations, preview.expected)]
-    if plan.proxy is not None:
-        what = f"and to compare: {plan.proxy.varied.label}"
-        rows.append(_row(plan, "", what, preview.compared, preview.comparing))
-    if (confirmation := plan.confirmation) is not None:
-        sizes = confirmation.sizes()
-        count = confirmation.evaluations - sizes.get("rung", (0, 0.0))[0]
-        rows.append(_row(plan, "", "and the verdict", count, preview.apart))
-        if confirmation.rung is not None:
-            what = f"if Go: {confirmation.rung.varied.label}"
-            rows.append(_row(plan, "", what, sizes["rung"][0], preview.rung))
-    return rows
-
-
-def _row(
-    plan: Plan, tier: str, shape: str, count: int, expected: Forecast | None
-) -> tuple[object, ...]:
-    if expected is None:
-        return tier, shape, count, *"????"
+def _parts_row(tier: TierPage) -> tuple[object, ...]:
+    took = tier.forecast
+    if took is None:
+        return ()
+    longer = took.long_run_hours_p50
     return (
-        tier,
-        shape,
-        count,
-        f"{expected.device_hours:.3g}",
-        duration(3600 * expected.ideal_hours),
-        duration(3600 * expected.barrier_hours),
-        f"{expected.cost:.2f}" if plan.price_per_device_hour else "-",
+        tier.plan.tier,
+        duration(3600 * took.calibrating_hours) if took.calibrating_hours else "-",
+        duration(3600 * took.search_hours_p50),
+        f"{took.device_hours_p90:.3g} device-hours",
+        f"{took.idle_share:.0%}",
+        duration(3600 * longer) if longer else "-",
+        duration(3600 * took.hours_free),
     )
 
 
-def _times(page: Page) -> list[str]:
-    """How long all of it takes, simulated; nothing where no times are known."""
-    rows = [_time(tier) for tier in page.tiers if tier.simulated is not None]
-    if not rows or page.tiers[0].simulated is None:
-        return []
-    columns = ("tier", *TIMES, ">nine in ten", ">cost", ">if Go, longer by")
-    title = "## How long it takes, verdict included"
-    return [title, *table(columns, rows), "", _simulation(page)]
-
-
 def _simulation(page: Page) -> str:
-    first, calibration = page.tiers[0].simulated, page.basis.calibration
+    first, calibration = page.tiers[0].forecast, page.times.calibration
     assert first is not None
     said = "Evaluation by evaluation, from the first one's wait for the engine on. "
     if calibration is None or len(calibration.samples) < 2:
@@ -152,70 +201,133 @@ def _simulation(page: Page) -> str:
     )
 
 
-def _time(tier: TierPage) -> tuple[object, ...]:
-    own = tier.simulated
-    assert own is not None
-    more = duration(3600 * own.rung_hours_p50) if own.rung_hours_p50 else "-"
-    *times, cost = _simulated(tier.plan, own)
-    return tier.plan.tier, *times, f"{own.device_hours_p90:.3g}", cost, more
-
-
-def _simulated(plan: Plan, own: Simulated) -> tuple[str, ...]:
-    price = plan.price_per_device_hour
-    return (
-        duration(3600 * own.hours_p50),
-        duration(3600 * own.hours_p90),
-        f"{own.idle_share:.0%}",
-        f"{own.device_hours_p50:.3g}",
-        f"{own.device_hours_p50 * price:.2f}" if price else "-",
+def _what_it_can_tell(page: Page) -> list[str]:
+    """How probably a true gain is seen, by the plan of the largest tier that compares."""
+    compared = [tier for tier in page.tiers if tier.plan.confirmation is not None]
+    if not compared:
+        return []
+    plan, smallest, own = compared[-1].plan, compared[-1].smallest, page.times.own_noise
+    confirmation, rules = plan.confirmation, plan.thresholds
+    assert confirmation is not None
+    said = (
+        f"The best of the finalists meets the baseline on {confirmation.seeds} fresh seeds; a Go "
+        f"asks for a gain of {rules.go_gain:.2g} of its score, and that luck alone does that "
+        f"{rules.go_level:.0%} of the time. "
     )
+    if smallest is None or own is None:
+        return ["## What it can tell", f"{said}No noise was measured: what it sees is not known."]
+    spread = (rules.go_gain, 2**0.5 * own, confirmation.seeds, rules.go_level)
+    shown, go = power_of(*spread), power_of(*spread, at_least=rules.go_gain)
+    return [
+        "## What it can tell",
+        f"{said}It sees a true gain of {smallest.gain:.2%} 8 times of 10 (the calibration leaves "
+        f"{smallest.low:.2%} to {smallest.high:.2%} possible); one of {rules.go_gain:.1%} is shown "
+        f"{shown:.0%} of the time, and found large enough for a Go {go:.0%} of the time.",
+    ]
 
 
 def _room(tiers: Sequence[TierPage]) -> list[str]:
     measured = "as the calibration's are" if tiers[0].room.measured else "assumed"
     columns = (f">evaluations ({measured})", ">ledger", ">reports", ">with what is kept free")
-    rows = ((tier.plan.tier, *_disk(tier.room)) for tier in tiers)
+    rows = ((tier.plan.tier, *_disk(tier)) for tier in tiers)
     return ["## What it takes of the disk", *table(("tier", *columns, ">free"), rows)]
 
 
-def _disk(room: Room) -> Iterator[str]:
-    for size in (room.evaluations, room.ledger, room.reports, room.needed, room.free):
+def _disk(tier: TierPage) -> Iterator[str]:
+    own = tier.room
+    for size in (own.evaluations, own.ledger, own.reports, own.needed, own.free):
         yield "?" if size is None else in_bytes(size)
 
 
-def _elsewhere(page: Page) -> list[str]:
-    if not page.elsewhere:
-        return []
-    rows = (
-        _elsewhere_row(tier)
-        for name in dict.fromkeys(tier.plan.tier for tier in page.tiers)
-        for tier in page.elsewhere
-        if tier.plan.tier == name
-    )
-    return [
-        "## On other numbers of devices",
-        *table(("tier", ">devices", "P x G x S", *TIMES, ">cost"), rows),
-        "",
-        f"Times are those of {page.tiers[0].plan.devices.count} devices: assumed for other "
-        "numbers, where evaluations may get in each other's way.",
+def _planned(plan: Plan) -> str:
+    """What the tier is for, its shape and why it is that."""
+    nominal = plan.nominal
+    assert plan.tier is not None
+    said = [
+        f"{INTENT[plan.phase, plan.tier]}",
+        f"As written {nominal.in_words} = {nominal.evaluations}",
     ]
+    said += plan.reasons
+    if plan.proxy is not None:
+        said.append(_proxy(plan))
+    if plan.confirmation is not None and plan.confirmation.rung is not None:
+        longer = plan.confirmation.rung
+        said.append(f"After a Go: {counted(2 * longer.seeds, 'evaluation')}, {longer.varied.label}")
+    return " ".join(f"{one}." for one in said)
 
 
-def _elsewhere_row(tier: TierPage) -> tuple[object, ...]:
-    own = "?????" if tier.simulated is None else _simulated(tier.plan, tier.simulated)
-    return tier.plan.tier, tier.plan.devices.count, tier.plan.resolved.in_words, *own
+def _proxy(plan: Plan) -> str:
+    """What a proxy can save, and what it costs where it is not good enough."""
+    assert plan.proxy is not None
+    shape, length = plan.resolved, plan.proxy.varied.length
+    paired, short = outlook(plan.proxy, shape.generations)
+    compared, saved = paired * length, short * (1 - length)
+    net, extra = (x / shape.generations for x in (saved - compared, compared))
+    return (
+        f"{plan.proxy.varied.label} takes {length:.0%} of an evaluation's time. Where it agrees "
+        f"with the full one whenever they are compared, and the mean moves little, {short} of "
+        f"{shape.generations} generations are short and {net:.0%} of the search's time is saved; "
+        f"where it never does, comparing costs {extra:.0%} more"
+    )
 
 
-def _checklist(tiers: Sequence[TierPage]) -> list[str]:
-    """Tiers with the same answer for the same reason share a row."""
-    rows = []
-    for answers in zip(*(tier.items for tier in tiers), strict=True):
-        by_answer: dict[Item, list[str]] = {}
-        for tier, item in zip(tiers, answers, strict=True):
-            by_answer.setdefault(item, []).append(str(tier.plan.tier))
-        for place, (item, names) in enumerate(by_answer.items()):
-            question = "" if place else item.question
-            which = "all" if len(names) == len(tiers) > 1 else ", ".join(names)
-            verdict = "**fail**" if item.verdict == "fail" else item.verdict
-            rows.append((question, which, verdict, plain(item.why)))
+def _bad_luck(tiers: Sequence[TierPage]) -> list[str]:
+    """How often the crash rule pauses a run that nothing ails but a small rate of failures."""
+    rates = (f">where {rate:.0%} of all fail" for rate in SMALL_FAILURE_RATES)
+    columns = ("tier", ">a generation pauses it at", *rates)
+    rows = (_bad_luck_row(tier.plan) for tier in tiers)
+    return ["## How often luck alone would pause it", *table(columns, rows)]
+
+
+def _bad_luck_row(plan: Plan) -> tuple[object, ...]:
+    rule, each = plan.thresholds, plan.resolved.per_generation
+    limits = (rule.crash_rate_pause, rule.crash_count_pause)
+    count = failures_to_pause(each, *limits)
+    if count is None:
+        return plan.tier, "no number of failures", "never", "never"
+    chances = (
+        f"{chance_of_pause(each, rate, *limits, plan.resolved.generations):.1%} of runs"
+        for rate in SMALL_FAILURE_RATES
+    )
+    return plan.tier, f"{count} of {each} failed", *chances
+
+
+def _terms(plan: Plan) -> str:
+    search = ""
+    if plan.search is not None:
+        step = f"{plan.search.sigma0:.3g} of each knob's range"
+        search = f"Search: {plan.search.method}, first step {step}. "
+    return (
+        f"{search}Reserved for each evaluation: {plan.limits.reserve_ms / 1000:.0f} device-seconds "
+        f"(limit {plan.limits.wall_seconds:g} s and twice the grace of "
+        f"{plan.limits.grace_seconds:g} s). {_caps(plan)}"
+    )
+
+
+def _caps(plan: Plan) -> str:
+    caps = plan.caps
+    named = (
+        (caps.device_hours, "device-hours"),
+        (caps.hours, "hours open"),
+        (caps.cost, "of cost"),
+    )
+    given = [f"{cap:g} {unit}" for cap, unit in named if cap is not None]
+    said = f"Never more than {', '.join(given)}." if given else "No cap but the evaluations."
+    return said if caps.window is None else f"{said} {_until(caps.window)}"
+
+
+def _until(window: Window) -> str:
+    margin = duration(window.margin_seconds)
+    if window.until is not None:
+        return f"Evaluations are over {margin} before {window.until:%Y-%m-%d %H:%M %Z}."
+    return f"Evaluations are over {margin} before {window.hours:g} h have passed since it began."
+
+
+def _checklist(page: Page) -> list[str]:
+    """Every question, with its answer and why."""
+    rows, before = [], ""
+    for item, which in _answers(page.tiers):
+        question, before = "" if item.question == before else item.question, item.question
+        verdict = "**fail**" if item.verdict == "fail" else item.verdict
+        rows.append((question, which.strip(":"), verdict, plain(item.why)))
     return table(("", "tier", "", "because"), rows)

@@ -7,7 +7,7 @@ from typing import Any
 from objectives import registry
 from objectives.api import Objective
 from objectives.registry import kind
-from orchestrator.planning.choice import Room
+from orchestrator.planning.fit import Room
 from orchestrator.planning.times import Times
 
 

@@ -104,7 +104,9 @@ NEW_PAGES = PAGES_OF_NEW_RUNS | {
     "configuration": ["init --template command --out search.toml", "explain search.toml"],
     "space": ["explain", "dry-run --objective sphere"],
     "plan-uncalibrated": [f"plan {INLINE}"],
-    "plan-assumed": [f"plan {ASSUMED} --max-device-hours 2 --set budget.price_per_device_hour=3"],
+    "plan-assumed": [
+        f"plan {ASSUMED} --verbose --max-device-hours 2 --set budget.price_per_device_hour=3"
+    ],
     "plan-that-fits": [f"{FIT} 8h {ASSUMED}", f"{FIT} 1h {ASSUMED}"],
     "plan-campaign": ["plan rates.toml"],
     "slurm": ["export slurm rates.toml", "export slurm rates.toml --out jobs --write"],

@@ -51,9 +51,9 @@ def test_tiers_and_their_hours_at_60_seconds(product: Product, words: str, devic
         assert one["plan"]["caps"]["evaluations"] == evaluations
         assert (shape(one, "nominal"), shape(one, "resolved")) == (nominal, resolved[count])
         hours = prod(resolved[count]) / 60
-        assert one["expected"]["device_hours"] == pytest.approx(hours)
-        assert one["expected"]["ideal_hours"] == pytest.approx(hours / count)
-        assert one["expected"]["evals_per_hour"] == 60
+        assert one["search"]["device_hours"] == pytest.approx(hours)
+        assert one["search"]["ideal_hours"] == pytest.approx(hours / count)
+        assert one["search"]["evals_per_hour"] == 60
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_the_population_is_twice_the_devices_within_its_limits(
     (one,) = product.json("plan", *MINUTE, *at)["elsewhere"]
     assert shape(one, "resolved") == (population, generations, 1)
     rounds = generations * ceil(population / devices)
-    assert one["expected"]["barrier_hours"] == pytest.approx(rounds / 60)
+    assert one["search"]["barrier_hours"] == pytest.approx(rounds / 60)
     assert any("idle" in why for why in one["plan"]["reasons"]) == (population % devices > 0)
 
 

@@ -87,7 +87,7 @@ LOOKS = (
     "plan --tier min",
     "plan search.toml --devices 1,4",
     "plan search.toml --fit --window 3h",
-    "plan --objective sphere --workers 1 --tier min --power",
+    "plan --objective sphere --workers 1 --tier min --verbose",
     f"plan --variant robust --from {RUN} --objective sphere --workers 1",
     "plan factorial.toml",
     "plan searches.toml",

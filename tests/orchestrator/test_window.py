@@ -22,9 +22,9 @@ from orchestrator.cli.output import Output
 from orchestrator.cli.terminal import console
 from orchestrator.execution.engine import devices_of
 from orchestrator.look.reports import ReportFiles
-from orchestrator.planning.choice import Wanted
-from orchestrator.planning.fit import choices
+from orchestrator.planning.fit import Wanted, choices
 from orchestrator.planning.history import read_history
+from orchestrator.planning.overheads import NOTHING
 from orchestrator.planning.request import Confirm, Request
 from orchestrator.planning.times import Times, times_here
 from orchestrator.records.recorded import Result, load_state
@@ -97,10 +97,10 @@ def last_end(directory: Path) -> timedelta:
 def needed_seconds(asked: Request) -> float:
     """So much `plan --fit` says must be free."""
     devices = devices_of(MACHINE.slots)
-    times = Times(Calibration(assumed_seconds=SECONDS))
+    times = Times("assumed", Calibration(assumed_seconds=SECONDS), overheads=NOTHING)
     roomy = replace(asked, window=within(1e6))
     found = choices(Wanted(roomy, devices, times, room_of(roomy, BEGAN)))
-    return HOUR * found[0].needed_hours
+    return HOUR * found[0].forecast.hours_free
 
 
 @pytest.mark.parametrize(

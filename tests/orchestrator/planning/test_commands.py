@@ -31,37 +31,11 @@ def test_a_calibrated_plan_passes_what_it_knows(command: "Command") -> None:
     answer = command(*PLAN, "--json")
     document = orjson.loads(answer.out)
     assert answer.code == 0
-    assert document["basis"]["origin"] == "measured"
-    assert document["basis"]["overheads"]["assumed"] == ["between generations"]
+    assert document["times"]["origin"] == "measured"
+    assert document["times"]["overheads"]["assumed"] == ["between generations"]
     verdicts = {i["question"]: i["verdict"] for i in document["tiers"][0]["checklist"]}
     assert verdicts["Does a pilot confirm the time of an evaluation?"] == "pass"
     assert verdicts["Are the knobs shown to be alive?"] == "unknown"
-
-
-def test_power_is_imagined_on_request(command: "Command") -> None:
-    small = (
-        "--set",
-        "dimension=2",
-        "--set",
-        "search.population=4",
-        "--max-evals",
-        "8",
-        "--tier",
-        "target",
-    )
-    calibrated = ("calibrate", *SPHERE, "--set", "dimension=2", "--executor", "inline")
-    assert command(*calibrated, "--workers", "1").code == 0
-    answer = command(*PLAN, *small, "--power", "--json")
-    assert answer.code == 0
-    (tier,) = orjson.loads(answer.out)["tiers"]
-    assert tier["power"]["detected"][0]["runs"] > 0
-    assert "Simulating searches of tier target" in answer.err
-
-
-def test_power_without_a_noise_says_that_nobody_knows(command: "Command") -> None:
-    answer = command(*PLAN, "--power", "--assume-eval-seconds", "60")
-    assert answer.code == 0
-    assert "No noise was measured" in answer.out
 
 
 def test_phase_2_takes_the_same_options(command: "Command") -> None:

@@ -15,13 +15,13 @@ from budgets.terms import Calibration, Devices, Sample, Window
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from orchestrator.cli.fit import room_of
-from orchestrator.planning.choice import Choice, NoTimeError, Room, Wanted
-from orchestrator.planning.fit import best, choices, too_short
+from orchestrator.planning.fit import Choice, NoTimeError, Room, Wanted, best, choices, too_short
 from orchestrator.planning.fit_text import to_markdown
+from orchestrator.planning.overheads import NOTHING
 from orchestrator.planning.plan import search_plan
 from orchestrator.planning.profiles import profile_reports
 from orchestrator.planning.request import Confirm, Follows, Request
-from orchestrator.planning.times import Delays, Times
+from orchestrator.planning.times import Times
 from orchestrator.records.recorded import Result, load_state
 
 if TYPE_CHECKING:
@@ -32,6 +32,9 @@ MINUTE = 1 / 60
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
 RunSearch = Callable[..., Result]
+
+EVEN = Times("assumed", Calibration(assumed_seconds=60.0), overheads=NOTHING)
+"""A minute each: no spread, no failures."""
 
 
 def calibrated(seconds: float = 60.0) -> Calibration:
@@ -54,6 +57,10 @@ def calibrated(seconds: float = 60.0) -> Calibration:
     return Calibration(samples=tuple(samples))
 
 
+def measured() -> Times:
+    return Times("measured", calibrated(), overheads=NOTHING)
+
+
 def sphere(**settings: Any) -> Objective:
     return registry.load(ObjectiveSpec(name="sphere", settings=settings))
 
@@ -69,7 +76,7 @@ def wanted(minutes: float, times: Times | None = None, **fields: Any) -> Wanted:
         **fields,
     }
     room = Room(minutes * MINUTE, "--window", "a window")
-    return Wanted(Request(**values), DEVICES, times or Times(calibrated()), room)
+    return Wanted(Request(**values), DEVICES, times or EVEN, room)
 
 
 def summary(found: list[Choice]) -> list[tuple[str, bool]]:
@@ -82,44 +89,9 @@ def summary(found: list[Choice]) -> list[tuple[str, bool]]:
 @pytest.mark.parametrize(("minutes", "fits"), [(34.01, True), (33.99, False)])
 def test_a_plan_fits_when_its_last_attempts_whole_limit_does(minutes: float, fits: bool) -> None:
     asked = choices(wanted(minutes))[0]
-    assert asked.hours.likely == pytest.approx(30 * MINUTE)
-    assert asked.needed_hours == pytest.approx(34 * MINUTE)
+    assert asked.forecast.hours_p50 == pytest.approx(30 * MINUTE)
+    assert asked.forecast.hours_free == pytest.approx(34 * MINUTE)
     assert asked.fits == fits
-
-
-def test_the_verdict_and_its_rung_must_be_free_too() -> None:
-    """11, 12 and 8 evaluations on 4 devices: 8 rounds; a rung of 4 four times as long."""
-    asked = choices(wanted(1e4, confirm=Confirm()))[0]
-    assert asked.hours.verdict == pytest.approx(8 * MINUTE)
-    assert asked.hours.rung == pytest.approx(4 * MINUTE)
-    assert asked.hours.limits == pytest.approx((4 + 5) * MINUTE)
-    assert asked.needed_hours == pytest.approx((30 + 8 + 4 + 9) * MINUTE)
-
-
-def test_what_is_not_calibrated_is_calibrated_first(make_prior: Any) -> None:
-    times = Times(Calibration(assumed_seconds=60.0), prior=make_prior(1.0))
-    asked = choices(wanted(1e4, times))[0]
-    assert asked.hours.calibrating == pytest.approx(2 * MINUTE)  # 8 on 4 devices
-
-
-def test_what_delayed_earlier_runs_is_reckoned_with() -> None:
-    times = Times(calibrated(), delays=Delays(0.5 * MINUTE, 1.2, ("earlier",)))
-    asked = choices(wanted(1e4, times))[0]
-    assert asked.hours.likely == pytest.approx(36.5 * MINUTE)
-    found = choices(wanted(34.01, times))
-    assert found[1].fits
-    assert found[1].plan.resolved.generations == 12
-    assert "x 1.2, as much longer than forecast took: earlier" in times.notes()
-
-
-def test_a_spread_that_grows_with_the_generations_leaves_none_of_them_out() -> None:
-    """A tenth of the search's 2 min a generation: 2.2 min each, beside 4 min for the limit."""
-    ask = replace(wanted(21.0), spread=lambda plan: 0.2 * MINUTE * plan.resolved.generations)
-    found = choices(ask)[1]
-    assert (found.plan.resolved.generations, found.fits) == (7, True)
-    wide = replace(wanted(21.0), spread=lambda _: 5 * MINUTE)  # whatever their number
-    found = choices(wide)[1]
-    assert (found.plan.resolved.generations, found.fits) == (6, True)
 
 
 # The order
@@ -135,7 +107,7 @@ def test_generations_are_given_up_first_then_the_tier_then_the_training() -> Non
     ]
     chosen = best(found)
     assert chosen is found[1]
-    assert chosen.needed_hours == pytest.approx(20 * MINUTE)
+    assert chosen.forecast.hours_free == pytest.approx(20 * MINUTE)
     assert chosen.fewer == 56
 
 
@@ -179,25 +151,25 @@ def test_nothing_is_kept_of_a_phase_1s_seeds() -> None:
 
 
 def test_less_training_takes_less_by_its_flops_and_seven_tenths_of_the_throughput() -> None:
-    found = choices(wanted(21.0))[-1]
+    found = choices(wanted(21.0, measured()))[-1]
     assert found.idea.varied is not None
     assert found.idea.varied.settings == {"effort": 0.3}
     assert found.is_assumed
     seconds = 6 + 54 * 0.3 / 0.7
     assert found.plan.calibration is not None
     assert found.plan.calibration.assumed_seconds == pytest.approx(seconds)
-    assert found.hours.calibrating == pytest.approx(2 * seconds / 3600)
+    assert found.forecast.calibrating_hours == pytest.approx(2 * seconds / 3600)
 
 
 def test_less_training_that_is_calibrated_takes_what_was_measured() -> None:
-    ask = replace(wanted(21.0), calibrated=lambda _: calibrated(20.0))
+    ask = replace(wanted(21.0, measured()), calibrated=lambda _: calibrated(20.0))
     found = choices(ask)[-1]
     assert not found.is_assumed
-    assert found.hours.calibrating == 0.0
+    assert found.forecast.calibrating_hours == 0.0
 
 
 def test_where_nothing_alone_fits_everything_is_given_up_together() -> None:
-    found = choices(wanted(7.0))
+    found = choices(wanted(7.0, measured()))
     assert [choice.fits for choice in found] == [False, False, False, True]
     last = found[-1]
     assert last.idea.lever == "all of these"
@@ -217,9 +189,13 @@ def test_where_nothing_fits_at_all_the_least_is_named() -> None:
 
 def test_nanochat_gives_up_exact_flops() -> None:
     objective = registry.load(ObjectiveSpec(name="nanochat"))
-    found = choices(wanted(8.0, objective=objective, tier="min", limit_seconds=60.0))
+    found = choices(
+        wanted(8.0, objective=objective, tier="min", limit_seconds=60.0, times=measured())
+    )
     assert summary(found) == [("as asked", True)]
-    found = choices(wanted(4.0, objective=objective, tier="min", limit_seconds=60.0))
+    found = choices(
+        wanted(4.0, objective=objective, tier="min", limit_seconds=60.0, times=measured())
+    )
     less = found[-1]
     assert less.idea.varied is not None
     factor = less.idea.varied.settings["target_flops"] / 3e10
@@ -237,7 +213,7 @@ def test_nanochat_gives_up_exact_flops() -> None:
 
 
 def test_every_choice_says_what_it_costs() -> None:
-    found = choices(wanted(40.0, confirm=Confirm(rung_factor=0)))
+    found = choices(wanted(40.0, measured(), confirm=Confirm(rung_factor=0)))
     words = ["; ".join(choice.price()) for choice in found]
     assert "evaluations fewer" in words[1]
     assert "the search goes less far" in words[1]
@@ -258,7 +234,7 @@ def test_too_few_confirmation_seeds_make_no_go_possible() -> None:
 
 
 def test_where_much_is_unused_more_is_offered_and_nothing_more_is_taken() -> None:
-    ask = wanted(200.0, confirm=Confirm(rung_factor=0))
+    ask = wanted(300.0, measured(), confirm=Confirm(rung_factor=0))
     found = choices(ask)
     assert summary(found) == [
         ("as asked", True),
@@ -510,13 +486,13 @@ def test_a_program_gets_the_choices_and_the_profiles(command: "Command") -> None
 def test_a_profile_that_pays_for_no_step_has_no_estimate() -> None:
     objective = registry.load(ObjectiveSpec(name="nanochat"))
     room = Room(1.0, "--window", "a window")
-    reports = profile_reports(objective, Times(calibrated()), room, NOW)
+    reports = profile_reports(objective, measured(), room, NOW)
     assert reports[2]["estimate"] is None
-    assert profile_reports(sphere(), Times(calibrated()), room, NOW) == []
+    assert profile_reports(sphere(), measured(), room, NOW) == []
 
 
 def test_a_checkout_of_nanochat_has_no_profiles_of_ours() -> None:
     spec = ObjectiveSpec(name="nanochat", settings={"checkout": "/somewhere"})
     checkout = cast("Objective", SimpleNamespace(spec=spec))
     room = Room(1.0, "--window", "a window")
-    assert profile_reports(checkout, Times(calibrated()), room, NOW) == []
+    assert profile_reports(checkout, measured(), room, NOW) == []

@@ -13,7 +13,6 @@ from orchestrator.cli.history import to_markdown
 from orchestrator.execution.engine import Engine
 from orchestrator.look.text import BESIDE, RECALIBRATE
 from orchestrator.planning.history import HISTORY, append, read_history, rebuilt
-from orchestrator.planning.times import delays
 from orchestrator.records.recorded import Result
 
 if TYPE_CHECKING:
@@ -208,29 +207,3 @@ def test_another_calibration_is_advised_where_evaluations_took_another_time_than
     hours = {"estimated_device_hours": estimated, "actual_device_hours": actual}
     text = to_markdown([make_entry(accuracy=40.0, **hours)])
     assert text.endswith(f"*: not within 85 to 115%. {said}")
-
-
-# What runs lose beside their evaluations
-
-
-def test_what_delays_runs_is_learned_from_those_alike(make_entry: "MakeEntry") -> None:
-    history = [
-        make_entry(accuracy=80.0, startup_seconds=3.6),
-        make_entry(accuracy=50.0, startup_seconds=7.2),
-        make_entry(accuracy=80.0, startup_seconds=36.0),
-        make_entry(accuracy=10.0, device_name="another"),
-        make_entry(accuracy=10.0, devices=4),
-        make_entry(accuracy=10.0, fingerprint="e" * 64, startup_seconds=7.2),
-    ]
-    found = delays(history, "f" * 64, DEVICES)
-    assert found.slowdown == pytest.approx(1.25)
-    assert found.startup_hours == pytest.approx(7.2 / 3600)
-
-
-def test_a_run_that_was_faster_than_planned_promises_nothing(make_entry: "MakeEntry") -> None:
-    assert delays([make_entry(accuracy=130.0)], "f" * 64, DEVICES).slowdown == 1.0
-
-
-def test_without_a_run_no_delay_is_known() -> None:
-    found = delays([], "f" * 64, DEVICES)
-    assert (found.startup_hours, found.slowdown, found.runs) == (0.0, 1.0, ())

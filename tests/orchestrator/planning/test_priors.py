@@ -152,26 +152,26 @@ def test_without_a_calibration_a_plan_takes_the_priors_time(
     objective = nanochat()
     append(tmp_path, [ran(make_entry, objective)])
     times = times_here(tmp_path, objective, DEVICES)
-    assert times.to_calibrate
     assert times.calibration is not None
+    assert times.is_to_measure(times.calibration)
     assert times.calibration.assumed_seconds == 10.0
-    assert times.startup_seconds == 1.0
-    assert "phase1 earlier" in times.notes()[0]
+    twice = times.for_work(2.0)
+    assert twice is not None
+    assert twice.median_seconds == pytest.approx(1 + 9 * 2 / 0.7)
 
 
 def test_what_a_person_vouches_for_goes_first(tmp_path: Path, make_entry: "MakeEntry") -> None:
     objective = nanochat()
     append(tmp_path, [ran(make_entry, objective)])
     times = times_here(tmp_path, objective, DEVICES, assumed_seconds=4.0)
-    assert not times.to_calibrate
     assert times.calibration is not None
+    assert not times.is_to_measure(times.calibration)
     assert times.calibration.median_seconds == 4.0
 
 
 def test_where_nothing_is_known_there_is_no_time(tmp_path: Path) -> None:
     times = times_here(tmp_path, nanochat(), DEVICES)
     assert times.calibration is None
-    assert times.to_calibrate
     assert times.for_work(2.0) is None
 
 

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from budgets.proxy.certificate import outlook
-from budgets.terms import Calibration, Confirmation, Plan
-from orchestrator.planning.needs import hours_of
-from orchestrator.planning.overheads import NOTHING, Overheads
+from budgets.terms import Calibration
+from orchestrator.planning.forecast import Stages
+from orchestrator.planning.overheads import Overheads
 
 Array = NDArray[np.float64]
 
@@ -27,77 +26,54 @@ SEED = 20_247
 
 @dataclass(frozen=True)
 class Simulated:
-    """What simulated runs of one plan took. P50 and P90: half and nine in ten took no longer."""
+    """What each of so many simulated runs of one plan took, in seconds: arrays of (runs,)."""
 
-    runs: int
-    hours_p50: float  # open, start-up and verdict included, the rung not
-    hours_p90: float
-    search_hours_p50: float  # until the last generation is closed
-    device_hours_p50: float
-    device_hours_p90: float
-    rung_hours_p50: float  # more, should the search come to it
-    rung_hours_p90: float
-    idle_share: float  # of all devices' time, on average
+    over: Array  # until the verdict, from the command's start on
+    searched: Array  # ... the last generation's end
+    longer: Array  # the long run after it
+    busy: Array  # of all devices together, without the long run
+    devices: int
 
+    @property
+    def runs(self) -> int:
+        return len(self.over)
 
-@dataclass(frozen=True)
-class Stages:
-    """How long each evaluation of a plan is, relative to one of the search, in its order."""
+    def hours(self, share: float) -> float:
+        return _hours(self.over, share)
 
-    generations: tuple[tuple[float, ...], ...]
-    reference: tuple[float, ...] = ()  # fills what a generation leaves idle
-    finalists: tuple[float, ...] = ()
-    winner: tuple[float, ...] = ()
-    rung: tuple[float, ...] = ()
+    def search_hours(self, share: float) -> float:
+        return _hours(self.searched, share)
 
+    def long_run_hours(self, share: float) -> float:
+        return _hours(self.longer, share)
 
-def stages(plan: Plan) -> Stages:
-    """The evaluations that a plan expects, as the walk comes to them."""
-    generations, confirmation = _generations(plan), plan.confirmation
-    if confirmation is None:
-        return Stages(generations)
-    sizes, rung = confirmation.sizes(), confirmation.rung
-    return Stages(
-        generations,
-        reference=_reference(confirmation),
-        finalists=(1.0,) * sizes["finalists"][0],
-        winner=(1.0,) * sizes["winner"][0],
-        rung=() if rung is None else (rung.varied.length,) * (2 * rung.seeds),
-    )
+    def device_hours(self, share: float) -> float:
+        return _hours(self.busy, share)
+
+    def idle_share(self) -> float:
+        return float(1 - self.busy.sum() / (self.devices * self.over.sum()))
 
 
-def _generations(plan: Plan) -> tuple[tuple[float, ...], ...]:
-    """With a proxy as if it held whenever it is compared: compared first, then short, then full."""
-    shape, full = plan.resolved, (1.0,) * plan.resolved.per_generation
-    if plan.proxy is None:
-        return (full,) * shape.generations
-    short = (plan.proxy.varied.length,) * shape.per_generation
-    paired, alone = outlook(plan.proxy, shape.generations)
-    rest = shape.generations - paired - alone
-    return ((*full, *short),) * paired + (short,) * alone + (full,) * rest
+def _hours(seconds: Array, share: float) -> float:
+    return float(np.quantile(seconds, share)) / 3600
 
 
-def _reference(confirmation: Confirmation) -> tuple[float, ...]:
-    own = confirmation.seeds + confirmation.picking_seeds
-    incumbent = confirmation.seeds if confirmation.incumbent is not None else 0
-    controls = (c.length for c in confirmation.controls for _ in range(confirmation.control_seeds))
-    return (*(1.0,) * (own + incumbent), *controls)
-
-
-def simulate(
-    plan: Plan,
+def simulate(  # noqa: PLR0913, PLR0917 - the last two for tests of it
+    todo: Stages,
     calibration: Calibration,
     overheads: Overheads,
-    rng: np.random.Generator,
+    count: int,
+    rng: np.random.Generator | None = None,
     runs: int = RUNS,
 ) -> Simulated:
-    """So many runs of the plan on its W devices.
+    """So many runs of these stages on `count` devices, drawn from the calibration's evaluations.
 
-    A failed evaluation is made once more, which is the most that it costs; how often that is, each
-    run draws from what the calibration leaves possible (Jeffreys' prior).
+    A failed one is evaluated once more, as often as the calibration's failures make it: that is,
+    each run draws from what the calibration leaves possible (Jeffreys' prior).
     """
-    todo, evaluations = stages(plan), _Evaluations(calibration, rng, runs)
-    devices = _Devices(runs, plan.devices.count, overheads)
+    rng = np.random.default_rng(SEED) if rng is None else rng
+    evaluations = _Evaluations(calibration, rng, runs)
+    devices = _Devices(runs, count, overheads)
     reference = _Filling(evaluations.draw(todo.reference))
     for number, generation in enumerate(todo.generations):
         devices.wait(overheads.generation_seconds if number else 0.0)
@@ -110,44 +86,9 @@ def simulate(
         devices.work(evaluations.draw(panel))
         devices.wait()
     over, busy = devices.now.copy(), devices.busy.copy()
-    devices.work(evaluations.draw(todo.rung))
+    devices.work(evaluations.draw(todo.long_run))
     devices.wait()
-    return _summed_up(over, searched, devices.now - over, busy, plan.devices.count)
-
-
-def beyond_the_forecast(plan: Plan, rng: np.random.Generator) -> float:
-    """Hours beyond the forecast of search and verdict within which nine in ten runs stay.
-
-    Without a start-up and gaps; 0 where nothing was measured, so nothing is known of a spread.
-    """
-    calibration = plan.calibration
-    forecast = hours_of(plan, to_calibrate=False)
-    if calibration is None or not calibration.samples or forecast is None:
-        return 0.0
-    found = simulate(plan, calibration, NOTHING, rng)
-    return max(0.0, found.hours_p90 - forecast.search - forecast.verdict)
-
-
-def spread(plan: Plan) -> float:
-    """The same, equal for equal plans."""
-    return beyond_the_forecast(plan, np.random.default_rng(SEED))
-
-
-def _summed_up(over: Array, searched: Array, rung: Array, busy: Array, count: int) -> Simulated:
-    def hours(seconds: Array, share: float) -> float:
-        return float(np.quantile(seconds, share)) / 3600
-
-    return Simulated(
-        runs=len(over),
-        hours_p50=hours(over, 0.5),
-        hours_p90=hours(over, 0.9),
-        search_hours_p50=hours(searched, 0.5),
-        device_hours_p50=hours(busy, 0.5),
-        device_hours_p90=hours(busy, 0.9),
-        rung_hours_p50=hours(rung, 0.5),
-        rung_hours_p90=hours(rung, 0.9),
-        idle_share=float(1 - busy.sum() / (count * over.sum())),
-    )
+    return Simulated(over, searched, devices.now - over, busy, count)
 
 
 class _Evaluations:

@@ -1,19 +1,18 @@
-"""How long a search takes, evaluation by evaluation."""
+"""What a search takes, evaluation by evaluation, and what must be free for it."""
 
 from collections.abc import Callable
 from typing import Any, Literal
 
-import numpy as np
 import pytest
 
 from budgets.terms import Calibration, Devices, Plan
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.planning.barrier import Simulated, beyond_the_forecast, simulate, stages
-from orchestrator.planning.needs import hours_of
+from orchestrator.planning.forecast import Forecast, forecast_of, smallest_gain, stages
 from orchestrator.planning.overheads import NOTHING, Overheads
 from orchestrator.planning.plan import search_plan
 from orchestrator.planning.request import Confirm, Request
+from orchestrator.planning.times import Origin, Times
 
 Calibrated = Callable[..., Calibration]
 MINUTE = Calibration(assumed_seconds=60.0)
@@ -23,11 +22,19 @@ ALONE = Confirm(seeds=0)
 def plan(devices: int = 1, tier: Literal["min", "target", "max"] = "target", **more: Any) -> Plan:
     objective = registry.load(ObjectiveSpec(name="sphere"))
     offered = Devices(count=devices, kind="cpu", name="x", threads=1, memory_bytes=1 << 30)
-    return search_plan(Request("phase1", tier, objective, **more), offered, None)
+    return search_plan(Request("phase1", tier, objective, **more), offered, MINUTE)
 
 
-def taken(own: Plan, calibration: Calibration = MINUTE, over: Overheads = NOTHING) -> Simulated:
-    return simulate(own, calibration, over, np.random.default_rng(7))
+def taken(
+    own: Plan,
+    calibration: Calibration = MINUTE,
+    over: Overheads = NOTHING,
+    origin: Origin = "assumed",
+) -> Forecast:
+    own = own.model_copy(update={"calibration": calibration})
+    found = forecast_of(own, Times(origin, calibration, overheads=over))
+    assert found is not None
+    return found
 
 
 @pytest.mark.parametrize(
@@ -83,10 +90,10 @@ def test_what_does_not_fit_in_beside_the_search_comes_before_the_finalists() -> 
     assert 60 * taken(own).hours_p50 == pytest.approx(6 + (9 + 12) / 3 + 3)
 
 
-def test_the_rung_is_counted_apart() -> None:
+def test_the_long_run_is_counted_apart() -> None:
     """4 evaluations, each four times as long, on 2 devices."""
     found = taken(plan(2))
-    assert 60 * found.rung_hours_p50 == pytest.approx(8)
+    assert 60 * found.long_run_hours_p50 == pytest.approx(8)
     assert taken(plan(2, confirm=Confirm(rung_factor=0))).hours_p50 == found.hours_p50
 
 
@@ -99,7 +106,7 @@ def test_stages_are_as_large_as_the_confirmation_says(devices: int) -> None:
         ("reference", todo.reference),
         ("finalists", todo.finalists),
         ("winner", todo.winner),
-        ("rung", todo.rung),
+        ("rung", todo.long_run),
     ):
         assert (len(lengths), sum(lengths)) == sizes[name]  # type: ignore[index]
     assert sum(map(len, todo.generations)) == own.resolved.evaluations
@@ -152,26 +159,43 @@ def test_a_proxy_that_holds_makes_short_generations() -> None:
     assert 60 * short.hours_p50 == pytest.approx(8 * (2 * 1.25 + 7 * 0.25 + 1))
 
 
-def test_the_same_draws_give_the_same_page(calibrated: Calibrated) -> None:
-    calibration = calibrated((1.0, 1.1, 0.9))
-    assert taken(plan(3), calibration) == taken(plan(3), calibration)
+def test_what_is_not_measured_is_calibrated_first() -> None:
+    """8 evaluations on 4 devices: two rounds before the search; nobody's word is measured."""
+    own = plan(4, confirm=ALONE)
+    word, first = taken(own), taken(own, origin="prior")
+    assert 60 * first.calibrating_hours == pytest.approx(2)
+    assert 60 * (first.hours_p50 - word.hours_p50) == pytest.approx(2)
+    assert 60 * (first.device_hours_free - word.device_hours_free) == pytest.approx(8)
 
 
-def test_nine_in_ten_runs_stay_within_what_is_left_beyond_the_forecast(
-    calibrated: Calibrated,
-) -> None:
+def test_last_attempts_limits_and_the_long_run_must_be_free_too() -> None:
+    """8 x 15 on 4 devices; 11, 12 and 8 evaluations of the verdict; limits of 5 minutes."""
+    alone = taken(plan(4, limit_seconds=290.0, confirm=ALONE))
+    assert 60 * alone.hours_free == pytest.approx(30 + 4)
+    whole = taken(plan(4, limit_seconds=290.0))
+    assert 60 * whole.hours_free == pytest.approx(30 + 8 + 4 + 4 + 5)
+    assert 60 * whole.device_hours_free == pytest.approx(120 + 31 + 16 + 4 + 5)
+
+
+def test_more_is_free_than_nine_in_ten_runs_take(calibrated: Calibrated) -> None:
     uneven = calibrated((1.0,) * 6, (50.0, 55.0, 58.0, 62.0, 66.0, 72.0))
-    own = plan(8).model_copy(update={"calibration": uneven})
-    hours = hours_of(own, to_calibrate=False)
-    assert hours is not None
-    beyond = beyond_the_forecast(own, np.random.default_rng(7))
-    found = taken(own, uneven)
-    assert hours.search + hours.verdict + beyond == pytest.approx(found.hours_p90)
-    assert beyond > 0
+    found = taken(plan(8), uneven)
+    assert found.hours_p50 < found.hours_p90 < found.hours_free
+    assert found == taken(plan(8), uneven)  # equal plans, equal figures
 
 
-def test_nothing_is_known_to_spread_where_nothing_was_measured() -> None:
-    rng = np.random.default_rng(7)
-    assert beyond_the_forecast(plan(8), rng) == 0.0
-    assumed = plan(8).model_copy(update={"calibration": MINUTE})
-    assert beyond_the_forecast(assumed, rng) == 0.0
+def test_without_a_time_there_is_no_forecast() -> None:
+    assert forecast_of(plan().model_copy(update={"calibration": None}), Times()) is None
+
+
+@pytest.mark.parametrize(
+    ("scores", "least"),
+    [((1.00, 1.01, 0.99), 0.0198), ((1.0, 1.0), 0.0), ((0.1, 0.2, -0.3), None), ((1.0,), None)],
+)
+def test_the_noise_says_what_gain_a_verdict_would_see(
+    calibrated: Calibrated, scores: tuple[float, ...], least: float | None
+) -> None:
+    found = smallest_gain(plan(8).model_copy(update={"calibration": calibrated(scores)}))
+    assert (None if found is None else round(found.gain, 4)) == least
+    if found is not None:
+        assert found.low <= found.gain <= found.high

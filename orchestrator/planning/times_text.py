@@ -1,4 +1,4 @@
-"""What a page rests on, in words."""
+"""What is known of an evaluation, in words."""
 
 from collections.abc import Sequence
 from statistics import median
@@ -7,39 +7,41 @@ from budgets.calibration import ONE_SCORE, EvalSeconds, Noise, eval_seconds, noi
 from budgets.plain import PROGRAM, plain
 from budgets.terms import Calibration, Sample
 from budgets.words import counted, in_bytes
-from orchestrator.planning.basis import Basis
+from orchestrator.planning.times import Times
 
 
-def basis_lines(basis: Basis) -> list[str]:
-    """Where times and noise come from; first of all whether anybody measured them here."""
-    calibration = basis.calibration
+def in_short(times: Times) -> str:
+    """How long an evaluation takes, and who says so, in a line."""
+    calibration = times.calibration
     if calibration is None:
-        return [
+        return (
             f"Not calibrated here, so no times. Measure with `{PROGRAM} calibrate` and the same "
             "--objective and --set, or say `--assume-eval-seconds X`."
-        ]
-    notes = [f"Note: {plain(note)}." for note in basis.notes]
-    rest = [] if basis.origin != "measured" else calibration_lines(calibration)
-    return [
-        _origin(basis, calibration),
-        "",
-        *(f"- {one}" for one in (*rest, _beside(basis), *notes)),
-    ]
-
-
-def _origin(basis: Basis, calibration: Calibration) -> str:
-    if basis.origin == "measured":
-        return "**Measured here:**"
-    if basis.origin == "prior":
-        return (
-            f"**Estimated, not calibrated here**: {plain(basis.source)}. The run calibrates first, "
-            "which no figure here counts."
         )
-    return f"**Assumed, not measured**: {calibration.median_seconds:g} s an evaluation."
+    if times.prior is not None:
+        return (
+            f"**Estimated, not calibrated here**: {plain(times.prior.sentence())}. The run "
+            "calibrates first."
+        )
+    if times.origin == "assumed":
+        return f"**Assumed, not measured**: {calibration.median_seconds:g} s an evaluation."
+    return f"**Measured here:** {_took(calibration)}"
 
 
-def _beside(basis: Basis) -> str:
-    own = basis.overheads
+def times_lines(times: Times) -> list[str]:
+    """Where times and noise come from; first of all whether anybody measured them here."""
+    calibration = times.calibration
+    if calibration is None:
+        return [in_short(times)]
+    notes = [f"Note: {plain(note)}." for note in times.notes]
+    if times.origin != "measured":
+        return [in_short(times), "", *(f"- {one}" for one in (_beside(times), *notes))]
+    lines = [*calibration_lines(calibration), _beside(times), *notes]
+    return ["**Measured here:**", "", *(f"- {one}" for one in lines)]
+
+
+def _beside(times: Times) -> str:
+    own = times.overheads
 
     def marked(name: str) -> str:
         return " (assumed)" if name in own.assumed else ""
@@ -55,19 +57,23 @@ def _beside(basis: Basis) -> str:
 def calibration_lines(calibration: Calibration) -> list[str]:
     """A measured calibration in words."""
     samples = calibration.samples
-    startup = median(s.startup_seconds for s in samples)
-    training = median(s.train_seconds for s in samples)
-    took = eval_seconds(calibration)
-    lines = [
-        f"An evaluation takes {_seconds(took.median)} s (median of {len(samples)}"
-        f"{_reach(took)}): start-up {startup:.2f} s, training {_seconds(training)} s. "
-        f"One device does {3600 / took.median:.0f} an hour."
-    ]
+    lines = [_took(calibration)]
     if trained := _trained(samples):
         lines.append(trained)
     measured = noise(calibration)
     assert measured is not None
     return [*lines, _spread(measured), _failures(measured)]
+
+
+def _took(calibration: Calibration) -> str:
+    samples, took = calibration.samples, eval_seconds(calibration)
+    startup = median(s.startup_seconds for s in samples)
+    training = median(s.train_seconds for s in samples)
+    return (
+        f"An evaluation takes {_seconds(took.median)} s (median of {len(samples)}"
+        f"{_reach(took)}): start-up {startup:.2f} s, training {_seconds(training)} s. "
+        f"One device does {3600 / took.median:.0f} an hour."
+    )
 
 
 def _reach(took: EvalSeconds) -> str:
