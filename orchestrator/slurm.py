@@ -511,7 +511,10 @@ def notes_of(export: Export) -> Iterator[str]:
         yield f"budget.window = {export.config.budget.window} counts from each run's own start"
     for job in export.jobs:
         if job.starts > 1:
-            yield f"{job.name} needs some {job.starts} starts: its time limit is shorter than it"
+            yield (
+                f"{job.name} needs some {job.starts} starts: its time limit is shorter than it, "
+                "and SLURM waits 2 min before it starts a requeued job"
+            )
         if job.starts > 1 + job.max_requeues:
             yield f"{job.name} is requeued {job.max_requeues} times at most: raise slurm.time"
 

@@ -70,7 +70,6 @@ def search_cells(config: Config) -> tuple[SearchCell, ...]:
             raise ValueError(f"two searches would be called {run_id!r}: rename a condition")
         own: Values = {**cell.settings, **share, "search.run_id": run_id, "search.seed": seed}
         one = resolve(replace(config.layers, cell=(cell.name, own)))
-        one.load_objective()  # refused here, under the condition's name
         cells.append(SearchCell(cell.name, seed, cell.control, one))
     return tuple(cells)
 
