@@ -11,10 +11,10 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
-from math import ceil, log
+from dataclasses import dataclass, field, replace
+from math import ceil
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pydantic import (
@@ -33,7 +33,7 @@ from budgets.plain import plain
 from budgets.table import table
 from budgets.terms import Calibration, Devices
 from budgets.words import duration
-from objectives.api import Objective, SetupError
+from objectives.api import SetupError
 from objectives.settings import unknown
 from orchestrator.campaign.conditions import campaign_name, campaign_of, cells_of, runs_of, terms_of
 from orchestrator.campaign.searches import search_cells, shares
@@ -41,9 +41,7 @@ from orchestrator.config import Config, invalid, resolve, to_toml
 from orchestrator.planning.calibrations import CALIBRATION_SEEDS, calibrations_on
 from orchestrator.planning.configured import request_of, window_of
 from orchestrator.planning.forecast import forecast_of
-from orchestrator.planning.history import read_history
 from orchestrator.planning.plan import search_plan
-from orchestrator.planning.priors import Nearness, nearest
 from orchestrator.planning.request import run_name
 from orchestrator.planning.times import Times
 from orchestrator.planning.window import parse_hours
@@ -61,8 +59,8 @@ LEAD_SECONDS, MOST_LEAD_SECONDS = 300, 65535  # SLURM counts a signal's seconds 
 DRAIN_RESERVE = 30.0  # s between the last evaluation's end and the job's: report, requeue
 REQUEUES = 10  # of a search; a single evaluation that a limit cut short would begin anew
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+=,@-]{0,99}")
-"""A run's: it becomes a directory and the name of a job."""
+RESERVED = {SUBMIT, MANIFEST, "readme.md", "submitted.tsv"}
+"""Names of files beside the directories of the runs."""
 
 CLOCK = re.compile(r"(?:(\d{1,3})-)?(\d{1,3}):([0-5]\d):([0-5]\d)")
 DIRECTIVE = re.compile(r"--([a-z][a-z0-9-]{1,40})(?:=[A-Za-z0-9_.,:/@%+*&|()\[\]=-]{1,200})?")
@@ -81,9 +79,9 @@ OWN_DIRECTIVES = re.compile(
 DeviceKind = Literal["cpu", "cuda"]
 
 
-def seconds_of(text: str) -> int:
+def seconds_of(value: Any) -> int:
     """Seconds of `HH:MM:SS`, `D-HH:MM:SS`, `90m`, `12h` or `2d`. Raises ValueError."""
-    total = 0
+    total, text = 0, value if isinstance(value, str) else ""
     if found := CLOCK.fullmatch(text):
         days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
         total = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
@@ -100,10 +98,6 @@ def clock_text(seconds: int) -> str:
     days, rest = divmod(seconds, 86400)
     clock = f"{rest // 3600:02d}:{rest // 60 % 60:02d}:{rest % 60:02d}"
     return f"{days}-{clock}" if days else clock
-
-
-def _time(value: Any) -> Any:
-    return clock_text(seconds_of(value)) if isinstance(value, str) else value
 
 
 def _setup(line: str) -> str:
@@ -127,18 +121,10 @@ def _directive(line: str) -> str:
     return line
 
 
-def _tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
-
-
-Word = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.,:+@-]{0,199}$")]
-Constraint = Annotated[
-    str, StringConstraints(pattern=r"^[A-Za-z0-9_\[(][A-Za-z0-9_.,:&|*()\[\]-]{0,199}$")
+Word = Annotated[
+    str, StringConstraints(pattern=r"^[A-Za-z0-9_\[(][A-Za-z0-9_.,:+@&|*()\[\]-]{0,199}$")
 ]
-GpuType = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$")]
 Memory = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,8}[KMGT]?$")]
-Setup = Annotated[str, AfterValidator(_setup)]
-Directive = Annotated[str, AfterValidator(_directive)]
 
 
 class SlurmOptions(BaseModel):
@@ -149,14 +135,14 @@ class SlurmOptions(BaseModel):
     partition: Word | None = None
     account: Word | None = None
     qos: Word | None = None
-    constraint: Constraint | None = None
-    time: Annotated[str, BeforeValidator(_time)] | None = None  # None: from the estimate
+    constraint: Word | None = None
+    time: Annotated[int, BeforeValidator(seconds_of)] | None = None  # s; None: by the estimate
     gpus: Literal[0, 1] | None = None  # per evaluation at once; None: 1 where device is cuda
-    gpu_type: GpuType | None = None
+    gpu_type: Word | None = None
     cpus_per_task: Annotated[int, Field(ge=1, le=4096)] | None = None  # None: slots x threads
     mem: Memory | None = None
-    setup: Annotated[tuple[Setup, ...], BeforeValidator(_tuple)] = ()
-    extra: Annotated[tuple[Directive, ...], BeforeValidator(_tuple)] = ()
+    setup: list[Annotated[str, AfterValidator(_setup)]] = []
+    extra: list[Annotated[str, AfterValidator(_directive)]] = []
     python: str | None = None  # the interpreter; None: the one that exports
     lead_seconds: Annotated[int, Field(ge=30, le=MOST_LEAD_SECONDS)] | None = None
     max_requeues: Annotated[int, Field(ge=0, le=1000)] | None = None
@@ -256,16 +242,11 @@ def export_of(config: Config, out: Path | None = None) -> Export:
         if not str(path).isprintable():
             raise ValueError(f"expected a printable path, got {str(path)!r}")
     jobs = tuple(_complete(job, options, directory) for job in _jobs(config))
-    taken = {SUBMIT, MANIFEST, "readme.md", "submitted.tsv"}
     for job in jobs:
-        if not NAME.fullmatch(job.name):
+        if job.name.lower() in RESERVED:
             raise ValueError(
-                f"run {job.name!r}: expected a name of 1 to 100 letters, digits and . _ + = , @ "
-                "-, beginning with a letter or digit: it becomes a directory, and a job's name"
+                f"run {job.name}: a file of that name lies beside the runs' directories"
             )
-        if job.name.lower() in taken:
-            raise ValueError(f"run {job.name}: a run or a file of that name is there already")
-        taken.add(job.name.lower())
     return Export(name, directory, Path.cwd(), python, jobs, options, config)
 
 
@@ -318,7 +299,8 @@ def _own_of_search(config: Config) -> dict[str, Any]:
 
 def _complete(job: Job, options: SlurmOptions, directory: Path) -> Job:
     """The job with its share of the cluster, time limit and configuration."""
-    backend, kind = job.config.backend, _kind(options)
+    backend = job.config.backend
+    kind: DeviceKind = "cuda" if options.gpus else "cpu"
     slots, threads = (backend.workers or 1) if job.is_search else 1, backend.threads or 1
     cpus = options.cpus_per_task or slots * threads
     if cpus < slots * threads:
@@ -365,10 +347,6 @@ def _complete(job: Job, options: SlurmOptions, directory: Path) -> Job:
     )
 
 
-def _kind(options: SlurmOptions) -> DeviceKind:
-    return "cuda" if options.gpus else "cpu"
-
-
 def _lead_seconds(options: SlurmOptions, estimate: Estimate | None) -> int:
     """Room for one evaluation of a search, so that none is cut short and paid twice."""
     if options.lead_seconds is not None:
@@ -397,18 +375,17 @@ def _limit_seconds(name: str, options: SlurmOptions, estimate: Estimate | None, 
             )
         wanted = estimate.seconds * MARGIN + START_SECONDS + lead
         return ceil(wanted / ROUND_SECONDS) * ROUND_SECONDS
-    given = seconds_of(options.time)
-    if given <= lead + 60:  # SLURM may send the signal a minute early
+    if options.time <= lead + 60:  # SLURM may send the signal a minute early
         raise ValueError(
-            f"slurm.time: {options.time} leaves no time to run: {lead} s before the limit "
-            "(slurm.lead_seconds, and a minute that SLURM may be early) no evaluation starts"
+            f"slurm.time: {clock_text(options.time)} leaves no time to run: {lead} s before the "
+            "limit (slurm.lead_seconds, and a minute that SLURM may be early) no evaluation starts"
         )
-    if estimate is not None and estimate.eval_seconds > given - 60:
+    if estimate is not None and estimate.eval_seconds > options.time - 60:
         raise ValueError(
-            f"slurm.time: {options.time} is less than one evaluation of {name} takes, "
+            f"slurm.time: {clock_text(options.time)} is less than one evaluation of {name} takes, "
             f"{duration(estimate.eval_seconds)} ({estimate.source}): it would never finish"
         )
-    return given
+    return options.time
 
 
 def _estimate(job: Job, kind: DeviceKind, devices: Devices) -> Estimate | None:
@@ -438,36 +415,22 @@ def _estimate(job: Job, kind: DeviceKind, devices: Devices) -> Estimate | None:
 
 
 def _measured(config: Config, kind: DeviceKind) -> tuple[Calibration, str] | None:
-    """The time of an evaluation, and its source: assumed, the newest calibration, or a prior run.
+    """The time of an evaluation, assumed or of the newest calibration, and where it is from.
 
-    Those on any CPU, or any GPU, count: nobody knows yet where the jobs will run.
+    A calibration on any CPU, or any GPU, counts: nobody knows yet where the jobs will run.
     """
     assumed = config.evaluation.assume_eval_seconds
     if assumed is not None:
         place = config.source("evaluation.assume_eval_seconds")
         return Calibration(assumed_seconds=assumed), f"assumed, {assumed:g} s ({place})"
-    root, objective = Path(config.runs_dir), config.load_objective()
-    for result in calibrations_on(root, objective, kind):
+    for result in calibrations_on(Path(config.runs_dir), config.load_objective(), kind):
         with suppress(ValueError):  # not one healthy evaluation
             found, devices = measure(result.state), result.state.plan.devices
             return found, (
                 f"measured by {result.directory.name} on {devices.count} x {devices.name}, median "
                 f"{found.median_seconds:.3g} s an evaluation"
             )
-    entries = [entry for entry in read_history(root).entries if entry.device_kind == kind]
-    places = sorted({(entry.devices, entry.device_name, entry.threads) for entry in entries})
-    priors = [
-        prior
-        for count, name, threads in places
-        if (prior := nearest(entries, objective, Devices(
-            count=count, kind=kind, name=name, threads=threads, memory_bytes=1
-        ))) is not None
-    ]  # fmt: skip
-    if not priors:
-        return None
-    order = get_args(Nearness)
-    best = min(priors, key=lambda prior: (order.index(prior.nearness), abs(log(prior.factor))))
-    return best.calibration(), best.sentence()
+    return None
 
 
 def files_of(export: Export) -> dict[str, str]:
@@ -534,56 +497,13 @@ def write(directory: Path, files: Mapping[str, str]) -> None:
         shutil.rmtree(aside, ignore_errors=True)
 
 
-@dataclass(frozen=True)
-class Check:
-    """Something that the jobs need; `remedy` is what to do where it is missing."""
-
-    name: str
-    state: Literal["ok", "missing", "unknown"]
-    found: str
-    remedy: str = ""
-
-
-def checks_of(export: Export) -> Iterator[Check]:
-    """Data, interpreter, directory and SLURM, as far as this machine can tell."""
-    complaints: dict[str, Check] = {}  # each once, of however many cells
-    for objective in _objectives(export.config):
-        name = f"objective {export.config.objective}"
-        try:
-            found = "; ".join(objective.preflight()) or "data and settings are there"
-            complaints[found] = Check(name, "ok", found)
-        except (SetupError, ValueError) as error:
-            complaints[str(error)] = Check(name, "missing", str(error), "then export again")
-    yield from complaints.values()
-    if export.python.is_file() and os.access(export.python, os.X_OK):
-        yield Check("interpreter", "ok", f"{export.python} (all nodes must see it)")
-    else:
-        remedy = "name the one of the cluster's environment as slurm.python"
-        yield Check("interpreter", "missing", f"{export.python} cannot be run here", remedy)
-    there = next(place for place in export.directory.parents if place.exists())
-    if os.access(there, os.W_OK):
-        yield Check("directory", "ok", f"{there} can be written to")
-    else:
-        yield Check("directory", "missing", f"{there} cannot be written to", "use --out DIR")
-    if shutil.which("sbatch"):
-        yield Check("sbatch", "ok", "on the PATH")
-    else:
-        remedy = f"run {export.directory}/{SUBMIT} on a login node"
-        yield Check("sbatch", "missing", "not on this machine's PATH", remedy)
-
-
-def _objectives(config: Config) -> Iterator[Objective]:
-    if config.campaign is None:
-        yield config.load_objective()
-        return
-    for cell in cells_of(config):
-        yield resolve(
-            replace(config.layers, cell=(cell.name, dict(cell.settings)))
-        ).load_objective()
-
-
 def notes_of(export: Export) -> Iterator[str]:
     """What a person should know before the jobs are submitted."""
+    if not (export.python.is_file() and os.access(export.python, os.X_OK)):
+        yield f"{export.python} cannot be run here: slurm.python names the cluster's interpreter"
+    yield from dict.fromkeys(
+        said for config in _configurations(export) for said in _setup_of(config)
+    )
     if not export.options.gpus and export.config.backend.device == "auto":
         yield "backend.device is auto: the jobs run on CPUs. For one GPU each: slurm.gpus = 1"
     window = window_of(export.config.budget.window, export.config.budget.safety_margin)
@@ -594,6 +514,23 @@ def notes_of(export: Export) -> Iterator[str]:
             yield f"{job.name} needs some {job.starts} starts: its time limit is shorter than it"
         if job.starts > 1 + job.max_requeues:
             yield f"{job.name} is requeued {job.max_requeues} times at most: raise slurm.time"
+
+
+def _configurations(export: Export) -> Iterator[Config]:
+    """The configuration of each cell."""
+    if export.config.campaign is None:
+        yield export.config
+        return
+    for cell in cells_of(export.config):
+        yield resolve(replace(export.config.layers, cell=(cell.name, dict(cell.settings))))
+
+
+def _setup_of(config: Config) -> Sequence[str]:
+    """What is said of the objective's data and settings before it is evaluated."""
+    try:
+        return config.load_objective().preflight()
+    except (SetupError, ValueError) as error:
+        return (f"{config.objective} cannot be evaluated here: {error}",)
 
 
 def jobs_table(export: Export) -> str:
@@ -614,33 +551,29 @@ def jobs_table(export: Export) -> str:
     return "\n".join(table(columns, rows))
 
 
-def preview(export: Export, checks: Sequence[Check], notes: Sequence[str]) -> str:
+def preview(export: Export, notes: Sequence[str]) -> str:
     """What a person looks at before `--write`, as Markdown."""
     jobs, kind = export.jobs, "GPU-hours" if export.options.gpus else "device-hours"
-    expected = sum(job.estimate.device_seconds for job in jobs if job.estimate) / 3600
-    unknown_jobs = sum(job.estimate is None for job in jobs)
+    known = [job.estimate.device_seconds for job in jobs if job.estimate]
+    expected = f"{sum(known) / 3600:.3g} expected" if known else "no estimate"
+    if known and len(known) < len(jobs):
+        expected += f" of {len(known)} of {len(jobs)} runs"
     once = sum(job.limit_seconds * job.slots for job in jobs) / 3600
     most = sum(job.limit_seconds * job.slots * (1 + job.max_requeues) for job in jobs) / 3600
-    without = f" ({unknown_jobs} of {len(jobs)} runs have no estimate)" if unknown_jobs else ""
     sources = dict.fromkeys(job.estimate.source for job in jobs if job.estimate)
     listed = [
         *(f"Time: {source}" for source in sources),
-        *(
-            f"**{check.state}** {check.name}: {check.found}"
-            + (f". Remedy: {check.remedy}" if check.remedy else "")
-            for check in checks
-        ),
         *(f"note: {note}" for note in notes),
     ]
     return (
         f"# {plain(export.name)}: {len(jobs)} jobs, {sum(job.control for job in jobs)} of them "
         f"controls\n\n{jobs_table(export)}\n\n"
-        f"{kind.capitalize()}: {expected:.3g} expected{without}, {once:.3g} until the time limits, "
+        f"{kind.capitalize()}: {expected}, {once:.3g} until the time limits, "
         f"{most:.3g} with all requeues.\n\n" + "\n".join(f"- {plain(line)}" for line in listed)
     )
 
 
-def as_dict(export: Export, checks: Sequence[Check], notes: Sequence[str]) -> dict[str, Any]:
+def as_dict(export: Export, notes: Sequence[str]) -> dict[str, Any]:
     """The same as JSON."""
     return {
         "name": export.name,
@@ -663,6 +596,5 @@ def as_dict(export: Export, checks: Sequence[Check], notes: Sequence[str]) -> di
             for job in export.jobs
         ],
         "files": sorted(files_of(export)),
-        "resources": [asdict(check) for check in checks],
         "notes": list(notes),
     }

@@ -137,13 +137,13 @@ def test_a_clock_reads_what_it_writes(seconds: int) -> None:
     ("text", "clock"), [("90m", "01:30:00"), ("36h", "1-12:00:00"), ("2-03:04:05", "2-03:04:05")]
 )
 def test_a_time_limit_is_kept_as_slurm_writes_it(text: str, clock: str) -> None:
-    assert SlurmOptions(time=text).time == clock
+    assert clock_text(seconds_of(text)) == clock
 
 
 @pytest.mark.parametrize("text", ["30", "1:30", "1:60:00", "0h", "10000d", "12 h", "-1h"])
 def test_a_time_limit_that_could_mean_two_things_is_refused(text: str) -> None:
     with pytest.raises(ValidationError, match="time"):
-        SlurmOptions(time=text)
+        SlurmOptions.model_validate({"time": text})
 
 
 def test_a_hostile_path_stays_one_quoted_value(
@@ -302,9 +302,12 @@ def test_a_followed_run_is_named_by_its_directory(
 
 
 def test_what_is_missing_is_said(export: Export) -> None:
-    resources = shown(export, SEARCH + 'python = "/no/python"\n')["resources"]
-    states = {one["name"]: one["state"] for one in resources}
-    assert (states["objective sphere"], states["interpreter"]) == ("ok", "missing")
+    knobs = "lr = { min = 0.0, max = 1.0, baseline = 0.5 }"
+    program = f"argv = ['python3', 'nope.py']\nscore = 'loss'\nknobs.{knobs}\n"
+    text = SEARCH.replace('"sphere"', '"command"') + 'python = "/no/python"\n'
+    said = "\n".join(shown(export, f"{text}[training]\n{program}")["notes"])
+    assert "/no/python" in said
+    assert "nope.py" in said
 
 
 @pytest.mark.parametrize("there", ["file", "folder", "link"])
