@@ -14,7 +14,8 @@ from orchestrator.campaign.searches import (
     refuse_searches,
     search_cells,
 )
-from orchestrator.cli.conducting import EXIT_BY_DECISION, EXIT_SIGNAL, conducting, finish
+from orchestrator.cli.conducting import conducting, finish
+from orchestrator.cli.errors import EXIT_BY_DECISION, EXIT_SIGNAL
 from orchestrator.cli.terminal import print_json, print_markdown
 from orchestrator.look import text
 from orchestrator.look.board import collect_runs

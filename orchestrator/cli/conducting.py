@@ -11,6 +11,7 @@ import typer
 from budgets.plain import command
 from objectives.keeping import keeping
 from objectives.secrets import redacted
+from orchestrator.cli.errors import EXIT_BY_DECISION, EXIT_SIGNAL, EXIT_STORAGE
 from orchestrator.cli.output import Output
 from orchestrator.cli.terminal import console, print_json, print_markdown
 from orchestrator.cli.told import tell
@@ -24,11 +25,6 @@ from orchestrator.running.run import Run as RunInHand
 from orchestrator.running.session import Session, system_clock
 from orchestrator.running.signals import SignalStop
 from orchestrator.running.walk import Stop
-
-EXIT_BY_DECISION = {"done": 0, "pause": 3, "stop": 4}
-EXIT_CORRUPT = 6
-EXIT_STORAGE = 8
-EXIT_SIGNAL = 128  # plus the signal's number
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """What was given on a command line, as one configuration."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -16,14 +16,7 @@ from budgets.terms import Plan
 from objectives import registry, secrets
 from orchestrator.cli.options import (
     DEFAULT_ROOT,
-    FILE,
-    FOLLOWING,
-    SEARCH,
-    Command,
-    ConfigurationFile,
-    Json,
     named,
-    taking,
 )
 from orchestrator.config import OPTIONS, Config, Flags, Layers, parse_assignments, resolve
 from orchestrator.planning.configured import Asked, asked_of
@@ -34,15 +27,6 @@ PhaseName = Literal["phase1", "phase2"]
 
 BESIDE_TABLES = ("budget", "evaluation", "backend", "backpressure")
 """Whose keys say how something is evaluated, and not what."""
-
-
-def search_command(act: Callable[[Asked], None], phase: PhaseName) -> Command:
-    """A command about a search of that phase."""
-
-    def command(context: Context, as_json: Json = False) -> None:
-        act(asked_for(context, phase, as_json=as_json))
-
-    return taking(FILE, FOLLOWING if phase == "phase2" else (), SEARCH)(command)
 
 
 def asked_for_any(context: Context, *, as_json: bool) -> Asked:
@@ -57,15 +41,11 @@ def asked_for_any(context: Context, *, as_json: bool) -> Asked:
     return _asked(context, resolved, as_json=as_json)
 
 
-def file_command(act: Callable[[Asked], None]) -> Command:
-    """A command about what a file describes, whichever phase or campaign it is."""
-
-    def command(context: Context, file: ConfigurationFile, as_json: Json = False) -> None:
-        resolved = resolved_of(context, file)
-        _refuse_unused(resolved, accept_drift=context.params["accept_drift"])
-        act(_asked(context, resolved, as_json=as_json))
-
-    return taking(FOLLOWING, SEARCH)(command)
+def asked_for_file(context: Context, file: Path, *, as_json: bool) -> Asked:
+    """What a file describes, whichever phase or campaign it is."""
+    resolved = resolved_of(context, file)
+    _refuse_unused(resolved, accept_drift=context.params["accept_drift"])
+    return _asked(context, resolved, as_json=as_json)
 
 
 def _refuse_unused(resolved: Config, *, accept_drift: bool) -> None:

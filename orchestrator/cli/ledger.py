@@ -11,7 +11,7 @@ from budgets.ledger.chain import LEDGER, damaged, read
 from budgets.ledger.head import read_mark, records_lost
 from budgets.plain import move_command, printable
 from budgets.words import counted
-from orchestrator.cli.conducting import EXIT_CORRUPT
+from orchestrator.cli.errors import EXIT_CORRUPT
 from orchestrator.cli.given import for_record, only_of, resolved_of
 from orchestrator.cli.options import (
     BUDGET,

@@ -8,7 +8,7 @@ import typer
 from typer import Option
 
 from budgets.plain import printable, shell_word
-from orchestrator.cli.conducting import EXIT_STORAGE
+from orchestrator.cli.errors import EXIT_STORAGE
 from orchestrator.cli.options import DEFAULT_ROOT, Json, Root, RunName
 from orchestrator.cli.terminal import print_json, print_line
 from orchestrator.config import Tracker

@@ -25,6 +25,7 @@ from budgets.terms import Window
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.cli import conducting, terminal
+from orchestrator.cli.errors import EXIT_STORAGE
 from orchestrator.execution import devices
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.evaluate import Attempt, Outcome, Slots
@@ -273,7 +274,7 @@ def test_a_pause_for_want_of_room_is_exit_8(run: Path) -> None:
     result = Result(run, state, Ruling("pause", (trigger,), trigger.evidence))
     with pytest.raises(typer.Exit) as leaving:
         conducting.finish(result, Person(), Output(terminal.console(stderr=True)), as_json=False)
-    assert leaving.value.exit_code == conducting.EXIT_STORAGE == 8
+    assert leaving.value.exit_code == EXIT_STORAGE == 8
 
 
 @pytest.mark.parametrize("records", [2, 5, 20, 38])
