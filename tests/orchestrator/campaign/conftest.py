@@ -61,7 +61,7 @@ def trained(
     )
     if owner is not None:
         session.owner = lambda: owner
-    request = CampaignRequest(Request("campaign", "min", config.load_objective()), terms)
+    request = CampaignRequest(Request("campaign", "min", config.tuned), terms)
     with session:
         return Checking(request, session.engine.slots()).carry_out(session)
 

@@ -53,7 +53,7 @@ def test_the_later_layer_has_the_last_word_and_is_named(
         "file": f"file {own.file}",
     }
     assert said["source"] == source.get(last, last)
-    assert own.load_objective().spec.settings["micro_batch_size"] == said["value"]
+    assert own.tuned.spec.settings["micro_batch_size"] == said["value"]
 
 
 @pytest.mark.parametrize("layers", list(combinations(("file", "--set", "flag"), 2)), ids="<".join)
@@ -275,7 +275,7 @@ def test_what_no_evaluation_has_is_set_aside(resolved: Make) -> None:
     own = resolved("[training]\nkeep_best = false\nn_embd = 64\n")
 
     assert own.alone == {"keep_best": False}
-    assert "keep_best" not in own.load_objective().spec.settings
+    assert "keep_best" not in own.tuned.spec.settings
     assert as_dict(own)["training.keep_best"]["value"] is False
 
 
