@@ -8,7 +8,6 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from budgets.campaign.matrix import PENDING
 from budgets.following import BEGINNING
 from budgets.ledger.chain import LEDGER
 from budgets.rules.triggers import judge
@@ -126,7 +125,6 @@ def _manifest(
             seed=one.seed,
             control=one.control,
             levels=dict(cells[one.condition].levels),
-            status=PENDING,
         )
         for one in searches
     ]
