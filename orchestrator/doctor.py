@@ -239,7 +239,7 @@ def _conditions(resolved: Config) -> dict[str, Config]:
             layers = replace(resolved.layers, cell=(cell.name, dict(cell.settings)))
             found[cell.name] = resolve(layers)
     for each in found.values():
-        each.tuned
+        _ = each.tuned  # raises ValueError on what it cannot be
     return found
 
 

@@ -32,7 +32,7 @@ from orchestrator.planning.calibrations import calibration_here
 from orchestrator.planning.checklist import Item
 from orchestrator.planning.engine import slots_of
 from orchestrator.planning.page import circumstances, page_of
-from orchestrator.planning.plan import check_search
+from orchestrator.planning.plan import check_beginning
 from orchestrator.planning.room import room
 from orchestrator.planning.times import Times, known_time, times_here
 
@@ -45,7 +45,7 @@ def check(config: Config) -> None:
         terms_of(config)
         return
     for search in search_cells(config):
-        check_search(search.resolved)
+        check_beginning(search.resolved)
 
 
 def runs_document(config: Config) -> Document:

@@ -11,7 +11,7 @@ from objectives.api import Objective
 from objectives.registry import kind
 from orchestrator.cli.terminal import print_json, print_markdown
 from orchestrator.config import LONGEST_SHOWN, Config, as_shown
-from orchestrator.planning.plan import caps_for, check_search
+from orchestrator.planning.plan import check_beginning
 
 
 def as_dict(resolved: Config) -> dict[str, Any]:
@@ -70,9 +70,7 @@ def explain_file(resolved: Config, *, as_json: bool) -> None:
 
     Raises ValueError on what no command could begin.
     """
-    if resolved.campaign is None:
-        check_search(resolved)
-    caps_for(resolved, 1)
+    check_beginning(resolved)
     objective = resolved.tuned
     rows = knob_rows(objective)
     file = None if resolved.file is None else str(resolved.file)

@@ -20,7 +20,7 @@ from orchestrator.cli.options import (
 )
 from orchestrator.config import OPTIONS, Config, Flags, Layers, parse_assignments, resolve
 from orchestrator.planning.names import Overrides
-from orchestrator.planning.plan import check_search
+from orchestrator.planning.plan import check_beginning
 from orchestrator.records.planned import spec_of
 from orchestrator.records.recorded import find_run, first_plan, ledgers, load_state
 
@@ -76,8 +76,7 @@ def asked_for(context: Context, phase: PhaseName, *, as_json: bool) -> Asked:
 
 def _asked(context: Context, config: Config, *, as_json: bool) -> Asked:
     options = context.params
-    if config.campaign is None:
-        check_search(config)
+    check_beginning(config)
     overrides = overrides_of(options["override"], options["reason"])
     return Asked(config, overrides, options["accept_drift"], as_json)
 

@@ -95,7 +95,7 @@ def way_on(run: Run) -> NextStep:
         said, again = "It cannot go on: fix what is named above, then start another run", ()
     elif rules and all(trigger.overridable for trigger in triggers):
         options = "".join(f" --override {rule}" for rule in rules) + ' --reason "WHY"'
-        said = "Look into it first; a changed script needs a run of its own (--run-id). To go on all the same"
+        said = "Look into it first; a changed script needs another --run-id. To go on all the same"
         said = said if again else f"{said}, {AGAIN} with{options}"
     if not again:
         return NextStep(f"{said}. What the rules saw:", (look,))

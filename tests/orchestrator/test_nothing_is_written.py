@@ -12,9 +12,8 @@ from starlette.testclient import TestClient
 from objectives.keeping import keeping, keeps
 from orchestrator.cli.conducting import conducting
 from orchestrator.cli.entry import program
-from orchestrator.execution.engine import Engine
+from orchestrator.config import Config
 from orchestrator.look.serve import HOST, Site
-from orchestrator.planning.configured import Conduct
 
 if TYPE_CHECKING:
     from tests.conftest import Command
@@ -196,7 +195,7 @@ def test_every_command_is_one_that_looks_or_one_that_is_there_to_write() -> None
 
 
 def test_what_evaluates_may_keep_what_it_prepares(tmp_path: Path) -> None:
-    engine = Engine(kind="inline", workers=1)
-    how = Conduct(tmp_path, engine, drain_seconds=None, allow_network_fs=False, as_json=True)
-    with keeping(allowed=False), conducting(how):
+    inline = {"runs_dir": str(tmp_path), "backend.executor": "inline"}
+    config = Config().having(inline)
+    with keeping(allowed=False), conducting(config, as_json=True):
         assert keeps()

@@ -9,10 +9,9 @@ import typer
 from typer import Context
 from typer.main import get_command
 
-from orchestrator.cli.given import asked_for_file
+from orchestrator.cli.given import Asked, asked_for_file
 from orchestrator.cli.options import FOLLOWING, SEARCH, ConfigurationFile, taking
 from orchestrator.config import Config, Layers, resolve
-from orchestrator.planning.configured import Asked
 
 SPHERE = """
 objective = "sphere"
