@@ -22,7 +22,7 @@ from orchestrator.config import Config, format_value
 from orchestrator.planning.differences import deciding, differing, in_short
 from orchestrator.planning.known_knobs import Known, known_knobs
 from orchestrator.planning.names import Overrides
-from orchestrator.planning.plan import Succession, check_search, first_step, method_of
+from orchestrator.planning.plan import Succession, first_step, method_of
 from orchestrator.records.planned import objective_of, space_of, spec_of
 from orchestrator.records.recommended import Point, best_point
 from orchestrator.records.recorded import find_run, load_state
@@ -96,8 +96,7 @@ def warm_start_of(root: Path, config: Config, kind: str) -> WarmStart | None:
 
     Raises ValueError where that run is not there or cannot be started from.
     """
-    check_search(config)
-    if config.search.phase == "phase2":
+    if config.search.follows is not None:
         return _phase1_followed(root, config, kind)
     return None if config.search.warm_start is None else _search_continued(root, config)
 

@@ -62,7 +62,6 @@ def search_plan(
     succession: Succession | None = None,
 ) -> Plan:
     """The plan of a search. Raises ValueError on what cannot be planned, naming the key."""
-    check_search(config)
     sizing = sizing_of(config, devices.count)
     proxy, no_proxy = _proxy_for(config, sizing.resolved, calibration)
     source = None if succession is None else succession.source
