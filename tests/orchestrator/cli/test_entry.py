@@ -111,7 +111,7 @@ def test_plan_without_a_calibration_says_how_to_get_one(command: "Command") -> N
         (("--seed", "1.5"), "--seed"),
         (("--seed", "4294967296"), "4294967296"),
         (("--set", "evaluation.seed=0"), "evaluation.seed"),
-        (("--set", "search.sigma0=0"), "sigma0: Input should be greater than 0, got 0"),
+        (("--set", "search.sigma0=0"), "sigma0: Input should be greater than"),
         (("--set", "search.sigma0=nan"), "sigma0"),
         (("--set", "search.sigma0=0.5"), "sigma0"),
         (("--run-id", "../x"), "'../x'"),
