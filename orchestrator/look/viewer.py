@@ -110,7 +110,17 @@ class Screen:
         self._live.stop()
 
     def show(self, said: list[str], seen: Seen) -> None:
-        """Print these lines, and the picture below them; later, where it is in the background."""
+        """Print these lines, and the picture below them; later, where it is in the background.
+
+        An interrupt waits until it is painted: what rich has half written it would write again.
+        """
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+        try:
+            self._paint(said, seen)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def _paint(self, said: list[str], seen: Seen) -> None:
         self._unsaid += said
         if not can_paint(self._console):
             return
