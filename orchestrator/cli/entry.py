@@ -24,7 +24,6 @@ from orchestrator.cli.given import file_command, search_command
 from orchestrator.cli.history import history
 from orchestrator.cli.init import init
 from orchestrator.cli.ledger import amend, ledgers, verify
-from orchestrator.cli.optuna import as_study
 from orchestrator.cli.plan import plans
 from orchestrator.cli.plan_campaign import plan_campaign
 from orchestrator.cli.program import examples
@@ -116,7 +115,6 @@ running(
 )(file_command(run_file))
 app.add_typer(proxies, name="proxy", rich_help_panel="Run")
 app.add_typer(exports, name="export", rich_help_panel="Run")
-exports.command("optuna", epilog=examples("export optuna min-nanochat-s1 --out study.db"))(as_study)
 exports.command("shards", epilog=examples("export shards --out shards --shards 4"))(shards)
 
 looking(epilog=examples("status", "status min-nanochat-s1 --watch"))(status)

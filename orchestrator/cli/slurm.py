@@ -28,7 +28,7 @@ from orchestrator.slurm.resources import resources
 from orchestrator.slurm.tree import files_of
 from orchestrator.slurm.write import write as put
 
-exports = group("For other programs.", "export slurm search.toml", "export optuna --out study.db")
+exports = group("For other programs.", "export slurm search.toml")
 
 
 @exports.callback()

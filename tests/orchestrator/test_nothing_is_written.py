@@ -108,7 +108,6 @@ LOOKS = (
 )
 
 RUNS_OR_WRITES = {
-    "export optuna",
     "run", "phase1", "phase2", "calibrate", "amend", "ledger salvage", "space check", "proxy check",
     "export shards", "track",
 }  # fmt: skip
